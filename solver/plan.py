@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from importlib import metadata
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
@@ -45,6 +46,7 @@ Gap = Annotated[float, Field(ge=0, le=1)]
 Stat = int | float | str | bool | None
 
 
+@cache
 def version() -> str:
     """Return the version of certile, or "unknown" when it runs from a source tree that was never installed."""
     try:

@@ -83,9 +83,7 @@ def sweep_suite(progress: Progress) -> Report:
             name, tasks, round(rate, 1), round(size / tasks), round(_MILLION / rate / 3600, 1),
             round(size / tasks * _MILLION / 1e9, 2),
         ))  # fmt: skip
-    section.notes.append(
-        "bytes: the whole file, plans included; hours: of so many workers, and twice as many halve them"
-    )
+    section.notes.append("bytes: the whole file, plans included; hours: of so many workers, twice as many halve them")
     return report
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any
 
 from instances.errors import InputError
 from solver.plan import Plan, digest
+from solver.sweep.packed import unpack
 from solver.sweep.rules import matches, parse_filters
 from solver.sweep.schema import guarded, readable
 from solver.sweep.tasks import LAYER
@@ -159,29 +159,29 @@ def statuses(rows: Iterable[Row]) -> dict[str, int]:
 
 
 def _plan(data: sqlite3.Connection, path: Path, row: Row) -> Plan:
+    name = f"{row['network']} {row['layer']}".strip()
     found = data.execute(
         "SELECT plans.data, dictionaries.data FROM plans JOIN tasks ON task = tasks.id LEFT JOIN dictionaries ON"
         " dictionary = dictionaries.id WHERE digest = ?", (row["task"],),
     ).fetchone()  # fmt: skip
     if found is None:
-        raise InputError(
-            f"sweep file {path}: no plan of {row['network']} {row['layer']}: its status is {row['status']}"
-        )
+        raise InputError(f"sweep file {path}: no plan of {name}: its status is {row['status']}")
     try:
-        packer = zlib.decompressobj(zdict=found[1]) if found[1] is not None else zlib.decompressobj()
-        fields = json.loads(packer.decompress(found[0]) + packer.flush())
-    except (zlib.error, ValueError) as error:
-        raise InputError(
-            f"sweep file {path}: the plan of {row['network']} {row['layer']} is damaged: {error}"
-        ) from None
-    for machine, texts in data.execute(
-        "SELECT machines.data, settings FROM points JOIN machines ON points.machine = machines.id JOIN tasks ON"
-        " points.task = tasks.id WHERE tasks.digest = ? AND machines.machine = ? ORDER BY position",
+        fields = json.loads(unpack(found[1], found[0]))
+    except ValueError as error:
+        raise InputError(f"sweep file {path}: the plan of {name} is damaged: {error}") from None
+    for words, machine, texts in data.execute(
+        "SELECT dictionaries.data, machines.data, settings FROM points JOIN machines ON points.machine = machines.id"
+        " JOIN tasks ON points.task = tasks.id LEFT JOIN dictionaries ON machines.dictionary = dictionaries.id"
+        " WHERE tasks.digest = ? AND machines.machine = ? ORDER BY position",
         (row["task"], row["machine"]),
     ):
         set_ = json.loads(texts)
         if all(row.get(name) == _value(value) for name, value in _split(set_)):
-            fields |= {"machine_data": json.loads(machine), "options": {**fields["options"], "settings": set_}}
+            fields |= {
+                "machine_data": json.loads(unpack(words, machine)),
+                "options": {**fields["options"], "settings": set_},
+            }
             break
     return Plan.from_json(json.dumps(_named(fields, row)), f"sweep file {path}")
 

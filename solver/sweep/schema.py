@@ -26,7 +26,7 @@ CREATE TABLE targets (
   digest TEXT NOT NULL, data TEXT NOT NULL, UNIQUE (network, layer, repeats, digest));
 CREATE TABLE machines (
   id INTEGER PRIMARY KEY, machine TEXT NOT NULL, settings TEXT NOT NULL, digest TEXT NOT NULL, tick_ps INTEGER NOT NULL,
-  memory_bytes INTEGER, data TEXT NOT NULL, UNIQUE (machine, settings, digest));
+  memory_bytes INTEGER, dictionary INTEGER, data BLOB NOT NULL, UNIQUE (machine, settings, digest));
 CREATE TABLE questions (
   id INTEGER PRIMARY KEY, problem TEXT NOT NULL, objectives TEXT NOT NULL, engine TEXT NOT NULL, pins TEXT NOT NULL,
   all_kinds INTEGER NOT NULL, time_limit_s REAL NOT NULL,
@@ -152,7 +152,10 @@ def check(data: sqlite3.Connection, path: Path) -> None:
     if found is None or found[0] != FORMAT:
         said = "missing" if found is None else repr(found[0])
         raise InputError(f"sweep file {path}: its format is {said}, this version reads {FORMAT!r}")
-    if path.stat().st_size <= _CHECKED_BYTES:
+    size = path.stat().st_size
+    if size % data.execute("PRAGMA page_size").fetchone()[0]:
+        raise InputError(f"sweep file {path}: is damaged: its end is missing")
+    if size <= _CHECKED_BYTES:
         said = data.execute("PRAGMA quick_check(1)").fetchone()[0]
         if said != "ok":
             raise InputError(f"sweep file {path}: is damaged: {said}")

@@ -155,7 +155,7 @@ def _known(lacking: int, proven: bool, stopped: int) -> str:
 
 
 def machines_csv(groups: Sequence[Group], *, everything: bool) -> str:
-    """Return the machines as CSV: the key of their group, fields, axes in their units, whether they are on the front."""
+    """Return the machines as CSV: the key of their group, fields, axes in their units, whether on the front."""
     fields = list(dict.fromkeys(name for group in groups for one in group.points for name in one.settings))
     axes = list(dict.fromkeys(axis for group in groups for axis in group.units))
     units = {axis: unit for group in groups for axis, unit in group.units.items()}

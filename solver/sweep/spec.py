@@ -203,7 +203,7 @@ class Grid(Frozen):
     """The same for points that are left out."""
 
     def over(self, base: Grid) -> Grid:
-        """This grid with everything that it does not say itself as `base` says it."""
+        """Return this grid with everything that it does not say itself as `base` says it."""
         mine = self.model_fields_set
         kept = {name: getattr(self if name in mine else base, name) for name in Grid.model_fields}
         return Grid.model_construct(**{**kept, "set": {**base.set, **self.set}})

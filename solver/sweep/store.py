@@ -11,13 +11,13 @@ import json
 import os
 import sqlite3
 import time
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from instances.errors import InputError
 from solver.plan import version
 from solver.sweep.lock import Lock
+from solver.sweep.packed import Packer, unpack
 from solver.sweep.schema import guarded, writable
 from solver.sweep.tasks import Asked, Expansion, MachinePoint, Target
 from solver.sweep.work import FAILED, Solved, Task
@@ -27,8 +27,6 @@ _BATCH, _BATCH_S = 256, 0.5
 _PAGE = 512
 #: What `retry` may ask for.
 RETRIES = ("failed", "open")
-#: An earlier plan is a dictionary for those that are like it, if it is at most so long: deflate looks no further.
-_DICTIONARY = 32768
 _LARGEST = 2**63 - 1
 
 
@@ -51,8 +49,7 @@ class Store:
             raise
         self._pending: list[Solved] = []
         self._since = 0.0
-        self._dictionaries: dict[tuple[int, int], int] = {}
-        self._texts: dict[int, bytes] = {}
+        self._packer = Packer(self.data)
 
     def __enter__(self) -> Store:
         return self
@@ -102,12 +99,13 @@ class Store:
                 self.data.execute("COMMIT")
             except BaseException:
                 self.data.execute("ROLLBACK")
+                self._packer.forget()
                 raise
         return new
 
     def _added(self, asked: Expansion, *, keep: bool) -> int:
         (last,) = self.data.execute("SELECT coalesce(max(generation), 0) FROM points").fetchone()
-        rows, new, position = _Rows(self.data), 0, -1
+        rows, new, position = _Rows(self.data, self._packer), 0, -1
         for position, point in enumerate(asked):
             ids = rows.target(point.target), rows.machine(point.machine), rows.question(point.asked)
             made = self.data.execute(
@@ -180,18 +178,20 @@ class Store:
         while True:
             with guarded(self.path):
                 rows = self.data.execute(
-                    "SELECT tasks.id, targets.layer, targets.data, machines.data, problem, objectives, engine, pins,"
-                    " layers, all_kinds, time_limit_s FROM tasks JOIN targets ON target = targets.id JOIN machines ON"
-                    " tasks.machine = machines.id JOIN questions ON question = questions.id WHERE status = 'WAITING'"
+                    "SELECT tasks.id, targets.layer, targets.data, dictionaries.data, machines.data, problem,"
+                    " objectives, engine, pins, layers, all_kinds, time_limit_s FROM tasks JOIN targets ON target ="
+                    " targets.id JOIN machines ON tasks.machine = machines.id JOIN questions ON question = questions.id"
+                    " LEFT JOIN dictionaries ON machines.dictionary = dictionaries.id WHERE status = 'WAITING'"
                     " AND tasks.id > ? ORDER BY tasks.id LIMIT ?", (last, _PAGE),
                 ).fetchall()  # fmt: skip
             if not rows:
                 return
             last = rows[-1][0]
-            for number, layer, target, machine, problem, objectives, engine, pins, layers, kinds, limit in rows:
+            for number, layer, target, words, machine, problem, objectives, engine, pins, layers, kinds, limit in rows:
                 yield Task(
-                    number, bool(layer), target, machine, problem, objectives, engine, tuple(json.loads(pins)),
-                    None if layers is None else tuple(json.loads(layers)), bool(kinds) and bool(layer), limit or None,
+                    number, bool(layer), target, unpack(words, machine), problem, objectives, engine,
+                    tuple(json.loads(pins)), None if layers is None else tuple(json.loads(layers)),
+                    bool(kinds) and bool(layer), limit or None,
                 )  # fmt: skip
 
     # ---- what is done ------------------------------------------------------------------------------------------------
@@ -220,6 +220,7 @@ class Store:
                 self.data.execute("COMMIT")
             except BaseException:
                 self.data.execute("ROLLBACK")
+                self._packer.forget()
                 raise
         self._pending.clear()
 
@@ -228,31 +229,15 @@ class Store:
             "UPDATE tasks SET status = ?, value = ?, unit = ?, bound = ?, gap = ?, measures = ?, stopped = ?, error ="
             " ?, trace = ?, seconds = ?, tries = tries + ?, certile = ? WHERE id = ?",
             (
-                said.status, _whole(said.value), said.unit, _whole(said.bound), said.gap, json.dumps(dict(said.measures)),
-                said.stopped, said.error, said.trace or None, said.seconds, said.tries, version(), said.number,
+                said.status, _whole(said.value), said.unit, _whole(said.bound), said.gap,
+                json.dumps(dict(said.measures)), said.stopped, said.error, said.trace or None, said.seconds, said.tries,
+                version(), said.number,
             ),
         )  # fmt: skip
         if said.plan:
-            text = said.plan.encode()
-            key = self.data.execute("SELECT question, machine FROM tasks WHERE id = ?", (said.number,)).fetchone()
-            number, words = self._dictionary(key, text)
-            packer = zlib.compressobj(9, zdict=words)
-            packed = packer.compress(text) + packer.flush()
-            self.data.execute("INSERT OR REPLACE INTO plans VALUES (?, ?, ?)", (said.number, number, packed))
-
-    def _dictionary(self, key: tuple[int, int], text: bytes) -> tuple[int, bytes]:
-        """A plan that was made before of the same question and machine file, or this one."""
-        (machine,) = self.data.execute("SELECT machine FROM machines WHERE id = ?", (key[1],)).fetchone()
-        known = self._dictionaries.get((key[0], machine))
-        if known is None:
-            digest = zlib.crc32(f"{key[0]} {machine}".encode()) + 1
-            found = self.data.execute("SELECT data FROM dictionaries WHERE id = ?", (digest,)).fetchone()
-            if found is None:
-                found = (text[-_DICTIONARY:],)
-                self.data.execute("INSERT INTO dictionaries VALUES (?, ?)", (digest, found[0]))
-            known = self._dictionaries[key[0], machine] = digest
-            self._texts[digest] = found[0]
-        return known, self._texts[known]
+            (question,) = self.data.execute("SELECT question FROM tasks WHERE id = ?", (said.number,)).fetchone()
+            packed = self._packer.pack(f"plan {question}", said.plan)
+            self.data.execute("INSERT OR REPLACE INTO plans VALUES (?, ?, ?)", (said.number, *packed))
 
 
 def _whole(value: int | None) -> int | str | None:
@@ -263,8 +248,8 @@ def _whole(value: int | None) -> int | str | None:
 class _Rows:
     """The numbers of rows of the small tables, made where they are missing."""
 
-    def __init__(self, data: sqlite3.Connection) -> None:
-        self._data = data
+    def __init__(self, data: sqlite3.Connection, packer: Packer) -> None:
+        self._data, self._packer = data, packer
         self._known: dict[object, int] = {}
 
     def target(self, one: Target) -> int:
@@ -277,10 +262,15 @@ class _Rows:
 
     def machine(self, one: MachinePoint) -> int:
         """Of a machine with values of fields."""
+        key = "m", one.machine, one.settings, one.digest
+        packed = (
+            ()
+            if key in self._known
+            else self._packer.pack(f"machine {one.machine}" if one.text else "no machine", one.text)
+        )
         return self._id(
-            ("m", one.machine, one.settings, one.digest), "machines", "machine, settings, digest",
-            (one.machine, json.dumps(one.settings), one.digest), "tick_ps, memory_bytes, data",
-            (one.tick_ps, one.memory_bytes, one.text),
+            key, "machines", "machine, settings, digest", (one.machine, json.dumps(one.settings), one.digest),
+            "tick_ps, memory_bytes, dictionary, data", (one.tick_ps, one.memory_bytes, *packed),
         )  # fmt: skip
 
     def question(self, one: Asked) -> int:

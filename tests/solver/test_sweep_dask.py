@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -92,8 +93,6 @@ def test_a_scheduler_and_workers_one_of_which_is_killed(
 ) -> None:
     file, (_, first, _second) = cluster
     path, spec = tmp_path / "a.sqlite", tmp_path / "spec.json"
-    import json
-
     spec.write_text(json.dumps(SPEC))
     process = subprocess.Popen(
         [sys.executable, "-m", "solver", "sweep", str(spec), "-o", str(path), "--dask", str(file)],

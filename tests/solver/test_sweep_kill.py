@@ -40,7 +40,7 @@ def _spec(folder: Path, tasks: int) -> Path:
     spec = folder / "spec.yaml"
     spec.write_text(
         f"networks: [{folder / 'tiny.json'}]\nmachines: [scratchpad_64k]\nobjectives: [bytes]\npins: [order=OS]\n"
-        f"set: {{ocm_bytes: {{from: 3, to: {2 + tasks}, step: 1}}}}\n"
+        f"set: {{ocm_bytes: {{from: 1, to: {tasks}, step: 1}}}}\n"
     )
     return spec
 

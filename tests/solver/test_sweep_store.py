@@ -347,4 +347,4 @@ def test_flipped_bytes_are_refused_in_one_line_or_harmless(
             table_csv(sweep)
             sweep.plan(row)
     except InputError as error:
-        assert len(str(error).splitlines()) == 1
+        assert len(str(error).splitlines()) == 1  # noqa: PT017
