@@ -82,13 +82,14 @@ class Target(Sparse):
 
     def load(self) -> Layer | Network | Applications | Buffers | Variants:
         """Return the target; raises InputError if there is none of its name, or it is not as the digest says."""
-        found = self._found()
+        found = self.found()
         made = digest(target_json(found))
         if made != self.digest:
             raise InputError(f"target {_named(found)}: its digest is {made}, the instance says {self.digest}")
         return found
 
-    def _found(self) -> Layer | Network | Applications | Buffers | Variants:
+    def found(self) -> Layer | Network | Applications | Buffers | Variants:
+        """Return the target, whatever its digest is."""
         if self.applications is not None:
             return applications(self.applications)
         if self.variants is not None:
@@ -116,11 +117,15 @@ class MachineOf(Sparse):
 
     def load(self) -> Machine:
         """Return the machine; raises InputError if there is none, or it is not as the digest says."""
-        found = self.data or load_machine(self.name, {field: str(value) for field, value in self.set.items()})
+        found = self.found()
         made = digest(found.model_dump(mode="json"))
         if made != self.digest:
             raise InputError(f"machine {found.name}: its digest is {made}, the instance says {self.digest}")
         return found
+
+    def found(self) -> Machine:
+        """Return the machine, whatever its digest is."""
+        return self.data or load_machine(self.name, {field: str(value) for field, value in self.set.items()})
 
     @property
     def settings(self) -> tuple[str, ...]:

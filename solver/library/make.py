@@ -1,0 +1,204 @@
+"""Make library files: ask several engines, keep the best schedule and the best bound, and say who proved what.
+
+Let v be the least value that an engine found, b the greatest bound of the first objective that one proved. The status
+is OPTIMAL if an engine said so of v (all objectives in their order), or, of one objective, if b = v: then a schedule of
+one engine and the bound of another meet. Two engines that prove different values are a defect, and nothing is written.
+A family that is made again keeps what was known before where that is better.
+
+Seconds are processor seconds of this process and its children: what else runs on the machine hardly changes them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from instances.commons import (
+    LIBRARY_FORMAT,
+    Certificate,
+    Class,
+    Family,
+    Instance,
+    Known,
+    MachineOf,
+    Proof,
+    Target,
+    load_family,
+    target_json,
+)
+from instances.digests import digest
+from instances.errors import InputError
+from instances.jsonfile import write_atomically
+from solver.library.case import Case, Cases
+from solver.library.certificate import decisions, judge, question_of, with_engine
+from solver.plan import Plan, version
+from solver.problem import Problem
+from solver.question import Question
+from solver.verify import PlanMismatch, gap_of
+
+#: Processor seconds below which an instance is easy, and medium.
+EASY_S, MEDIUM_S = 1.0, 10.0
+_NO_DIGEST = "sha256:" + "0" * 64
+
+
+@dataclass(frozen=True)
+class Said:
+    """What an engine said."""
+
+    proof: Proof
+    plan: Plan
+    values: dict[str, int]
+    """Of the objectives, by the referee; none without a schedule."""
+
+    @property
+    def optimal(self) -> bool:
+        """Whether it proved all objectives."""
+        return self.plan.status == "OPTIMAL"
+
+
+def make(spec: Cases, folder: Path, only: Sequence[str] = (), told: Callable[[str], None] = lambda line: None) -> Family:
+    """Make a family and write its file; `only` these cases, the others stay as they were.
+
+    Raises
+    ------
+    InputError
+        If a case cannot be asked.
+    PlanMismatch
+        If two engines prove different values.
+    """
+    path, before = folder / f"{spec.family}.json", dict[str, Instance]()
+    if path.exists():
+        before = {one.name: one for one in load_family(path).instances}
+    made = []
+    for case in spec.cases():
+        name = f"{spec.family}/{case.name}"
+        if only and case.name not in only:
+            made += [before[name]] if name in before else []
+            continue
+        found = instance_of(case, spec)
+        made.append(better(found, before.get(name)))
+        told(f"{name}: {found.known.status} {found.known.values} {found.difficulty}, {_asked(found)}")
+    head = {"family": spec.family, "title": spec.title, "source": spec.source, "licence": spec.licence}
+    family = Family(format=LIBRARY_FORMAT, instances=tuple(made), **head)
+    write_atomically(path, family.to_json())
+    return family
+
+
+def _asked(found: Instance) -> str:
+    return ", ".join(f"{one.engine} {one.status} {one.seconds:g} s" for one in found.certificate.proofs)
+
+
+def instance_of(case: Case, spec: Cases) -> Instance:
+    """Ask all engines of a case; raises InputError and PlanMismatch as `make` does."""
+    name = f"{spec.family}/{case.name}"
+    target, machine = Target(digest=_NO_DIGEST, **case.target), MachineOf(digest=_NO_DIGEST, name=case.machine, set=case.set)
+    target = target.model_copy(update={"digest": digest(target_json(target.found()))})
+    machine = machine.model_copy(update={"digest": digest(machine.found().model_dump(mode="json"))})
+    nothing = Known(status="FEASIBLE", values={}, bound=None, gap=None)
+    none = Certificate(proofs=(Proof(engine="", version="", status="NO_SOLUTION_FOUND", seconds=0),))
+    asked = Instance(
+        name=name, problem=case.problem, target=target, machine=machine, objectives=tuple(case.objectives.split(",")),
+        pins=case.pins, known=nothing, certificate=none, difficulty="open", source=spec.source, licence=spec.licence,
+        tags=case.tags, note=case.note, digest=_NO_DIGEST,
+    )  # fmt: skip
+    problem, question = question_of(asked)
+    said: list[Said] = []
+    for engine, limit in case.asked:
+        answer = ask_engine(problem, question, engine, limit)
+        said += [answer] if answer is not None else []
+    return concluded(asked, said)
+
+
+def seconds() -> float:
+    """Return the processor seconds of this process and its children."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def ask_engine(problem: Problem[Any], question: Question, engine: str, limit_s: float | None) -> Said | None:
+    """Ask one engine, and have the referee look at its decisions; None if it cannot be asked this."""
+    try:
+        asked = with_engine(question, engine, limit_s)
+        begin = seconds()
+        plan: Plan = problem.solve(asked)
+        took = seconds() - begin
+    except InputError:
+        return None
+    values: dict[str, int] = {}
+    if plan.objective is not None:
+        found = judge(problem, question, decisions(plan))
+        if found.faults or found.values[question.objectives[0]] != plan.objective.value:
+            raise PlanMismatch(f"{question.name}: engine {engine}: {plan.objective.value}, {found}")
+        values = found.values
+    proof = Proof(
+        engine=engine, version=plan.engine_version or f"certile {version()}", status=plan.status,
+        seconds=float(f"{took:.3g}"), value=values.get(question.objectives[0]), bound=plan.bound,
+    )  # fmt: skip
+    return Said(proof, plan, values)
+
+
+def concluded(asked: Instance, said: Sequence[Said]) -> Instance:
+    """Return an instance with what all engines together know; raises PlanMismatch if they disagree."""
+    if not said:
+        raise InputError(f"{asked.name}: no engine can be asked")
+    proofs, first = tuple(one.proof for one in said), asked.objectives[0]
+    none = [one for one in said if one.plan.status == "INFEASIBLE"]
+    planned = [one for one in said if one.values]
+    if none and planned:
+        raise PlanMismatch(f"{asked.name}: {none[0].proof.engine} proves that there is no plan, there is one")
+    if none:
+        known = Known(status="INFEASIBLE", values={}, bound=None, gap=None)
+        conflicts = none[0].plan.conflicts or _of_layers(none[0].plan)
+        why = Certificate(proofs=proofs, proven_by=tuple(one.proof.engine for one in none), conflicts=conflicts)
+        return _with(asked, known, why)
+    if not planned:
+        raise InputError(f"{asked.name}: no engine found a plan")
+    best = min(planned, key=lambda one: tuple(one.values.values()))
+    proven = {tuple(one.values.values()) for one in planned if one.optimal}
+    if len(proven) > 1 or (proven and proven != {tuple(best.values.values())}):
+        raise PlanMismatch(f"{asked.name}: proven {proven}, found {best.values}")
+    value, bound = best.values[first], max((p.bound for p in proofs if p.bound is not None), default=None)
+    if bound is not None and bound > value:
+        raise PlanMismatch(f"{asked.name}: bound {bound}, but a plan of {value}")
+    single = len(asked.objectives) == 1
+    by = tuple(one.proof.engine for one in said if one.optimal or (single and one.proof.bound == value))
+    known = Known(
+        status="OPTIMAL" if by else "FEASIBLE", values=best.values, bound=bound, gap=gap_of(value, bound)
+    )  # fmt: skip
+    return _with(asked, known, Certificate(proofs=proofs, proven_by=by, plan=decisions(best.plan)))
+
+
+def _of_layers(plan: Plan) -> tuple[str, ...]:
+    """Conflicts of plans that state them layer by layer."""
+    rows = getattr(plan, "layers", ())
+    return tuple(line for row in rows for line in getattr(row, "conflicts", ()))
+
+
+def _with(asked: Instance, known: Known, why: Certificate) -> Instance:
+    made = {"known": known, "certificate": why, "difficulty": difficulty_of(why)}
+    return asked.model_copy(update=made).sealed()
+
+
+def difficulty_of(why: Certificate) -> Class:
+    """Return the class of an instance, by the fastest engine that proves it."""
+    took = [one.seconds for one in why.proofs if one.engine in why.proven_by]
+    if not took:
+        return "open"
+    return "easy" if min(took) < EASY_S else "medium" if min(took) < MEDIUM_S else "hard"
+
+
+def better(found: Instance, before: Instance | None) -> Instance:
+    """Return what is better known; of the same value and bound the new one."""
+    asked = ("problem", "target", "machine", "objectives", "pins")
+    if before is None or any(getattr(found, name) != getattr(before, name) for name in asked):
+        return found
+    old, new = before.known, found.known
+    if old.status != "FEASIBLE" and new.status == "FEASIBLE":
+        return before
+    if old.status == new.status == "FEASIBLE":
+        values = (tuple(old.values.values()), -(old.bound or 0)), (tuple(new.values.values()), -(new.bound or 0))
+        return before if values[0] < values[1] else found
+    return found
