@@ -149,7 +149,7 @@ class Known(Frozen):
 class Proof(Sparse):
     """What an engine said, and the processor seconds that it took."""
 
-    LEFT_OUT: ClassVar = frozenset(("value", "bound"))
+    LEFT_OUT: ClassVar = frozenset(("value", "bound", "aided"))
 
     engine: str
     version: str
@@ -159,6 +159,13 @@ class Proof(Sparse):
     value: Whole | None = None
     bound: Whole | None = None
     """`value`, `bound`: of the first objective."""
+    aided: bool = False
+    """Whether choices were first removed by the bounds of another engine: then the two share these."""
+
+    @property
+    def by(self) -> str:
+        """Who said it."""
+        return f"{self.engine} (aided)" if self.aided else self.engine
 
 
 class Certificate(Sparse):
@@ -248,15 +255,6 @@ class Family(Frozen):
     """`source`, `licence`: of the data."""
     instances: Annotated[tuple[Instance, ...], Field(min_length=1)]
 
-    @model_validator(mode="before")
-    @classmethod
-    def _inherited(cls, data: Any) -> Any:
-        if isinstance(data, dict) and isinstance(data.get("instances"), list):
-            common = {name: data[name] for name in ("source", "licence") if name in data}
-            rows = [{**common, **row} if isinstance(row, dict) else row for row in data["instances"]]
-            return {**data, "instances": rows}
-        return data
-
     @model_validator(mode="after")
     def _named(self) -> Family:
         seen = set[str]()
@@ -328,6 +326,10 @@ def family_from_json(data: Json, where: str = "library") -> Family:
     fields = dict(as_object(data, where))
     if fields.get("format") != LIBRARY_FORMAT:
         raise InputError(f"{where}: field format is {shown(fields.get('format'))}, expected {LIBRARY_FORMAT!r}")
+    common = {name: fields[name] for name in ("source", "licence") if name in fields}
+    rows = fields.get("instances")
+    if isinstance(rows, list):
+        fields["instances"] = [{**common, **row} if isinstance(row, dict) else row for row in rows]
     return validate(Family, fields, where)
 
 
@@ -378,7 +380,9 @@ def chosen(
         found = [one for name in names for one in _of(name)] if names else list(library())
     kept = [one for one in found if problem in (None, one.problem) and difficulty in (None, one.difficulty)]
     if not kept:
-        asked = [f"of problem {problem}"] * (problem is not None) + [f"of class {difficulty}"] * (difficulty is not None)
+        asked = [f"of problem {problem}"] * (problem is not None) + [f"of class {difficulty}"] * (
+            difficulty is not None
+        )
         raise InputError(f"library: no instance {' and '.join(asked)}; see certile list library")
     return list({one.name: one for one in kept}.values())
 

@@ -13,8 +13,8 @@ from instances.workload import Layer
 #: By problem the engines that are asked, and the seconds that each of them has. They are of different kinds: a search of
 #: certile's own, a MILP solver, a constraint solver.
 ENGINES: dict[str, tuple[tuple[str, float], ...]] = {
-    "tiling": (("exhaustive", 25), ("cp-sat", 8), ("milp", 5)),
-    "slicing": (("exhaustive", 25), ("cp-sat", 8), ("milp", 5)),
+    "tiling": (("exhaustive", 25), ("cp-sat", 6), ("milp", 4)),
+    "slicing": (("exhaustive", 25), ("cp-sat", 6), ("milp", 4)),
     "mesh": (("exhaustive", 15), ("milp", 10), ("cp-sat", 6)),
     "partial_engine": (("auto", 15), ("cp-sat", 8), ("milp", 6), ("exhaustive", 4)),
     "mapping": (("auto", 15), ("cp-sat", 8), ("milp", 8), ("exhaustive", 2)),

@@ -76,12 +76,16 @@ def _corners() -> Iterator[Case]:
     yield corner("pad-5x5", five, 19, tags=("uneven", *wrong), note="Equal pieces of columns move 99 bytes.")
     yield corner("pad-5x5-time", five, 19, "time,bytes", tags=("uneven",))
     column = _conv("pad5x1", r=5, kh=3, pad_top=1)
-    yield corner("pad-5x1", column, 7, tags=("uneven", *wrong), note="Equal pieces of rows move 21 bytes.", sliding="false")
+    yield corner(
+        "pad-5x1", column, 7, tags=("uneven", *wrong), note="Equal pieces of rows move 21 bytes.", sliding="false"
+    )
     rows = _conv("resident", m=32, n=4, r=14, c=14, kh=3, kw=3, h=16, l=16).model_copy(update={"resident_in": (4,)})
     yield corner("resident-rows", rows, 96, tags=("uneven", "resident", *wrong))
     tall = _conv("k5x4", m=1, n=1, r=7, c=7, kh=5, kw=4, stride_h=2, stride_w=3, pad_top=2, pad_left=3)
     yield corner("kernel-5x4-stride-2x3", tall, 128, tags=("uneven",), buffering="double")
-    yield corner("kernel-7x7-pad", _conv("k7", m=4, n=3, r=9, c=9, kh=7, kw=7, pad_top=4, pad_left=6), 363, tags=("uneven",))
+    yield corner(
+        "kernel-7x7-pad", _conv("k7", m=4, n=3, r=9, c=9, kh=7, kw=7, pad_top=4, pad_left=6), 363, tags=("uneven",)
+    )
     small = Layer(name="mm", kind="matmul", m=3, n=2, r=6, c=1, h=6, l=1)
     yield corner("matmul-psum-below-out", small, 23, "time", tags=("psum",), out_bytes=2, psum_bytes=1)
     for size, ocm in ((13, 600), (31, 2_000), (71, 6_000)):
@@ -96,7 +100,9 @@ def _corners() -> Iterator[Case]:
     yield corner("grouped", _three("grouped", 14, 6, 5, g=4), 1_500)
     yield corner("batch-3", _three("batch", 10, 8, 8, b=3), 1_200)
     yield corner("one-row", _conv("row", m=32, n=16, r=1, c=57, kw=7, pad_left=3), 800)
-    yield corner("ample", _three("ample", 12, 16, 16), 24_576, tags=("ample",), note="All of it fits: compulsory bytes.")
+    yield corner(
+        "ample", _three("ample", 12, 16, 16), 24_576, tags=("ample",), note="All of it fits: compulsory bytes."
+    )
     yield corner("least-memory", _three("least", 12, 16, 16), 24, tags=("tiny",))
     yield corner("ties", _conv("ties", m=12, n=12, r=12, c=12), 64, "bytes", tags=("ties",), note="Many optima.")
     yield corner("double-buffers", _three("double", 16, 24, 12), 2_000, "time,bytes", buffering="double")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +35,16 @@ from instances.jsonfile import write_atomically
 from solver.library.case import Case, Cases
 from solver.library.certificate import decisions, judge, question_of, with_engine
 from solver.plan import Plan, version
+from solver.tiling.problem import LayersProblem
 from solver.problem import Problem
 from solver.question import Question
 from solver.verify import PlanMismatch, gap_of
 
 #: Processor seconds below which an instance is easy, and medium.
 EASY_S, MEDIUM_S = 1.0, 10.0
+#: Once two engines have proven it, and these seconds are over, no further one is asked.
+_QUICK_S, _AIDED_S = 2.0, 8.0
+_UNAIDED = ("cp-sat", "milp", "milp-cbc")
 _NO_DIGEST = "sha256:" + "0" * 64
 
 
@@ -59,7 +63,9 @@ class Said:
         return self.plan.status == "OPTIMAL"
 
 
-def make(spec: Cases, folder: Path, only: Sequence[str] = (), told: Callable[[str], None] = lambda line: None) -> Family:
+def make(
+    spec: Cases, folder: Path, only: Sequence[str] = (), told: Callable[[str], None] = lambda line: None
+) -> Family:
     """Make a family and write its file; `only` these cases, the others stay as they were.
 
     Raises
@@ -88,13 +94,16 @@ def make(spec: Cases, folder: Path, only: Sequence[str] = (), told: Callable[[st
 
 
 def _asked(found: Instance) -> str:
-    return ", ".join(f"{one.engine} {one.status} {one.seconds:g} s" for one in found.certificate.proofs)
+    return ", ".join(f"{one.by} {one.status} {one.seconds:g} s" for one in found.certificate.proofs)
 
 
 def instance_of(case: Case, spec: Cases) -> Instance:
     """Ask all engines of a case; raises InputError and PlanMismatch as `make` does."""
     name = f"{spec.family}/{case.name}"
-    target, machine = Target(digest=_NO_DIGEST, **case.target), MachineOf(digest=_NO_DIGEST, name=case.machine, set=case.set)
+    target, machine = (
+        Target(digest=_NO_DIGEST, **case.target),
+        MachineOf(digest=_NO_DIGEST, name=case.machine, set=case.set),
+    )
     target = target.model_copy(update={"digest": digest(target_json(target.found()))})
     machine = machine.model_copy(update={"digest": digest(machine.found().model_dump(mode="json"))})
     nothing = Known(status="FEASIBLE", values={}, bound=None, gap=None)
@@ -105,11 +114,26 @@ def instance_of(case: Case, spec: Cases) -> Instance:
         tags=case.tags, note=case.note, digest=_NO_DIGEST,
     )  # fmt: skip
     problem, question = question_of(asked)
+    return concluded(asked, _said(problem, question, case))
+
+
+def _said(problem: Problem[Any], question: Question, case: Case) -> list[Said]:
+    """What the engines of a case say, until two have proven it and others would take long."""
     said: list[Said] = []
+
+    def ask(engine: str, limit: float, *, aided: bool = False) -> None:
+        answer = ask_engine(problem, question, engine, limit, aided=aided)
+        said.extend([answer] if answer is not None else [])
+
+    def proven() -> int:
+        return sum(one.plan.status in ("OPTIMAL", "INFEASIBLE") for one in said)
+
     for engine, limit in case.asked:
-        answer = ask_engine(problem, question, engine, limit)
-        said += [answer] if answer is not None else []
-    return concluded(asked, said)
+        if proven() < 2 or sum(one.proof.seconds for one in said) < _QUICK_S:
+            ask(engine, limit)
+    if proven() == 1 and isinstance(problem, LayersProblem):
+        ask("cp-sat", _AIDED_S, aided=True)
+    return said
 
 
 def seconds() -> float:
@@ -118,10 +142,16 @@ def seconds() -> float:
     return times.user + times.system + times.children_user + times.children_system
 
 
-def ask_engine(problem: Problem[Any], question: Question, engine: str, limit_s: float | None) -> Said | None:
-    """Ask one engine, and have the referee look at its decisions; None if it cannot be asked this."""
+def ask_engine(
+    problem: Problem[Any], question: Question, engine: str, limit_s: float | None, *, aided: bool = False
+) -> Said | None:
+    """Ask one engine, and have the referee look at its decisions; None if it cannot be asked this.
+
+    Solvers search all of the space by themselves, unless they are `aided`: then bounds remove choices first.
+    """
     try:
         asked = with_engine(question, engine, limit_s)
+        asked = replace(asked, bounding=aided or engine not in _UNAIDED)
         begin = seconds()
         plan: Plan = problem.solve(asked)
         took = seconds() - begin
@@ -135,7 +165,7 @@ def ask_engine(problem: Problem[Any], question: Question, engine: str, limit_s: 
         values = found.values
     proof = Proof(
         engine=engine, version=plan.engine_version or f"certile {version()}", status=plan.status,
-        seconds=float(f"{took:.3g}"), value=values.get(question.objectives[0]), bound=plan.bound,
+        seconds=float(f"{took:.3g}"), aided=aided, value=values.get(question.objectives[0]), bound=plan.bound,
     )  # fmt: skip
     return Said(proof, plan, values)
 
@@ -152,7 +182,9 @@ def concluded(asked: Instance, said: Sequence[Said]) -> Instance:
     if none:
         known = Known(status="INFEASIBLE", values={}, bound=None, gap=None)
         conflicts = none[0].plan.conflicts or _of_layers(none[0].plan)
-        why = Certificate(proofs=proofs, proven_by=tuple(one.proof.engine for one in none), conflicts=conflicts)
+        why = Certificate(
+            proofs=proofs, proven_by=tuple(dict.fromkeys(one.proof.by for one in none)), conflicts=conflicts
+        )
         return _with(asked, known, why)
     if not planned:
         raise InputError(f"{asked.name}: no engine found a plan")
@@ -164,7 +196,7 @@ def concluded(asked: Instance, said: Sequence[Said]) -> Instance:
     if bound is not None and bound > value:
         raise PlanMismatch(f"{asked.name}: bound {bound}, but a plan of {value}")
     single = len(asked.objectives) == 1
-    by = tuple(one.proof.engine for one in said if one.optimal or (single and one.proof.bound == value))
+    by = tuple(dict.fromkeys(one.proof.by for one in said if one.optimal or (single and one.proof.bound == value)))
     known = Known(
         status="OPTIMAL" if by else "FEASIBLE", values=best.values, bound=bound, gap=gap_of(value, bound)
     )  # fmt: skip
@@ -184,7 +216,7 @@ def _with(asked: Instance, known: Known, why: Certificate) -> Instance:
 
 def difficulty_of(why: Certificate) -> Class:
     """Return the class of an instance, by the fastest engine that proves it."""
-    took = [one.seconds for one in why.proofs if one.engine in why.proven_by]
+    took = [one.seconds for one in why.proofs if one.by in why.proven_by]
     if not took:
         return "open"
     return "easy" if min(took) < EASY_S else "medium" if min(took) < MEDIUM_S else "hard"
