@@ -40,6 +40,8 @@ LIBRARY_FORMAT: Final = "certile-library/1"
 #: What a target begins with that is an instance of the library: ``library:tiling-corners/pad-5x5``.
 PREFIX = "library:"
 CLASSES = ("easy", "medium", "hard", "open")
+#: Processor seconds below which an instance is easy, and medium.
+EASY_S, MEDIUM_S = 1.0, 10.0
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9_]+(-[a-z0-9_]+)*/[A-Za-z0-9_.+-]+$", max_length=120)]
 Whole = Annotated[int, Field(ge=0)]
@@ -181,6 +183,14 @@ class Certificate(Sparse):
     """The decisions that reach the values: those fields of a plan file from which all others follow."""
     conflicts: tuple[str, ...] = ()
     """If there is no schedule: demands that cannot be met together, none of which can be left out."""
+
+    @property
+    def difficulty(self) -> Class:
+        """By the fastest engine that proves it."""
+        took = [one.seconds for one in self.proofs if one.by in self.proven_by]
+        if not took:
+            return "open"
+        return "easy" if min(took) < EASY_S else "medium" if min(took) < MEDIUM_S else "hard"
 
 
 class Instance(Sparse):

@@ -1,12 +1,14 @@
-"""`python -m solver.library [FAMILY[/CASE]]... [--into FOLDER]`: make library files again, one family after the other."""
+"""`python -m solver.library [FAMILY[/CASE]]... [--into FOLDER]`: make library files again, family by family."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+from instances.errors import InputError
 from solver.library.families import FAMILIES
 from solver.library.make import make
+from solver.verify import PlanMismatch
 
 
 def main(arguments: list[str]) -> int:
@@ -20,13 +22,19 @@ def main(arguments: list[str]) -> int:
     for text in arguments or FAMILIES:
         name, _, case = text.partition("/")
         wanted.setdefault(name, []).extend([case] if case else [])
+    failed = []
     for name, only in wanted.items():
         if name not in FAMILIES:
             print(f"no family {name}: there are {', '.join(FAMILIES)}", file=sys.stderr)
             return 2
-        family = make(FAMILIES[name], folder, only, lambda line: print(line, flush=True))
-        print(f"{name}: {len(family.instances)} instances", flush=True)
-    return 0
+        try:
+            family = make(FAMILIES[name], folder, only, lambda line: print(line, flush=True))
+        except (InputError, PlanMismatch) as error:  # the other families can still be made
+            print(f"{name}: {error}", file=sys.stderr, flush=True)
+            failed.append(name)
+        else:
+            print(f"{name}: {len(family.instances)} instances", flush=True)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from solver.library.case import Case, Cases, named
 _BUNDLED = "networks that certile brings, from their public definitions (docs/files.md)"
 _BOARDS = "networks that certile brings; boards of heterogeneous_mapping_and_banks 3, times estimated (docs/mapping.md)"
 _MINIMALLOC = "google/minimalloc, benchmarks (ASPLOS 2024), Copyright 2023 Google LLC"
+_PROFILES = "heterogeneous_mapping_and_banks 3.1 and 3.2, and what docs/selection.md assumes"
 _CAPACITY = 1_048_576
 
 
@@ -117,7 +118,7 @@ def _applications() -> Iterator[Case]:
 
 
 def _mesh() -> Iterator[Case]:
-    for layer in ("al_conv2", "al_conv3", "ty_conv8", "vg_conv4_2"):
+    for layer in ("al_conv2", "al_conv3", "ty_conv8", "in_1x7"):
         for machine in ("vectormesh_128", "vectormesh_512"):
             yield Case(f"{layer}-{machine}", "mesh", named("vectormesh_classic", layer), machine, "dram")
     for machine in ("eyeriss_128", "tpu_128", "eyeriss_512", "tpu_512"):
@@ -134,15 +135,15 @@ def _mesh() -> Iterator[Case]:
     yield Case("c3-tiny-time-glb", "mesh", one, "vectormesh_128", "time,glb", set=dict(tiny), tags=("tiny",))
     yield Case("c3-no-sharing", "mesh", one, "vectormesh_128", "dram", pins=("share=none",), tags=("pins",))
     yield Case("c3-pinned", "mesh", one, "vectormesh_128", "dram", pins=("T_M<=2", "share=none"), tags=("pins",))
-    yield Case(
-        "infeasible", "mesh", one, "vectormesh_128", "dram", set={**tiny, "mesh.psum_buffer_bytes": 3}, tags=("infeasible",)
-    )  # fmt: skip
+    none = {**tiny, "mesh.psum_buffer_bytes": 3}
+    yield Case("infeasible", "mesh", one, "vectormesh_128", "dram", set=none, tags=("infeasible",))
 
 
 def _engine() -> Iterator[Case]:
     rows = {
-        "mobilenet_v1-conv3": named("mobilenet_v1", "conv3/pw"), "mobilenet_v1-conv4": named("mobilenet_v1", "conv4/pw"),
-        "mobilenet_v1-conv1": named("mobilenet_v1", "conv1"), "lenet5": named("lenet5"), "alexnet": named("alexnet"),
+        "mobilenet_v1-conv3": named("mobilenet_v1", "conv3/pw"),
+        "mobilenet_v1-conv4": named("mobilenet_v1", "conv4/pw"),
+        "mobilenet_v1-conv1": named("mobilenet_v1", "conv1"), "lenet5": named("lenet5"), "alexnet": named("alexnet", "conv2", "conv3", "conv4", "conv5"),
         "mobilenet_v1": named("mobilenet_v1"), "shufflenet_2x": named("shufflenet_2x"),
         "fd_mobilenet": named("fd_mobilenet"),
     }  # fmt: skip
@@ -158,10 +159,10 @@ def _engine() -> Iterator[Case]:
         ("few-places", ("in_places=1", "strips=4")),
     ):
         yield Case(f"conv4-{name}", "partial_engine", conv4, "partial_cnn_16", "bytes", pins=pins, tags=("pins",))
-    yield Case("conv4-small-banks", "partial_engine", conv4, "partial_cnn_16", "bytes", set={"engine.bank_bytes": 12288},
-               tags=("tiny",))  # fmt: skip
-    yield Case("infeasible", "partial_engine", rows["mobilenet_v1-conv1"], "partial_cnn_16", "bytes", pins=("strips=1",),
-               tags=("infeasible", "pins"))  # fmt: skip
+    small: dict[str, str | int] = {"engine.bank_bytes": 12288}
+    yield Case("conv4-small-banks", "partial_engine", conv4, "partial_cnn_16", "bytes", set=small, tags=("tiny",))
+    first, none = rows["mobilenet_v1-conv1"], ("infeasible", "pins")
+    yield Case("infeasible", "partial_engine", first, "partial_cnn_16", "bytes", pins=("strips=1",), tags=none)
 
 
 # ---- addresses -------------------------------------------------------------------------------------------------------
@@ -207,46 +208,36 @@ def _placement() -> Iterator[Case]:
     yield Case("above-load", "placement", _buffers("above", load, 20), "scratchpad_768k", "peak", tags=("tiny",))
     ties = tuple((n % 5, n % 5 + 3, 4) for n in range(20))
     yield Case("ties", "placement", _buffers("ties", ties, 200), "scratchpad_768k", "peak", tags=("ties",))
-    few = (Buffer(name="b0", lower=0, upper=3, size=4), Buffer(name="b1", lower=1, upper=4, size=6, spill=9),
-           Buffer(name="b2", lower=2, upper=5, size=5, spill=20), Buffer(name="b3", lower=2, upper=3, size=7),
-           Buffer(name="b4", lower=3, upper=6, size=4, spill=8), Buffer(name="b5", lower=4, upper=6, size=8))  # fmt: skip
+    few = (
+        Buffer(name="b0", lower=0, upper=3, size=4), Buffer(name="b1", lower=1, upper=4, size=6, spill=9),
+        Buffer(name="b2", lower=2, upper=5, size=5, spill=20), Buffer(name="b3", lower=2, upper=3, size=7),
+        Buffer(name="b4", lower=3, upper=6, size=4, spill=8), Buffer(name="b5", lower=4, upper=6, size=8),
+    )  # fmt: skip
     two = (Memory(name="fast", bytes=12), Memory(name="slow", bytes=8))
-    spilled = {"buffers": Buffers(name="few", buffers=few, memories=two)}
+    spilled, leave = {"buffers": Buffers(name="few", buffers=few, memories=two)}, ("spill=yes", "cap<=8")
     yield Case("two-memories", "placement", spilled, "scratchpad_24k", "bytes,peak", tags=("tiny",))
-    yield Case(
-        "all-may-leave",
-        "placement",
-        spilled,
-        "scratchpad_24k",
-        "bytes,peak",
-        pins=("spill=yes", "cap<=8"),
-        tags=("pins", "tiny"),
-    )
-    yield Case(
-        "infeasible-no-spills",
-        "placement",
-        spilled,
-        "scratchpad_24k",
-        "bytes",
-        pins=("spill=no",),
-        tags=("infeasible", "pins"),
-    )
+    yield Case("all-may-leave", "placement", spilled, "scratchpad_24k", "bytes,peak", pins=leave, tags=("pins", "tiny"))
+    none = ("infeasible", "pins")
+    yield Case("infeasible-no-spills", "placement", spilled, "scratchpad_24k", "bytes", pins=("spill=no",), tags=none)
     aligned = tuple(
         Buffer(name=f"a{n}", lower=n, upper=n + 4, size=24 + 8 * (n % 3), alignment=16 if n % 2 else 32)
         for n in range(14)
     )
-    banked = (Memory(name="banked", bytes=512, bank_bytes=64),)
     pairs = tuple((f"a{n}", f"a{n + 1}") for n in range(0, 13, 3))
-    yield Case("aligned-in-banks", "placement", {"buffers": Buffers(name="aligned", buffers=aligned, memories=banked, conflicts=pairs)},
-               "scratchpad_768k", "peak", tags=("banks",))  # fmt: skip
-    gaps = (Buffer(name="w", lower=0, upper=10, size=64, gaps=(Gap(lower=2, upper=8),)), Buffer(name="x", lower=2, upper=8, size=48),
-            Buffer(name="y", lower=3, upper=7, size=16), Buffer(name="z", lower=0, upper=10, size=8, offset=64))  # fmt: skip
-    yield Case("gaps", "placement", {"buffers": Buffers(name="gaps", buffers=gaps, memories=(Memory(name="sram", bytes=80),))},
-               "scratchpad_768k", "peak", tags=("gaps", "tiny"))  # fmt: skip
+    banked = (Memory(name="banked", bytes=512, bank_bytes=64),)
+    mixed = {"buffers": Buffers(name="aligned", buffers=aligned, memories=banked, conflicts=pairs)}
+    yield Case("aligned-in-banks", "placement", mixed, "scratchpad_768k", "peak", tags=("banks",))
+    holed = (
+        Buffer(name="w", lower=0, upper=10, size=64, gaps=(Gap(lower=2, upper=8),)),
+        Buffer(name="x", lower=2, upper=8, size=48), Buffer(name="y", lower=3, upper=7, size=16),
+        Buffer(name="z", lower=0, upper=10, size=8, offset=64),
+    )  # fmt: skip
+    gaps = {"buffers": Buffers(name="gaps", buffers=holed, memories=(Memory(name="sram", bytes=80),))}
+    yield Case("gaps", "placement", gaps, "scratchpad_768k", "peak", tags=("gaps", "tiny"))
     over = _buffers("over", ((0, 4, 10), (1, 5, 10), (2, 6, 10)), 29)
     yield Case("infeasible-load", "placement", over, "scratchpad_768k", "peak", tags=("infeasible",))
-    best = _buffers("tight", load, 9)
-    yield Case("tight", "placement", best, "scratchpad_768k", "bytes", tags=("tiny",))
+    tight = _buffers("tight", load, 9)
+    yield Case("tight", "placement", tight, "scratchpad_768k", "bytes", tags=("tiny",))
 
 
 # ---- variants --------------------------------------------------------------------------------------------------------
@@ -284,11 +275,11 @@ def _selection() -> Iterator[Case]:
 
 
 BOARDS = (
-    Cases("mapping-boards", "tasks of networks on cores, GPU and NPU: period, latency, energy", _BOARDS, lambda: tuple(_mapping())),
-    Cases("applications-boards", "several networks with periods on one board", _BOARDS, lambda: tuple(_applications())),
-    Cases("mesh-arrays", "layers on meshes of tile units and on arrays", "layers of the VectorMesh paper and of LeNet-5", lambda: tuple(_mesh())),
-    Cases("engine-partial", "runs of layers on an engine of 16 and 32 maps", _BUNDLED, lambda: tuple(_engine())),
-    Cases("placement-minimalloc", "the eleven challenging instances of MiniMalloc: addresses in 1 MiB", _MINIMALLOC, lambda: tuple(_challenging())),
-    Cases("placement-corners", "addresses: no byte to spare, memories, banks, gaps, what leaves the chip", "made by hand, or cut at random", lambda: tuple(_placement())),
-    Cases("selection-profiles", "variants of layers: profiles of the source, and networks on a board", "heterogeneous_mapping_and_banks 3.1, 3.2; docs/selection.md", lambda: tuple(_selection())),
+    Cases("mapping-boards", "tasks of networks on cores, GPU and NPU: period, latency, energy", _BOARDS, _mapping),
+    Cases("applications-boards", "several networks with periods on one board", _BOARDS, _applications),
+    Cases("mesh-arrays", "layers on meshes of tile units and on arrays", "VectorMesh paper's layers, LeNet-5", _mesh),
+    Cases("engine-partial", "runs of layers on an engine of 16 and 32 maps", _BUNDLED, _engine),
+    Cases("placement-minimalloc", "the challenging instances of MiniMalloc, in 1 MiB", _MINIMALLOC, _challenging),
+    Cases("placement-corners", "addresses: no byte to spare, banks, gaps", "by hand, or cut at random", _placement),
+    Cases("selection-profiles", "variants of layers: profiles of the source, networks on a board", _PROFILES, _selection),
 )  # fmt: skip

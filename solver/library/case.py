@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,8 +10,8 @@ from instances.load import load_network
 from instances.network import Network
 from instances.workload import Layer
 
-#: By problem the engines that are asked, and the seconds that each of them has. They are of different kinds: a search of
-#: certile's own, a MILP solver, a constraint solver.
+#: By problem the engines that are asked, and the seconds that each of them has. They are of different kinds: a search
+#: of certile's own, a MILP solver, a constraint solver.
 ENGINES: dict[str, tuple[tuple[str, float], ...]] = {
     "tiling": (("exhaustive", 25), ("cp-sat", 6), ("milp", 4)),
     "slicing": (("exhaustive", 25), ("cp-sat", 6), ("milp", 4)),
@@ -58,7 +58,7 @@ class Cases:
     family: str
     title: str
     source: str
-    cases: Callable[[], Sequence[Case]]
+    cases: Callable[[], Iterator[Case]]
     licence: str = "Apache-2.0"
 
 

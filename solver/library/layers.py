@@ -173,11 +173,11 @@ def _slicing() -> Iterator[Case]:
 LAYERS = (
     Cases(
         "tiling-peers", "layers that public tilers were compared on: ResNet, Inception, VGG, MobileNet", _BUNDLED,
-        lambda: tuple(_peers()),
+        _peers,
     ),
-    Cases("tiling-resnet50", "layers of ResNet-50: bytes in 24 KiB, time in 64 KiB", _BUNDLED, lambda: tuple(_resnet50())),
-    Cases("tiling-inception", "layers of Inception v3 with flat and long kernels", _BUNDLED, lambda: tuple(_inception())),
-    Cases("tiling-corners", "small layers where the best tile is no obvious one", "made by hand", lambda: tuple(_corners())),
-    Cases("tiling-machines", "layers on machines with DMA segments, bursts, two buffers", _BUNDLED, lambda: tuple(_machines())),
-    Cases("slicing-nmp", "layers on the cores of the TSO paper's machine", _BUNDLED, lambda: tuple(_slicing())),
+    Cases("tiling-resnet50", "layers of ResNet-50: bytes in 24 KiB, time in 64 KiB", _BUNDLED, _resnet50),
+    Cases("tiling-inception", "layers of Inception v3 with flat and long kernels", _BUNDLED, _inception),
+    Cases("tiling-corners", "small layers where the best tile is no obvious one", "made by hand", _corners),
+    Cases("tiling-machines", "layers on machines with DMA segments, bursts, two buffers", _BUNDLED, _machines),
+    Cases("slicing-nmp", "layers on the cores of the TSO paper's machine", _BUNDLED, _slicing),
 )  # fmt: skip

@@ -19,7 +19,6 @@ from typing import Any
 from instances.commons import (
     LIBRARY_FORMAT,
     Certificate,
-    Class,
     Family,
     Instance,
     Known,
@@ -35,13 +34,11 @@ from instances.jsonfile import write_atomically
 from solver.library.case import Case, Cases
 from solver.library.certificate import decisions, judge, question_of, with_engine
 from solver.plan import Plan, version
-from solver.tiling.problem import LayersProblem
 from solver.problem import Problem
 from solver.question import Question
+from solver.tiling.problem import LayersProblem
 from solver.verify import PlanMismatch, gap_of
 
-#: Processor seconds below which an instance is easy, and medium.
-EASY_S, MEDIUM_S = 1.0, 10.0
 #: Once two engines have proven it, and these seconds are over, no further one is asked.
 _QUICK_S, _AIDED_S = 2.0, 8.0
 _UNAIDED = ("cp-sat", "milp", "milp-cbc")
@@ -78,7 +75,7 @@ def make(
     path, before = folder / f"{spec.family}.json", dict[str, Instance]()
     if path.exists():
         before = {one.name: one for one in load_family(path).instances}
-    made = []
+    made = list[Instance]()
     for case in spec.cases():
         name = f"{spec.family}/{case.name}"
         if only and case.name not in only:
@@ -87,10 +84,16 @@ def make(
         found = instance_of(case, spec)
         made.append(better(found, before.get(name)))
         told(f"{name}: {found.known.status} {found.known.values} {found.difficulty}, {_asked(found)}")
-    head = {"family": spec.family, "title": spec.title, "source": spec.source, "licence": spec.licence}
-    family = Family(format=LIBRARY_FORMAT, instances=tuple(made), **head)
+        later = [one for one in before.values() if one.name not in {done.name for done in made}]
+        write_atomically(path, _family(spec, [*made, *later]).to_json())  # so that nothing is lost if it is stopped
+    family = _family(spec, made)
     write_atomically(path, family.to_json())
     return family
+
+
+def _family(spec: Cases, made: Sequence[Instance]) -> Family:
+    head = {"family": spec.family, "title": spec.title, "source": spec.source, "licence": spec.licence}
+    return Family(format=LIBRARY_FORMAT, instances=tuple(made), **head)
 
 
 def _asked(found: Instance) -> str:
@@ -210,16 +213,8 @@ def _of_layers(plan: Plan) -> tuple[str, ...]:
 
 
 def _with(asked: Instance, known: Known, why: Certificate) -> Instance:
-    made = {"known": known, "certificate": why, "difficulty": difficulty_of(why)}
+    made = {"known": known, "certificate": why, "difficulty": why.difficulty}
     return asked.model_copy(update=made).sealed()
-
-
-def difficulty_of(why: Certificate) -> Class:
-    """Return the class of an instance, by the fastest engine that proves it."""
-    took = [one.seconds for one in why.proofs if one.by in why.proven_by]
-    if not took:
-        return "open"
-    return "easy" if min(took) < EASY_S else "medium" if min(took) < MEDIUM_S else "hard"
 
 
 def better(found: Instance, before: Instance | None) -> Instance:

@@ -165,11 +165,11 @@ def _fusion_chains() -> Iterator[Case]:
 
 
 NETWORKS = (
-    Cases("banks-midap", "feature maps of networks in the banks of MIDAP: bytes, time", _MIDAP, lambda: tuple(_banks())),
-    Cases("banks-inception", "five blocks of Inception v3 (Table 4.2)", _MIDAP, lambda: tuple(_blocks())),
-    Cases("hybrid-midap", "fusion in the banks of MIDAP", _MIDAP, lambda: tuple(_hybrid())),
-    Cases("joint-scratchpad", "tile plans and what stays on chip, decided together", _BUNDLED, lambda: tuple(_joint())),
-    Cases("fusion-networks", "networks fused strip by strip, 16 to 768 KiB", _BUNDLED, lambda: tuple(_fusion())),
+    Cases("banks-midap", "feature maps of networks in the banks of MIDAP: bytes, time", _MIDAP, _banks),
+    Cases("banks-inception", "five blocks of Inception v3 (Table 4.2)", _MIDAP, _blocks),
+    Cases("hybrid-midap", "fusion in the banks of MIDAP", _MIDAP, _hybrid),
+    Cases("joint-scratchpad", "tile plans and what stays on chip, decided together", _BUNDLED, _joint),
+    Cases("fusion-networks", "networks fused strip by strip, 16 to 768 KiB", _BUNDLED, _fusion),
     Cases("fusion-chains", "short chains: those that mappers that fuse layers were measured on, and corners",
-          "chains by certile; sizes of ResNet, MobileNetV2, VGG", lambda: tuple(_fusion_chains())),
+          "chains by certile; sizes of ResNet, MobileNetV2, VGG", _fusion_chains),
 )  # fmt: skip
