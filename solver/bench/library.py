@@ -19,9 +19,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from instances.commons import Instance, chosen
+from instances.commons import chosen
 from instances.errors import InputError
 from instances.jsonfile import decoded, read_bytes, shown
+from instances.library_format import Instance
 from solver.bench.report import Cell, Report
 from solver.library.certificate import decisions, judge, question_of, with_engine
 from solver.options import AUTO

@@ -143,7 +143,8 @@ def _engine() -> Iterator[Case]:
     rows = {
         "mobilenet_v1-conv3": named("mobilenet_v1", "conv3/pw"),
         "mobilenet_v1-conv4": named("mobilenet_v1", "conv4/pw"),
-        "mobilenet_v1-conv1": named("mobilenet_v1", "conv1"), "lenet5": named("lenet5"), "alexnet": named("alexnet", "conv2", "conv3", "conv4", "conv5"),
+        "mobilenet_v1-conv1": named("mobilenet_v1", "conv1"), "lenet5": named("lenet5"),
+        "alexnet": named("alexnet", "conv2", "conv3", "conv4", "conv5"),
         "mobilenet_v1": named("mobilenet_v1"), "shufflenet_2x": named("shufflenet_2x"),
         "fd_mobilenet": named("fd_mobilenet"),
     }  # fmt: skip
@@ -281,5 +282,5 @@ BOARDS = (
     Cases("engine-partial", "runs of layers on an engine of 16 and 32 maps", _BUNDLED, _engine),
     Cases("placement-minimalloc", "the challenging instances of MiniMalloc, in 1 MiB", _MINIMALLOC, _challenging),
     Cases("placement-corners", "addresses: no byte to spare, banks, gaps", "by hand, or cut at random", _placement),
-    Cases("selection-profiles", "variants of layers: profiles of the source, networks on a board", _PROFILES, _selection),
+    Cases("selection-profiles", "variants of layers: profiles, networks on a board", _PROFILES, _selection),
 )  # fmt: skip

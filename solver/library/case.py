@@ -74,7 +74,7 @@ def named(network: str, *layers: str, size: tuple[int, int] | None = None) -> di
 
 def inline(network: Network) -> dict[str, Any]:
     """A network that certile does not bring."""
-    from instances.commons import network_json
+    from instances.library_format import network_json
 
     return {"network": network_json(network)}
 

@@ -18,9 +18,9 @@ from formulations.problem import Part
 from formulations.registry import NESTS
 from formulations.tiling.part import NestPart
 from instances.buffers import Buffers
-from instances.commons import Instance
 from instances.errors import InputError
 from instances.jsonfile import explain_faults
+from instances.library_format import Instance
 from solver.mapping.board import BoardProblem
 from solver.options import pick_layers, pick_pins
 from solver.parts import PartsProblem
@@ -137,6 +137,10 @@ def parts_of(problem: Problem[Any], question: Question) -> Sequence[Part[Any]]:
     """Return what is decided, in the order of a plan."""
     if isinstance(problem, LayersProblem):
         target: Any = question.target
+        if question.machine.off_chip:
+            raise InputError(
+                f"machine {question.machine.name}: the library has one memory off the chip for {problem.name}"
+            )
         pins = pick_pins(question.pins, problem.formulation)
         layers, build = pick_layers(target, question.layers), NESTS[problem.name].build
         return [NestPart(layer, question.machine, build, pins) for layer in layers]

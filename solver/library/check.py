@@ -22,10 +22,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from instances.commons import Instance, instance, target_json
+from instances.commons import instance
 from instances.digests import digest
 from instances.errors import InputError
 from instances.jsonfile import Json, parse_json, read_bytes
+from instances.library_format import Instance, target_json
 from solver.library.certificate import judge, parts_of, question_of
 from solver.plan import Plan
 from solver.problems import problem_of

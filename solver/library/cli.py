@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from instances.commons import LIBRARY_FORMAT, Family, Instance, Proof, chosen, instance, load_family
+from instances.commons import chosen, instance, load_family
 from instances.errors import InputError
+from instances.library_format import LIBRARY_FORMAT, Family, Instance, Proof
 from solver import console, options
 from solver.exits import CHECK_FAILED
 from solver.tables import Column, Sheet

@@ -120,14 +120,15 @@ def _corners() -> Iterator[Case]:
 
 
 def _machines() -> Iterator[Case]:
-    """The same few layers on machines with other prices: DMA segments, bursts, double buffers."""
+    """The same few layers with DMA segments and two buffers, and with all that a core may be able to."""
+    able: dict[str, str | int] = {"line": "true", "snake": "true"}
     for network, name, short in (
         ("vgg16", "conv3_2", "vgg"), ("mobilenet_v1", "conv5/dw", "dw"), ("alexnet", "conv2", "alex"),
         ("bert_base_encoder", "", "bert"), ("yolov2", "conv7", "yolo"),
     ):  # fmt: skip
         target = _layer_like(network, name)
-        for machine in ("zynq7020", "axi64_256k"):
-            yield Case(f"{short}-{machine}-time", "tiling", target, machine, "time")
+        yield Case(f"{short}-zynq7020-time", "tiling", target, "zynq7020", "time")
+        yield Case(f"{short}-64k-line-snake", "tiling", target, "scratchpad_64k", "bytes", set=dict(able))
 
 
 def _layer_like(network: str, name: str) -> dict[str, object]:

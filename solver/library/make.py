@@ -16,7 +16,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from instances.commons import (
+from instances.commons import load_family
+from instances.digests import digest
+from instances.errors import InputError
+from instances.jsonfile import write_atomically
+from instances.library_format import (
     LIBRARY_FORMAT,
     Certificate,
     Family,
@@ -25,12 +29,8 @@ from instances.commons import (
     MachineOf,
     Proof,
     Target,
-    load_family,
     target_json,
 )
-from instances.digests import digest
-from instances.errors import InputError
-from instances.jsonfile import write_atomically
 from solver.library.case import Case, Cases
 from solver.library.certificate import decisions, judge, question_of, with_engine
 from solver.plan import Plan, version
