@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 
@@ -22,13 +23,13 @@ def family(name: str) -> Family:
     found = bundled("library", ".json")
     if name not in found:
         raise InputError(f"library: no family {shown(name)}: {did_you_mean(name, found)}see certile list library")
-    return family_from_json(parse_json(found[name].read_bytes(), f"library {name}"), f"library {name}")
+    return family_from_json(parse_json(found[name].read_bytes(), f"library {name}", comments=True), f"library {name}")
 
 
 def load_family(path: str | os.PathLike[str]) -> Family:
     """Read a library file; raises InputError that names every fault."""
     where = f"library {os.fspath(path)}"
-    return family_from_json(parse_json(read_bytes(path, what="library"), where), where)
+    return family_from_json(parse_json(read_bytes(path, what="library"), where, comments=True), where)
 
 
 def family_from_json(data: Json, where: str = "library") -> Family:
@@ -99,3 +100,30 @@ def chosen(
 
 def _of(name: str) -> tuple[Instance, ...]:
     return family(name).instances if name in families() else (instance(name),)
+
+
+def is_instance(target: object) -> bool:
+    """Whether a target names an instance: ``library:tiling-corners/pad-5x5``."""
+    return isinstance(target, str) and target.startswith(PREFIX)
+
+
+def list_library() -> dict[str, str]:
+    """Return the families: name -> problem, how many instances of which class, and title."""
+    found = {}
+    for name in families():
+        one = family(name)
+        classes = Counter(each.difficulty for each in one.instances)
+        counts = ", ".join(f"{classes[each]} {each}" for each in CLASSES if classes[each])
+        problems = " and ".join(dict.fromkeys(each.problem for each in one.instances))
+        found[name] = f"{problems}, {len(one.instances)} instances ({counts}): {one.title}"
+    return found
+
+
+def list_instances(problem: str) -> dict[str, str]:
+    """Return the instances of a problem: name -> class, and what is known."""
+    found = {}
+    for one in library():
+        if one.problem == problem:
+            values = "".join(f", {name} {value:,}" for name, value in one.known.values.items())
+            found[one.name] = f"{one.difficulty}, {one.known.status}{values}"
+    return found

@@ -145,13 +145,15 @@ def _engine() -> Iterator[Case]:
         "mobilenet_v1-conv4": named("mobilenet_v1", "conv4/pw"),
         "mobilenet_v1-conv1": named("mobilenet_v1", "conv1"), "lenet5": named("lenet5"),
         "alexnet": named("alexnet", "conv2", "conv3", "conv4", "conv5"),
-        "mobilenet_v1": named("mobilenet_v1"), "shufflenet_2x": named("shufflenet_2x"),
-        "fd_mobilenet": named("fd_mobilenet"),
+        "mobilenet_v1-three": named("mobilenet_v1", "conv2/pw", "conv3/dw", "conv6/pw"),
+        "shufflenet_2x-stage3": named("shufflenet_2x", "stage3.0/expand"),
+        "fd_mobilenet-conv10": named("fd_mobilenet", "conv10/pw"),
     }  # fmt: skip
     for name, target in rows.items():
         yield Case(f"{name}-16", "partial_engine", target, "partial_cnn_16", "bytes")
-    for name in ("mobilenet_v1-conv4", "xception"):
-        target = rows.get(name) or named("xception")
+    rows["xception-block5"] = named("xception", "block5/sep1/pw")
+    for name in ("mobilenet_v1-conv4", "xception-block5"):
+        target = rows[name]
         yield Case(f"{name}-32", "partial_engine", target, "partial_cnn_32", "bytes")
     conv4 = rows["mobilenet_v1-conv4"]
     for name, pins in (
