@@ -1,4 +1,7 @@
-"""`python -m solver.library [FAMILY[/CASE]]... [--into FOLDER]`: make library files again, family by family."""
+"""`python -m solver.library [FAMILY[/CASE]]... [--into FOLDER]`: make library files again, family by family.
+
+`python -m solver.library --counts` prints the table of docs/library.md.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import sys
 from pathlib import Path
 
 from instances.errors import InputError
+from solver.library.counts import table
 from solver.library.families import FAMILIES
 from solver.library.make import make
 from solver.verify import PlanMismatch
@@ -18,6 +22,9 @@ def main(arguments: list[str]) -> int:
         at = arguments.index("--into")
         folder = Path(arguments[at + 1])
         del arguments[at : at + 2]
+    if arguments == ["--counts"]:
+        print(table())
+        return 0
     wanted: dict[str, list[str]] = {}
     for text in arguments or FAMILIES:
         name, _, case = text.partition("/")

@@ -84,7 +84,7 @@ def test_targets_and_machines_are_as_their_digests_say() -> None:
     assert one.target.load() == one.target.layer
     assert one.machine.load().ocm_bytes == 19
     edited = one.target.model_copy(update={"layer": one.target.layer and one.target.layer.model_copy(update={"m": 2})})
-    with pytest.raises(InputError, match="target pad5x5: its digest is sha256:.*, the instance says sha256:"):
+    with pytest.raises(InputError, match=r"target pad5x5: its digest is sha256:.*, the instance says sha256:"):
         edited.load()
     other = one.machine.model_copy(update={"set": {"ocm_bytes": 20}})
     with pytest.raises(InputError, match="machine scratchpad_24k: its digest is"):
@@ -92,8 +92,14 @@ def test_targets_and_machines_are_as_their_digests_say() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["tiling-corners/pad-5x5", "banks-midap/lenet5-bytes", "selection-profiles/tiny-period", "mesh-arrays/c3-tiny-dram"]
-)  # fmt: skip
+    "name",
+    [
+        "tiling-corners/pad-5x5",
+        "banks-midap/lenet5-bytes",
+        "selection-profiles/tiny-period",
+        "mesh-arrays/c3-tiny-dram",
+    ],
+)
 def test_an_exported_instance_needs_nothing_else(name: str) -> None:
     one = instance(name)
     whole = one.whole()

@@ -19,6 +19,7 @@ from solver import Plan, check, solve
 from solver.cli import main
 from solver.library.certificate import DECISIONS, decisions, judge, question_of
 from solver.library.check import check_instance, judge_solution, solutions
+from solver.library.counts import table
 from solver.library.families import FAMILIES
 from solver.library.make import better, instance_of, make
 from solver.problems import PROBLEMS
@@ -59,6 +60,14 @@ def test_the_families_are_those_of_the_script() -> None:
             assert asked == (one.problem, one.objectives, one.pins, one.machine.name, one.machine.set)
 
 
+def test_the_page_counts_right() -> None:
+    """`python -m solver.library --counts` prints the table anew."""
+    page = ROOT / "docs" / "library.md"
+    if not page.is_file():
+        pytest.skip("no documents beside the tests")
+    assert table() in page.read_text(encoding="utf-8")
+
+
 def test_no_check_needs_a_solver() -> None:
     """All of the library is checked in a process that can import none."""
     script = (
@@ -67,7 +76,9 @@ def test_no_check_needs_a_solver() -> None:
         "from solver.cli import main\n"
         f"sys.exit(main(['library', 'check', {', '.join(map(repr, (*SMALL.values(), *_infeasible())))}]))\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{len(SMALL) + len(_infeasible())} ok, 0 failed" in done.stdout
     assert "take a solver" not in done.stdout
@@ -109,7 +120,7 @@ FAULTS: dict[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
     "somebody": ("engine greedy did not prove it", lambda d: d["certificate"].update(proven_by=["greedy"])),
     "better proof": ("has a plan of 77", lambda d: d["certificate"]["proofs"][0].update(value=77, status="FEASIBLE")),
     "other proof": ("proves 80", lambda d: d["certificate"]["proofs"][0].update(value=80)),
-    "proof of none": ("says that there is no plan", lambda d: d["certificate"]["proofs"][0].update(status="INFEASIBLE")),
+    "proof of none": ("that there is no plan", lambda d: d["certificate"]["proofs"][0].update(status="INFEASIBLE")),
     "pins": ("certificate:", lambda d: d.update(pins=["T_R=5"])),
 }  # fmt: skip
 
@@ -253,7 +264,8 @@ def test_a_better_solution_is_loud_and_refutes_what_is_claimed(
 def test_solutions_that_cannot_be_read(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     for text, said in (
-        ("[1]", 'a plan file is expected, or {"instance": NAME'), ('{"instance": "a/b", "plan": {}}', "no instance 'a/b'"),
+        ("[1]", 'a plan file is expected, or {"instance": NAME'),
+        ('{"instance": "a/b", "plan": {}}', "no instance 'a/b'"),
         ('{"format": "certile-plan/2"}', "field problem is"),
     ):  # fmt: skip
         path.write_text(text, encoding="utf-8")
