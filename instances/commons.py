@@ -37,7 +37,7 @@ def family_from_json(data: Json, where: str = "library") -> Family:
     fields = dict(as_object(data, where))
     if fields.get("format") != LIBRARY_FORMAT:
         raise InputError(f"{where}: field format is {shown(fields.get('format'))}, expected {LIBRARY_FORMAT!r}")
-    common = {name: fields[name] for name in ("source", "licence") if name in fields}
+    common: dict[str, Json] = {name: fields[name] for name in ("source", "licence") if name in fields}
     rows = fields.get("instances")
     if isinstance(rows, list):
         fields["instances"] = [{**common, **row} if isinstance(row, dict) else row for row in rows]

@@ -16,7 +16,7 @@ himself on something else.
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 
 from pydantic import Field, PositiveInt, model_validator
 
@@ -36,13 +36,13 @@ from instances.workload import Layer
 LIBRARY_FORMAT: Final = "certile-library/1"
 #: What a target begins with that is an instance of the library: ``library:tiling-corners/pad-5x5``.
 PREFIX = "library:"
-CLASSES = ("easy", "medium", "hard", "open")
+Class = Literal["easy", "medium", "hard", "open"]
+CLASSES: tuple[Class, ...] = get_args(Class)
 #: Processor seconds below which an instance is easy, and medium.
 EASY_S, MEDIUM_S = 1.0, 10.0
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9_]+(-[a-z0-9_]+)*/[A-Za-z0-9_.+-]+$", max_length=120)]
 Whole = Annotated[int, Field(ge=0)]
-Class = Literal["easy", "medium", "hard", "open"]
 
 
 class Target(Sparse):

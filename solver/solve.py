@@ -235,9 +235,9 @@ def ask(
 ) -> tuple[Problem[Any], Question]:
     """Load and check everything that is asked, before any time is spent; raises InputError."""
     if isinstance(target, str) and is_instance(target):
-        own = {"machine": machine, "problem": problem, "objective": objective, "pins": pins, "layers": layers}
+        said = {"machine": machine, "problem": problem, "objective": objective, "pins": pins, "layers": layers}
         return ask(
-            **of_library(target, own), engine=engine, settings=settings, profile=profile, time_limit_s=time_limit_s,
+            **of_library(target, said), engine=engine, settings=settings, profile=profile, time_limit_s=time_limit_s,
             jobs=jobs, progress=progress, memory_limit=memory_limit, all_kinds=all_kinds, full=full, bounding=bounding,
         )  # fmt: skip
     set_fields = as_texts("settings", settings)
