@@ -61,9 +61,21 @@ class Said:
 
 
 def make(
-    spec: Cases, folder: Path, only: Sequence[str] = (), told: Callable[[str], None] = lambda line: None
-) -> Family:
-    """Make a family and write its file; `only` these cases, the others stay as they were.
+    spec: Cases, folder: Path, only: Sequence[str] = (), told: Callable[[str], None] = lambda line: None, *,
+    times: float = 1.0, unproven: bool = False,
+) -> Family:  # fmt: skip
+    """Make a family and write its file.
+
+    Parameters
+    ----------
+    only : names
+        These cases; the others stay as they were.
+    told : function
+        Is told about every case that is made, and those of which nothing was found: they stay as they were, too.
+    times : float
+        By how much longer engines have than the cases say.
+    unproven : bool
+        Only cases that are not proven, or of which nothing is known.
 
     Raises
     ------
@@ -78,11 +90,16 @@ def make(
     made = list[Instance]()
     for case in spec.cases():
         name = f"{spec.family}/{case.name}"
-        if only and case.name not in only:
-            made += [before[name]] if name in before else []
+        known = before.get(name)
+        if (only and case.name not in only) or (unproven and known is not None and known.difficulty != "open"):
+            made += [known] if known is not None else []
             continue
-        found = instance_of(case, spec)
-        made.append(better(found, before.get(name)))
+        found = instance_of(replace(case, engines=tuple((engine, times * s) for engine, s in case.asked)), spec)
+        if found is None:
+            told(f"{name}: no engine found a plan")
+            made += [known] if known is not None else []
+            continue
+        made.append(better(found, known))
         told(f"{name}: {found.known.status} {found.known.values} {found.difficulty}, {_asked(found)}")
         later = [one for one in before.values() if one.name not in {done.name for done in made}]
         write_atomically(path, _family(spec, [*made, *later]).to_json())  # so that nothing is lost if it is stopped
@@ -100,8 +117,8 @@ def _asked(found: Instance) -> str:
     return ", ".join(f"{one.by} {one.status} {one.seconds:g} s" for one in found.certificate.proofs)
 
 
-def instance_of(case: Case, spec: Cases) -> Instance:
-    """Ask all engines of a case; raises InputError and PlanMismatch as `make` does."""
+def instance_of(case: Case, spec: Cases) -> Instance | None:
+    """Ask all engines of a case; None if none finds a plan; raises InputError and PlanMismatch as `make` does."""
     name = f"{spec.family}/{case.name}"
     target, machine = (
         Target(digest=_NO_DIGEST, **case.target),
@@ -173,8 +190,8 @@ def ask_engine(
     return Said(proof, plan, values)
 
 
-def concluded(asked: Instance, said: Sequence[Said]) -> Instance:
-    """Return an instance with what all engines together know; raises PlanMismatch if they disagree."""
+def concluded(asked: Instance, said: Sequence[Said]) -> Instance | None:
+    """Return an instance with what engines know together, None for nothing; raises PlanMismatch if they disagree."""
     if not said:
         raise InputError(f"{asked.name}: no engine can be asked")
     proofs, first = tuple(one.proof for one in said), asked.objectives[0]
@@ -190,7 +207,7 @@ def concluded(asked: Instance, said: Sequence[Said]) -> Instance:
         )
         return _with(asked, known, why)
     if not planned:
-        raise InputError(f"{asked.name}: no engine found a plan")
+        return None
     best = min(planned, key=lambda one: tuple(one.values.values()))
     proven = {tuple(one.values.values()) for one in planned if one.optimal}
     if len(proven) > 1 or (proven and proven != {tuple(best.values.values())}):

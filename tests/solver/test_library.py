@@ -350,6 +350,7 @@ def test_instances_are_made_again_alike(tmp_path: Path) -> None:
     spec = FAMILIES["tiling-corners"]
     case = next(case for case in spec.cases() if case.name == "pad-5x5")
     made, before = instance_of(case, spec), instance("tiling-corners/pad-5x5")
+    assert made is not None
     assert (made.known, made.certificate.plan) == (before.known, before.certificate.plan)
     found = make(spec, tmp_path, only=["pad-5x5"])
     assert load_family(tmp_path / "tiling-corners.json") == found
