@@ -189,7 +189,7 @@ def _challenging() -> Iterator[Case]:
         raise InputError("family placement-minimalloc: CERTILE_MINIMALLOC names no folder of benchmarks/challenging")
     for letter, buffers in found.items():
         yield Case(letter, "placement", {"buffers": buffers}, "scratchpad_768k", "bytes",
-                   engines=(("search", 30), ("cp-sat", 12)))  # fmt: skip
+                   engines=(("search", 30), ("cp-sat", 3)))  # fmt: skip
 
 
 def _buffers(name: str, rows: tuple[tuple[int, ...], ...], room: int, **more: Any) -> dict[str, Any]:

@@ -42,14 +42,13 @@ def _skip(channels: int, size: int) -> Network:
 
 
 def _banks() -> Iterator[Case]:
-    for name in ("lenet5", "squeezenet1_1", "mobilenet_v1", "mobilenet_v2", "resnet50", "shufflenet_1x"):
+    for name in ("lenet5", "squeezenet1_1", "mobilenet_v1", "mobilenet_v2", "resnet50", "squeezenet1_0"):
         for objectives in ("bytes", "time"):
             yield Case(f"{name}-{objectives}", "banks", named(name), "midap", objectives)
     yield Case("inception_v3-bytes", "banks", named("inception_v3"), "midap", "bytes")
-    yield Case("densenet40-bytes", "banks", named("densenet40"), "midap", "bytes")
-    yield Case(
-        "densenet40-time", "banks", named("densenet40"), "midap", "time", engines=(("dynamic", 20),), tags=("large",)
-    )  # fmt: skip
+    yield Case("wide_resnet50_2-bytes", "banks", named("wide_resnet50_2"), "midap", "bytes")
+    alone = (("dynamic", 20),)
+    yield Case("inception_v3-time", "banks", named("inception_v3"), "midap", "time", engines=alone, tags=("large",))
     yield Case("resnet50-8-banks", "banks", named("resnet50"), "midap", "bytes", set={"banks.count": 8})
     yield Case("resnet50-waiting", "banks", named("resnet50"), "midap", "bytes", set={"banks.residuals": "chip"})
     small = {"banks.map_bytes": 8192}
