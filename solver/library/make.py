@@ -1,8 +1,8 @@
 """Make library files: ask several engines, keep the best schedule and the best bound, and say who proved what.
 
 Let v be the least value that an engine found, b the greatest bound of the first objective that one proved. The status
-is OPTIMAL if an engine said so of v (all objectives in their order), or, of one objective, if b = v: then a schedule of
-one engine and the bound of another meet. Two engines that prove different values are a defect, and nothing is written.
+is OPTIMAL if an engine said so of v (all objectives in their order), or else, of one objective, if b = v: then a
+schedule of one engine and the bound of another meet. Two engines that prove different values are a defect, and nothing is written.
 A family that is made again keeps what was known before where that is better.
 
 Seconds are processor seconds of this process and its children: what else runs on the machine hardly changes them.
@@ -215,8 +215,9 @@ def concluded(asked: Instance, said: Sequence[Said]) -> Instance | None:
     value, bound = best.values[first], max((p.bound for p in proofs if p.bound is not None), default=None)
     if bound is not None and bound > value:
         raise PlanMismatch(f"{asked.name}: bound {bound}, but a plan of {value}")
-    single = len(asked.objectives) == 1
-    by = tuple(dict.fromkeys(one.proof.by for one in said if one.optimal or (single and one.proof.bound == value)))
+    by = tuple(dict.fromkeys(one.proof.by for one in said if one.optimal))
+    if not by and len(asked.objectives) == 1:
+        by = tuple(dict.fromkeys(proof.by for proof in proofs if proof.bound == value))
     known = Known(
         status="OPTIMAL" if by else "FEASIBLE", values=best.values, bound=bound, gap=gap_of(value, bound)
     )  # fmt: skip

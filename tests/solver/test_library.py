@@ -40,7 +40,13 @@ PROBLEM_NAMES = tuple(SMALL)
 # ---- checking --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+#: Families of large networks: seconds of pricing and replaying.
+LARGE = {"fusion-networks": 12, "banks-midap": 6}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=pytest.mark.slow(LARGE[one])) if one in LARGE else one for one in FAMILIES]
+)
 def test_every_instance_is_as_it_says(name: str) -> None:
     """Every value is reached by its decisions, priced and replayed; conflicts of infeasible ones are derived again."""
     for one in family(name).instances:
