@@ -2,8 +2,8 @@
 
 Let v be the least value that an engine found, b the greatest bound of the first objective that one proved. The status
 is OPTIMAL if an engine said so of v (all objectives in their order), or else, of one objective, if b = v: then a
-schedule of one engine and the bound of another meet. Two engines that prove different values are a defect, and nothing is written.
-A family that is made again keeps what was known before where that is better.
+schedule of one engine and the bound of another meet. Two engines that prove different values are a defect, and nothing
+is written. A family that is made again keeps what was known before where that is better.
 
 Seconds are processor seconds of this process and its children: what else runs on the machine hardly changes them.
 """
