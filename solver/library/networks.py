@@ -134,8 +134,9 @@ def _fusion() -> Iterator[Case]:
         yield Case(f"{name}-{kib}k", "fusion", named(name), "scratchpad_768k", "bytes", set=_shared(kib, _BANK))
     yield Case("mobilenet_v2-128k-bytes-not-banks", "fusion", named("mobilenet_v2"), "scratchpad_768k", "bytes",
                set=_shared(128, 0))  # fmt: skip
-    yield Case("squeezenet1_1-128k-energy", "fusion", named("squeezenet1_1"), "scratchpad_768k", "energy,bytes",
-               set=_shared(128, _BANK))  # fmt: skip
+    yield Case(
+        "squeezenet1_0-128k", "fusion", named("squeezenet1_0"), "scratchpad_768k", "bytes", set=_shared(128, _BANK)
+    )
 
 
 def _fusion_chains() -> Iterator[Case]:
