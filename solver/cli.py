@@ -18,11 +18,12 @@ from instances.elements import unlike_elements
 from instances.errors import InputError
 from instances.load import load_network
 from instances.network import Network
-from solver import check_cli, console, options, tools
+from solver import bench_cli, check_cli, console, options, tools
 from solver.calibration import cli as calibrate_cli
 from solver.completion import cli as completion_cli
 from solver.emit import cli as emit_cli
 from solver.exits import BAD_INPUT, EXIT_CODES, exit_code
+from solver.library import cli as library_cli
 from solver.mappings import cli as mappings_cli
 from solver.pages import cli as report_cli
 from solver.plan import Plan, version
@@ -239,6 +240,7 @@ def _warn(warnings: Sequence[str]) -> None:
 
 
 check_cli.register(app)
+bench_cli.register(app)
 calibrate_cli.register(app)
 emit_cli.register(app)
 variants_cli.register(app)
@@ -342,38 +344,11 @@ def explain(
     return EXIT_CODES["INFEASIBLE"] if any(one.conflicts for one in parts) else 0
 
 
-@app.command()
-def bench(
-    suite: Annotated[str, typer.Argument(metavar="SUITE", help="See certile list suites")],
-    only: Annotated[
-        str, typer.Option("--only", metavar="TEXT", help="Suite fusion: rows whose network and KiB contain this text")
-    ] = "",
-    out: OutOpt = None,
-    as_json: JsonOpt = False,
-) -> int:
-    """Run a benchmark suite: the optimum against heuristics and engines against each other."""
-    suites = tools.suites()
-    if suite not in suites:
-        raise options.unknown("suite", suite, suites)
-    if out is not None:
-        options.check_writable(out)
-    if only and suite != "fusion":
-        raise InputError(f"--only: rows of suite fusion can be chosen, not of {suite}")
-    report = suites[suite][1](progress_bar(), **({"only": only} if only else {}))
-    text = json.dumps(report.to_json(), indent=1)
-    if out is not None:
-        console.write(out, text + "\n")
-    if as_json:
-        console.emit(text)
-    else:
-        console.emit_tables(report.table)
-    return 0
-
-
 tools.register(app)
 selftest_cli.register(app)
 completion_cli.register(app)
 sweep_cli.register(app)
+library_cli.register(app)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

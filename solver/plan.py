@@ -7,7 +7,6 @@ byte for byte. `solver.check` derives every figure again from the decisions.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,6 +26,7 @@ from pydantic import (
 
 from hwmodels.schedule import Nest
 from instances import frozen
+from instances.digests import digest as digest
 from instances.errors import InputError, choices
 from instances.jsonfile import Json, as_object, parse_json, read_bytes, shown, validate, write_atomically
 from instances.machine import Machine
@@ -370,12 +370,6 @@ def worst(statuses: Iterable[Status]) -> Status:
     found = set(statuses)
     order: tuple[Status, ...] = ("INFEASIBLE", "NO_SOLUTION_FOUND", "FEASIBLE")
     return next((s for s in order if s in found), "OPTIMAL")
-
-
-def digest(data: object) -> str:
-    """Return ``sha256:...`` of the canonical JSON (sorted keys, no blanks) of JSON-like data."""
-    text = json.dumps(data, sort_keys=True, separators=(",", ":"))
-    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def network_digest(layers: Iterable[Layer]) -> str:

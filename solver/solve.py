@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from instances.applications import Applications, applications, is_several
 from instances.buffers import Buffers
+from instances.commons import is_instance
 from instances.errors import InputError, choices
 from instances.machine import Machine
 from instances.profiles import Profile
@@ -22,7 +23,7 @@ from solver.problem import Explained, Problem, Target
 from solver.problems import PROBLEMS, pick_problem, problem_of
 from solver.progress import Progress, Silent
 from solver.question import Question
-from solver.targets import named_machine, read_target
+from solver.targets import named_machine, of_library, read_target
 
 P = TypeVar("P", bound=Plan)
 
@@ -63,7 +64,8 @@ def solve(
         What to plan: an object, a bundled network's name, a JSON or ONNX file, or
         ``squeezenet1_1@33ms,mobilenet_v1@40ms/35ms`` (name, period, deadline; the highest priority first). Of problem
         placement: buffers, a file of them (.csv, .json), a plan or a plan file. Of problem selection: variants, a
-        bundled profile of them, or a file (.csv, .json).
+        bundled profile of them, or a file (.csv, .json). ``library:NAME`` is an instance of the library with its
+        machine, objectives and pins.
     machine : Machine, str or path, optional
         An object, a bundled name or a JSON file; a plan brings its own, variants name theirs.
     problem : str, optional
@@ -232,6 +234,12 @@ def ask(
     bounding: bool = True,
 ) -> tuple[Problem[Any], Question]:
     """Load and check everything that is asked, before any time is spent; raises InputError."""
+    if isinstance(target, str) and is_instance(target):
+        said = {"machine": machine, "problem": problem, "objective": objective, "pins": pins, "layers": layers}
+        return ask(
+            **of_library(target, said), engine=engine, settings=settings, profile=profile, time_limit_s=time_limit_s,
+            jobs=jobs, progress=progress, memory_limit=memory_limit, all_kinds=all_kinds, full=full, bounding=bounding,
+        )  # fmt: skip
     set_fields = as_texts("settings", settings)
     loaded, own = _target(target)
     real = pick_machine(own if machine is None else machine, set_fields)

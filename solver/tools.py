@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from instances.commons import list_instances, list_library
 from instances.elements import unlike_elements
 from instances.errors import InputError
 from instances.load import dump_network, list_machines, list_networks, load_machine, load_network
@@ -77,7 +78,7 @@ _KINDS: dict[str, Callable[[], dict[str, str]]] = {
     "kinds": lambda: dict.fromkeys((*_KINDS, *_OF_PROBLEMS), "certile list KIND") | dict.fromkeys(
         _OF_PROBLEMS, "certile list KIND --problem P"
     ),
-    "networks": list_networks, "machines": list_machines, "rows": list_measured,
+    "networks": list_networks, "machines": list_machines, "rows": list_measured, "library": list_library,
     "problems": lambda: {problem.name: problem.summary for problem in PROBLEMS.values()},
     "suites": lambda: {name: about for name, (about, _) in suites().items()},
 }  # fmt: skip
@@ -86,6 +87,7 @@ _OF_PROBLEMS: dict[str, Callable[[Problem[Any]], Mapping[str, str]]] = {
     "objectives": lambda problem: problem.measures,
     "pins": lambda problem: problem.pins,
     "axes": lambda problem: problem.axes,
+    "instances": lambda problem: list_instances(problem.name),
 }
 
 
@@ -98,16 +100,19 @@ def list_(
     kind: Annotated[
         str,
         typer.Argument(
-            metavar="KIND", help="networks, machines, problems, engines, objectives, pins, axes, suites or rows"
+            metavar="KIND",
+            help="networks, machines, problems, engines, objectives, pins, axes, suites, rows, library, instances",
         ),
     ] = "kinds",
     problem: Annotated[
         str | None,
-        typer.Option("--problem", metavar="P", help="Engines, objectives, pins or axes of this problem only"),
+        typer.Option(
+            "--problem", metavar="P", help="Engines, objectives, pins, axes or instances of this problem only"
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print an object name -> description")] = False,
 ) -> int:
-    """List what there is: networks, machines, problems, engines, objectives, pins, axes, suites, or measured rows."""
+    """List what there is: networks, machines, problems, engines, objectives, pins, axes, suites, the library, ..."""
     names = _names(kind, problem)
     if as_json:
         emit(json.dumps(names, indent=1))
@@ -222,11 +227,12 @@ def schema(
     kind: Annotated[
         str,
         typer.Argument(
-            metavar="KIND", help="network, machine, or a problem (certile list problems); plan: tiling and slicing"
+            metavar="KIND",
+            help="network, machine, library, or a problem (certile list problems); plan: tiling and slicing",
         ),
     ] = "plan",
 ) -> int:
-    """Print the JSON Schema of plan files, or of network or machine files."""
+    """Print the JSON Schema of plan files, or of network, machine or library files."""
     if kind in FILES:
         emit(file_schema(kind).rstrip())
         return 0

@@ -13,6 +13,7 @@ from solver.bench.fusion import fusion, fusion_banks, fusion_chains, fusion_dept
 from solver.bench.heuristics import heuristics
 from solver.bench.hybrid import hybrid_suite
 from solver.bench.joint import joint
+from solver.bench.library import library
 from solver.bench.mapping import mapping
 from solver.bench.nests import nests
 from solver.bench.partial_engine import runs
@@ -47,6 +48,7 @@ SUITES: dict[str, tuple[str, Callable[..., Report]]] = {
     "heuristics": ("what optimality is worth: greedy, naive and TSO-noburst over the optimum, by network", heuristics),
     "hybrid": ("fusion on banks, ResNet-50 at 512x512: published techniques by block, ratios, optimum", hybrid_suite),
     "joint": ("tile plans and what stays on chip together: heuristics, proven optima, engines, growth", joint),
+    "library": ("an engine, or results of others, on the instances of the library: proven, best known, means", library),
     "mapping": (
         "tasks on cores and GPU: optimum or gap, clustering, genetic search, HEFT; fronts, latencies, divided tasks",
         mapping,

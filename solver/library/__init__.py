@@ -1,0 +1,1 @@
+"""The library of instances: made, checked without a solver, and measured (`instances.commons` has the format)."""
