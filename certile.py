@@ -26,6 +26,8 @@ from solver.plan import Plan, load_plan
 from solver.problem import Explained
 from solver.solve import explain, pareto, show, solve
 from solver.verify import PlanMismatch
+from solver.why.ask import why
+from solver.why.model import Why
 
 __all__ = [
     "Applications",

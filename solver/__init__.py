@@ -31,11 +31,13 @@ from solver.plan import Plan, load_plan
 from solver.solve import explain, pareto, show, solve
 from solver.tiling.plan import LayerPlan, LayersPlan
 from solver.verify import PlanMismatch
+from solver.why.ask import why
+from solver.why.model import Why
 
 __all__ = [
     "ApplicationsPlan", "BankPlan", "Calibration", "CheckReport", "EnginePlan", "EngineSize", "Front", "InputError",
-    "JointPlan", "LayerPlan", "LayersPlan", "MappingFront", "MappingPlan", "MeshPlan", "Plan", "PlanMismatch",
+    "JointPlan", "LayerPlan", "LayersPlan", "MappingFront", "MappingPlan", "MeshPlan", "Plan", "PlanMismatch", "Why",
     "calibrate", "check", "explain", "front_engine", "front_mapping", "front_network", "load_plan", "pareto", "show",
     "size_engine", "solve", "solve_applications", "solve_engine", "solve_joint", "solve_mapping", "solve_mesh",
-    "solve_network",
+    "solve_network", "why",
 ]  # fmt: skip

@@ -31,6 +31,7 @@ from solver.solve import pareto as find_front
 from solver.solve import show as show_plan
 from solver.tables import front_line, front_table
 from solver.targets import is_own
+from solver.why import cli as why_cli
 
 __all__ = ["EXIT_CODES", "app", "main"]
 
@@ -238,6 +239,7 @@ check_cli.register(app)
 calibrate_cli.register(app)
 emit_cli.register(app)
 variants_cli.register(app)
+why_cli.register(app)
 
 
 @app.command()

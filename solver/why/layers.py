@@ -119,7 +119,7 @@ def _knee(again: Again, base: Found, found: list[Trial], machine: Machine) -> Kn
 
 def _rivals(again: Again, base: Found, problem: LayersProblem, row: LayerPlan) -> list[Rival]:
     decisions = problem.formulation.decisions
-    demands = rivals.of_nest(decisions, row.decision or {}, again.question.pins)
+    demands = rivals.of_nest(decisions, row.workload, row.decision or {}, again.question.pins)
     return list(rivals.rivals(again, base, demands))
 
 

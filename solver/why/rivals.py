@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from formulations.pins import Decision
+from instances.workload import Layer
 from solver.why.again import Again, Found
 from solver.why.model import Known, Rival
 
@@ -20,7 +21,9 @@ _CHOICES = ("resident", "holds", "pieces", "lines", "output", "partition", "data
 _MOST = 6
 
 
-def of_nest(decisions: Mapping[str, Decision], decision: Mapping[str, int | str], pins: Iterable[str]) -> Iterator[str]:
+def of_nest(
+    decisions: Mapping[str, Decision], layer: Layer, decision: Mapping[str, int | str], pins: Iterable[str]
+) -> Iterator[str]:
     """Yield pins that a nest does not meet, or may not: other operands held, other ways to cut, the next tile sizes."""
     given = tuple(pins)
     for name in _CHOICES:
@@ -33,7 +36,7 @@ def of_nest(decisions: Mapping[str, Decision], decision: Mapping[str, int | str]
     for name, value in decision.items():
         if name in decisions and name.startswith("T_") and isinstance(value, int):
             yield from ([f"{name}<={value - 1}"] if value > 1 else [])
-            yield f"{name}>={value + 1}"
+            yield from ([f"{name}>={value + 1}"] if value < layer.extent(name[2:].lower()) else [])
         elif name in decisions and name.startswith(("buffers_", "home_")):
             yield f"{name}!={value}"
 
@@ -72,7 +75,8 @@ def best(found: Iterable[Rival], most: int = 5) -> tuple[Rival, ...]:
     every = list(found)
     solved = sorted((one for one in every if one.more is not None), key=_cost)
     none = [one for one in every if one.more is None and one.status == "INFEASIBLE"]
-    return (*solved[:most], *none)
+    free = [one for one in solved if one.more == 0 and one.exact]
+    return (*free, *[one for one in solved if one not in free][:most], *none)
 
 
 def _cost(one: Rival) -> tuple[Any, ...]:

@@ -40,9 +40,7 @@ def about_lines(about: About, network: str) -> Iterator[str]:
     for number, split in enumerate(about.splits):
         yield from _split_lines(split, None if number == 0 else _FEW)
     yield from _binding(about)
-    if about.rivals:
-        yield "Next-best decisions:"
-        yield from (f"  {_rival(one, about)}" for one in about.rivals)
+    yield from _rivals(about)
     yield from _distances(about)
     if about.left_out:
         said = ", ".join(about.left_out[:_FEW])
@@ -106,9 +104,23 @@ def _less(saves: int, about: About) -> str:
     return f"{percent(saves / about.value)} % less" if about.value else f"{saves:,} less"
 
 
+def _rivals(about: About) -> Iterator[str]:
+    """The cheapest first; those that cost nothing, and those that leave no plan, in a line each."""
+    free = [one.decision for one in about.rivals if one.more == 0 and one.exact]
+    none = [one.decision for one in about.rivals if one.value is None]
+    others = [one for one in about.rivals if one.value is not None and one.decision not in free]
+    if about.rivals:
+        yield "Next-best decisions:"
+    if free:
+        yield f"  as good: {', '.join(free)}"
+    yield from (f"  {_rival(one, about)}" for one in others)
+    if none:
+        yield f"  no plan: {', '.join(none)}"
+
+
 def _rival(one: Rival, about: About) -> str:
     if one.value is None or one.more is None:
-        return f"{one.decision}: no plan"
+        return one.decision
     about_ = "" if one.exact else " (not proven)"
     if one.more == 0:
         return f"{one.decision}: costs nothing{about_}"
