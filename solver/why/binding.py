@@ -24,11 +24,19 @@ _KNEE_SOLVES = 24
 def trials(again: Again, base: Found, relaxations: Iterable[Relaxed]) -> Iterator[Trial]:
     """Solve every relaxation and say whether it binds."""
     for one in relaxations:
-        found = again.solve(one.machine, one.pins)
+        found = _coarser(again.solve(one.machine, one.pins), one.finer)
         yield Trial(
             cause=one.cause, name=one.name, change=one.change, status=found.status, value=found.value,
             bound=found.bound, saves=saves(base, found), binds=binds(base, found), exact=base.proven and found.proven,
         )  # fmt: skip
+
+
+def _coarser(found: Found, finer: int) -> Found:
+    """What was found in ticks of the plan, rounded up (the plan's own are whole)."""
+    if finer == 1:
+        return found
+    value, bound = (None if x is None else -(-x // finer) for x in (found.value, found.bound))
+    return Found(found.status, value, bound, found.plan)
 
 
 def binds(base: Found, found: Found) -> bool | None:

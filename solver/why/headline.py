@@ -83,7 +83,7 @@ def sentence(facts: Facts, cause: Cause, shown: Trial | None) -> str:
         "compute": f"bound by computing: without it {share} less{f' ({facts.busy})' if facts.busy else ''}",
         "layer": f"what the layer takes beside transfers and computing: {share}",
         "arithmetic": f"energy of the MACs: {share}",
-        "array": f"array shape: {facts.busy}; {shown.change if shown else ''} would take {share} less",
+        "array": f"array shape: {facts.busy}; with all of them full {share} less{_shape(facts)}",
         "balanced": "balanced: transfers and computing hide each other, no single price is worth "
         f"{100 // _SOME} % of the time",
         "engine": f"not the best plan: {shown.change if shown else 'an exact engine'} takes {share} less",
@@ -97,6 +97,12 @@ def sentence(facts: Facts, cause: Cause, shown: Trial | None) -> str:
     if cause == "traffic":
         return _traffic(facts, shown, share)
     return plain.get(cause, cause)
+
+
+def _shape(facts: Facts) -> str:
+    """What another shape of the array would save, if one does."""
+    shapes = [one for one in facts.trials if one.cause == "array" and one.change.startswith("as many") and one.saves]
+    return f"; {shapes[0].change}: {percent(_saves(shapes[0]) / facts.value)} % less" if shapes else ""
 
 
 def _least(shown: Trial) -> str:

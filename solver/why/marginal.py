@@ -2,8 +2,8 @@
 
 Memories (and counts). The optimum is a step function of the size s that falls as s grows. A plan for s that takes o
 bytes is a plan for every size from o on, so one solve settles the whole stretch [o, s]. Where two neighbouring points
-differ the stretch between them is halved, the widest first, until they are one byte apart (that is a knee) or time is
-up: then `complete` is False.
+differ the stretch between them is halved, the nearest to the machine's own size first, until they are one byte apart
+(that is a knee) or time is up: then `complete` is False.
 
 Prices. The optimum over a price x is the least of straight lines, one for each plan (its time at x = 0, and how often
 it pays x), so it is concave. The slope at a point is what the plan there pays (`hwmodels.nest.sensitivity`). Between
@@ -25,6 +25,7 @@ from solver.tiling.plan import LayersPlan
 from solver.why.again import SKIPPED, Again, Found
 from solver.why.fields import FieldOf, field_of, with_field
 from solver.why.model import Curve, Point
+from solver.why.relax import finer
 
 #: The grid of a memory or a count, as parts of what the machine has; the rest is found by halving.
 _SIZES = (1.0, 2.0, 0.5, 1.25, 0.75, 4.0, 0.25, 1.5)
@@ -53,11 +54,11 @@ def _stepped(again: Again, layer: str, field: FieldOf, objective: str, unit: str
     whole = isinstance(field.value, int)
     grid = [field.value * part for part in _SIZES]
     sizes = [max(1, round(x)) for x in grid] if whole else [max(1, round(1000 * x)) for x in grid]
-    now, scale = sizes[0], 1 if whole else 1000
     found: dict[int, Found] = {}
+    now, scale = sizes[0], 1 if whole else 1000
     for size in dict.fromkeys(sizes):
         _at(again, field, size, scale, found)
-    complete = field.more and whole and _halve(again, field, found)
+    complete = field.more and whole and _halve(again, field, now, found)
     points = [
         Point(x=x, shown=_shown(field, x / scale, again.question.machine), value=one.value, status=one.status,
               exact=one.proven)
@@ -92,15 +93,15 @@ def _taken(found: Found, field: FieldOf) -> int | None:
     return taken.get(memory) or None
 
 
-def _halve(again: Again, field: FieldOf, found: dict[int, Found]) -> bool:
-    """Halve stretches whose ends differ, the widest first; whether all are one apart in the end."""
+def _halve(again: Again, field: FieldOf, now: int, found: dict[int, Found]) -> bool:
+    """Halve stretches whose ends differ, the nearest to `now` first; whether all are one apart in the end."""
     while not again.over and len(found) < _MOST:
         ends = sorted(found)
-        open_ = [(high - low, low, high) for low, high in zip(ends, ends[1:], strict=False) if high - low > 1]
-        open_ = [stretch for stretch in open_ if not _alike(found[stretch[1]], found[stretch[2]])]
+        pairs = zip(ends, ends[1:], strict=False)
+        open_ = [pair for pair in pairs if pair[1] - pair[0] > 1 and not _alike(*map(found.__getitem__, pair))]
         if not open_:
             return all(one.proven or one.status == "INFEASIBLE" for one in found.values())
-        _, low, high = max(open_)
+        low, high = min(open_, key=lambda pair: max(pair[0] - now, now - pair[1], 0) / now)
         if _at(again, field, (low + high) // 2, 1, found) is SKIPPED:
             return False
     return False
@@ -121,21 +122,6 @@ def _knees(points: Sequence[Point]) -> tuple[int, ...]:
 
 
 # ---- prices ------------------------------------------------------------------------------------------------------
-
-
-def finer(machine: Machine, factor: int) -> Machine:
-    """Return the same machine with its ticks divided in finer ones: all prices are that many times as many."""
-    names = ("call_ticks", "segment_ticks", "burst_ticks", "row_ticks", "refresh_ticks", "byte_ticks")
-    memories = tuple(
-        one.model_copy(
-            update={"transfer": one.transfer.model_copy(update={n: factor * getattr(one.transfer, n) for n in names})}
-        )
-        for one in machine.off_chip
-    )  # fmt: skip
-    transfer = machine.transfer.model_copy(update={n: factor * getattr(machine.transfer, n) for n in names})
-    compute = machine.compute.model_copy(update={"cycle_ticks": factor * machine.compute.cycle_ticks})
-    times = {"layer_ticks": factor * machine.layer_ticks, "tick_ps": max(1, machine.tick_ps // factor)}
-    return machine.model_copy(update={"off_chip": memories, "transfer": transfer, "compute": compute, **times})
 
 
 def _priced(again: Again, layer: str, field: FieldOf, objective: str, unit: str) -> Curve:

@@ -18,7 +18,7 @@ FORMAT: Final = "certile-why/1"
 #: What a plan is bound by: a closed list, explained in docs/why.md.
 Cause = Literal[
     "memory", "pin", "array", "bandwidth", "startup", "runs", "bursts", "compute", "layer", "arithmetic", "traffic",
-    "compulsory", "balanced", "engine", "together", "processor", "other", "infeasible", "unsolved",
+    "compulsory", "balanced", "engine", "together", "processor", "infeasible", "unsolved",
 ]  # fmt: skip
 #: How sure a solve is: as of plans, or not done at all.
 Known = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "NO_SOLUTION_FOUND", "SKIPPED"]

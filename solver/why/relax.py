@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import gcd
 
 from hwmodels.nest.homes import repriced
 from hwmodels.nest.sensitivity import PRICES
-from instances.machine import Machine
+from instances.machine import Machine, Transfer
 from instances.workload import Layer
 from solver.why.model import Cause
 
@@ -32,6 +33,21 @@ class Relaxed:
     change: str
     machine: Machine
     pins: tuple[str, ...]
+    finer: int = 1
+    """Its ticks are so many times as many as the plan's."""
+
+
+def finer(machine: Machine, factor: int) -> Machine:
+    """Return the same machine with its ticks divided in finer ones: all prices are that many times as many."""
+    names = ("call_ticks", "segment_ticks", "burst_ticks", "row_ticks", "refresh_ticks", "byte_ticks")
+
+    def prices(transfer: Transfer) -> Transfer:
+        return transfer.model_copy(update={name: factor * getattr(transfer, name) for name in names})
+
+    memories = tuple(one.model_copy(update={"transfer": prices(one.transfer)}) for one in machine.off_chip)
+    compute = machine.compute.model_copy(update={"cycle_ticks": factor * machine.compute.cycle_ticks})
+    update = {"off_chip": memories, "transfer": prices(machine.transfer), "compute": compute}
+    return machine.model_copy(update={**update, "layer_ticks": factor * machine.layer_ticks})
 
 
 def memory_field(memory: str) -> str:
@@ -52,11 +68,7 @@ def of_nest(layer: Layer, machine: Machine, pins: Sequence[str], objective: str)
         yield Relaxed("memory", "all buffers", "all buffers without limit", roomy, asked)
     if objective == "time":
         yield from _prices(machine, asked)
-        if (shape := best_lanes(layer, machine)) is not None:
-            rows, cols = shape
-            unit = machine.compute.model_copy(update={"rows": rows, "cols": cols})
-            said = f"as many lanes as {rows} x {cols}"
-            yield Relaxed("array", "compute.rows x compute.cols", said, machine.model_copy(update={"compute": unit}), asked)
+        yield from _lanes(layer, machine, asked)
     if objective == "energy":
         yield Relaxed("arithmetic", "mac_fj", "MACs of no energy", machine.model_copy(update={"mac_fj": 0}), asked)
         yield Relaxed("traffic", "byte_fj", "bytes of no energy", _without_byte_energy(machine), asked)
@@ -89,6 +101,25 @@ def _prices(machine: Machine, pins: tuple[str, ...]) -> Iterator[Relaxed]:
             yield Relaxed("compute", field, "computing for nothing", machine.model_copy(update={"compute": free}), pins)
         elif field == "layer_ticks" and machine.layer_ticks:
             yield Relaxed("layer", field, "no time of the layer's own", machine.model_copy(update={field: 0}), pins)
+
+
+def _lanes(layer: Layer, machine: Machine, pins: tuple[str, ...]) -> Iterator[Relaxed]:
+    """Yield an array whose lanes are all full whatever the channels, and the best shape with as many lanes.
+
+    The first is one lane that is as fast as all of them: no shape is faster.
+    """
+    unit, name = machine.compute, "compute.rows x compute.cols"
+    lanes = unit.rows * unit.cols
+    if unit.model != "array" or machine.reading == "literal" or lanes == 1 or not unit.cycle_ticks:
+        return
+    factor = lanes // gcd(lanes, unit.cycle_ticks)
+    one = unit.model_copy(update={"rows": 1, "cols": 1, "cycle_ticks": factor * unit.cycle_ticks // lanes})
+    full = finer(machine, factor).model_copy(update={"compute": one})
+    yield Relaxed("array", name, "all lanes full, whatever the channels", full, pins, factor)
+    if (shape := best_lanes(layer, machine)) is not None:
+        other = unit.model_copy(update={"rows": shape[0], "cols": shape[1]})
+        said = f"as many lanes in {shape[0]} rows and {shape[1]} columns"
+        yield Relaxed("array", name, said, machine.model_copy(update={"compute": other}), pins)
 
 
 def _without_byte_energy(machine: Machine) -> Machine:

@@ -147,14 +147,44 @@ def curve_lines(curve: Curve) -> Iterator[str]:
     where = f"{curve.layer}: " if curve.layer else ""
     finer = f" (in 1/{curve.finer} ticks)" if curve.finer > 1 else ""
     yield f"{where}{curve.objective} ({curve.objective_unit}) over {curve.field}{finer}:"
-    rows = [(point.shown, _value(point, curve), _change(point, curve), _marks(point, curve)) for point in curve.points]
-    heads = (curve.unit, curve.objective_unit, "change", "")
-    widths = [max(len(head), *(len(row[k]) for row in rows)) for k, head in enumerate(heads)] if rows else [0] * 4
+    rows = [
+        (point.shown, _value(point, curve), _change(point, curve), _rate(point, curve), _marks(point, curve))
+        for point in _telling(curve)
+    ]
+    heads = (curve.unit, curve.objective_unit, "change", f"per {_per(curve)}", "")
+    widths = [max(map(len, (head, *(row[k] for row in rows)))) for k, head in enumerate(heads)]
     for cells in (heads, *rows):
-        yield f"  {'  '.join(f'{cell:>{width}}' for cell, width in zip(cells[:3], widths, strict=False))}  {cells[3]}".rstrip()
+        yield f"  {'  '.join(f'{cells[k]:>{widths[k]}}' for k in range(4))}  {cells[4]}".rstrip()
     known = "all changes" if curve.complete else "some changes"
     if curve.knees:
         yield f"  {known} of the curve are marked, {len(curve.knees)} in all"
+
+
+def _telling(curve: Curve) -> Iterator[Point]:
+    """The points where something changes, those beside them, and the machine's own."""
+    points = curve.points
+    for k, point in enumerate(points):
+        ends = k in (0, len(points) - 1) or point.x == curve.now
+        if ends or curve.finer > 1 or point.value != points[k - 1].value or point.value != points[k + 1].value:
+            yield point
+
+
+def _per(curve: Curve) -> str:
+    """What a change is given for."""
+    if curve.unit in ("GB/s", "MHz"):
+        return "tick"
+    return curve.unit if curve.unit == "KiB" else "one"
+
+
+def _rate(point: Point, curve: Curve) -> str:
+    """What the objective changes by for each unit of the field: of the plan there, or from the machine's own point."""
+    if point.slope is not None:
+        return f"{point.slope:+,}"
+    origin = curve.origin
+    if origin is None or origin.value is None or point.value is None or point.x == origin.x:
+        return "-"
+    unit = 1024 if curve.unit == "KiB" else 1
+    return f"{unit * (point.value - origin.value) / (point.x - origin.x):+,.1f}"
 
 
 def _value(point: Point, curve: Curve) -> str:
