@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from instances.buffers import Buffers
 from instances.errors import InputError
 from instances.machine import Machine
 from solver.plan import Plan, digest
@@ -65,14 +66,16 @@ class Again:
         return self.end - time.monotonic() < _WORTH_S
 
     def solve(
-        self, machine: Machine | None = None, pins: Sequence[str] | None = None, *, engine: str | None = None
-    ) -> Found:
+        self, machine: Machine | None = None, pins: Sequence[str] | None = None, *, engine: str | None = None,
+        target: Buffers | None = None,
+    ) -> Found:  # fmt: skip
         """Solve under other conditions; `SKIPPED` if time is up, INFEASIBLE if the conditions contradict themselves."""
         asked = replace(
             self.question, machine=machine or self.question.machine,
             pins=self.question.pins if pins is None else tuple(pins), engine=engine or self.question.engine,
+            target=target or self.question.target,
         )  # fmt: skip
-        key = digest([asked.machine.model_dump(mode="json"), list(asked.pins), asked.engine])
+        key = digest([asked.machine.model_dump(mode="json"), list(asked.pins), asked.engine, asked.target_json()])
         if key in self.known:
             return self.known[key]
         if self.over:

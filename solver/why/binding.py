@@ -24,7 +24,7 @@ _KNEE_SOLVES = 24
 def trials(again: Again, base: Found, relaxations: Iterable[Relaxed]) -> Iterator[Trial]:
     """Solve every relaxation and say whether it binds."""
     for one in relaxations:
-        found = _coarser(again.solve(one.machine, one.pins), one.finer)
+        found = _coarser(again.solve(one.machine, one.pins, target=one.target), one.finer)
         yield Trial(
             cause=one.cause, name=one.name, change=one.change, status=found.status, value=found.value,
             bound=found.bound, saves=saves(base, found), binds=binds(base, found), exact=base.proven and found.proven,

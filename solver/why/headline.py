@@ -123,8 +123,8 @@ def _traffic(facts: Facts, shown: Trial | None, share: str) -> str:
     least = limit_of(facts, "compulsory")
     if facts.objective == "energy":
         return f"energy of {facts.moved:,} bytes that cross the border: without it {share} less"
-    if least is None:
-        return f"traffic: {facts.value:,} bytes"
-    over = percent((facts.value - least) / facts.value)
     why = f"; {shown.change} would save {share}" if shown is not None and shown.saves else ""
+    if least is None:
+        return f"traffic of {facts.value:,} bytes{why}"
+    over = percent((facts.value - least) / facts.value)
     return f"mostly compulsory traffic: {least:,} of {facts.value:,} bytes, {over} % more than each element once{why}"

@@ -12,6 +12,7 @@ from math import gcd
 
 from hwmodels.nest.homes import repriced
 from hwmodels.nest.sensitivity import PRICES
+from instances.buffers import Buffers
 from instances.machine import Machine, Transfer
 from instances.workload import Layer
 from solver.why.model import Cause
@@ -35,6 +36,8 @@ class Relaxed:
     pins: tuple[str, ...]
     finer: int = 1
     """Its ticks are so many times as many as the plan's."""
+    target: Buffers | None = None
+    """What is planned, if that is what is relaxed."""
 
 
 def finer(machine: Machine, factor: int) -> Machine:

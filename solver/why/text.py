@@ -51,7 +51,8 @@ def about_lines(about: About, network: str) -> Iterator[str]:
 def _split_lines(split: Split, most: int | None) -> Iterator[str]:
     parts = sorted(split.parts, key=lambda part: -abs(part.value))
     shown = parts[:most]
-    yield f"Where the {split.value:,} {split.unit} of {split.measure} go:"
+    of = "" if split.unit == split.measure else f" of {split.measure}"
+    yield f"Where the {' '.join(f'{split.value:,} {split.unit}'.split())}{of} go:"
     width = max((len(f"{part.value:,}") for part in shown), default=0)
     for part in shown:
         yield f"  {part.value:>{width},}  {_share(part.value, split.value):>7}  {_part(part)}"
@@ -78,8 +79,10 @@ def _binding(about: About) -> Iterator[str]:
     if about.busy:
         yield f"  {about.busy}"
     for one in about.trials:
-        if one.status != "SKIPPED":
+        if one.status != "SKIPPED" and one.binds is not False and one.value is not None:
             yield f"  {_trial(one, about)}"
+    if free := [one.change for one in about.trials if one.binds is False]:
+        yield f"  nothing less, proven, so these do not bind: {'; '.join(free)}"
     if about.knee is not None:
         exact = "the next size that helps" if about.knee.exact else "a size that helps"
         yield (
@@ -89,14 +92,10 @@ def _binding(about: About) -> Iterator[str]:
 
 
 def _trial(one: Trial, about: About) -> str:
-    if one.value is None:
-        return f"{one.change}: {one.status}"
     if one.binds:
         least = "" if one.exact else " at least"
-        return f"{one.change}: {one.value:,} {about.unit},{least} {_less(one.saves or 0, about)}: binds"
-    if one.binds is False:
-        return f"{one.change}: nothing less, proven: does not bind"
-    less = f"{one.value:,} {about.unit}, {_less(one.saves or 0, about)}" if one.saves else "nothing better was found"
+        return f"{one.change}: {one.value or 0:,} {about.unit},{least} {_less(one.saves or 0, about)}: binds"
+    less = f"{one.value or 0:,} {about.unit}, {_less(one.saves or 0, about)}" if one.saves else "nothing better was found"
     return f"{one.change}: {less}; whether it binds is not proven"
 
 

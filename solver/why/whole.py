@@ -13,9 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 from formulations.pins import Decision
+from instances.buffers import Buffers
 from instances.machine import Machine
 from solver.plan import Plan
 from solver.problem import Problem
+from solver.question import Question
 from solver.tables import percent
 from solver.why import rivals
 from solver.why.again import Again, Found
@@ -36,7 +38,7 @@ def about_plan(problem: Problem[Any], plan: Plan, layer: str | None, time_limit_
         return _without(plan, layer or "", start)
     base, first = _base(again, own)
     found = [*first, *trials(again, base, of_pins(asked.machine, asked.pins))]
-    found += trials(again, base, relaxations(asked.machine, problem.name, asked.pins))
+    found += trials(again, base, relaxations(asked, problem.name, plan.unit))
     limits = tuple(_limits(plan, layer, base))
     facts = Facts(plan.objectives[0], plan.unit, own.value, found, None, limits, "", 0, 0, 0, 0)
     cause, shown = chosen(facts)
@@ -52,13 +54,34 @@ def about_plan(problem: Problem[Any], plan: Plan, layer: str | None, time_limit_
     )  # fmt: skip
 
 
-def relaxations(machine: Machine, problem: str, pins: tuple[str, ...]) -> Iterator[Relaxed]:
-    """Yield every field twice as good."""
+def relaxations(asked: Question, problem: str, unit: str) -> Iterator[Relaxed]:
+    """Yield every field twice as good that the objective may depend on, and memories that buffers bring twice as large."""
+    machine, pins = asked.machine, asked.pins
+    if isinstance(asked.target, Buffers) and asked.target.memories:
+        yield from _memories(asked.target, machine, pins)
+        return
     for one in fields_of(machine, problem):
         value = _better(one)
+        if value == one.value or not _matters(one, unit):
+            continue
         easier = with_field(machine, one.path, value)
-        if easier is not None and value != one.value:
+        if easier is not None:
             yield Relaxed(one.cause, one.path, f"{one.path} {value:g} instead of {one.value:g}", easier, pins)
+
+
+def _memories(target: Buffers, machine: Machine, pins: tuple[str, ...]) -> Iterator[Relaxed]:
+    for number, memory in enumerate(target.memories):
+        larger = list(target.memories)
+        larger[number] = memory.model_copy(update={"bytes": 2 * memory.bytes})
+        roomy = target.model_copy(update={"memories": tuple(larger)})
+        change = f"memory {memory.name} {2 * memory.bytes:,} bytes instead of {memory.bytes:,}"
+        yield Relaxed("memory", memory.name, change, machine, pins, target=roomy)
+
+
+def _matters(one: FieldOf, unit: str) -> bool:
+    """Times and energies change no bytes, and energies no time."""
+    energy = one.path.endswith(("_fj", "_mw"))
+    return (one.more or one.cause == "memory") if unit not in ("ticks", "fJ", "nJ") else unit != "ticks" or not energy
 
 
 def _better(one: FieldOf) -> int | float:

@@ -15,7 +15,7 @@ def explained(case: Case) -> About:
     )
     if case.value is not None:
         assert plan.objective is not None and plan.objective.value == case.value
-    return why(plan, time_limit_s=60).parts[0]
+    return why(plan, time_limit_s=15).parts[0]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
