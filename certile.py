@@ -42,6 +42,7 @@ __all__ = [
     "Plan",
     "PlanMismatch",
     "Profile",
+    "Why",
     "calibrate",
     "check",
     "compile_model",
@@ -56,4 +57,5 @@ __all__ = [
     "show",
     "size_engine",
     "solve",
+    "why",
 ]

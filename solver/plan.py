@@ -301,10 +301,11 @@ class Plan(Frozen):
         return cls.from_json(read_bytes(path, what="plan"), f"plan {os.fspath(path)}")
 
     def why(
-        self, layer: str | None = None, *, marginal: str | Iterable[str] = (), time_limit_s: float | None = None
-    ) -> Why:
+        self, layer: str | None = None, *, marginal: str | Iterable[str] = (), time_limit_s: float | None = None,
+        rivals: bool = True,
+    ) -> Why:  # fmt: skip
         """Say where time or bytes go, what binds, and what other decisions cost; parameters as of `solver.why`."""
-        return Plan.EXPLAIN["why"](self, layer, marginal=marginal, time_limit_s=time_limit_s)
+        return Plan.EXPLAIN["why"](self, layer, marginal=marginal, time_limit_s=time_limit_s, rivals=rivals)
 
     def to_frame(self) -> Any:
         """Return the layers (or tasks) as a pandas DataFrame, a row each; measures are columns of their own.

@@ -183,7 +183,7 @@ class _Chain:
         return 1 if isinstance(item, Hold) else -(-size // item.step)
 
     def _outside(self, operand: str, wanted: Callable[[str], bool]) -> list[int]:
-        """Numbers of the loops outside the Hold of an operand, and of the ways in which cores share, that are wanted."""
+        """Numbers of the loops outside the Hold of an operand, and of cores' shares, that are wanted."""
         hold = next(at for at, i in enumerate(self.nest.items) if isinstance(i, Hold) and i.operand == operand)
         keep = [at for at in range(hold) if not isinstance(self.nest.items[at], Hold)]
         return [at for at in keep if wanted(self._dim(at))]

@@ -33,6 +33,7 @@ def why(
     *,
     marginal: str | Iterable[str] = (),
     time_limit_s: float | None = None,
+    rivals: bool = True,
 ) -> Why:
     """Say where the time or the bytes of a plan go, what binds, and what other decisions cost.
 
@@ -44,6 +45,8 @@ def why(
         Instead the objective over these machine fields (``ocm_bytes``, ``bandwidth``): solved again on a grid.
     time_limit_s : float, optional
         For solving again, 60 by default. What was not solved again is named.
+    rivals : bool
+        Whether to solve for the next-best decisions, too.
 
     Raises
     ------
@@ -59,9 +62,9 @@ def why(
     if names:
         curves = tuple(_curves(problem, found, layer, names, limit))
     elif isinstance(found, LayersPlan) and isinstance(problem, LayersProblem):
-        parts = tuple(_layers(problem, found, layer, limit))
+        parts = tuple(_layers(problem, found, layer, limit, rivals))
     else:
-        parts = (about_plan(problem, found, layer, limit),)
+        parts = (about_plan(problem, found, layer, limit, rivals),)
     return Why(
         certile=version(), problem=found.problem, network=found.network, machine=found.machine, engine=found.engine,
         parts=parts, curves=curves,
@@ -79,7 +82,7 @@ def _check_layer(plan: Plan, layer: str | None) -> None:
         raise InputError(f"plan of {plan.network} has no layer {layer!r}; it has {choices(names)}")
 
 
-def _layers(problem: LayersProblem, plan: LayersPlan, layer: str | None, limit: float) -> Iterator[About]:
+def _layers(problem: LayersProblem, plan: LayersPlan, layer: str | None, limit: float, rivals: bool) -> Iterator[About]:
     """The layer that is asked for; else all together, then each, the dearest ones solved again first."""
     rows = [row for row in plan.layers if layer in (None, row.layer)]
     end, made = time.monotonic() + limit, dict[str, About]()
@@ -87,7 +90,7 @@ def _layers(problem: LayersProblem, plan: LayersPlan, layer: str | None, limit: 
     for number, row in enumerate(sorted(own, key=_value, reverse=True)):
         left = end - time.monotonic()
         share = left / min(len(own) - number, 3)
-        made[row.layer] = about_layer(problem, plan, row, share) if left > _LEAST_S else parts_alone(plan, row)
+        made[row.layer] = about_layer(problem, plan, row, share, rivals) if left > _LEAST_S else parts_alone(plan, row)
     every = [made[row.layer] if row.layer in made else _copy(row, made) for row in rows]
     if len(every) > 1:
         yield whole(plan, every)
@@ -124,8 +127,6 @@ def _row(plan: LayersPlan, layer: str | None) -> LayerPlan:
     if layer is not None:
         return plan.layer(layer)
     return max(plan.layers, key=_value)
-
-
 
 
 Plan.EXPLAIN["why"] = why

@@ -55,33 +55,37 @@ def saves(base: Found, found: Found) -> int | None:
     return max(0, base.value - found.value)
 
 
-def next_memory(again: Again, base: Found, memory: str, most: int) -> Knee | None:
-    """Return the least size of a memory with which the optimum is better, None if none up to `most` was found.
+def next_memory(again: Again, base: Found, memory: str, most: int) -> tuple[Knee, Knee] | None:
+    """Return the least size of a memory with which the optimum is better, and the least one that is as good as `most`.
 
     The optimum falls in steps as the memory grows. A plan for size s that takes o bytes is one for every size from o
     on: so each solve between the largest size that does not help and the smallest that does moves one of them.
     """
-    machine, field = again.question.machine, memory_field(memory)
-    low, value, exact = machine.memories[memory], base.value, base.proven
-    best = again.solve(_with(machine, field, most))
-    if value is None or best.value is None or best.value >= value:
+    best = again.solve(_with(again.question.machine, memory_field(memory), most))
+    if base.value is None or best.value is None or best.value >= base.value:
         return None
-    high, found = _taken(best, memory, most), best
+    enough = _least(again, base, memory, best, _taken(best, memory, most), best.value)
+    return _least(again, base, memory, best, enough.at, base.value - 1), enough
+
+
+def _least(again: Again, base: Found, memory: str, best: Found, high: int, wanted: int) -> Knee:
+    """The least size of which the optimum is at most `wanted`; size `high` has a plan that is."""
+    machine, field = again.question.machine, memory_field(memory)
+    value, low, exact = best.value or 0, machine.memories[memory], base.proven
     for _ in range(_KNEE_SOLVES):
         if high - low <= 1 or again.over:
             break
         middle = (low + high) // 2
         now = again.solve(_with(machine, field, middle))
         if now.value is None:
-            exact = False
             break
-        if now.value < value:
-            high, found = _taken(now, memory, middle), now
+        if now.value <= wanted:
+            high, value = _taken(now, memory, middle), now.value
         else:
-            low, exact = middle, exact and now.bound is not None and now.bound >= value
+            low, exact = middle, exact and now.bound is not None and now.bound > wanted
     exact = exact and high - low <= 1
-    said = found.value if found.value is not None else value
-    return Knee(field=field, at=high, more=high - machine.memories[memory], value=said, saves=value - said, exact=exact)
+    saved = (base.value or 0) - value
+    return Knee(field=field, at=high, more=high - machine.memories[memory], value=value, saves=saved, exact=exact)
 
 
 def _with(machine: Machine, field: str, size: int) -> Machine:

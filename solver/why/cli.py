@@ -28,7 +28,9 @@ def why(
     time_limit: Annotated[
         float | None, typer.Option("--time-limit", metavar="S", help="Seconds for solving again, default 60: 10")
     ] = None,
-    out: Annotated[str | None, typer.Option("--out", "-o", metavar="FILE", help="Write it as JSON: -o why.json")] = None,
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", metavar="FILE", help="Write it as JSON: -o why.json")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, nothing else")] = False,
 ) -> int:
     """Say in sentences where a plan's time or bytes go, what binds, and what the next-best decisions cost.
@@ -39,7 +41,7 @@ def why(
     if out is not None:
         options.check_writable(out)
     found = Plan.load(plan)
-    said = explain(found, layer, marginal=marginal or (), time_limit_s=time_limit)
+    said = explain(found, layer, marginal=marginal or (), time_limit_s=time_limit, rivals=not no_rivals)
     if out is not None:
         console.write(out, said.to_json())
     if as_json:

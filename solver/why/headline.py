@@ -31,6 +31,7 @@ class Facts:
     value: int
     trials: Sequence[Trial]
     knee: Knee | None
+    enough: Knee | None
     limits: Sequence[Limit]
     busy: str
     calls: int
@@ -110,13 +111,17 @@ def _least(shown: Trial) -> str:
 
 
 def _memory(facts: Facts, shown: Trial, share: str) -> str:
+    knee, enough = facts.knee, facts.enough
     said = f"{shown.name} too small: without limit {_least(shown)}{share} less"
-    knee = facts.knee
-    if knee is None or knee.field != shown.name or not facts.value:
+    if knee is None or enough is None or knee.field != shown.name or not facts.value:
+        return said
+    said = f"{said}, for which {enough.at:,} bytes are {'needed' if enough.exact else 'enough'}"
+    if knee.at == enough.at:
         return said
     much = percent(knee.saves / facts.value)
-    exact = "the least that helps: " if knee.exact else ""
-    return f"{said}; with {knee.at:,} bytes ({exact}{knee.more:,} more) {much} % less"
+    return (
+        f"{said}; {'the next size that helps: ' if knee.exact else ''}{knee.at:,} ({knee.more:,} more), {much} % less"
+    )
 
 
 def _traffic(facts: Facts, shown: Trial | None, share: str) -> str:

@@ -30,8 +30,10 @@ def question_of(problem: Problem[LayersPlan], plan: LayersPlan, row: LayerPlan) 
     return replace(asked, target=row.workload, machine=machine, full=options.full, bounding=options.bounding)
 
 
-def about_layer(problem: LayersProblem, plan: LayersPlan, row: LayerPlan, time_limit_s: float) -> About:
-    """Explain a layer of a plan within a time limit."""
+def about_layer(
+    problem: LayersProblem, plan: LayersPlan, row: LayerPlan, time_limit_s: float, others: bool = True
+) -> About:
+    """Explain a layer of a plan within a time limit; `others`: also what other decisions cost."""
     start = time.monotonic()
     again = Again.of(problem, question_of(problem, plan, row), time_limit_s)
     objective, unit = plan.objectives[0], plan.unit
@@ -42,23 +44,23 @@ def about_layer(problem: LayersProblem, plan: LayersPlan, row: LayerPlan, time_l
     base, first = _base(again, row)
     found = [*first, *_trials(again, base, row, objective)]
     bounds = tuple(limits.of_nest(row.workload, machine, dict(nest.homes), objective, base.bound))
-    knee = _knee(again, base, found, machine)
+    knee, enough = _knees(again, base, found, machine) or (None, None)
     facts = Facts(
-        objective, unit, row.objective.value, found, knee, bounds, limits.busy(row.workload, machine, outcome),
+        objective, unit, row.objective.value, found, knee, enough, bounds, limits.busy(row.workload, machine, outcome),
         outcome.total.calls, outcome.total.segments, outcome.total.bursts, outcome.bytes,
     )  # fmt: skip
     cause, shown = chosen(facts)
-    others = _rivals(again, base, problem, row)
+    rival = _rivals(again, base, problem, row) if others else []
     said = sentence(facts, cause, shown)
     if not any(one.value is not None for one in found):
         cause, said = "unsolved", "nothing was solved again: more time is needed to say what binds"
     return About(
         layer=row.layer, cause=cause, headline=said, objective=objective, unit=unit, value=facts.value,
         status=row.status, splits=nest_splits(row.workload, machine, nest, objective),
-        rooms=tuple(_rooms(machine, outcome.occupancy_bytes)), busy=facts.busy, trials=tuple(found), knee=knee,
-        rivals=rivals.best(others), limits=bounds,
+        rooms=tuple(_rooms(machine, outcome.occupancy_bytes)), busy=facts.busy, trials=tuple(found), knee=knee, enough=enough,
+        rivals=rivals.best(rival), limits=bounds,
         left_out=(*(one.change for one in found if one.status == "SKIPPED"),
-                  *(one.decision for one in others if one.status == "SKIPPED")),
+                  *(one.decision for one in rival if one.status == "SKIPPED")),
         solves=again.solves, wall_s=time.monotonic() - start,
     )  # fmt: skip
 
@@ -107,8 +109,8 @@ def base_is_least(row: LayerPlan, objective: str) -> bool:
     return objective == "bytes" and row.objective is not None and row.objective.value == least
 
 
-def _knee(again: Again, base: Found, found: list[Trial], machine: Machine) -> Knee | None:
-    """The next size of the memory that saves most without limit."""
+def _knees(again: Again, base: Found, found: list[Trial], machine: Machine) -> tuple[Knee, Knee] | None:
+    """Sizes of the memory that saves most without limit: the next that helps, and the one that is enough."""
     alone = [one for one in found if one.cause == "memory" and one.saves and one.name != "all buffers"]
     most = max(alone, key=lambda one: one.saves or 0, default=None)
     if most is None:
@@ -144,5 +146,3 @@ def parts_alone(plan: LayersPlan, row: LayerPlan) -> About:
         busy=limits.busy(row.workload, machine, outcome), trials=(), knee=None, rivals=(), limits=bounds,
         left_out=("everything",),
     )  # fmt: skip
-
-

@@ -15,7 +15,9 @@ from solver.why.parts import full_lanes
 from solver.why.relax import lanes_ticks
 
 
-def of_nest(layer: Layer, machine: Machine, homes: dict[str, str], objective: str, bound: int | None) -> Iterator[Limit]:
+def of_nest(
+    layer: Layer, machine: Machine, homes: dict[str, str], objective: str, bound: int | None
+) -> Iterator[Limit]:
     """Yield the bounds of a layer on a machine; none but the solver's where a paper's equations are the price."""
     if machine.reading != "literal":
         on = settled(layer, machine, homes)
@@ -33,7 +35,9 @@ def _time(layer: Layer, on: Machine) -> Iterator[Limit]:
     unit, cores = on.compute, on.tles * on.tlts
     buses = on.tles if on.dram == "per_tle" else 1
     ticks = min(transfer.byte_ticks for transfer in on.transfers)
-    yield Limit(name="bandwidth", value=lower_bound_bytes(layer, on) * ticks // buses, means="the least bytes at their price")
+    yield Limit(
+        name="bandwidth", value=lower_bound_bytes(layer, on) * ticks // buses, means="the least bytes at their price"
+    )
     if on.timing != "transfer_only":
         yield Limit(name="compute", value=full_lanes(layer, on), means="all lanes full")
         if unit.model == "array":

@@ -15,6 +15,7 @@ no line but convex, and nothing is said of knees.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from hwmodels.nest.homes import housed, repriced
 from hwmodels.nest.sensitivity import PRICES, sensitivity
@@ -32,6 +33,8 @@ _SIZES = (1.0, 2.0, 0.5, 1.25, 0.75, 4.0, 0.25, 1.5)
 #: The grid of prices, in quarters of what the machine has.
 _QUARTERS = (4, 2, 8, 3, 6, 1, 5, 16)
 _FINER = 4
+#: From this many bytes on sizes are in KiB.
+_IN_KIB = 8192
 #: Points of a curve at most.
 _MOST = 60
 
@@ -97,7 +100,7 @@ def _halve(again: Again, field: FieldOf, now: int, found: dict[int, Found]) -> b
     """Halve stretches whose ends differ, the nearest to `now` first; whether all are one apart in the end."""
     while not again.over and len(found) < _MOST:
         ends = sorted(found)
-        pairs = zip(ends, ends[1:], strict=False)
+        pairs = pairwise(ends)
         open_ = [pair for pair in pairs if pair[1] - pair[0] > 1 and not _alike(*map(found.__getitem__, pair))]
         if not open_:
             return all(one.proven or one.status == "INFEASIBLE" for one in found.values())
@@ -114,11 +117,7 @@ def _alike(one: Found, two: Found) -> bool:
 
 def _knees(points: Sequence[Point]) -> tuple[int, ...]:
     """The sizes at which the value is another one than a byte below."""
-    return tuple(
-        high.x
-        for low, high in zip(points, points[1:], strict=False)
-        if high.x == low.x + 1 and high.value != low.value
-    )
+    return tuple(high.x for low, high in pairwise(points) if high.x == low.x + 1 and high.value != low.value)
 
 
 # ---- prices ------------------------------------------------------------------------------------------------------
@@ -182,7 +181,7 @@ def _meetings(again: Again, base: Machine, path: str, found: dict[int, Found]) -
         Whether these are all, each proven.
     """
     knees, complete = set[int](), True
-    todo = list(zip(sorted(found), sorted(found)[1:], strict=False))
+    todo = list(pairwise(sorted(found)))
     while todo:
         low, high = todo.pop()
         meeting = _meeting(base, path, found, low, high)
@@ -223,8 +222,10 @@ def _meeting(base: Machine, path: str, found: dict[int, Found], low: int, high: 
 
 def _shown(field: FieldOf, value: float, machine: Machine) -> str:
     """A value with what it means: KiB, GB/s, MHz."""
-    if field.unit == "bytes":
+    if _unit(field) == "KiB":
         return f"{value / 1024:,.4g}" if value % 1024 else f"{int(value) // 1024:,}"
+    if field.unit == "bytes":
+        return f"{int(value):,}"
     if field.path == "transfer.byte_ticks":
         return f"{1000 / (value * machine.tick_ps):.4g}" if value else "endless"
     if field.path == "compute.cycle_ticks":
@@ -234,6 +235,4 @@ def _shown(field: FieldOf, value: float, machine: Machine) -> str:
 
 def _unit(field: FieldOf) -> str:
     own = {"transfer.byte_ticks": "GB/s", "compute.cycle_ticks": "MHz"}.get(field.path, field.unit)
-    return "KiB" if field.unit == "bytes" else own
-
-
+    return "KiB" if field.unit == "bytes" and field.value >= _IN_KIB else own

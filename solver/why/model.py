@@ -81,7 +81,7 @@ class Trial(Frozen):
 
 
 class Knee(Frozen):
-    """The nearest change of a machine field that improves the plan."""
+    """A value of a machine field from which on the optimum is better."""
 
     field: str
     at: int
@@ -133,6 +133,9 @@ class About(Frozen):
     trials: tuple[Trial, ...]
     """What was made easier, one thing at a time."""
     knee: Knee | None
+    """The next size of the memory that saves most without limit."""
+    enough: Knee | None = None
+    """The least size of it that is as good as no limit."""
     rivals: tuple[Rival, ...]
     limits: tuple[Limit, ...]
     left_out: tuple[str, ...]

@@ -86,9 +86,9 @@ def _latencies(on: Machine, operand: str, counts: Counts) -> Iterator[Part]:
     whole = min(-(-counts.bytes // transfer.burst_bytes), counts.bursts) if transfer.burst_bytes else 0
     for cause, number, ticks, what in (
         ("startup", counts.calls, transfer.call_ticks, "calls"),
-        ("runs", counts.segments, transfer.segment_ticks, "runs of addresses"),
-        ("bursts", whole, transfer.burst_ticks, "bursts that the bytes fill"),
-        ("alignment", counts.bursts - whole, transfer.burst_ticks, "bursts more, as runs fill theirs in part"),
+        ("runs", counts.segments, transfer.segment_ticks, "runs"),
+        ("bursts", whole, transfer.burst_ticks, "bursts"),
+        ("alignment", counts.bursts - whole, transfer.burst_ticks, "bursts"),
     ):
         yield Part(what=operand, cause=cause, value=number * ticks, why=f"{number:,} {what}, {ticks:,} ticks each")
 
@@ -97,9 +97,9 @@ def _computing(layer: Layer, on: Machine, outcome: Outcome) -> Iterator[Part]:
     busy = full_lanes(layer, on)
     if on.timing != "transfer_only":
         busy = min(busy, outcome.compute_ticks)
-        yield Part(what="compute", cause="compute", value=busy, why="with all lanes full")
-        yield Part(what="compute", cause="lanes", value=outcome.compute_ticks - busy, why="lanes without work")
-    yield Part(what="layer", cause="layer", value=on.layer_ticks, why="what every layer takes beside")
+        yield Part(what="compute", cause="compute", value=busy)
+        yield Part(what="compute", cause="lanes", value=outcome.compute_ticks - busy)
+    yield Part(what="layer", cause="layer", value=on.layer_ticks)
 
 
 def full_lanes(layer: Layer, on: Machine) -> int:
@@ -126,9 +126,7 @@ def _why(layer: Layer, machine: Machine, nest: Nest, one: Share) -> str:
     if one.cause == "halo":
         return f"windows of neighbouring tiles overlap{f' ({loop})' if loop else ''}"
     if one.cause in ("again", "spilled") and one.at is not None:
-        again = "written and read again" if one.cause == "spilled" else "fetched again"
-        held = f"{again} in each of {one.passes:,} passes of {loop}: held inside it"
-        return f"{held}{_room_outside(layer, machine, nest, one)}"
+        return f"in each of {one.passes:,} passes of {loop}, as it is held inside{_room_outside(layer, machine, nest, one)}"
     plain = {
         "skipped": "rows and columns that the stride steps over",
         "kernel": f"{loop} reads rows again for the next taps",
@@ -150,12 +148,12 @@ def _room_outside(layer: Layer, machine: Machine, nest: Nest, one: Share) -> str
         return ""
     over = {name: size for name, size in taken.items() if size > machine.memories.get(name, size)}
     if not over:
-        return ", though its tile would fit outside"
+        return ", though it would fit outside"
     name, size = next(iter(over.items()))
     rest = {op: size for op, size in _tiles(layer, machine, nest).items() if op != operand}
     beside = ", ".join(f"{op} {size:,}" for op, size in rest.items()) if name == "ocm" else ""
     said = f" beside {beside} bytes" if beside else ""
-    return f", as outside it {operand}{said} would take {size:,} of {machine.memories[name]:,} bytes of {name}"
+    return f": outside, {operand}{said} would take {size:,} of {machine.memories[name]:,} bytes of {name}"
 
 
 def _tiles(layer: Layer, machine: Machine, nest: Nest) -> Mapping[str, int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from solver.tables import percent, ratio
 
 if TYPE_CHECKING:
-    from solver.why.model import About, Curve, Part, Point, Rival, Split, Trial, Why
+    from solver.why.model import About, Curve, Knee, Part, Point, Rival, Split, Trial, Why
 
 #: Parts of a measure that is not the objective, at most.
 _FEW = 4
@@ -16,9 +16,9 @@ _FEW = 4
 CAUSES = {
     "once": "needed once", "again": "fetched again", "copies": "copies for several cores", "halo": "halo",
     "skipped": "skipped by the stride", "kernel": "read again for the kernel", "bias": "biases again",
-    "edge": "border tiles charged whole", "spilled": "partial sums spilled", "first_read": "first reads",
+    "edge": "border tiles charged whole", "spilled": "written and read again", "first_read": "first reads",
     "printed": "as printed", "startup": "start-up of calls", "runs": "runs of addresses", "bursts": "bursts",
-    "alignment": "bursts filled in part", "compute": "computing", "lanes": "lanes without work",
+    "alignment": "bursts filled in part", "compute": "with all lanes full", "lanes": "lanes without work",
     "layer": "the layer's own", "overlap": "hidden", "parallel": "side by side", "arithmetic": "arithmetic", "": "",
 }  # fmt: skip
 
@@ -29,8 +29,9 @@ def lines_of(why: Why) -> Iterator[str]:
         if number:
             yield ""
         yield from about_lines(part, why.network)
-    for curve in why.curves:
-        yield ""
+    for number, curve in enumerate(why.curves):
+        if number or why.parts:
+            yield ""
         yield from curve_lines(curve)
 
 
@@ -55,15 +56,19 @@ def _split_lines(split: Split, most: int | None) -> Iterator[str]:
     yield f"Where the {' '.join(f'{split.value:,} {split.unit}'.split())}{of} go:"
     width = max((len(f"{part.value:,}") for part in shown), default=0)
     for part in shown:
-        yield f"  {part.value:>{width},}  {_share(part.value, split.value):>7}  {_part(part)}"
+        said = _part(part) if most is None else _named(part)
+        yield f"  {part.value:>{width},}  {_share(part.value, split.value):>7}  {said}"
     if len(parts) > len(shown):
         rest = sum(part.value for part in parts[len(shown) :])
         yield f"  {rest:>{width},}  {_share(rest, split.value):>7}  {len(parts) - len(shown)} more parts"
 
 
 def _part(part: Part) -> str:
-    named = " ".join(text for text in (part.what, CAUSES[part.cause] if part.cause in CAUSES else part.cause) if text)
-    return f"{named}{f': {part.why}' if part.why else ''}"
+    return f"{_named(part)}{f': {part.why}' if part.why else ''}"
+
+
+def _named(part: Part) -> str:
+    return " ".join(text for text in (part.what, CAUSES.get(part.cause, part.cause)) if text)
 
 
 def _share(value: int, whole: int) -> str:
@@ -83,19 +88,27 @@ def _binding(about: About) -> Iterator[str]:
             yield f"  {_trial(one, about)}"
     if free := [one.change for one in about.trials if one.binds is False]:
         yield f"  nothing less, proven, so these do not bind: {'; '.join(free)}"
-    if about.knee is not None:
-        exact = "the next size that helps" if about.knee.exact else "a size that helps"
-        yield (
-            f"  {about.knee.field}={about.knee.at:,} ({about.knee.more:,} more) is {exact}: "
-            f"{about.knee.value:,} {about.unit}, {_less(about.knee.saves, about)}"
-        )
+    for knee, first in ((about.knee, True), (about.enough, False)):
+        if knee is not None and (first or knee != about.knee):
+            yield f"  {_knee(knee, about, first=first)}"
+
+
+def _knee(knee: Knee, about: About, *, first: bool) -> str:
+    if first:
+        said = "the next size that helps" if knee.exact else "helps"
+    else:
+        said = "the least size that is as good as no limit" if knee.exact else "is as good as no limit"
+    helped = f"{knee.value:,} {about.unit}, {_less(knee.saves, about)}"
+    return f"{knee.field}={knee.at:,} ({knee.more:,} more) {'is ' * ('size' in said)}{said}: {helped}"
 
 
 def _trial(one: Trial, about: About) -> str:
     if one.binds:
         least = "" if one.exact else " at least"
         return f"{one.change}: {one.value or 0:,} {about.unit},{least} {_less(one.saves or 0, about)}: binds"
-    less = f"{one.value or 0:,} {about.unit}, {_less(one.saves or 0, about)}" if one.saves else "nothing better was found"
+    less = (
+        f"{one.value or 0:,} {about.unit}, {_less(one.saves or 0, about)}" if one.saves else "nothing better was found"
+    )
     return f"{one.change}: {less}; whether it binds is not proven"
 
 

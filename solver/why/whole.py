@@ -1,8 +1,8 @@
 """Why a plan of a whole network takes what it takes: every problem but tiling and slicing.
 
-What is relaxed are pins, one at a time, and the machine's scalar fields (`solver.why.fields`): memories, lanes and rates
-are doubled, times and prices halved, each by itself, and the question is solved again. So "binds" means here: with
-twice as much of it there is a better plan.
+What is relaxed are pins, one at a time, and the machine's scalar fields (`solver.why.fields`): memories, lanes and
+rates are doubled, times and prices halved, each by itself, and the question is solved again. So "binds" means here:
+with twice as much of it there is a better plan.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from solver.why.parts import plan_splits
 from solver.why.relax import Relaxed, of_pins
 
 
-def about_plan(problem: Problem[Any], plan: Plan, layer: str | None, time_limit_s: float) -> About:
+def about_plan(problem: Problem[Any], plan: Plan, layer: str | None, time_limit_s: float, others: bool = True) -> About:
     """Explain a plan, or a layer of a plan whose layers are decided by themselves, within a time limit."""
     start = time.monotonic()
     asked, own = problem.question(plan), _own(problem, plan, layer)
@@ -40,16 +40,16 @@ def about_plan(problem: Problem[Any], plan: Plan, layer: str | None, time_limit_
     found = [*first, *trials(again, base, of_pins(asked.machine, asked.pins))]
     found += trials(again, base, relaxations(asked, problem.name, plan.unit))
     limits = tuple(_limits(plan, layer, base))
-    facts = Facts(plan.objectives[0], plan.unit, own.value, found, None, limits, "", 0, 0, 0, 0)
+    facts = Facts(plan.objectives[0], plan.unit, own.value, found, None, None, limits, "", 0, 0, 0, 0)
     cause, shown = chosen(facts)
-    others = _rivals(again, base, problem)
+    rival = _rivals(again, base, problem) if others else []
     return About(
         layer=layer or "", cause=cause, headline=_sentence(facts, cause, shown), objective=facts.objective,
         unit=facts.unit, value=own.value, status=_status(own, plan),
         splits=_splits(problem, plan, layer), rooms=tuple(_rooms(plan)), busy="", trials=tuple(found), knee=None,
-        rivals=rivals.best(others), limits=limits,
+        rivals=rivals.best(rival), limits=limits,
         left_out=(*(one.change for one in found if one.status == "SKIPPED"),
-                  *(one.decision for one in others if one.status == "SKIPPED")),
+                  *(one.decision for one in rival if one.status == "SKIPPED")),
         solves=again.solves, wall_s=time.monotonic() - start,
     )  # fmt: skip
 
