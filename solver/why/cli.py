@@ -28,6 +28,7 @@ def why(
     time_limit: Annotated[
         float | None, typer.Option("--time-limit", metavar="S", help="Seconds for solving again, default 60: 10")
     ] = None,
+    no_rivals: Annotated[bool, typer.Option("--no-rivals", help="Leave out the next-best decisions")] = False,
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="FILE", help="Write it as JSON: -o why.json")
     ] = None,

@@ -77,7 +77,7 @@ def sentence(facts: Facts, cause: Cause, shown: Trial | None) -> str:
     """Return the cause in one sentence with its numbers."""
     share = f"{percent(_saves(shown) / facts.value)} %" if facts.value else "nothing"
     plain: dict[Cause, str] = {
-        "bandwidth": f"bound by off-chip bandwidth: without the price of {facts.moved:,} bytes it would take {share} less",
+        "bandwidth": f"bound by off-chip bandwidth: without the price of {facts.moved:,} bytes {share} less",
         "startup": f"start-up of {facts.calls:,} calls: without it {share} less",
         "runs": f"scattered transfers: {facts.runs:,} runs of addresses take {share}",
         "bursts": f"latency of {facts.bursts:,} bursts: without it {share} less",

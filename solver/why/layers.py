@@ -57,7 +57,8 @@ def about_layer(
     return About(
         layer=row.layer, cause=cause, headline=said, objective=objective, unit=unit, value=facts.value,
         status=row.status, splits=nest_splits(row.workload, machine, nest, objective),
-        rooms=tuple(_rooms(machine, outcome.occupancy_bytes)), busy=facts.busy, trials=tuple(found), knee=knee, enough=enough,
+        rooms=tuple(_rooms(machine, outcome.occupancy_bytes)), busy=facts.busy, trials=tuple(found), knee=knee,
+        enough=enough,
         rivals=rivals.best(rival), limits=bounds,
         left_out=(*(one.change for one in found if one.status == "SKIPPED"),
                   *(one.decision for one in rival if one.status == "SKIPPED")),
@@ -77,7 +78,7 @@ def _without(row: LayerPlan, objective: str, unit: str, start: float) -> About:
 
 
 def _base(again: Again, row: LayerPlan) -> tuple[Found, list[Trial]]:
-    """The best that is known under the plan's own conditions; and, if the plan is not proven, an exact engine's trial."""
+    """The best that is known under the plan's own conditions; if it is not proven, with an exact engine's trial."""
     value = row.objective.value if row.objective else None
     own = Found(row.status, value, row.bound)
     if own.proven:
@@ -142,7 +143,8 @@ def parts_alone(plan: LayersPlan, row: LayerPlan) -> About:
     return About(
         layer=row.layer, cause="unsolved", headline="nothing was solved again: ask for this layer, or give more time",
         objective=objective, unit=unit, value=row.objective.value, status=row.status,
-        splits=nest_splits(row.workload, machine, nest, objective), rooms=tuple(_rooms(machine, outcome.occupancy_bytes)),
+        splits=nest_splits(row.workload, machine, nest, objective),
+        rooms=tuple(_rooms(machine, outcome.occupancy_bytes)),
         busy=limits.busy(row.workload, machine, outcome), trials=(), knee=None, rivals=(), limits=bounds,
         left_out=("everything",),
     )  # fmt: skip

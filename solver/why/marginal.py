@@ -205,15 +205,14 @@ def _bends(base: Machine, path: str, found: dict[int, Found], low: int, high: in
 
 def _meeting(base: Machine, path: str, found: dict[int, Found], low: int, high: int) -> int | None:
     """The price at which the plans of two points take equally long; `low` if it is one plan; None if unknown."""
-    values = found[low].value, found[high].value
-    slopes = [_slope(_priced_at(base, path, x), found[x], path) for x in (low, high)]
-    if values[0] is None or values[1] is None or slopes[0] is None or slopes[1] is None:
+    first, last = found[low].value, found[high].value
+    below, above = (_slope(_priced_at(base, path, x), found[x], path) for x in (low, high))
+    if first is None or last is None or below is None or above is None:
         return None
-    below, above = slopes
     if below <= above:
         return low
-    # values[0] + below * (x - low) = values[1] - above * (high - x)
-    number = values[1] - above * high - values[0] + below * low
+    # first + below * (x - low) = last - above * (high - x)
+    number = last - above * high - first + below * low
     return min(max(number // (below - above), low), high)
 
 

@@ -126,7 +126,8 @@ def _why(layer: Layer, machine: Machine, nest: Nest, one: Share) -> str:
     if one.cause == "halo":
         return f"windows of neighbouring tiles overlap{f' ({loop})' if loop else ''}"
     if one.cause in ("again", "spilled") and one.at is not None:
-        return f"in each of {one.passes:,} passes of {loop}, as it is held inside{_room_outside(layer, machine, nest, one)}"
+        room = _room_outside(layer, machine, nest, one)
+        return f"in each of {one.passes:,} passes of {loop}, as it is held inside{room}"
     plain = {
         "skipped": "rows and columns that the stride steps over",
         "kernel": f"{loop} reads rows again for the next taps",
@@ -206,7 +207,7 @@ def _of_row(name: str, row: Any) -> dict[str, int]:
     if name == "bytes" and hasattr(row, "by_operand"):
         return {str(op): int(value) for op, value in row.by_operand.items()}
     counts = getattr(row, "counts", None)
-    if name == "bytes" and hasattr(counts, "by_operand"):
+    if name == "bytes" and counts is not None and hasattr(counts, "by_operand"):
         return {str(op): int(one.bytes) for op, one in counts.by_operand.items()}
     value = getattr(measures, name, getattr(row, name, None))
     return {str(row.layer): int(value)} if isinstance(value, int) else {}

@@ -55,7 +55,7 @@ def about_plan(problem: Problem[Any], plan: Plan, layer: str | None, time_limit_
 
 
 def relaxations(asked: Question, problem: str, unit: str) -> Iterator[Relaxed]:
-    """Yield every field twice as good that the objective may depend on, and memories that buffers bring twice as large."""
+    """Yield every field twice as good that may matter; where buffers bring memories, these twice as large."""
     machine, pins = asked.machine, asked.pins
     if isinstance(asked.target, Buffers) and asked.target.memories:
         yield from _memories(asked.target, machine, pins)
@@ -181,7 +181,7 @@ def _rooms(plan: Plan) -> Iterator[Room]:
     for memory in getattr(plan, "memories", ()):
         yield Room(memory=memory.name, used=memory.peak, capacity=memory.bytes)
     counts, engine = getattr(plan, "counts", None), plan.machine_data.engine
-    if engine is not None and hasattr(counts, "peak_bytes"):
+    if engine is not None and counts is not None and hasattr(counts, "peak_bytes"):
         yield Room(memory="bank", used=counts.peak_bytes, capacity=engine.bank_bytes)
     size, rows = plan.machine_data.ocm_bytes, _rows(plan)
     taken = [_taken(row, plan.machine_data) for row in rows if isinstance(getattr(row, "occupancy_bytes", None), int)]

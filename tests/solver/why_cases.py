@@ -100,7 +100,8 @@ CASES = (
     Case("dear bytes, no computing", "bandwidth", FLAT, machine(transfer=paid(byte_ticks=7)), objective="time",
          value=68 * 7, without=0),
     Case("dear bytes beside computing", "bandwidth", STREAM,
-         array(4, 4, buffering="double", ocm_bytes=64, psum_bytes=1, transfer=paid(byte_ticks=9)), objective="time", limit_s=20),
+         array(4, 4, buffering="double", ocm_bytes=64, psum_bytes=1, transfer=paid(byte_ticks=9)),
+         objective="time", limit_s=20),
     Case("dear calls", "startup", FLAT, machine(transfer=paid(call_ticks=10_000)), objective="time",
          value=30_000 + 68, without=68, said="start-up of 3 calls"),
     Case("dear calls of a pool", "startup", POOL, machine(transfer=paid(call_ticks=10_000)), objective="time",
@@ -138,9 +139,11 @@ CASES = (
     Case("a halo", "traffic", HALO, machine(ocm_bytes=350), said="mostly compulsory"),
     # overlap
     Case("loads as long as computing", "balanced", STREAM,
-         array(4, 4, 4, buffering="double", ocm_bytes=64, psum_bytes=1, transfer=paid(byte_ticks=1)), objective="time", limit_s=20),
+         array(4, 4, 4, buffering="double", ocm_bytes=64, psum_bytes=1, transfer=paid(byte_ticks=1)),
+         objective="time", limit_s=20),
     Case("loads as long as computing, twice", "balanced", STREAM,
-         array(4, 4, 8, buffering="double", ocm_bytes=64, psum_bytes=1, transfer=paid(byte_ticks=2)), objective="time", limit_s=20),
+         array(4, 4, 8, buffering="double", ocm_bytes=64, psum_bytes=1, transfer=paid(byte_ticks=2)),
+         objective="time", limit_s=20),
     # plans of heuristics
     Case("a naive plan", "engine", SQUARE, machine(ocm_bytes=200), engine="naive"),
     Case("a naive plan of a window", "engine", THREE, machine(ocm_bytes=256), engine="naive"),
