@@ -84,7 +84,7 @@ def sentence(facts: Facts, cause: Cause, shown: Trial | None) -> str:
         "compute": f"bound by computing: without it {share} less{f' ({facts.busy})' if facts.busy else ''}",
         "layer": f"what the layer takes beside transfers and computing: {share}",
         "arithmetic": f"energy of the MACs: {share}",
-        "array": f"array shape: {facts.busy}; with all of them full {share} less{_shape(facts)}",
+        "array": f"array shape: {facts.busy}; with all lanes full {share} less{_shape(facts)}",
         "balanced": "balanced: transfers and computing hide each other, no single price is worth "
         f"{100 // _SOME} % of the time",
         "engine": f"not the best plan: {shown.change if shown else 'an exact engine'} takes {share} less",

@@ -63,7 +63,8 @@ def busy(layer: Layer, machine: Machine, outcome: Outcome) -> str:
         rows, cols = 1.0, _mean(layer.g, unit.cols)
     else:
         rows, cols = _mean(layer.m, unit.rows), _mean(layer.n, unit.cols)
-    return f"{rows:g} of {unit.rows} rows and {cols:g} of {unit.cols} columns busy, {share} % of all lanes"
+    said = f"the layer fills {rows:g} of {unit.rows} rows and {cols:g} of {unit.cols} columns"
+    return f"{said}, this plan {share} % of all lanes"
 
 
 def _mean(channels: int, lanes: int) -> float:

@@ -104,6 +104,7 @@ def test_a_part_of_the_time() -> None:
 # ---- curves ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(13)
 def test_a_memory_curve_is_exact() -> None:
     """Every size from a quarter to four times, solved one by one."""
     layer = Layer.matmul("tiny", rows=3, inner=3, cols=2)
@@ -195,7 +196,7 @@ def test_the_command(plan_file: str, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["why", plan_file, "--no-rivals"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("eight: ocm_bytes too small: without limit")
-    assert "fetched again in each of" in said
+    assert "fetched again: in each of" in said
     assert "ocm_bytes without limit: 192 bytes" in said
 
 
