@@ -57,10 +57,13 @@ def chosen(facts: Facts) -> tuple[Cause, Trial | None]:
     against = facts.value if against is None else against
     if change is not None and QUARTER * _saves(change) >= against:
         return change.cause, _simplest(change, changes)
+    left = any(one.status == "SKIPPED" for one in facts.trials)
+    if facts.objective == "bytes" and facts.value == limit_of(facts, "compulsory"):
+        return "compulsory", change
     if facts.objective == "bytes":
-        return ("compulsory" if facts.value == limit_of(facts, "compulsory") else "traffic"), change
+        return ("unsolved" if left else "traffic"), change
     if price is None or _SOME * _saves(price) < facts.value:
-        return "balanced", price
+        return ("unsolved" if left else "balanced"), price
     return price.cause, price
 
 
@@ -74,7 +77,13 @@ def _saves(one: Trial | None) -> int:
 
 
 def sentence(facts: Facts, cause: Cause, shown: Trial | None) -> str:
-    """Return the cause in one sentence with its numbers."""
+    """Return the cause in one sentence with its numbers; "so far" where not all was solved again."""
+    left = sum(one.status == "SKIPPED" for one in facts.trials)
+    said = _sentence(facts, cause, shown)
+    return f"so far, with {left} of {len(facts.trials)} things not solved again: {said}" if left else said
+
+
+def _sentence(facts: Facts, cause: Cause, shown: Trial | None) -> str:
     share = f"{percent(_saves(shown) / facts.value)} %" if facts.value else "nothing"
     plain: dict[Cause, str] = {
         "bandwidth": f"bound by off-chip bandwidth: without the price of {facts.moved:,} bytes {share} less",
@@ -89,6 +98,7 @@ def sentence(facts: Facts, cause: Cause, shown: Trial | None) -> str:
         f"{100 // _SOME} % of the time",
         "engine": f"not the best plan: {shown.change if shown else 'an exact engine'} takes {share} less",
         "together": f"memories and pins together: without both {share} less, without one alone nothing",
+        "unsolved": "nothing that was relaxed is worth naming yet; more time is needed",
         "compulsory": "compulsory traffic: each needed element moves once, nothing on this machine's memory can help",
     }
     if cause == "pin" and shown is not None:

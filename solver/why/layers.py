@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from math import inf
 
 from hwmodels.nest.price import price
 from instances.machine import Machine
@@ -97,11 +98,27 @@ def _base(again: Again, row: LayerPlan) -> tuple[Found, list[Trial]]:
 
 def _trials(again: Again, base: Found, row: LayerPlan, objective: str) -> list[Trial]:
     machine, pins = again.question.machine, again.question.pins
-    found = list(trials(again, base, relax.of_nest(row.workload, machine, pins, objective)))
+    paid = _paid(row, machine)
+    asked = sorted(relax.of_nest(row.workload, machine, pins, objective), key=lambda one: -paid.get(one.cause, inf))
+    found = list(trials(again, base, asked))
     nothing = all(not one.saves for one in found if one.cause in ("pin", "memory"))
     if pins and nothing and not base_is_least(row, objective):
         found += trials(again, base, [relax.together(machine, pins)])
     return found
+
+
+def _paid(row: LayerPlan, machine: Machine) -> dict[Cause, int]:
+    """Ticks of the plan by what they are paid for: the dearest price is left out first, after what can be changed."""
+    counts = row.counts
+    if counts is None:
+        return {}
+    on = machine.transfers[0]
+    computing = max(0, row.objective.terms.get("compute", 0)) if row.objective else 0
+    return {
+        "bandwidth": counts.bytes * on.byte_ticks, "startup": counts.calls * on.call_ticks,
+        "runs": counts.segments * on.segment_ticks, "bursts": counts.bursts * on.burst_ticks, "compute": computing,
+        "layer": machine.layer_ticks,
+    }  # fmt: skip
 
 
 def base_is_least(row: LayerPlan, objective: str) -> bool:

@@ -136,7 +136,9 @@ def _sentence(facts: Facts, cause: Cause, shown: Trial | None) -> str:
         return sentence(facts, cause, shown)
     share = percent((shown.saves or 0) / facts.value) if facts.value else "0"
     least = "" if shown.exact else "at least "
-    return f"{_SAID.get(cause, cause)}: with {shown.change} {least}{share} % less"
+    left = sum(one.status == "SKIPPED" for one in facts.trials)
+    far = f"so far, with {left} of {len(facts.trials)} things not solved again: " if left else ""
+    return f"{far}{_SAID.get(cause, cause)}: with {shown.change} {least}{share} % less"
 
 
 _SAID: dict[Cause, str] = {
