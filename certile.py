@@ -30,6 +30,8 @@ from solver.solve import explain, pareto, show, solve
 from solver.sweep.rows import Sweep, load_sweep
 from solver.sweep.run import sweep
 from solver.verify import PlanMismatch
+from solver.why.ask import why
+from solver.why.model import Why
 
 __all__ = [
     "Applications",
@@ -46,6 +48,7 @@ __all__ = [
     "PricedMapping",
     "Profile",
     "Sweep",
+    "Why",
     "calibrate",
     "check",
     "compile_model",
@@ -58,12 +61,13 @@ __all__ = [
     "load_profile",
     "load_sweep",
     "pareto",
+    "plot",
     "price",
+    "report",
     "show",
     "size_engine",
     "solve",
     "sweep",
-    "plot",
-    "report",
     "to_plotly",
+    "why",
 ]

@@ -33,11 +33,13 @@ from solver.plan import Plan, load_plan
 from solver.solve import explain, pareto, show, solve
 from solver.tiling.plan import LayerPlan, LayersPlan
 from solver.verify import PlanMismatch
+from solver.why.ask import why
+from solver.why.model import Why
 
 __all__ = [
     "ApplicationsPlan", "BankPlan", "Calibration", "CheckReport", "EnginePlan", "EngineSize", "Front", "InputError",
     "JointPlan", "LayerPlan", "LayersPlan", "MappingFront", "MappingPlan", "MeshPlan", "Plan", "PlanMismatch",
-    "PricedMapping", "calibrate", "check", "explain", "front_engine", "front_mapping", "front_network", "load_plan",
-    "pareto", "plot", "price", "report", "show", "size_engine", "solve", "solve_applications", "solve_engine",
-    "solve_joint", "solve_mapping", "solve_mesh", "solve_network", "to_plotly",
+    "PricedMapping", "Why", "calibrate", "check", "explain", "front_engine", "front_mapping", "front_network",
+    "load_plan", "pareto", "plot", "price", "report", "show", "size_engine", "solve", "solve_applications",
+    "solve_engine", "solve_joint", "solve_mapping", "solve_mesh", "solve_network", "to_plotly", "why",
 ]  # fmt: skip

@@ -36,6 +36,7 @@ from solver.solve import show as show_plan
 from solver.sweep import cli as sweep_cli
 from solver.tables import front_line, front_table
 from solver.targets import is_own
+from solver.why import cli as why_cli
 
 __all__ = ["EXIT_CODES", "app", "main"]
 
@@ -246,6 +247,7 @@ emit_cli.register(app)
 variants_cli.register(app)
 mappings_cli.register(app)
 report_cli.register(app)
+why_cli.register(app)
 
 
 @app.command()

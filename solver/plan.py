@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import metadata
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import (
     ConfigDict,
@@ -33,6 +33,9 @@ from instances.machine import Machine
 from instances.workload import Layer
 from solver.faces import FACES
 from solver.pages.data import Figure
+
+if TYPE_CHECKING:
+    from solver.why.model import Why
 
 #: The first field of every plan file; a reader refuses other versions.
 FORMAT: Final = "certile-plan/2"
@@ -222,6 +225,8 @@ class Plan(Frozen):
     FORMAT_1: ClassVar[str] = ""
     #: By problem, filled by the subclasses.
     KINDS: ClassVar[dict[str, type[Plan]]] = {}
+    #: What explains plans, as soon as `solver` is imported: it solves again, which plans know nothing about.
+    EXPLAIN: ClassVar[dict[str, Callable[..., Why]]] = {}
 
     format: Literal["certile-plan/2"]
     certile: str
@@ -297,6 +302,13 @@ class Plan(Frozen):
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a plan file; raises InputError if it is missing or not a plan."""
         return cls.from_json(read_bytes(path, what="plan"), f"plan {os.fspath(path)}")
+
+    def why(
+        self, layer: str | None = None, *, marginal: str | Iterable[str] = (), time_limit_s: float | None = None,
+        rivals: bool = True,
+    ) -> Why:  # fmt: skip
+        """Say where time or bytes go, what binds, and what other decisions cost; parameters as of `solver.why`."""
+        return Plan.EXPLAIN["why"](self, layer, marginal=marginal, time_limit_s=time_limit_s, rivals=rivals)
 
     def to_frame(self) -> Any:
         """Return the layers (or tasks) as a pandas DataFrame, a row each; measures are columns of their own.
