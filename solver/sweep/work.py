@@ -61,6 +61,10 @@ class Solved:
     plan: str = field(default="", repr=False)
     """As JSON."""
 
+    def noted(self, note: str) -> Solved:
+        """The same with what stopped it."""
+        return replace(self, stopped=note)
+
 
 @dataclass(frozen=True)
 class Task:
