@@ -1,9 +1,9 @@
-"""What a file is, and its page: a plan, a front, a benchmark, or whatever else has been added to `READERS`."""
+"""What a file is, and its page: a plan, a front, a benchmark, or the results of a sweep."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from instances.errors import InputError
 from instances.jsonfile import as_object, parse_json, read_bytes
@@ -12,10 +12,8 @@ from solver.pages.bench_page import bench_page
 from solver.pages.front_page import front_page, read_front
 from solver.pages.page import Page
 from solver.pages.plan_page import plan_page, rivals
+from solver.pages.sweep_page import MAGIC, sweep_page
 from solver.plan import Plan
-
-#: Readers of other files: the page of a file, or None if it is of another kind. A sweep adds one.
-READERS: list[Callable[[str], Page | None]] = []
 
 
 def page_of(path: str | os.PathLike[str], compare: Sequence[str] = (), time_limit_s: float | None = None) -> Page:
@@ -34,23 +32,25 @@ def page_of(path: str | os.PathLike[str], compare: Sequence[str] = (), time_limi
         If the file is missing or of no kind that has a page, or an engine cannot be asked.
     """
     name = os.fspath(path)
-    for reader in READERS:
-        page = reader(name)
-        if page is not None:
-            if compare:
-                raise InputError("--compare: for plans only")
-            return page
     raw = read_bytes(name, what="file")
+    if raw.startswith(MAGIC):
+        _plans_only(compare)
+        return sweep_page(name)
     if not raw.lstrip()[:1] == b"{":
-        raise InputError(f"file {name}: expected a plan, a front (pareto -o) or a benchmark (bench -o)")
+        raise InputError(f"file {name}: expected a plan, a front (pareto -o), a benchmark (bench -o) or a sweep")
     data = as_object(parse_json(raw, f"file {name}"), f"file {name}")
     named = str(data.get("format", ""))
     front, bench = named == Front.FORMAT, "suite" in data and "sections" in data
-    if (front or bench) and compare:
-        raise InputError("--compare: for plans only")
+    if front or bench:
+        _plans_only(compare)
     if front:
         return front_page(read_front(data, f"front {name}"))
     if bench:
         return bench_page(data, f"benchmark {name}")
     plan = Plan.from_json(raw, f"plan {name}")
     return plan_page(plan, rivals(plan, compare, time_limit_s))
+
+
+def _plans_only(compare: Sequence[str]) -> None:
+    if compare:
+        raise InputError("--compare: for plans only")

@@ -1,12 +1,11 @@
 """The page of a plan: what is proven, its table, its figures, its parts in detail, and what was asked.
 
-What a layer's time and bytes go into is said in sentences where `SENTENCES` is set: a function of a plan and the name
-of a layer (`certile why` may set it).
+A layer says where its first measure goes, by operand and cause, as `certile why` does with nothing solved again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,9 +18,10 @@ from solver.plan import Plan
 from solver.problem import Problem
 from solver.problems import problem_of
 from solver.tables import percent
+from solver.tiling.plan import LayersPlan
+from solver.why.layers import parts_alone
+from solver.why.text import split_sentences
 
-#: Sentences about a layer of a plan; a function is put here by whoever has some.
-SENTENCES: list[Callable[[Plan, str], Sequence[str]]] = []
 #: Seconds for the engines that a plan is compared with.
 COMPARED_S = 60.0
 
@@ -64,9 +64,16 @@ def plan_page(plan: Plan, others: Mapping[str, Plan] | None = None) -> Page:
 
 
 def _told(plan: Plan, block: Block) -> Block:
-    """A block with what others say of it."""
-    said = tuple(sentence for tell in SENTENCES for sentence in tell(plan, block.name))
-    return replace(block, sentences=(*block.sentences, *said)) if said else block
+    """A block with where a layer's first measure goes, by operand and cause."""
+    if not isinstance(plan, LayersPlan):
+        return block
+    return replace(block, sentences=(*block.sentences, *_parts(plan, block.name)))
+
+
+def _parts(plan: LayersPlan, layer: str) -> Iterator[str]:
+    about = parts_alone(plan, plan.layer(layer))
+    if about.splits:
+        yield from split_sentences(about.splits[0])
 
 
 def _proof(problem: Problem[Any], plan: Plan, others: Mapping[str, Plan]) -> Section:

@@ -49,6 +49,12 @@ def about_lines(about: About, network: str) -> Iterator[str]:
         yield f"Not solved again, for lack of time: {said}{f' and {more} more' if more > 0 else ''}."
 
 
+def split_sentences(split: Split) -> Iterator[str]:
+    """Yield a sentence for each part of a measure, the largest first: ``200,704 bytes, 45.8 %: IN needed once``."""
+    for part in sorted(split.parts, key=lambda part: -abs(part.value)):
+        yield f"{part.value:,} {split.unit}, {_share(part.value, split.value)}: {_part(part)}"
+
+
 def _split_lines(split: Split, most: int | None) -> Iterator[str]:
     parts = sorted(split.parts, key=lambda part: -abs(part.value))
     shown = parts[:most]

@@ -19,7 +19,7 @@ from instances.operators import Conv, Input
 from solver.cli import main
 from solver.front import Front
 from solver.generic import GenericProblem
-from solver.pages import kinds, plan_page
+from solver.pages import kinds
 from solver.pages import page as pages
 from solver.pages.data import Axis, Bars, Block, Cloud, Drawing, Graph, Points, Series, Table
 from solver.pages.front_page import Rows, read_front, rows_page
@@ -28,6 +28,7 @@ from solver.pages.markup import Grid, Head, grid_html, text
 from solver.pages.page import Page, Section, to_html
 from solver.plan import Plan
 from solver.problems import PROBLEMS
+from solver.why.layers import parts_alone
 from tests.golden_plans import SCRATCHPAD, chain
 from tests.knapsack.problem import Knapsack
 from tests.reported import REQUESTS, faults_of, plan_of, read_page
@@ -148,11 +149,16 @@ def test_a_problem_without_figures_of_its_own_has_a_page(monkeypatch: pytest.Mon
     assert plan.status in read_page(html).text
 
 
-def test_sentences_about_layers_have_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan_page, "SENTENCES", [lambda plan, layer: [f"{layer} waits for {plan.machine}"]])
-    html = page_of_plan(plan_of("tiling"))
+def test_layers_say_where_their_first_measure_goes() -> None:
+    plan = plan_of("tiling")
+    html = page_of_plan(plan)
     assert faults_of(html) == []
-    assert "c0 waits for scratchpad_24k" in read_page(html).text
+    row = plan.layers[0]
+    (split, *_) = parts_alone(plan, row).splits
+    assert split.measure == plan.objectives[0]
+    assert sum(part.value for part in split.parts) == row.objective.value
+    for part in split.parts:
+        assert f"{part.value:,} {split.unit}, " in read_page(html).text
 
 
 # ---- fronts, benchmarks, rows ----------------------------------------------------------------------------------------
@@ -192,16 +198,35 @@ def test_benchmarks_have_a_page(tmp_path: Path) -> None:
     assert (bars.names, bars.series) == (("a", "b"), (Series("greedy", (1.25, None)),))
 
 
-def test_rows_of_a_sweep_have_a_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_rows_have_a_page() -> None:
     rows = Rows(("name", "bytes", "time (us)"), (("a", 1, 2.5), ("b", 2, 1.5)), axes=("bytes", "time (us)"))
     html = to_html(rows_page("sweep", "two rows", rows, ["Two tasks."]))
     assert faults_of(html) == []
-    monkeypatch.setattr(
-        kinds, "READERS", [lambda path: rows_page("sweep", path, rows) if path.endswith("db") else None]
-    )
-    assert kinds.page_of(tmp_path / "x.db").title == "sweep"
+
+
+def test_a_sweep_has_a_page(tmp_path: Path) -> None:
+    """Two layers on two memories: sums a machine, and a machine whose memory holds no tile has none."""
+    path = tmp_path / "results.sweep"
+    spec = {"networks": "lenet5", "layers": ["f6", "output"], "machines": "scratchpad_64k", "objectives": "bytes"}
+    certile.sweep({**spec, "set": {"ocm_bytes": [1, 1024, 2048]}}, path, jobs=1)
+    page = kinds.page_of(path)
+    html = to_html(page)
+    assert faults_of(html) == []
+    (grid,) = [grid for section in page.sections for grid in section.grids]
+    column = [head.name for head in grid.heads].index("bytes (bytes)")
+    sums = {
+        size: sum(
+            certile.solve(
+                "lenet5", "scratchpad_64k", layers=name, objective="bytes", settings=[f"ocm_bytes={size}"]
+            ).objective.value
+            for name in ("f6", "output")
+        )
+        for size in (1024, 2048)
+    }
+    assert [row[column] for row in grid.rows][1:] == [f"{value:,}" for value in sums.values()]
+    assert "1 machines lack the plan of a layer" in read_page(html).text
     with pytest.raises(InputError, match="for plans only"):
-        kinds.page_of(tmp_path / "x.db", ["greedy"])
+        kinds.page_of(path, ["greedy"])
 
 
 # ---- the command -----------------------------------------------------------------------------------------------------
