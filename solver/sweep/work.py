@@ -61,6 +61,10 @@ class Solved:
     plan: str = field(default="", repr=False)
     """As JSON."""
 
+    def noted(self, note: str) -> Solved:
+        """Return the same with what happened on the way."""
+        return replace(self, error=f"{self.error}; {note}" if self.error else note)
+
 
 @dataclass(frozen=True)
 class Task:
