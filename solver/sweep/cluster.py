@@ -14,16 +14,13 @@ import time
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from instances.errors import InputError
 from solver.plan import version
 from solver.sweep.local import PoolLost, Seat
 from solver.sweep.work import Solved, Task
 from solver.watch import SHARE, free_bytes
-
-if TYPE_CHECKING:
-    from distributed import Client, Future
 
 #: Seconds for a connection, and for a first worker.
 _CONNECT_S = 30.0
@@ -126,8 +123,8 @@ class ClusterPool:
         self.address = address
         self._client = _client(address)
         self._run = f"certile-sweep-{uuid.uuid4().hex}"
-        self._results: queue.SimpleQueue[tuple[Task, Future, int]] = queue.SimpleQueue()
-        self._futures: dict[int, Future] = {}
+        self._results: queue.SimpleQueue[tuple[Task, Any, int]] = queue.SimpleQueue()
+        self._futures: dict[int, Any] = {}
         self._looked, self._threads, self._per_worker = -_LOOK_S, 1, 1
         try:
             self._ask_versions()
@@ -204,17 +201,18 @@ class ClusterPool:
             self._client.close(timeout=5)
 
 
-def _client(address: str) -> Client:
+def _client(address: str) -> Any:
     try:
-        from distributed import Client
+        from distributed import Client  # it has types for some of its methods only
     except ImportError:
         raise InputError("--dask needs dask and distributed: pip install certile[dask]") from None
+    client: Any = Client
     is_file = not re.match(r"[a-z]+://", address)
     if is_file and not Path(address).is_file():
         raise InputError(f"--dask {address}: write an address such as tcp://host:8786, or an existing scheduler file")
     try:
         where = {"scheduler_file": address} if is_file else {"address": address}
-        return Client(**where, timeout=_CONNECT_S, set_as_default=False)
+        return client(**where, timeout=_CONNECT_S, set_as_default=False)
     except (OSError, TimeoutError, ValueError, KeyError, TypeError) as error:
         said = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"--dask {address}: no scheduler there: {said[:200]}") from None

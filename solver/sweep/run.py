@@ -40,8 +40,8 @@ class Stop:
         try:
             yield self
         finally:
-            for heard, handler in self._before.items():
-                signal.signal(heard, handler)
+            for known, handler in self._before.items():
+                signal.signal(known, handler)
             self._before.clear()
 
     def _hear(self, number: int, _frame: FrameType | None) -> None:

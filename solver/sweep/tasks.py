@@ -97,8 +97,9 @@ def machine_point(name: str, settings: tuple[str, ...]) -> tuple[MachinePoint, M
         made = load_machine(name, parse_overrides(settings))
     except InputError as error:
         return MachinePoint(_short(name), settings, digest([name, settings]), "", error=str(error)), None
-    text = json.dumps(made.model_dump(mode="json"), separators=(",", ":"))
-    bare = {k: v for k, v in made.model_dump(mode="json").items() if k not in ("description", "sources")}
+    data = made.model_dump(mode="json")
+    text = json.dumps(data, separators=(",", ":"))
+    bare = {k: v for k, v in data.items() if k not in ("description", "sources")}
     memory = sum(made.memories.values()) * made.tles * made.tlts or None
     return MachinePoint(made.name, settings, digest(bare), text, made.tick_ps, memory), made
 

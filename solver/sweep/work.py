@@ -62,8 +62,8 @@ class Solved:
     """As JSON."""
 
     def noted(self, note: str) -> Solved:
-        """The same with what stopped it."""
-        return replace(self, stopped=note)
+        """Return the same with what happened on the way."""
+        return replace(self, error=f"{self.error}; {note}" if self.error else note)
 
 
 @dataclass(frozen=True)

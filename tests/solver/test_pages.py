@@ -37,7 +37,7 @@ EVIL = "<script>alert(1)</script>\"&'</p>"
 
 
 def page_of_plan(plan: Plan) -> str:
-    return to_html(plan_page.plan_page(plan))
+    return to_html(kinds.plan_page(plan))
 
 
 @pytest.mark.parametrize("problem", REQUESTS)
