@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from solver.pages.front_page import Cell, Rows, rows_page
+from solver.pages.data import Cell
+from solver.pages.front_page import Rows, rows_page
 from solver.pages.page import Page
 from solver.sweep.front import Group, MachineSum, machine_fronts
 from solver.sweep.rows import Sweep, load_sweep
