@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import count
+from math import gcd
 from typing import Any
 
 from formulations.clock import Clock, TimeUp
@@ -300,15 +301,23 @@ class Cuts(Piece[Runs]):
         return paths, path
 
     def _factors(self, goal: Goal) -> tuple[Factors, int, list[tuple[str, Limit]]]:
-        """Costs of bytes and MACs for a goal, what caps that are optima add to it, and the other limits by name."""
+        """Costs of bytes and MACs for a goal, what caps that are optima add to it, and the other limits by name.
+
+        An optimum counts so much that no byte or MAC within the cap outweighs one unit of it. Where such costs are too
+        large to be added up, its cap stays a limit.
+        """
         each, per_mac = self.part.factors(goal.measure)
         base, others = 0, []
         for measure, (more, cap) in self._limits(goal):
-            if goal.least.get(measure) != cap:
+            unit = max(1, gcd(*more))
+            byte, mac, least = more[0] // unit, more[1] // unit, -(-cap // unit)
+            most_bytes = least // byte if byte else 2**32
+            most_macs = least // mac if mac else 2 * sum(self.part.tables.macs)
+            scale = 1 + each * most_bytes + per_mac * most_macs
+            if goal.least.get(measure) != cap or scale * (least + 1) > NEVER // 2:
                 others.append((measure, (more, cap)))
                 continue
-            scale = 1 + each * 2**32 + per_mac * 2 * sum(self.part.tables.macs)
-            each, per_mac, base = each + scale * more[0], per_mac + scale * more[1], base + scale * cap
+            each, per_mac, base = each + scale * byte, per_mac + scale * mac, base + scale * least
         return (each, per_mac), base, others
 
     def _limits(self, goal: Goal) -> list[tuple[str, Limit]]:

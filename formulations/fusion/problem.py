@@ -178,9 +178,15 @@ class Fusion:
         return each * total + per_mac * sum(step.arc.macs for step in path)
 
     def priced(self, table: Ints) -> Ints:
-        """Bytes as costs."""
-        cost: Ints = np.where(table < NEVER, table * self.factors[0], NEVER)
+        """Bytes as costs, at most `NEVER`."""
+        each = self.factors[0]
+        cost: Ints = np.where(table < _most(each), np.minimum(table, _most(each)) * each, NEVER)
         return cost
+
+
+def _most(each: int) -> int:
+    """Bytes that cost `NEVER` or almost."""
+    return NEVER // max(1, each)
 
 
 def along(vector: Sequence[int] | Ints, axis: int, axes: int) -> Ints:
@@ -251,7 +257,8 @@ class Paths:
                 moved = moved + along(arc.reads[arc.axes.index(k)], axis, len(names))
             if self.fusion.residences[k].uses[-1] <= arc.last:
                 moved = moved + along(self.fusion.residences[k].write, axis, len(names))
-        cost: Ints = np.minimum(before + moved * each + arc.macs * per_mac, NEVER)
+        moved = np.minimum(moved, _most(each)) * each  # three numbers up to NEVER still fit in 64 bits
+        cost: Ints = np.minimum(before + moved + min(arc.macs * per_mac, NEVER), NEVER)
         return cost
 
     def _onward(self, arc: Arc) -> Ints:

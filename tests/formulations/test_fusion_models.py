@@ -81,8 +81,9 @@ def thrice() -> Network:
     ))  # fmt: skip
 
 
-def part_of(make: Make, banks: int = 12, bank_bytes: int = 64, pins: Sequence[str] = ()) -> FusionPart:
-    on = MACHINE.model_copy(update={"ocm_banks": banks, "ocm_bytes": banks * bank_bytes})
+def part_of(make: Make, banks: int = 12, bank_bytes: int = 64, pins: Sequence[str] = (), price: int = 1) -> FusionPart:
+    energy = {"byte_fj": price * MACHINE.byte_fj, "mac_fj": price * MACHINE.mac_fj}
+    on = MACHINE.model_copy(update={"ocm_banks": banks, "ocm_bytes": banks * bank_bytes, **energy})
     (part,) = FUSION.read(make(), on, parse_pins(pins, FUSION.decisions), None)
     return part
 
@@ -226,6 +227,17 @@ def test_every_engine_finds_the_same_plan(make: Make, banks: int, objectives: tu
     said = [answer(engine, part_of(make, banks), *objectives) for engine in ENGINES]
     assert {one.status for one in said} == {"OPTIMAL"}
     assert len({tuple(one.values[name] for name in objectives) for one in said}) == 1
+
+
+@pytest.mark.parametrize("factor", [1, 10**3, 10**6, 10**9])
+def test_prices_of_energy_that_do_not_fit_in_64_bits(factor: int) -> None:
+    """Prices that are as large as that give the same schedule; once costs of two objectives in one were too large."""
+    small, large = (
+        answer("dynamic", part_of(bottleneck, 4, price=times), "energy", "bytes", "macs") for times in (1, factor)
+    )
+    assert (large.status, large.schedule) == ("OPTIMAL", small.schedule)
+    assert large.values["energy"] == factor * small.values["energy"]
+    assert (large.values["bytes"], large.values["macs"]) == (small.values["bytes"], small.values["macs"])
 
 
 def test_the_pin_on_macs_binds_every_engine() -> None:
