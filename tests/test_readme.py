@@ -77,7 +77,7 @@ def documents() -> list[str]:
 
 
 #: Seconds that the examples of the longest documents take about.
-SECONDS = {"README.md": 95, "docs/joint.md": 50}
+SECONDS = {"README.md": 95, "docs/joint.md": 50, "docs/sweep.md": 20}
 
 
 def marked(name: str) -> object:

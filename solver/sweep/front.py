@@ -10,7 +10,7 @@ A machine is on the front of some axes if no other is at or below it in all of t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -136,11 +136,7 @@ def _group(
         full = [k for k, one in enumerate(points) if one.values and all(axis in one.values for axis in axes)]
     on = _on_front([tuple(points[k].values[axis] for axis in axes) for k in full])
     front = {full[k] for k in on}
-    marked = [
-        MachineSum(**{**{name: getattr(one, name) for name in MachineSum.__dataclass_fields__}, "front": k in front})
-        for k, one in enumerate(points)
-    ]
-    return Group(key, units, marked)
+    return Group(key, units, [replace(one, front=k in front) for k, one in enumerate(points)])
 
 
 def _unit(axis: str, rows: Sequence[Row]) -> str:
