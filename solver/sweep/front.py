@@ -10,17 +10,18 @@ A machine is on the front of some axes if no other is at or below it in all of t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from formulations.pareto import pareto
+from hwmodels.outcome import MEASURES
 from instances.errors import InputError, choices
 from solver.problems import PROBLEMS
 from solver.sweep.rows import Cell, Row, Sweep
 
-#: What is compared if nobody says, where plans have it.
+#: What is compared if nobody says, where plans have it; before it, of other problems, what they minimise.
 AXES = ("bytes", "time", "memory", "energy")
 #: One comparison each, if nobody says.
 GROUP = ("network", "problem", "objective", "engine", "pins", "time_limit_s")
@@ -123,7 +124,9 @@ def _group(
     for row in rows:
         machines.setdefault((row["machine"], *(row[name] for name in fields)), []).append(row)
     kept = [name for name in sweep.measures if any(row[name] is not None for row in rows)]
-    axes = asked or tuple(name for name in AXES if name in kept or name == "memory")
+    first = dict.fromkeys(str(row["objective"]).split(",")[0] for row in rows)
+    usual = [*(name for name in first if name not in AXES), *AXES]
+    axes = asked or tuple(name for name in usual if name in kept or (name == "memory" and kept))
     units = {axis: _unit(axis, rows) for axis in axes}
     points = [_sum(fields, values, mine, axes) for values, mine in machines.items()]
     full = [k for k, one in enumerate(points) if all(axis in one.values for axis in axes)]
@@ -133,18 +136,16 @@ def _group(
         full = [k for k, one in enumerate(points) if one.values and all(axis in one.values for axis in axes)]
     on = _on_front([tuple(points[k].values[axis] for axis in axes) for k in full])
     front = {full[k] for k in on}
-    marked = [
-        MachineSum(**{**{name: getattr(one, name) for name in MachineSum.__dataclass_fields__}, "front": k in front})
-        for k, one in enumerate(points)
-    ]
-    return Group(key, units, marked)
+    return Group(key, units, [replace(one, front=k in front) for k, one in enumerate(points)])
 
 
 def _unit(axis: str, rows: Sequence[Row]) -> str:
     """The unit of an axis: ticks become picoseconds."""
     if axis == "memory":
         return "bytes on chip"
-    unit = next((PROBLEMS[str(r["problem"])].measures.get(axis, "") for r in rows if r["problem"] in PROBLEMS), "")
+    problems = {str(row["problem"]) for row in rows} & set(PROBLEMS)
+    known = [PROBLEMS[name].measures.get(axis, "") for name in sorted(problems)]
+    unit = next(filter(None, known), MEASURES.get(axis, ""))
     return "ps" if unit.startswith("ticks") else unit
 
 

@@ -116,6 +116,8 @@ def group_table(group: Group, *, everything: bool) -> list[RenderableType]:
     shown = list(group.points) if everything else group.front
     key = ", ".join(f"{name} {value}" for name, value in group.key.items() if value not in ("", None))
     lacking = f"; {group.incomplete:,} lack a plan of some layer" if group.incomplete else ""
+    if not group.units:
+        return ["", f"{key}: no plan of {len(group.points):,} machines"]
     said = f"{len(group.front):,} of {len(group.points):,} machines no other beats in {', '.join(group.units)}{lacking}"
     title = f"{key}: {said}"
     if not shown:

@@ -21,9 +21,9 @@ from instances.errors import InputError
 from solver.cli import main
 from solver.sweep.front import machine_fronts
 from solver.sweep.local import LocalPool, PoolLost
-from solver.sweep.rows import load_sweep
+from solver.sweep.rows import Sweep, load_sweep
 from solver.sweep.run import run_sweep, sweep
-from solver.sweep.show import table_csv, table_json
+from solver.sweep.show import group_table, table_csv, table_json
 from solver.sweep.work import Solved
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -193,6 +193,37 @@ def test_machines_are_summed_by_repeats_and_compared(tmp_path: Path) -> None:
     assert len(kept.rows) == 4
     with pytest.raises(InputError, match="unknown name 'ocm_byte': did you mean ocm_bytes"):
         found.where(["ocm_byte=3"])
+
+
+def _row(machine: str, objective: str, problem: str, **more: Any) -> dict[str, Any]:
+    columns = Sweep(Path("x"), [], (), ("time", "bytes", "energy", "period"), {}).columns
+    fixed = {
+        "network": "n", "layer": "", "repeats": 1, "machine": machine, "problem": problem, "objective": objective,
+        "engine": "e", "pins": "", "status": "OPTIMAL", "value": 1, "stopped": "",
+    }  # fmt: skip
+    return {**dict.fromkeys(columns), **fixed, **more}
+
+
+def test_machines_of_different_ticks_are_compared_in_picoseconds() -> None:
+    """200 ticks of 5 ps are less than 100 of 20; joint names no measure time, and a mapping minimises its period."""
+    rows = [
+        _row("fast", "bytes", "joint", tick_ps=5, time=200, bytes=10, memory_bytes=64),
+        _row("slow", "bytes", "joint", tick_ps=20, time=100, bytes=10, memory_bytes=64),
+        _row("board", "period", "mapping", tick_ps=1000, period=7, energy=3),
+        _row("lost", "period", "mapping", tick_ps=1000, status="TIME_OUT", value=None),
+        _row("none", "time", "tiling", tick_ps=1000, status="TIME_OUT", value=None),
+    ]
+    sweep = Sweep(Path("x"), rows, (), ("time", "bytes", "energy", "period"), {})
+    joint, mapping, none = machine_fronts(sweep)
+    assert [(p.machine, p.values["time"], p.front) for p in joint.points] == [
+        ("fast", 1000, True),
+        ("slow", 2000, False),
+    ]
+    assert joint.units == {"bytes": "bytes", "time": "ps", "memory": "bytes on chip"}
+    assert [p.values for p in mapping.front] == [{"period": 7000, "energy": 3}]
+    assert (mapping.units, mapping.incomplete) == ({"period": "ps", "energy": "fJ"}, 1)
+    assert (none.units, none.front, none.incomplete) == ({}, [], 1)
+    assert all(group_table(group, everything=True) for group in (joint, mapping, none))
 
 
 def test_time_limits_are_marked(tmp_path: Path) -> None:
