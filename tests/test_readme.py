@@ -78,8 +78,8 @@ def documents() -> list[str]:
 
 #: Seconds that the examples of the longest documents take about.
 SECONDS = {
-    "README.md": 95, "docs/joint.md": 50, "docs/tutorial.md": 60, "docs/sweep.md": 20, "docs/why.md": 40, "docs/mappings.md": 40,
-    "docs/report.md": 20,
+    "README.md": 95, "docs/joint.md": 50, "docs/tutorial.md": 60, "docs/sweep.md": 20, "docs/why.md": 40,
+    "docs/mappings.md": 40, "docs/report.md": 20,
 }  # fmt: skip
 
 
