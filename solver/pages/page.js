@@ -118,6 +118,15 @@
     for (const entry of entries) if (entry.isIntersecting) draw(entry.target);
   }, { rootMargin: "400px" });
   boxes.forEach((box) => seen.observe(box));
+  // What is in view is drawn first, the rest of the open page when there is nothing else to do: printing does not wait.
+  const idle = window.requestIdleCallback ?? ((work) => setTimeout(work, 50));
+  const onwards = async () => {
+    const next = boxes.find((box) => box.offsetParent !== null && !drawn.has(box.dataset.figure));
+    if (!next) return;
+    await draw(next);
+    idle(onwards);
+  };
+  addEventListener("load", () => idle(onwards));
   const all = () => Promise.all(boxes.filter((box) => box.offsetParent !== null).map(draw));
   addEventListener("beforeprint", all);
   window.certile = { drawAll: all };
