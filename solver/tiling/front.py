@@ -101,8 +101,9 @@ def _two(
         search = Search(space, order, deadline=deadline, kept=dict(limits))
         pick = search.run()
         proven &= search.whole if pick is None else search.proven == search.aims
-        if pick is None or search.stopped:
-            return found, not search.stopped, proven
+        late = search.stopped and search.ties  # else only ties by other measures were cut short
+        if pick is None or late:
+            return found, not late, proven
         outcome = pick.branch.outcome(pick.s, pick.q)
         values = tuple(pick.measures[a] for a in axes)
         found.append(Point(values, outcome.measures, max(outcome.occupancy_bytes.values()), pick.nest))

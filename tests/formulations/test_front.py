@@ -97,6 +97,15 @@ def test_pins_and_infeasible_layers_have_their_front() -> None:
     assert (nothing.points, nothing.complete) == ((), True)
 
 
+def test_ties_that_are_cut_short_end_no_front(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once a long proof left no work for ties by other measures, and the front was empty."""
+    whole = front(tiling(LAYER, MACHINE), ("bytes", "ocm"))
+    monkeypatch.setattr("solver.engines.exhaustive.TIES", -1)
+    cut = front(tiling(LAYER, MACHINE), ("bytes", "ocm"))
+    assert len(whole.points) > 1
+    assert ([p.values for p in cut.points], cut.complete) == ([p.values for p in whole.points], True)
+
+
 def test_no_time_no_front() -> None:
     found = front(tiling(LAYER, MACHINE), time_limit_s=0)
     assert not found.complete
