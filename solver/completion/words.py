@@ -13,6 +13,7 @@ from typing import Any
 
 import typer
 
+from instances.commons import families, library
 from instances.errors import InputError
 from instances.load import list_machines, list_networks, load_machine
 from instances.measured import list_measured
@@ -27,9 +28,12 @@ _KINDS = {
     "network": "networks/", "machine": "machines/", "problem": "problems", "engine": "engines", "compare": "engines+",
     "objective": "objectives+", "axes": "axes+", "pin": "pins", "layer": "layers", "suite": "suites", "rows": "rows/",
     **dict.fromkeys(("plan", "model", "profile", "out", "case", "platform_to", "file", "spec", "mapping"), "/"),
+    "solutions": "/",
 }  # fmt: skip
 #: Arguments called alike that mean something else.
 _SPECIAL = {("list", "kind"): "kinds", ("schema", "kind"): "schemas", ("completion", "shell"): "shells"}
+#: Commands of their own commands -> the kinds of the first and the second word after them.
+_GROUPS = {"sweep": ("sweeps/", "/"), "library": ("libraries", "instances")}
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -66,7 +70,7 @@ def words_of(app: typer.Typer) -> Words:
         commands={name: _about(command) for name, command in commands.items()},
         options={"": _options("", group)} | {name: _options(name, command) for name, command in commands.items()},
         arguments={name: _arguments(name, command) for name, command in commands.items()},
-        kinds=_names(tuple(commands)),
+        kinds=_names(commands),
         problems=_machine_problems(),
     )
 
@@ -77,14 +81,20 @@ def _about(command: Any) -> str:
 
 
 def _options(command: str, group: Any) -> tuple[Option, ...]:
+    """Return the options of a command; of a group those of all its commands."""
+    params = list(group.params)
+    if command in _GROUPS:
+        params += [param for each in group.commands.values() for param in each.params]
     found = [
         Option(tuple(param.opts), "" if param.is_flag else _kind(command, param.name), str(param.help or ""))
-        for param in group.params if param.param_type_name == "option"
-    ]  # fmt: skip
+        for param in {param.name: param for param in reversed(params) if param.param_type_name == "option"}.values()
+    ][::-1]  # fmt: skip
     return (*found, Option(("--help", "-h"), "", "Show this message and exit"))
 
 
 def _arguments(name: str, command: Any) -> tuple[Option, ...]:
+    if name in _GROUPS:
+        return tuple(Option((), kind, "") for kind in _GROUPS[name])
     return tuple(
         Option((), _kind(name, param.name), str(param.help or ""))
         for param in command.params if param.param_type_name == "argument"
@@ -95,13 +105,15 @@ def _kind(command: str, parameter: str) -> str:
     return _SPECIAL.get((command, parameter)) or _KINDS.get(parameter, "text")
 
 
-def _names(commands: tuple[str, ...]) -> dict[tuple[str, str], tuple[str, ...]]:
+def _names(commands: Mapping[str, Any]) -> dict[tuple[str, str], tuple[str, ...]]:
     """Return the words of every kind."""
     found: dict[tuple[str, str], tuple[str, ...]] = {
-        ("commands", ""): commands, ("networks", ""): tuple(list_networks()),
+        ("commands", ""): tuple(commands), ("networks", ""): tuple(list_networks()),
         ("machines", ""): tuple(list_machines()), ("problems", ""): tuple(PROBLEMS), ("suites", ""): tuple(suites()),
         ("rows", ""): tuple(list_measured()), ("kinds", ""): tuple(kinds()), ("shells", ""): SHELLS,
         ("schemas", ""): ("plan", *FILES, *PROBLEMS),
+        ("sweeps", ""): tuple(commands["sweep"].commands), ("libraries", ""): tuple(commands["library"].commands),
+        ("instances", ""): (*families(), *(one.name for one in library())),
     }  # fmt: skip
     for kind, of in _OF_PROBLEMS.items():
         by_problem = {problem.name: of(problem) for problem in PROBLEMS.values()}

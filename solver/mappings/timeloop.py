@@ -128,7 +128,10 @@ def _factors(
     for match in _FACTOR.finditer(text):
         name, count, last = match[1], int(match[2]), int(match[3] or 0)
         if name not in dims:
-            raise InputError(f"{where}: unknown dimension {name!r} in factors, expected one of {choices(dims)}")
+            raise InputError(
+                f"{where}: unknown dimension {name!r} in factors, expected one of {choices(dims)}, as the problem calls"
+                " them (export-mapping --names-of FILE writes these names)"
+            )
         if count == 0:
             count = layer.extent(dims[name])
         if last > count:

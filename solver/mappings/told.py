@@ -42,7 +42,8 @@ def _unfit(one: LayerPrice) -> Iterator[str]:
     if one.best is not None and one.best.schedule is not None and one.best.objective is not None:
         value = one.best.objective
         nest = text_of(one.best.schedule.to_nest())
-        yield f"the optimum has {one.objectives[0]} {value.value:,} {value.unit}: {nest}"
+        said = "the optimum" if _least(one.best) else "the best known"
+        yield f"{said} has {value.value:,} {value.unit}: {nest}"
 
 
 def _figures(one: LayerPrice) -> Iterator[str]:
@@ -65,7 +66,8 @@ def _compared(one: LayerPrice, row: LayerPlan, best: LayerPlan) -> Iterator[str]
         yield "there is no optimum to compare with: none was found in time"
         return
     first = one.objectives[0]
-    known = "the minimum, proven" if best.status == "OPTIMAL" else f"the best known; no mapping is below {best.bound:,}"
+    proven = _least(best)
+    known = "the minimum, proven" if proven else f"the best known; no mapping is below {best.bound:,}"
     verb = {"bytes": "moves", "time": "takes", "energy": "needs"}[first]
     what = {"bytes": "bytes", "time": "ticks", "energy": "fJ"}[first]
     value, least = row.objective.value, best.objective.value
@@ -73,11 +75,16 @@ def _compared(one: LayerPrice, row: LayerPlan, best: LayerPlan) -> Iterator[str]
         yield f"Your mapping {verb} {value:,} {what}: {known}."
         return
     yield f"Your mapping {verb} {one.times:.2f} times {known}: {value:,} {what} against {least:,}."
-    yield f"The optimum: {text_of(best.schedule.to_nest()) if best.schedule else ''}"
+    yield f"The {'optimum' if proven else 'best known'}: {text_of(best.schedule.to_nest()) if best.schedule else ''}"
     nest = one.mapped.nest
     yield from (
         f"  {line}" for line in reasons(one.mapped.layer, one.machine, nest, _bytes(row), _bytes(best), known="it")
     )
+
+
+def _least(best: LayerPlan) -> bool:
+    """Whether nothing has less of the first objective; of several, the others may be open."""
+    return best.status == "OPTIMAL" or (best.objective is not None and best.objective.value == best.bound)
 
 
 def _bytes(row: LayerPlan) -> dict[str, int]:
@@ -97,8 +104,9 @@ def _sheet(row: LayerPlan, best: LayerPlan | None) -> Sheet:
         Column("yours", [f"{value:,}" for _, value, _ in rows]),
     ]
     if best is not None:
+        known = "optimum" if _least(best) else "best known"
         columns += [
-            Column("optimum", ["-" if other is None else f"{other:,}" for _, _, other in rows]),
+            Column(known, ["-" if other is None else f"{other:,}" for _, _, other in rows]),
             Column("x", [ratio(value, other) for _, value, other in rows]),
         ]  # fmt: skip
     return Sheet(columns)
@@ -117,7 +125,7 @@ def _improvements(one: LayerPrice) -> Sheet:
     return Sheet([
         Column("kept", [row[0] for row in rows], "what stays as given, the rest is the best there is", words=True),
         Column(first, ["-" if row[1] is None else f"{row[1]:,}" for row in rows]),
-        Column("x", [ratio(row[1], least) for row in rows], "over the optimum"),
+        Column("x", [ratio(row[1], least) for row in rows], "over the last row"),
         Column("status", [row[3] for row in rows], words=True),
         Column("mapping", ["-" if row[2] is None else text_of(row[2]) for row in rows], words=True),
     ])  # fmt: skip

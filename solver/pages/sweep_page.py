@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from solver.pages.data import Cell
 from solver.pages.front_page import Rows, rows_page
 from solver.pages.page import Page
-from solver.sweep.front import Group, MachineSum, machine_fronts
+from solver.sweep.front import Group, MachineSum, figure, head, machine_fronts
 from solver.sweep.rows import Sweep, load_sweep
 
 #: The first bytes of a file of results.
@@ -19,7 +19,7 @@ def sweep_page(path: str | os.PathLike[str]) -> Page:
     """Return the page of a sweep's results; raises InputError if the file is damaged or something else."""
     sweep = load_sweep(path)
     groups = machine_fronts(sweep)
-    axes = tuple(dict.fromkeys(f"{axis} ({unit})" for group in groups for axis, unit in group.units.items()))
+    axes = tuple(dict.fromkeys(head(axis, unit) for group in groups for axis, unit in group.units.items()))
     telling = [name for name in (groups[0].key if groups else ()) if len({group.key[name] for group in groups}) > 1]
     columns = ("point", "question", "machine", *sweep.fields, *axes, "layers", "proven", "front")
     rows = tuple(
@@ -33,7 +33,9 @@ def sweep_page(path: str | os.PathLike[str]) -> Page:
 def _row(
     group: Group, point: MachineSum, telling: Sequence[str], fields: Sequence[str], axes: Sequence[str]
 ) -> tuple[Cell, ...]:
-    values = {f"{axis} ({unit})": point.values.get(axis) for axis, unit in group.units.items()}
+    values = {
+        head(axis, unit): figure(point.values[axis], unit) for axis, unit in group.units.items() if axis in point.values
+    }
     settings = " ".join(f"{name}={value}" for name, value in point.settings.items())
     return (
         f"{point.machine} {settings}".strip(), " ".join(str(group.key[name]) for name in telling), point.machine,

@@ -20,6 +20,8 @@ from solver.watch import Watch
 
 #: Seconds in which tasks are tried, the most of them, and the seconds of one.
 _TRY_S, _MOST, _ONE_S = 5.0, 24, 2.0
+#: Reasons why points mean nothing that are said.
+_SAID = 5
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,12 @@ class Estimate:
         """Return the same for people."""
         done = f"; {self.before:,} of them are done" if self.before else ""
         bad = sum(self.bad.values())
-        said = f"; {bad:,} points mean nothing" if bad else ""
+        said = f"; {_points(bad)} mean{'s' * (bad == 1)} nothing" if bad else ""
         lines = [f"{self.points:,} points, {self.tasks:,} distinct tasks{done}{said}"]
-        lines += [f"{number:,} points: {error}" for error, number in list(self.bad.items())[:5]]
+        lines += [f"{_points(number)}: {error}" for error, number in list(self.bad.items())[:_SAID]]
+        if len(self.bad) > _SAID:
+            more = len(self.bad) - _SAID
+            lines.append(f"and {more:,} more kind{'s' * (more > 1)} of such points")
         if self.seconds is not None:
             left = self.tasks - self.before
             least = "at least " if self.at_least else "about "
@@ -68,6 +73,10 @@ class Estimate:
         if self.limit_s is not None:
             lines.append(f"at most {duration(self.limit_s / self.jobs)} by the time limits")
         return lines
+
+
+def _points(number: int) -> str:
+    return f"{number:,} point{'s' * (number != 1)}"
 
 
 def estimate(points: Expansion, *, jobs: int = 0, known: frozenset[str] = frozenset()) -> Estimate:

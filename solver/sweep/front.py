@@ -139,6 +139,18 @@ def _group(
     return Group(key, units, [replace(one, front=k in front) for k, one in enumerate(points)])
 
 
+def head(axis: str, unit: str) -> str:
+    """The head of an axis for people: picoseconds and femtojoules are shown as us and uJ."""
+    shown = {"ps": "us", "fJ": "uJ"}.get(unit, unit)
+    return axis if axis == shown else f"{axis} ({shown})"
+
+
+def figure(value: int, unit: str) -> int | float:
+    """The value of an axis as `head` says it."""
+    scale = {"ps": 1e6, "fJ": 1e9}.get(unit)
+    return value if scale is None else value / scale
+
+
 def _unit(axis: str, rows: Sequence[Row]) -> str:
     """The unit of an axis: ticks become picoseconds."""
     if axis == "memory":

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from instances.errors import InputError
-from solver.sweep.front import Group
+from solver.sweep.front import Group, figure, head
 from solver.sweep.progress import duration
 from solver.sweep.rows import TIMES, Row, Sweep, statuses
 from solver.sweep.work import ANSWERED
@@ -126,7 +126,7 @@ def group_table(group: Group, *, everything: bool) -> list[RenderableType]:
     columns = [Column("machine", [one.machine for one in shown], words=True)]
     columns += [Column(name, [_cell(one.settings.get(name)) for one in shown]) for name in fields]
     columns += [
-        Column(f"{axis} ({_short(unit)})", [_figure(one.values.get(axis), unit) for one in shown])
+        Column(head(axis, unit), [_figure(one.values.get(axis), unit) for one in shown])
         for axis, unit in group.units.items()
     ]
     if everything:
@@ -139,15 +139,11 @@ def _cell(value: object) -> str:
     return ABSENT if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _short(unit: str) -> str:
-    return {"ps": "us", "fJ": "uJ"}.get(unit, unit)
-
-
 def _figure(value: int | None, unit: str) -> str:
     if value is None:
         return ABSENT
-    scale = {"ps": 1e6, "fJ": 1e9}.get(unit)
-    return f"{value:,}" if scale is None else f"{value / scale:,.1f}"
+    shown = figure(value, unit)
+    return f"{shown:,}" if isinstance(shown, int) else f"{shown:,.1f}"
 
 
 def _known(lacking: int, proven: bool, stopped: int) -> str:

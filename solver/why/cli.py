@@ -22,7 +22,8 @@ def why(
         typer.Option(
             "--marginal",
             metavar="FIELD",
-            help="Instead the objective over a machine field (repeatable): ocm_bytes, bandwidth, clock, rows, cols",
+            help="Instead the objective over a machine field (repeatable): memory, bandwidth, clock, rows, cols, or its"
+            " path",
         ),
     ] = None,
     time_limit: Annotated[

@@ -83,6 +83,9 @@ def field_of(machine: Machine, problem: str, name: str) -> FieldOf:
     for path in (name, *NAMES.get(name, ())):
         if path in known:
             return known[path]
+    memories = [one.path for one in known.values() if one.cause == "memory"]
+    if memories and name in ("memory", *NAMES["memory"]):
+        raise InputError(f"--marginal {name}: {machine.name} has other memories: name {choices(memories)}")
     hint = did_you_mean(name, [*known, *NAMES], 2, 0.5)
     short = [short for short, paths in NAMES.items() if any(path in known for path in paths)]
     raise InputError(f"--marginal {name}: {hint}problem {problem} has {choices([*short, *known])}")

@@ -58,13 +58,13 @@ def busy(layer: Layer, machine: Machine, outcome: Outcome) -> str:
         return ""
     share = percent(min(1.0, full_lanes(layer, machine) / ticks))
     if unit.model == "tile":
-        return f"{share} % of {unit.macs_per_cycle * machine.tles * machine.tlts:,} MACs a cycle busy"
+        return f"{share} % of {unit.macs_per_cycle * machine.tles * machine.tlts:,} MACs a cycle busy while it computes"
     if layer.m == layer.n == 1:
         rows, cols = 1.0, _mean(layer.g, unit.cols)
     else:
         rows, cols = _mean(layer.m, unit.rows), _mean(layer.n, unit.cols)
     said = f"the layer fills {rows:g} of {unit.rows} rows and {cols:g} of {unit.cols} columns"
-    return f"{said}, this plan {share} % of all lanes"
+    return f"{said}, this plan {share} % of all lanes while it computes"
 
 
 def _mean(channels: int, lanes: int) -> float:

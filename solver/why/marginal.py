@@ -222,7 +222,7 @@ def _meeting(base: Machine, path: str, found: dict[int, Found], low: int, high: 
 def _shown(field: FieldOf, value: float, machine: Machine) -> str:
     """A value with what it means: KiB, GB/s, MHz."""
     if _unit(field) == "KiB":
-        return f"{value / 1024:,.4g}" if value % 1024 else f"{int(value) // 1024:,}"
+        return f"{value / 1024:,.4f}".rstrip("0") if value % 1024 else f"{int(value) // 1024:,}"
     if field.unit == "bytes":
         return f"{int(value):,}"
     if field.path == "transfer.byte_ticks":

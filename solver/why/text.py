@@ -66,7 +66,11 @@ def _split_lines(split: Split, most: int | None) -> Iterator[str]:
         yield f"  {part.value:>{width},}  {_share(part.value, split.value):>7}  {said}"
     if len(parts) > len(shown):
         rest = sum(part.value for part in parts[len(shown) :])
-        yield f"  {rest:>{width},}  {_share(rest, split.value):>7}  {len(parts) - len(shown)} more parts"
+        yield f"  {rest:>{width},}  {_share(rest, split.value):>7}  {_parts(len(parts) - len(shown))}"
+
+
+def _parts(more: int) -> str:
+    return f"{more} more part{'s' * (more > 1)}"
 
 
 def _part(part: Part) -> str:
@@ -93,7 +97,7 @@ def _binding(about: About) -> Iterator[str]:
         if one.status != "SKIPPED" and one.binds is not False and one.value is not None:
             yield f"  {_trial(one, about)}"
     if free := [one.change for one in about.trials if one.binds is False]:
-        yield f"  nothing less, proven, so these do not bind: {'; '.join(free)}"
+        yield f"  proven not to bind (nothing is better without it): {'; '.join(free)}"
     for knee, first in ((about.knee, True), (about.enough, False)):
         if knee is not None and (first or knee != about.knee):
             yield f"  {_knee(knee, about, first=first)}"
@@ -176,6 +180,8 @@ def curve_lines(curve: Curve) -> Iterator[str]:
     known = "all changes" if curve.complete else "some changes"
     if curve.knees:
         yield f"  {known} of the curve are marked, {len(curve.knees)} in all"
+    if any(point.value is not None and not point.exact for point in _telling(curve)):
+        yield "  <=: the best found, not proven to be the least"
 
 
 def _telling(curve: Curve) -> Iterator[Point]:

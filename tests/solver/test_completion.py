@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from instances.commons import library
 from instances.load import list_machines, list_networks
 from solver.cli import app, main
 from solver.completion.scripts import script
@@ -17,6 +18,10 @@ from solver.problems import PROBLEMS
 
 BASH = shutil.which("bash")
 needs_bash = pytest.mark.skipif(BASH is None, reason="no bash here")
+
+
+def _corners() -> list[str]:
+    return sorted(one.name for one in library() if one.name.startswith("tiling-corners/"))
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +91,12 @@ def test_commands_and_options(bash: Path, words: Words) -> None:
     (("calibrate", "nmp", "tso"), ["tso_table2"]),
     (("completion", "z"), ["zsh"]),
     (("check", "pl"), ["plan.json"]),
+    (("sweep", "sh"), ["show"]),
+    (("sweep", "show", "pl"), ["plan.json"]),
+    (("sweep", "show", "plan.json", "--ax"), ["--axes"]),
+    (("library", "ch"), ["check"]),
+    (("library", "check", "tiling-cor"), ["tiling-corners", *_corners()]),
+    (("library", "check", "--solutions", "pl"), ["plan.json"]),
     (("compile", "mod"), ["model.onnx"]),
     (("solve", "x", "--machine", "my"), ["my npu.json"]),
     (("solve", "x", "--time-limit", ""), []),  # a number: nothing to offer

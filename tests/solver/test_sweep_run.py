@@ -19,6 +19,7 @@ import pytest
 import certile
 from instances.errors import InputError
 from solver.cli import main
+from solver.sweep.estimate import Estimate
 from solver.sweep.front import machine_fronts
 from solver.sweep.local import LocalPool, PoolLost
 from solver.sweep.rows import Sweep, load_sweep
@@ -309,6 +310,14 @@ def test_a_worker_that_is_killed_costs_nothing(tmp_path: Path) -> None:
 
 
 # --- the command line ------------------------------------------------------------------------------------------------
+
+
+def test_reasons_why_points_mean_nothing() -> None:
+    """Five are said, the others counted."""
+    said = Estimate(9, 3, bad={f"reason {k}": 1 + (k == 1) for k in range(6)}).lines()
+    assert said[0] == "9 points, 3 distinct tasks; 7 points mean nothing"
+    assert said[1:3] == ["1 point: reason 0", "2 points: reason 1"]
+    assert said[6:] == ["and 1 more kind of such points"]
 
 
 def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
