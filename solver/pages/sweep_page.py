@@ -54,5 +54,5 @@ def _lead(sweep: Sweep, groups: Sequence[Group]) -> list[str]:
     ]
     incomplete = sum(group.incomplete for group in groups)
     if incomplete:
-        lines.append(f"{incomplete:,} machines lack the plan of a layer: they are in the table, without sums.")
+        lines.append(f"Machines that lack the plan of a layer: {incomplete:,}; they are in the table, without sums.")
     return lines

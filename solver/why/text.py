@@ -49,14 +49,19 @@ def about_lines(about: About, network: str) -> Iterator[str]:
         yield f"Not solved again, for lack of time: {said}{f' and {more} more' if more > 0 else ''}."
 
 
+def _by_size(split: Split) -> list[Part]:
+    """The largest first; what runs at the same time as others, and is taken off, last."""
+    return sorted(split.parts, key=lambda part: (part.value < 0, -abs(part.value)))
+
+
 def split_sentences(split: Split) -> Iterator[str]:
     """Yield a sentence for each part of a measure, the largest first: ``200,704 bytes, 45.8 %: IN needed once``."""
-    for part in sorted(split.parts, key=lambda part: -abs(part.value)):
+    for part in _by_size(split):
         yield f"{part.value:,} {split.unit}, {_share(part.value, split.value)}: {_part(part)}"
 
 
 def _split_lines(split: Split, most: int | None) -> Iterator[str]:
-    parts = sorted(split.parts, key=lambda part: -abs(part.value))
+    parts = _by_size(split)
     shown = parts[:most]
     of = "" if split.unit == split.measure else f" of {split.measure}"
     yield f"Where the {' '.join(f'{split.value:,} {split.unit}'.split())}{of} go:"

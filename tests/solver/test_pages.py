@@ -224,7 +224,7 @@ def test_a_sweep_has_a_page(tmp_path: Path) -> None:
         for size in (1024, 2048)
     }
     assert [row[column] for row in grid.rows][1:] == [f"{value:,}" for value in sums.values()]
-    assert "1 machines lack the plan of a layer" in read_page(html).text
+    assert "Machines that lack the plan of a layer: 1;" in read_page(html).text
     with pytest.raises(InputError, match="for plans only"):
         kinds.page_of(path, ["greedy"])
 
