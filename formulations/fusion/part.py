@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import count
-from math import gcd
 from typing import Any
 
 from formulations.clock import Clock, TimeUp
@@ -26,7 +25,7 @@ from formulations.fusion.options import NEVER
 from formulations.fusion.pins import Demands
 from formulations.fusion.problem import Arc, Fusion, Paths, Taken, by_cut
 from formulations.fusion.schedule import Figures, fused, option_of
-from formulations.fusion.tables import Factors, Tables
+from formulations.fusion.tables import Factors, Tables, heavier
 from formulations.joint.part import JointPart
 from formulations.joint.places import Places, left_of
 from formulations.joint.plans import Bound, SearchNests
@@ -301,24 +300,15 @@ class Cuts(Piece[Runs]):
         return paths, path
 
     def _factors(self, goal: Goal) -> tuple[Factors, int, list[tuple[str, Limit]]]:
-        """Costs of bytes and MACs for a goal, what caps that are optima add to it, and the other limits by name.
-
-        An optimum counts so much that no byte or MAC within the cap outweighs one unit of it. Where such costs are too
-        large to be added up, its cap stays a limit.
-        """
-        each, per_mac = self.part.factors(goal.measure)
-        base, others = 0, []
+        """Costs of bytes and MACs for a goal, what caps that are optima add to it, and the other limits by name."""
+        factors, base, others = self.part.factors(goal.measure), 0, []
         for measure, (more, cap) in self._limits(goal):
-            unit = max(1, gcd(*more))
-            byte, mac, least = more[0] // unit, more[1] // unit, -(-cap // unit)
-            most_bytes = least // byte if byte else 2**32
-            most_macs = least // mac if mac else 2 * sum(self.part.tables.macs)
-            scale = 1 + each * most_bytes + per_mac * most_macs
-            if goal.least.get(measure) != cap or scale * (least + 1) > NEVER // 2:
+            made = heavier(factors, more, cap, self.part.tables.macs) if goal.least.get(measure) == cap else None
+            if made is None:
                 others.append((measure, (more, cap)))
-                continue
-            each, per_mac, base = each + scale * byte, per_mac + scale * mac, base + scale * least
-        return (each, per_mac), base, others
+            else:
+                factors, base = made[0], base + made[1]
+        return factors, base, others
 
     def _limits(self, goal: Goal) -> list[tuple[str, Limit]]:
         """The caps of a goal, and of the pin on MACs."""

@@ -8,6 +8,7 @@ nothing on it is a bound: then no path is better. Some hundred groups are priced
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import gcd
 
 import numpy as np
 
@@ -152,3 +153,19 @@ class Tables:
 def sketched(arc: Arc) -> bool:
     """Whether an arc is a sketch: a bound on what its group loads, no way to run it."""
     return isinstance(arc.options, Grouped) and not arc.options.options
+
+
+def heavier(factors: Factors, more: Factors, cap: int, macs: Sequence[int]) -> tuple[Factors, int] | None:
+    """Return costs in which a measure comes first whose optimum is `cap`, and what that optimum adds to them.
+
+    The measure costs `more` a byte and a MAC. A unit of it counts so much that no byte or MAC within the cap outweighs
+    it. None where such costs are too large to be added up: the cap stays a limit.
+    """
+    unit = max(1, gcd(*more))
+    byte, mac, least = more[0] // unit, more[1] // unit, -(-cap // unit)
+    most_bytes = least // byte if byte else 2**32
+    most_macs = least // mac if mac else 2 * sum(macs)
+    scale = 1 + factors[0] * most_bytes + factors[1] * most_macs
+    if scale * (least + 1) > NEVER // 2:
+        return None
+    return (factors[0] + scale * byte, factors[1] + scale * mac), scale * least
