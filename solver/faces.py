@@ -1,4 +1,4 @@
-"""What plans and fronts do for people and that needs to know every problem, by name; `solver.pages.face` puts it here.
+"""What plans and fronts do for people and that needs to know every problem, by name; who does it puts it here.
 
 A plan is below the problems that make it, so it cannot import what knows them all.
 """

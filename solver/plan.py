@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self
@@ -225,8 +225,6 @@ class Plan(Frozen):
     FORMAT_1: ClassVar[str] = ""
     #: By problem, filled by the subclasses.
     KINDS: ClassVar[dict[str, type[Plan]]] = {}
-    #: What explains plans, as soon as `solver` is imported: it solves again, which plans know nothing about.
-    EXPLAIN: ClassVar[dict[str, Callable[..., Why]]] = {}
 
     format: Literal["certile-plan/2"]
     certile: str
@@ -308,7 +306,8 @@ class Plan(Frozen):
         rivals: bool = True,
     ) -> Why:  # fmt: skip
         """Say where time or bytes go, what binds, and what other decisions cost; parameters as of `solver.why`."""
-        return Plan.EXPLAIN["why"](self, layer, marginal=marginal, time_limit_s=time_limit_s, rivals=rivals)
+        found: Why = FACES["why"](self, layer, marginal=marginal, time_limit_s=time_limit_s, rivals=rivals)
+        return found
 
     def to_frame(self) -> Any:
         """Return the layers (or tasks) as a pandas DataFrame, a row each; measures are columns of their own.

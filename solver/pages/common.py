@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
+from solver.mapping.drawn import Drawn
 from solver.pages.data import Axis, Bars, Box, Boxes, Figure, Series
 from solver.plan import Plan
 
@@ -143,24 +143,8 @@ def residency(
 # ---- processors ------------------------------------------------------------------------------------------------------
 
 
-class Work(Protocol):
-    """What a processor does: a task that computes, then copies."""
-
-    @property
-    def start(self) -> int:
-        """When it begins, in ticks."""
-
-    @property
-    def time(self) -> int:
-        """Ticks of computing."""
-
-    @property
-    def copies(self) -> int:
-        """Ticks of copying then."""
-
-
 def gantt(
-    key: str, title: str, caption: str, plan: Plan, lanes: Sequence[str], work: Iterable[tuple[str, str, Work]],
+    key: str, title: str, caption: str, plan: Plan, lanes: Sequence[str], work: Iterable[tuple[str, str, Drawn]],
 ) -> Boxes:  # fmt: skip
     """Return processors over time.
 

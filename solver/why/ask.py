@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from instances.errors import InputError, choices
+from solver.faces import FACES
 from solver.options import as_texts, check_time_limit
 from solver.plan import Plan, version
 from solver.problem import Problem
@@ -129,4 +130,4 @@ def _row(plan: LayersPlan, layer: str | None) -> LayerPlan:
     return max(plan.layers, key=_value)
 
 
-Plan.EXPLAIN["why"] = why
+FACES["why"] = why
