@@ -21,7 +21,7 @@ from instances.buffers import Buffer, Buffers, Memory
 from instances.load import load_machine
 from instances.machine import Machine
 from instances.network import Network
-from instances.operators import Conv, Eltwise, Input
+from instances.zoo.chains import chain, skip
 from solver import MappingFront, front_engine, pareto, size_engine, solve
 from solver.solve import ask as question
 from solver.tiling.front import fronts
@@ -43,28 +43,6 @@ FIGURES = frozenset({"layers", "layer", "status", "objective", "value", "unit", 
 
 
 # ---- requests --------------------------------------------------------------------------------------------------------
-
-
-def chain(*filters: int, size: int = 4, channels: int = 4, taps: int = 3) -> Network:
-    """Convolutions c0, c1, ... with padding."""
-    operators: list[Input | Conv] = [Input(name="in", shape=(1, channels, size, size))]
-    for n, number in enumerate(filters):
-        operators.append(
-            Conv(name=f"c{n}", inputs=(operators[-1].name,), shape=(1, number, size, size), filters=number,
-                 kernel=(taps, taps), pad=(taps // 2,) * 4)
-        )  # fmt: skip
-    return Network(name="chain", operators=tuple(operators))
-
-
-def skip(channels: int, size: int) -> Network:
-    """Three 1x1 convolutions; a sum reads the first and the last."""
-    shape = (1, channels, size, size)
-    convolutions = [
-        Conv(name=name, inputs=(before,), shape=shape, filters=channels, kernel=(1, 1))
-        for before, name in (("in", "a"), ("a", "b"), ("b", "c"))
-    ]
-    total = Eltwise(name="sum", inputs=("a", "c"), shape=shape, fn="add")
-    return Network(name="skip", operators=(Input(name="in", shape=shape), *convolutions, total))
 
 
 def side_by_side(*times_us: int) -> Applications:

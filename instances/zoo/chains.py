@@ -9,9 +9,32 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from instances.network import Network
+from instances.operators import Conv, Eltwise, Input
 from instances.zoo.builder import Builder
 
-__all__ = ["CHAINS"]
+__all__ = ["CHAINS", "chain", "skip"]
+
+
+def chain(*filters: int, size: int = 4, channels: int = 4, taps: int = 3) -> Network:
+    """Convolutions c0, c1, ... with padding."""
+    operators: list[Input | Conv] = [Input(name="in", shape=(1, channels, size, size))]
+    for n, number in enumerate(filters):
+        operators.append(
+            Conv(name=f"c{n}", inputs=(operators[-1].name,), shape=(1, number, size, size), filters=number,
+                 kernel=(taps, taps), pad=(taps // 2,) * 4)
+        )  # fmt: skip
+    return Network(name="chain", operators=tuple(operators))
+
+
+def skip(channels: int, size: int) -> Network:
+    """Three 1x1 convolutions; a sum reads the first and the last."""
+    shape = (1, channels, size, size)
+    convolutions = [
+        Conv(name=name, inputs=(before,), shape=shape, filters=channels, kernel=(1, 1))
+        for before, name in (("in", "a"), ("a", "b"), ("b", "c"))
+    ]
+    total = Eltwise(name="sum", inputs=("a", "c"), shape=shape, fn="add")
+    return Network(name="skip", operators=(Input(name="in", shape=shape), *convolutions, total))
 
 
 def _convs(count: int, size: int) -> Network:

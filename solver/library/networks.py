@@ -5,37 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from instances.network import Network
-from instances.operators import Conv, Eltwise, Input
-from instances.zoo.chains import CHAINS
+from instances.zoo.chains import CHAINS, chain, skip
 from solver.library.case import Case, Cases, inline, named
 
 _BUNDLED = "networks that certile brings, from their public definitions (docs/files.md)"
 _MIDAP = "networks that certile brings; machine and tables of heterogeneous_mapping_and_banks 4"
 _KIB = 1024
 _BANK = 4 * _KIB
-
-
-def _chain(*filters: int, size: int = 8, channels: int = 4, taps: int = 3) -> Network:
-    """Convolutions c0, c1, ... with padding."""
-    operators: list[Input | Conv] = [Input(name="in", shape=(1, channels, size, size))]
-    for n, number in enumerate(filters):
-        operators.append(
-            Conv(name=f"c{n}", inputs=(operators[-1].name,), shape=(1, number, size, size), filters=number,
-                 kernel=(taps, taps), pad=(taps // 2,) * 4)
-        )  # fmt: skip
-    return Network(name="chain", operators=tuple(operators))
-
-
-def _skip(channels: int, size: int) -> Network:
-    """Three 1x1 convolutions; a sum reads the first and the last."""
-    shape = (1, channels, size, size)
-    convolutions = [
-        Conv(name=name, inputs=(before,), shape=shape, filters=channels, kernel=(1, 1))
-        for before, name in (("in", "a"), ("a", "b"), ("b", "c"))
-    ]
-    total = Eltwise(name="sum", inputs=("a", "c"), shape=shape, fn="add")
-    return Network(name="skip", operators=(Input(name="in", shape=shape), *convolutions, total))
 
 
 # ---- banks -----------------------------------------------------------------------------------------------------------
@@ -74,13 +50,13 @@ def _blocks() -> Iterator[Case]:
 
 def _hybrid() -> Iterator[Case]:
     few = {"banks.count": 3, "banks.map_bytes": 12288, "banks.patch_channels": 0}
-    chain = inline(_chain(16, 16, size=32, channels=16))
+    pair = inline(chain(16, 16, size=32, channels=16))
     for objectives in ("bytes", "time"):
         yield Case(f"lenet5-{objectives}", "hybrid", named("lenet5"), "midap", objectives)
         yield Case(f"squeezenet1_1-{objectives}", "hybrid", named("squeezenet1_1"), "midap", objectives)
-        yield Case(f"chain-{objectives}", "hybrid", chain, "midap", objectives, set=dict(few), pins=("pieces<=4",),
+        yield Case(f"chain-{objectives}", "hybrid", pair, "midap", objectives, set=dict(few), pins=("pieces<=4",),
                    tags=("pins", "tiny"))  # fmt: skip
-    yield Case("chain-pinned", "hybrid", chain, "midap", "bytes", set=dict(few), pins=("pieces=2", "rows=no"),
+    yield Case("chain-pinned", "hybrid", pair, "midap", "bytes", set=dict(few), pins=("pieces=2", "rows=no"),
                tags=("pins", "tiny"))  # fmt: skip
     yield Case("mobilenet_v2-bytes", "hybrid", named("mobilenet_v2"), "midap", "bytes")
     yield Case("resnet50-bytes", "hybrid", named("resnet50"), "midap", "bytes")
@@ -109,15 +85,15 @@ def _joint() -> Iterator[Case]:
     for name, kib in (("squeezenet1_1", 512), ("mobilenet_v1_025", 64)):
         yield case(f"{name}-{kib}k-bytes-not-banks", named(name), _shared(kib, 0))
     tiny: dict[str, str | int] = {"ocm_bytes": 128, "ocm_banks": 4, "psum_bytes": 1}
-    flat, skip = inline(_chain(4, 2, size=4, taps=1)), inline(_skip(4, 4))
+    flat, summed = inline(chain(4, 2, size=4, taps=1)), inline(skip(4, 4))
     yield case("flat", flat, dict(tiny), tags=("tiny",))
     yield case("flat-energy", flat, dict(tiny), "energy,bytes", tags=("tiny",))
-    yield case("skip", skip, dict(tiny), tags=("tiny",))
+    yield case("skip", summed, dict(tiny), tags=("tiny",))
     yield case("flat-pinned", flat, dict(tiny), pins=("holds=uniform", "T_M<=1"), tags=("tiny", "pins"))
-    pads = inline(_chain(1, 1, size=5, channels=1))
+    pads = inline(chain(1, 1, size=5, channels=1))
     yield case("two-pads", pads, {"ocm_bytes": 19, "ocm_banks": 1}, tags=("tiny", "uneven", "once-wrong"))
     yield case(
-        "skip-8x8-odd-banks", inline(_skip(7, 9)), {"ocm_bytes": 330, "ocm_banks": 11, "psum_bytes": 1}, tags=("prime",)
+        "skip-8x8-odd-banks", inline(skip(7, 9)), {"ocm_bytes": 330, "ocm_banks": 11, "psum_bytes": 1}, tags=("prime",)
     )
     yield case("infeasible", flat, {"ocm_bytes": 2, "ocm_banks": 2}, tags=("infeasible",))
 
@@ -148,20 +124,20 @@ def _fusion_chains() -> Iterator[Case]:
                       ("bottleneck_sum", 128), ("convs_2", 512), ("products", 64)):  # fmt: skip
         yield case(f"{name}-{kib}k", inline(CHAINS[name]()), {**_shared(kib, _BANK), "psum_bytes": 1})
     tiny: dict[str, str | int] = {"ocm_bytes": 128, "ocm_banks": 4, "psum_bytes": 1}
-    flat, skip, halo = inline(_chain(4, 2, size=4, taps=1)), inline(_skip(4, 4)), inline(_chain(4, 4))
+    flat, summed, halo = inline(chain(4, 2, size=4, taps=1)), inline(skip(4, 4)), inline(chain(4, 4, size=8))
     yield case("flat", flat, dict(tiny), tags=("tiny",))
-    yield case("skip", skip, dict(tiny), tags=("tiny",))
-    yield case("skip-energy", skip, dict(tiny), "energy,bytes", tags=("tiny",))
+    yield case("skip", summed, dict(tiny), tags=("tiny",))
+    yield case("skip-energy", summed, dict(tiny), "energy,bytes", tags=("tiny",))
     kept: dict[str, str | int] = {"ocm_bytes": 448, "ocm_banks": 28, "psum_bytes": 1}
     yield case("halo-kept", halo, dict(kept), pins=("fuse=c0..c1", "strip=2"), tags=("tiny", "pins"))
     again = ("fuse=c0..c1", "strip=2", "recompute=any")
     yield case("halo-again", halo, dict(kept), pins=again, tags=("tiny", "pins", "recompute"))
     yield case("halo-bytes-not-banks", halo, {"ocm_bytes": 500, "ocm_banks": 0, "psum_bytes": 1}, tags=("tiny",))
-    primes = inline(_chain(5, 7, 3, size=13, channels=3))
+    primes = inline(chain(5, 7, 3, size=13, channels=3))
     yield case("primes", primes, {"ocm_bytes": 600, "ocm_banks": 12, "psum_bytes": 1}, tags=("prime",))
     yield case("primes-cut", primes, {"ocm_bytes": 600, "ocm_banks": 12, "psum_bytes": 1}, pins=("cut=c1",),
                tags=("prime", "pins"))  # fmt: skip
-    yield case("infeasible", skip, {"ocm_bytes": 2, "ocm_banks": 2}, tags=("infeasible",))
+    yield case("infeasible", summed, {"ocm_bytes": 2, "ocm_banks": 2}, tags=("infeasible",))
 
 
 NETWORKS = (
