@@ -34,6 +34,53 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
     return out
 
 
+def element_wise(shapes: Sequence[Shape]) -> tuple[Shape, tuple[str, ...]]:
+    """Return what an element-wise layer makes of operands: (b, g, r, c), and where each has one element only.
+
+    Axes of the result are mapped to dimensions so that every operand is full or one along each:
+
+    * of a feature map the four axes are b, g, r, c;
+    * else the last axis (features) is g, and of the axes before it those that follow each other and are broadcast for
+      the same operands are one: r if there is one such run, (b, r) if two, (b, r, c) if three. Where there are four,
+      the last of them and the features must be broadcast alike and are g together.
+
+    Returns
+    -------
+    tuple
+        The sizes of b, g, r, c, and for every operand the letters of those along which it is broadcast.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit together, or need more than four dimensions.
+    """
+    out = broadcast(shapes)
+    padded = [(1,) * (len(out) - len(s)) + tuple(s) for s in shapes]
+    #: Of every axis the operands that are broadcast along it.
+    lacking = [tuple(k for k, s in enumerate(padded) if s[axis] < size) for axis, size in enumerate(out)]
+    runs: list[tuple[tuple[int, ...], int]] = []
+    if len(out) == 4:
+        runs, letters = list(zip(lacking, out, strict=True)), "bgrc"
+    else:
+        for lacks, size in zip(lacking[:-1], out[:-1], strict=True):
+            if size > 1 and runs and runs[-1][0] == lacks:
+                runs[-1] = lacks, runs[-1][1] * size
+            elif size > 1:
+                runs.append((lacks, size))
+        if len(runs) == 4 and (out[-1] == 1 or runs[-1][0] == lacking[-1]):
+            runs[-1] = runs[-1][0], runs[-1][1] * out[-1]
+        else:
+            runs.append((lacking[-1], out[-1]))
+        if len(runs) > 4:
+            said = " and ".join(str(tuple(s)) for s in shapes)
+            raise ValueError(f"shapes {said} are broadcast along {len(runs)} groups of axes, a layer has four")
+        letters = {1: "g", 2: "rg", 3: "brg", 4: "brcg"}[len(runs)]
+    sizes = dict.fromkeys("bgrc", 1) | {d: size for d, (_, size) in zip(letters, runs, strict=True)}
+    lack = {d: lacks for d, (lacks, _) in zip(letters, runs, strict=True)}
+    of_each = tuple("".join(d for d in "bgrc" if k in lack.get(d, ())) for k in range(len(shapes)))
+    return (sizes["b"], sizes["g"], sizes["r"], sizes["c"]), of_each
+
+
 def count_windows(size: int, kernel: int, stride: int, dilation: int, before: int, after: int, *, ceil: bool) -> int:
     """Return how many windows of a pooling an axis has; raises ValueError if none fits."""
     room = room_of("window", size, kernel, dilation, before, after)

@@ -13,7 +13,8 @@ matmul         OUT[r, m] = IN[r, n] * W[n, m] with ``c = kh = kw = 1``; a batche
                two activations has one group per product and ``weights = "activation"``
 pool           depthwise without weights
 resample       a pool with ``m`` results for every window: a map of another size
-eltwise        a 1x1 pool over ``inputs`` operands of the same shape
+eltwise        a 1x1 pool over ``inputs`` operands; one that is `broadcast` along a dimension has one element
+               there: OUT[b, g, r, c] += IN_k[b, g, r, c] with 0 in the place of these indices
 correlation    OUT[b, r, c, i, j] += W[b, n, r, c] * IN[b, n, S_h*r + D_h*i - P_h, S_w*c + D_w*j - P_w]: every
                pixel of one map against its neighbours in the other; the displacements i, j are not summed over
 =============  ==========================================================================
@@ -26,9 +27,10 @@ N input channels, M output channels, R x C output map, H x L input map, K kernel
 
 from __future__ import annotations
 
+from math import prod
 from typing import ClassVar, Literal
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from instances.errors import InputError
 from instances.frozen import Sparse
@@ -40,6 +42,8 @@ LONGEST = 2**20
 DIMS: tuple[str, ...] = ("b", "g", "m", "n", "r", "c", "i", "j")
 #: The dimensions that are summed over.
 REDUCTION: frozenset[str] = frozenset({"n", "i", "j"})
+#: The dimensions along which an input may have one element only.
+BROADCAST = "bgrc"
 #: The dimensions that each operand depends on.
 RELEVANT: dict[str, frozenset[str]] = {
     "IN": frozenset({"b", "g", "n", "r", "c", "i", "j"}),
@@ -59,7 +63,7 @@ class Layer(Sparse):
     no W; their function stands in the network file (`fn`).
     """
 
-    LEFT_OUT: ClassVar = frozenset(("resident_in", "resident_out"))
+    LEFT_OUT: ClassVar = frozenset(("resident_in", "resident_out", "broadcast"))
 
     name: str = Field(min_length=1)
     kind: Literal["conv", "matmul", "pool", "resample", "eltwise", "correlation"] = "conv"
@@ -87,7 +91,11 @@ class Layer(Sparse):
     l: Size  # noqa: E741 - the papers' letter for the input width
     """`h`, `l`: rows and columns of the input map."""
     inputs: Size = 1
-    """Number of input operands of this shape (more than one only for ``eltwise``)."""
+    """Number of input operands (more than one only for ``eltwise``)."""
+    broadcast: tuple[str, ...] = ()
+    """Of every input the loop dimensions, letters of ``bgrc`` in this order, along which it has one element only
+    (``eltwise``; "" for an input of the result's shape). Empty: all inputs have that shape.
+    """
     weights: Literal["constant", "activation", "none"] = "constant"
     """What the W operand is. Constants count as parameters, activations do not."""
     bias: bool = False
@@ -101,10 +109,41 @@ class Layer(Sparse):
     def _residents_exist(self) -> Layer:
         if self.resident_in and len(self.resident_in) != self.inputs:
             raise ValueError(f"resident_in {self.resident_in} must name the rows of each of {self.inputs} inputs")
-        if any(not 0 <= rows <= self.h for rows in self.resident_in) or self.resident_out > self.r:
+        rows = [1 if "r" in lacks else self.h for lacks in self.patterns]
+        beyond = any(not 0 <= some <= most for some, most in zip(self.resident_in, rows, strict=False))
+        if beyond or self.resident_out > self.r:
+            have = " and ".join(map(str, dict.fromkeys(rows)))
             raise ValueError(
-                f"resident rows {self.resident_in}, {self.resident_out}: inputs have {self.h} rows, the result {self.r}"
+                f"resident rows {self.resident_in}, {self.resident_out}: inputs have {have} rows, the result {self.r}"
             )
+        return self
+
+    @field_validator("broadcast")
+    @classmethod
+    def _letters_of_dimensions(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for lacks in value:
+            if lacks != "".join(d for d in BROADCAST if d in lacks):
+                raise ValueError(
+                    f"broadcast {lacks!r}: expected the letters of {BROADCAST} along which an input has one element, "
+                    'in this order, such as "rc"; "" for an input of the result\'s shape'
+                )
+        return value
+
+    @model_validator(mode="after")
+    def _broadcasts_fit(self) -> Layer:
+        if not self.broadcast:
+            return self
+        if self.kind != "eltwise":
+            raise ValueError(f"broadcast {self.broadcast}: only inputs of an eltwise layer are, not of a {self.kind}")
+        if len(self.broadcast) != self.inputs:
+            raise ValueError(f"broadcast {self.broadcast} must say something of each of {self.inputs} inputs")
+        if not any(self.broadcast):
+            raise ValueError("broadcast: all inputs have the result's shape, leave it out")
+        for lacks in self.broadcast:
+            if whole := [d for d in lacks if self.extent(d) == 1]:
+                raise ValueError(f"broadcast {lacks!r}: dimension {whole[0]} of the result is 1, no input is smaller")
+        if (self.h, self.l, self.stride_h, self.stride_w) != (self.r, self.c, 1, 1):
+            raise ValueError("broadcast: inputs are read element by element, with h = r, l = c and strides of 1")
         return self
 
     @model_validator(mode="after")
@@ -206,6 +245,21 @@ class Layer(Sparse):
     def residents(self) -> tuple[int, ...]:
         """`resident_in`, written out."""
         return self.resident_in or (0,) * self.inputs
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """`broadcast`, written out: of every input the dimensions along which it has one element only."""
+        return self.broadcast or ("",) * self.inputs
+
+    @property
+    def in_dims(self) -> frozenset[str]:
+        """The dimensions that some input depends on."""
+        return frozenset(d for d in RELEVANT["IN"] if any(d not in lacks for lacks in self.patterns))
+
+    def input_elements(self, number: int) -> int:
+        """Elements of an input (the first is 0)."""
+        sizes = {"b": self.b, "g": self.g * self.n, "r": self.h, "c": self.l}
+        return prod(size for d, size in sizes.items() if d not in self.patterns[number])
 
     @property
     def macs(self) -> int:
