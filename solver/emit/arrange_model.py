@@ -30,10 +30,15 @@ def arranged(network: Network, machine: Machine, meaning: Meaning | None = None)
     InputError
         If results cannot be read again: they have other bytes than inputs.
     """
+    check_elements(machine)
+    return (Arranger(network, machine) if meaning is None else ModelArranger(meaning, machine)).run()
+
+
+def check_elements(machine: Machine) -> None:
+    """Raise InputError if results cannot be read again: they have other bytes than inputs."""
     if machine.in_bytes != machine.out_bytes:
         said = f"in_bytes is {machine.in_bytes}, out_bytes {machine.out_bytes}"
         raise InputError(f"machine {machine.name}: {said}: layers read what others wrote")
-    return (Arranger(network, machine) if meaning is None else ModelArranger(meaning, machine)).run()
 
 
 class ModelArranger(Arranger):

@@ -13,6 +13,7 @@ from instances.onnx_reader import read_onnx
 from instances.stores import stores
 from solver.emit.emit import check_folder, emit_c
 from solver.emit.meaning import Meaning
+from solver.emit.preflight import check_model
 from solver.fusion.plan import FusionPlan
 from solver.joint.plan import JointPlan
 from solver.options import as_texts, pick_machine
@@ -89,8 +90,9 @@ def compile_model(
     if problem not in (None, *_PROBLEMS):
         raise InputError(f"problem {problem}: C is written of {', '.join(_PROBLEMS)}")
     single = found.problem if found.problem == "slicing" else "tiling"
-    elements = Meaning(read_model(model), found).check()  # before a plan takes its time
-
+    read = read_model(model, batch=batch)
+    check_model(read, found)  # before a plan takes its time
+    elements = Meaning(read, found).check()
     check_folder(out)
 
     def planned(asked: str) -> Plan:

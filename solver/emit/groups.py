@@ -192,7 +192,11 @@ class Group:
 def refuse(group: Group) -> None:
     """Raise InputError for a group that no C is written of."""
     for k, stream in enumerate(group.run.streams):
-        images = {group.found.layers[u].b for u in stream.readers} | {group.images(k)}
-        if len(images) > 1:
-            name, said = f"{group.layers[0].name} to {group.layers[-1].name}", group.found.stores[stream.store].name
-            raise InputError(f"layers {name}: {said} is read as several images and as one: no C is written")
+        check_images(group.found, stream.store, [group.seen_by(k), *(group.found.layers[u] for u in stream.readers)])
+
+
+def check_images(found: Stores, store: int, layers: Sequence[Layer]) -> None:
+    """Raise InputError if layers of a group see a map as several images and as one."""
+    if len({layer.b for layer in layers}) > 1:
+        name, said = f"{layers[0].name} to {layers[-1].name}", found.stores[store].name
+        raise InputError(f"layers {name}: {said} is read as several images and as one: no C is written")

@@ -56,8 +56,11 @@ class Meaning:
             If the machine's elements have other sizes than the model's, or scales depend on the data.
         """
         for node in self.model.origin.values():
-            dynamic = "Dynamic" in node.op_type
-            require(not dynamic, f"operator {node.name} ({node.op_type})", "its scale depends on the data")
+            check_scale(Node(node))
+        return self.counted()
+
+    def counted(self) -> Elements:
+        """The same, whatever scales depend on."""
         quantised = any(node.op_type in QUANTISERS for node in self.model.origin.values())
         found = Elements(self.machine, quantised, self._maps() if quantised else self.model.network.map_type)
         if quantised:
@@ -175,6 +178,11 @@ class Meaning:
     def bias(self, operator: Operator, layer: Layer) -> np.ndarray:
         """The biases of a layer by group and channel."""
         return self.trained(operator, layer).bias
+
+
+def check_scale(node: Node) -> None:
+    """Raise InputError for a node whose scale depends on the data."""
+    require("Dynamic" not in node.op, f"operator {node.label} ({node.op})", "its scale depends on the data")
 
 
 def _pool(operator: Pool, layer: Layer, node: Node, numbers: Numbers) -> tuple[Numbers, list[str], int]:

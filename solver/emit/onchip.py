@@ -21,6 +21,7 @@ from solver.emit.frame import Kept
 from solver.emit.groups import Group, Part
 from solver.emit.meaning import Meaning
 from solver.emit.numbers import Numbers, integers
+from solver.emit.values import Value
 from solver.tiling.buffers import Buffer, buffers
 
 AnyRun = LayerRun | FusedRun
@@ -138,15 +139,11 @@ class OnChip:
         mine = [k for k in streams if run.streams[k].outside and self.reference(run, k) == (t, name)]
         if len(streams) == 1 and (mine or not (joined or self.found.stores[s].whole)):
             return (Part(streams[0], 0, channels),)
-        values, parts = self.chip(s).values, []
-        seen = values.get(name)
+        parts = []
         for k in streams:
             stream = run.streams[k]
             source = self.reference(run, k)[1] if stream.outside else self.found.layers[stream.maker].name
-            there = values.get(source)
-            if seen is None or there is None or len(seen.shape) != 4 or seen.pitch != there.pitch:
-                said = f"map {self.found.stores[s].name} is reshaped on its way through a group"
-                raise InputError(f"layer {layer.name}: {said}: no C is written")
+            seen, there = check_passes(self.chip(s), name, source, layer)
             parts.append(Part(k, (there.offset - seen.offset) // seen.pitch[1], there.shape[1]))
         return tuple(parts)
 
@@ -263,6 +260,21 @@ class OnChip:
             sizes += [self._map_bytes(run, s)] * (end - begin)
         times = [t for t, size in enumerate(sizes) if size]
         return Block(f"map {s}", times[0], tuple(sizes[times[0] : times[-1] + 1])) if times else None
+
+
+def check_passes(chip: ChipMap, name: str, source: str, layer: Layer) -> tuple[Value, Value]:
+    """Where a map that a layer reads under a name lies, and the part of it that another name has.
+
+    Raises
+    ------
+    InputError
+        If it is reshaped in between: channels of the one are no channels of the other.
+    """
+    seen, there = chip.values.get(name), chip.values.get(source)
+    if seen is None or there is None or len(seen.shape) != 4 or seen.pitch != there.pitch:
+        said = f"map {chip.store.name} is reshaped on its way through a group"
+        raise InputError(f"layer {layer.name}: {said}: no C is written")
+    return seen, there
 
 
 def _most(group: Group) -> tuple[int, int]:

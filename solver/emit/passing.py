@@ -68,11 +68,15 @@ class Passing:
         tensors = {operator: tensor for tensor, operator in self.model.makers.items()}
         found: dict[str, str] = {}
         for operator in self.model.network.operators:
-            if isinstance(operator, Input):
-                found[operator.name] = _kind(self.model.element(tensors[operator.name]), operator.name)
-            else:
-                found[operator.name] = self._made(operator, found[operator.inputs[0]] if operator.inputs else "f32")
+            given = found[operator.inputs[0]] if operator.inputs else "f32"
+            found[operator.name] = self._kind(operator, given, tensors)
         return found
+
+    def _kind(self, operator: Operator, given: str, tensors: Mapping[str, str]) -> str:
+        """The kind of one tensor; `given`: of the first that is read."""
+        if isinstance(operator, Input):
+            return _kind(self.model.element(tensors[operator.name]), operator.name)
+        return self._made(operator, given)
 
     def _made(self, operator: Operator, given: str) -> str:
         if operator.name not in self.model.origin:

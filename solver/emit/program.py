@@ -79,15 +79,25 @@ def single_layers(planned: Sequence[Planned]) -> dict[str, str]:
 
 def refuse(layer: Layer, machine: Machine, nest: Nest) -> None:
     """Raise InputError for what C is not written of."""
+    check_layer(layer)
+    if not any(step < layer.extent(d) for d in "nij" for step in nest.steps(d)):
+        check_sums(layer, machine)
+
+
+def check_layer(layer: Layer) -> None:
+    """Raise InputError for a layer that C is not written of, whatever its nest is."""
     where = f"layer {layer.name}"
     if layer.kind == "correlation":
         raise InputError(f"{where}: C of a correlation is not written: only problem mesh plans it")
     if layer.inputs > MOST_INPUTS:
         raise InputError(f"{where}: {layer.inputs} inputs, C is written for up to {MOST_INPUTS}")
-    cut = any(step < layer.extent(d) for d in "nij" for step in nest.steps(d))
-    if machine.psum_first_read and not cut and machine.psum_bytes > machine.out_bytes:
+
+
+def check_sums(layer: Layer, machine: Machine) -> None:
+    """Raise InputError where the sums of a nest that cuts neither input channels nor taps cannot be read first."""
+    if machine.psum_first_read and machine.psum_bytes > machine.out_bytes:
         said = f"partial sums of {machine.psum_bytes} bytes are read into a tile of {machine.out_bytes}"
-        raise InputError(f"{where}: machine {machine.name} has psum_first_read, and {said}")
+        raise InputError(f"layer {layer.name}: machine {machine.name} has psum_first_read, and {said}")
 
 
 def exact(machine: Machine) -> Machine:
