@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from instances.errors import InputError, did_you_mean
 from instances.frozen import Sparse
-from instances.operators import Input, Opaque, Operator, Reshape, Shape
+from instances.operators import Conv, Input, MatMul, Opaque, Operator, Reshape, Shape
 from instances.workload import Layer
 
 #: At most so many faults are spelled out in one message.
@@ -43,7 +43,7 @@ class Network(Sparse):
 
     @model_validator(mode="after")
     def _is_a_graph_with_shapes(self) -> Network:
-        for check in (self._name_faults, self._order_faults, self._shape_faults):
+        for check in (self._name_faults, self._order_faults, self._shape_faults, self._weight_faults):
             faults = check()
             if faults:
                 more = f"; and {len(faults) - MOST_FAULTS} more" if len(faults) > MOST_FAULTS else ""
@@ -94,6 +94,28 @@ class Network(Sparse):
                 faults.append(
                     f"operator {operator.name!r}: declared shape {operator.shape}, its inputs give {tuple(inferred)}"
                 )
+        return faults
+
+    def _weight_faults(self) -> list[str]:
+        """What `weights_of` names comes earlier, and has as many constant weights, and biases to share."""
+        found: dict[str, Layer] = {}
+        shapes = {o.name: o.shape for o in self.operators}
+        faults: list[str] = []
+        for operator in self.operators:
+            if not isinstance(operator, Conv | MatMul) or len(operator.inputs) != 1:
+                continue
+            layer, of = operator.layer([shapes[operator.inputs[0]]]), operator.weights_of
+            found[operator.name] = layer
+            where = f"operator {operator.name!r}: weights_of {of!r}"
+            if operator.own_bias and not (of and layer.bias):
+                faults.append(f"operator {operator.name!r}: own_bias is for biases beside weights_of")
+            elif of and (of not in found or of == operator.name):
+                faults.append(f"{where} is no earlier convolution or product with constant weights")
+            elif of and layer.weight_elements != found[of].weight_elements:
+                numbers = f"{found[of].weight_elements:,} weights, here are {layer.weight_elements:,}"
+                faults.append(f"{where} has {numbers}: one tensor has as many for all")
+            elif of and layer.bias and not (found[of].bias or operator.own_bias):
+                faults.append(f"{where} has no biases: say own_bias")
         return faults
 
     @cached_property

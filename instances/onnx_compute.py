@@ -79,6 +79,7 @@ def conv(node: Node, graph: Graph, weight: int = 1, bias: int | None = 2) -> Non
     if filters % operator.groups:
         raise graph.fault(node, f"groups {operator.groups} must divide channels {channels} and filters {filters}")
     _finish(node, graph, operator)
+    graph.weigh(operator.name, weights, bias=node.input(bias) if bias is not None and biased else "")
 
 
 def gemm(node: Node, graph: Graph) -> None:
@@ -90,7 +91,7 @@ def gemm(node: Node, graph: Graph) -> None:
     if graph.is_constant(a) or (left and fixed) or rows or (c and not graph.is_constant(c)):
         contract(node, graph, (a, b), ("ba" if left else "ab", "cb" if right else "bc", "ac"), c)
     elif fixed:
-        _fully_connected(node, graph, a, b, right, bool(c))
+        _fully_connected(node, graph, a, b, right, c)
     elif node.number("alpha", 1.0) != 1.0:
         steps = Steps(node, graph)
         made = steps.add(MatMul, [steps.source(a), steps.source(b)], transpose_a=left, transpose_b=right)
@@ -99,12 +100,14 @@ def gemm(node: Node, graph: Graph) -> None:
         graph.place(node, graph.made(node, MatMul, (a, b), bias=bool(c), transpose_a=left, transpose_b=right))
 
 
-def _fully_connected(node: Node, graph: Graph, a: str, b: str, transposed: bool, bias: bool) -> None:
+def _fully_connected(node: Node, graph: Graph, a: str, b: str, transposed: bool, bias: str) -> None:
     shape = graph.shape(b)
     inner, features = (shape[1], shape[0]) if transposed else shape
     if graph.shape(a)[-1] != inner:
         raise graph.fault(node, f"weights for {inner} features, its input has shape {graph.shape(a)}")
-    graph.place(node, graph.made(node, MatMul, [a], out_features=features, bias=bias), foldable=True)
+    made = graph.made(node, MatMul, [a], out_features=features, bias=bool(bias))
+    graph.place(node, made, foldable=True)
+    graph.weigh(made.name, b, bias=bias)
 
 
 def matmul(node: Node, graph: Graph, right: int = 1) -> None:
@@ -112,7 +115,7 @@ def matmul(node: Node, graph: Graph, right: int = 1) -> None:
     a, b = node.input(0), node.input(right)
     plain = graph.rank(a) >= 2 and graph.rank(b) == 2 and not graph.is_constant(a)
     if plain and graph.is_constant(b):
-        _fully_connected(node, graph, a, b, False, False)
+        _fully_connected(node, graph, a, b, False, "")
     elif graph.is_constant(a) or graph.is_constant(b) or graph.rank(a) < 2 or graph.rank(b) < 2:
         shapes = [graph.known.shapes.get(tensor) or () for tensor in (a, b)]
         contract(node, graph, (a, b), matmul_terms(*shapes))

@@ -60,11 +60,13 @@ def conv3d(node: Node, graph: Graph, weights: str, bias: str) -> None:
         source = steps.move(source, (batch, channels, frames, size[0] * size[1]), "in")
         pad = (time.before, 0, time.after, 0)
         made = steps.add(Conv, [source], filters=filters, groups=groups, bias=bool(bias), pad=pad, **along)
+        graph.weigh(made, weights, bias=bias)
         steps.finish(made, (batch, filters, time.frames(frames), *size), inner=made)
         return
     source = steps.permute(source, (0, 2, 1, 3, 4), "frames")
     source = _windows(steps, source, time, groups)
     made = steps.add(Conv, [source], filters=filters, groups=groups, bias=bool(bias), **window)
+    graph.weigh(made, weights, bias=bias)
     inner, size = made, list(steps.shape(made)[2:])
     made = steps.move(made, (batch, time.frames(frames), filters, *size), "split")
     steps.finish(steps.permute(made, (0, 2, 1, 3, 4), "order"), inner=inner)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import TypeVar
@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from instances.errors import InputError
 from instances.onnx_shapes import Inferred, used_tensors
+from instances.onnx_weights import Tensors, Weights
 from instances.operators import Concat, Eltwise, Opaque, Operator, Shape
 
 Kind = TypeVar("Kind", bound=BaseModel)
@@ -85,8 +86,9 @@ class Graph:
     """The operators made so far, and where each tensor comes from."""
 
     def __init__(
-        self, proto: onnx.GraphProto, known: Inferred, where: str, originals: Mapping[str, onnx.NodeProto]
-    ) -> None:
+        self, proto: onnx.GraphProto, known: Inferred, where: str, originals: Mapping[str, onnx.NodeProto],
+        tensors: Tensors,
+    ) -> None:  # fmt: skip
         self.proto = proto
         self.known = known
         self.where = where
@@ -97,6 +99,10 @@ class Graph:
         self.foldable: dict[str, str] = {}
         #: Tensor -> (padded tensor, pads) for zero padding that a convolution may absorb.
         self.padding: dict[str, tuple[str, tuple[int, int, int, int]]] = {}
+        #: Which constants are one tensor; operator -> its weights; tensor -> the operator that counts it as parameters.
+        self.tensors = tensors
+        self.weights: dict[str, Weights] = {}
+        self.trained: dict[int | str, str] = {}
         #: Tensors whose size is unknown -> where that began.
         self.unknown: dict[str, str] = {}
         #: The node that is being converted; operator -> the node that it was made of; tensor -> nodes folded before it.
@@ -188,20 +194,46 @@ class Graph:
         """Change fields of an operator that was added before."""
         self.operators[name] = self.operators[name].model_copy(update=fields)
 
-    def drop(self, kept: int) -> None:
+    def made_so_far(self) -> tuple[int, int]:
+        """Return how many operators there are, and parameters that count: what `drop` goes back to."""
+        return len(self.operators), len(self.trained)
+
+    def drop(self, kept: tuple[int, int]) -> None:
         """Take back all operators but the first ones: those of a node that is not converted after all."""
-        dropped = set(list(self.operators)[kept:])
+        dropped = set(list(self.operators)[kept[0] :])
         for name in dropped:
             del self.operators[name]
             self.origin.pop(name, None)
+            self.weights.pop(name, None)
+        for number in list(self.trained)[kept[1] :]:
+            del self.trained[number]
         for table in (self.makers, self.foldable):
             for tensor in [tensor for tensor, name in table.items() if name in dropped]:
                 del table[tensor]
 
-    def alias(self, tensor: str, source: str) -> None:
-        """Let `tensor` be the tensor `source`: the operator between them was folded away."""
+    def weigh(self, name: str, tensor: str, part: str = "", bias: str = "") -> str:
+        """Note what an operator multiplies by; return its name."""
+        self.weights[name] = Weights(tensor, part, (bias,) if bias else ())
+        number = self.tensors.number(tensor)
+        before = self.operators.get(self.trained.get(number, ""))
+        if isinstance(before, Opaque):  # an embedding: the product counts the table
+            self.replace(before.name, parameters=before.parameters - self.size(tensor))
+        self.trained[number] = name
+        return name
+
+    def count(self, tensors: Iterable[str], name: str = "") -> int:
+        """Return the elements of constants that nothing counts yet as parameters; `name` does from now on."""
+        fresh = [tensor for tensor in tensors if self.tensors.number(tensor) not in self.trained]
+        self.trained.update((self.tensors.number(tensor), name) for tensor in fresh)
+        return sum(map(self.size, fresh))
+
+    def alias(self, tensor: str, source: str, constants: Iterable[str]) -> None:
+        """Let `tensor` be the tensor `source`: the operator between them, with its constants, was folded away."""
         self.makers[tensor] = self.makers[source]
         into = self.foldable[source]
+        if into in self.weights:
+            mine = self.weights[into]
+            self.weights[into] = replace(mine, biases=(*mine.biases, *constants))
         self.folded[into] = (*self.folded.get(into, ()), *([self.node] if self.node is not None else []))
         self.foldable[tensor] = self.foldable[source]
 
@@ -244,7 +276,8 @@ class Graph:
         tensors = self.activations(node)
         inputs = tuple(dict.fromkeys(self.maker(t) for t in tensors))
         constants = [t for t in used_tensors(node.proto) if self.is_constant(t)]
-        parameters = sum(self.size(t) for t in constants if self.size(t) > 1 and not self._describes_shape(t))
+        held = [t for t in constants if self.size(t) > 1 and not self._describes_shape(t)]
+        parameters = self.count(held, self.unique(node.label))
         outputs = [o for o in node.proto.output if o and self.readers[o]] or [node.output or node.label]
         for index, tensor in enumerate(outputs):
             if not self.has_shape(tensor):

@@ -65,7 +65,7 @@ def convert(node: Node, graph: Graph) -> None:
     """
     if all(graph.is_constant(o) for o in node.proto.output if o):
         return
-    graph.node, before = graph.originals.get(node.output, node.proto), len(graph.operators)
+    graph.node, before = graph.originals.get(node.output, node.proto), graph.made_so_far()
     try:
         handler = HANDLERS.get(node.op)
         if handler is None:
@@ -100,7 +100,7 @@ def _unary(node: Node, graph: Graph) -> None:
     if tensors != [node.input(0)]:
         raise Unsupported("its parameters are not constant")
     further = [t for t in node.proto.input[1:] if t]
-    parameters = sum(map(graph.size, further)) if node.op in TRAINED else 0
+    parameters = graph.count(further) if node.op in TRAINED else 0
     graph.place(node, graph.made(node, Eltwise, tensors, fn=UNARY[node.op], parameters=parameters))
 
 
@@ -115,7 +115,7 @@ def _nary(node: Node, graph: Graph) -> None:
     if prod(given) < prod(wanted):  # constants that make the result larger are read as inputs
         steps.finish(steps.add(Eltwise, [steps.source(t) for t in inputs], fn=NARY[node.op]))
         return
-    parameters = sum(graph.size(t) for t in constants if graph.size(t) > 1)
+    parameters = graph.count(t for t in constants if graph.size(t) > 1)
     if len(given) < len(wanted) and len(tensors) == 1:  # a constant with more axes adds some
         source = steps.move(graph.maker(tensors[0]), wanted, "in")
         steps.finish(steps.add(Eltwise, [source], fn=NARY[node.op], parameters=parameters))
@@ -159,7 +159,7 @@ def _fold(node: Node, graph: Graph, tensor: str, constant: str) -> bool:
         if node.op not in ("Add", "Sub") or not isinstance(operator, Conv | MatMul):
             return False
         graph.replace(into, bias=True)
-    graph.alias(node.output, tensor)
+    graph.alias(node.output, tensor, [constant])
     return True
 
 
@@ -172,9 +172,10 @@ def _batch_norm(node: Node, graph: Graph) -> None:
     operator = graph.operators.get(into or "")
     if into and isinstance(operator, Conv) and not operator.batch_norm and graph.only_reader(tensor):
         graph.replace(into, batch_norm=True)
-        graph.alias(node.output, tensor)
+        graph.count(node.proto.input[1:3], into)
+        graph.alias(node.output, tensor, node.proto.input[1:])
         return
-    made = graph.made(node, Eltwise, [tensor], fn="batch_norm", parameters=2 * graph.shape(tensor)[1])
+    made = graph.made(node, Eltwise, [tensor], fn="batch_norm", parameters=graph.count(node.proto.input[1:3]))
     graph.place(node, made, foldable=True)
 
 

@@ -95,6 +95,7 @@ class _Contraction:
         else:
             one = self._arranged(0, p.one, [*p.rows] or [""], p.summed)
             made = self.steps.add(MatMul, [one], out_features=p.size(p.columns))
+            self.graph.weigh(made, self.tensors[1])
             letters = p.rows + p.columns
         made = self.steps.bias(self._ordered(made, letters), bias)
         self.steps.finish(made)
@@ -134,6 +135,7 @@ class _Contraction:
         one = self.steps.move(one, (1, channels, rows, 1), "map")
         filters = groups * p.size(p.columns)
         made = self.steps.add(Conv, [one], filters=filters, groups=groups, kernel=(1, 1))
+        self.graph.weigh(made, self.tensors[1])
         return made, p.batch + p.columns + p.rows
 
     def _elementwise(self) -> tuple[str, str]:

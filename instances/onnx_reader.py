@@ -25,6 +25,7 @@ from instances.onnx_ops import convert
 from instances.onnx_shapes import bind, infer, sort_nodes, strip_weights
 from instances.onnx_standard import standardise
 from instances.onnx_types import element_types
+from instances.onnx_weights import Tensors, share
 from instances.operators import Input, Reshape
 
 logger = logging.getLogger(__name__)
@@ -79,15 +80,17 @@ def read_graph(
     originals = standardise(model.graph, _opset(model))
     known = strip_weights(model.graph, where)
     sort_nodes(model.graph, where)
+    tensors = Tensors(model.graph, known.constants)
     batch_bound = bind(model.graph, known, batch, symbols or {}, where)
     infer(model, known, where)
     maps, weights = element_types(model.graph, known.constants)
-    graph = Graph(model.graph, known, where, originals)
+    graph = Graph(model.graph, known, where, originals, tensors)
     try:
         _inputs(graph)
         for proto in model.graph.node:
             convert(Node(proto), graph)
         _results(graph)
+        share(graph.operators, graph.weights, graph.tensors)
         if len(graph.operators) == sum(isinstance(o, Input) for o in graph.operators.values()):
             raise InputError(f"{where}: holds constants only, no operator of the inputs")
         network = Network(

@@ -1,10 +1,10 @@
 """LSTM, GRU and RNN: one product for the inputs of all steps, then one for the state of each step.
 
 The inputs of all steps are known before the first, so ``X W`` is a single product with constant weights for each
-direction. ``h R`` needs the state of the step before: a product for every step. Its weights are a tensor in DRAM (an
-input) that every step reads; they are counted as parameters where the two products are added. The element-wise work of
-a step is one operator for each state that it writes, which reads the gates and states that it needs. A GRU that resets
-the state before its product (``linear_before_reset`` 0) has two products for every step, with the same weights in all.
+direction. ``h R`` needs the state of the step before: a product for every step, with the same weights in all
+(`MatMul.weights_of`). A state that is not given is zeros, which are read from nowhere. The element-wise work of a step
+is one operator for each state that it writes, which reads the gates and states that it needs. A GRU that resets the
+state before its product (``linear_before_reset`` 0) has two products for every step, each with its part of the weights.
 """
 
 from __future__ import annotations
@@ -93,39 +93,49 @@ class _Lane:
         s, steps = self.sizes, self.steps
         features = s.gates * s.hidden
         given = steps.add(MatMul, [source], f"{self.prefix}x", out_features=features, bias=s.bias)
-        sizes = [2 * s.hidden, s.hidden] if s.reset_first else [features]
-        weights = [steps.given(f"{steps.node.label}:{self.prefix}R", (s.hidden, size)) for size in sizes]
+        self._weigh(given, _WEIGHTS)
         state, cell = self._initial(_STATE), self._initial(_CELL) if s.gates == GATES["LSTM"] else ""
         made: dict[int, str] = {}
         for number in self.order:
-            # the weights of the state, and their biases, count as parameters of the first step
-            parameters = 0 if made else features * (s.hidden + s.bias)
-            state, cell = self._step(number, (given, weights, state, cell), parameters)
+            state, cell = self._step(number, given, state, cell)
             made[number] = steps.move(state, (1, *s.state), f"{self.prefix}t{number}.h")
         parts = [made[number] for number in range(s.steps)]
         whole = parts[0] if s.steps == 1 else steps.add(Concat, parts, f"{self.prefix}steps", axis=0)
         return whole, state, cell
 
     def _initial(self, which: int) -> str:
-        """Return the state before the first step: given, or zeros that lie in DRAM."""
+        """Return the state before the first step: given, constants in DRAM, or zeros."""
         steps, tensor, shape = self.steps, self.steps.node.input(which), self.sizes.state
         name = f"{self.prefix}{'hc'[which - _STATE]}0"
         if not tensor or steps.graph.is_constant(tensor):
-            return steps.given(f"{steps.node.label}:{name}", shape)
+            value = steps.graph.value(tensor) if tensor else None
+            zeros = not tensor or (value is not None and not value.any())
+            return steps.given(f"{steps.node.label}:{name}", shape, zeros=zeros)
         source = steps.source(tensor)
         if self.sizes.batch_first:
             source = steps.permute(source, (1, 0, 2), name)
         return steps.move(steps.move(source, (1, *shape), name, "slice"), shape, name)
 
-    def _step(self, number: int, given: tuple[str, list[str], str, str], parameters: int) -> tuple[str, str]:
+    def _weigh(self, product: str, which: int, part: str = "") -> None:
+        """Note what a product multiplies by, and its biases: the first half of them is of the inputs."""
+        node = self.steps.node
+        bias = f"{node.input(_BIAS)}{which}" if self.sizes.bias else ""
+        self.steps.graph.weigh(product, node.input(which), f"{self.prefix}{part}", bias)
+
+    def _product(self, state: str, suffix: str, features: int, part: str = "") -> str:
+        """Multiply a state by the weights of all steps."""
+        made = self.steps.add(MatMul, [state], suffix, out_features=features, bias=self.sizes.bias)
+        self._weigh(made, _RECURRENT, part)
+        return made
+
+    def _step(self, number: int, given: str, state: str, cell: str) -> tuple[str, str]:
         """Return the state and the cell after a step."""
         s, steps, at = self.sizes, self.steps, f"{self.prefix}t{number}"
-        inputs, weights, state, cell = given
-        mine = steps.move(inputs, (1, s.batch, s.gates * s.hidden), f"{at}.x", "slice")
+        mine = steps.move(given, (1, s.batch, s.gates * s.hidden), f"{at}.x", "slice")
         mine = steps.move(mine, (s.batch, s.gates * s.hidden), f"{at}.x")
-        product = steps.add(MatMul, [state, weights[0]], f"{at}.R")
+        product = self._product(state, f"{at}.R", (2 if s.reset_first else s.gates) * s.hidden)
         if s.gates == GATES["RNN"]:
-            total = steps.add(Eltwise, [product, mine], f"{at}.sum", fn="add", parameters=parameters)
+            total = steps.add(Eltwise, [product, mine], f"{at}.sum", fn="add")
             return steps.add(Eltwise, [total], f"{at}.state", fn="tanh"), ""
 
         def gates(count: int) -> list[str]:
@@ -133,11 +143,11 @@ class _Lane:
             return [steps.move(t, s.state, f"{at}.gate", "slice") for _ in range(count) for t in (product, mine)]
 
         if s.gates == GATES["LSTM"]:
-            cell = steps.add(Eltwise, [*gates(3), cell], f"{at}.cell", fn="mul", parameters=parameters)
+            cell = steps.add(Eltwise, [*gates(3), cell], f"{at}.cell", fn="mul")
             return steps.add(Eltwise, [*gates(1), cell], f"{at}.state", fn="mul"), cell
         if not s.reset_first:
-            return steps.add(Eltwise, [*gates(3), state], f"{at}.state", fn="mul", parameters=parameters), ""
-        kept = steps.add(Eltwise, [*gates(1), state], f"{at}.reset", fn="mul", parameters=parameters)
-        new = steps.add(MatMul, [kept, weights[1]], f"{at}.Rh")
+            return steps.add(Eltwise, [*gates(3), state], f"{at}.state", fn="mul"), ""
+        kept = steps.add(Eltwise, [*gates(1), state], f"{at}.reset", fn="mul")
+        new = self._product(kept, f"{at}.Rh", s.hidden, "candidate")
         last = steps.move(mine, s.state, f"{at}.gate", "slice")
         return steps.add(Eltwise, [new, last, *gates(1), state], f"{at}.state", fn="mul"), ""

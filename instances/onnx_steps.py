@@ -31,9 +31,9 @@ class Steps:
             return self.given(tensor, self.graph.shape(tensor), tensor)
         return self.graph.maker(tensor)
 
-    def given(self, name: str, shape: Shape, tensor: str = "") -> str:
-        """Add a tensor that lies in DRAM before anything runs."""
-        return self._emit(Input(name=self.graph.unique(name), shape=shape), tensor)
+    def given(self, name: str, shape: Shape, tensor: str = "", *, zeros: bool = False) -> str:
+        """Add a tensor that lies in DRAM before anything runs, or that is all zeros."""
+        return self._emit(Input(name=self.graph.unique(name), shape=shape, zeros=zeros), tensor)
 
     def shape(self, name: str) -> Shape:
         """Return the shape of what an operator makes."""
@@ -76,7 +76,7 @@ class Steps:
             return source
         if not self.graph.is_constant(tensor):
             return self.add(Eltwise, [source, self.source(tensor)], "sum", fn="add")
-        return self.add(Eltwise, [source], "bias", fn="add", parameters=self.graph.size(tensor))
+        return self.add(Eltwise, [source], "bias", fn="add", parameters=self.graph.count([tensor]))
 
     def finish(self, source: str, shape: Sequence[int] = (), tensor: str = "", inner: str = "") -> None:
         """Let an operator make a tensor (the node's first result), reshaped to `shape`.

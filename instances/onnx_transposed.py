@@ -125,6 +125,8 @@ def _phases(steps: Steps, source: str, w: _Window, filters: int) -> str:
         fields = {"kernel": (kh, kw), "pad": (top, left, bottom, right), "dilation": w.dilation}
         suffix = f"phase{number}" if rows * columns > 1 else ""
         parts.append(steps.add(Conv, [source], suffix, filters=filters, groups=w.groups, **fields))
+        # all phases together have every tap once
+        steps.graph.weigh(parts[-1], steps.node.input(1), f"{suffix} of {w.stride}, {w.begin}")
     if len(parts) == 1:
         return parts[0]
     return _interleaved(steps, steps.add(Concat, parts, "join"), (rows, columns), filters, channels_last=True)
@@ -148,6 +150,7 @@ def _columns(steps: Steps, source: str, w: _Window, filters: int) -> str:
         raise Unsupported(f"{prod(blocks)} windows overlap in a pixel")
     batch = steps.shape(source)[0]
     made = steps.add(Conv, [source], filters=filters * prod(w.kernel), groups=w.groups, kernel=(1, 1))
+    steps.graph.weigh(made, steps.node.input(1))
     full = tuple((i + b - 1) * s for i, b, s in zip(w.size, blocks, w.stride, strict=True))
     parts = []
     for at in product(*map(range, blocks)):

@@ -22,17 +22,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import gcd, prod
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from instances.frozen import Frozen
+from instances.operator_base import LARGEST, NamedOperator, Size
 from instances.shape_rules import broadcast, check_arity, count_windows, feature_map
 from instances.workload import Layer
 
-#: The largest size of one dimension (a signed 32-bit count, as in every deployment format).
-LARGEST = 2**31 - 1
-Size = Annotated[int, Field(ge=1, le=LARGEST)]
 Pad = Annotated[int, Field(ge=0, le=LARGEST)]
 Pair = tuple[Size, Size]
 Pads = tuple[Pad, Pad, Pad, Pad]
@@ -51,38 +48,14 @@ UNARY = frozenset(
 NARY = frozenset("add and div equal greater less max mean min mod mul or pow sub where xor".split())
 
 
-class _Operator(Frozen):
-    """What all operators share: a unique name, the names of the producers of its inputs, its output shape."""
-
-    name: str = Field(min_length=1, max_length=500)
-    inputs: tuple[str, ...] = ()
-    shape: tuple[Size, ...] = Field(min_length=1, max_length=8)
-
-    @field_validator("name")
-    @classmethod
-    def _printable(cls, name: str) -> str:
-        if not name.isprintable():
-            raise ValueError("a name holds printable characters only")
-        return name
-
-    def infer(self, inputs: Sequence[Shape]) -> Shape:
-        """Return the output shape for the given input shapes; ValueError when they do not fit."""
-        check_arity(inputs, 0, None)
-        return self.shape
-
-    def layer(self, inputs: Sequence[Shape]) -> Layer | None:
-        """Return the `Layer` to plan, or None for operators that move or compute nothing of their own."""
-        return None
-
-    def count_parameters(self, inputs: Sequence[Shape]) -> int:
-        """Return the trained constants in elements (as in published totals)."""
-        return 0
-
-
-class Input(_Operator):
+class Input(NamedOperator):
     """A tensor from outside the network."""
 
+    LEFT_OUT: ClassVar = frozenset(("zeros",))
+
     op: Literal["input"] = "input"
+    zeros: bool = False
+    """Whether it is all zeros, as the state before the first step: like padding it is never fetched."""
 
     def infer(self, inputs: Sequence[Shape]) -> Shape:
         """Return the declared shape."""
@@ -90,8 +63,10 @@ class Input(_Operator):
         return self.shape
 
 
-class Conv(_Operator):
+class Conv(NamedOperator):
     """A 2-D convolution with constant weights."""
+
+    LEFT_OUT: ClassVar = frozenset(("weights_of", "own_bias"))
 
     op: Literal["conv"] = "conv"
     filters: Size
@@ -104,6 +79,10 @@ class Conv(_Operator):
     bias: bool = False
     batch_norm: bool = False
     """A folded batch normalisation: two published parameters per filter, a bias at inference."""
+    weights_of: str = ""
+    """The earlier operator whose weights these are, and its biases: one tensor, which counts once. Empty: none."""
+    own_bias: bool = False
+    """Whether the biases are other ones, where the weights are shared."""
 
     def infer(self, inputs: Sequence[Shape]) -> Shape:
         """Return (batch, filters, rows, columns)."""
@@ -123,17 +102,26 @@ class Conv(_Operator):
     def count_parameters(self, inputs: Sequence[Shape]) -> int:
         """Return weights, biases, and two per filter for a batch norm (running statistics are not trained)."""
         weights = self.filters * (inputs[0][1] // self.groups) * prod(self.kernel)
-        return weights + self.filters * (self.bias + 2 * self.batch_norm)
+        biases = self.filters * (self.bias + 2 * self.batch_norm)
+        if self.weights_of:
+            return biases * self.own_bias
+        return weights + biases
 
 
-class MatMul(_Operator):
+class MatMul(NamedOperator):
     """A fully connected layer (one input, constant weights) or a batched product of two inputs."""
+
+    LEFT_OUT: ClassVar = frozenset(("weights_of", "own_bias"))
 
     op: Literal["matmul"] = "matmul"
     out_features: Size | None = None
     bias: bool = False
     transpose_a: bool = False
     transpose_b: bool = False
+    weights_of: str = ""
+    """The earlier operator whose weights these are, and its biases: one tensor, which counts once. Empty: none."""
+    own_bias: bool = False
+    """Whether the biases are other ones, where the weights are shared."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> MatMul:
@@ -143,6 +131,8 @@ class MatMul(_Operator):
             raise ValueError("a matmul of two inputs takes its output features from them: drop out_features")
         if len(self.inputs) == 1 and (self.transpose_a or self.transpose_b):
             raise ValueError("transpose_a and transpose_b are for a matmul of two inputs")
+        if len(self.inputs) == 2 and self.weights_of:
+            raise ValueError("a matmul of two inputs has no constant weights: drop weights_of")
         return self
 
     def _operands(self, inputs: Sequence[Shape]) -> tuple[Shape, int, int, int]:
@@ -183,10 +173,12 @@ class MatMul(_Operator):
     def count_parameters(self, inputs: Sequence[Shape]) -> int:
         """Return weights (none for two inputs) and biases."""
         features = self.infer(inputs)[-1]
+        if self.weights_of:
+            return features * self.own_bias
         return (inputs[0][-1] * features if len(inputs) == 1 else 0) + features * self.bias
 
 
-class Correlation(_Operator):
+class Correlation(NamedOperator):
     """Spatial matching: each pixel of the first map times its neighbours in the second (`vectormesh` Eq. 3)."""
 
     op: Literal["correlation"] = "correlation"
@@ -215,7 +207,7 @@ class Correlation(_Operator):
         )  # fmt: skip
 
 
-class Pool(_Operator):
+class Pool(NamedOperator):
     """Max or average pooling, over a window or (``global_*``) over the whole map."""
 
     op: Literal["pool"] = "pool"
@@ -253,7 +245,7 @@ class Pool(_Operator):
         )  # fmt: skip
 
 
-class Resample(_Operator):
+class Resample(NamedOperator):
     """A feature map of another size, or (two inputs) one that is read where a grid says: data that moves.
 
     The ``blocks`` of an axis are as many parts as both sizes have in common; of each the result has ``up`` elements
@@ -300,7 +292,7 @@ class Resample(_Operator):
         )  # fmt: skip
 
 
-class Eltwise(_Operator):
+class Eltwise(NamedOperator):
     """An element-wise function; row-wise ones such as softmax count here too. One input means fused, no layer."""
 
     op: Literal["eltwise"] = "eltwise"
@@ -336,7 +328,7 @@ class Eltwise(_Operator):
         return self.parameters
 
 
-class Concat(_Operator):
+class Concat(NamedOperator):
     """Joins its inputs along `axis` (channels by default)."""
 
     op: Literal["concat"] = "concat"
@@ -356,7 +348,7 @@ class Concat(_Operator):
         return (*first[: self.axis], sum(s[self.axis] for s in inputs), *first[self.axis + 1 :])
 
 
-class Reshape(_Operator):
+class Reshape(NamedOperator):
     """Moves elements without computing; `shape` says what comes out."""
 
     op: Literal["reshape"] = "reshape"
@@ -376,7 +368,7 @@ class Reshape(_Operator):
         return self.shape
 
 
-class Opaque(_Operator):
+class Opaque(NamedOperator):
     """An operator that certile keeps but does not plan."""
 
     op: Literal["opaque"] = "opaque"

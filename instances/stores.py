@@ -24,7 +24,7 @@ from math import prod
 
 from instances.errors import InputError
 from instances.network import Network
-from instances.operators import Concat, Eltwise, Input, MatMul, Opaque, Operator, Resample, Reshape
+from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Opaque, Operator, Resample, Reshape
 from instances.workload import Layer
 
 #: Maps that a sum of more reads stay whole or not at all.
@@ -49,6 +49,8 @@ class Store:
     """Whether it must lie in DRAM."""
     results: int
     """Elements of it that are results of the network: if any, it is written whole."""
+    zeros: bool = False
+    """Whether it is an input of zeros, which are read from nowhere."""
 
     @property
     def row_elements(self) -> int:
@@ -77,6 +79,8 @@ class Stores:
     """Concatenations with elements that no layer makes: something is joined with itself."""
     barriers: tuple[int, ...] = ()
     """For every layer the last layer that must be complete before it begins, -1 if none must."""
+    weights_of: tuple[int, ...] = ()
+    """For every layer the first one whose W operand is the same tensor; itself if it is, or if there is none."""
 
     def layer(self, step: int, on_chip: Mapping[int, int], unwritten: int) -> Layer:
         """A layer with what it finds on chip: rows by store, and the rows of its result that are never written."""
@@ -127,7 +131,22 @@ def stores(network: Network) -> Stores:
     found = _Reader(network).read()
     if not found.layers:
         raise InputError(f"network {network.name} has no layers to plan")
-    return replace(found, barriers=barriers(network, found))
+    return replace(found, barriers=barriers(network, found), weights_of=_weights_of(network, found))
+
+
+def _weights_of(network: Network, found: Stores) -> tuple[int, ...]:
+    """Return for every layer the first one whose W operand is the same tensor."""
+    maps: dict[str, str] = {}  # what is moved -> what it was
+    weights: dict[str, tuple[str, str]] = {}
+    for operator in network.operators:
+        if isinstance(operator, Conv | MatMul):
+            right = operator.inputs[1:]  # of a product of two inputs
+            own = "weights", operator.weights_of or operator.name
+            weights[operator.name] = ("map", maps.get(right[0], right[0])) if right else weights.get(own[1], own)
+        elif isinstance(operator, Reshape) and operator.fn in ("reshape", "transpose", "identity"):
+            maps[operator.name] = maps.get(operator.inputs[0], operator.inputs[0])
+    first: dict[tuple[str, str], int] = {}
+    return tuple(first.setdefault(weights.get(x.name, ("", x.name)), t) for t, x in enumerate(found.layers))
 
 
 class _Reader:

@@ -271,8 +271,13 @@ class Layer(Sparse):
     @property
     def parameters(self) -> int:
         """Constant weights plus biases, in elements."""
-        weights = self.g * self.m * self.n * self.kh * self.kw if self.weights == "constant" else 0
+        weights = self.weight_elements if self.weights == "constant" else 0
         return weights + (self.g * self.m if self.bias else 0)
+
+    @property
+    def weight_elements(self) -> int:
+        """Elements of the W operand, without biases; 0 where there is none."""
+        return 0 if self.weights == "none" else self.g * self.m * self.n * self.kh * self.kw
 
     def signature(self) -> tuple[object, ...]:
         """Everything but the name: layers with equal signatures have equal plans."""

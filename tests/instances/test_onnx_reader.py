@@ -167,7 +167,7 @@ def test_batch_norm_folds_into_its_convolution_only(tmp_path: Path) -> None:
     assert isinstance(c1, Conv)
     assert isinstance(c2, Conv)
     assert (c1.batch_norm, c2.batch_norm) == (True, False)
-    assert net.parameters == 4 + 4 + 4 + 4
+    assert net.parameters == 4 + 4  # one tensor for both convolutions, one for all of both batch norms
 
 
 def test_constant_addends_become_biases(tmp_path: Path) -> None:
