@@ -95,6 +95,8 @@ class Graph:
         self.operators: dict[str, Operator] = {}
         #: Tensor -> name of the operator that makes it.
         self.makers: dict[str, str] = {}
+        #: Tensor that is a result of the model -> the operator whose tensor it is: of its own where others read it too.
+        self.results: dict[str, str] = {}
         #: Tensor -> name of the convolution, product or norm into which a per-channel constant could be folded.
         self.foldable: dict[str, str] = {}
         #: Tensor -> (padded tensor, pads) for zero padding that a convolution may absorb.

@@ -63,6 +63,8 @@ class OnnxModel:
     """Tensor -> operator."""
     outputs: tuple[str, ...]
     """Tensors that are results of the model."""
+    results: Mapping[str, str]
+    """Of these those that operators make -> the operator: of its own where others read the tensor, too."""
     inputs: Mapping[str, str]
     """Tensors that come from outside -> operators, in the file's order."""
     elements: Mapping[str, int]
@@ -189,7 +191,7 @@ def read_model(
             reached.update(node.output)
     return OnnxModel(
         network, Path(path), graph.where, graph.origin, graph.folded, graph.makers,
-        tuple(info.name for info in model.graph.output),
+        tuple(info.name for info in model.graph.output), graph.results,
         {info.name: graph.makers[info.name] for info in model.graph.input if info.name in inputs},
         {info.name: info.type.tensor_type.elem_type for info in (*model.graph.input, *model.graph.output)},
         {t.name: t for t in model.graph.initializer},

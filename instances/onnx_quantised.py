@@ -60,15 +60,15 @@ def move_integers(model: onnx.ModelProto) -> bool:
 def one_for_each(model: onnx.ModelProto) -> bool:
     """Give every reader of dequantised numbers a DequantizeLinear of its own; return whether any was added.
 
-    So that one that computes real numbers does not keep the others from reading integers.
+    So that one that computes real numbers, or a result of the model, does not keep the others from reading integers.
     """
     graph = model.graph
-    results, read = {info.name for info in graph.output}, set[str]()
+    read = {info.name for info in graph.output}
     shared = {node.output[0]: node for node in graph.node if node.op_type == "DequantizeLinear"}
     nodes = []
     for node in graph.node:
         for k, name in enumerate(node.input):
-            if name in read and name not in results:
+            if name in read and name in shared:
                 own = onnx.NodeProto.FromString(shared[name].SerializeToString())
                 own.name = own.output[0] = node.input[k] = f"{name}:for:{node.name or node.output[0]}:{k}"
                 nodes.append(own)

@@ -178,12 +178,15 @@ def _results(graph: Graph) -> None:
     read = {name for operator in graph.operators.values() for name in operator.inputs}
     for info in graph.proto.output:
         maker = graph.makers.get(info.name)
+        if maker is None:
+            continue
+        graph.results[info.name] = maker
         if maker in read and graph.has_shape(info.name):
-            made = Reshape(
-                name=graph.unique(f"{info.name} (result)"), inputs=(maker,), shape=graph.operators[maker].shape,
-                fn="identity",
+            name = graph.unique(f"{info.name} (result)")
+            graph.operators[name] = Reshape(
+                name=name, inputs=(maker,), shape=graph.operators[maker].shape, fn="identity"
             )  # fmt: skip
-            graph.emit(made, info.name)
+            graph.results[info.name] = name
 
 
 def _opset(model: onnx.ModelProto) -> int:

@@ -11,7 +11,7 @@ Real sums of quantised maps (element-wise layers, and what is read through anoth
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -20,15 +20,16 @@ import numpy as np
 
 from instances.onnx_graph import Node
 from instances.onnx_model import OnnxModel
-from instances.operators import Concat, Conv, MatMul, Operator, Pool
+from instances.operators import Conv, MatMul, Operator, Pool
 from instances.stores import inputs_of
 from instances.workload import Layer
+from solver.emit.chains import operators_of, statements
 from solver.emit.kinds import BYTES, C_TYPES, FLOATS, NAMES, Elements
 from solver.emit.numbers import Numbers, floats
 from solver.emit.passing import Chain, Passing
-from solver.emit.pointwise import clip_of, require, stage
+from solver.emit.pointwise import clip_of, require
 from solver.emit.quantise import Grid, grid_of
-from solver.emit.text import function, identifier, literal
+from solver.emit.text import function, literal
 from solver.emit.trained import Trained
 from solver.emit.values import coordinates_in, coordinates_of
 
@@ -161,10 +162,10 @@ class Arithmetic:
             chain = self.passing.before(name)
             exact = self.grid is not None and chain.operators and self.passing.kinds[name] in FLOATS
             chain = chain.without_last() if exact else chain
-            place = {o.name: coordinates_in(self.operator, o, self.layer) for o in _all(chain)}
-            tables, statements = self.statements(chain, place, f"seen_{k}_")
+            place = {o.name: coordinates_in(self.operator, o, self.layer) for o in operators_of(chain)}
+            tables, changes = statements(self.model, chain, place, f"seen_{k}_")
             given = ["float x", "int b", "int g", "int n", "int row", "int column"]
-            body = ["(void)b, (void)g, (void)n, (void)row, (void)column;", *statements, "return x;"]
+            body = ["(void)b, (void)g, (void)n, (void)row, (void)column;", *changes, "return x;"]
             text = [
                 *tables,
                 "/* What an input is taken as. */",
@@ -172,36 +173,6 @@ class Arithmetic:
             ]
             found.append(tuple(text) if chain else ())
         return found
-
-    def statements(
-        self, chain: Chain, place: Mapping[str, Sequence[str]], prefix: str, begin: int = 0
-    ) -> tuple[Tables, Statements]:
-        """The functions of a chain, as changes of x; channels are those of a whole in which it begins at `begin`."""
-        tables, lines = Tables(), Statements()
-        if chain.joined is not None:
-            tables, lines = self._of_parts(chain, chain.joined, place, prefix, begin)
-        for number, one in enumerate(chain.operators):
-            at = list(place[one.name])
-            at[1:2] = [f"({at[1]} - {begin})"] if begin else at[1:2]
-            made = stage(self.model, one, f"{prefix}{number}", at)
-            assert made is not None
-            tables += made.lines()
-            lines += [f"/* {identifier(one.name)} */", *made.statements]
-        return tables, lines
-
-    def _of_parts(
-        self, chain: Chain, joined: Concat, place: Mapping[str, Sequence[str]], prefix: str, begin: int
-    ) -> tuple[Tables, Statements]:
-        """What becomes of an element depends on the part that its channel is of."""
-        tables, lines, channel = Tables(), Statements(), place[joined.name][1]
-        for k, (name, part) in enumerate(zip(joined.inputs, chain.parts, strict=True)):
-            more, body = self.statements(part, place, f"{prefix}{k}_", begin)
-            begin += self.model.network.operator(name).shape[1]
-            tables += more
-            last = k == len(chain.parts) - 1
-            head = "} else {" if last and k else f"{'} else ' if k else ''}if ({channel} < {begin}) {{"
-            lines += [head, *(f"    {line}" for line in body)]
-        return tables, [*lines, "}"]
 
     def _taken(self, lines: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
         """By input how an element is read."""
@@ -232,8 +203,8 @@ class Arithmetic:
             more, scale = self._by_channel("stage_scale", self.trained.scale)
             tables, body = more, [f"x *= {scale};", *body]
         place = {o.name: coordinates_of(o, self.layer) for o in behind}
-        more, statements = self.statements(Chain(behind), place, "stage_")
-        body += statements
+        more, changes = statements(self.model, Chain(behind), place, "stage_")
+        body += changes
         zeros = self._zero_table()
         if not body:
             return base.with_meaning(tables=zeros)
@@ -297,11 +268,3 @@ class Arithmetic:
         if (zero == zero[0]).all():
             return ()
         return (f"static const int stage_weight_zero[] = {{{', '.join(str(int(z)) for z in zero)}}};",)
-
-
-def _all(chain: Chain) -> list[Operator]:
-    """Every operator of a chain."""
-    found = [*chain.operators, *([chain.joined] if chain.joined else [])]
-    for part in chain.parts:
-        found += _all(part)
-    return found

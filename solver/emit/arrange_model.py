@@ -13,12 +13,13 @@ from instances.machine import Machine
 from instances.network import Network
 from instances.operators import Concat, Eltwise, Input, Opaque, Operator, Reshape, Shape
 from solver.emit.arrange import Arranged, Arranger, Host
+from solver.emit.chains import operators_of, statements
 from solver.emit.host import element_by_element, of_rows, stage_of
 from solver.emit.kinds import BYTES, FLOATS, KINDS, dtype
 from solver.emit.meaning import Meaning
 from solver.emit.moves import moved
 from solver.emit.pointwise import Stage, require
-from solver.emit.text import identifier
+from solver.emit.text import block, identifier
 from solver.emit.values import Value, rows_of
 
 
@@ -46,6 +47,7 @@ class ModelArranger(Arranger):
 
     def __init__(self, meaning: Meaning, machine: Machine) -> None:
         self.meaning, self.model, self.passing = meaning, meaning.model, meaning.passing
+        self.completed: dict[str, Value] = {}
         super().__init__(meaning.model.network, machine)
         meaning.values = self.made.values
 
@@ -53,7 +55,7 @@ class ModelArranger(Arranger):
         """Go through the operators, then lay the results out."""
         made = super().run()
         for k, tensor in enumerate(self.model.outputs):
-            if (maker := self.model.makers.get(tensor)) is not None:
+            if (maker := self.model.results.get(tensor)) is not None:
                 value, kind = made.values[maker], KINDS[self.model.element(tensor)]
                 name = self.array(f"output_{k}", prod(value.shape), BYTES[kind])
                 self.made.results.append(name)
@@ -77,9 +79,9 @@ class ModelArranger(Arranger):
             kinds = {self.passing.stored(source) for source in operator.inputs}
             require(len(kinds) == 1, f"operator {operator.name}", f"it joins elements of {' and '.join(sorted(kinds))}")
             return self._concat(name, operator)
-        source = self.made.values[operator.inputs[0]]
         if operator.name in self.passing.applied | self.passing.read:
-            return source
+            return self.made.values[operator.inputs[0]]
+        source = self._complete(operator.inputs[0])
         if isinstance(operator, Eltwise):
             return self._computed(name, operator, source)
         assert isinstance(operator, Reshape)
@@ -88,6 +90,27 @@ class ModelArranger(Arranger):
         alike = {self.passing.kinds[one] in FLOATS for one in (operator.name, operator.inputs[0])}
         require(len(alike) == 1, f"operator {operator.name}", "integers become real numbers, or the other way round")
         return self._moved(name, operator, source)
+
+    def _complete(self, name: str) -> Value:
+        """A tensor with the functions that its readers apply else."""
+        value, chain = self.made.values[name], self.passing.before(name)
+        if not chain:
+            return value
+        if name not in self.completed:
+            kinds = self.passing.kinds[name], self.passing.stored(name)
+            array = self.array(
+                f"complete_{len(self.completed):03}_{identifier(name)}", prod(value.shape), BYTES[kinds[0]]
+            )
+            place = [f"i{k}" for k in range(len(value.shape))]
+            tables, changes = statements(
+                self.model, chain, dict.fromkeys((o.name for o in operators_of(chain)), place), "t"
+            )
+            to = contiguous(array, value.shape)
+            lines = element_by_element(to, value, Stage((), tuple(changes)), self._address, kinds)
+            why = f"{name}: layers apply it to what they read, the host to a result"
+            self.made.steps.append(Host(tuple(block("", [*tables, *lines])), why, rows=False))
+            self.completed[name] = to
+        return self.completed[name]
 
     def _given(self, name: str, operator: Input) -> Value:
         """An input of the model, or constants that are read as one."""
@@ -160,7 +183,7 @@ class ModelArranger(Arranger):
     def _computed(self, name: str, operator: Eltwise, source: Value) -> Value:
         """A function that no layer applies."""
         made = stage_of(self.model, operator, "t")
-        kind, wanted = (self.passing.stored(one) for one in (operator.inputs[0], operator.name))
+        kind, wanted = self.passing.by_host(operator.inputs[0]), self.passing.stored(operator.name)
         if made is not None:
             to = self.homes.get(operator.name) or self._fresh(name, operator)
             lines = element_by_element(to, source, made, self._address, (wanted, kind))

@@ -22,6 +22,7 @@ from instances.operators import Eltwise, Operator, Pool
 from instances.stores import inputs_of
 from instances.workload import Layer
 from solver.emit.arithmetic import BIAS, Arithmetic
+from solver.emit.chains import statements
 from solver.emit.kinds import BYTES, KINDS, NAMES, QUANTISED, Elements
 from solver.emit.numbers import Numbers, floats
 from solver.emit.passing import Passing
@@ -89,7 +90,7 @@ class Meaning:
     @property
     def result_kinds(self) -> list[str]:
         """The kinds of the model's results that operators make."""
-        return [KINDS[self.model.element(tensor)] for tensor in self.model.outputs if tensor in self.model.makers]
+        return [KINDS[self.model.element(tensor)] for tensor in self.model.outputs if tensor in self.model.results]
 
     # ---- numbers ---------------------------------------------------------------------------------------------------
 
@@ -165,8 +166,8 @@ class Meaning:
         chain = self.passing.before(source)
         if not chain:
             return f"{{ const float y = {text}; x = {expression}; }}"
-        _, statements = made.statements(chain, {o.name: ["0"] * 8 for o in chain.operators}, "operand_")
-        changes = " ".join(line for line in statements if not line.startswith("/*"))
+        _, lines = statements(self.model, chain, {o.name: ["0"] * 8 for o in chain.operators}, "operand_")
+        changes = " ".join(line for line in lines if not line.startswith("/*"))
         return f"{{ float y = {text}; {{ float x = y; {changes} y = x; }} x = {expression}; }}"
 
     # ---- weights ---------------------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 Element-wise functions behind a layer belong to it as long as nobody else reads what lies between, up to the last one
 whose result the machine's elements can hold: the layer applies them when a result is complete. Those that layers alone
-read are applied by their readers, through a concatenation too if every reader can. All others are the host's.
+read are applied by their readers, through a concatenation too if every reader can; the host applies them again for what
+ends in results of the model. All others are the host's.
 
 An example, quantised: of ``conv, quantise, dequantise, relu, quantise, dequantise, conv`` the first convolution applies
 four functions, and its map holds integers; the second one applies the last function to what it reads.
@@ -49,7 +50,7 @@ class Passing:
     @cached_property
     def results(self) -> frozenset[str]:
         """Operators whose tensors are results of the model."""
-        return frozenset(self.model.makers[t] for t in self.model.outputs if t in self.model.makers)
+        return frozenset(self.model.results.values())
 
     @cached_property
     def readers(self) -> Mapping[str, list[Operator]]:
@@ -59,6 +60,20 @@ class Passing:
             for name in operator.inputs:
                 readers[name].append(operator)
         return readers
+
+    @cached_property
+    def last(self) -> frozenset[str]:
+        """Operators of the host behind which there are only others, and results of the model."""
+        found: set[str] = set()
+        for operator in reversed(self.model.network.operators):
+            alone = operator.layer(self.model.network.input_shapes(operator)) is None
+            if (
+                alone
+                and not isinstance(operator, Concat)
+                and found.issuperset(r.name for r in self.readers[operator.name])
+            ):
+                found.add(operator.name)
+        return frozenset(found)
 
     # ---- kinds -----------------------------------------------------------------------------------------------------
 
@@ -101,8 +116,12 @@ class Passing:
                 raise InputError(f"layer {name}: {said}: no C is written")
             return held
         if isinstance(operator, Reshape | Concat):
-            return self.stored(operator.inputs[0])
+            return self.by_host(operator.inputs[0])
         return self.elements.held(self.kinds[name]) or self.kinds[name]
+
+    def by_host(self, name: str) -> str:
+        """The kind in which the host finds an operator's elements: it applies what readers else would."""
+        return self.kinds[name] if name in self.read else self.stored(name)
 
     def step(self, name: str) -> float:
         """The distance of the real numbers that a tensor's integers stand for; 0 for other tensors."""
@@ -209,8 +228,8 @@ class _Readers:
         readers = passing.readers[name]
         if not readers or name in passing.applied | passing.results | self.refused:
             return
-        ways = {self._way(reader, name) for reader in readers}
-        if "" in ways:
+        ways = {self._way(reader, name) for reader in readers if reader.name not in passing.last}
+        if "" in ways or not ways:
             return
         if isinstance(operator, Concat):
             if ways == {"direct"} and self._joins(operator):

@@ -32,6 +32,10 @@ def recorded(model: OnnxModel) -> dict[str, bytes]:
     if model.network.map_type.endswith("int16"):
         # It has no kernels for integers of 16 bits, and what it fuses instead quantises to 8 bits on the way.
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    # Sums of 8-bit products that do not saturate. Of signed maps both sides have to be read as integers: by default
+    # their quantisation is left as operators on floats. Of unsigned ones the exact kernel is asked for.
+    exact = "session.qdqisint8allowed" if model.network.map_type == "int8" else "session.x64quantprecision"
+    options.add_session_config_entry(exact, "1")
     try:
         session = onnxruntime.InferenceSession(str(model.path), options, providers=["CPUExecutionProvider"])
         made = session.run(list(model.outputs), feeds)
