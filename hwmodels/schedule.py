@@ -164,6 +164,8 @@ class Nest:
             if isinstance(item, Hold):
                 if item.line and item.operand != "IN":
                     raise InputError(f"nest[{i}]: only IN is held in lines, not {item.operand}")
+                if item.line and layer.broadcast:
+                    raise InputError(f"nest[{i}]: inputs of {layer.name} are broadcast; they are not held in lines")
                 continue
             if not 1 <= item.step <= size[item.dim]:
                 raise InputError(f"nest[{i}]: step {item.step} of {item.dim} must be 1..{size[item.dim]}")

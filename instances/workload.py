@@ -51,6 +51,12 @@ RELEVANT: dict[str, frozenset[str]] = {
     "OUT": frozenset({"b", "g", "m", "r", "c"}),
 }
 
+
+def depends(operand: str, lacks: str = "") -> frozenset[str]:
+    """Return the dimensions that an operand depends on; of an input that is broadcast along some, without these."""
+    return RELEVANT[operand].difference(lacks)
+
+
 Size = PositiveInt
 NonNegative = Field(default=0, ge=0)
 
@@ -142,8 +148,13 @@ class Layer(Sparse):
         for lacks in self.broadcast:
             if whole := [d for d in lacks if self.extent(d) == 1]:
                 raise ValueError(f"broadcast {lacks!r}: dimension {whole[0]} of the result is 1, no input is smaller")
-        if (self.h, self.l, self.stride_h, self.stride_w) != (self.r, self.c, 1, 1):
-            raise ValueError("broadcast: inputs are read element by element, with h = r, l = c and strides of 1")
+        if missing := [d for d in BROADCAST if all(d in lacks for lacks in self.broadcast)]:
+            raise ValueError(f"broadcast: no input has dimension {missing[0]}, which is {self.extent(missing[0])}")
+        window = (self.h, self.l, self.stride_h, self.stride_w, self.kh, self.kw)
+        if window != (self.r, self.c, 1, 1, 1, 1):
+            raise ValueError(
+                "broadcast: inputs are read element by element, with h = r, l = c, strides and kernel of 1"
+            )
         return self
 
     @model_validator(mode="after")
@@ -252,9 +263,10 @@ class Layer(Sparse):
         return self.broadcast or ("",) * self.inputs
 
     @property
-    def in_dims(self) -> frozenset[str]:
-        """The dimensions that some input depends on."""
-        return frozenset(d for d in RELEVANT["IN"] if any(d not in lacks for lacks in self.patterns))
+    def loaded(self) -> tuple[tuple[int, str], ...]:
+        """Of every input its resident rows and its pattern; those of one row that is on chip are left out."""
+        pairs = zip(self.residents, self.patterns, strict=True)
+        return tuple((resident, lacks) for resident, lacks in pairs if not (resident and "r" in lacks))
 
     def input_elements(self, number: int) -> int:
         """Elements of an input (the first is 0)."""

@@ -11,6 +11,7 @@ import numpy as np
 from formulations.pins import Decision, Pins
 from formulations.tiling.chains import Sizes
 from formulations.tiling.member import Member
+from formulations.tiling.orders import RASTER, orders_of
 from hwmodels.nest.boxes import input_windows
 from hwmodels.nest.choices import Slides
 from hwmodels.nest.skeleton import Core, Skeleton, cores
@@ -19,8 +20,6 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS, RELEVANT, Layer
 
-#: The output dimensions that a row-major order cuts in this order, outermost first.
-_RASTER = ("b", "r", "c")
 PIECES = Decision(
     "free (rows and columns in pieces of any sizes, where clipping makes tiles smaller) or even (equal steps)",
     ("free", "even"),
@@ -75,7 +74,7 @@ class Restrictions:
 
     def allows_order(self, order: tuple[str, ...]) -> bool:
         """Whether loops in this order, all outside the Hold of OUT, leave the result in the order asked for."""
-        places = [order.index(d) for d in _RASTER if d in order]
+        places = [order.index(d) for d in RASTER if d in order]
         return not self.row_major or places == sorted(places)
 
 
@@ -135,7 +134,7 @@ def free_members(
     for holds in permutations(layer.operands):
         if set(holds[: len(limits.resident)]) != set(limits.resident):
             continue
-        for segments in _segments(layer, machine, holds, cut, limits):
+        for segments in _ordered(layer, holds, _segments(layer, machine, holds, cut, limits), limits):
             order, slides = _order(layer, machine, holds, segments, limits)
             depth = _depth(holds, segments)
             for buffers in limits.buffers:
@@ -193,6 +192,22 @@ def _segments(
             yield tuple(tuple(d for d in cut if k in kept[d]) for k in range(len(holds) + 1))
 
 
+def _ordered(
+    layer: Layer, holds: tuple[str, ...], segments: Iterator[Segments], limits: Restrictions
+) -> Iterator[Segments]:
+    """The segments with their loops in every order that matters: outside the Hold of IN, of inputs that are broadcast.
+
+    Asked for rows of the result outside its columns, all segments outside the Hold of OUT keep to that.
+    """
+    last = {op: k for k, op in enumerate(holds)}
+    for parts in segments:
+        ways = [
+            [*orders_of(layer, part, row_major=limits.row_major and k <= last["OUT"])] if k <= last["IN"] else [part]
+            for k, part in enumerate(parts)
+        ]
+        yield from product(*ways)
+
+
 def _row_major(holds: tuple[str, ...], looped: Mapping[str, tuple[int, ...]]) -> Iterator[dict[str, tuple[int, ...]]]:
     """If two segments outside the Hold of OUT cut the result: the outer one up to some dimension, the other from it."""
     inner = holds.index("OUT")
@@ -200,9 +215,9 @@ def _row_major(holds: tuple[str, ...], looped: Mapping[str, tuple[int, ...]]) ->
     if outer > inner:
         yield dict(looped)
         return
-    for pivot in range(len(_RASTER)):
+    for pivot in range(len(RASTER)):
         kept = dict(looped)
-        for place, d in enumerate(_RASTER):
+        for place, d in enumerate(RASTER):
             if d in kept and place != pivot:
                 kept[d] = tuple(k for k in kept[d] if k == (outer if place < pivot else inner))
         yield kept
@@ -215,10 +230,12 @@ def _order(
     at = holds.index("IN")
     windows = [d for d in segments[at] if machine.sliding and d in _sliding(layer)]
     if limits.row_major and at < holds.index("OUT"):
-        raster = [d for d in segments[at] if d in _RASTER]
+        raster = [d for d in segments[at] if d in RASTER]
         windows = [d for d in windows if d not in raster[:-1]]
     outside: tuple[str, ...] = sum(segments[: at + 1], ())
     ordered = (*(d for d in segments[at] if d not in "rcij"), *(d for d in "rcij" if d in segments[at]))
+    if layer.broadcast:  # which has no windows: the order is that of `_ordered`
+        ordered = segments[at]
     order: tuple[str, ...] = sum((*segments[:at], ordered, *segments[at + 1 :]), ())
     return order, tuple((d, outside.count(d) - 1) for d in windows)
 

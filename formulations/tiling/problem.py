@@ -90,6 +90,7 @@ from formulations.pins import Decision, Pins
 from formulations.tiling.chains import Sizes, divisors
 from formulations.tiling.family import HOMES, LINES, PIECES, Restrictions, free_members, stated_cuts, stated_homes
 from formulations.tiling.member import Member
+from formulations.tiling.orders import orders_of
 from formulations.tiling.space import Space
 from hwmodels.nest.skeleton import Skeleton, cores, skeleton_of
 from hwmodels.schedule import Hold, Nest
@@ -215,6 +216,9 @@ def _orders(layer: Layer, machine: Machine, pins: Pins) -> Mapping[str, tuple[st
     orders = {name: _order(name) for name in asked} if len(asked) < 2 else {}
     if not asked:
         orders = dict(ORDERS)
+        if layer.broadcast and not literal:
+            cut = tuple(d for d in DIMS if layer.extent(d) > 1)
+            orders = {"".join(order) or "g": order or ("g",) for order in orders_of(layer, cut)}
     if literal:
         orders = {name: order for name, order in orders.items() if order == ORDERS["IS"]}
     out = {_canonical(layer, _order(p.value)) for p in banned}

@@ -41,7 +41,7 @@ from hwmodels.nest.skeleton import Core, Skeleton
 from hwmodels.nest.spans import Placed
 from hwmodels.outcome import Counts
 from instances.machine import Machine
-from instances.workload import DIMS, RELEVANT, Layer
+from instances.workload import DIMS, RELEVANT, Layer, depends
 
 #: Beyond all loops: no loop has an even number of pieces.
 _NONE = 1 << 30
@@ -100,9 +100,18 @@ class _Side:
 class _Advances:
     """The counts of one operand in snake order."""
 
-    def __init__(self, layer: Layer, machine: Machine, order: Loops, trees: Mapping[str, Tree], operand: str) -> None:
+    def __init__(
+        self,
+        layer: Layer,
+        machine: Machine,
+        order: Loops,
+        trees: Mapping[str, Tree],
+        operand: str,
+        lacks: str = "",
+    ) -> None:
         self.layer, self.machine, self.order, self.trees, self.operand = layer, machine, order, trees, operand
-        self.mine = RELEVANT[operand]
+        self.mine, self.lacks = depends(operand, lacks), lacks
+        self.slides = machine.sliding and operand == "IN" and not layer.broadcast
         self.hold = {d: sum(dim == d for dim, _ in order) for d in DIMS}
 
     def total(self, tensor: str, element: int, resident: int = 0) -> dict[str, int]:
@@ -112,7 +121,7 @@ class _Advances:
         first = counter.count(dict.fromkeys(DIMS, _Side(origin, origin, origin + 1)), None)
         twice = _add(first, first)
         for number, (dim, _) in enumerate(self.order):
-            slides = dim in "rcij" and self.machine.sliding and self.operand == "IN"
+            slides = dim in "rcij" and self.slides
             for sides, calm in self._classes(number):
                 twice = _add(twice, counter.count(sides, None))
                 if slides or dim not in self.mine:  # what does not jump stays, or all but its rest does
@@ -120,7 +129,7 @@ class _Advances:
                     twice = _add(twice, counter.count(still, None), -1)
                 if slides:
                     twice = _add(twice, counter.count(still, dim))
-                elif dim not in self.mine and self.machine.sliding and self.operand == "IN":
+                elif dim not in self.mine and self.slides:
                     for one in "rcij":  # jumps along one axis slide too
                         jumps = _only(sides, {**calm, one: ~calm[one]})
                         twice = _add(_add(twice, counter.count(jumps, one)), counter.count(jumps, None), -1)
@@ -204,7 +213,7 @@ class _Counter:
             begin = tree.start[level][side.after]
             return _weighted(begin, tree.stop[level][side.after] - begin, side.weight)
 
-        axes = axes_of(self.how.layer, self.how.machine, self.tensor, pieces)
+        axes = axes_of(self.how.layer, self.how.machine, self.tensor, pieces, self.how.lacks)
         rest = prod(int(sides[d].weight.sum()) for d in DIMS if d not in used)
         transfer = self.how.machine.transfer_of(operand_of(self.tensor))
         return {
@@ -245,7 +254,11 @@ def snake_counts(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core,
     trees = trees_of(core, steps)
     found: dict[str, list[dict[str, int]]] = {"IN": [], "W": [], "PSUM": []}
     ways = {op: _Advances(layer, machine, numbered(skeleton.outside(op)), trees, op) for op in layer.operands}
-    found["IN"] = [ways["IN"].total("IN", machine.in_bytes, resident) for resident in layer.residents]
+    outside = numbered(skeleton.outside("IN"))
+    found["IN"] = [
+        _Advances(layer, machine, outside, trees, "IN", lacks).total("IN", machine.in_bytes, resident)
+        for resident, lacks in layer.loaded
+    ]
     if "W" in ways:
         found["W"] = [ways["W"].total("W", machine.w_bytes)]
         if layer.bias and machine.bias_bytes:

@@ -84,13 +84,18 @@ def _stored(axes: list[Axis], element: int) -> list[Stored]:
     return [Stored(a.dim, pitch, a.extent, a.pieces) for a, pitch in zip(axes, pitches, strict=True)]
 
 
-def axes_of(layer: Layer, machine: Machine, tensor: str, pieces: Callable[[str], Pieces]) -> list[Axis]:
-    """The axes of IN, W, OUT (also partial sums) or BIAS in storage order, outermost first."""
-    return [Axis(extent, d, pieces(d)) for d, extent in shape_of(layer, machine, tensor)]
+def axes_of(
+    layer: Layer, machine: Machine, tensor: str, pieces: Callable[[str], Pieces], lacks: str = ""
+) -> list[Axis]:
+    """The axes of IN, W, OUT (also partial sums) or BIAS in storage order, outermost first.
+
+    An input that is broadcast along the dimensions `lacks` has no axes there.
+    """
+    return [Axis(extent, d, pieces(d)) for d, extent in shape_of(layer, machine, tensor, lacks)]
 
 
-def shape_of(layer: Layer, machine: Machine, tensor: str) -> list[tuple[str, int]]:
-    """The dimension along each axis of a stored tensor and its extent, outermost first."""
+def shape_of(layer: Layer, machine: Machine, tensor: str, lacks: str = "") -> list[tuple[str, int]]:
+    """The dimension along each axis of a stored tensor and its extent, outermost first; none along those of `lacks`."""
     extents = {d: layer.extent(d) for d in DIMS}
     if tensor == "IN":
         extents.update(r=layer.h, c=layer.l)
@@ -102,23 +107,25 @@ def shape_of(layer: Layer, machine: Machine, tensor: str) -> list[tuple[str, int
         "W": "gmnij" if machine.w_layout == "OIHW" else "gmijn",
         "BIAS": "gm",
     }
-    return [(d, extents[d]) for d in orders[tensor]]
+    return [(d, extents[d]) for d in orders[tensor] if d not in lacks]
 
 
-def pitches_of(layer: Layer, machine: Machine, tensor: str) -> list[tuple[str, int]]:
+def pitches_of(layer: Layer, machine: Machine, tensor: str, lacks: str = "") -> list[tuple[str, int]]:
     """The dimensions of IN, W, OUT, PSUM or BIAS, outermost first, with the bytes from one index to the next."""
     elements = {
         "IN": machine.in_bytes, "W": machine.w_bytes, "OUT": machine.out_bytes,
         "PSUM": machine.psum_bytes, "BIAS": machine.bias_bytes,
     }  # fmt: skip
     pitch, result = elements[tensor], []
-    for d, extent in reversed(shape_of(layer, machine, tensor)):
+    for d, extent in reversed(shape_of(layer, machine, tensor, lacks)):
         result.append((d, pitch))
         pitch *= extent
     return result[::-1]
 
 
-def box_terms(layer: Layer, machine: Machine, operand: str, tile: Factors, choices: Choices) -> dict[str, list[Term]]:
+def box_terms(
+    layer: Layer, machine: Machine, operand: str, tile: Factors, choices: Choices, lacks: str = ""
+) -> dict[str, list[Term]]:
     """Counts of one nominal tile of `operand` for every choice, as rank-1 terms by kind.
 
     `tile[d]` is the tile size of dimension d for every candidate; the input tile has its halo, at most the map. The
@@ -133,7 +140,7 @@ def box_terms(layer: Layer, machine: Machine, operand: str, tile: Factors, choic
         return nominal(length, np.ones_like(length))
 
     result: dict[str, list[Term]] = {}
-    axes = axes_of(layer, machine, operand, pieces)
+    axes = axes_of(layer, machine, operand, pieces, lacks)
     for kind, products in runs_of(axes, element, machine.transfer_of(operand), KINDS, aligned=True).items():
         spread = [(constant, choices.spread(factors)) for constant, factors in products]
         result[kind] = [(a * constant, b) for constant, (a, b) in spread]

@@ -202,7 +202,7 @@ class _Chain:
         shared = tuple(i for i in items if isinstance(i, Spatial))
         loops = Nest(tuple(items)).loops()
         elements = 0
-        for resident in self.layer.residents:
+        for resident, lacks in self.layer.loaded:
             window = input_windows(self.layer, resident)
             seen = {d: np.zeros(window[d].size, np.bool_) for d in ("r", "c")}
             for core in cores(self.layer, shared):
@@ -213,5 +213,6 @@ class _Chain:
                         ends = window[d].rows(out.start[-1], out.stop[-1], i0, i1)
                         for first, end in zip(*ends, strict=True):
                             seen[d][max(int(first), 0) : max(int(end), 0)] = True
-            elements += prod(int(part.sum()) for part in seen.values())
-        return elements * self.layer.b * self.layer.g * self.layer.n * self.machine.in_bytes
+            sizes = {"b": self.layer.b, "g": self.layer.g, **{d: int(part.sum()) for d, part in seen.items()}}
+            elements += self.layer.n * prod(size for d, size in sizes.items() if d not in lacks)
+        return elements * self.machine.in_bytes

@@ -9,7 +9,10 @@ is a sum of products of per-dimension vectors. The argument, operand by operand:
   input rows once more, so chains of r and i are chosen together, and those of c and j;
 * every box is moved once per iteration of the loops outside it down to the innermost real one that the operand depends
   on: a product of trips, once it is known which loop that is (`Skeleton.visits`). It is the last one of either the
-  spatial or the channel loops that cut something, so the choices split in products of two masks (`_visits`).
+  spatial or the channel loops that cut something, so the choices split in products of two masks (`_visits`);
+* an input that is broadcast (`Layer.broadcast`) is held where IN is, and depends on fewer dimensions: its boxes are
+  those of the tensor that it is, and it is moved by loops of its own. With one element along d, its tile stays while
+  loops over d run inside all loops that it depends on, and comes again in each of their iterations elsewhere.
 
 Spatial choices are chains of steps of (b, r with i, c with j), channel choices of (g, m, n); `Choices` lists both.
 """
@@ -61,25 +64,28 @@ class CoreTables(CorePieces):
     # ---- visits ----------------------------------------------------------------------------------------------
 
     def _any_real(self, loops: tuple[tuple[str, int], ...], side: tuple[str, ...]) -> Mask:
-        """Per choice of `side`, whether any of these loops cuts something."""
+        """Per choice of `side`, whether any of these loops cuts something; of bounds, merged with those outside it."""
         result = np.zeros(self.choices.shape[0 if side is S_DIMS else 1], np.bool_)
         for dim, level in loops:
             if AXIS[dim] in side:
-                real = self._real(dim, level).astype(np.int64)
+                real = self._cuts(dim, level).astype(np.int64)
                 self.choices.note(dim, 1 - real)
                 result |= self.choices.at(dim, real) > 0
         return result
 
-    def _visits(self, operand: str) -> Iterator[_Part]:
+    def _cuts(self, dim: str, level: int) -> Mask:
+        return self._trips(dim, level + 1) > 1 if self._ideal is not None else self._real(dim, level)
+
+    def _visits(self, operand: str, lacks: str = "") -> Iterator[_Part]:
         """Split the choices by how `operand` is fetched: by its slide, or by the innermost real loop it depends on."""
         if self._ideal is not None and (self.machine.snake or not self.skeleton.full or self._smaller(operand)):
             yield _Part((), None, None, None)  # every tile comes once at least, whatever the order of loops
             return
-        if self.skeleton.full:
+        if self.skeleton.full and not lacks:
             yield from self._every_loop(operand)
             return
-        groups = self.skeleton.visits(operand, self._sliding)
-        groups = [(loops, visit) for loops, visit in groups if any(self._real(d, k).any() for d, k in loops)]
+        groups = self.skeleton.visits(operand, self._sliding, lacks, merged=self._ideal is not None)
+        groups = [(loops, visit) for loops, visit in groups if any(self._cuts(d, k).any() for d, k in loops)]
         plain = [not visit.slide and not self._repeats(visit.again) for _, visit in groups]
         rest_s: Mask | None = None
         rest_q: Mask | None = None
@@ -121,9 +127,10 @@ class CoreTables(CorePieces):
         layer, machine, known = self.layer, self.machine, known or {}
         rows = {row: known.get(row) or {k: [] for k in kinds} for row in _ROWS}
         if "IN" not in known:
-            for part in self._visits("IN"):
-                for resident, copies in Counter(layer.residents).items():
-                    self._add("IN", rows["IN"], self._axes("IN", part.slide, resident), machine.in_bytes, part, copies)
+            for (resident, lacks), copies in Counter(layer.loaded).items():
+                for part in self._visits("IN", lacks):
+                    axes = self._axes("IN", part.slide, resident, lacks)
+                    self._add("IN", rows["IN"], axes, machine.in_bytes, part, copies)
         if "W" in layer.operands and "W" not in known:
             weights = list(self._visits("W"))
             for part in weights:
@@ -232,8 +239,8 @@ class CoreTables(CorePieces):
         result = dict(known or {})
         if "IN" not in result:
             result["IN"] = []
-            for resident, copies in Counter(layer.residents).items():
-                terms = self._lines(resident) if self.skeleton.line else [self._largest("IN", resident)]
+            for (resident, lacks), copies in Counter(layer.loaded).items():
+                terms = self._lines(resident) if self.skeleton.line else [self._largest("IN", resident, lacks)]
                 result["IN"] += [(a * machine.in_bytes * copies, b) for a, b in terms]
         if "OUT" not in result:
             result["OUT"] = self._output_bytes(*self._largest("OUT"))
@@ -249,9 +256,9 @@ class CoreTables(CorePieces):
             terms.append((a * self.machine.bias_bytes, b))
         return terms
 
-    def _largest(self, operand: str, resident: int | None = None) -> Term:
+    def _largest(self, operand: str, resident: int | None = None, lacks: str = "") -> Term:
         """Elements of the largest tile of an operand."""
-        return self.choices.spread({a.dim: a.pieces.largest for a in self._axes(operand, None, resident)})
+        return self.choices.spread({a.dim: a.pieces.largest for a in self._axes(operand, None, resident, lacks)})
 
     def _lines(self, resident: int) -> list[Term]:
         """Elements of IN in lines."""

@@ -131,9 +131,11 @@ class CorePieces:
             idle = hi - lo
         return Relaxed(windows(lo, hi, steps, taps, window, along), idle)
 
-    def _axes(self, tensor: str, slide: tuple[str, int] | None = None, resident: int | None = None) -> list[Axis]:
+    def _axes(
+        self, tensor: str, slide: tuple[str, int] | None = None, resident: int | None = None, lacks: str = ""
+    ) -> list[Axis]:
         operand = "W" if tensor == "BIAS" else tensor
-        return axes_of(self.layer, self.machine, tensor, lambda dim: self._pieces(dim, operand, slide, resident))
+        return axes_of(self.layer, self.machine, tensor, lambda dim: self._pieces(dim, operand, slide, resident), lacks)
 
     def _smaller(self, operand: str) -> bool:  # loops may cut less of it than on the first core
         return self.core.smaller(cores(self.layer, self.skeleton.spatial)[0], RELEVANT[operand])

@@ -16,7 +16,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hwmodels.nest.replay_tiles import Box, Buffer, Fault, Lines, Passes, Tensor, Torus, at_box
+from hwmodels.nest.replay_broadcast import Apart, maps_of, spread
+from hwmodels.nest.replay_tiles import (
+    Box,
+    Buffer,
+    Fault,
+    Lines,
+    Passes,
+    Tensor,
+    Torus,
+    at_box,
+    beyond,
+    rows_from,
+    window_of,
+)
 from hwmodels.schedule import Hold, Item, Loop
 from instances.workload import DIMS, RELEVANT, Layer
 
@@ -35,6 +48,8 @@ class FetchPoint:
     fetching: int
     axis: int | None
     outer: int | None = None
+    cutting: tuple[tuple[int, str], ...] = ()
+    """The items outside the Hold that cut something, with their dimensions."""
 
 
 def fetch_points(items: Sequence[Item], share: Mapping[str, tuple[int, int]], sliding: bool) -> dict[str, FetchPoint]:
@@ -54,7 +69,7 @@ def fetch_points(items: Sequence[Item], share: Mapping[str, tuple[int, int]], sl
             axis = AXES.get(dim) if sliding and item.operand == "IN" else None
             last = cutting[max(0, number - 2) : number]
             outer = last[0][0] if axis and {d for _, d in last} == {"r", "c"} else None
-            found[item.operand] = FetchPoint(at + 1, axis, outer)
+            found[item.operand] = FetchPoint(at + 1, axis, outer, tuple(cutting))
     return found
 
 
@@ -90,7 +105,7 @@ class Operands:
 def _data(layer: Layer) -> Operands:
     """Small integers from a fixed seed; layers without weights add their inputs (weights of one)."""
     rng = np.random.default_rng(20)
-    maps = tuple(rng.integers(-9, 10, (layer.b, layer.g, layer.n, layer.h, layer.l)) for _ in range(layer.inputs))
+    maps = maps_of(layer, lambda shape: rng.integers(-9, 10, shape))
     shape = (layer.g, layer.m, layer.n, layer.kh, layer.kw)
     weights = rng.integers(-9, 10, shape) if "W" in layer.operands else np.ones(shape, np.int64)
     bias = rng.integers(-99, 100, (layer.g, layer.m))
@@ -105,7 +120,7 @@ def direct(layer: Layer, data: Operands) -> Tensor:
     room = ((0, 0), (0, 0), (0, 0), (layer.pad_top, below), (layer.pad_left, right))
     out = np.zeros((layer.b, layer.g, layer.m, layer.r, layer.c), np.int64)
     for source in data.inputs:
-        padded = np.pad(source, room)
+        padded = np.pad(spread(source, layer), room)
         for i in range(layer.kh):
             for j in range(layer.kw):
                 y, x = i * layer.dilation_h, j * layer.dilation_w
@@ -123,32 +138,6 @@ class _Dram:
     psum: Tensor
     psum_valid: Tensor
     calls: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("IN", "W", "OUT", "PSUM"), 0))
-
-
-def _window(layer: Layer, ranges: Ranges) -> tuple[Box, Box]:
-    """The input rows and columns under a range of outputs and taps: as the window sees them, and clipped to the map."""
-    (r0, r1), (c0, c1), (i0, i1), (j0, j1) = (ranges[d] for d in "rcij")
-    y, x = r0 * layer.stride_h - layer.pad_top, c0 * layer.stride_w - layer.pad_left
-    rows = y + i0 * layer.dilation_h, y + (r1 - 1 - r0) * layer.stride_h + (i1 - 1) * layer.dilation_h + 1
-    cols = x + j0 * layer.dilation_w, x + (c1 - 1 - c0) * layer.stride_w + (j1 - 1) * layer.dilation_w + 1
-
-    def clipped(lo: int, hi: int, size: int) -> tuple[int, int]:
-        return max(lo, 0), max(max(lo, 0), min(hi, size))
-
-    return (rows, cols), (clipped(*rows, layer.h), clipped(*cols, layer.l))
-
-
-def _from(rows: tuple[int, int], first: int) -> tuple[int, int]:
-    """The rows that are not resident: none before `first`."""
-    return max(rows[0], first), max(rows[1], first)
-
-
-def _beyond(side: tuple[int, int], there: tuple[int, int]) -> tuple[int, int]:
-    """The part of a range that another one, moved along the axis, does not have."""
-    (lo, hi), (first, end) = side, there
-    if first >= end:
-        return side
-    return (lo, max(lo, min(hi, first))) if lo < first else (max(lo, end), max(lo, hi, end))
 
 
 class _Moment(NamedTuple):
@@ -197,6 +186,8 @@ class _Core:
         """Walk the whole nest and write the last tile."""
         self.holds = fetch_points(items, self.share, self.how.sliding)
         self._measure(items)
+        cutting = self.holds["IN"].cutting
+        self.apart = Apart(self.layer, self.data.inputs, cutting, self.how.snake) if self.layer.broadcast else None
         for ranges, moment in _walk(items, _Moment((self.share,), {}, 0 if self.how.snake else None)):
             for operand in self.layer.operands:
                 self._bring(operand, moment)
@@ -214,17 +205,22 @@ class _Core:
         self.passes: tuple[Passes, ...] = ()
         if self.how.line and outer is not None:
             sweeps = [(moment.passed[outer], moment.passed[outer + 1]) for _, moment in lined]
-            axes = [[(_from(rows, resident), cols) for (rows, cols), _ in lined] for resident in self.layer.residents]
+            axes = [
+                [(rows_from(rows, resident), cols) for (rows, cols), _ in lined] for resident in self.layer.residents
+            ]
             down = AXES[items[outer].dim]  # type: ignore[union-attr]
             self.passes = tuple(Passes(down, sides, sweeps) for sides in axes)
 
     def _window(self, ranges: Ranges) -> tuple[Box, Box]:
         key = ranges["r"], ranges["c"], ranges["i"], ranges["j"]
         if key not in self.windows:
-            self.windows[key] = _window(self.layer, ranges)
+            self.windows[key] = window_of(self.layer, ranges)
         return self.windows[key]
 
     def _bring(self, operand: str, moment: _Moment) -> None:
+        if operand == "IN" and self.apart:
+            self.dram.calls["IN"] += self.apart.bring(moment.passed, moment.at["IN"])
+            return
         hold, ranges = self.holds[operand], moment.at[operand]
         visit = moment.passed[hold.fetching]
         if self.how.snake:
@@ -256,7 +252,7 @@ class _Core:
         _, (rows, cols) = self._window(ranges)
         outer = tuple(ranges[d] for d in "bgn")
         pairs = zip(self.data.inputs, self.layer.residents, strict=True)
-        return [(tensor, (*outer, _from(rows, resident), cols)) for tensor, resident in pairs]
+        return [(tensor, (*outer, rows_from(rows, resident), cols)) for tensor, resident in pairs]
 
     def _fetch_input(self, ranges: Ranges, axis: int | None, inside: Sequence[Ranges]) -> None:
         """Copy in what is not there of the tile of IN.
@@ -274,7 +270,7 @@ class _Core:
                     there = Lines(box, passes.down, passes.sizes)
                 new = passes.advance(there, box, inside[1])
             elif axis is not None and there is not None:
-                new = tuple(_beyond(side, there.box[k]) if k == axis else side for k, side in enumerate(box))
+                new = tuple(beyond(side, there.box[k]) if k == axis else side for k, side in enumerate(box))
             else:
                 there = Torus(box, *self.longest) if circular else Buffer(box, np.zeros(0, np.int64))
             content = at_box(tensor, new)
@@ -325,10 +321,14 @@ class _Core:
                 out += biases.view((g, m))[None, :, :, None, None]
         else:
             weights = at_box(self.data.weights, (g, m, n, taps_h, taps_w))
+        if self.apart:
+            out += self.apart.read(ranges)
+            at_box(self.taken, target)[...] += 1
+            return
         (ys, xs), (rows, cols) = self._window(ranges)
         for buffer, tensor, resident in zip(self.held["IN"], self.data.inputs, layer.residents, strict=True):
             patch = np.zeros([hi - lo for lo, hi in (b, g, n, ys, xs)], np.int64)
-            there, moved = (rows[0], min(rows[1], resident)), _from(rows, resident)
+            there, moved = (rows[0], min(rows[1], resident)), rows_from(rows, resident)
             for part, reading in ((there, lambda box, whole=tensor: at_box(whole, box)), (moved, buffer.view)):
                 if part[0] < part[1] and cols[0] < cols[1]:
                     inside = reading((b, g, n, part, cols))

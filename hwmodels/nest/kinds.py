@@ -112,7 +112,8 @@ def _pitches(layer: Layer, machine: Machine) -> tuple[Pitches, ...]:
     for operand in OPERANDS:
         transfer = machine.transfer_of(operand)
         tensors = {"W": ("W", "BIAS"), "OUT": ("OUT", "PSUM")}.get(operand, (operand,))
-        steps = [pair for tensor in tensors for pair in pitches_of(layer, machine, tensor)]
+        ways = dict.fromkeys(layer.patterns) if operand == "IN" else ("",)
+        steps = [pair for tensor in tensors for lacks in ways for pair in pitches_of(layer, machine, tensor, lacks)]
         if operand == "IN":
             steps = [(d, pitch * stride.get(d, 1)) for d, pitch in steps]
         result.append((tuple(steps) if transfer.by_address else (), transfer.burst_bytes))

@@ -1,7 +1,8 @@
 """Lower bounds on the DRAM bytes that any plan of one layer moves, whatever its nest.
 
 **Compulsory.** Every input element that some output needs is loaded, every weight and bias is loaded, every output is
-stored, each at least once. Rows that a stride skips and padding are left out.
+stored, each at least once; of an input that is broadcast these are the elements that it has. Rows that a stride skips
+and padding are left out.
 
 **Phases.** A plan runs every multiply-accumulate (MAC) once; those whose input lies in the padding are left out. Z is
 the number of the others, S the fast memory of all cores in bytes. For a set F of MACs let I, W, O be the numbers of
@@ -52,7 +53,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
-from math import gcd, isqrt, sqrt
+from math import gcd, isqrt, prod, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -113,8 +114,11 @@ class _Work:
         window = input_windows(layer)
         y, x = _Axis.of(window["r"], layer.r), _Axis.of(window["c"], layer.c)
         images, repeats = layer.b * layer.g, y.per_input * x.per_input
-        rows = sum(_Axis.of(input_windows(layer, resident)["r"], layer.r).inputs for resident in layer.residents)
-        inputs = images * layer.n * rows * x.inputs
+        inputs = 0
+        for resident, lacks in layer.loaded:
+            rows = _Axis.of(input_windows(layer, resident)["r"], layer.r).inputs
+            sizes = {"b": layer.b, "g": layer.g, "r": rows, "c": x.inputs}
+            inputs += layer.n * prod(size for d, size in sizes.items() if d not in lacks)
         weights = layer.g * layer.m * layer.n * layer.kh * layer.kw if "W" in layer.operands else 0
         return cls(
             macs=images * layer.m * layer.n * y.pairs * x.pairs,

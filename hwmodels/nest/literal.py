@@ -11,7 +11,8 @@ DMA paper (`optimal_tiling_dma`), for single-core machines
     T_in, T_out, T_wb by Eq. 2-4 and D_in, D_wb = D_out by Eq. 5-6: input tiles are sigma_s = T_R*S by sigma_t = T_C*S
     without halo, runs never merge, outputs move both ways at every innermost step; the OCM constraint of section 4.2.
 
-Dimensions that the papers do not have (batch, groups) multiply every count.
+Dimensions that the papers do not have (batch, groups) multiply every count. Each input of an element-wise layer is
+moved as often as the paper's one input, in tiles of its own: of one that is broadcast smaller ones.
 """
 
 from __future__ import annotations
@@ -76,11 +77,10 @@ def tso_rows(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, cho
         if dataflow == "IS":
             tile[filters] = np.full_like(step[filters], core.extent(filters))
         visits = choices.spread(alpha)
-        copies = factor * (layer.inputs if op == "IN" else 1)
-        result[op] = {
-            kind: [(x * visits[0] * copies, y * visits[1]) for x, y in terms]
-            for kind, terms in box_terms(layer, machine, op, tile, choices).items()
-        }
+        for lacks in layer.patterns if op == "IN" else ("",):
+            for kind, terms in box_terms(layer, machine, op, tile, choices, lacks).items():
+                moved = [(x * visits[0] * factor, y * visits[1]) for x, y in terms]
+                result.setdefault(op, {}).setdefault(kind, []).extend(moved)
     return result
 
 
@@ -138,12 +138,19 @@ def dma_rows(layer: Layer, machine: Machine, choices: Choices) -> Rows:
 
     boxes = {d: step[d] for d in ("b", "g")}
     runs_in = {**boxes, "r": sigma["r"], "n": step["n"]}
+    tile_in = {**runs_in, "c": sigma["c"]}
+
+    def each(size: dict[str, Ints], factor: int) -> list[Term]:
+        """Of all inputs, every one along its own dimensions."""
+        own = ({d: s for d, s in size.items() if d not in lacks} for lacks in layer.patterns)
+        return [term for mine in own for term in terms(calls_in, mine, factor)]
+
     runs_out = {**boxes, "r": step["r"], "m": step["m"]}
     rows: Rows = {
         "IN": {
             "calls": terms(calls_in, {}, layer.inputs),
-            "segments": terms(calls_in, runs_in, layer.inputs),
-            "bytes": terms(calls_in, {**runs_in, "c": sigma["c"]}, machine.in_bytes * layer.inputs),
+            "segments": each(runs_in, 1),
+            "bytes": each(tile_in, machine.in_bytes),
         },
         "OUT": {
             "calls": terms(count, {}, 2),
@@ -170,8 +177,11 @@ def dma_footprints(layer: Layer, machine: Machine, choices: Choices) -> dict[str
         a, b = choices.spread(factors)
         return a * factor, b
 
+    tile_in = {"b": step["b"], "g": step["g"], "n": step["n"], **sigma}
     result = {
-        "IN": [term({"b": step["b"], "g": step["g"], "n": step["n"], **sigma}, machine.in_bytes * layer.inputs)],
+        "IN": [
+            term({d: s for d, s in tile_in.items() if d not in lacks}, machine.in_bytes) for lacks in layer.patterns
+        ],
         "OUT": [term({d: step[d] for d in ("b", "g", "m", "r", "c")}, machine.out_bytes)],
     }
     if "W" in layer.operands:

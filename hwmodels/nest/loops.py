@@ -10,7 +10,7 @@ import numpy as np
 from hwmodels.nest.bilinear import Ints
 from hwmodels.nest.skeleton import Core, Skeleton
 from hwmodels.schedule import Step
-from instances.workload import DIMS, RELEVANT
+from instances.workload import DIMS, depends
 
 #: By dimension how the loops over it cut, outermost first.
 Steps = Mapping[str, tuple[Step, ...]]
@@ -69,10 +69,13 @@ def numbered(dims: Iterable[str]) -> Loops:
     return tuple((d, seen[d]) for d in dims if not seen.update({d: seen[d] + 1}))
 
 
-def fetching(order: Loops, trees: Mapping[str, Tree], operand: str) -> list[int]:
-    """The numbers of the loops that cut something, down to the innermost one that the operand depends on."""
+def fetching(order: Loops, trees: Mapping[str, Tree], operand: str, lacks: str = "") -> list[int]:
+    """The numbers of the loops that cut something, down to the innermost one that the operand depends on.
+
+    Of an input that is broadcast `lacks` has the dimensions that it does not depend on.
+    """
     real = [j for j, (d, k) in enumerate(order) if trees[d].trips(k + 1) > trees[d].trips(k)]
-    while real and order[real[-1]][0] not in RELEVANT[operand]:
+    while real and order[real[-1]][0] not in depends(operand, lacks):
         real.pop()
     return real
 

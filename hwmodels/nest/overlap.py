@@ -21,7 +21,7 @@ from hwmodels.nest.loops import Steps, fetching, numbered, trees_of
 from hwmodels.nest.skeleton import Core, Skeleton
 from instances.errors import InputError
 from instances.machine import Machine
-from instances.workload import DIMS, REDUCTION, RELEVANT, Layer
+from instances.workload import DIMS, REDUCTION, RELEVANT, Layer, depends
 
 #: Beyond this many steps a timeline is not laid out (it would take gigabytes).
 MAX_STEPS = 8_000_000
@@ -99,10 +99,10 @@ class _Timeline:
 
     # ---- transfers -------------------------------------------------------------------------------------------
 
-    def _visits(self, operand: str) -> tuple[_Level, str]:
+    def _visits(self, operand: str, lacks: str = "") -> tuple[_Level, str]:
         """The iterations that fetch `operand`, and the dimension along which its tile slides."""
         order = numbered(self.skeleton.outside(operand))
-        loops = fetching(order, self.trees, operand)
+        loops = fetching(order, self.trees, operand, lacks)
         depth, last = (loops[-1] + 1, order[loops[-1]][0]) if loops else (0, "")
         slides = self.machine.sliding and operand == "IN" and last in ("r", "c", "i", "j")
         return self.levels[depth], last if slides else ""
@@ -151,9 +151,9 @@ class _Timeline:
             first = np.where(same, np.maximum(first, last[begins[passes - 1]]), first)
         return first, last
 
-    def _moved(self, level: _Level, operand: str) -> dict[str, NDArray[np.bool_]]:
+    def _moved(self, level: _Level, operand: str, lacks: str = "") -> dict[str, NDArray[np.bool_]]:
         """By dimension of an operand, in which iterations its piece is another one than before."""
-        pieces = {d: level.piece[d] for d in sorted(RELEVANT[operand])}
+        pieces = {d: level.piece[d] for d in sorted(depends(operand, lacks))}
         return {d: np.append(True, p[1:] != p[:-1]) for d, p in pieces.items()}
 
     def _sweep(self) -> Ints | None:
@@ -172,9 +172,9 @@ class _Timeline:
                 size[dim] = input_windows(self.layer)[dim].nominal(size[dim], size[kernel])
         return size
 
-    def _price(self, tensor: str, boxes: Boxes, element: int, call: bool = True) -> Ints:
+    def _price(self, tensor: str, boxes: Boxes, element: int, call: bool = True, lacks: str = "") -> Ints:
         """Ticks of moving these boxes, iteration by iteration."""
-        price, shape = self.machine.transfer_of(operand_of(tensor)), shape_of(self.layer, self.machine, tensor)
+        price, shape = self.machine.transfer_of(operand_of(tensor)), shape_of(self.layer, self.machine, tensor, lacks)
         run, segments, whole = np.array(element, np.int64), np.array(1, np.int64), np.array(True)
         for dim, size in reversed(shape):
             extent = boxes[dim][1]
@@ -198,13 +198,12 @@ class _Timeline:
             last = last & (piece == self.trees[d].trips(level.level[d]) - 1)
         return first, last
 
-    def _inputs(self, operand: str, level: _Level, slide: str) -> Ints:
-        """Ticks of fetching IN or W in every iteration."""
+    def _inputs(self, operand: str, level: _Level, slide: str, part: tuple[int, str]) -> Ints:
+        """Ticks of fetching W, or an input (its resident rows and pattern), in every iteration."""
         layer, machine = self.layer, self.machine
         if operand == "IN":
-            parts = [self._boxes(level, operand, slide, resident) for resident in layer.residents]
-            total: Ints = np.sum([self._price("IN", boxes, machine.in_bytes) for boxes in parts], axis=0)
-            return total
+            resident, lacks = part
+            return self._price("IN", self._boxes(level, operand, slide, resident), machine.in_bytes, lacks=lacks)
         boxes = self._boxes(level, operand, slide, 0)
         moved = self._price("W", boxes, machine.w_bytes)
         if layer.bias and machine.bias_bytes:
@@ -217,15 +216,17 @@ class _Timeline:
         final = self._price("OUT", written, self.machine.out_bytes)
         return final, self._price("OUT", self._boxes(level, "OUT", "", 0), self.machine.psum_bytes)
 
-    def _transfers(self, operand: str) -> tuple[Ints, Ints]:
-        """Ticks that every step loads and stores of one operand; in snake order where its tile changes."""
-        level, slide = self._visits(operand)
-        changes = self._moved(level, operand).values() if self.snake else [np.ones(len(level.parent), np.bool_)]
+    def _transfers(self, operand: str, part: tuple[int, str] = (0, "")) -> tuple[Ints, Ints]:
+        """Ticks that every step loads and stores of W, OUT or an input; in snake order where its tile changes."""
+        level, slide = self._visits(operand, part[1])
+        changes = (
+            self._moved(level, operand, part[1]).values() if self.snake else [np.ones(len(level.parent), np.bool_)]
+        )
         at = np.flatnonzero(np.any(list(changes), axis=0))
         load, store = np.zeros(self.count, np.int64), np.zeros(self.count, np.int64)
         begins = level.first[at]
         if operand != "OUT":
-            load[begins] = self._inputs(operand, level, slide)[at]
+            load[begins] = self._inputs(operand, level, slide, part)[at]
             return load, store
         first, last = self._turns(level, at) if self.snake else self._output_visits(level)
         final, partial = (prices[at] for prices in self._outputs(level))
@@ -274,10 +275,11 @@ class _Timeline:
         """The time of all steps."""
         moved = {kind: np.zeros(self.count, np.int64) for kind in ("L1", "L2", "S1", "S2")}
         for operand in self.layer.operands:
-            load, store = self._transfers(operand)
             buffers = self.machine.buffers(self.skeleton.buffers.get(operand))
-            moved[f"L{buffers}"] += load
-            moved[f"S{buffers}"] += store
+            for part in self.layer.loaded if operand == "IN" else ((0, ""),):
+                load, store = self._transfers(operand, part)
+                moved[f"L{buffers}"] += load
+                moved[f"S{buffers}"] += store
         ahead, behind = moved["L2"], moved["S2"]
         busy = np.maximum(self._compute(), np.append(ahead[1:], 0))
         busy = np.maximum(busy, np.append(0, behind[:-1]))

@@ -31,7 +31,7 @@ from hwmodels.nest.replay_counts import (
     times,
     transfer_at,
 )
-from hwmodels.nest.replay_cuts import Cuts, cut_range, holds_of, loops_of
+from hwmodels.nest.replay_cuts import Cuts, cut_range, holds_of, loops_of, operand_at
 from hwmodels.nest.replay_slides import Between, lined_bytes, slid
 from hwmodels.nest.replay_walk import Traffic, walk
 from hwmodels.outcome import OPERANDS, Counts, Outcome
@@ -181,11 +181,11 @@ def _pieces(size: int, step: Step) -> int:
 def _run(layer: Layer, machine: Machine, nest: Nest, core: ReplayCore, known: dict[object, Run]) -> Run:
     """Walk one core's nest, or take the result of a core whose walk is the same number by number."""
     cuts = {d: cut_range(*core.ranges[d], steps) for d, steps in nest.loops().items()}
-    holds = holds_of(nest, cuts)
+    holds = holds_of(nest, cuts, layer.patterns)
     levels = {op: hold.levels for op, hold in holds.items()}
     tensors = stored_tensors(layer, machine, cuts, levels)
     snake = machine.snake and not nest.line
-    slide = holds["IN"].slides if machine.sliding and not snake else None
+    slide = holds["IN"].slides if machine.sliding and not snake and not layer.broadcast else None
     lines = holds["IN"].lines if nest.line else None
     if slide:
         tensors["SLID"] = tensors["IN"]
@@ -219,21 +219,21 @@ def _walk_core(
     cuts = traffic.cuts
     boxes: dict[str, Boxes] = {}
     for row, parts in tensors.items():
-        operand = {"PSUM": "OUT", "SLID": "IN"}.get(row, row)
-        levels = traffic.levels[operand]
+        levels = traffic.levels[{"PSUM": "OUT", "SLID": "IN"}.get(row, row)]
         shape = [len(cuts[d].start[k]) for d, k in levels.items()]
-        boxes[row] = boxes_of(parts, list(levels), shape, transfer_at(machine, row), apart=operand == "IN")
-    fetched = {
-        row: boxes["SLID"] if row == "IN" and "SLID" in boxes else boxes[row] for row in OPERANDS if row in boxes
-    }
+        apart = operand_at(row) == "IN"
+        boxes[row] = boxes_of(parts, list(levels), shape, transfer_at(machine, row), apart=apart)
+    fetched = {row: boxes["SLID"] if row == "IN" and "SLID" in boxes else boxes[row] for row in boxes if row != "SLID"}
     prices = {row: b.prices(transfer_at(machine, row)) for row, b in fetched.items()}
     between = None
-    if traffic.snake:
+    if traffic.snake and not layer.broadcast:
         levels = traffic.levels["IN"]
         shape = [len(cuts[d].start[k]) for d, k in levels.items()]
         between = Between(tensors["IN"], list(levels), shape, transfer_at(machine, "IN"), machine.sliding)
     tally = walk(replace(traffic, prices=prices, rest=between.ticks if between else None))
-    rows = {row: fetched[row].total(tally.moves[row]) if row in fetched else Counts() for row in OPERANDS}
+    rows = dict.fromkeys(OPERANDS, Counts())
+    for row, tiles in fetched.items():
+        rows["PSUM" if row == "PSUM" else operand_at(row)] += tiles.total(tally.moves[row])
     if between:
         rows["IN"] = sum((times(between.counts(*pair), often) for pair, often in tally.pairs.items()), Counts())
     lined = sum(lined_bytes(t, cuts, *lines) for t in tensors["IN"]) if lines else None
@@ -253,7 +253,7 @@ def _walk_core(
 
 def _nominal(layer: Layer, nest: Nest, row: str, tensor: Stored) -> Stored:
     """The papers' uniform tile: nominal steps at the Hold, at most the tensor, at an aligned address."""
-    operand = "OUT" if row == "PSUM" else row
+    operand = operand_at(row)
     hold = next(i for i, item in enumerate(nest.items) if isinstance(item, Hold) and item.operand == operand)
     step = {d: layer.extent(d) for d in DIMS}
     step.update({i.dim: i.step for i in nest.items[:hold] if not isinstance(i, Hold)})
@@ -277,7 +277,8 @@ def _occupancy(
     unfinished = any(cuts[d].leaves > 1 for d in ("n", "i", "j"))
     buffers = _buffers(machine, nest)
     for operand in layer.operands:
-        tile = boxes["PSUM" if operand == "OUT" else operand].largest  # results are made apart from where they stay
+        kept = ["PSUM"] if operand == "OUT" else [row for row in boxes if operand_at(row) == operand and row != "SLID"]
+        tile = sum(boxes[row].largest for row in kept)  # results are made apart from where they stay
         if operand == "IN" and lined is not None:
             tile = lined
         if operand == "OUT":  # a finished tile is there before it leaves, whatever its partial sums took

@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from hwmodels.nest.replay_cuts import Cuts
+from hwmodels.nest.replay_cuts import Cuts, operand_at, row_of
 from hwmodels.outcome import Counts
 from hwmodels.schedule import Nest
 from instances.errors import InputError
@@ -257,7 +257,8 @@ def stored_tensors(
     Returns
     -------
     dict
-        For the rows IN, W, OUT and PSUM the tensors: those of W are moved by one call, those of IN by one each.
+        For the rows IN, W, OUT and PSUM the tensors: those of W are moved by one call, those of IN by one each. Inputs
+        that are broadcast have rows of their own (`row_of`), without axes along what they lack.
     """
     orders = {
         "IN": "bgnrc" if machine.in_layout == "CHW" else "brcgn",
@@ -265,11 +266,18 @@ def stored_tensors(
         "OUT": "bgmrc" if machine.out_layout == "CHW" else "brcgm",
     }
 
-    def lay(order: str, operand: str, element: int, resident: int = 0) -> Stored:
-        return Stored(tuple(_axis(layer, cuts, levels[operand], operand, d, resident) for d in order), element)
+    def lay(order: str, row: str, element: int, resident: int = 0) -> Stored:
+        operand, _, lacks = row.partition("-")
+        axes = (_axis(layer, cuts, levels[row], operand, d, resident) for d in order if d not in lacks)
+        return Stored(tuple(axes), element)
 
+    inputs: dict[str, tuple[Stored, ...]] = {}
+    for lacks, rows in zip(layer.patterns, layer.residents, strict=True):
+        row = row_of(lacks)
+        moved = not (rows and "r" in lacks)  # its only row is on chip
+        inputs[row] = inputs.get(row, ()) + ((lay(orders["IN"], row, machine.in_bytes, rows),) if moved else ())
     found: dict[str, tuple[Stored, ...]] = {
-        "IN": tuple(lay(orders["IN"], "IN", machine.in_bytes, rows) for rows in layer.residents),
+        **inputs,
         "OUT": (lay(orders["OUT"], "OUT", machine.out_bytes, layer.resident_out),),
         "PSUM": (lay(orders["OUT"], "OUT", machine.psum_bytes),),
     }
@@ -307,9 +315,6 @@ def _axis(
     return Axis(size, (letter, kernel), begin, np.maximum(after - begin, 0))
 
 
-_OPERAND = {"IN": "IN", "SLID": "IN", "W": "W", "OUT": "OUT", "PSUM": "OUT"}
-
-
 def bound_homes(layer: Layer, machine: Machine, nest: Nest) -> Machine:
     """Return the machine with every operand at the home that the schedule states.
 
@@ -344,7 +349,7 @@ def bound_homes(layer: Layer, machine: Machine, nest: Nest) -> Machine:
 def _memory(machine: Machine, row: str) -> OffChip | None:
     if not machine.off_chip:
         return None
-    ((name,),) = [names for operand, names in machine.homes.items() if operand == _OPERAND[row]]
+    ((name,),) = [names for operand, names in machine.homes.items() if operand == operand_at(row)]
     return next(memory for memory in machine.off_chip if memory.name == name)
 
 

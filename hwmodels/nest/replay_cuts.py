@@ -105,30 +105,45 @@ def loops_of(nest: Nest) -> list[tuple[str, int]]:
     return order
 
 
-def holds_of(nest: Nest, cuts: Mapping[str, Cuts]) -> dict[str, Held]:
-    """Find the loops that fetch every operand."""
-    found = {}
+def row_of(lacks: str) -> str:
+    """Name the inputs that are broadcast along some dimensions: ``IN``, or ``IN-rc`` if along rows and columns."""
+    return f"IN-{lacks}" if lacks else "IN"
+
+
+def operand_at(row: str) -> str:
+    """Return the operand, named as its Hold, that a row of counts or tensors belongs to."""
+    return {"PSUM": "OUT", "SLID": "IN"}.get(row, row.partition("-")[0])
+
+
+def holds_of(nest: Nest, cuts: Mapping[str, Cuts], patterns: Sequence[str] = ("",)) -> dict[str, Held]:
+    """Find the loops that fetch every operand; inputs by their `patterns` (`row_of`)."""
+    found: dict[str, Held] = {}
     outside: list[str] = []
     for item in nest.items:
         if isinstance(item, Loop):
             outside.append(item.dim)
         elif isinstance(item, Hold):
-            mine = tuple(d for d in DIMS if d in RELEVANT[item.operand])
-            last, slides, lines = 0, None, None
-            real: list[tuple[str, int]] = []
-            for k, dim in enumerate(outside):
-                level = outside[: k + 1].count(dim)
-                cuts_something = len(cuts[dim].start[level]) > len(cuts[dim].start[level - 1])
-                real += [(dim, level)] if cuts_something else []
-                if dim in mine and cuts_something:
-                    last, slides = k + 1, (dim, level) if dim in "rcij" else None
-                    over = {d for d, _ in real[-2:]}
-                    lines = (real[-2], real[-1]) if over == {"r", "c"} else None
-            fetching = outside[:last]
-            found[item.operand] = Held(
-                {d: outside.count(d) for d in mine},
-                {d: fetching.count(d) for d in DIMS if d in fetching},
-                slides,
-                lines,
-            )
+            if item.operand == "IN":
+                found |= {row_of(lacks): _held(outside, cuts, "IN", lacks) for lacks in patterns}
+            else:
+                found[item.operand] = _held(outside, cuts, item.operand, "")
     return found
+
+
+def _held(outside: Sequence[str], cuts: Mapping[str, Cuts], operand: str, lacks: str) -> Held:
+    """Find which of the loops outside its Hold fetch an operand (of an input one that is broadcast along `lacks`)."""
+    mine = tuple(d for d in DIMS if d in RELEVANT[operand] and d not in lacks)
+    last, slides, lines = 0, None, None
+    real: list[tuple[str, int]] = []
+    for k, dim in enumerate(outside):
+        level = outside[: k + 1].count(dim)
+        cuts_something = len(cuts[dim].start[level]) > len(cuts[dim].start[level - 1])
+        real += [(dim, level)] if cuts_something else []
+        if dim in mine and cuts_something:
+            last, slides = k + 1, (dim, level) if dim in "rcij" else None
+            over = {d for d, _ in real[-2:]}
+            lines = (real[-2], real[-1]) if over == {"r", "c"} else None
+    fetching = outside[:last]
+    return Held(
+        {d: outside.count(d) for d in mine}, {d: fetching.count(d) for d in DIMS if d in fetching}, slides, lines
+    )  # fmt: skip

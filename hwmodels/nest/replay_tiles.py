@@ -6,10 +6,13 @@ reading one that is not there is a fault, whatever its value.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import starmap
 
 import numpy as np
 import numpy.typing as npt
+
+from instances.workload import Layer
 
 Tensor = npt.NDArray[np.int64]
 Range = tuple[int, int]
@@ -23,6 +26,32 @@ class Fault(Exception):
 def at_box(tensor: Tensor, box: Box) -> Tensor:
     """The part of a tensor at a box, writable."""
     return tensor[tuple(starmap(slice, box))]
+
+
+def rows_from(rows: tuple[int, int], first: int) -> tuple[int, int]:
+    """The rows that are not resident: none before `first`."""
+    return max(rows[0], first), max(rows[1], first)
+
+
+def beyond(side: tuple[int, int], there: tuple[int, int]) -> tuple[int, int]:
+    """The part of a range that another one, moved along the axis, does not have."""
+    (lo, hi), (first, end) = side, there
+    if first >= end:
+        return side
+    return (lo, max(lo, min(hi, first))) if lo < first else (max(lo, end), max(lo, hi, end))
+
+
+def window_of(layer: Layer, ranges: Mapping[str, Range]) -> tuple[Box, Box]:
+    """The input rows and columns under a range of outputs and taps: as the window sees them, and clipped to the map."""
+    (r0, r1), (c0, c1), (i0, i1), (j0, j1) = (ranges[d] for d in "rcij")
+    y, x = r0 * layer.stride_h - layer.pad_top, c0 * layer.stride_w - layer.pad_left
+    rows = y + i0 * layer.dilation_h, y + (r1 - 1 - r0) * layer.stride_h + (i1 - 1) * layer.dilation_h + 1
+    cols = x + j0 * layer.dilation_w, x + (c1 - 1 - c0) * layer.stride_w + (j1 - 1) * layer.dilation_w + 1
+
+    def clipped(lo: int, hi: int, size: int) -> tuple[int, int]:
+        return max(lo, 0), max(max(lo, 0), min(hi, size))
+
+    return (rows, cols), (clipped(*rows, layer.h), clipped(*cols, layer.l))
 
 
 class Buffer:

@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from hwmodels.nest.replay_cuts import Cuts
+from hwmodels.nest.replay_cuts import Cuts, operand_at
 
 Ints = npt.NDArray[np.int64]
 #: Iterations that are walked at once (memory: about 100 bytes each).
@@ -229,7 +229,9 @@ class Traffic:
     loops: Sequence[tuple[str, int]]
     """Sequence of (str, int). The loops, outermost first: dimension and level (0 for the first loop over it)."""
     levels: Mapping[str, Mapping[str, int]]
-    """For IN, W, OUT the relevant dimensions and how many loops over each are outside the Hold."""
+    """For IN, W, OUT the relevant dimensions and how many loops over each are outside the Hold; inputs that are
+    broadcast have entries of their own (`replay_cuts.row_of`), here and in what follows.
+    """
     visits: Mapping[str, Mapping[str, int]]
     """For IN, W, OUT how many loops over each dimension are among those whose iterations fetch it."""
     buffers: Mapping[str, int]
@@ -269,7 +271,7 @@ def walk(traffic: Traffic) -> Tally:
     cuts = traffic.cuts
     moving = {d: 0 for d, c in cuts.items() if c.leaves > 1}
     everything = Places(cuts, {d: len(cuts[d].start) - 1 for d in moving})
-    moved_in = [op for op in ("IN", "W") if op in traffic.levels]
+    moved_in = [op for op in traffic.levels if op != "OUT"]
     visits = {op: Places(cuts, loops) for op, loops in (traffic.levels if traffic.snake else traffic.visits).items()}
     inputs = {op: _Input(Places(cuts, traffic.levels[op]), visits[op], traffic.prices[op]) for op in moved_in}
     turning = _Turning(inputs["IN"].places, traffic.rest) if traffic.rest else None
@@ -288,7 +290,7 @@ def walk(traffic: Traffic) -> Tally:
         size = len(next(iter(ids.values()))) if ids else 1
         moved = Moved(size) if traffic.pipelined else None
         for op, operand in inputs.items():
-            load = moved.load[traffic.buffers[op]] if moved else None
+            load = moved.load[traffic.buffers[operand_at(op)]] if moved else None
             operand.take(operand.places.tiles(ids, size), operand.visits.tiles(ids, size), load)
         load = moved.load[traffic.buffers["OUT"]] if moved else None
         store = moved.store[traffic.buffers["OUT"]] if moved else None

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial, Step
 from instances.errors import InputError
-from instances.workload import DIMS, RELEVANT, Layer
+from instances.workload import DIMS, RELEVANT, Layer, depends
 
 Range = tuple[int, int]
 
@@ -40,7 +40,8 @@ class Skeleton:
     """For some operands, how many buffers their Hold states."""
     full: bool = False
     """Whether tables count every loop outside a Hold, as if the innermost one were a real loop that the operand depends
-    on. Never less than the price, and the price itself where every Hold stands directly inside such a loop.
+    on. Never less than the price, and the price itself where every Hold stands directly inside such a loop. Of inputs
+    that are broadcast the innermost real loop is told apart all the same.
     """
     line: bool = False
     """Whether IN is held in lines: the two innermost loops outside its Hold are one over r and one over c, both real.
@@ -118,17 +119,26 @@ class Skeleton:
                     size[dim] = step
         return Nest(tuple(items))
 
-    def visits(self, operand: str, sliding: frozenset[str]) -> list[tuple[tuple[tuple[str, int], ...], Visit]]:
+    def visits(
+        self, operand: str, sliding: frozenset[str], lacks: str = "", *, merged: bool = False
+    ) -> list[tuple[tuple[tuple[str, int], ...], Visit]]:
         """Group the loops outside the Hold that the operand depends on, outermost group first.
 
         If a loop of a group is the innermost *real* one (it cuts something; docs/nest.md), the group's `Visit` says
         how the operand is fetched: by every iteration of the loops down to that one. Loops are (dimension, level).
+        Of an input that is broadcast `lacks` has the dimensions that it does not depend on. With `merged` the loops
+        over a dimension are one, where the innermost is: of an input that is broadcast that is no more (for bounds).
         """
+        mine = depends(operand, lacks)
         groups: list[tuple[list[tuple[str, int]], Visit]] = []
         seen: Counter[str] = Counter()
         for dim in self.outside(operand):
-            if dim in RELEVANT[operand]:
-                again = tuple(sorted((d, k) for d, k in seen.items() if d not in RELEVANT[operand]))
+            if merged and seen[dim] + 1 < self.level(dim, operand):
+                seen[dim] += 1
+                continue
+            if dim in mine:
+                ended = (d for d, k in seen.items() if not merged or k == self.level(d, operand))
+                again = tuple(sorted((d, seen[d]) for d in ended if d not in mine))
                 slides = operand == "IN" and dim in sliding
                 visit = Visit(again, (dim, seen[dim]) if slides else None)
                 if groups and groups[-1][1] == visit:

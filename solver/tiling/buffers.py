@@ -10,20 +10,15 @@ from pydantic import NonNegativeInt, PositiveInt
 
 from hwmodels.nest.execute import AXES, FetchPoint, fetch_points
 from hwmodels.nest.replay_counts import Stored, stored_tensors
-from hwmodels.nest.replay_cuts import Cuts, cut_range, holds_of
+from hwmodels.nest.replay_cuts import Cuts, cut_range, holds_of, row_of
 from hwmodels.nest.replay_slides import lined_bytes, lined_sizes
 from hwmodels.nest.skeleton import Core, cores
 from hwmodels.schedule import Hold, Nest, Spatial
 from instances.frozen import Sparse
 from instances.machine import Machine
-from instances.workload import DIMS, REDUCTION, Layer
+from instances.workload import DIMS, REDUCTION, Layer, depends
 from solver.words import many
 
-_AXES = {
-    "IN": {"CHW": "bgnrc", "HWC": "brcgn"},
-    "OUT": {"CHW": "bgmrc", "HWC": "brcgm"},
-    "W": {"OIHW": "gmnij", "OHWI": "gmijn"},
-}
 #: The kernel's dimension along the input's rows and columns.
 KERNEL = {"r": "i", "c": "j"}
 Circular = Literal["", "rows", "columns", "rows columns", "lines"]
@@ -100,7 +95,7 @@ class NestOnCore:
         share = {d: (core or every[0]).range(d) for d in DIMS}
         loops = nest.loops()
         self.cuts: dict[str, Cuts] = {d: cut_range(*share[d], loops[d]) for d in DIMS}
-        self.holds = holds_of(Nest(self.items), self.cuts)
+        self.holds = holds_of(Nest(self.items), self.cuts, layer.patterns)
         levels = {operand: hold.levels for operand, hold in self.holds.items()}
         self.tensors = stored_tensors(layer, machine, self.cuts, levels)
         self.points: dict[str, FetchPoint] = fetch_points(self.items, share, machine.sliding)
@@ -112,22 +107,39 @@ class NestOnCore:
 
     def tiles(self, operand: str) -> tuple[Stored, ...]:
         """The tiles of an operand along the axes of its tensor; of IN for every input without its rows on chip."""
-        row = "PSUM" if operand == "OUT" else operand  # results are made apart from where they stay
-        return self.tensors[row] if operand == "IN" else self.tensors[row][:1]
+        if operand == "IN":
+            return tuple(tile for _, tile in self.inputs)
+        return self.tensors["PSUM" if operand == "OUT" else operand][:1]  # results are made apart from where they stay
+
+    @property
+    def inputs(self) -> tuple[tuple[int, Stored], ...]:
+        """Every input that is loaded, by number (the first is 0), with its tiles without the rows on chip."""
+        left = {row_of(lacks): iter(self.tensors[row_of(lacks)]) for lacks in self.layer.patterns}
+        every = enumerate(zip(self.layer.patterns, self.layer.residents, strict=True))
+        return tuple((k, next(left[row_of(lacks)])) for k, (lacks, rows) in every if not (rows and "r" in lacks))
+
+    @property
+    def fetches(self) -> tuple[tuple[int, str], ...]:
+        """By how many items each pattern of inputs is fetched, and the pattern, one where none is broadcast."""
+        cutting = self.points["IN"].cutting
+        found = {}
+        for lacks in dict.fromkeys(self.layer.patterns[k] for k, _ in self.inputs):
+            mine = depends("IN", lacks)
+            found[lacks] = max((at + 1 for at, dim in cutting if dim in mine), default=0)
+        return tuple((at, lacks) for lacks, at in found.items())
 
     def extents(self, operand: str, tile: Stored) -> dict[str, int]:
         """The largest tile, per axis in storage order; of IN on any core, as padding clips those of the largest one."""
         number = next(k for k, mine in enumerate(self.tiles(operand)) if mine is tile)
         same = [tile, *(core.tiles(operand)[number] for core in self.others if operand == "IN")]
-        layout = {"IN": self.machine.in_layout, "OUT": self.machine.out_layout, "W": self.machine.w_layout}[operand]
         axes = zip(*(one.axes for one in same), strict=True)
-        sizes = [max(int(axis.extent.max()) for axis in alike) for alike in axes]
-        return dict(zip(_AXES[operand][layout], sizes, strict=True))
+        return {alike[0].dims[0]: max(int(axis.extent.max()) for axis in alike) for alike in axes}
 
     def names(self, operand: str) -> tuple[str, ...]:
         """What its buffers are called: several inputs are numbered."""
-        number = len(self.tiles(operand))
-        return tuple(f"{operand}{k}" for k in range(1, number + 1)) if number > 1 else (operand,)
+        if operand == "IN" and self.layer.inputs > 1:
+            return tuple(f"IN{k + 1}" for k, _ in self.inputs)
+        return (operand,)
 
     def biases(self, operand: str, extents: Mapping[str, int]) -> int:
         """Bytes of the biases that lie behind a tile of W of these extents."""
@@ -141,7 +153,7 @@ class NestOnCore:
     @property
     def rings(self) -> tuple[int, ...]:
         """The axes of IN (3 rows, 4 columns) along which it slides through a circular buffer."""
-        if not self.machine.sliding:
+        if not self.machine.sliding or self.layer.broadcast:
             return ()
         if not self.snake:
             axis = self.points["IN"].axis
@@ -151,6 +163,8 @@ class NestOnCore:
     @property
     def sliding(self) -> tuple[str, ...]:
         """In snake order the dimensions that move the window of IN, which slides where one of them moves alone."""
+        if self.layer.broadcast:
+            return ()
         levels = self.holds["IN"].levels
         return tuple(d for d in AXES if self.machine.sliding and len(self.cuts[d].start[levels[d]]) > 1)
 

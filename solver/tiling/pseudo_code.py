@@ -93,7 +93,9 @@ class _Code:
         """The lines from item `at` inwards."""
         lines: list[str] = []
         for op, point in self.found.points.items():
-            if point.fetching == at:
+            if op == "IN" and self.layer.broadcast:
+                lines += [self._load_part(lacks) for place, lacks in self.found.fetches if place == at]
+            elif point.fetching == at:
                 lines += self._open() if op == "OUT" else [self._load(op, point)]
         if at == len(self.found.items):
             lines.append(self._compute())
@@ -173,6 +175,36 @@ class _Code:
             return f"load {names}[{box}]  # {note}"
         return f"slide {names}{' in lines' if found.lines else ''}[{box}]: {slide}  # {note}"
 
+    def _load_part(self, lacks: str) -> str:
+        """The load of all inputs that are broadcast along the same dimensions."""
+        found, layer = self.found, self.layer
+        mine = [(k, tile) for k, tile in found.inputs if layer.patterns[k] == lacks]
+        largest = max(prod(found.extents("IN", tile).values()) for _, tile in mine) * found.element("IN")
+        numbers = [k for k, _ in mine]
+        # beside an input of the result's shape, so that the layer is one: what that one moves is taken off
+        beside, alone = (
+            price(
+                layer.model_copy(
+                    update={
+                        "inputs": len(given) + 1,
+                        "broadcast": ("", *(lacks for _ in given)) if lacks and given else (),
+                        "resident_in": (0, *(layer.residents[k] for k in given)) if any(layer.residents) else (),
+                    }
+                ),
+                self.machine,
+                found.nest,
+            ).by_operand["IN"]
+            for given in (numbers, [])
+        )
+        moved = Counts(**{kind: n - alone.to_json()[kind] for kind, n in beside.to_json().items()})
+        note = self._moved(moved, largest)
+        if self.machine.timing == "double_buffered" and found.copies("IN") == 2:
+            note += "; one step ahead"
+        note += "; every input by itself" if len(mine) > 1 else ""
+        names = ", ".join(f"IN{k + 1}" if layer.inputs > 1 else "IN" for k in numbers)
+        box = self._box("".join(d for d in "bgnrc" if d not in lacks), "IN")
+        return f"load {names}[{box or 'all'}]  # {note}"
+
     def _slide(self, point: FetchPoint) -> str:
         """What is loaded of a tile of IN that slides; empty if all of it is."""
         if self.found.snake:
@@ -246,7 +278,8 @@ class _Code:
         note = f"{many(steps, 'step')}, at most {shape}"
         if "W" in self.layer.operands:
             return f"OUT += W * IN  # {note}"
-        inputs = ", ".join(self.found.names("IN"))
+        number = self.layer.inputs
+        inputs = ", ".join(f"IN{k}" for k in range(1, number + 1)) if number > 1 else "IN"
         if self.layer.kind == "eltwise":
             return f"OUT = fn({inputs})  # {note}; fn: that of the layer"
         begins = "neutral: where it begins (max: the least value, sums: 0)"

@@ -83,14 +83,14 @@ def test_input_channels_over_cores_are_never_added() -> None:
 
 def test_reading_outside_a_buffer_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     layer = LAYERS[0]
-    window = module._window
+    window = module.window_of
 
     def forget_the_halo(layer: Layer, ranges: dict[str, tuple[int, int]]) -> tuple[module.Box, module.Box]:
         seen, (rows, cols) = window(layer, ranges)
         whole = ranges["r"] == (0, layer.r)
         return seen, ((rows[0], rows[1] - 1) if whole else rows, cols)
 
-    monkeypatch.setattr(module, "_window", forget_the_halo)
+    monkeypatch.setattr(module, "window_of", forget_the_halo)
     result = execute(layer, (*ALL, Loop("r", 3)), [share_of(layer)], False)
     assert result.faults == ("execution: elements 2..5 are used while 0..4 are on chip",)
 
