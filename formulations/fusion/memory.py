@@ -1,9 +1,9 @@
 """The bytes on chip while a group runs strip by strip, and layers that take turns for some channels of their maps.
 
-A stream is in one of three states while a layer runs: *before* its piece is made in a visit, *alive* from then until
-its last reader has run, and *after* that. Its bytes in a state are sums over its columns behind the window, in it, and
-ahead of it, each times their rows (`formulations.fusion.strips`). A **moment** says how many bytes a pixel of every
-stream takes in each state; the bytes of all streams at all moments of all steps are one product of matrices.
+While a layer runs every stream is in one of the states of `formulations.fusion.held`: before its piece is made in a
+visit, while that happens, and then by how many of its readers have run. Its bytes in a state are a sum over classes of
+its columns, each times their rows. A **moment** says how many bytes a pixel of every stream takes in each state; the
+bytes of all streams at all moments of all steps are one product of matrices.
 
 Turns
     Layers p..q may take turns: p makes a block of the K channels of its map, layers in between pass it on channel by
@@ -11,8 +11,8 @@ Turns
     every map between them is reserved when it begins, room for the sums when the first one does. With blocks of c
     channels, and the others of the maps between them either done or to come, the bytes of block i = 0..K/c - 1 are
 
-        sum over maps m between:  c / K alive_m + i c / K after_m + (1 - (i + 1) c / K) before_m
-        + sums of the piece of q + before_q + alive of what p reads + all other streams as they are,
+        sum over maps m between:  c / K made_m + i c / K after_m + (1 - (i + 1) c / K) before_m
+        + sums of the piece of q + before_q + all other streams as they are while p runs,
 
     linear in i, so the first and the last block are enough. With c = 1 they are fewest. An example: two products of
     512 x 64 by 64 x 512 by 512 x 64. In strips of 256 rows, 16 KiB of the input and 128 KiB of the inner map take
@@ -35,15 +35,13 @@ import numpy as np
 import numpy.typing as npt
 
 from formulations.fusion.groups import Group, window
+from formulations.fusion.held import BEFORE, DONE, MADE, Columns, Floats, columns_of, rows_of, states_of
 from formulations.fusion.strips import Ints, Strips
 from hwmodels.schedule import Blocks
 from instances.workload import Layer
 
-Floats = npt.NDArray[np.float64]
 #: Layers p..q of a group that may take turns, by number.
 Turns = tuple[int, int]
-BEFORE, ALIVE, AFTER = range(3)
-
 
 def turns_of(group: Group) -> tuple[Turns, ...]:
     """Return the layers that may take turns for channels of the maps between them."""
@@ -154,32 +152,35 @@ class Memory:
     # ---- moments -----------------------------------------------------------------------------------------------------
 
     def _plain(self, t: int) -> tuple[Floats, Floats]:
-        """Bytes of a pixel of every stream in every state while a layer runs, (streams, 3); no sums."""
+        """Bytes of a pixel of every stream in every state while a layer runs, (streams, states); no sums."""
         own = self._alone[t - self.group.first]
         return own, np.zeros_like(own)
 
     @cached_property
     def _alone(self) -> Floats:
-        """The same for every layer, (layers, streams, 3)."""
-        maker, last, pixel = np.array([(s.maker, s.last, s.pixel) for s in self.group.streams], np.float64).T
-        t = np.array(self.group.layers)[:, None]
-        alone: Floats = np.stack([t < maker, (maker <= t) & (t <= last), t > last], axis=2) * pixel[:, None]
+        """The same for every layer, (layers, streams, states)."""
+        alone = np.zeros((len(self.group.layers), len(self.group.streams), states_of(self.group)))
+        for k, stream in enumerate(self.group.streams):
+            for t in self.group.layers:
+                run = sum(u < t for u in stream.readers)
+                state = BEFORE if t < stream.maker else MADE if t == stream.maker else DONE + run
+                alone[t - self.group.first, k, state] = stream.pixel
         return alone
 
     def _turned(self, blocks: Blocks) -> list[tuple[Floats, Floats]]:
-        """The same for the first and the last block of turns, with the sums (what becomes alive of the last map)."""
+        """The same for the first and the last block of turns, with the sums (what is made of the last map)."""
         group, layer = self.group, self.group.net.layers[blocks.last]
         own, sums = self._plain(blocks.first)
         result = blocks.last - group.first
-        sums[result, ALIVE] = layer.b * layer.m * group.net.sum_bytes
-        sums[result, BEFORE] = -sums[result, ALIVE]
+        sums[result, MADE] = layer.b * layer.m * group.net.sum_bytes
+        sums[result, BEFORE] = -sums[result, MADE]
         moments = []
-        for other in (BEFORE, AFTER):
+        for other in (BEFORE, DONE + 1):
             mine = own.copy()
             for k in range(blocks.first - group.first, result):
                 part = group.streams[k].pixel * blocks.channels // layer.n
                 mine[k] = 0
-                mine[k, ALIVE], mine[k, other] = part, group.streams[k].pixel - part
+                mine[k, MADE], mine[k, other] = part, group.streams[k].pixel - part
             moments.append((mine, sums))
         return moments
 
@@ -211,23 +212,16 @@ class Memory:
 
     def _bytes(self, moments: Floats, streams: Sequence[int] | Ints) -> Floats:
         """Bytes of some streams at every moment, (row steps, moments, column steps)."""
-        over, across = self._over[:, streams], self._across[:, :, streams]
-        wide = np.einsum("msx,xpst->psmt", moments[:, streams], across, optimize=True)
-        shape = over.shape[0] * over.shape[1], over.shape[2], wide.shape[2] * wide.shape[3]
-        product: Floats = over.reshape(shape[0], shape[1]).T @ wide.reshape(shape[0], shape[2])
-        return product.reshape(shape[1], *wide.shape[2:])
+        mine = np.flatnonzero(np.isin(self._columns.stream, streams))
+        pixels = moments[:, self._columns.stream[mine]]  # (moments, classes, states)
+        wide = np.einsum("mcx,cxt->cmt", pixels, self._columns.columns[mine], optimize=True)
+        product: Floats = np.tensordot(self._rows[mine], wide, axes=(0, 0))
+        return product
 
     @cached_property
-    def _over(self) -> Floats:
-        """Rows kept, held and carried, (3, streams, steps)."""
-        rows = self.rows
-        kept = np.where(rows.again, 0, rows.end - rows.next)
-        return np.stack([kept, rows.end - rows.now, rows.before - rows.now]).astype(np.float64)
+    def _columns(self) -> Columns:
+        return columns_of(self.group, self.columns)
 
     @cached_property
-    def _across(self) -> Floats:
-        """Columns behind, in the window and ahead in every state, (states, 3, streams, steps)."""
-        columns = self.columns
-        low = np.stack([columns.now, columns.now, columns.next])
-        front = np.stack([columns.before, columns.end, np.where(columns.again, columns.next, columns.end)])
-        return np.stack([low, front - low, columns.extent[:, None] - front], axis=1).astype(np.float64)
+    def _rows(self) -> Floats:
+        return rows_of(self.rows, self._columns)

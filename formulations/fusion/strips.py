@@ -10,16 +10,10 @@ Along an axis (rows; columns alike) the last map of a group advances by h rows a
     recompute   a step computes rows begin_m(t) .. end_m(t), all that the strip t of the last map needs:
                 end_m(t) = h rate_m (t+1) + off_m,   begin_m(t) = h rate_m t + low_m,   low_m = min_u low_out s - p
 
-clipped to the rows that somebody needs. A visit is a step of rows and, inside it, a step of columns; in it layer after
-layer computes its piece. Let need be the first row that readers have yet to see (of several the least), before a step
-`now` and after it `next`. While rows are retained, the columns behind have rows next..front of the strip, those of the
-window have rows now..front, and those ahead have rows now..front before:
-
-    bytes of a stream = pixel * ( behind * kept + window * held + ahead * carried )
-    kept = front - next,  held = front - now,  carried = front before - now       (recompute: 0, end - begin, 0)
-
-where the window is, before the stream's piece is made in a visit, what earlier visits of the strip left of it; then
-also the new piece; and after its last reader what later visits still read (recompute: nothing but the new piece).
+clipped to the rows that somebody needs. `formulations.fusion.held` says what of it lies on chip; for that `Strips` has
+of every reader of a map what it has yet to see: with out the map that it writes,
+    retain, lead     first = front_out(t-1) s - p,   later = front_out(t) s - p            (FAR if out is complete)
+    recompute        first = begin_out s - p,        until = (end_out - 1) s - p + k,      later: first of the next step
 All of this is exact for every step, the first and last included; `Strips` holds all ways side by side.
 """
 
@@ -55,10 +49,11 @@ class Strips:
         Where the steps of every way begin.
     begin, end : ndarray of int (streams, steps)
         What a step computes, or reads from outside.
-    before : ndarray of int (streams, steps)
-        The front before it; `begin` where nothing is kept from step to step.
-    now, next : ndarray of int (streams, steps)
-        What is needed first, before the step and after it; where nothing is kept, what the next step begins with.
+    first_seen, later_seen, until_seen : ndarray of int (streams, readers, steps)
+        What every reader of a stream has yet to see before the step and after it, and, where nothing is kept from step
+        to step, before what it sees in the step ends; `FAR` and 0 if it sees nothing.
+    next : ndarray of int (streams, steps)
+        What the next step begins with.
     again : ndarray of bool (steps,)
         Whether the way recomputes.
     extent : ndarray of int (streams,)
@@ -69,8 +64,9 @@ class Strips:
     first: Ints
     begin: Ints
     end: Ints
-    before: Ints
-    now: Ints
+    first_seen: Ints
+    later_seen: Ints
+    until_seen: Ints
     next: Ints
     again: npt.NDArray[np.bool_]
     extent: Ints
@@ -117,11 +113,10 @@ class Strips:
         return self._some(np.stack([first, (first + last) // 2], axis=1).ravel(), self.ways)
 
     def _some(self, steps: Ints | slice, ways: tuple[Way, ...]) -> Strips:
-        begin, end, before, now, following = (
-            x[:, steps] for x in (self.begin, self.end, self.before, self.now, self.next)
-        )
+        seen = (x[..., steps] for x in (self.first_seen, self.later_seen, self.until_seen))
+        begin, end, following = (x[:, steps] for x in (self.begin, self.end, self.next))
         first = np.arange(0, begin.shape[1] + 1, begin.shape[1] // len(ways))
-        return Strips(ways, first, begin, end, before, now, following, self.again[steps], self.extent)
+        return Strips(ways, first, begin, end, *seen, following, self.again[steps], self.extent)
 
     def _sums(self, values: Ints) -> Ints:
         summed: Ints = np.add.reduceat(values, self.first[:-1], axis=1)
@@ -202,9 +197,7 @@ class _Walk:
         begin[:, first[:-1]] *= again
         following = np.append(begin[:, 1:], extent, axis=1)
         following[:, first[1:] - 1] = extent
-        now = np.where(repeated, begin, self._needs(begin))
-        later = np.where(repeated, following, self._needs(end))
-        return Strips(ways, first, begin, end, begin, now, later, repeated, extent[:, 0])
+        return Strips(ways, first, begin, end, *self._seen(begin, end, first, repeated), following, repeated, extent[:, 0])
 
     @property
     def _lines(self) -> tuple[Ints, Ints, Ints]:
@@ -224,14 +217,20 @@ class _Walk:
         under = np.array([rate.denominator for rate in rates], np.int64)[:, None]
         return np.array(sizes, np.int64) * over // under
 
-    def _needs(self, front: Ints) -> Ints:
-        """The first row that some reader has yet to see, at most the front."""
-        need = np.empty_like(front)
+    def _seen(self, begin: Ints, end: Ints, starts: Ints, again: npt.NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
+        """What every reader of every stream has yet to see before and after every step, and its end in the step."""
+        readers = max((len(mine.readers) for mine in self.streams), default=0)
+        first, later = np.full((2, len(self.streams), readers, len(again)), FAR, np.int64)
+        until = np.zeros_like(first)
         for k, mine in enumerate(self.streams):
-            least = np.full(front.shape[1], FAR)
-            for u in mine.readers:
+            for number, u in enumerate(mine.readers):
                 out, seen = self.number[u], self.windows[u]
-                first = np.maximum(front[out] * seen.stride - seen.pad, 0)
-                least = np.minimum(least, np.where(front[out] >= self.extent[out], FAR, first))
-            need[k] = np.minimum(least, front[k])
-        return need
+                nothing = begin[out] >= np.where(again, end[out], self.extent[out])
+                first[k, number] = np.where(nothing, FAR, np.maximum(begin[out] * seen.stride - seen.pad, 0))
+                front = np.maximum(end[out] * seen.stride - seen.pad, 0)
+                following = np.append(first[k, number, 1:], FAR)
+                following[starts[1:] - 1] = FAR
+                later[k, number] = np.where(again, following, np.where(end[out] >= self.extent[out], FAR, front))
+                last = np.minimum((end[out] - 1) * seen.stride - seen.pad + seen.reach, end[k])
+                until[k, number] = np.where(nothing, 0, last)
+        return first, later, until

@@ -2,8 +2,8 @@
 
 Layers that run alone are walked by `hwmodels.nest.replay`; a group is walked visit by visit
 (`hwmodels.fusion.replay_strips` says what a visit is), with a mask of what lies on chip of every map. Around both,
-`Account` keeps track of banks, of rows that stay and of rows in DRAM. Small groups are also executed on integers and
-compared with their layers run whole. It shares no arithmetic with prices: they may only agree.
+`Account` keeps track of banks, of rows that stay and of rows in DRAM. Small groups are also executed on integers in a
+memory of the bytes that were counted, and compared with their layers run whole. It shares no arithmetic with prices: they may only agree.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ class FusedReplay:
     ticks: int
     """Visit by visit the longer of computing and of moving bytes, calls and segments of transfers left out."""
     executed: bool
-    """Whether the group was computed on integers, strip by strip, and equals its layers run whole."""
+    """Whether the group was computed on integers, strip by strip in the bytes that are counted, and equals its layers
+    run whole.
+    """
     faults: tuple[str, ...]
 
 
@@ -111,9 +113,9 @@ def _group(found: Stores, machine: Machine, run: FusedRun) -> FusedReplay:
     if counted.peak_bytes > room:
         faults.append(f"strips and weights take {counted.peak_bytes:,} bytes, {whose} {room:,}")
     if not counted.faults and counted.work <= EXECUTE_WORK and counted.taps <= EXECUTE_TAPS:
-        wrong = execute(found, walk)
-        faults += wrong
-        executed = not wrong
+        done = execute(found, machine, walk, counted.peak_bytes)
+        faults += done.faults
+        executed = not done.faults
     return FusedReplay(
         counted.operand_bytes, counted.macs, counted.peak_bytes, walk.visits, counted.ticks, executed, tuple(faults)
     )  # fmt: skip

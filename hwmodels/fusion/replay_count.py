@@ -59,10 +59,10 @@ def weight_bytes(layer: Layer, machine: Machine) -> int:
 
 def kept(mask: npt.NDArray[np.generic], area: Area, gone: int) -> None:
     """Overwrite what lies outside an area; the last two axes are rows and columns."""
-    cuts = ((0, area.low), area.behind), ((area.low, area.high), area.window), ((area.high, mask.shape[-1]), area.ahead)
-    for (left, right), (first, last) in cuts:
-        mask[..., :first, left:right] = gone
-        mask[..., max(first, last) :, left:right] = gone
+    outside = np.ones(mask.shape[-2:], np.bool_)
+    for (left, right), (first, end) in area.parts:
+        outside[first:end, left:right] = False
+    mask[..., outside] = gone
 
 
 class Count:

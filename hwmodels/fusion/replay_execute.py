@@ -1,73 +1,185 @@
-"""Executing a group on integers, strip by strip, in buffers that lose what is not kept.
+"""Executing a group on integers in a memory of so many bytes: layer by layer, visit by visit, row by row.
 
-Every map has a buffer with its last strips and one with the rows that stay on chip. What leaves the area of a map is
-overwritten with nonsense, so that reading it shows. Every piece is computed tap by tap from the buffers, and compared
-with the layers computed whole, one after the other. Layers without weights add what is under their window; sums are
-taken modulo a prime, so that a whole network's numbers stay small.
+The memory has the bytes that are counted, and not one more (`hwmodels.fusion.replay_memory`). Weights that stay are
+loaded into it, the others pass through a buffer in it, filter by filter; pieces are loaded and made into it, and rows
+are given back as soon as no reader has yet to see them. Which these are is found here, from the windows of all pieces
+that readers will make: a reader needs what lies at or behind the first pixel of its next window in this step of rows,
+and of its next one in a later step. If there is no byte left, or a pixel is read that is not there, that is a fault.
+
+Every piece is computed tap by tap from what is read in the memory, and compared with the layers computed whole, one
+after the other. Layers without weights add what is under their window; sums are taken modulo a prime, so that a whole
+network's numbers stay small.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-from hwmodels.fusion.replay_count import kept, resident_rows
-from hwmodels.fusion.replay_strips import ALL, Moment, Walk, channels
+from hwmodels.fusion.replay_count import resident_rows, weight_bytes
+from hwmodels.fusion.replay_memory import NONSENSE, Full, Memory, Strip
+from hwmodels.fusion.replay_reads import Reads
+from hwmodels.fusion.replay_strips import ALL, Moment, Walk, channels, seen
 from hwmodels.nest.execute import Operands, direct
+from instances.machine import Machine
 from instances.stores import Stores
 from instances.workload import Layer
 
 Ints = npt.NDArray[np.int64]
 PRIME = 251
-NONSENSE = 10**6 + 3
 
 
-def execute(found: Stores, walk: Walk) -> tuple[str, ...]:
-    """Run a group on integers; returns the names of what differs from the layers run whole.
+@dataclass(frozen=True)
+class Executed:
+    """What happened.
 
-    The walk must be free of faults: streams fit the layers, and every window lies on chip.
+    Attributes
+    ----------
+    faults : tuple of str
+        What did not fit, was missing, or differs from the layers run whole.
+    most_bytes : int
+        The most bytes that were taken at once.
+    held : tuple of tuple of int
+        Whenever a layer had made a piece or added to it: bytes of every stream, then of partial sums.
     """
-    return _Execution(found, walk).run()
+
+    faults: tuple[str, ...]
+    most_bytes: int
+    held: tuple[tuple[int, ...], ...]
+
+
+def execute(found: Stores, machine: Machine, walk: Walk, size: int, *, watched: bool = False) -> Executed:
+    """Run a group on integers in so many bytes; `watched`: note what every stream holds.
+
+    The streams must fit the layers.
+    """
+    return _Execution(found, machine, walk, size, watched=watched).run()
+
+
+class _Missing(Exception):
+    """A pixel is read that is not there."""
 
 
 class _Execution:
-    """Buffers have the shape (elements of a pixel, rows, columns)."""
+    """Maps have the shape (elements of a pixel, rows, columns)."""
 
-    def __init__(self, found: Stores, walk: Walk) -> None:
-        self.found, self.walk, self.group = found, walk, walk.run
-        self.rng = np.random.default_rng(20)
+    def __init__(self, found: Stores, machine: Machine, walk: Walk, size: int, *, watched: bool) -> None:
+        self.found, self.machine, self.walk, self.group = found, machine, walk, walk.run
+        self.rng, self.watched = np.random.default_rng(20), watched
         self.operands: dict[int, Operands] = {}
         self.whole: dict[int, Ints] = {}
         self.outside: dict[tuple[int, int, int], Ints] = {}
         for t in range(self.group.first, self.group.last + 1):
             self._run_whole(t)
-        maps = [self._whole_map(k) for k in range(len(self.group.streams))]
-        self.strips = [np.full_like(mine, NONSENSE) for mine in maps]
-        self.stay = [self._stay(k, mine) for k, mine in enumerate(maps)]
-        self.rows = [resident_rows(found, walk, k) for k in range(len(maps))]
-        self.maps = maps
-        self.sums: dict[int, Ints] = {}
+        self.maps = [self._whole_map(k) for k in range(len(self.group.streams))]
+        self.stay = [self._stay(k, mine) for k, mine in enumerate(self.maps)]
+        self.rows = [resident_rows(found, walk, k) for k in range(len(self.maps))]
+        self.memory, self.reads = Memory(size), Reads(walk)
+        self.strips: list[Strip] = []
+        self.sums: dict[int, Strip] = {}
+        self.held: list[tuple[int, ...]] = []
 
-    def run(self) -> tuple[str, ...]:
-        """Take every moment of the walk."""
+    def run(self) -> Executed:
+        """Take every visit of the walk."""
         wrong: dict[str, None] = {}
-        for moment in self.walk.moments():
-            k, (top, bottom), (left, right) = moment.stream, moment.rows, moment.columns
-            mine = self._channels(k, moment.block) if k in self.walk.between else slice(None)
-            kept(self.strips[k][mine], moment.area, NONSENSE)
-            if top >= bottom or left >= right or moment.kind == "sums":
-                continue
-            if moment.kind == "add":
-                self.sums[k] = self.sums.get(k, 0) + self._sums(moment)
-                continue
-            want = self.maps[k][mine, top:bottom, left:right]
-            piece = want if moment.kind == "load" else self._made(moment)
-            if (piece != want).any():
-                wrong[self.walk.layers[self.group.first + k].name] = None
-            self.strips[k][mine, top:bottom, left:right] = piece
-            stays = max(top, min(bottom, self.rows[k]))
-            self.stay[k][mine, top:stays, left:right] = piece[:, : stays - top]
-        return tuple(f"layer {name}: computed strip by strip, its result differs" for name in wrong)
+        try:
+            self._begin()
+            for visit, moments in enumerate(self.walk.each_visit()):
+                self.reads.begin(visit)
+                self._give_back(range(len(self.maps)))
+                for moment in moments:
+                    self._take(moment, wrong)
+        except (Full, _Missing) as error:
+            wrong[str(error)] = None
+        return Executed(tuple(wrong), self.memory.most, tuple(self.held))
+
+    def _begin(self) -> None:
+        """Load the weights that stay, and keep room for a filter of the others."""
+        self.weights, buffer = [], 0
+        for k, t in enumerate(range(self.group.first, self.group.last + 1)):
+            layer, stay = self.walk.layers[t], self.group.weights[k]
+            whole = weight_bytes(layer, self.machine)
+            places = self.memory.take(min(stay, whole))
+            self.memory.values[places] = self._weight_stream(t)[: len(places)]
+            self.weights.append(places)
+            buffer = max(buffer, whole // channels(layer) if stay < whole else 0)
+        self.filter = self.memory.take(buffer)
+        for k, mine in enumerate(self.maps):
+            stream = self.group.streams[k]
+            size = self.machine.in_bytes if stream.outside else self.machine.out_bytes
+            self.strips.append(Strip(self.memory, mine.shape, 0 if self._stays_whole(k) else size))
+
+    def _take(self, moment: Moment, wrong: dict[str, None]) -> None:
+        k, (top, bottom), (left, right) = moment.stream, moment.rows, moment.columns
+        mine = self._channels(k, moment.block) if k in self.walk.between else slice(None)
+        at = mine, slice(top, bottom), slice(left, right)
+        t, something = self.group.first + k, top < bottom and left < right
+        if moment.kind in ("shrink", "reserve"):
+            return
+        if something and moment.kind == "load":
+            self._put(k, at, self.maps[k][at])
+        elif something and moment.kind == "sums":
+            layer = self.walk.layers[t]
+            size = max(self.machine.psum_bytes, self.machine.out_bytes)
+            self.sums[k] = Strip(self.memory, (layer.b * channels(layer), bottom - top, right - left), size)
+            self.sums[k].put((slice(None),) * 3, np.zeros(self.sums[k].places.shape[:-1], np.int64))
+        elif something and moment.kind == "add":
+            every = (slice(None),) * 3
+            self.sums[k].put(every, self.sums[k].get(every) + self._sums(moment).reshape(self.maps[k][at].shape))
+        elif something:
+            piece = self._made(moment)
+            self._put(k, at, piece)
+            if (piece != self.maps[k][at]).any():
+                wrong[f"layer {self.walk.layers[t].name}: computed strip by strip, its result differs"] = None
+        if moment.kind in ("make", "add"):
+            self._note()
+            self._after(moment)
+
+    def _after(self, moment: Moment) -> None:
+        """Give back what nobody needs when a layer has made its piece; of layers that take turns what is between."""
+        k, blocks = moment.stream, {one.last - self.group.first: one for one in self.group.blocks}
+        if moment.kind == "add":
+            between = range(blocks[k].first - self.group.first, k)
+            for one in between:
+                self._drop(one, self._channels(one, moment.block), after=one + 1)
+        elif k not in self.walk.between:
+            first = blocks[k].first if k in blocks else self.group.first + k
+            self.reads.done(range(first, self.group.first + k + 1))
+            self._give_back(one for one in range(len(self.maps)) if one not in self.walk.between)
+
+    def _give_back(self, streams: Iterator[int] | range) -> None:
+        for k in streams:
+            self._drop(k, slice(None))
+
+    def _drop(self, k: int, elements: slice | Ints, after: int | None = None) -> None:
+        """Give back what no reader has yet to see; `after`: a layer that has run, of layers that take turns."""
+        needed = self.reads.needed(k, self.maps[k].shape[1:], after)
+        self.strips[k].drop(elements, ~needed)
+
+    def _note(self) -> None:
+        if self.watched:
+            sums = sum(one.bytes for one in self.sums.values())
+            self.held.append((*(strip.bytes for strip in self.strips), sums))
+
+    def _put(self, k: int, at: tuple[slice | Ints, slice, slice], piece: Ints) -> None:
+        """A piece into the memory, and into the rows that stay beyond the group."""
+        try:
+            if not self._stays_whole(k):
+                self.strips[k].put(at, piece)
+        except Full as error:
+            stream = self.group.streams[k]
+            name = self.walk.layers[stream.maker].name
+            raise Full(f"layer {name}: no room for a piece of {self.found.stores[stream.store].name}: {error}") from None
+        top, bottom = at[1].start, at[1].stop
+        stays = max(top, min(bottom, self.rows[k]))
+        self.stay[k][at[0], top:stays, at[2]] = piece[:, : stays - top]
+
+    def _stays_whole(self, k: int) -> bool:
+        store = self.group.streams[k].store
+        return store in self.group.residents and self.group.residents[store][0] == self.found.stores[store].rows
 
     def _channels(self, k: int, block: int) -> slice | Ints:
         """The elements of a pixel that a block of a stream has: of every image of a batch some channels."""
@@ -77,6 +189,36 @@ class _Execution:
         every = np.arange(layer.b * channels(layer)).reshape(layer.b, self.walk.turns[k], -1)
         chosen: Ints = every[:, block].ravel()
         return chosen
+
+    # ---- weights -----------------------------------------------------------------------------------------------------
+
+    def _weight_stream(self, t: int) -> Ints:
+        """The bytes of a layer's weights, filter by filter: every byte says the number that it is a part of."""
+        layer, machine = self.walk.layers[t], self.machine
+        if layer.weights == "none":
+            return np.zeros(0, np.int64)
+        filters = self.operands[t].weights.reshape(channels(layer), -1).repeat(machine.w_bytes, axis=1)
+        biases = self.operands[t].bias.reshape(-1, 1).repeat(machine.bias_bytes if layer.bias else 0, axis=1)
+        return np.concatenate([filters, biases], axis=1).ravel()
+
+    def _filters(self, t: int) -> tuple[Ints, Ints]:
+        """Weights and biases of a layer as its piece takes them: from what stays, and filter by filter."""
+        layer, held, machine = self.walk.layers[t], self.weights[t - self.group.first], self.machine
+        if layer.weights == "none":
+            return self.operands[t].weights, self.operands[t].bias
+        every = self._weight_stream(t).reshape(channels(layer), -1)
+        read, size = np.empty_like(every), every.shape[1]
+        stay = self.memory.values[held]
+        for f in range(channels(layer)):
+            kept = stay[f * size : (f + 1) * size]
+            through = self.filter[: size - len(kept)]
+            self.memory.values[through] = every[f, len(kept) :]
+            read[f] = np.concatenate([kept, self.memory.values[through]])
+        taps = layer.n * layer.kh * layer.kw * machine.w_bytes
+        weights = read[:, :taps][:, :: machine.w_bytes].reshape(self.operands[t].weights.shape)
+        counted = layer.bias and machine.bias_bytes
+        bias = read[:, taps].reshape(layer.g, layer.m) if counted else self.operands[t].bias
+        return weights, bias
 
     # ---- layers whole ------------------------------------------------------------------------------------------------
 
@@ -115,28 +257,46 @@ class _Execution:
         return self._whole_input(stream.maker, stream.store) if stream.outside else self.whole[stream.maker]
 
     def _stay(self, k: int, whole: Ints) -> Ints:
-        """The rows that stay: of a map from outside they are there."""
+        """The rows that stay beyond the group: of a map from outside they are there."""
         stay, there = np.full_like(whole, NONSENSE), resident_rows(self.found, self.walk, k)
         if self.group.streams[k].outside:
             stay[:, :there] = whole[:, :there]
         return stay
 
-    def _input(self, t: int, store: int) -> Ints:
-        """What lies on chip of a store that layer t reads; nonsense where nothing does."""
-        parts = []
+    def _input(self, moment: Moment, store: int) -> Ints:
+        """What a layer reads of a store, rows and columns of the window from its first pixel on; raises _Missing."""
+        t = self.group.first + moment.stream
+        layer, parts = self.walk.layers[t], []
+        (top, bottom), (left, right) = seen(layer, "rows", moment.rows), seen(layer, "columns", moment.columns)
         for k, stream in enumerate(self.group.streams):
-            if stream.store == store and t in stream.readers:
-                parts.append(
-                    np.concatenate([self.stay[k][:, : self.rows[k]], self.strips[k][:, self.rows[k] :]], axis=1)
-                )
+            if stream.store != store or t not in stream.readers:
+                continue
+            mine = self._channels(k, moment.block) if k in self.walk.between else slice(None)
+            border = min(bottom, max(top, self.rows[k]))
+            at = mine, slice(border, bottom), slice(left, right)
+            if not self._stays_whole(k) and not self.strips[k].holds(at):
+                name = self.found.stores[store].name
+                raise _Missing(f"layer {layer.name}: rows {border} to {bottom - 1} of {name} are not all in the memory")
+            piece = np.full((len(self.maps[k]), layer.h, layer.l), NONSENSE, np.int64)
+            piece[:, top:border, left:right] = self.stay[k][:, top:border, left:right]
+            if not self._stays_whole(k):
+                piece[at] = self.strips[k].get(at)
+            parts.append(piece)
         return np.concatenate(parts)
 
     def _made(self, moment: Moment) -> Ints:
         """A piece of a layer, or a block of its channels."""
-        k = moment.stream
+        k, every = moment.stream, (slice(None),) * 3
         groups, filters, _ = self._share(k, moment.block)
-        sums = self.sums.pop(k) if k in self.walk.summed else self._sums(moment)
-        sums = sums + self.operands[self.group.first + k].bias[None, groups, filters, None, None]
+        if k in self.walk.summed:
+            strip = self.sums.pop(k)
+            sums = strip.get(every).reshape(self.walk.layers[self.group.first + k].b, *self.operands[
+                self.group.first + k].bias.shape, *strip.places.shape[1:3])  # fmt: skip
+            strip.drop(slice(None), np.ones(strip.places.shape[1:3], np.bool_))
+            bias = self.operands[self.group.first + k].bias
+        else:
+            sums, bias = self._sums(moment), self._filters(self.group.first + k)[1]
+        sums = sums + bias[None, groups, filters, None, None]
         return sums.reshape(-1, *sums.shape[3:]) % PRIME
 
     def _share(self, k: int, block: int) -> tuple[slice, slice, slice]:
@@ -154,10 +314,10 @@ class _Execution:
         k, rows, columns = moment.stream, moment.rows, moment.columns
         t = self.group.first + k
         groups, filters, inputs = self._share(k, moment.block)
-        layer, weights = self.walk.layers[t], self.operands[t].weights[groups, filters, inputs]
+        layer, weights = self.walk.layers[t], self._filters(t)[0][groups, filters, inputs]
         out = np.zeros((layer.b, *weights.shape[:2], rows[1] - rows[0], columns[1] - columns[0]), np.int64)
         for store in self.found.reads[t]:
-            source = self._taken(layer, self._input(t, store))[:, groups, inputs]
+            source = self._taken(layer, self._input(moment, store))[:, groups, inputs]
             for i in range(layer.kh):
                 y = np.arange(*rows) * layer.stride_h - layer.pad_top + i * layer.dilation_h
                 for j in range(layer.kw):

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Literal, NamedTuple
 
 from hwmodels.schedule import Blocks, FusedRun, Pace, Steps
@@ -42,6 +42,7 @@ class AxisStep(NamedTuple):
     """A map in a step along an axis: the front before it, what the step makes, and the first needed before and after.
 
     Where the halo is recomputed, `need` is where the piece begins and `need_after` where that of the next step does.
+    `seen`: for every reader of the map what it has yet to see.
     """
 
     before: int
@@ -49,24 +50,29 @@ class AxisStep(NamedTuple):
     end: int
     need: int
     need_after: int
+    seen: tuple[Seen, ...]
+
+
+class Seen(NamedTuple):
+    """What a reader sees of a map in a step along an axis: from `first` to before `end`; next it begins at `after`.
+
+    `FAR` where it sees nothing; where the halo is retained `first` is what it sees next, in whatever step.
+    """
+
+    first: int
+    end: int
+    after: int
 
 
 class Area(NamedTuple):
-    """What lies on chip of a map: columns 0..low, low..high, and high..end of columns, with the rows of each."""
+    """What lies on chip of a map: columns left..right with rows first..end of them, each up to before the second."""
 
-    low: int
-    high: int
-    end: int
-    behind: Span
-    window: Span
-    ahead: Span
+    parts: tuple[tuple[Span, Span], ...]
 
     @property
     def pixels(self) -> int:
-        """Rows times columns of all three."""
-        wide = self.low, self.high - self.low, self.end - self.high
-        rows = self.behind, self.window, self.ahead
-        return sum(columns * max(0, last - first) for columns, (first, last) in zip(wide, rows, strict=True))
+        """Rows times columns."""
+        return sum((right - left) * (end - first) for (left, right), (first, end) in self.parts)
 
 
 class Moment(NamedTuple):
@@ -85,6 +91,11 @@ class Moment(NamedTuple):
 
 
 NOTHING = (0, 0)
+#: A row or column that no map has.
+FAR = 2**40
+#: What lies on chip of a map "before" its piece is made in a visit, while it is "made" or loaded, and from then on when
+#: so many of its readers have run.
+When = Literal["before", "made"] | int
 
 
 def seen(layer: Layer, axis: str, outputs: Span) -> Span:
@@ -115,8 +126,8 @@ class Walk:
 
     def each_visit(self) -> Iterator[list[Moment]]:
         """Yield the moments of every visit."""
-        across = list(self._steps("columns"))
-        for row in self._steps("rows"):
+        across = list(self.steps("columns"))
+        for row in self.steps("rows"):
             for column in across:
                 yield list(self._visit(_Visit(self, row, column)))
 
@@ -129,13 +140,13 @@ class Walk:
         while t <= self.run.last:
             last = turns[t].last if t in turns else t
             for k in self._loads[t]:
-                yield visit.moment("load", k, "alive")
+                yield visit.moment("load", k, "made")
             if t in turns:
                 yield from self._turns(visit, turns[t])
-            yield visit.moment("make", last - self.run.first, "alive")
-            for k in dict.fromkeys((*self._ends[t], *self._ends[last])):
+            yield visit.moment("make", last - self.run.first, "made")
+            for k in dict.fromkeys((*self._used(t), *self._used(last))):
                 if k not in range(t - self.run.first, last - self.run.first):  # these shrink turn by turn
-                    yield visit.moment("shrink", k, "after")
+                    yield visit.moment("shrink", k, sum(u <= last for u in self.run.streams[k].readers))
             t = last + 1
 
     @cached_property
@@ -163,12 +174,12 @@ class Walk:
         yield visit.moment("sums", between.stop, "before")
         for block in range(self.turns[between.stop]):
             for k in between:
-                yield visit.moment("reserve", k, "alive", block)
+                yield visit.moment("reserve", k, "made", block)
             for k in between:
-                yield visit.moment("make", k, "alive", block)
+                yield visit.moment("make", k, "made", block)
             yield visit.moment("add", between.stop, "before", block)
             for k in between:
-                yield visit.moment("shrink", k, "after", block)
+                yield visit.moment("shrink", k, 1, block)
 
     @cached_property
     def _loads(self) -> dict[int, list[int]]:
@@ -178,42 +189,61 @@ class Walk:
             loads[stream.maker] += [k] if stream.outside else []
         return loads
 
-    @cached_property
-    def _ends(self) -> dict[int, list[int]]:
-        """Of every layer the streams that it is the last to use."""
-        ends: dict[int, list[int]] = {t: [] for t in range(self.run.first, self.run.last + 1)}
+    def _used(self, t: int) -> Iterator[int]:
+        """The streams that a layer reads or makes."""
         for k, stream in enumerate(self.run.streams):
-            ends[max((stream.maker, *stream.readers))].append(k)
-        return ends
+            if t in stream.readers or (not stream.outside and stream.maker == t):
+                yield k
 
     # ---- one axis ----------------------------------------------------------------------------------------------------
 
-    def _steps(self, axis: str) -> Iterator[list[AxisStep]]:
+    def steps(self, axis: str) -> Iterator[list[AxisStep]]:
         """Step after step along an axis, every stream."""
         steps = self.run.rows if axis == "rows" else self.run.columns
         paces = [stream.rows if axis == "rows" else stream.columns for stream in self.run.streams]
         if steps.halo == "recompute":
             for k in range(steps.first, steps.last + 1):
-                yield [_recomputed(pace, k, k == steps.last) for pace in paces]
+                now = [(_tail(pace, k), _clip(pace.step * k + pace.ahead, pace)) for pace in paces]
+                then = [(_tail(pace, k + 1) if k < steps.last else pace.end, pace.end) for pace in paces]
+                seen = self._windows(axis, now, then if k < steps.last else [NOTHING] * len(paces))
+                yield [AxisStep(b, b, e, b, a, s) for (b, e), (a, _), s in zip(now, then, seen, strict=True)]
             return
-        before = [0] * len(paces)
-        need = self._needs(axis, paces, before)
+        before, need = [0] * len(paces), self._needs(axis, paces, [0] * len(paces))
         for k in range(steps.first, steps.last + 1):
             front = [_clip(pace.step * k + pace.ahead, pace) for pace in paces]
-            need_after = self._needs(axis, paces, front)
-            yield [AxisStep(b, b, f, n, a) for b, f, n, a in zip(before, front, need, need_after, strict=True)]
-            before, need = front, need_after
+            after = self._needs(axis, paces, front)
+            for_all = zip(before, front, need, after, strict=True)
+            yield [
+                AxisStep(b, b, f, min((b, *n)), min((f, *a)),
+                         tuple(Seen(one, f, then) for one, then in zip(n, a, strict=True)))
+                for b, f, n, a in for_all
+            ]  # fmt: skip
+            before, need = front, after
 
-    def _needs(self, axis: str, paces: Sequence[Pace], fronts: Sequence[int]) -> list[int]:
-        """For every stream the first row (column) that some reader has yet to see, at most its front."""
-        needs = []
-        for stream, front in zip(self.run.streams, fronts, strict=True):
+    def _needs(self, axis: str, paces: Sequence[Pace], fronts: Sequence[int]) -> list[list[int]]:
+        """For every stream the first row (column) that each of its readers has yet to see; FAR if it has seen all."""
+        return [
+            [
+                self._first_seen(self.layers[u], axis, fronts[u - self.run.first])
+                if fronts[u - self.run.first] < paces[u - self.run.first].end
+                else FAR
+                for u in stream.readers
+            ]
+            for stream in self.run.streams
+        ]
+
+    def _windows(self, axis: str, now: Sequence[Span], then: Sequence[Span]) -> list[tuple[Seen, ...]]:
+        """For every stream what each reader sees for what it makes in a step, and where it begins in the next one."""
+        made = []
+        for stream, (_, end) in zip(self.run.streams, now, strict=True):
+            mine = []
             for u in stream.readers:
-                out = u - self.run.first
-                if fronts[out] < paces[out].end:
-                    front = min(front, self._first_seen(self.layers[u], axis, fronts[out]))
-            needs.append(front)
-        return needs
+                this, following = now[u - self.run.first], then[u - self.run.first]
+                first, last = seen(self.layers[u], axis, this) if this[0] < this[1] else (FAR, 0)
+                begins = seen(self.layers[u], axis, following)[0] if following[0] < following[1] else FAR
+                mine.append(Seen(first, min(last, end), begins))
+            made.append(tuple(mine))
+        return made
 
     @staticmethod
     def _first_seen(layer: Layer, axis: str, output: int) -> int:
@@ -223,18 +253,54 @@ class Walk:
 
     # ---- what stays --------------------------------------------------------------------------------------------------
 
-    def area(self, stream: int, row: AxisStep, column: AxisStep, when: str) -> Area:
-        """The area of a stream "before" its piece is made in a visit, "alive", or "after" its last reader has run."""
-        if self.run.columns.halo == "recompute":
-            place = column.need_after if when == "after" else column.begin
-            low, high = place, column.end if when == "alive" else place
-        else:
-            low = column.need_after if when == "after" else column.need
-            high = column.before if when == "before" else column.end
+    def area(self, stream: int, row: AxisStep, column: AxisStep, when: When) -> Area:
+        """The area of a stream from some moment on."""
+        run = 0 if isinstance(when, str) else when
+        needs = [
+            _Need(x.after if i < run else x.first, x.end, y.first, y.end, y.after, i < run)
+            for i, (x, y) in enumerate(zip(column.seen, row.seen, strict=True))
+        ]
+        again = self.run.rows.halo == "recompute", self.run.columns.halo == "recompute"
+        if when == "made":
+            needs.append(_Need(column.begin, column.end, row.begin, row.end, FAR, done=False))
+        high = column.before if when == "before" else column.end
+        if again[1] and when != "made":
+            waiting = [need.right for need in needs if not need.done] if when != "before" else []
+            there = 0 if again[0] else column.begin if when == "before" else column.need_after
+            high = max([there, *waiting])
         end = self.run.streams[stream].columns.end
-        if self.run.rows.halo == "recompute":
-            return Area(low, high, end, NOTHING, (row.begin, row.end), NOTHING)
-        return Area(low, high, end, (row.need_after, row.end), (row.need, row.end), (row.need, row.before))
+        parts = []
+        for left, right in pairwise(sorted({0, high, end, *(min(need.left, end) for need in needs)})):
+            if again[0]:
+                mine = [need for need in needs if need.left <= left and not (all(again) and need.done)]
+                rows = _seen(mine) if left < high else NOTHING
+            else:
+                top = row.end if left < high else row.before
+                first = min((need.first if need.left <= left else need.after for need in needs), default=top)
+                rows = min(first, top), top
+            if rows[0] < rows[1]:
+                parts.append(((left, right), rows))
+        return Area(tuple(parts))
+
+
+class _Need(NamedTuple):
+    """What a reader needs of a map: columns from `left` on, those up to `right` in this visit.
+
+    Of these it sees rows `first` to before `end` in this step of rows, and those from `after` on in later ones.
+    """
+
+    left: int
+    right: int
+    first: int
+    end: int
+    after: int
+    done: bool
+    """Whether it has run in this visit."""
+
+
+def _seen(needs: Sequence[_Need]) -> Span:
+    """The rows that some readers see."""
+    return (min(need.first for need in needs), max(need.end for need in needs)) if needs else NOTHING
 
 
 @dataclass(frozen=True)
@@ -245,7 +311,7 @@ class _Visit:
     row: Sequence[AxisStep]
     column: Sequence[AxisStep]
 
-    def moment(self, kind: Kind, k: int, when: str, block: int = ALL) -> Moment:
+    def moment(self, kind: Kind, k: int, when: When, block: int = ALL) -> Moment:
         """What happens to a stream, with its area from then on."""
         row, column = self.row[k], self.column[k]
         down, over = ((row.begin, row.end), (column.begin, column.end))
@@ -257,12 +323,6 @@ class _Visit:
 def channels(layer: Layer) -> int:
     """Channels of a layer's result."""
     return layer.g * layer.m
-
-
-def _recomputed(pace: Pace, k: int, last: bool) -> AxisStep:
-    """Step k of a map whose halo is made again."""
-    begin, end = _tail(pace, k), _clip(pace.step * k + pace.ahead, pace)
-    return AxisStep(begin, begin, end, begin, pace.end if last else _tail(pace, k + 1))
 
 
 def _tail(pace: Pace, k: int) -> int:

@@ -68,12 +68,12 @@ class Group:
     @cached_property
     def rows(self) -> list[list[AxisStep]]:
         """The steps of rows of every stream."""
-        return list(self.walk._steps("rows"))
+        return list(self.walk.steps("rows"))
 
     @cached_property
     def columns(self) -> list[list[AxisStep]]:
         """The steps of columns of every stream."""
-        return list(self.walk._steps("columns"))
+        return list(self.walk.steps("columns"))
 
     @cached_property
     def adding(self) -> Mapping[int, Blocks]:

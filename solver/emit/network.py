@@ -28,6 +28,7 @@ from solver.emit.mains import LAYER, MAIN, MODEL, makefile
 from solver.emit.meaning import Meaning
 from solver.emit.nest import layer_file
 from solver.emit.onchip import AnyRun, OnChip
+from solver.emit.packed import with_bands
 from solver.emit.program import exact, memories, refuse, runtime
 from solver.emit.recorded import recorded
 from solver.emit.strips import GroupFile
@@ -95,7 +96,8 @@ class _Program:
             )  # fmt: skip
             files[f"{self.names[t]}.c"] = layer_file(frame, self.names[t], includes)
         if self.chip.grouped:
-            files |= runtime(("certile_strips.h", "certile_strips.c"))
+            strips = runtime(("certile_strips.h", "certile_strips.c"))
+            files |= strips | {"certile_strips.h": with_bands(strips["certile_strips.h"], self.chip.grouped.values())}
         for begin, fused in self.chip.grouped.items():
             refuse_group(group := self.chip.group(fused))
             mine = {

@@ -1,20 +1,31 @@
 """The strips of a group that lie one behind the other without gaps, in exactly the bytes that the plan counts.
 
-Of a map there is what the plan counts at every moment, nothing else: rows that later steps read again, of columns that
-are not done with also those of the step before, and the piece of the visit. When a map grows or shrinks, what lies
-behind it moves. Elements never change their order, so every move is one pass over memory. Of layers that take turns
+Of a map there is what the plan counts at every moment, nothing else: of every column the rows that its readers have yet
+to see, in this visit or later, and the piece while it is made. When a map grows or shrinks, what lies behind it
+moves. Elements never change their order, so every move is one pass over memory. Of layers that take turns
 the maps between are three strips: channels that are done in this visit, the block that is on, and those to come. The
 last of these layers has sums in place of the elements of its piece until all channels are added.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from hwmodels.fusion.replay_count import extent
+from hwmodels.schedule import FusedRun
 from solver.emit.groups import Group
 from solver.emit.text import function
+
+
+#: A row or column that no map has, as a C int.
+_FAR = 2**30
+
+
+def with_bands(header: str, runs: Iterable[FusedRun]) -> str:
+    """Return the header of strips with as many bands as maps of these groups may have: two for every reader, and two."""
+    readers = max((len(stream.readers) for run in runs for stream in run.streams), default=1)
+    return header.replace("CERTILE_BANDS = 4", f"CERTILE_BANDS = {2 * max(1, readers) + 2}")
 
 
 class Packed:
@@ -58,9 +69,22 @@ class Packed:
         return f"strip {self.strips[k]}{turns}{', sums first' if k in self.group.adding else ''}"
 
     def declarations(self) -> list[str]:
-        """The strips, and the block of channels that is on."""
+        """The strips, what is seen of them in the visit, and the block of channels that is on."""
         turn = ["static int turn; /* the block of channels that is on, of layers that take turns */"]
-        return [f"static certile_strip strips[{self.number}];", *(turn if self.run.blocks else [])]
+        seen = "static const certile_seen *row_seen, *column_seen; /* of the visit, by map and reader */"
+        return [f"static certile_strip strips[{self.number}];", seen, *(turn if self.run.blocks else [])]
+
+    def tables(self) -> list[str]:
+        """What every reader of every map sees in every step of rows, and of columns."""
+        lines = []
+        for name, steps in (("rows", self.group.rows), ("columns", self.group.columns)):
+            count = sum(len(one.seen) for one in steps[0])
+            lines.append(f"static const certile_seen {name}_seen[{len(steps)}][{count}] = {{")
+            for step in steps:
+                cells = (", ".join(str(min(n, _FAR)) for n in seen) for one in step for seen in one.seen)
+                lines.append("    {" + ", ".join(f"{{{cell}}}" for cell in cells) + "},")
+            lines.append("};")
+        return lines
 
     def begin(self) -> list[str]:
         """Before the first visit: no strip has anything."""
@@ -81,24 +105,24 @@ class Packed:
 
     def begin_visit(self) -> list[str]:
         """At the beginning of a visit: where halos are made again pieces are dropped, and all blocks are to come."""
-        lines = []
+        lines = ["row_seen = rows_seen[r];", "column_seen = columns_seen[c];"]
         for k in self.strips:
             lines += [f"certile_begin_again(strips, {self.strips[k] - 1});"] if k in self.group.between else []
             if "recompute" in (self.run.rows.halo, self.run.columns.halo):
-                lines.append(self._shape(k, "BEFORE", to_come=True))
+                lines.append(self._shape(k, "CERTILE_BEFORE", to_come=True))
         return lines
 
     def alive(self, k: int) -> list[str]:
         """Before a piece is loaded or made."""
-        return [self._shape(k, "ALIVE")] if k in self.strips else []
+        return [self._shape(k, "CERTILE_MADE")] if k in self.strips else []
 
-    def done(self, k: int) -> list[str]:
-        """When the last reader of a map has run."""
-        return [self._shape(k, "AFTER")] if k in self.strips else []
+    def done(self, k: int, readers: int) -> list[str]:
+        """When so many readers of a map have run."""
+        return [self._shape(k, str(readers))] if k in self.strips else []
 
     def _shape(self, k: int, when: str, *, to_come: bool = False) -> str:
         strip = self.strips[k] + (to_come and k in self.group.between)
-        return f"shape_{k}({strip}, CERTILE_{when});" if k in self.group.between else f"shape_{k}(CERTILE_{when});"
+        return f"shape_{k}({strip}, {when});" if k in self.group.between else f"shape_{k}({when});"
 
     # ---- turns -----------------------------------------------------------------------------------------------------
 
@@ -108,11 +132,11 @@ class Packed:
 
     def take(self, k: int) -> list[str]:
         """The next block of a map between begins."""
-        return [f"certile_pass_on(strips, {self.strips[k] + 1}, {self._planes(k)[0]});", self._shape(k, "ALIVE")]
+        return [f"certile_pass_on(strips, {self.strips[k] + 1}, {self._planes(k)[0]});", self._shape(k, "CERTILE_MADE")]
 
     def leave(self, k: int) -> list[str]:
         """The block that is on ends."""
-        return [self._shape(k, "AFTER"), f"certile_pass_on(strips, {self.strips[k]}, {self._planes(k)[0]});"]
+        return [self._shape(k, "1"), f"certile_pass_on(strips, {self.strips[k]}, {self._planes(k)[0]});"]
 
     def _turns(self, k: int) -> int:
         return self.group.channels(k) // self.group.between[k].channels
@@ -145,25 +169,31 @@ class Packed:
         if k not in self.strips:
             return []
         again = (halo == "recompute" for halo in (self.run.rows.halo, self.run.columns.halo))
-        how = ", ".join(map(str, (self.run.streams[k].columns.end, *map(int, again))))
+        stream = self.run.streams[k]
+        how = ", ".join(map(str, (stream.columns.end, len(stream.readers), *map(int, again))))
         made = [f"static const certile_passing passing_{k} = {{{how}}};", ""]
         given = ["int strip"] if k in self.group.between else []
         strip = "strip" if given else str(self.strips[k])
         body = ["certile_band bands[CERTILE_BANDS];",
-                f"certile_bands(bands, &row[{k}], &column[{k}], when, &passing_{k});",
+                f"certile_bands(bands, {self._steps(k)}, when, &passing_{k});",
                 f"certile_reshape(strips, {self.number}, {strip}, bands);"]  # fmt: skip
         if k in self.group.adding and self.group.stays(k):
             body[1] = "memset(bands, 0, sizeof bands);"
             body.append("(void)when;")
         made += [f"/* What lies on chip of map {k} from now on. */",
-                 *function(f"static void shape_{k}", [*given, "certile_when when"], body)]  # fmt: skip
+                 *function(f"static void shape_{k}", [*given, "int when"], body)]  # fmt: skip
         return [*made, *(self._sums(k) if k in self.group.adding else [])]
+
+    def _steps(self, k: int) -> str:
+        """The steps of a map in the visit that runs, and what its readers see."""
+        first = sum(len(stream.readers) for stream in self.run.streams[:k])
+        return f"&row[{k}], &column[{k}], &row_seen[{first}], &column_seen[{first}]"
 
     def _sums(self, k: int) -> Iterator[str]:
         yield from ("", f"/* Room for the sums of map {k}, and where one lies. */")
         yield from function(f"static void sums_{k}", [], [
             "certile_band bands[CERTILE_BANDS];",
-            f"certile_bands_of_sums(bands, &row[{k}], &column[{k}], &passing_{k}, {int(self.group.stays(k))});",
+            f"certile_bands_of_sums(bands, {self._steps(k)}, &passing_{k}, {int(self.group.stays(k))});",
             f"certile_reshape(strips, {self.number}, {self.strips[k]}, bands);",
         ])  # fmt: skip
         yield ""

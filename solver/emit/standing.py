@@ -56,10 +56,14 @@ class Standing:
         del k
         return []
 
-    def done(self, k: int) -> list[str]:
-        """When the last reader of a map has run."""
-        sizes = self.group.sizes(k)
-        return [f"retire_{k}();"] if sizes.lines or sizes.columns else []
+    def tables(self) -> list[str]:
+        """Nothing: what stays is copied when the last reader has run."""
+        return []
+
+    def done(self, k: int, readers: int) -> list[str]:
+        """When so many readers of a map have run."""
+        sizes, last = self.group.sizes(k), readers == len(self.run.streams[k].readers)
+        return [f"retire_{k}();"] if last and (sizes.lines or sizes.columns) else []
 
     # ---- places ----------------------------------------------------------------------------------------------------
 

@@ -71,11 +71,11 @@ class GroupFile:
             front = [0] * len(self.run.streams)
             lines.append(f"static const certile_step {name}[{len(steps)}][{len(front)}] = {{")
             for step in steps:
-                cells = [", ".join(map(str, (*one, front[k]))) for k, one in enumerate(step)]
+                cells = [", ".join(map(str, (*one[:5], front[k]))) for k, one in enumerate(step)]
                 lines.append("    {" + ", ".join(f"{{{cell}}}" for cell in cells) + "},")
                 front = [max(f, one.end) for f, one in zip(front, step, strict=True)]
             lines.append("};")
-        return lines
+        return [*lines, *self.strips.tables()]
 
     # ---- streams -----------------------------------------------------------------------------------------------------
 
@@ -251,10 +251,12 @@ class GroupFile:
             visit += self._loads(k)
             visit += self._turns(blocks) if blocks else [*self.strips.alive(k), f"make_{k}();"]
             visit += [f"store_{last}();"] if self._writes(last) else []
-            ends = [
-                s for s in range(len(self.run.streams)) if self._end(s) in (k, last) and s not in self.group.between
+            visit += [
+                line
+                for s, stream in enumerate(self.run.streams)
+                if s not in self.group.between and self._used(s) & {self.run.first + k, self.run.first + last}
+                for line in self.strips.done(s, sum(u <= self.run.first + last for u in stream.readers))
             ]
-            visit += [line for s in ends for line in self.strips.done(s)]
             k = last + 1
         visit = ["row = rows[r];", "column = columns[c];", *self.strips.begin_visit(), *visit]
         body = self._bind() + self.filters.load() + self.strips.begin()
@@ -272,10 +274,10 @@ class GroupFile:
                 lines += [*self.strips.alive(s), f"load_{s}();"]
         return lines
 
-    def _end(self, s: int) -> int:
-        """The layer of the group after which a map is needed no more in a visit."""
+    def _used(self, s: int) -> set[int]:
+        """The layers that make or read a map."""
         stream = self.run.streams[s]
-        return max((stream.maker, *stream.readers)) - self.run.first
+        return set(stream.readers) | (set() if stream.outside else {stream.maker})
 
     def _turns(self, blocks: Blocks) -> list[str]:
         """Layers that take turns: block after block of channels, then the result."""

@@ -8,35 +8,108 @@ static certile_band band(int first, int end, int left, int right)
     return (certile_band){first, certile_max(first, end), left, certile_max(left, right), certile_max(left, right)};
 }
 
-void certile_bands(certile_band *bands, const certile_step *row, const certile_step *column, certile_when when,
-                   const certile_passing *how)
+/* The next place after y at which what lies on chip of a row may change. */
+static int next_place(int y, const certile_step *row, const certile_seen *rows, const certile_passing *how)
 {
-    int low = when == CERTILE_AFTER ? column->need_after : column->need;
-    int high = when == CERTILE_BEFORE ? column->before : column->end;
-    if (how->columns_again) {
-        low = when == CERTILE_AFTER ? column->need_after : column->begin;
-        high = when == CERTILE_ALIVE ? column->end : low;
+    int next = row->end;
+    if (row->begin > y && row->begin < next) {
+        next = row->begin;
     }
-    if (how->rows_again) {
-        bands[0] = band(row->begin, row->end, low, high);
-        bands[1] = bands[2] = band(row->end, row->end, 0, 0);
-        return;
+    for (int u = 0; u < how->readers; u++) {
+        int other = how->rows_again ? rows[u].end : rows[u].after;
+        if (rows[u].first > y && rows[u].first < next) {
+            next = rows[u].first;
+        }
+        if (other > y && other < next) {
+            next = other;
+        }
     }
-    /* Columns before `low` have rows from need_after on, columns from `high` on only those of before. */
-    int one = certile_min(row->need_after, row->before), two = certile_max(row->need_after, row->before);
-    int all = row->need_after <= row->before;
-    bands[0] = band(row->need, one, low, how->columns);
-    bands[1] = band(one, two, all ? 0 : low, all ? how->columns : high);
-    bands[2] = band(two, row->end, 0, high);
+    return next;
+}
+
+static int done(int u, int when)
+{
+    return u < when;
+}
+
+/* The first column that a reader needs, in this step of rows. */
+static int left_of(int u, const certile_seen *across, int when)
+{
+    return done(u, when) ? across[u].after : across[u].first;
+}
+
+/* The first column of row y; the rows that readers see in a step of which nothing is kept are one run. */
+static int first_column(int y, const certile_step *row, const certile_step *column, const certile_seen *rows,
+                        const certile_seen *across, int when, const certile_passing *how, int high)
+{
+    int best = high, made = when == CERTILE_MADE;
+    if (!how->rows_again) {
+        best = made && y >= row->begin ? column->begin : how->columns;
+        for (int u = 0; u < how->readers; u++) {
+            int left = y >= rows[u].after ? 0 : y >= rows[u].first ? left_of(u, across, when) : how->columns;
+            best = certile_min(best, left);
+        }
+        return best;
+    }
+    for (int limit = -made; limit < how->readers; limit++) {
+        int left = limit < 0 ? column->begin : left_of(limit, across, when);
+        int first = row->end, end = 0;
+        if (left >= best || (limit >= 0 && how->columns_again && done(limit, when))) {
+            continue;
+        }
+        if (made && column->begin <= left) {
+            first = row->begin, end = row->end;
+        }
+        for (int u = 0; u < how->readers; u++) {
+            if (left_of(u, across, when) <= left && !(how->columns_again && done(u, when))) {
+                first = certile_min(first, rows[u].first);
+                end = certile_max(end, rows[u].end);
+            }
+        }
+        best = y >= first && y < end ? left : best;
+    }
+    return best;
+}
+
+void certile_bands(certile_band *bands, const certile_step *row, const certile_step *column, const certile_seen *rows,
+                   const certile_seen *across, int when, const certile_passing *how)
+{
+    int number = 0, high = when == CERTILE_BEFORE ? column->before : column->end;
+    if (how->columns_again && when != CERTILE_MADE) {
+        high = how->rows_again ? 0 : when == CERTILE_BEFORE ? column->begin : column->need_after;
+        for (int u = when; u >= 0 && u < how->readers; u++) {
+            high = certile_max(high, across[u].end);
+        }
+    }
+    int next;
+    for (int y = next_place(-1, row, rows, how); y < row->end; y = next) {
+        next = next_place(y, row, rows, how);
+        int left = first_column(y, row, column, rows, across, when, how, high);
+        int right = how->rows_again || y >= row->before ? high : how->columns;
+        if (left >= right) {
+            continue;
+        }
+        certile_band *last = &bands[number - 1];
+        if (number && y != row->begin && last->end == y && last->left == left && last->right == right) {
+            last->end = next;
+        } else {
+            bands[number++] = band(y, next, left, right);
+        }
+    }
+    while (number < CERTILE_BANDS) {
+        bands[number++] = band(row->end, row->end, 0, 0);
+    }
 }
 
 void certile_bands_of_sums(certile_band *bands, const certile_step *row, const certile_step *column,
-                           const certile_passing *how, int alone)
+                           const certile_seen *rows, const certile_seen *across, const certile_passing *how, int alone)
 {
-    certile_bands(bands, row, column, CERTILE_ALIVE, how);
+    certile_bands(bands, row, column, rows, across, CERTILE_MADE, how);
     if (alone) {
+        for (int k = 0; k < CERTILE_BANDS; k++) {
+            bands[k] = band(row->end, row->end, 0, 0);
+        }
         bands[0] = band(row->begin, row->end, column->begin, column->end);
-        bands[1] = bands[2] = band(row->end, row->end, 0, 0);
     }
     for (int k = 0; k < CERTILE_BANDS; k++) {
         if (bands[k].first >= row->begin && column->begin < column->end) {

@@ -14,7 +14,13 @@ typedef struct {
     int first, end, left, right, sums;
 } certile_band;
 
-enum { CERTILE_BANDS = 3 };
+/* The most bands of a map: two for every reader, and two more. */
+enum { CERTILE_BANDS = 4 };
+
+/* What a reader sees of a map in a step along an axis: from `first` to before `end`; next it begins at `after`. */
+typedef struct {
+    int first, end, after;
+} certile_seen;
 
 /* What lies on chip of a map: plane by plane, row by row, of each column `count` elements, or so many sums. */
 typedef struct {
@@ -24,21 +30,21 @@ typedef struct {
     ptrdiff_t plane, offset[CERTILE_BANDS], row[CERTILE_BANDS]; /* bytes of a plane, before a band, of its rows */
 } certile_strip;
 
-/* Before a piece is made in a visit; from then on until its last reader has run; after that. */
-typedef enum { CERTILE_BEFORE, CERTILE_ALIVE, CERTILE_AFTER } certile_when;
+/* Before a piece is made in a visit; while it is; later so many of its readers have run (0, 1, ...). */
+enum { CERTILE_BEFORE = -2, CERTILE_MADE = -1 };
 
-/* How a map passes: its columns, and along which axes what later steps read again is made again. */
+/* How a map passes: its columns and readers, and along which axes what later steps read again is made again. */
 typedef struct {
-    int columns, rows_again, columns_again;
+    int columns, readers, rows_again, columns_again;
 } certile_passing;
 
-/* The bands of a map in a visit. */
-void certile_bands(certile_band *bands, const certile_step *row, const certile_step *column, certile_when when,
-                   const certile_passing *how);
+/* The bands of a map in a visit; `rows`, `across`: what its readers see. */
+void certile_bands(certile_band *bands, const certile_step *row, const certile_step *column, const certile_seen *rows,
+                   const certile_seen *across, int when, const certile_passing *how);
 
 /* The same while what the visit makes of it are sums; `alone`: nothing but these. */
 void certile_bands_of_sums(certile_band *bands, const certile_step *row, const certile_step *column,
-                           const certile_passing *how, int alone);
+                           const certile_seen *rows, const certile_seen *across, const certile_passing *how, int alone);
 
 /* Strip k has these bands from now on. What it had and keeps is kept, sums become the results that lie in them, and
  * what follows it in memory moves. */
