@@ -76,10 +76,8 @@ def columns_of(group: Group, across: Strips) -> Columns:
     stream = np.broadcast_to(np.arange(wide.shape[1])[:, None, None], wide.shape)[some]
     both, number = np.unique(np.stack([stream, place.ravel()]), axis=1, return_inverse=True)
     columns = np.zeros((both.shape[1], wide.shape[0], wide.shape[-1]))
-    state, step = (np.broadcast_to(np.arange(n).reshape(shape), wide.shape)[some] for n, shape in (
-        (wide.shape[0], (-1, 1, 1, 1)), (wide.shape[-1], (1, 1, 1, -1)),
-    ))  # fmt: skip
-    np.add.at(columns, (number.ravel(), state, step), wide[some])
+    states, _, _, steps = np.nonzero(some)
+    np.add.at(columns, (number.ravel(), states, steps), wide[some])
     known = np.unpackbits(keys[:, both[1]], axis=0, count=len(bits)).astype(np.bool_)
     readers = across.first_seen.shape[1] + 1
     return Columns(both[0], known[:readers], known[readers : 2 * readers], known[-1], columns)

@@ -43,6 +43,7 @@ from instances.workload import Layer
 #: Layers p..q of a group that may take turns, by number.
 Turns = tuple[int, int]
 
+
 def turns_of(group: Group) -> tuple[Turns, ...]:
     """Return the layers that may take turns for channels of the maps between them."""
     return tuple((first, last) for last in group.layers for first in _firsts(group, last))

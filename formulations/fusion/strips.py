@@ -113,10 +113,10 @@ class Strips:
         return self._some(np.stack([first, (first + last) // 2], axis=1).ravel(), self.ways)
 
     def _some(self, steps: Ints | slice, ways: tuple[Way, ...]) -> Strips:
-        seen = (x[..., steps] for x in (self.first_seen, self.later_seen, self.until_seen))
+        seen, later, until = (x[..., steps] for x in (self.first_seen, self.later_seen, self.until_seen))
         begin, end, following = (x[:, steps] for x in (self.begin, self.end, self.next))
         first = np.arange(0, begin.shape[1] + 1, begin.shape[1] // len(ways))
-        return Strips(ways, first, begin, end, *seen, following, self.again[steps], self.extent)
+        return Strips(ways, first, begin, end, seen, later, until, following, self.again[steps], self.extent)
 
     def _sums(self, values: Ints) -> Ints:
         summed: Ints = np.add.reduceat(values, self.first[:-1], axis=1)
@@ -197,7 +197,9 @@ class _Walk:
         begin[:, first[:-1]] *= again
         following = np.append(begin[:, 1:], extent, axis=1)
         following[:, first[1:] - 1] = extent
-        return Strips(ways, first, begin, end, *self._seen(begin, end, first, repeated), following, repeated, extent[:, 0])
+        return Strips(
+            ways, first, begin, end, *self._seen(begin, end, first, repeated), following, repeated, extent[:, 0]
+        )
 
     @property
     def _lines(self) -> tuple[Ints, Ints, Ints]:

@@ -3,7 +3,8 @@
 Layers that run alone are walked by `hwmodels.nest.replay`; a group is walked visit by visit
 (`hwmodels.fusion.replay_strips` says what a visit is), with a mask of what lies on chip of every map. Around both,
 `Account` keeps track of banks, of rows that stay and of rows in DRAM. Small groups are also executed on integers in a
-memory of the bytes that were counted, and compared with their layers run whole. It shares no arithmetic with prices: they may only agree.
+memory of the bytes that were counted, and compared with their layers run whole. It shares no arithmetic with prices:
+they may only agree.
 """
 
 from __future__ import annotations

@@ -51,12 +51,14 @@ class Executed:
     held: tuple[tuple[int, ...], ...]
 
 
-def execute(found: Stores, machine: Machine, walk: Walk, size: int, *, watched: bool = False) -> Executed:
-    """Run a group on integers in so many bytes; `watched`: note what every stream holds.
+def execute(
+    found: Stores, machine: Machine, walk: Walk, size: int | None, *, watched: bool = False, computed: bool = True
+) -> Executed:  # fmt: skip
+    """Run a group on integers in so many bytes, or in as many as there may ever be. The streams must fit the layers.
 
-    The streams must fit the layers.
+    `watched`: note what every stream holds. `computed`: if not, zeros are written and none compared: rows come and go.
     """
-    return _Execution(found, machine, walk, size, watched=watched).run()
+    return _Execution(found, machine, walk, size, watched=watched, computed=computed).run()
 
 
 class _Missing(Exception):
@@ -66,18 +68,24 @@ class _Missing(Exception):
 class _Execution:
     """Maps have the shape (elements of a pixel, rows, columns)."""
 
-    def __init__(self, found: Stores, machine: Machine, walk: Walk, size: int, *, watched: bool) -> None:
+    def __init__(
+        self, found: Stores, machine: Machine, walk: Walk, size: int | None, *, watched: bool, computed: bool
+    ) -> None:  # fmt: skip
         self.found, self.machine, self.walk, self.group = found, machine, walk, walk.run
-        self.rng, self.watched = np.random.default_rng(20), watched
+        self.rng, self.watched, self.computed = np.random.default_rng(20), watched, computed
         self.operands: dict[int, Operands] = {}
         self.whole: dict[int, Ints] = {}
         self.outside: dict[tuple[int, int, int], Ints] = {}
         for t in range(self.group.first, self.group.last + 1):
-            self._run_whole(t)
+            if computed:
+                self._run_whole(t)
+            else:
+                layer = walk.layers[t]
+                self.whole[t] = np.zeros((layer.b * channels(layer), layer.r, layer.c), np.int64)
         self.maps = [self._whole_map(k) for k in range(len(self.group.streams))]
         self.stay = [self._stay(k, mine) for k, mine in enumerate(self.maps)]
         self.rows = [resident_rows(found, walk, k) for k in range(len(self.maps))]
-        self.memory, self.reads = Memory(size), Reads(walk)
+        self.memory, self.reads = Memory(self._everything() if size is None else size), Reads(walk)
         self.strips: list[Strip] = []
         self.sums: dict[int, Strip] = {}
         self.held: list[tuple[int, ...]] = []
@@ -96,6 +104,12 @@ class _Execution:
             wrong[str(error)] = None
         return Executed(tuple(wrong), self.memory.most, tuple(self.held))
 
+    def _everything(self) -> int:
+        """Bytes of all weights and maps, and of sums in place of each."""
+        layers = [self.walk.layers[t] for t in range(self.group.first, self.group.last + 1)]
+        widest = max(self.machine.in_bytes, self.machine.out_bytes) + self.machine.psum_bytes
+        return 2 * sum(weight_bytes(x, self.machine) for x in layers) + widest * sum(x.size for x in self.maps)
+
     def _begin(self) -> None:
         """Load the weights that stay, and keep room for a filter of the others."""
         self.weights, buffer = [], 0
@@ -103,7 +117,8 @@ class _Execution:
             layer, stay = self.walk.layers[t], self.group.weights[k]
             whole = weight_bytes(layer, self.machine)
             places = self.memory.take(min(stay, whole))
-            self.memory.values[places] = self._weight_stream(t)[: len(places)]
+            if self.computed:
+                self.memory.values[places] = self._weight_stream(t)[: len(places)]
             self.weights.append(places)
             buffer = max(buffer, whole // channels(layer) if stay < whole else 0)
         self.filter = self.memory.take(buffer)
@@ -128,7 +143,7 @@ class _Execution:
             self.sums[k].put((slice(None),) * 3, np.zeros(self.sums[k].places.shape[:-1], np.int64))
         elif something and moment.kind == "add":
             every = (slice(None),) * 3
-            self.sums[k].put(every, self.sums[k].get(every) + self._sums(moment).reshape(self.maps[k][at].shape))
+            self.sums[k].put(every, self.sums[k].get(every) + self._added(moment))
         elif something:
             piece = self._made(moment)
             self._put(k, at, piece)
@@ -137,6 +152,11 @@ class _Execution:
         if moment.kind in ("make", "add"):
             self._note()
             self._after(moment)
+
+    def _added(self, moment: Moment) -> Ints:
+        """What a block of channels adds to the sums of a piece, elements first."""
+        sums = self._sums(moment)
+        return sums.reshape(-1, *sums.shape[-2:])
 
     def _after(self, moment: Moment) -> None:
         """Give back what nobody needs when a layer has made its piece; of layers that take turns what is between."""
@@ -172,7 +192,9 @@ class _Execution:
         except Full as error:
             stream = self.group.streams[k]
             name = self.walk.layers[stream.maker].name
-            raise Full(f"layer {name}: no room for a piece of {self.found.stores[stream.store].name}: {error}") from None
+            raise Full(
+                f"layer {name}: no room for a piece of {self.found.stores[stream.store].name}: {error}"
+            ) from None
         top, bottom = at[1].start, at[1].stop
         stays = max(top, min(bottom, self.rows[k]))
         self.stay[k][at[0], top:stays, at[2]] = piece[:, : stays - top]
@@ -277,16 +299,20 @@ class _Execution:
             if not self._stays_whole(k) and not self.strips[k].holds(at):
                 name = self.found.stores[store].name
                 raise _Missing(f"layer {layer.name}: rows {border} to {bottom - 1} of {name} are not all in the memory")
+            if not self.computed:
+                continue
             piece = np.full((len(self.maps[k]), layer.h, layer.l), NONSENSE, np.int64)
             piece[:, top:border, left:right] = self.stay[k][:, top:border, left:right]
             if not self._stays_whole(k):
                 piece[at] = self.strips[k].get(at)
             parts.append(piece)
-        return np.concatenate(parts)
+        return np.concatenate(parts) if self.computed else np.zeros(0, np.int64)
 
     def _made(self, moment: Moment) -> Ints:
         """A piece of a layer, or a block of its channels."""
         k, every = moment.stream, (slice(None),) * 3
+        if not self.computed:
+            return self._rows_only(moment)
         groups, filters, _ = self._share(k, moment.block)
         if k in self.walk.summed:
             strip = self.sums.pop(k)
@@ -298,6 +324,17 @@ class _Execution:
             sums, bias = self._sums(moment), self._filters(self.group.first + k)[1]
         sums = sums + bias[None, groups, filters, None, None]
         return sums.reshape(-1, *sums.shape[3:]) % PRIME
+
+    def _rows_only(self, moment: Moment) -> Ints:
+        """Read what a piece is made of, and make zeros of it."""
+        k, (top, bottom), (left, right) = moment.stream, moment.rows, moment.columns
+        if (strip := self.sums.pop(k, None)) is not None:
+            strip.drop(slice(None), np.ones(strip.places.shape[1:3], np.bool_))
+        else:
+            for store in self.found.reads[self.group.first + k]:
+                self._input(moment, store)
+        mine = self._channels(k, moment.block) if k in self.walk.between else slice(None)
+        return self.maps[k][mine, top:bottom, left:right]
 
     def _share(self, k: int, block: int) -> tuple[slice, slice, slice]:
         """Groups, filters and input channels of a block: the maker's channels, or those that are added to sums."""
@@ -313,6 +350,10 @@ class _Execution:
         """Sums of products of a piece, tap by tap, (b, g, m, rows, columns); of a block what it adds, or its own."""
         k, rows, columns = moment.stream, moment.rows, moment.columns
         t = self.group.first + k
+        if not self.computed:
+            for store in self.found.reads[t]:
+                self._input(moment, store)
+            return np.zeros((1, 1, 1), np.int64)
         groups, filters, inputs = self._share(k, moment.block)
         layer, weights = self.walk.layers[t], self._filters(t)[0][groups, filters, inputs]
         out = np.zeros((layer.b, *weights.shape[:2], rows[1] - rows[0], columns[1] - columns[0]), np.int64)

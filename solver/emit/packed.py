@@ -17,13 +17,12 @@ from hwmodels.schedule import FusedRun
 from solver.emit.groups import Group
 from solver.emit.text import function
 
-
 #: A row or column that no map has, as a C int.
 _FAR = 2**30
 
 
 def with_bands(header: str, runs: Iterable[FusedRun]) -> str:
-    """Return the header of strips with as many bands as maps of these groups may have: two for every reader, and two."""
+    """Return the header of strips with as many bands as maps of groups may have: two a reader, and two."""
     readers = max((len(stream.readers) for run in runs for stream in run.streams), default=1)
     return header.replace("CERTILE_BANDS = 4", f"CERTILE_BANDS = {2 * max(1, readers) + 2}")
 

@@ -1,7 +1,8 @@
 """The adversary of F11 fusion: random networks of one to five small layers, and all schedules of them.
 
 `solver.selftest.fusion_paths` goes through all schedules; the best one is run by `hwmodels.fusion.replay`, which must
-count the same, so that (EQUAL) holds both ways.
+count the same, so that (EQUAL) holds both ways. What a group of a schedule holds is what lies in a memory in which it
+is executed; every group that an engine finds is executed on integers in the bytes that are counted.
 """
 
 from __future__ import annotations
@@ -264,6 +265,8 @@ class _Fusion(BruteForce[Case]):
         if said.schedule is not None:
             seen = replay_fusion(part.net, part.machine, said.schedule)
             faults = [*seen.faults, *part.contains(said.schedule)]
+            groups = [one for one in seen.runs if isinstance(one, FusedReplay)]
+            faults += [f"{len(groups)} groups are not all executed"] if not all(x.executed for x in groups) else []
         return Claim(
             engine, said.status, said.values.get(case.measure), said.bounds[case.measure], tuple(faults), part
         )  # fmt: skip

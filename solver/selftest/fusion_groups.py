@@ -6,8 +6,9 @@ several layers is kept, or loaded for each of them; whole rows, or halves, quart
 that take turns for single channels.
 Lines of maps are worked out from the last map back, one at a time.
 
-What a way moves and holds is what `hwmodels.fusion.replay_strips.Walk` does moment by moment; a way in which
-`hwmodels.fusion.replay_count` sees a fault is left out, and so is every group that `replay_fusion` refuses.
+What a way moves is what `hwmodels.fusion.replay_strips.Walk` does moment by moment; what it holds is what lies in a
+memory in which `hwmodels.fusion.replay_execute` runs it row by row: no count of the referee or of prices is asked. A
+way in which `hwmodels.fusion.replay_count` sees a fault is left out, and so is a group that `replay_fusion` refuses.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy.typing as npt
 
 from hwmodels.fusion.replay import replay_fusion
 from hwmodels.fusion.replay_count import Count, weight_bytes
+from hwmodels.fusion.replay_execute import execute
 from hwmodels.fusion.replay_strips import Walk
 from hwmodels.schedule import Blocks, FusedRun, Hold, LayerRun, Nest, Pace, Steps, Stream
 from instances.machine import Machine
@@ -53,7 +55,7 @@ class Way:
     run : FusedRun
         Without weights that stay.
     moments : ndarray (makes, streams + 1)
-        Bytes of every stream whenever a layer makes a piece, and of partial sums.
+        Bytes of every stream when a layer has made a piece, and of partial sums, as they lay in a memory.
     loads : tuple of (stream, first row, row behind the last one, bytes of a row)
     visits : tuple of int
         Of every layer those in which it makes something.
@@ -307,27 +309,18 @@ class Ways:
         seen = counted.run_all()
         if seen.faults or seen.macs > MOST_AGAIN * sum(self.found.layers[t].macs for t in self.layers):
             return None
-        held = [np.zeros(walk.turns[k] if k in walk.between else 1, np.int64) for k in range(len(run.streams))]
-        sums, makes = 0, []
+        ran = execute(self.found, self.machine, walk, None, watched=True, computed=False)
+        if ran.faults:  # the referee saw none
+            raise AssertionError(f"{run}: {ran.faults}")
         loads, visits = [], [0] * number
         for moment in walk.moments():
-            k = moment.stream
-            mine = slice(None) if moment.block < 0 or len(held[k]) == 1 else moment.block
-            held[k][mine] = moment.area.pixels * counted.sizes[k] // len(held[k])
-            (top, bottom), (left, right) = moment.rows, moment.columns
-            if moment.kind == "sums":
-                layer = self.found.layers[self.first + k]
-                each = max(self.machine.psum_bytes, self.machine.out_bytes) * layer.b * layer.g * layer.m
-                sums = each * max(0, bottom - top) * max(0, right - left)
-            elif moment.kind == "make" and k in walk.summed:
-                sums = 0
+            k, (top, bottom), (left, right) = moment.stream, moment.rows, moment.columns
             something = top < bottom and left < right
             if moment.kind == "load" and something:
                 loads.append((k, top, bottom, (right - left) * counted.sizes[k]))
-            if moment.kind in ("make", "add", "reserve"):
-                makes.append((*(int(each.sum()) for each in held), sums))
             if moment.kind == "make" and moment.block <= 0:
                 visits[k] += something
+        makes = ran.held
         return Way(run, np.unique(np.array(makes, np.int64), axis=0), tuple(loads), tuple(visits), seen.macs)
 
 

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from formulations.fusion.held import DONE
+from formulations.fusion.memory import Memory
 from formulations.fusion.options import Weights
 from formulations.fusion.pricing import parts_of
+from hwmodels.fusion.replay_strips import ALL, _Visit
 from solver.selftest.fusion import TESTER, Case
 
 Layers = tuple[tuple[str, tuple[int, ...], int], ...]
@@ -125,3 +128,34 @@ def test_weights_that_stay_are_the_best_of_all_splits() -> None:
         moved = sum(kept + n * (size - kept) for size, kept, n in zip(sizes, resident, visits, strict=True))
         buffer = max((one for size, one, kept in zip(sizes, filters, resident, strict=True) if kept < size), default=0)
         assert least is None or (moved == least and sum(resident) + buffer <= room)
+
+
+def skip_case() -> Case:
+    """A map of 3-row windows that a sum reads, too, and every second row of the sum: 14 bytes in 13 bytes."""
+    layers = (("slide", (0,), 1), ("conv", (1,), 1), ("sum", (2, 1), 1), ("jump", (3,), 1))
+    return case(7, 1, 1, layers, banks=13, bank=1, bytewise=True)
+
+
+def test_rows_of_a_skip_go_back_reader_by_reader() -> None:
+    assert said(skip_case()) == []
+
+
+def test_rows_that_stay_until_the_last_reader_has_run_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted in prices and in the referee, which then agree: what lies in a memory does not."""
+    alone, moment = Memory._alone.func, _Visit.moment  # type: ignore[attr-defined]
+
+    def late(memory: Memory) -> Any:
+        table = alone(memory)
+        for k, stream in enumerate(memory.group.streams):
+            made = table[:, k, DONE : DONE + len(stream.readers)]
+            table[:, k, DONE] = made.sum(axis=1)
+            table[:, k, DONE + 1 : DONE + len(stream.readers)] = 0
+        return table
+
+    def later(visit: Any, kind: Any, k: int, when: Any, block: int = ALL) -> Any:
+        readers = len(visit.walk.run.streams[k].readers)
+        return moment(visit, kind, k, 0 if isinstance(when, int) and when < readers else when, block)
+
+    monkeypatch.setattr(Memory, "_alone", property(late))
+    monkeypatch.setattr(_Visit, "moment", later)
+    assert "dynamic says OPTIMAL 21 with bound 21, brute force finds 15" in said(skip_case())

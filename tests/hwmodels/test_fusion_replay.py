@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from hwmodels.fusion import replay_execute as execute_module
 from hwmodels.fusion.replay import FusedReplay, FusionReplay, replay_fusion
+from hwmodels.nest.execute import direct
 from hwmodels.schedule import Blocks, FusedRun, Hold, LayerRun, Loop, Nest, Pace, Steps, Stream
 from instances.machine import Compute, Machine, Transfer
 from instances.network import Network
@@ -556,8 +557,7 @@ def test_runs_follow_the_network() -> None:
 
 
 def test_a_difference_on_integers_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = execute_module.direct
-    monkeypatch.setattr(execute_module, "direct", lambda layer, data: whole(layer, data) + (layer.name == "b"))
+    monkeypatch.setattr(execute_module, "direct", lambda layer, data: direct(layer, data) + (layer.name == "b"))
     result = replay_fusion(pair(), MACHINE, (fused(pair()),))
     assert result.faults == ("layers a to b: layer b: computed strip by strip, its result differs",)
     (run,) = result.runs
