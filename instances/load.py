@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
@@ -44,8 +44,9 @@ Nested: dict[str, type[BaseModel]] = {
 
 
 def load_network(
-    name_or_path: str | os.PathLike[str], *, batch: int | None = None, symbols: Mapping[str, int] | None = None
-) -> Network:
+    name_or_path: str | os.PathLike[str], *, batch: int | None = None, symbols: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> Network:  # fmt: skip
     """Load a network.
 
     Parameters
@@ -57,6 +58,8 @@ def load_network(
         Batch size; by default that of the file, or 1 where an ONNX file leaves it open.
     symbols : mapping, optional
         Sizes of the other symbolic dimensions of an ONNX file.
+    shapes : mapping, optional
+        Shapes of inputs of an ONNX file with open sizes: ``{"x": (1, 3, 48, 320)}``.
 
     Raises
     ------
@@ -67,9 +70,9 @@ def load_network(
     if text.lower().endswith(".onnx"):
         from instances.onnx_reader import read_onnx  # onnx takes half a second to import
 
-        return read_onnx(text, batch=batch, symbols=symbols)
-    if symbols:
-        raise InputError(f"network {text}: only ONNX files have symbolic dimensions to set ({', '.join(symbols)})")
+        return read_onnx(text, batch=batch, symbols=symbols, shapes=shapes)
+    if named := [*(symbols or ()), *(shapes or ())]:
+        raise InputError(f"network {text}: only ONNX files have symbolic dimensions to set ({', '.join(named)})")
     if is_foreign(text):
         network = read_foreign(text)
     else:

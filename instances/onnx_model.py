@@ -8,7 +8,7 @@ Operators on quantised tensors are spelled out (`onnx_quantised`).
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from instances.network import Network
 from instances.onnx_graph import Node
 from instances.onnx_quantised import move_integers, one_for_each, spell_out
 from instances.onnx_reader import read_graph
+from instances.onnx_sizes import Asked
 
 #: The axis that a DequantizeLinear has scales along, if it does not say.
 _SCALES_ALONG = 1
@@ -160,13 +161,14 @@ class OnnxModel:
 
 
 def read_model(
-    path: str | os.PathLike[str], *, batch: int | None = None, symbols: Mapping[str, int] | None = None
-) -> OnnxModel:
+    path: str | os.PathLike[str], *, batch: int | None = None, symbols: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> OnnxModel:  # fmt: skip
     """Read an ONNX file with its weights.
 
     Parameters
     ----------
-    batch, symbols
+    batch, symbols, shapes
         As of `instances.onnx_reader.read_onnx`.
 
     Raises
@@ -174,7 +176,8 @@ def read_model(
     InputError
         As `read_onnx`; also if data in other files is missing.
     """
-    network, graph = read_graph(path, batch=batch, symbols=symbols)
+    asked = Asked(batch, symbols or {}, shapes or {})
+    network, graph = read_graph(path, asked)
     try:
         model = onnx.load(os.fspath(path), load_external_data=True)
     except Exception as error:  # noqa: BLE001 - missing files, short data
@@ -183,7 +186,7 @@ def read_model(
     if any([spell_out(model), move_integers(model), one_for_each(model)]):
         spelled = onnx.ModelProto()
         spelled.CopyFrom(model)
-        network, graph = read_graph(path, batch=batch, symbols=symbols, model=spelled)
+        network, graph = read_graph(path, asked, model=spelled)
     inputs = {info.name for info in model.graph.input} - {tensor.name for tensor in model.graph.initializer}
     reached = set(inputs)
     for node in model.graph.node:

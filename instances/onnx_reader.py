@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import onnx
@@ -22,7 +22,8 @@ from instances.network import Network
 from instances.onnx_graph import Graph, Node
 from instances.onnx_macs import folded_macs
 from instances.onnx_ops import convert
-from instances.onnx_shapes import bind, infer, sort_nodes, strip_weights
+from instances.onnx_shapes import infer, sort_nodes, strip_weights
+from instances.onnx_sizes import Asked, bind
 from instances.onnx_standard import standardise
 from instances.onnx_types import element_types
 from instances.onnx_weights import Tensors, share
@@ -37,8 +38,9 @@ LARGEST_MODEL = 2**31 - 1
 
 
 def read_onnx(
-    path: str | os.PathLike[str], *, batch: int | None = None, symbols: Mapping[str, int] | None = None
-) -> Network:
+    path: str | os.PathLike[str], *, batch: int | None = None, symbols: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> Network:  # fmt: skip
     """Read an ONNX file.
 
     Parameters
@@ -49,7 +51,9 @@ def read_onnx(
         Batch size: bound to the first size of the inputs where it is symbolic (1 by default), else the network is
         rescaled to it.
     symbols : mapping, optional
-        Numbers for the other symbolic sizes, by their name in the file.
+        Numbers for the other symbolic sizes, by their name in the file or as ``input[axis]``.
+    shapes : mapping, optional
+        Shapes of inputs, by their names: ``{"x": (1, 3, 48, 320)}``.
 
     Returns
     -------
@@ -61,19 +65,18 @@ def read_onnx(
     InputError
         If the file is no ONNX model, its opset is not supported, or shapes are missing or contradict each other.
     """
-    return read_graph(path, batch=batch, symbols=symbols)[0]
+    return read_graph(path, Asked(batch, symbols or {}, shapes or {}))[0]
 
 
 def read_graph(
-    path: str | os.PathLike[str], *, batch: int | None = None, symbols: Mapping[str, int] | None = None,
-    model: onnx.ModelProto | None = None,
-) -> tuple[Network, Graph]:  # fmt: skip
+    path: str | os.PathLike[str], asked: Asked, *, model: onnx.ModelProto | None = None
+) -> tuple[Network, Graph]:
     """Read an ONNX file as `read_onnx` does; return also which nodes operators were made of.
 
     `model` is what the file holds, if it is in memory already; it is changed.
     """
     where = f"network {os.fspath(path)}"
-    _check_numbers(batch, symbols or {}, where)
+    asked.check(where)
     model = model or _parse(read_bytes(path, what="network", largest=LARGEST_MODEL), where)
     _check(model, where)
     model = _inline(model, where)
@@ -81,7 +84,7 @@ def read_graph(
     known = strip_weights(model.graph, where)
     sort_nodes(model.graph, where)
     tensors = Tensors(model.graph, known.constants)
-    batch_bound = bind(model.graph, known, batch, symbols or {}, where)
+    batch_bound = bind(model.graph, known.constants, asked, where)
     infer(model, known, where)
     maps, weights = element_types(model.graph, known.constants)
     graph = Graph(model.graph, known, where, originals, tensors)
@@ -102,18 +105,10 @@ def read_graph(
         )
     except ValidationError as error:
         raise InputError(f"{where}: {explain_faults(error, Network)}") from None
-    if batch is not None and not batch_bound:
-        network = network.with_batch(batch)
+    if asked.batch is not None and not batch_bound:
+        network = network.with_batch(asked.batch)
     _report(network, where)
     return network, graph
-
-
-def _check_numbers(batch: int | None, symbols: Mapping[str, int], where: str) -> None:
-    if batch is not None and batch < 1:
-        raise InputError(f"{where}: batch {batch}: a positive number is needed")
-    for name, size in symbols.items():
-        if size < 1:
-            raise InputError(f"{where}: symbol {name}={size}: a positive number is needed")
 
 
 def _parse(data: bytes, where: str) -> onnx.ModelProto:

@@ -1,4 +1,4 @@
-"""First half of the ONNX reader: binds symbols, infers every shape, folds the constants that shapes depend on.
+"""First half of the ONNX reader: infers every shape, folds the constants that shapes depend on.
 
 Weights are never looked at: tensors of more than `SMALL` elements, and all tensors kept in other files, are turned
 into inputs of the graph before anything else happens, so that no code after that could read them.
@@ -6,7 +6,7 @@ into inputs of the graph before anything else happens, so that no code after tha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from math import prod
 
@@ -163,62 +163,17 @@ def _infos(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
     yield from graph.output
 
 
-def bind(graph: onnx.GraphProto, known: Inferred, batch: int | None, symbols: Mapping[str, int], where: str) -> bool:
-    """Give every symbolic size of the inputs its number; return whether the batch was one of them.
-
-    The first size of an input is its batch (1 by default); all others must be in `symbols`, by their name in the
-    file or, unnamed, as ``input[axis]``.
-
-    Raises
-    ------
-    InputError
-        If a size stays open, is negative, or `symbols` names one that does not exist.
-    """
-    table: dict[str, int] = dict(symbols)
-    seen: set[str] = set()
-    open_sizes: list[str] = []
-    batch_bound = False
-    for info in graph.input:
-        if info.name in known.constants:
-            continue
-        if not info.type.HasField("tensor_type") or not info.type.tensor_type.HasField("shape"):
-            raise InputError(f"{where}: input {info.name!r} is not a tensor with a shape")
-        for axis, size in enumerate(info.type.tensor_type.shape.dim):
-            if size.HasField("dim_value") and size.dim_value < 0:
-                raise InputError(f"{where}: input {info.name!r} has the negative size {size.dim_value} at axis {axis}")
-            if size.HasField("dim_value") and size.dim_value > 0:
-                continue
-            name = size.dim_param or f"{info.name}[{axis}]"
-            seen.add(name)
-            if name not in table and axis == 0:
-                table[name] = 1 if batch is None else batch
-            batch_bound |= axis == 0 and name not in symbols
-            if name in table:
-                size.dim_value = table[name]
-            else:
-                open_sizes.append(name)
-    unknown = [name for name in symbols if name not in seen]
-    if unknown:
-        there = f"it has {', '.join(sorted(seen))}" if seen else "it has none"
-        raise InputError(f"{where}: no symbolic size is called {', '.join(map(repr, unknown))}; {there}")
-    if open_sizes:
-        names = ", ".join(dict.fromkeys(map(repr, open_sizes)))
-        raise InputError(f"{where}: symbolic sizes {names} are open: give each a number (symbols, NAME=SIZE)")
-    for info in _infos(graph):
-        for size in info.type.tensor_type.shape.dim:
-            if size.dim_param in table:
-                size.dim_value = table[size.dim_param]
-    return batch_bound
-
-
 def infer(model: onnx.ModelProto, known: Inferred, where: str) -> None:
     """Fill `known` with every shape that can be inferred, folding shape arithmetic in between.
+
+    What the file declares of other tensors than inputs is believed where nothing is inferred, and nowhere else.
 
     Raises
     ------
     InputError
         If shape inference itself refuses the model.
     """
+    declared = _take_declared(model.graph)
     while True:  # every round finds a value or a shape that none before did
         try:
             graph = shape_inference.infer_shapes(model, check_type=False, strict_mode=False, data_prop=True).graph
@@ -230,10 +185,43 @@ def infer(model: onnx.ModelProto, known: Inferred, where: str) -> None:
                 known.shapes[info.name] = shape
         found = _fold(graph, known, list(model.opset_import))
         passed = _pass_on(model.graph, known)
-        if not (found or passed) or all(known.shapes.get(o) is not None for n in graph.node for o in n.output if o):
+        if all(known.shapes.get(o) is not None for n in graph.node for o in n.output if o):
+            break
+        if not (found or passed or _declare_next(model.graph, known, declared)):
             break
         _make_initializers(model.graph, found)
     _spread_constants(model.graph, known)
+
+
+def _take_declared(graph: onnx.GraphProto) -> dict[str, Shape]:
+    """Take the shapes that a file declares of results and inner tensors out of it; return those that are numbers."""
+    found = {}
+    made = {name for node in graph.node for name in node.output}
+    inner = [onnx.ValueInfoProto.FromString(i.SerializeToString()) for i in graph.value_info if i.name in made]
+    del graph.value_info[:]  # what is said of a constant would hide its value from shape inference
+    graph.value_info.extend(inner)
+    for info in (*graph.value_info, *graph.output):
+        shape = _shape(info)
+        if shape is not None and all(shape):
+            found[info.name] = shape
+        if info.type.HasField("tensor_type") and info.name in made:
+            info.type.tensor_type.ClearField("shape")
+    return found
+
+
+def _declare_next(graph: onnx.GraphProto, known: Inferred, declared: dict[str, Shape]) -> bool:
+    """Believe what is declared of the first tensors that are not inferred; say whether there were any."""
+    unknown = {o for node in graph.node for o in node.output if o and known.shapes.get(o) is None}
+    some = [
+        o for node in graph.node if not unknown.intersection(node.input) for o in node.output
+        if o in unknown and o in declared
+    ] or [o for node in graph.node for o in node.output if o in unknown and o in declared]  # fmt: skip
+    infos = {info.name: info for info in (*graph.value_info, *graph.output)}
+    for name in some:
+        known.shapes[name] = declared[name]
+        sizes = infos[name].type.tensor_type.shape.dim
+        sizes.extend(onnx.TensorShapeProto.Dimension(dim_value=size) for size in declared[name])
+    return bool(some)
 
 
 def _pass_on(graph: onnx.GraphProto, known: Inferred) -> bool:

@@ -16,7 +16,6 @@ import typer
 from instances.applications import Applications, applications, is_several
 from instances.elements import unlike_elements
 from instances.errors import InputError
-from instances.load import load_network
 from instances.network import Network
 from solver import bench_cli, check_cli, console, options, tools
 from solver.calibration import cli as calibrate_cli
@@ -30,6 +29,7 @@ from solver.plan import Plan, version
 from solver.progress import progress_bar
 from solver.selection import variants_cli
 from solver.selftest import cli as selftest_cli
+from solver.sizes import BatchOpt, ShapeOpt, Sizes, SymbolOpt
 from solver.solve import answered, ask
 from solver.solve import pareto as find_front
 from solver.solve import show as show_plan
@@ -111,12 +111,8 @@ JobsOpt = Annotated[int, typer.Option("--jobs", "-j", metavar="N", help="Process
 FullOpt = Annotated[bool, typer.Option("--full", help="Search the unreduced space (slow; to check reductions)")]
 NoBoundingOpt = Annotated[bool, typer.Option("--no-bounding", help="Unaided engines: remove nothing by bounds first")]
 AllKindsOpt = Annotated[bool, typer.Option("--all-kinds", help="Also pool and element-wise layers")]
-BatchOpt = Annotated[int | None, typer.Option("--batch", metavar="N", help="Batch size of the network: --batch 4")]
 SizeOpt = Annotated[
     str | None, typer.Option("--size", metavar="HxW", help="Rows and columns of the network's input: --size 512x512")
-]
-SymbolOpt = Annotated[
-    list[str] | None, typer.Option("--symbol", metavar="NAME=N", help="Size of a symbolic ONNX dimension: sequence=128")
 ]
 CompareOpt = Annotated[
     str, typer.Option("--compare", metavar="E,..", help="Add ratios of other engines: greedy,tso-noburst")
@@ -168,6 +164,7 @@ def solve(
     batch: BatchOpt = None,
     size: SizeOpt = None,
     symbol: SymbolOpt = None,
+    shape: ShapeOpt = None,
     compare: CompareOpt = "",
     profile: ProfileOpt = None,
     out: OutOpt = None,
@@ -175,16 +172,16 @@ def solve(
 ) -> int:
     """Plan every conv and matmul layer of a network, or those named; other problems than tiling, slicing: all of it.
 
-    Ctrl-C and the time limit return the best plan so far. Exit codes: 0 solved, 3 infeasible, 4 no solution in time;
-    all of them: certile --help.
+    Ctrl-C, the time limit: the best plan so far. Exit codes: certile --help.
     """
     if out is not None:
         options.check_writable(out)
     if is_several(network):
-        _refuse("several applications", size=size, symbol=symbol)
+        several = "several applications: certile import writes each with its sizes"
+        _refuse(several, size=size, symbol=symbol, shape=shape)
         target: Network | Applications | str = applications(network, batch=batch)
     else:
-        target = _load(network, batch, size, symbol)
+        target = _load(network, batch, size, Sizes.parse(symbol, shape))
     names = list(dict.fromkeys(name.strip() for name in compare.split(",") if name.strip()))
     asked, question = ask(
         target, machine, problem=problem, engine=engine, objective=objective, pins=pin, settings=set_, layers=layer,
@@ -222,14 +219,14 @@ def _refuse(what: str, **given: object) -> None:
         raise InputError(f"{', '.join(wrong)}: not for {what}")
 
 
-def _load(network: str, batch: int | None, size: str | None, symbol: list[str] | None) -> Network | str:
+def _load(network: str, batch: int | None, size: str | None, sizes: Sizes) -> Network | str:
     """The network; variants, a file of buffers, or a plan, are read by `ask`."""
     if is_several(network):
         raise InputError(f"{network!r}: several applications are planned together, by certile solve only")
     if is_own(network):
-        _refuse("buffers and variants", batch=batch, size=size, symbol=symbol)
+        _refuse("buffers and variants", batch=batch, size=size, symbol=sizes.symbols, shape=sizes.shapes)
         return network
-    loaded = load_network(network, batch=batch, symbols=options.parse_symbols(symbol or ()) or None)
+    loaded = sizes.load(network, batch)
     return loaded if size is None else loaded.with_size(*options.parse_size(size))
 
 
@@ -288,6 +285,7 @@ def pareto(
     batch: BatchOpt = None,
     size: SizeOpt = None,
     symbol: SymbolOpt = None,
+    shape: ShapeOpt = None,
     profile: ProfileOpt = None,
     out: OutOpt = None,
     as_json: JsonOpt = False,
@@ -296,8 +294,8 @@ def pareto(
     if out is not None:
         options.check_writable(out)
     front = find_front(
-        _load(network, batch, size, symbol), machine, problem=problem, axes=axes, engine=engine, pins=pin,
-        settings=set_, layers=layer, profile=profile, time_limit_s=time_limit, all_kinds=all_kinds,
+        _load(network, batch, size, Sizes.parse(symbol, shape)), machine, problem=problem, axes=axes, engine=engine,
+        pins=pin, settings=set_, layers=layer, profile=profile, time_limit_s=time_limit, all_kinds=all_kinds,
     )  # fmt: skip
     text = front.to_json()
     if out is not None:
@@ -322,12 +320,13 @@ def explain(
     batch: BatchOpt = None,
     size: SizeOpt = None,
     symbol: SymbolOpt = None,
+    shape: ShapeOpt = None,
     as_json: JsonOpt = False,
 ) -> int:
     """Say how large a layer's search space is or, if nothing fits, which demands conflict (exit code 3)."""
     asked, question = ask(
-        _load(network, batch, size, symbol), machine, problem=problem, pins=pin, settings=set_, layers=layer,
-        all_kinds=all_kinds, full=full,
+        _load(network, batch, size, Sizes.parse(symbol, shape)), machine, problem=problem, pins=pin, settings=set_,
+        layers=layer, all_kinds=all_kinds, full=full,
     )  # fmt: skip
     parts = list(asked.explain(question))
     if as_json:

@@ -110,19 +110,6 @@ def parse_size(text: str) -> tuple[int, int]:
     return int(parts[0]), int(parts[-1])
 
 
-def parse_symbols(texts: Sequence[str]) -> dict[str, int]:
-    """Read ``NAME=INT`` sizes of symbolic ONNX dimensions; raises InputError for others."""
-    sizes: dict[str, int] = {}
-    for text in texts:
-        name, equals, value = (part.strip() for part in text.partition("="))
-        if not equals or not name or not value.isascii() or not value.isdigit() or not 1 <= int(value[:12]) < 10**9:
-            raise InputError(f"symbol {text!r}: write NAME=SIZE with a positive size, for example sequence=128")
-        if name in sizes:
-            raise InputError(f"symbol {text!r}: {name} is set twice")
-        sizes[name] = int(value)
-    return sizes
-
-
 def pick_target(target: Layer | Network | str | os.PathLike[str]) -> Layer | Network:
     """Return a layer or network, loading it by name or path if need be.
 

@@ -23,6 +23,7 @@ from solver.problem import Explained, Problem, Target
 from solver.problems import PROBLEMS, pick_problem, problem_of
 from solver.progress import Progress, Silent
 from solver.question import Question
+from solver.sizes import Sizes
 from solver.targets import named_machine, of_library, read_target
 
 P = TypeVar("P", bound=Plan)
@@ -53,6 +54,8 @@ def solve(
     all_kinds: bool = False,
     full: bool = False,
     bounding: bool = True,
+    symbols: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> Plan:
     """Plan a layer, a network, or several applications on a machine.
 
@@ -95,6 +98,8 @@ def solve(
     all_kinds, full, bounding : bool
         Problems tiling and slicing: pool and element-wise layers, too; the unreduced space; whether engines may remove
         choices by bounds before they search.
+    symbols, shapes : mapping, optional
+        Open sizes of an ONNX file: ``{"sequence": 128}``, ``{"x": (1, 3, 48, 320)}``.
 
     Returns
     -------
@@ -111,7 +116,7 @@ def solve(
     asked, question = ask(
         target, machine, problem=problem, objective=objective, engine=engine, pins=pins, settings=settings,
         layers=layers, profile=profile, time_limit_s=time_limit_s, jobs=jobs, progress=progress,
-        memory_limit=memory_limit, all_kinds=all_kinds, full=full, bounding=bounding,
+        memory_limit=memory_limit, all_kinds=all_kinds, full=full, bounding=bounding, symbols=symbols, shapes=shapes,
     )  # fmt: skip
     return answered(asked, question)
 
@@ -147,6 +152,8 @@ def pareto(
     profile: Profile | str | os.PathLike[str] | None = None,
     time_limit_s: float | None = None,
     all_kinds: bool = False,
+    symbols: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> Front:
     """Return the exact Pareto front: all plans that no other beats in all axes.
 
@@ -159,7 +166,7 @@ def pareto(
     """
     asked, question = ask(
         target, machine, problem=problem, engine=engine, pins=pins, settings=settings, layers=layers, profile=profile,
-        time_limit_s=time_limit_s, all_kinds=all_kinds,
+        time_limit_s=time_limit_s, all_kinds=all_kinds, symbols=symbols, shapes=shapes,
     )  # fmt: skip
     names = tuple(part.strip() for text in as_texts("axes", axes) for part in text.split(","))
     if not asked.axes:
@@ -183,6 +190,8 @@ def explain(
     profile: Profile | str | os.PathLike[str] | None = None,
     full: bool = False,
     all_kinds: bool = False,
+    symbols: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> tuple[Explained, ...]:
     """Return for every part which demands conflict (none: it fits), and how large its search space is.
 
@@ -190,7 +199,7 @@ def explain(
     """
     asked, question = ask(
         target, machine, problem=problem, pins=pins, settings=settings, layers=layers, profile=profile, full=full,
-        all_kinds=all_kinds,
+        all_kinds=all_kinds, symbols=symbols, shapes=shapes,
     )  # fmt: skip
     return tuple(asked.explain(question))
 
@@ -232,6 +241,8 @@ def ask(
     all_kinds: bool = False,
     full: bool = False,
     bounding: bool = True,
+    symbols: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> tuple[Problem[Any], Question]:
     """Load and check everything that is asked, before any time is spent; raises InputError."""
     if isinstance(target, str) and is_instance(target):
@@ -241,7 +252,7 @@ def ask(
             jobs=jobs, progress=progress, memory_limit=memory_limit, all_kinds=all_kinds, full=full, bounding=bounding,
         )  # fmt: skip
     set_fields = as_texts("settings", settings)
-    loaded, own = _target(target)
+    loaded, own = _target(target, Sizes.of(symbols, shapes))
     real = pick_machine(own if machine is None else machine, set_fields)
     asked = _problem(problem, real, loaded)
     try:
@@ -275,8 +286,12 @@ def _elsewhere(asked: Problem[Any], objectives: Sequence[str], engine: str) -> s
     return ""
 
 
-def _target(target: Target | Plan | str | os.PathLike[str]) -> tuple[Target, Machine | str | None]:
+def _target(target: Target | Plan | str | os.PathLike[str], sizes: Sizes) -> tuple[Target, Machine | str | None]:
     """What is planned, and the machine that it brings."""
+    if sizes:
+        if not isinstance(target, str | os.PathLike):
+            raise InputError("symbols, shapes: sizes of an ONNX file that is named by its path, and this is an object")
+        return sizes.load(target), None
     if isinstance(target, Plan):
         return buffers_of(target), target.machine_data
     if isinstance(target, Applications | Buffers):

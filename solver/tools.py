@@ -15,7 +15,7 @@ import typer
 from instances.commons import list_instances, list_library
 from instances.elements import unlike_elements
 from instances.errors import InputError
-from instances.load import dump_network, list_machines, list_networks, load_machine, load_network
+from instances.load import dump_network, list_machines, list_networks, load_machine
 from instances.measured import list_measured
 from instances.new_machine import machine_template
 from instances.schemas import FILES, file_schema
@@ -26,6 +26,7 @@ from solver.options import AUTO
 from solver.plan import version
 from solver.problem import Problem
 from solver.problems import ALIASES, PROBLEMS, pick_problem
+from solver.sizes import BatchOpt, ShapeOpt, Sizes, SymbolOpt
 
 if TYPE_CHECKING:
     from solver.bench import Report
@@ -129,10 +130,9 @@ def list_(
 def import_(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="An ONNX file: model.onnx")],
     out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="The network file to write: -o net.json")],
-    batch: Annotated[int | None, typer.Option("--batch", metavar="N", help="Batch size: --batch 4")] = None,
-    symbol: Annotated[
-        list[str] | None, typer.Option("--symbol", metavar="NAME=N", help="Size of a symbolic dimension: sequence=128")
-    ] = None,
+    batch: BatchOpt = None,
+    symbol: SymbolOpt = None,
+    shape: ShapeOpt = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse a model with operators that are not planned")
     ] = False,
@@ -148,7 +148,7 @@ def import_(
     options.check_writable(out)
     if not out.lower().endswith(".json"):
         raise InputError(f"output {out}: a network file ends in .json, or certile solve would not find it")
-    network = load_network(model, batch=batch, symbols=options.parse_symbols(symbol or ()) or None)
+    network = Sizes.parse(symbol, shape).load(model, batch)
     unlike = () if machine is None else unlike_elements(network, load_machine(machine))
     if strict and network.opaque:
         raise InputError(f"network {model}: not planned: {'; '.join(network.warnings)}")

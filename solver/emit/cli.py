@@ -6,11 +6,13 @@ from typing import Annotated
 
 import typer
 
+from instances.errors import InputError
 from solver import console
 from solver.emit.compile import compile_model
 from solver.emit.emit import emit_c
 from solver.plan import load_plan
 from solver.progress import progress_bar
+from solver.sizes import BatchOpt, ShapeOpt, Sizes, SymbolOpt
 
 OutOpt = Annotated[str, typer.Option("--out", "-o", metavar="FOLDER", help="A new folder for the files: -o out/")]
 
@@ -26,6 +28,9 @@ def emit(
         int | None,
         typer.Option("--memory", metavar="BYTES", help="Memory on chip, if more than planned (joint, fusion): 851968"),
     ] = None,
+    batch: BatchOpt = None,
+    symbol: SymbolOpt = None,
+    shape: ShapeOpt = None,
 ) -> int:
     """Write C11 that carries a plan out: loops, transfers and tiles as planned, memories as static arrays.
 
@@ -33,7 +38,12 @@ def emit(
     with naive loop nests; with one it computes what the model does (float32, float16, or quantised to 8 or 16 bits) and
     is compared with onnxruntime. What moves is compared with the plan. docs/emit.md says how the files are used.
     """
-    names = emit_c(load_plan(plan), out, model, memory_bytes=memory)
+    sizes = Sizes.parse(symbol, shape)
+    if model is None and (sizes or batch is not None):
+        raise InputError("--batch, --symbol, --shape: sizes of a model, and none is named (--model)")
+    names = emit_c(
+        load_plan(plan), out, model, memory_bytes=memory, batch=batch, symbols=sizes.symbols, shapes=sizes.shapes
+    )
     console.emit(f"{len(names)} files written to {out}; build and check them: make -C {out} run")
     return 0
 
@@ -60,7 +70,9 @@ def compile_(
     time_limit: Annotated[
         float | None, typer.Option("--time-limit", metavar="S", help="Seconds in all; best so far is kept: 60")
     ] = None,
-    batch: Annotated[int | None, typer.Option("--batch", metavar="N", help="Batch size: --batch 1")] = None,
+    batch: BatchOpt = None,
+    symbol: SymbolOpt = None,
+    shape: ShapeOpt = None,
 ) -> int:
     """Plan an ONNX model as a whole and write C11 that runs it: import, plan, addresses, code, report.
 
@@ -70,9 +82,10 @@ def compile_(
     plan. The machine's elements are the model's: in_bytes, w_bytes, out_bytes and psum_bytes are 4 for float32 (2, 2, 2
     and 4 store it as float16), 1, 1, 1 and 4 for a model quantised to 8 bits.
     """
+    sizes = Sizes.parse(symbol, shape)
     made = compile_model(
         model, machine, out, problem=problem, objective=objective,
-        pins=pin, settings=set_, time_limit_s=time_limit, batch=batch,
+        pins=pin, settings=set_, time_limit_s=time_limit, batch=batch, symbols=sizes.symbols, shapes=sizes.shapes,
         progress=progress_bar(),
     )  # fmt: skip
     for line in made.lines():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from instances.errors import InputError
 from instances.machine import Machine
@@ -64,6 +65,7 @@ def compile_model(
     objective: str | None = None, pins: Sequence[str] | None = None,
     settings: Sequence[str] | Mapping[str, str | int] | None = None,
     problem: str | None = None, time_limit_s: float | None = None, batch: int | None = None,
+    symbols: Mapping[str, int] | None = None, shapes: Mapping[str, Sequence[int]] | None = None,
     progress: Progress | None = None,
 ) -> Compiled:  # fmt: skip
     """Plan an ONNX model and write C that runs it.
@@ -74,6 +76,8 @@ def compile_model(
         By default joint where the machine's memory has banks (`ocm_banks`), else, or where no C of it can be written,
         tiling or slicing, layer by layer; "joint" and "fusion" can be asked for wherever all operands share a memory
         (`ocm_bytes`).
+    batch, symbols, shapes
+        Open sizes, as of `instances.load.load_network`.
     out : str or path
         A folder that does not exist yet, or is empty.
 
@@ -84,13 +88,14 @@ def compile_model(
     """
     if not is_onnx(model):
         raise InputError(f"model {os.fspath(model)}: an .onnx file is expected")
-    network = read_onnx(model, batch=batch)
+    given: Any = {"batch": batch, "symbols": symbols, "shapes": shapes}
+    network = read_onnx(model, **given)
     fields = as_texts("settings", settings)
     found = pick_machine(machine, fields)
     if problem not in (None, *_PROBLEMS):
         raise InputError(f"problem {problem}: C is written of {', '.join(_PROBLEMS)}")
     single = found.problem if found.problem == "slicing" else "tiling"
-    read = read_model(model, batch=batch)
+    read = read_model(model, **given)
     check_model(read, found)  # before a plan takes its time
     elements = Meaning(read, found).check()
     check_folder(out)
@@ -106,12 +111,12 @@ def compile_model(
 
     plan, note = planned(problem or ("joint" if found.ocm_banks else single)), ""
     try:
-        names = emit_c(plan, out, model)
+        names = emit_c(plan, out, model, **given)
     except InputError as error:
         if problem is not None or not found.ocm_banks:
             raise
         plan, note = planned(single), f"planned layer by layer, as no C is written of the joint plan: {error}"
-        names = emit_c(plan, out, model)
+        names = emit_c(plan, out, model, **given)
     measures = plan.measures  # type: ignore[attr-defined]
     time = sum(row.time_ticks for row in plan.layers) if isinstance(plan, FusionPlan) else measures.time
     return Compiled(plan, names, measures.bytes, _peak(plan), time, network.macs, elements.said(), note)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from instances.errors import InputError, OutputError
 from instances.machine import Machine
-from instances.onnx_model import read_model
+from instances.onnx_model import OnnxModel, read_model
 from solver.emit.meaning import Meaning
 from solver.emit.network import NetworkPlanned, alone, network_program
 from solver.emit.program import Planned, single_layers
@@ -24,7 +24,8 @@ from solver.tiling.plan import LayersPlan
 
 def emit_c(
     plan: Plan, out: str | os.PathLike[str], model: str | os.PathLike[str] | None = None, *,
-    memory_bytes: int | None = None,
+    memory_bytes: int | None = None, batch: int | None = None, symbols: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> tuple[str, ...]:  # fmt: skip
     """Write C11 that carries a plan out, and checks itself.
 
@@ -38,6 +39,8 @@ def emit_c(
     memory_bytes : int, optional
         Of plans of whole networks, the bytes of the memory on chip, where it has more than was planned with: then
         fewer strips of groups have to move.
+    batch, symbols, shapes
+        Open sizes of the model, as the plan has them.
     out : str or path
         A folder that does not exist yet, or is empty.
 
@@ -54,7 +57,8 @@ def emit_c(
         If the disk is full: the folder is as it was.
     """
     folder = check_folder(out)
-    files = files_of(plan, model, memory_bytes)
+    read = None if model is None else read_model(model, batch=batch, symbols=symbols, shapes=shapes)
+    files = files_of(plan, read, memory_bytes)
     _write(folder, files)
     return tuple(sorted(files))
 
@@ -68,15 +72,15 @@ def check_folder(out: str | os.PathLike[str]) -> Path:
 
 
 def files_of(
-    plan: Plan, model: str | os.PathLike[str] | None = None, memory_bytes: int | None = None
+    plan: Plan, model: OnnxModel | None = None, memory_bytes: int | None = None
 ) -> Mapping[str, str | bytes]:  # fmt: skip
     """Return the text of every file by its name; raises InputError as `emit_c`."""
-    meaning = None if model is None else Meaning(read_model(model), plan.machine_data)
+    meaning = None if model is None else Meaning(model, plan.machine_data)
     if isinstance(plan, JointPlan | FusionPlan):
         if not plan.layers:
             raise InputError(f"plan of {plan.network}: no schedule")
         if meaning and meaning.model.network.layers != plan.network_data.layers:
-            raise InputError(f"model {model}: its layers are not those of the plan of {plan.network}")
+            raise InputError(f"{meaning.model.where}: its layers are not those of the plan of {plan.network}")
         network = meaning.model.network if meaning else plan.network_data
         runs = runs_in(plan) if isinstance(plan, JointPlan) else fused_runs_in(plan)
         machine = _with_memory(plan.machine_data, memory_bytes)
@@ -100,7 +104,7 @@ def files_of(
     network = meaning.model.network
     if network.layers != tuple(one.layer for one in planned):
         said = "plan all of them, with --all-kinds"
-        raise InputError(f"model {model}: its layers are not those of the plan of {plan.network}: {said}")
+        raise InputError(f"{meaning.model.where}: its layers are not those of the plan of {plan.network}: {said}")
     return network_program(
         NetworkPlanned(network, plan.machine_data, alone(network, [one.nest for one in planned]), meaning)
     )

@@ -9,6 +9,7 @@ import typer
 
 from instances.errors import InputError
 from instances.foreign import is_foreign
+from instances.network import Network
 from solver import console, options
 from solver.exits import EXIT_CODES
 from solver.mappings.price import LIMIT_S, LayerPrice, PricedMapping, price, workloads_of
@@ -16,6 +17,7 @@ from solver.mappings.read import read
 from solver.mappings.text import text_of
 from solver.mappings.write import FORMATS, nests_of, written
 from solver.plan import load_plan
+from solver.sizes import BatchOpt, ShapeOpt, Sizes, SymbolOpt
 
 _NETWORK = "Bundled name, .json or .onnx file; Timeloop problem, ZigZag workload (.yaml): resnet50"
 NetworkArg = Annotated[str, typer.Argument(metavar="NETWORK", help=_NETWORK)]
@@ -55,6 +57,9 @@ def price_(
     ] = False,
     alone: Annotated[bool, typer.Option("--alone", help="Only the price: do not look for the optimum")] = False,
     set_: SetOpt = None,
+    batch: BatchOpt = None,
+    symbol: SymbolOpt = None,
+    shape: ShapeOpt = None,
     time_limit: Annotated[
         float, typer.Option("--time-limit", metavar="S", help="Seconds for each search for an optimum: 60")
     ] = LIMIT_S,
@@ -75,8 +80,8 @@ def price_(
     if alone and improve:
         raise InputError("--alone: --improve compares with the optimum")
     found = price(
-        network, machine, mapping, layers=layer, level=level, objective=objective, settings=set_ or (),
-        compare=not alone, improve=improve, time_limit_s=time_limit,
+        _target(network, batch, Sizes.parse(symbol, shape)), machine, mapping, layers=layer, level=level,
+        objective=objective, settings=set_ or (), compare=not alone, improve=improve, time_limit_s=time_limit,
     )  # fmt: skip
     saved = []
     if out is not None:
@@ -88,6 +93,11 @@ def price_(
         for line in saved:
             console.emit(line)
     return EXIT_CODES[found.status]
+
+
+def _target(network: str, batch: int | None, sizes: Sizes) -> Network | str:
+    """The network with what is said of its sizes; one of another tool is read by its names."""
+    return sizes.load(network, batch) if sizes or batch is not None else network
 
 
 def _as_json(found: PricedMapping) -> dict[str, Any]:
@@ -131,6 +141,9 @@ def import_mapping(
     layer: LayerOpt = None,
     level: LevelOpt = None,
     set_: SetOpt = None,
+    batch: BatchOpt = None,
+    symbol: SymbolOpt = None,
+    shape: ShapeOpt = None,
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="FILE", help="Write the lines: -o mapping.txt")
     ] = None,
@@ -142,7 +155,7 @@ def import_mapping(
     if out is not None:
         options.check_writable(out)
     mine = options.pick_machine(machine or "scratchpad_64k", set_ or ())
-    known = workloads_of(network, layer)
+    known = workloads_of(_target(network, batch, Sizes.parse(symbol, shape)), layer)
     found = read(mapping, known, mine, level)
     many = len(found) > 1
     lines = [(f"{one.layer.name}: " if many else "") + text_of(one.nest) for one in found]

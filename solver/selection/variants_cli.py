@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from instances.errors import InputError
-from instances.load import load_network
 from instances.write_variants import variants_text
 from solver import console, options
+from solver.sizes import BatchOpt, ShapeOpt, Sizes, SymbolOpt
 
 _MOST_PPM = 1_000_000
 
@@ -51,7 +51,9 @@ def variants(
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="F=V", help="Override a machine field: ocm_bytes=98304")
     ] = None,
-    batch: Annotated[int | None, typer.Option("--batch", metavar="N", help="Batch size: --batch 1")] = None,
+    batch: BatchOpt = None,
+    symbol: SymbolOpt = None,
+    shape: ShapeOpt = None,
 ) -> int:
     """Estimate what variants of layers take, and write a profile for problem selection.
 
@@ -71,8 +73,8 @@ def variants(
     from solver.selection.estimate import estimate  # late: models import solver packages
 
     made = estimate(
-        load_network(network, batch=batch), options.pick_machine(machine, set_ or ()), _ranks(ranks), sensitivity,
-        None if cpu_config is None else _configuration(cpu_config),
+        Sizes.parse(symbol, shape).load(network, batch), options.pick_machine(machine, set_ or ()), _ranks(ranks),
+        sensitivity, None if cpu_config is None else _configuration(cpu_config),
     )  # fmt: skip
     console.write(out, variants_text(made.variants, out))
     number = sum(len(layer.options) for layer in made.variants.layers)

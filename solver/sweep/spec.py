@@ -161,6 +161,10 @@ class NetworkEntry(Frozen):
     """Batch size; left out: that of the file."""
     size: str | None = None
     """Rows and columns of its input, ``512x512``; left out: those of the file."""
+    symbols: Texts | None = None
+    """Sizes of symbolic dimensions of an .onnx file: ``[H=48]``."""
+    shapes: Texts | None = None
+    """Shapes of inputs of an .onnx file with open sizes: ``["x=1,3,48,320"]``."""
     layers: Texts | None = None
     """Only these; left out: those of the grid."""
 
@@ -168,6 +172,7 @@ class NetworkEntry(Frozen):
     def label(self) -> str:
         """What the network is called in tables."""
         more = [f"batch={self.batch}"] * (self.batch is not None) + [f"size={self.size}"] * (self.size is not None)
+        more += [*(self.symbols or ()), *(self.shapes or ())]
         return " ".join([os.path.basename(self.network).removesuffix(".json").removesuffix(".onnx"), *more])
 
 

@@ -20,7 +20,7 @@ from itertools import product
 from pathlib import Path
 
 from instances.errors import InputError
-from instances.load import load_machine, load_network, parse_overrides
+from instances.load import load_machine, parse_overrides
 from instances.machine import Machine
 from instances.network import Network
 from instances.workload import Layer
@@ -28,6 +28,7 @@ from solver.cache import asked_of
 from solver.options import AUTO, parse_size, pick_layers, unknown
 from solver.plan import digest
 from solver.problems import ALIASES, PROBLEMS
+from solver.sizes import Sizes
 from solver.solve import ask
 from solver.sweep.rules import Rules
 from solver.sweep.spec import Grid, NetworkEntry, Spec
@@ -241,7 +242,7 @@ class Expansion:
 
     def _network(self, entry: NetworkEntry) -> Network:
         if entry not in self._networks:
-            loaded = load_network(entry.network, batch=entry.batch)
+            loaded = Sizes.parse(entry.symbols, entry.shapes).load(entry.network, entry.batch)
             self._networks[entry] = loaded if entry.size is None else loaded.with_size(*parse_size(entry.size))
         return self._networks[entry]
 
