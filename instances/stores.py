@@ -25,6 +25,7 @@ from math import prod
 from instances.errors import InputError
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Opaque, Operator, Resample, Reshape
+from instances.outside import Outside, outside
 from instances.workload import Layer
 
 #: Maps that a sum of more reads stay whole or not at all.
@@ -81,6 +82,10 @@ class Stores:
     """For every layer the last layer that must be complete before it begins, -1 if none must."""
     weights_of: tuple[int, ...] = ()
     """For every layer the first one whose W operand is the same tensor; itself if it is, or if there is none."""
+    biases_of: tuple[int, ...] = ()
+    """The same of the biases."""
+    outside: tuple[Outside, ...] = ()
+    """What no layer makes, and which layers read it."""
 
     def layer(self, step: int, on_chip: Mapping[int, int], unwritten: int) -> Layer:
         """A layer with what it finds on chip: rows by store, and the rows of its result that are never written."""
@@ -131,22 +136,30 @@ def stores(network: Network) -> Stores:
     found = _Reader(network).read()
     if not found.layers:
         raise InputError(f"network {network.name} has no layers to plan")
-    return replace(found, barriers=barriers(network, found), weights_of=_weights_of(network, found))
+    number = {layer.name: t for t, layer in enumerate(found.layers)}
+    weights = _same(network, number, biases=False), _same(network, number, biases=True)
+    reads = [inputs_of(network, network.operator(layer.name), layer) for layer in found.layers]
+    return replace(
+        found, barriers=barriers(network, found), weights_of=weights[0], biases_of=weights[1],
+        outside=outside(network, list(number), reads),
+    )  # fmt: skip
 
 
-def _weights_of(network: Network, found: Stores) -> tuple[int, ...]:
-    """Return for every layer the first one whose W operand is the same tensor."""
+def _same(network: Network, number: Mapping[str, int], *, biases: bool) -> tuple[int, ...]:
+    """Return for every layer the first one whose W operand, or whose biases, are the same tensor."""
     maps: dict[str, str] = {}  # what is moved -> what it was
-    weights: dict[str, tuple[str, str]] = {}
+    tensors: dict[str, tuple[str, str]] = {}
     for operator in network.operators:
-        if isinstance(operator, Conv | MatMul):
-            right = operator.inputs[1:]  # of a product of two inputs
-            own = "weights", operator.weights_of or operator.name
-            weights[operator.name] = ("map", maps.get(right[0], right[0])) if right else weights.get(own[1], own)
+        name = operator.name
+        if isinstance(operator, Conv | MatMul) and len(operator.inputs) == 1:
+            of = name if biases and operator.own_bias else operator.weights_of or name
+            tensors[name] = tensors.get(of, ("weights", of))
+        elif isinstance(operator, MatMul) and not biases:
+            tensors[name] = "map", maps.get(operator.inputs[1], operator.inputs[1])
         elif isinstance(operator, Reshape) and operator.fn in ("reshape", "transpose", "identity"):
-            maps[operator.name] = maps.get(operator.inputs[0], operator.inputs[0])
+            maps[name] = maps.get(operator.inputs[0], operator.inputs[0])
     first: dict[tuple[str, str], int] = {}
-    return tuple(first.setdefault(weights.get(x.name, ("", x.name)), t) for t, x in enumerate(found.layers))
+    return tuple(first.setdefault(tensors.get(name, ("", name)), t) for name, t in number.items())
 
 
 class _Reader:

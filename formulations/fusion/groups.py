@@ -23,7 +23,6 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from hwmodels.nest.limits import tensor_bytes
 from instances.machine import Machine
 from instances.network import Network
 from instances.stores import Stores, stores
@@ -204,7 +203,7 @@ class Net(Stores):
     def read(cls, network: Network, machine: Machine) -> Net:
         """Read a network; raises InputError if it has no layers."""
         found = stores(network)
-        net = cls(found.network, found.layers, found.stores, found.reads, found.writes, copied=found.copied)
+        net = cls(**vars(found))
         object.__setattr__(net, "barriers", tuple(_barriers(network, net)))
         object.__setattr__(net, "element_bytes", machine.out_bytes)
         object.__setattr__(net, "sum_bytes", max(machine.psum_bytes, machine.out_bytes))
@@ -223,46 +222,3 @@ class Net(Stores):
 def _over(rate: Rate, stride: int) -> Rate:
     """A rate over a stride; numbers stay integers where they can, as fractions are slow."""
     return rate // stride if isinstance(rate, int) and rate % stride == 0 else Fraction(rate) / stride
-
-
-def compulsory_bytes(net: Net, machine: Machine) -> int:
-    """Return the bytes that every schedule moves: weights, results, and what of the inputs some result depends on.
-
-    A layer alone makes its whole map; strips need not make a pixel that nobody reads, as the last row of seven is under
-    2 x 2 windows with stride 2, or every other one under 1 x 1 windows.
-    """
-    needed: dict[int, Mask] = {}
-    total = 0
-    for t in reversed(range(len(net.layers))):
-        layer, store = net.layers[t], net.stores[net.writes[t]]
-        later = [u for u in store.readers if u > t]
-        whole = store.whole or store.dram or store.results or not later
-        seen = [_read(net.layers[u], needed[u]) for u in later]
-        whole = whole or any(mask.shape != (layer.r, layer.c) for mask in seen)
-        needed[t] = np.ones((layer.r, layer.c), np.bool_) if whole else np.logical_or.reduce(seen)
-        total += tensor_bytes(layer, machine).get("W", 0)
-    for store in net.stores:
-        if not store.parts:
-            seen = [_read(net.layers[t], needed[t]) for t in store.readers]
-            each = [x.b * x.g * x.n for x in (net.layers[t] for t in store.readers)]
-            pixels: dict[tuple[int, ...], Ints] = {}
-            for mask, elements in zip(seen, each, strict=True):
-                pixels[mask.shape] = np.maximum(pixels.get(mask.shape, 0), mask * elements)
-            total += max((int(many.sum()) for many in pixels.values()), default=0) * machine.in_bytes
-        total += min(store.results, store.rows * store.row_elements) * machine.out_bytes
-    return total
-
-
-def _read(layer: Layer, outputs: Mask) -> Mask:
-    """The pixels of its input that a layer reads for some of its result."""
-    rows = np.zeros((layer.h, layer.c), np.bool_)
-    for i in range(layer.kh):
-        y = np.arange(layer.r) * layer.stride_h - layer.pad_top + i * layer.dilation_h
-        inside = (y >= 0) & (y < layer.h)
-        rows[y[inside]] |= outputs[inside]
-    pixels = np.zeros((layer.h, layer.l), np.bool_)
-    for j in range(layer.kw):
-        x = np.arange(layer.c) * layer.stride_w - layer.pad_left + j * layer.dilation_w
-        inside = (x >= 0) & (x < layer.l)
-        pixels[:, x[inside]] |= rows[:, inside]
-    return pixels

@@ -18,8 +18,9 @@ from itertools import count
 from typing import Any
 
 from formulations.clock import Clock, TimeUp
+from formulations.compulsory import compulsory_bytes
 from formulations.fusion.arcs import Groups
-from formulations.fusion.groups import Group, Net, compulsory_bytes
+from formulations.fusion.groups import Group, Net
 from formulations.fusion.linear import Limit
 from formulations.fusion.options import NEVER
 from formulations.fusion.pins import Demands

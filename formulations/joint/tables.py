@@ -18,10 +18,10 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from formulations.clock import Clock
+from formulations.compulsory import compulsory_bytes
 from formulations.joint.plans import Bound, Plans, Rows, SearchNests
 from formulations.joint.problem import NEVER, Choice, Joint, Residence, Step
 from formulations.pins import Pins
-from hwmodels.nest.limits import tensor_bytes
 from instances.machine import Machine
 from instances.stores import Store, Stores
 
@@ -114,15 +114,8 @@ class Tables:
 
     @cached_property
     def compulsory_bytes(self) -> int:
-        """Bytes of every weight, and of every input and result of the network once."""
-        found, machine = self.found, self.machine
-        total = sum(tensor_bytes(layer, machine).get("W", 0) for layer in found.layers)
-        for store in found.stores:
-            if not store.parts:
-                reading = [found.layers[t].model_copy(update={"inputs": 1}) for t in store.readers]
-                total += max((tensor_bytes(layer, machine)["IN"] for layer in reading), default=0)
-            total += min(store.results, store.rows * store.row_elements) * machine.out_bytes
-        return total
+        """What every schedule of the network moves."""
+        return compulsory_bytes(self.found, self.machine)
 
     def hurry(self, clock: Clock) -> None:
         """Find some nest for every layer, a good one as far as there is time."""

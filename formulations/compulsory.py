@@ -1,0 +1,104 @@
+"""What a network must move, whatever the schedule: the bound that all problems of networks share.
+
+Weights and biases once, however many layers read them; results once; and of what comes from outside the elements that
+some result depends on, once. Padding, zeros and what layers make count nothing: it may stay on chip. A layer makes its
+whole map, unless all that reads it reads pixel by pixel: then pixels that nobody reads, as the last row of seven under
+2 x 2 windows with stride 2 or every other one under 1 x 1 windows, need not be made.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from instances.machine import Machine
+from instances.outside import RIGHT, Outside, Reading
+from instances.stores import Stores
+from instances.workload import Layer
+
+Mask = npt.NDArray[np.bool_]
+
+
+def compulsory_bytes(found: Stores, machine: Machine) -> int:
+    """Return the bytes that every schedule of a network moves."""
+    return sum((
+        weight_bytes(found, machine),
+        input_bytes(found, machine),
+        sum(min(store.results, store.rows * store.row_elements) for store in found.stores) * machine.out_bytes,
+    ))  # fmt: skip
+
+
+def weight_bytes(found: Stores, machine: Machine) -> int:
+    """Return the bytes of constant weights and of biases, every tensor once."""
+    total = 0
+    for t, layer in enumerate(found.layers):
+        if layer.weights == "constant" and found.weights_of[t] == t:
+            total += layer.weight_elements * machine.w_bytes
+        if found.biases_of[t] == t:
+            total += layer.g * layer.m * machine.bias_bytes * layer.bias
+    return total
+
+
+def input_bytes(found: Stores, machine: Machine) -> int:
+    """Return the bytes of what comes from outside and is needed, once."""
+    needed = _needed(found)
+    return sum(_outside_bytes(found, one, needed, machine) for one in found.outside)
+
+
+def _needed(found: Stores) -> dict[int, Mask]:
+    """For every layer the pixels of its result that something reads."""
+    needed: dict[int, Mask] = {}
+    for t in reversed(range(len(found.layers))):
+        layer, store = found.layers[t], found.stores[found.writes[t]]
+        seen = [
+            read(found.layers[u], needed[u], k)
+            for u in store.readers if u > t
+            for k, s in enumerate(found.reads[u]) if s == found.writes[t]
+        ]  # fmt: skip
+        whole = store.whole or store.dram or store.results or not seen
+        whole = whole or any(mask.shape != (layer.r, layer.c) for mask in seen)
+        needed[t] = np.ones((layer.r, layer.c), np.bool_) if whole else np.logical_or.reduce(seen)
+    return needed
+
+
+def _outside_bytes(found: Stores, one: Outside, needed: dict[int, Mask], machine: Machine) -> int:
+    """Bytes of a tensor from outside that are needed: what its readers read between them, as far as that is known."""
+    as_input: dict[tuple[str, tuple[int, ...], int], Mask] = {}
+    most = 0
+    for reading in one.readings:
+        layer = found.layers[reading.layer]
+        if reading.operand == RIGHT:
+            most = max(most, (layer.weight_elements - reading.others) * machine.w_bytes)
+            continue
+        mask = read(layer, needed[reading.layer], reading.operand)
+        key = reading.of, mask.shape, reading.others
+        as_input[key] = as_input.get(key, np.zeros_like(mask)) | mask
+        most = max(most, _elements(found, one, reading, as_input[key]) * machine.in_bytes)
+    return most
+
+
+def _elements(found: Stores, one: Outside, reading: Reading, mask: Mask) -> int:
+    """Elements of a tensor among some pixels of an operand."""
+    layer = found.layers[reading.layer]
+    each = layer.input_elements(reading.operand) // mask.size
+    return min(int(mask.sum()) * each - reading.others, one.elements)
+
+
+def read(layer: Layer, outputs: Mask, operand: int) -> Mask:
+    """Return the pixels of an input that a layer reads for some of its result."""
+    lacks = layer.patterns[operand]
+    if lacks:
+        for axis, d in enumerate("rc"):
+            outputs = outputs.any(axis=axis, keepdims=True) if d in lacks else outputs
+        return outputs
+    rows = np.zeros((layer.h, layer.c), np.bool_)
+    for i in range(layer.kh):
+        y = np.arange(layer.r) * layer.stride_h - layer.pad_top + i * layer.dilation_h
+        inside = (y >= 0) & (y < layer.h)
+        rows[y[inside]] |= outputs[inside]
+    pixels = np.zeros((layer.h, layer.l), np.bool_)
+    for j in range(layer.kw):
+        x = np.arange(layer.c) * layer.stride_w - layer.pad_left + j * layer.dilation_w
+        inside = (x >= 0) & (x < layer.l)
+        pixels[:, x[inside]] |= rows[:, inside]
+    return pixels
