@@ -16,7 +16,7 @@ WARN := -std=c11 -Wall -Wextra -Werror
 SOURCES := $(wildcard *.c)
 OBJECTS := $(SOURCES:.c=.o)
 BARE := -ffreestanding -fno-tree-loop-distribute-patterns -fno-stack-protector -DCERTILE_BARE
-TARGET := $(filter-out main.c certile_check.c,$(SOURCES))
+TARGET := $(filter-out main.c certile_check.c certile_results.c,$(SOURCES))
 
 certile: $(OBJECTS)
 \t$(CC) $(CFLAGS) -o $@ $(OBJECTS) -lm
@@ -129,6 +129,12 @@ int main(void)
     naive = 1;
     certile_network();
     printf("{number} layers as one network: %s\\n", wrong ? "NOT as planned" : "results and transfers as planned");
+    if (wrong) {{
+        puts("FAILED: look at the first layer that is named above: at its loads and stores, then at what it computes");
+    }}
+    if (wrong) {{
+        puts("FAILED: look at the first layer that is named above: its loads and stores, then what it computes");
+    }}
     return wrong != 0;
 }}
 """
@@ -138,13 +144,12 @@ MODEL = """\
 /* Runs the network on an input: certile INPUT OUTPUT [EXPECTED], files of elements one after the other, as the model
  * has them. Compares what moved with the plan, and the output with what is expected. */
 #include "certile_check.h"
-#include "certile_tile.h"
+#include "certile_results.h"
 #include "network.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 {names}
 
@@ -158,10 +163,12 @@ static const certile_group_bytes groups[] = {{
 {groups}
 }};
 
+static certile_result results[] = {{
+{results}
+}};
+enum {{ RESULTS = sizeof results / sizeof *results }};
+
 static int wrong;
-static double most, largest;                  /* of real results: the largest difference, and the largest one */
-static size_t exact, elements;                /* of results that integers stand for */
-static double steps;                          /* the largest difference of these */
 
 int certile_instead(int k)
 {{
@@ -198,40 +205,6 @@ static void take(FILE *file, unsigned char *to, size_t bytes)
     }}
 }}
 
-typedef double reader(const unsigned char *from);
-#define READER(kind) \\
-    static inline double read_##kind(const unsigned char *from) {{ return (double)certile_get_##kind(from); }}
-READER(u8)
-READER(i8)
-READER(u16)
-READER(i16)
-READER(i32)
-READER(i64)
-READER(f16)
-READER(f32)
-
-/* Write a result, and compare it with the next of another file; `step`: of integers that it stands for (or 0). */
-static void give(FILE *output, FILE *expected, const unsigned char *from, size_t bytes, size_t size, reader *read,
-                 float step)
-{{
-    unsigned char next[8];
-    if (output) {{
-        fwrite(from, 1, bytes, output);
-    }}
-    for (size_t k = 0; expected && k < bytes; k += size) {{
-        take(expected, next, size);
-        const double want = read(next), is = read(from + k), apart = isnan(is) ? INFINITY : fabs(is - want);
-        if (step > 0) {{
-            elements++;
-            exact += apart < step / 2;
-            steps = fmax(steps, apart / step);
-        }} else {{
-            largest = fmax(largest, fabs(want));
-            most = fmax(most, apart);
-        }}
-    }}
-}}
-
 int main(int argc, char **argv)
 {{
     FILE *weights = opened("weights.bin", "rb"), *input = opened(argc > 1 ? argv[1] : "input.bin", "rb");
@@ -242,15 +215,23 @@ int main(int argc, char **argv)
 {data}
 {inputs}
     certile_network();
-{results}
     printf("{number} layers as one network: transfers %s\\n", wrong ? "NOT as planned" : "as planned");
-    if (elements) {{
-        printf("results: %zu of %zu elements exact, the others within %.0f steps\\n", exact, elements, steps);
-        wrong += !(steps < 1.5);
+    if (wrong) {{
+        puts("FAILED: look at the loads and stores of the layers that are named above");
     }}
-    if (largest > 0 || most > 0) {{
-        printf("results differ from those expected by %.3g of the largest one\\n", most / fmax(largest, 1e-30));
-        wrong += !(most <= {tolerance} * largest);
+    for (size_t k = 0; output && k < RESULTS; k++) {{
+        fwrite(results[k].array, results[k].element, certile_elements(&results[k]), output);
+    }}
+    for (size_t k = 0; expected && k < RESULTS; k++) {{
+        if (!certile_compare(&results[k], expected)) {{
+            fputs("the file of expected results is too short\\n", stderr);
+            return 2;
+        }}
+    }}
+    if (expected) {{
+        wrong += certile_verdict(results, RESULTS, argc > 3 ? argv[3] : "{judge}", {tolerance});
+    }} else if (argc < 2) {{
+        puts("results are compared with nothing: there is no expected.bin");
     }}
     if (output && fclose(output)) {{
         return 2;

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from hwmodels.fusion.replay_count import Count
 from hwmodels.fusion.replay_strips import Walk
@@ -30,10 +31,10 @@ from solver.emit.nest import layer_file
 from solver.emit.onchip import AnyRun, OnChip
 from solver.emit.packed import with_bands
 from solver.emit.program import exact, memories, refuse, runtime
-from solver.emit.recorded import recorded
+from solver.emit.recorded import Recorded, recorded
 from solver.emit.strips import GroupFile
 from solver.emit.table import row
-from solver.emit.text import block, identifier, indented, literal
+from solver.emit.text import block, identifier, indented, literal, quoted
 from solver.emit.values import Value
 
 
@@ -110,7 +111,8 @@ class _Program:
         files["main.c"] = self._main()
         files["Makefile"] = makefile()
         if self.meaning is not None:
-            files |= {"weights.bin": self._weights(), **recorded(self.meaning.model)}
+            files |= runtime(("certile_results.h", "certile_results.c"))
+            files |= {"weights.bin": self._weights(), **self.recorded.files}
         return files
 
     @property
@@ -274,7 +276,8 @@ class _Program:
                 groups=self._groups(),
                 data="\n".join(data), biases="\n".join(biases), number=len(runs),
                 inputs="\n".join(f"    take(input, {name}, sizeof {name});" for name in given),
-                results="\n".join(self._given(name) for name in made), tolerance=self._tolerance,
+                results="\n".join(map(self._result, range(len(made)))), judge=self.recorded.judge,
+                tolerance=literal(self.meaning.elements.tolerance),
             )  # fmt: skip
         return MAIN.format(
             names="\n".join(f"certile_function {self.names[t]};" for t in self.chip.alone), rows="\n".join(rows),
@@ -283,18 +286,33 @@ class _Program:
             number=len(runs),
         )  # fmt: skip
 
-    def _given(self, name: str) -> str:
-        """Write a result of a model, and compare it with what is expected."""
-        assert self.meaning is not None
-        kind = self.meaning.result_kinds[self.arranged.results.index(name)]
-        step = literal(self.arranged.steps_of.get(name, 0))
-        return f"    give(output, expected, {name}, sizeof {name}, {BYTES[kind]}, read_{kind}, {step});"
+    @cached_property
+    def recorded(self) -> Recorded:
+        """An input of the model, and its results as another program computes them."""
+        return recorded(self.meaning.model) if self.meaning is not None else Recorded({}, "")
 
-    @property
-    def _tolerance(self) -> str:
-        """How far real results may be from those expected, of the largest one."""
+    def _result(self, k: int) -> str:
+        """A row of the table of results."""
         assert self.meaning is not None
-        return literal(self.meaning.elements.tolerance)
+        name, (tensor, maker) = self.arranged.results[k], list(self.meaning.model.results.items())[k]
+        kind, shape = self.meaning.result_kinds[k], self.network.operator(maker).shape
+        step = literal(self.arranged.steps_of.get(name, 0))
+        sizes = ", ".join(map(str, shape))
+        texts = f'"{quoted(tensor)}", "{quoted(self._look(maker))}"'
+        what = f"{texts}, {name}, {BYTES[kind]}, certile_read_{kind}, {step}, {len(shape)}, {{{sizes}}}"
+        return f"    {{{what}, 0, 0, 0, 0, 0, 0}},"
+
+    def _look(self, maker: str) -> str:
+        """What makes a result: the last layer before it, and the host behind that."""
+        number = {layer.name: t for t, layer in enumerate(self.found.layers)}
+        name = maker
+        while name not in number and self.network.operator(name).inputs:
+            name = self.network.operator(name).inputs[0]
+        if name not in number:
+            return "network.c: no layer makes it"
+        t = number[name]
+        group = next((run for run in self.chip.grouped.values() if run.first <= t <= run.last), None)
+        return f"layer {name} ({self._group_name(group) if group else self.names[t]}.c), then at what is earlier"
 
     def _groups(self) -> str:
         """Of every group the bytes that its plan moves; a last row ends the table."""

@@ -1,18 +1,29 @@
-"""An input of a model, and what onnxruntime makes of it, for the program to compare with."""
+"""An input of a model, and what another program makes of it, for the emitted one to compare with."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
+from instances.onnx_evaluate import JUDGE, evaluated
 from instances.onnx_model import OnnxModel
 
 logger = logging.getLogger(__name__)
 
 
-def recorded(model: OnnxModel) -> dict[str, bytes]:
-    """Return an input from a fixed seed and, if onnxruntime is installed and runs the model, the outputs for it.
+@dataclass(frozen=True)
+class Recorded:
+    """Files of an input and its results, and who computed these (empty: nobody could)."""
+
+    files: Mapping[str, bytes]
+    judge: str
+
+
+def recorded(model: OnnxModel) -> Recorded:
+    """Return an input from a fixed seed and the outputs for it: of onnxruntime, else of ONNX's reference.
 
     Real inputs are small numbers, integers any of their kind.
     """
@@ -22,11 +33,20 @@ def recorded(model: OnnxModel) -> dict[str, bytes]:
         for o, name in model.inputs.items()
     }
     files = {"input.bin": b"".join(value.tobytes() for value in feeds.values())}
+    for judge in (_by_onnxruntime, _by_reference):
+        name, made = judge(model, feeds)
+        if made:
+            return Recorded({**files, "expected.bin": b"".join(np.asarray(value).tobytes() for value in made)}, name)
+    logger.warning("%s: the program has nothing to compare with", model.where)
+    return Recorded(files, "")
+
+
+def _by_onnxruntime(model: OnnxModel, feeds: Mapping[str, np.ndarray]) -> tuple[str, list[np.ndarray]]:
     try:
         import onnxruntime
     except ImportError:
-        logger.warning("%s: onnxruntime is not installed: the program has nothing to compare with", model.where)
-        return files
+        logger.warning("%s: onnxruntime is not installed", model.where)
+        return "", []
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     if model.network.map_type.endswith("int16"):
@@ -38,12 +58,24 @@ def recorded(model: OnnxModel) -> dict[str, bytes]:
     options.add_session_config_entry(exact, "1")
     try:
         session = onnxruntime.InferenceSession(str(model.path), options, providers=["CPUExecutionProvider"])
-        made = session.run(list(model.outputs), feeds)
+        made = session.run(list(model.outputs), dict(feeds))
     except Exception as error:  # noqa: BLE001 - onnxruntime raises many types
-        said = f"onnxruntime does not run it ({str(error).splitlines()[0][:150]})"
-        logger.warning("%s: %s: the program has nothing to compare with", model.where, said)
-        return files
-    return {**files, "expected.bin": b"".join(np.asarray(value).tobytes() for value in made)}
+        logger.warning("%s: onnxruntime does not run it (%s)", model.where, _first_line(error))
+        return "", []
+    return f"onnxruntime {onnxruntime.__version__}", made
+
+
+def _by_reference(model: OnnxModel, feeds: Mapping[str, np.ndarray]) -> tuple[str, list[np.ndarray]]:
+    try:
+        made = evaluated(model.path, feeds, model.outputs)
+    except Exception as error:  # noqa: BLE001 - the evaluator raises many types
+        logger.warning("%s: ONNX's reference does not run it (%s)", model.where, _first_line(error))
+        return "", []
+    return JUDGE, made
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:150]
 
 
 def _drawn(rng: np.random.Generator, shape: tuple[int, ...], element: np.dtype) -> np.ndarray:

@@ -29,6 +29,11 @@ def comment(text: str) -> list[str]:
     return ["/*", *(f" * {line}".rstrip() for line in plain.splitlines()), " */"]
 
 
+def quoted(text: str) -> str:
+    """Return a text as it stands within quotes of C."""
+    return "".join(c if c.isascii() and c.isprintable() and c not in '"\\\\?' else "_" for c in text)
+
+
 def block(head: str, body: Iterable[str]) -> list[str]:
     """Return a block in braces; without a head for names of its own."""
     return [f"{head} {{".strip(), *indented(body), "}"]

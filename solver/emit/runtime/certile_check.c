@@ -102,40 +102,64 @@ void certile_naive(const certile_layer *a, const certile_tensors *tensors)
     } while (next(a, at));
 }
 
-static size_t say(const certile_layer *a, size_t wrong)
+/* What is found wrong of a result: how many elements, the place of the first one and both its values. */
+typedef struct {
+    size_t number;
+    int at[5];
+    uint64_t is, want;
+} faults;
+
+static void note(const certile_layer *a, faults *found, const int at[5], const unsigned char *is, const unsigned char *want)
 {
-    if (wrong) {
-        printf("%s: %zu of %zu results differ from the naive loop nest\n", a->name, wrong, outputs(a));
+    if (memcmp(is, want, (size_t)a->out_bytes) == 0) {
+        return;
     }
-    return wrong;
+    if (!found->number++) {
+        memcpy(found->at, at, sizeof found->at);
+        found->is = get(is, a->out_bytes);
+        found->want = get(want, a->out_bytes);
+    }
+}
+
+static size_t say(const certile_layer *a, const faults *found)
+{
+    if (found->number) {
+        const int *at = found->at;
+        printf("%s: %zu of %zu results differ from the naive loop nest: FAILED, first at b %d, g %d, m %d, r %d, c %d: %lld, "
+               "right is %lld\n", a->name, found->number, outputs(a), at[0], at[1], at[2], at[3], at[4],
+               (long long)found->is, (long long)found->want);
+    }
+    return found->number;
 }
 
 size_t certile_differ(const certile_layer *a, const unsigned char *is, const unsigned char *want)
 {
-    size_t wrong = 0;
+    faults found = {0};
     int at[5] = {0};
     do {
-        const size_t here = place(a, at);
-        wrong += at[3] >= a->unwritten && memcmp(is + here, want + here, (size_t)a->out_bytes) != 0;
+        if (at[3] >= a->unwritten) {
+            note(a, &found, at, is + place(a, at), want + place(a, at));
+        }
     } while (next(a, at));
-    return say(a, wrong);
+    return say(a, &found);
 }
 
 /* Compare every so many-th result. */
 static size_t sample(const certile_layer *a, const certile_tensors *t)
 {
     const double products = (double)outputs(a) * a->n * a->kh * a->kw * a->inputs;
-    size_t step = 1 + (size_t)(products / CERTILE_MOST_PRODUCTS), number = 0, wrong = 0;
+    size_t step = 1 + (size_t)(products / CERTILE_MOST_PRODUCTS), number = 0;
+    faults found = {0};
     unsigned char want[8];
     int at[5] = {0};
     step += step > 1 && step % 2 == 0;
     do {
         if (number++ % step == 0) {
             put(want, a->out_bytes, result(a, t, at));
-            wrong += memcmp(want, t->out + place(a, at), (size_t)a->out_bytes) != 0;
+            note(a, &found, at, t->out + place(a, at), want);
         }
     } while (next(a, at));
-    return say(a, wrong);
+    return say(a, &found);
 }
 
 int certile_moved_as_planned(const certile_layer *a)
@@ -144,7 +168,7 @@ int certile_moved_as_planned(const certile_layer *a)
     for (int k = 0; k < CERTILE_OPERANDS; k++) {
         const certile_counts *is = &certile_counted[k], *want = &a->planned[k];
         if (is->calls != want->calls || is->segments != want->segments || is->bytes != want->bytes) {
-            printf("%s: %s moved by %llu calls, %llu segments, %llu bytes; planned %llu, %llu, %llu\n", a->name,
+            printf("%s: %s moved by %llu calls, %llu segments, %llu bytes; planned %llu, %llu, %llu: FAILED\n", a->name,
                    operand_name[k], is->calls, is->segments, is->bytes, want->calls, want->segments, want->bytes);
             equal = 0;
         }
@@ -161,7 +185,7 @@ int certile_bytes_as_planned(const char *name, const certile_group_bytes *table,
     }
     for (int k = 0; k < CERTILE_OPERANDS; k++) {
         if (certile_counted[k].bytes != table->bytes[k]) {
-            printf("%s and the layers of its group: %s moved by %llu bytes; planned %llu\n", name, operand_name[k],
+            printf("%s and the layers of its group: %s moved by %llu bytes; planned %llu: FAILED\n", name, operand_name[k],
                    certile_counted[k].bytes, table->bytes[k]);
             equal = 0;
         }
