@@ -5,13 +5,16 @@ Heads that share keys are rows of one product, so that no key is repeated.
 
 from __future__ import annotations
 
+import numpy as np
+
 from instances.onnx_graph import Graph, Node, Unsupported
-from instances.onnx_steps import Steps
-from instances.operators import Concat, Eltwise, MatMul
+from instances.onnx_products import PRODUCT_TURNED
+from instances.onnx_steps import Means, Steps
+from instances.operators import Eltwise, MatMul, Shape
 
 #: Dimensions where heads are an axis of their own: batch, heads, tokens, features.
 _APART = 4
-_MASK, _LENGTHS = 3, 6
+_MASK, _PAST, _LENGTHS = 3, 4, 6
 
 
 def attention(node: Node, graph: Graph) -> None:
@@ -26,7 +29,7 @@ def attention(node: Node, graph: Graph) -> None:
     for which, suffix in ((1, "k"), (2, "v")):
         made, past = _heads(steps, node.input(which), node.integer("kv_num_heads", 0), suffix), node.input(which + 3)
         if past:
-            made = steps.add(Concat, [steps.source(past), made], suffix, axis=2)
+            made = steps.concat([steps.source(past), made], suffix, axis=2)
         present = node.proto.output[which] if which < len(node.proto.output) else ""
         if present and graph.readers[present]:
             steps.finish(made, tensor=present)
@@ -55,14 +58,39 @@ def _product(steps: Steps, queries: str, keys: str, values: str) -> str:
         raise Unsupported(f"{heads} heads of queries and {shared} of keys")
     together = heads // shared * tokens
     queries = steps.move(queries, (batch, shared, together, features), "q")
-    scores = steps.add(MatMul, [queries, keys], "scores", transpose_b=True)
+    scores = steps.add(MatMul, [queries, keys], "scores", PRODUCT_TURNED, transpose_b=True)
+    scores = steps.times(scores, steps.node.number("scale", 0) or features**-0.5, "scale")
+    if (cap := steps.node.number("softcap", 0)) > 0:
+        scores = steps.times(scores, 1 / cap, "softcap")
+        scores = steps.times(steps.add(Eltwise, [scores], "softcap", Means("Tanh"), fn="tanh"), cap, "softcap")
     before = steps.shape(keys)[2]
-    mask = steps.node.input(_MASK)
-    if mask:
-        scores = steps.move(scores, (batch, heads, tokens, before), "scores")
-        operands = [scores] if steps.graph.is_constant(mask) else [scores, steps.source(mask)]
-        scores = steps.add(Eltwise, operands, "mask", fn="add")
-    scores = steps.add(Eltwise, [scores], "softmax", fn="softmax")
+    scores = _masked(steps, scores, (batch, heads, tokens, before))
+    scores = steps.add(Eltwise, [scores], "softmax", Means("Softmax", (), {"axis": -1}), fn="softmax")
     scores = steps.move(scores, (batch, shared, together, before), "scores")
-    made = steps.add(MatMul, [scores, values])
+    made = steps.add(MatMul, [scores, values], means=Means("MatMul"))
     return steps.move(made, (batch, heads, tokens, steps.shape(values)[3]), "heads")
+
+
+def _masked(steps: Steps, scores: str, shape: Shape) -> str:
+    """Add the mask, and minus infinity for keys that come after a query."""
+    mask, causal = steps.node.input(_MASK), bool(steps.node.integer("is_causal", 0))
+    known = [mask] if mask and steps.graph.is_constant(mask) else []
+    if not mask and not causal:
+        return scores
+    scores = steps.move(scores, shape, "scores")
+    if mask and not known:
+        scores = steps.add(Eltwise, [scores, steps.source(mask)], "mask", Means("Add"), fn="add")
+    if not known and not causal:
+        return scores
+    tokens, keys = shape[2:]
+    cached = steps.graph.shape(steps.node.input(_PAST))[2] if steps.node.input(_PAST) else 0
+    reach = cached if causal else keys
+
+    def addend(*given: np.ndarray) -> np.ndarray:
+        made = np.where(np.tri(tokens, keys, reach), np.float32(0), np.float32(-np.inf))
+        for one in given:
+            made = made + (np.where(one, np.float32(0), np.float32(-np.inf)) if one.dtype == bool else one)
+        return made
+
+    constant = steps.derive("mask", addend, *known)
+    return steps.add(Eltwise, [scores], "mask" if known else "causal", Means("Add", [constant]), fn="add")

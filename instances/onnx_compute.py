@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from math import prod
 
+import numpy as np
+
 from instances.onnx_frames import conv3d, global_pool3d, pool3d
 from instances.onnx_graph import Graph, Node, Unsupported
 from instances.onnx_products import contract, matmul_terms
 from instances.onnx_steps import Steps
 from instances.onnx_windows import window
-from instances.operators import Conv, Eltwise, Input, MatMul, Pool, Reshape, Shape
+from instances.operators import Conv, Input, MatMul, Pool, Shape
 
 Pads = tuple[int, int, int, int]
 
@@ -22,9 +24,7 @@ def _map(node: Node, graph: Graph, tensor: str) -> tuple[str, Shape]:
     if graph.rank(tensor) != 3:
         raise Unsupported(f"an input with {graph.rank(tensor)} dimensions")
     lifted = (shape[0], shape[1], 1, shape[2])
-    name = graph.unique(f"{node.label}:in")
-    graph.emit(Reshape(name=name, inputs=(graph.maker(tensor),), shape=lifted), f"{name} (tensor)")
-    return f"{name} (tensor)", lifted
+    return graph.tensor_of[Steps(node, graph).move(graph.maker(tensor), lifted, "in")], lifted
 
 
 def _finish(node: Node, graph: Graph, operator: Conv | Pool) -> None:
@@ -37,10 +37,7 @@ def _finish(node: Node, graph: Graph, operator: Conv | Pool) -> None:
     except ValueError as error:
         raise Unsupported(str(error)) from None
     inner = graph.emit(operator.model_copy(update={"shape": (batch, channels, 1, size)}), f"{operator.name} (tensor)")
-    back = Reshape(name=graph.unique(f"{node.label}:out"), inputs=(inner,), shape=(batch, channels, size))
-    graph.place(node, back)
-    if isinstance(operator, Conv):
-        graph.foldable[node.output] = inner
+    Steps(node, graph).finish(inner, (batch, channels, size), inner=inner if isinstance(operator, Conv) else "")
 
 
 def conv(node: Node, graph: Graph, weight: int = 1, bias: int | None = 2) -> None:
@@ -89,15 +86,28 @@ def gemm(node: Node, graph: Graph) -> None:
     fixed = graph.is_constant(b)
     rows = bool(c) and graph.size(c) > graph.shape(node.output)[-1]  # no bias: another addend for every row
     if graph.is_constant(a) or (left and fixed) or rows or (c and not graph.is_constant(c)):
-        contract(node, graph, (a, b), ("ba" if left else "ab", "cb" if right else "bc", "ac"), c)
+        terms = ("ba" if left else "ab", "cb" if right else "bc", "ac")
+        contract(node, graph, (a, b), terms, _addend(node, graph, c), node.number("alpha", 1.0))
     elif fixed:
         _fully_connected(node, graph, a, b, right, c)
     elif node.number("alpha", 1.0) != 1.0:
         steps = Steps(node, graph)
         made = steps.add(MatMul, [steps.source(a), steps.source(b)], transpose_a=left, transpose_b=right)
-        steps.finish(steps.bias(steps.add(Eltwise, [made], "alpha", fn="mul"), c))
+        steps.finish(steps.bias(steps.times(made, node.number("alpha", 1.0), "alpha"), _addend(node, graph, c)))
     else:
         graph.place(node, graph.made(node, MatMul, (a, b), bias=bool(c), transpose_a=left, transpose_b=right))
+
+
+def _addend(node: Node, graph: Graph, tensor: str) -> str:
+    """The third operand of Gemm, times beta."""
+    beta = node.number("beta", 1.0)
+    if not tensor or beta == 1:
+        return tensor
+    if not graph.is_constant(tensor):
+        raise Unsupported("an addend that is not constant, with a factor")
+    made = graph.derive(f"{node.label}:beta (constant)", lambda c: c * np.float32(beta), tensor)
+    graph.known.shapes[made] = graph.known.shapes[tensor]
+    return made
 
 
 def _fully_connected(node: Node, graph: Graph, a: str, b: str, transposed: bool, bias: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -71,6 +71,17 @@ class Node:
         value = self._attributes.get(name)
         return None if value is None or not hasattr(value, "__iter__") else tuple(int(x) for x in value)
 
+    def numbers(self, name: str) -> tuple[float, ...]:
+        """Return a list attribute of numbers, empty when absent."""
+        value = self._attributes.get(name)
+        return tuple(float(x) for x in value) if hasattr(value, "__iter__") else ()
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return a list attribute of texts, empty when absent."""
+        value = self._attributes.get(name)
+        found = value if isinstance(value, list | tuple) else ()
+        return tuple(x.decode("utf-8", "replace") if isinstance(x, bytes) else str(x) for x in found)
+
     def element(self, name: str, default: str) -> str:
         """Return an attribute that is an element type, as numpy calls it."""
         stated = self.integer(name, 0)
@@ -80,6 +91,18 @@ class Node:
         """Return a text attribute."""
         value = self._attributes.get(name, default)
         return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A constant that the reader makes up: a function of constants of the file, which is called where numbers matter.
+
+    The function takes elements along, and does not compute with them, where the first constant is quantised: then it
+    is called of the integers, of their scales and of their zero points.
+    """
+
+    function: Callable[..., np.ndarray]
+    tensors: tuple[str, ...]
 
 
 class Graph:
@@ -112,6 +135,11 @@ class Graph:
         #: Tensor -> the node of the file, where a standard one stands for it.
         self.originals = originals
         self.origin: dict[str, onnx.NodeProto] = {}
+        #: Operator -> the tensor that it was made for; the element-wise nodes that it stands for, where it is several.
+        self.tensor_of: dict[str, str] = {}
+        self.bodies: dict[str, tuple[onnx.NodeProto, ...]] = {}
+        #: Constants that are not in the file -> how they are computed of those that are.
+        self.derived: dict[str, Derived] = {}
         self.folded: dict[str, tuple[onnx.NodeProto, ...]] = {}
         self.readers = Counter(x for n in proto.node for x in used_tensors(n)) + Counter(o.name for o in proto.output)
 
@@ -186,11 +214,22 @@ class Graph:
         """Add an operator that makes `tensor`; return its name."""
         self.operators[operator.name] = operator
         self.makers[tensor] = operator.name
+        self.tensor_of[operator.name] = tensor
         if self.node is not None:
             self.origin[operator.name] = self.node
         if foldable:
             self.foldable[tensor] = operator.name
         return operator.name
+
+    def derive(self, wanted: str, function: Callable[..., np.ndarray], *tensors: str) -> str:
+        """Return a new constant that is computed of others."""
+        name, count = wanted, 1
+        while name in self.derived or name in self.known.shapes:
+            count += 1
+            name = f"{wanted}_{count}"
+        self.derived[name] = Derived(function, tensors)
+        self.known.constants.add(name)
+        return name
 
     def replace(self, name: str, **fields: object) -> None:
         """Change fields of an operator that was added before."""
@@ -206,6 +245,7 @@ class Graph:
         for name in dropped:
             del self.operators[name]
             self.origin.pop(name, None)
+            self.bodies.pop(name, None)
             self.weights.pop(name, None)
         for number in list(self.trained)[kept[1] :]:
             del self.trained[number]

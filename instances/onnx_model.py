@@ -20,7 +20,7 @@ from onnx.reference import ReferenceEvaluator
 
 from instances.errors import InputError
 from instances.network import Network
-from instances.onnx_graph import Node
+from instances.onnx_graph import Derived, Node
 from instances.onnx_quantised import move_integers, one_for_each, spell_out
 from instances.onnx_reader import read_graph
 from instances.onnx_sizes import Asked
@@ -57,11 +57,19 @@ class OnnxModel:
     path: Path
     where: str
     origin: Mapping[str, onnx.NodeProto]
-    """Operator -> the node that it was made of."""
+    """Operator -> what it computes: the node that it was made of, or the node that the file would have in its place,
+    where one node became several operators (`instances.onnx_steps`).
+    """
+    bodies: Mapping[str, tuple[onnx.NodeProto, ...]]
+    """Operator -> the element-wise nodes that it stands for together; the last one makes its result."""
+    derived: Mapping[str, Derived]
+    """Constants that such nodes read and the file does not have."""
     folded: Mapping[str, tuple[onnx.NodeProto, ...]]
     """Operator -> nodes behind it that it has taken in: batch norms, sums with a constant for every channel."""
     makers: Mapping[str, str]
     """Tensor -> operator."""
+    tensor_of: Mapping[str, str]
+    """Operator -> the tensor under which made nodes read it."""
     outputs: tuple[str, ...]
     """Tensors that are results of the model."""
     results: Mapping[str, str]
@@ -86,6 +94,10 @@ class OnnxModel:
             raise InputError(f"{self.where}: operator {operator!r} is of no node of the file")
         return Node(self.origin[operator])
 
+    def body(self, operator: str) -> tuple[Node, ...]:
+        """The element-wise nodes that an operator stands for; none for one that is a node by itself."""
+        return tuple(map(Node, self.bodies.get(operator, ())))
+
     def constant(self, tensor: str) -> np.ndarray:
         """The value of a constant tensor.
 
@@ -98,6 +110,9 @@ class OnnxModel:
             return self._values[tensor]
         if tensor in self._tensors:
             value = self._held(tensor)
+        elif tensor in self.derived:
+            made = self.derived[tensor]
+            value = np.asarray(made.function(*map(self.constant, made.tensors)))
         elif (stands := self.quantised(tensor)) is not None:
             value = stands.real()
         elif tensor in self._nodes:
@@ -115,6 +130,9 @@ class OnnxModel:
         InputError
             For scales of blocks, which are not read.
         """
+        if (made := self.derived.get(tensor)) is not None:
+            whole = self.quantised(made.tensors[0]) if made.tensors else None
+            return None if whole is None else _taken_along(made, whole, f"{self.where}: tensor {tensor!r}")
         proto = self._nodes.get(tensor)
         if proto is None or proto.op_type != "DequantizeLinear":
             return None
@@ -141,7 +159,8 @@ class OnnxModel:
 
     def is_constant(self, tensor: str) -> bool:
         """Whether no input of the model reaches a tensor."""
-        return tensor not in self.makers and (tensor in self._tensors or tensor in self._nodes)
+        found = (self._tensors, self._nodes, self.derived)
+        return tensor not in self.makers and any(tensor in table for table in found)
 
     def _evaluated(self, tensor: str) -> np.ndarray:
         node = self._nodes[tensor]
@@ -158,6 +177,26 @@ class OnnxModel:
                 f"{self.where}: constant {tensor!r} ({node.op_type}) cannot be evaluated: {said}"
             ) from None
         return np.asarray(found[[n for n in node.output if n].index(tensor)])
+
+
+def _taken_along(made: Derived, whole: Quantised, where: str) -> Quantised:
+    """Integers with their scales and zero points after a function that takes elements along."""
+    along = [1] * whole.integers.ndim
+    if whole.axis is not None:
+        along[whole.axis] = -1
+    integers, scale, zero = (
+        np.asarray(made.function(np.broadcast_to(x, whole.integers.shape)))
+        for x in (
+            whole.integers,
+            *(x.reshape(along) if whole.axis is not None else x for x in (whole.scale, whole.zero)),
+        )
+    )
+    for axis in (None, *range(integers.ndim)):
+        lines = [np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1) if axis is not None else x.reshape(1, -1)
+                 for x in (scale, zero)]  # fmt: skip
+        if all((line == line[:, :1]).all() for line in lines):
+            return Quantised(integers, lines[0][:, 0], lines[1][:, 0], axis)
+    raise InputError(f"{where} has scales along an axis that was cut or joined with others: no C is written")
 
 
 def read_model(
@@ -193,7 +232,8 @@ def read_model(
         if any(name in reached for name in node.input):
             reached.update(node.output)
     return OnnxModel(
-        network, Path(path), graph.where, graph.origin, graph.folded, graph.makers,
+        network, Path(path), graph.where, graph.origin, graph.bodies, graph.derived, graph.folded, graph.makers,
+        graph.tensor_of,
         tuple(info.name for info in model.graph.output), graph.results,
         {info.name: graph.makers[info.name] for info in model.graph.input if info.name in inputs},
         {info.name: info.type.tensor_type.elem_type for info in (*model.graph.input, *model.graph.output)},

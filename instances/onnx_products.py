@@ -18,11 +18,13 @@ from math import prod
 from string import ascii_letters
 
 from instances.onnx_graph import Graph, Node, Unsupported
-from instances.onnx_steps import Steps
+from instances.onnx_steps import Means, Steps
 from instances.operators import Conv, Eltwise, MatMul, Shape
 
 #: Stands for an axis of size 1 that is dropped.
 DROPPED = "."
+#: A product whose right operand is transposed.
+PRODUCT_TURNED = Means("Einsum", (), {"equation": "...ij,...kj->...ik"})
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,10 @@ def _checked(one: str, two: str, out: str, shapes: Sequence[Shape]) -> Product:
 
 
 class _Contraction:
-    def __init__(self, node: Node, graph: Graph, tensors: Sequence[str], product: Product) -> None:
+    def __init__(
+        self, node: Node, graph: Graph, tensors: Sequence[str], product: Product, factor: float = 1.0
+    ) -> None:  # fmt: skip
+        self.factor = factor
         self.steps = Steps(node, graph)
         self.graph = graph
         self.tensors = tensors
@@ -94,9 +99,11 @@ class _Contraction:
             made, letters = self._grouped()
         else:
             one = self._arranged(0, p.one, [*p.rows] or [""], p.summed)
-            made = self.steps.add(MatMul, [one], out_features=p.size(p.columns))
+            means = Means("MatMul", [self._weights(p.summed, p.columns)])
+            made = self.steps.add(MatMul, [one], means=means, out_features=p.size(p.columns))
             self.graph.weigh(made, self.tensors[1])
             letters = p.rows + p.columns
+        made = self.steps.times(made, self.factor, "alpha")
         made = self.steps.bias(self._ordered(made, letters), bias)
         self.steps.finish(made)
 
@@ -110,6 +117,14 @@ class _Contraction:
         if kept:
             source = self.steps.permute(source, [kept.index(x) for x in "".join(axes)], suffix)
         return self.steps.move(source, [self.product.size(x) for x in axes], suffix)
+
+    def _weights(self, *groups: str) -> str:
+        """The second operand, which is constant, with one axis for every group of letters."""
+        p = self.product
+        kept = p.two.replace(DROPPED, "")
+        order = [kept.index(x) for group in groups for x in group]
+        sizes, shape = [p.sizes[x] for x in kept], [p.size(group) for group in groups]
+        return self.steps.derive("W", lambda w: w.reshape(sizes).transpose(order).reshape(shape), self.tensors[1])
 
     def _ordered(self, source: str, letters: str) -> str:
         source = self.steps.move(source, [self.product.sizes[x] for x in letters] or [1], "split")
@@ -125,7 +140,8 @@ class _Contraction:
         second = (p.columns, p.summed) if swapped else (p.summed, p.columns)
         one = self._arranged(0, p.one, [*p.batch], p.rows, p.summed)
         two = self._arranged(1, p.two, [*p.batch], *second)
-        return self.steps.add(MatMul, [one, two], transpose_b=swapped), p.batch + p.rows + p.columns
+        means = PRODUCT_TURNED if swapped else Means("MatMul")
+        return self.steps.add(MatMul, [one, two], means=means, transpose_b=swapped), p.batch + p.rows + p.columns
 
     def _grouped(self) -> tuple[str, str]:
         p = self.product
@@ -134,7 +150,10 @@ class _Contraction:
         channels, rows = self.steps.shape(one)
         one = self.steps.move(one, (1, channels, rows, 1), "map")
         filters = groups * p.size(p.columns)
-        made = self.steps.add(Conv, [one], filters=filters, groups=groups, kernel=(1, 1))
+        weights = self._weights(p.batch + p.columns, p.summed)
+        flat = self.steps.derive("W", lambda w: w.reshape(*w.shape, 1, 1), weights)
+        means = Means("Conv", [flat], {"group": groups})
+        made = self.steps.add(Conv, [one], means=means, filters=filters, groups=groups, kernel=(1, 1))
         self.graph.weigh(made, self.tensors[1])
         return made, p.batch + p.columns + p.rows
 
@@ -144,16 +163,21 @@ class _Contraction:
         for which, term in enumerate((p.one, p.two)):
             mine = self._arranged(which, term, [x for x in p.out if x in term] or [""])
             inputs.append(self.steps.move(mine, [p.sizes[x] if x in term else 1 for x in p.out] or [1], "ab"[which]))
-        return self.steps.add(Eltwise, inputs, fn="mul"), p.out
+        return self.steps.add(Eltwise, inputs, means=Means("Mul"), fn="mul"), p.out
 
 
-def contract(node: Node, graph: Graph, tensors: Sequence[str], terms: Sequence[str], bias: str = "") -> None:
-    """Add the operators of a product of two tensors; `terms` are the letters of both and of the result."""
+def contract(
+    node: Node, graph: Graph, tensors: Sequence[str], terms: Sequence[str], bias: str = "", factor: float = 1.0
+) -> None:  # fmt: skip
+    """Add the operators of a product of two tensors; `terms` are the letters of both and of the result.
+
+    The product is multiplied by `factor` before `bias` is added.
+    """
     (a, b), (one, two, out) = tensors, terms
     if graph.is_constant(a):
         a, b, one, two = b, a, two, one
     shapes = [graph.known.shapes.get(tensor) or () for tensor in (a, b)]
-    _Contraction(node, graph, (a, b), _checked(one, two, out, shapes)).make(bias)
+    _Contraction(node, graph, (a, b), _checked(one, two, out, shapes), factor).make(bias)
 
 
 def einsum(node: Node, graph: Graph) -> None:

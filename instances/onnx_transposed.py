@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
+import numpy as np
+
 from instances.onnx_graph import Graph, Node, Unsupported
-from instances.onnx_steps import Steps
-from instances.operators import Concat, Conv, Eltwise, Shape
+from instances.onnx_steps import Means, Steps
+from instances.operators import Conv, Eltwise, Shape
 
 #: More convolutions or summands than these are not worth a plan.
 MOST_PARTS = 64
@@ -56,6 +58,12 @@ class _Window:
         """Whether windows do not overlap."""
         return all(k <= s for k, s in zip(self.kernel, self.stride, strict=True))
 
+    @property
+    def covers(self) -> bool:
+        """Whether every element of the result is one tap of one window."""
+        axes = zip(self.size, self.stride, self.begin, self.out, strict=True)
+        return self.kernel == self.stride and all(i * s - b >= o for i, s, b, o in axes)
+
     def phase(self, axis: int, phase: int) -> tuple[int, int, int]:
         """Return the taps of a phase along an axis, and its padding before and behind."""
         stride, dilation = self.stride[axis], self.dilation[axis]
@@ -80,8 +88,19 @@ def conv_transpose(node: Node, graph: Graph) -> None:
         made = _phases(steps, source, window, filters)
     else:
         made = _columns(steps, source, window, filters)
-    made = steps.move(made, graph.shape(node.output), "out")
-    steps.finish(steps.bias(made, node.input(2)))
+    steps.finish(made, graph.shape(node.output))
+
+
+def _weights(steps: Steps, w: _Window, begin: Pair, step: Pair, taps: Shape) -> str:
+    """The weights of a convolution that makes one pixel of every `step`: filters, channels of a group, taps turned."""
+    channels, groups = w.channels, w.groups
+
+    def arranged(weights: np.ndarray) -> np.ndarray:
+        whole = weights.reshape(groups, channels // groups, -1, *w.kernel).swapaxes(1, 2)
+        mine = whole[..., begin[0] :: step[0], begin[1] :: step[1]][..., ::-1, ::-1]
+        return mine.reshape(-1, channels // groups, *taps)
+
+    return steps.derive("W", arranged, steps.node.input(1))
 
 
 def _pair(values: tuple[int, ...], fill: int) -> Pair:
@@ -124,22 +143,24 @@ def _phases(steps: Steps, source: str, w: _Window, filters: int) -> str:
         (kh, top, bottom), (kw, left, right) = w.phase(0, i), w.phase(1, j)
         fields = {"kernel": (kh, kw), "pad": (top, left, bottom, right), "dilation": w.dilation}
         suffix = f"phase{number}" if rows * columns > 1 else ""
-        parts.append(steps.add(Conv, [source], suffix, filters=filters, groups=w.groups, **fields))
+        first = ((i + w.begin[0]) % rows, (j + w.begin[1]) % columns)
+        pads = {"pads": [top, left, bottom, right], "dilations": list(w.dilation), "group": w.groups}
+        means = Means("Conv", [_weights(steps, w, first, w.stride, (kh, kw))], pads)
+        made = steps.add(Conv, [source], suffix, means, filters=filters, groups=w.groups, **fields)
         # all phases together have every tap once
-        steps.graph.weigh(parts[-1], steps.node.input(1), f"{suffix} of {w.stride}, {w.begin}")
+        steps.graph.weigh(made, steps.node.input(1), f"{suffix} of {w.stride}, {w.begin}")
+        parts.append(steps.bias(made, steps.node.input(2), lambda b: b.reshape(-1, 1, 1)))
     if len(parts) == 1:
         return parts[0]
-    return _interleaved(steps, steps.add(Concat, parts, "join"), (rows, columns), filters, channels_last=True)
+    batch, _, *size = steps.shape(source)
+    made = steps.move(steps.concat(parts, "join", axis=1), (batch, *w.stride, filters, *size), "split")
+    return _interleaved(steps, steps.permute(made, (0, 3, 4, 1, 5, 2), "order"))
 
 
-def _interleaved(steps: Steps, source: str, block: Pair, filters: int, *, channels_last: bool) -> str:
-    """Turn channels (phases first, or filters first) into blocks of pixels."""
-    batch, _, rows, columns = steps.shape(source)
-    order = (0, 3, 4, 1, 5, 2) if channels_last else (0, 1, 4, 2, 5, 3)
-    split = (*block, filters) if channels_last else (filters, *block)
-    source = steps.move(source, (batch, *split, rows, columns), "split")
-    source = steps.permute(source, order, "order")
-    return steps.move(source, (batch, filters, rows * block[0], columns * block[1]), "map")
+def _interleaved(steps: Steps, source: str) -> str:
+    """Blocks of pixels (batch, filters, rows, their rows, columns, their columns) as a map."""
+    batch, filters, rows, down, columns, across = steps.shape(source)
+    return steps.move(source, (batch, filters, rows * down, columns * across), "map")
 
 
 def _columns(steps: Steps, source: str, w: _Window, filters: int) -> str:
@@ -148,22 +169,30 @@ def _columns(steps: Steps, source: str, w: _Window, filters: int) -> str:
     blocks = [-(-k // s) for k, s in zip(w.kernel, w.stride, strict=True)]
     if prod(blocks) > MOST_PARTS:
         raise Unsupported(f"{prod(blocks)} windows overlap in a pixel")
-    batch = steps.shape(source)[0]
-    made = steps.add(Conv, [source], filters=filters * prod(w.kernel), groups=w.groups, kernel=(1, 1))
+    batch, taps = steps.shape(source)[0], prod(w.kernel)
+
+    def arranged(weights: np.ndarray) -> np.ndarray:
+        whole = weights.reshape(w.groups, w.channels // w.groups, -1).swapaxes(1, 2)
+        return whole.reshape(-1, w.channels // w.groups, 1, 1)
+
+    means = Means("Conv", [steps.derive("W", arranged, steps.node.input(1))], {"group": w.groups})
+    made = steps.add(Conv, [source], means=means, filters=filters * taps, groups=w.groups, kernel=(1, 1))
     steps.graph.weigh(made, steps.node.input(1))
+    bias = steps.node.input(2)
+    if w.covers:
+        made, bias = steps.bias(made, bias, lambda b: np.repeat(b, taps).reshape(-1, 1, 1)), ""
+    made = steps.move(made, (batch, filters, *w.kernel, *w.size), "taps")
     full = tuple((i + b - 1) * s for i, b, s in zip(w.size, blocks, w.stride, strict=True))
     parts = []
     for at in product(*map(range, blocks)):
         mine = [min(k - b * s, s) for k, b, s in zip(w.kernel, at, w.stride, strict=True)]
-        part = steps.move(made, (batch, filters * prod(mine), *w.size), "taps", "slice")
-        filled = steps.move(part, (batch, filters * prod(w.stride), *w.size), "filled", "pad")
-        whole = _interleaved(steps, filled, w.stride, filters, channels_last=False)
-        parts.append(steps.move(whole, (batch, filters, *full), "placed", "pad"))
-    total = parts[0] if len(parts) == 1 else steps.add(Eltwise, parts, "sum", fn="add")
-    return _cut(steps, total, (batch, filters, *w.out))
-
-
-def _cut(steps: Steps, source: str, shape: Shape) -> str:
-    """Cut a map off, or add the rows and columns that no window reaches."""
-    least = tuple(map(min, steps.shape(source), shape))
-    return steps.move(steps.move(source, least, "cut", "slice"), shape, "rest", "pad")
+        begin = tuple(b * s for b, s in zip(at, w.stride, strict=True))
+        part = steps.cut(made, (batch, filters, *mine, *w.size), "taps", (0, 0, *begin, 0, 0))
+        filled = steps.pad(part, (batch, filters, *w.stride, *w.size), "filled")
+        whole = _interleaved(steps, steps.permute(filled, (0, 1, 4, 2, 5, 3), "order"))
+        parts.append(steps.pad(whole, (batch, filters, *full), "placed", (0, 0, *begin)))
+    total = parts[0] if len(parts) == 1 else steps.add(Eltwise, parts, "sum", Means("Sum"), fn="add")
+    # Cut the map off, and add the rows and columns that no window reaches.
+    least = [min(f - b, o) for f, b, o in zip(full, w.begin, w.out, strict=True)]
+    cut = steps.cut(total, (batch, filters, *least), "cut", (0, 0, *w.begin))
+    return steps.bias(steps.pad(cut, (batch, filters, *w.out), "rest"), bias, lambda b: b.reshape(-1, 1, 1))

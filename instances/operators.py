@@ -245,6 +245,13 @@ class Pool(NamedOperator):
         )  # fmt: skip
 
 
+def _reach(fn: str, up: int, down: int) -> int:
+    """How many elements beside a block an interpolation may look at."""
+    if up == 1:  # of half the size, the four elements of a cubic one are those of a block and one on each side
+        return int(fn == "cubic" and down > 1)
+    return {"nearest": 0, "linear": 1, "cubic": 2}[fn]
+
+
 class Resample(NamedOperator):
     """A feature map of another size, or (two inputs) one that is read where a grid says: data that moves.
 
@@ -285,7 +292,7 @@ class Resample(NamedOperator):
         before = inputs[0][2:]
         blocks = [gcd(*sizes) for sizes in zip(before, self.size, strict=True)]
         up, down = ([size // n for size, n in zip(sizes, blocks, strict=True)] for sizes in (self.size, before))
-        reach = [{"nearest": 0, "linear": 1, "cubic": 2}[self.fn] if u > 1 else 0 for u in up]
+        reach = [_reach(self.fn, u, d) for u, d in zip(up, down, strict=True)]
         return Layer(
             kind="resample", m=prod(up), r=blocks[0], c=blocks[1], kh=down[0] + 2 * reach[0], kw=down[1] + 2 * reach[1],
             stride_h=down[0], stride_w=down[1], pad_top=reach[0], pad_left=reach[1], h=before[0], l=before[1], **shape,

@@ -207,12 +207,12 @@ class Arithmetic:
         body += changes
         zeros = self._zero_table()
         if not body:
-            return base.with_meaning(tables=zeros)
+            return base.with_meaning(tables=(*base.tables, *zeros))
         given = [f"{base.total} {'x' if self.grid is None else 'sum'}", *(f"int {d}" for d in "bgmrc")]
         unused = ["(void)b, (void)g, (void)m, (void)r, (void)c;"]
         text = [*tables, *more, "/* What a complete sum becomes. */",
                 *function("static inline float finished", given, [*unused, *body, "return x;"])]  # fmt: skip
-        return base.with_meaning(finished=tuple(text), tables=zeros)
+        return base.with_meaning(finished=tuple(text), tables=(*base.tables, *zeros))
 
     def _rounded(self, lines: Sequence[str], divisor: int) -> tuple[Tables, Statements, tuple[Operator, ...]]:
         """The real number of a sum of integers, or at once an integer of the result; the functions left."""

@@ -20,7 +20,7 @@ from instances.operators import Concat, Eltwise, Input, MatMul, Opaque, Operator
 from instances.stores import inputs_of
 from instances.workload import Layer
 from solver.emit.text import identifier
-from solver.emit.values import Axis, Value, axes_of, in_layer, pitches, rows_of, shared_right
+from solver.emit.values import Axis, Value, axes_of, in_blocks, in_layer, pitches, rows_of, shared_right
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ class Arranger:
         shared = shared_right(operator, right)
         inputs = []
         for k, source in enumerate(inputs_of(self.network, operator, layer)):
-            value = self.made.values[source]
+            value = self._operand(k, source, operator, layer)
             if isinstance(operator, MatMul) and len(operator.inputs) > 1 and not shared:
                 value = value.broadcast((*operator.shape[:-2], *value.shape[-2:]))
             if isinstance(operator, Eltwise):
@@ -216,6 +216,22 @@ class Arranger:
         result = self._write(f"map_{name}", operator, layer, shared)
         self.made.values[operator.name] = result
         self.made.steps.append(Run(layer, tuple(inputs), weights, result))
+        if layer.kind == "resample":
+            self.made.values[operator.name] = self._unblocked(f"map_{name}_rows", operator, result)
+
+    def _unblocked(self, name: str, operator: Operator, result: Value) -> Value:
+        """A map of another size, of which layers write blocks side by side as filters."""
+        if seen := result.reshaped(operator.shape):
+            return seen
+        to = self.homes.get(operator.name) or self._fresh(name, operator)
+        b, g, r, c = to.pitch
+        blocks = Value(to.array, result.shape, (b, g, r * result.shape[3], r, c * result.shape[5], c), to.offset)
+        self._copy(blocks, result, f"{operator.name}: blocks as pixels")
+        return to
+
+    def _operand(self, k: int, source: str, operator: Operator, layer: Layer) -> Value:
+        """What a layer reads as its k-th input."""
+        return self.made.values[source]
 
     def _seen(self, operator: Operator, operand: str, shape: Shape, shared: bool) -> tuple[Axis, ...]:
         axes = axes_of(operator, operand, shape)
@@ -235,6 +251,10 @@ class Arranger:
 
     def _write(self, name: str, operator: Operator, layer: Layer, shared: bool) -> Value:
         """Where a layer's result goes: the array in which it is joined with others, or one of its own."""
+        if layer.kind == "resample":
+            shape, parts = in_blocks(operator, layer)
+            self.array(name, prod(shape))
+            return in_layer(name, shape, parts, pitches("OUT", layer, self.machine))
         axes = self._seen(operator, "OUT", operator.shape, shared)
         wanted = in_layer(name, operator.shape, axes, pitches("OUT", layer, self.machine))
         home = self.homes.get(operator.name)

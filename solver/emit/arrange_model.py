@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from math import prod
 
+import numpy as np
+
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
-from instances.operators import Concat, Eltwise, Input, Opaque, Operator, Reshape, Shape
+from instances.operators import Concat, Eltwise, Input, Opaque, Operator, Resample, Reshape, Shape
+from instances.workload import Layer
 from solver.emit.arrange import Arranged, Arranger, Host
 from solver.emit.chains import operators_of, statements
-from solver.emit.host import element_by_element, of_rows, stage_of
+from solver.emit.host import element_by_element, of_rows, picked_in_c, stage_of
 from solver.emit.kinds import BYTES, FLOATS, KINDS, dtype
 from solver.emit.meaning import Meaning
-from solver.emit.moves import moved
+from solver.emit.moves import Picked, moved, moves
 from solver.emit.pointwise import Stage, require
+from solver.emit.several import Resized
 from solver.emit.text import block, identifier
 from solver.emit.values import Value, rows_of
 
@@ -72,7 +76,7 @@ class ModelArranger(Arranger):
         name = f"map_{number:03}_{identifier(operator.name)}"
         if isinstance(operator, Input):
             return self._given(name, operator)
-        if isinstance(operator, Opaque):
+        if isinstance(operator, Opaque) and not moves(operator):
             said = operator.reason or "it is not planned"
             raise InputError(f"operator {operator.name} ({operator.kind}): {said}: no C is written")
         if isinstance(operator, Concat):
@@ -84,12 +88,20 @@ class ModelArranger(Arranger):
         source = self._complete(operator.inputs[0])
         if isinstance(operator, Eltwise):
             return self._computed(name, operator, source)
-        assert isinstance(operator, Reshape)
-        if operator.fn == "pad" and self.model.node(operator.name).op == "Pad":
-            return self._padded(name, operator, source)
+        assert isinstance(operator, Reshape | Opaque)
         alike = {self.passing.kinds[one] in FLOATS for one in (operator.name, operator.inputs[0])}
         require(len(alike) == 1, f"operator {operator.name}", "integers become real numbers, or the other way round")
         return self._moved(name, operator, source)
+
+    def _operand(self, k: int, source: str, operator: Operator, layer: Layer) -> Value:
+        """What a layer reads as its k-th input: of a map that is read element by element its k-th neighbours."""
+        value = super()._operand(k, source, operator, layer)
+        if not (isinstance(operator, Resample) and layer.kind == "eltwise"):
+            return value
+        rows, columns = Resized(self.model, operator, layer).gathered(k)
+        picked = Picked((np.arange(value.shape[0]), np.arange(value.shape[1]), rows, columns))
+        number = self.network.operators.index(operator)
+        return self._picked(f"near_{number:03}_{k}", operator, value, picked)
 
     def _complete(self, name: str) -> Value:
         """A tensor with the functions that its readers apply else."""
@@ -146,12 +158,14 @@ class ModelArranger(Arranger):
         size = self.made.arrays[value.array][1]
         return value.array if value.offset == 0 else f"{value.array} + {value.offset * size}"
 
-    def _moved(self, name: str, operator: Reshape, source: Value) -> Value:
+    def _moved(self, name: str, operator: Operator, source: Value) -> Value:
         seen = moved(self.model, operator, source)
         if seen is None:
             flat = self._flat(f"{name}_in", source, operator.name)
             seen = moved(self.model, operator, flat)
             assert seen is not None
+        if isinstance(seen, Picked):
+            return self._picked(name, operator, source, seen)
         made = seen if seen.shape == operator.shape else seen.reshaped(operator.shape)
         if made is not None:
             return made
@@ -164,21 +178,16 @@ class ModelArranger(Arranger):
         self._copy(made, value, f"{why}: elements one after the other")
         return made
 
-    def _padded(self, name: str, operator: Reshape, source: Value) -> Value:
-        node = self.model.node(operator.name)
-        pads = node.integers("pads") or tuple(int(x) for x in self.model.constant(node.input(1)).ravel())
-        value = self.model.constant(node.input(2)).any() if node.input(2) else node.number("value", 0)
-        plain = not value and node.text("mode", "constant") == "constant" and len(pads) == 2 * len(operator.shape)
-        require(plain, f"operator {operator.name}", "padding that is not with zeros")
-        if not self._read_by_anybody(operator):
-            return contiguous(name, operator.shape)
-        made = contiguous(self.array(name, prod(operator.shape), self.element(operator)), operator.shape)
-        ones = (1,) * len(operator.shape)
-        self._copy(made.part(pads[: len(operator.shape)], ones, source.shape), source, f"{operator.name}: padded")
-        return made
-
-    def _read_by_anybody(self, operator: Operator) -> bool:
-        return operator.name in self.passing.results or bool(self.passing.readers[operator.name])
+    def _picked(self, name: str, operator: Operator, source: Value, picked: Picked) -> Value:
+        """Elements that the host copies one by one, into an array as readers want it."""
+        to = self._fresh(name, operator)
+        if picked.shape != operator.shape:
+            to = contiguous(name, operator.shape)
+        there = contiguous(name, picked.shape) if picked.shape != operator.shape else to
+        kind = self.passing.stored(operator.inputs[0])
+        lines = picked_in_c(there, source, picked, self._address, kind)
+        self.made.steps.append(Host(tuple(lines), f"{operator.name}: elements one by one", rows=False))
+        return to
 
     def _computed(self, name: str, operator: Eltwise, source: Value) -> Value:
         """A function that no layer applies."""

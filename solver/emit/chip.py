@@ -15,13 +15,13 @@ from math import prod
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
-from instances.operators import Concat, Eltwise, Operator, Reshape
+from instances.operators import Concat, Eltwise, Operator, Resample, Reshape
 from instances.stores import Store
 from instances.workload import Layer
 from solver.emit.frame import Kept
 from solver.emit.meaning import Meaning
 from solver.emit.moves import moved
-from solver.emit.values import Axis, Value, axes_of, rows_of
+from solver.emit.values import Axis, Value, axes_of, in_blocks, rows_of
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,15 @@ class ChipMap:
         if self.elements != (there := self.store.rows * self.store.row_elements):
             said = f"a tensor of {self.elements:,} elements, results of {there:,}: joined several times"
             raise InputError(f"map {self.store.name} stays on chip; it is {said}: no C is written")
+        if operand == "IN" and isinstance(operator, Resample) and layer.kind == "eltwise":
+            said = f"map {self.store.name} stays on chip, where elements of {operator.name} read their neighbours"
+            raise InputError(f"layer {layer.name}: {said}: no C is written")
         value, shape = self.values.get(name), self.shape(operator, operand, name)
-        terms = None if value is None else _terms(value, shape, axes_of(operator, operand, shape), layer, operand)
+        axes = axes_of(operator, operand, shape)
+        if operand == "OUT" and layer.kind == "resample":
+            shape, axes = in_blocks(operator, layer)
+            value = value and value.reshaped(shape)
+        terms = None if value is None else _terms(value, shape, axes, layer, operand)
         if value is None or terms is None:
             said = f"map {self.store.name} stays on chip, where {operator.name} does not see it as regular rows"
             raise InputError(f"layer {layer.name}: {said}: no C is written")
@@ -125,7 +132,8 @@ def _through(
         return
     if source in values and name not in values:
         if meaning is not None and values[source].shape == shape:
-            seen = moved(meaning.model, operator, values[source])
+            found = moved(meaning.model, operator, values[source])
+            seen = found if isinstance(found, Value) else None
         else:
             flat = operator.fn not in ("slice", "pad") or shape == operator.shape
             seen = values[source] if flat else None

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
+
+import numpy as np
 
 from instances.onnx_graph import Node
 from instances.onnx_model import OnnxModel
 from instances.operators import Eltwise
 from solver.emit.kinds import BYTES, C_TYPES, FLOATS
+from solver.emit.moves import Picked
 from solver.emit.pointwise import Stage, require, stage
 from solver.emit.text import block, literal
 from solver.emit.values import Value
@@ -35,6 +38,30 @@ def element_by_element(
     return block("", [*made.lines(), *body])
 
 
+def picked_in_c(to: Value, source: Value, picked: Picked, place: Callable[[Value], str], kind: str) -> list[str]:
+    """Return the call that copies those elements of a tensor along every axis that stand in lists."""
+    lead = len(to.shape) - len(source.shape)
+    tables, names = [], []
+    for k, axis in enumerate(picked.axes):
+        if k < lead or (len(axis) == source.shape[k - lead] and (axis == np.arange(len(axis))).all()):
+            names.append("NULL")
+            continue
+        tables.append(f"static const long axis{k}[] = {{{', '.join(map(str, axis))}}};")
+        names.append(f"axis{k}")
+
+    def numbers(values: Sequence[int]) -> str:
+        return "(const long[]){" + ", ".join(map(str, values)) + "}"
+
+    value = int(picked.fill) if kind not in FLOATS else literal(picked.fill)
+    fill = [f"unsigned char fill[{BYTES[kind]}];", f"certile_put_{kind}(fill, {value});"]
+    call = [
+        f"certile_pick({place(to)}, {numbers(to.pitch)}, {place(source)}, {numbers((0,) * lead + source.pitch)},",
+        f"             {numbers(to.shape)}, (const long *const[]){{{', '.join(names)}}}, {len(names)},",
+        f"             {BYTES[kind]}, fill);",
+    ]
+    return block("", [*tables, *fill, *call])
+
+
 def of_rows(model: OnnxModel, operator: Eltwise, to: str, source: str) -> list[str]:
     """Return the call of a function of whole rows, on arrays whose elements lie one after the other.
 
@@ -55,6 +82,16 @@ def of_rows(model: OnnxModel, operator: Eltwise, to: str, source: str) -> list[s
     if node.op == "LayerNormalization":
         axis = node.integer("axis", -1) % len(shape)
         return _normalised(model, node, to, source, prod(shape[:axis]), prod(shape[axis:]), 0)
+    if node.op == "RMSNormalization":
+        axis = node.integer("axis", -1) % len(shape)
+        epsilon, outer, size = literal(node.number("epsilon", 1e-5)), prod(shape[:axis]), prod(shape[axis:])
+        numbers = np.broadcast_to(model.constant(node.input(1)), shape[axis:]).ravel()
+        table = f"static const float scale[] = {{{', '.join(literal(float(v)) for v in numbers)}}};"
+        return block("", [table, f"certile_rms({to}, {source}, {outer}, {size}, {epsilon}, scale);"])
+    if node.op == "LpNormalization":
+        axis = node.integer("axis", -1) % len(shape)
+        sizes = f"{prod(shape[:axis])}, {shape[axis]}, {prod(shape[axis + 1 :])}"
+        return [f"certile_lp({to}, {source}, {sizes}, {node.integer('p', 2)});"]
     require(node.op == "InstanceNormalization", f"operator {operator.name} ({node.op})", "its function is not known")
     return _normalised(model, node, to, source, shape[0] * shape[1], prod(shape[2:]), shape[1])
 

@@ -18,7 +18,7 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.onnx_graph import Node
 from instances.onnx_model import OnnxModel
-from instances.operators import Eltwise, Operator, Pool
+from instances.operators import Eltwise, Operator, Pool, Resample
 from instances.stores import inputs_of
 from instances.workload import Layer
 from solver.emit.arithmetic import BIAS, Arithmetic
@@ -28,12 +28,13 @@ from solver.emit.numbers import Numbers, floats
 from solver.emit.passing import Passing
 from solver.emit.pointwise import BINARY, require
 from solver.emit.quantise import QUANTISERS, grid_of
+from solver.emit.several import Resized, cell, is_cell
 from solver.emit.trained import Trained, Training
 from solver.emit.values import Value, coordinates_of
 
 _LAYERS = frozenset(
-    """Conv Gemm MatMul MaxPool AveragePool GlobalAveragePool GlobalMaxPool ReduceMean ReduceMax Add Sum Mul Sub Div
-    Max Min Mean""".split()
+    """Conv Gemm MatMul Einsum MaxPool AveragePool GlobalAveragePool GlobalMaxPool ReduceMean ReduceMax Add Sum Mul Sub
+    Div Max Min Mean certile.Resample""".split()
 )
 
 
@@ -127,6 +128,11 @@ class Meaning:
         divisor = 1
         if isinstance(operator, Pool):
             base, lines, divisor = _pool(operator, layer, node, base)
+        elif isinstance(operator, Resample):
+            resized = Resized(self.model, operator, layer)
+            base = resized.scattered(base) if layer.kind == "eltwise" else resized.numbers(base)
+        elif is_cell(self.model, operator):
+            base = cell(self.model, operator, layer, base)
         elif isinstance(operator, Eltwise):
             base, lines = self._eltwise(made, operator, layer, node, base)
         return made.reading(made.finished(base, lines, divisor))

@@ -43,6 +43,10 @@ class Numbers:
     """How a value comes to a total."""
     combine_first: str = ""
     """The same for the first of several inputs, if that differs."""
+    each: tuple[str, ...] = ()
+    """The same for every input by itself; {at_0}, {at_1} and so on are places of their
+    own.
+    """
     finished: tuple[str, ...] = ()
     """A C function ``finished(x, b, g, m, r, c)`` that makes a result of a complete sum, with what it needs; none: the
     sum is the result.
@@ -78,9 +82,23 @@ class Numbers:
         """What a complete sum of the result b, g, m, r, c becomes."""
         return f"finished({value}, b, g, m, r, c)" if self.finished else value
 
-    def add(self, row: str, value: str, *, first: bool) -> str:
-        """Take a value into a total."""
-        return (self.combine_first if first and self.combine_first else self.combine).format(row=row, value=value)
+    def add(self, row: str, value: str, k: int) -> str:
+        """Take a value of input k into a total."""
+        if self.each:
+            found = {f"at_{n}": self.apart(row, n) for n in range(len(self.each))}
+            return self.each[k].format(row=row, value=value, **found)
+        return (self.combine_first if k == 0 and self.combine_first else self.combine).format(row=row, value=value)
+
+    @staticmethod
+    def apart(row: str, k: int) -> str:
+        """The place of what input k gives, beside a total."""
+        name, bracket, rest = row.partition("[")
+        return f"{name}_{k}{bracket}{rest}"
+
+    def places(self, row: str) -> list[str]:
+        """The declarations of such places, like that of a total."""
+        given = [k for k in range(len(self.each)) if any(f"{{at_{k}}}" in text for text in self.each)]
+        return [f"{self.total} {self.apart(row, k)} = {'{0}' if '[' in row else '0'};" for k in given]
 
     def with_meaning(self, **fields: object) -> Numbers:
         """The same with other fields."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,21 +71,13 @@ def stage(model: OnnxModel, operator: Operator, name: str, coordinates: Sequence
         C texts of the element's place along every axis of the operator's tensor.
     """
     node = model.node(operator.name)
+    if nodes := model.body(operator.name):
+        made = body(model, nodes, {model.tensor_of[operator.inputs[0]]: "given"}, operator.shape, name, coordinates)
+        return Stage(made.tables, ("{ const float given = x;", *made.statements, "}"))
     if node.op in QUANTISERS:
         return _quantiser(grid_of(model, node), node.op == "QuantizeLinear", name, coordinates)
-    if node.op in _PLAIN:
-        return Stage((), (f"x = {_PLAIN[node.op]};",))
-    if node.op in _WITH_NUMBERS:
-        numbers, text = _WITH_NUMBERS[node.op]
-        given = {key: literal(node.number(key, default)) for key, default in numbers.items()}
-        return Stage((), (f"x = {text.format(**given)};",))
-    if node.op == "Gelu":
-        if node.text("approximate", "none") == "tanh":
-            return Stage((), ("x = 0.5f * x * (1 + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));",))
-        return Stage((), ("x = 0.5f * x * (1 + erff(x * 0.70710678f));",))
-    if node.op == "Clip":
-        lo, hi = _clip(model, node)
-        return Stage((), (f"x = certile_fmin(certile_fmax(x, {literal(lo)}), {literal(hi)});",))
+    if (text := _formula(model, node)) is not None:
+        return Stage((), (f"x = {text};",))
     if node.op == "BatchNormalization":
         factor, addend = norm_of(model, node)
         for behind in model.folded.get(operator.name, ()):
@@ -96,6 +88,60 @@ def stage(model: OnnxModel, operator: Operator, name: str, coordinates: Sequence
     if node.op in BINARY:
         return _with_constants(model, node, operator.shape, name, coordinates)
     return None
+
+
+def _formula(model: OnnxModel, node: Node) -> str | None:
+    """A function of one element, of x."""
+    if node.op in _PLAIN:
+        return _PLAIN[node.op]
+    if node.op in _WITH_NUMBERS:
+        numbers, text = _WITH_NUMBERS[node.op]
+        return text.format(**{key: literal(node.number(key, default)) for key, default in numbers.items()})
+    if node.op == "Gelu":
+        if node.text("approximate", "none") == "tanh":
+            return "0.5f * x * (1 + tanhf(0.79788456f * (x + 0.044715f * x * x * x)))"
+        return "0.5f * x * (1 + erff(x * 0.70710678f))"
+    if node.op == "Clip":
+        lo, hi = _clip(model, node)
+        return f"certile_fmin(certile_fmax(x, {literal(lo)}), {literal(hi)})"
+    return None
+
+
+def body(
+    model: OnnxModel, nodes: Sequence[Node], operands: Mapping[str, str], shape: Shape, name: str,
+    coordinates: Sequence[str],
+) -> Stage:  # fmt: skip
+    """Return what several element-wise nodes do to an element, one after the other; their last result becomes x.
+
+    Parameters
+    ----------
+    operands : mapping
+        By tensor that they read the C text of its element, which is neither x nor y.
+    name, coordinates
+        As of `stage`.
+
+    Raises
+    ------
+    InputError
+        For a function that is not known.
+    """
+    known, tables, lines = dict(operands), list[tuple[str, np.ndarray]](), list[str]()
+    for number, node in enumerate(nodes):
+        text = BINARY.get(node.op) or _formula(model, node)
+        require(text, f"operator {node.label} ({node.op})", "its function is not known")
+        given = [node.input(k) for k in range(2 if node.op in BINARY else 1)]
+        for tensor in given:
+            if tensor not in known:
+                value = model.constant(tensor).astype(np.float64)
+                known[tensor] = literal(float(value.ravel()[0]))
+                if value.size > 1:
+                    tables.append((table := f"{name}_{len(tables)}", value))
+                    known[tensor] = f"{table}[{place_in(value.shape, shape, coordinates)}]"
+        values = ", ".join(f"{letter} = {known[tensor]}" for letter, tensor in zip("xy", given, strict=False))
+        made = f"made_{number}"
+        lines += [f"float {made};", f"{{ const float {values}; {made} = {text}; }}"]
+        known[node.output] = made
+    return Stage(tuple(tables), ("{", *lines, f"x = {known[nodes[-1].output]};", "}"))
 
 
 def _quantiser(grid: Grid, rounds: bool, name: str, coordinates: Sequence[str]) -> Stage:

@@ -63,7 +63,11 @@ class StepCode:
             else (numbers.write(numbers.result, target, numbers.final(made)))
         )
         lo, hi = self._lo(along), self._hi(along)
-        body = [f"{numbers.total} row[{longest}] = {{0}};", f"const {numbers.total} first = {self._first()};"]
+        body = [
+            f"{numbers.total} row[{longest}] = {{0}};",
+            *numbers.places(f"row[{longest}]"),
+            f"const {numbers.total} first = {self._first()};",
+        ]
         body += (
             loop(along, lo, hi, [f"row[{self._at()}] = {begin};"])
             if longest > 1
@@ -131,7 +135,7 @@ class StepCode:
         value = numbers.given(k, place, names)
         body += block(f"for (int {along} = begin; {along} < end; {along}++)", [
             f"const int at = {at} - {first};",
-            numbers.add(f"row[{self._at()}]", f"{'weight * ' if weighted else ''}{value}", first=k == 0),
+            numbers.add(f"row[{self._at()}]", f"{'weight * ' if weighted else ''}{value}", k),
         ])  # fmt: skip
         body = self._taps(along, body)
         window = self.frame.window(across)
@@ -173,9 +177,7 @@ class StepCode:
                 f"const int {name} = {total((d, window.stride), (window.tap, window.dilation), ('1', -window.pad))};"
             )
             inside.append(f"{name} >= 0 && {name} < {window.size}")
-        body += block(
-            f"if ({' && '.join(inside)})", [numbers.add(f"row[{self._at()}]", f"{weight}{value}", first=k == 0)]
-        )
+        body += block(f"if ({' && '.join(inside)})", [numbers.add(f"row[{self._at()}]", f"{weight}{value}", k)])
         body = loop(along, self._lo(along), self._hi(along), body)
         return loop("n", self._lo("n"), self._hi("n"), self._taps("r", self._taps("c", body)))
 

@@ -153,7 +153,7 @@ class GroupFile:
         """Make a piece; of layers that take turns a block of its channels, or add one to the sums."""
         group, layer, numbers = self.group, self.group.layers[k], self.group.numbers[k]
         what = "make the piece of a visit"
-        pixel = [f"{numbers.total} sum = {self._first(k)};"]
+        pixel = [f"{numbers.total} sum = {self._first(k)};", *numbers.places("sum")]
         if k in group.adding:
             what = "add a block of channels to the sums of a piece"
             at = f"sum_{k}(b, g * {layer.m} + m, r, c)"
@@ -226,11 +226,11 @@ class GroupFile:
             for d in reversed(order):
                 terms.append(f"{d} * {pitch}")
                 pitch *= sizes[d]
-            weight = numbers.weight("w + (" + " + ".join(terms) + ")").replace("stage_", f"stage_{k}_")
+            weight = numbers.weight("w + (" + " + ".join(terms) + ")")
             value = f"{weight} * {value}"
         step = [f"const int at_y = {y}, at_x = {x};", *block(
             f"if (at_y >= 0 && at_y < {layer.h} && at_x >= 0 && at_x < {layer.l})",
-            [numbers.add("sum", value, first=number == 0)],
+            [numbers.add("sum", value, number).replace("stage_", f"stage_{k}_")],
         )]  # fmt: skip
         body = loop("i", "0", str(layer.kh), loop("j", "0", str(layer.kw), step))
         body = [f"const int ch = g * {layer.n} + n;",

@@ -124,6 +124,18 @@ def axes_of(operator: Operator, operand: str, shape: Shape) -> tuple[Axis, ...]:
     return *(("r",) for _ in shape[:-1]), ("g",)
 
 
+def blocks_of(operator: Operator, layer: Layer) -> tuple[int, int]:
+    """Rows and columns of the blocks of a map of another size: the filters of the layer."""
+    return operator.shape[2] // layer.r, operator.shape[3] // layer.c
+
+
+def in_blocks(operator: Operator, layer: Layer) -> tuple[Shape, tuple[Axis, ...]]:
+    """Return the result of a map of another size with axes for the blocks, and the dimensions that they consist of."""
+    down, over = blocks_of(operator, layer)
+    shape = (*operator.shape[:2], layer.r, down, layer.c, over)
+    return shape, (("b",), ("g",), ("r",), ("m",), ("c",), ("m",))
+
+
 def _matmul_axes(operator: MatMul, operand: str, shape: Shape, channel: str) -> tuple[Axis, ...]:
     lead = len(shape) - 2
     if len(operator.inputs) == 1:
@@ -158,6 +170,9 @@ def in_layer(array: str, shape: Shape, axes: Sequence[Axis], pitch: Mapping[str,
 def coordinates_of(operator: Operator, layer: Layer) -> Sequence[str]:
     """Return the place of the result b, g, m, r, c along every axis of an operator's tensor, as C texts."""
     shape = operator.shape
+    if layer.kind == "resample":
+        down, over = blocks_of(operator, layer)
+        return "b", "g", f"r * {down} + m / {over}", f"c * {over} + m % {over}"
     if len(shape) == 4 and layer.kind != "matmul":
         return "b", f"g * {layer.m} + m" if layer.m > 1 else "g", "r", "c"
     last = "g" if layer.kind == "eltwise" else "m"

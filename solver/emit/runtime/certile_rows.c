@@ -62,3 +62,36 @@ void certile_lrn(unsigned char *to, const unsigned char *from, long outer, long 
         }
     }
 }
+
+void certile_rms(unsigned char *to, const unsigned char *from, long outer, long size, float epsilon, const float *scale)
+{
+    for (long k = 0; k < outer; k++) {
+        double squares = 0;
+        for (long i = 0; i < size; i++) {
+            const double x = certile_get_f32(from + (k * size + i) * 4);
+            squares += x * x;
+        }
+        const double factor = 1 / sqrt(squares / (double)size + epsilon);
+        for (long i = 0; i < size; i++) {
+            const double x = certile_get_f32(from + (k * size + i) * 4) * factor;
+            certile_put_f32(to + (k * size + i) * 4, (float)(x * scale[i]));
+        }
+    }
+}
+
+void certile_lp(unsigned char *to, const unsigned char *from, long outer, long size, long inner, int p)
+{
+    for (long k = 0; k < outer * inner; k++) {
+        const long first = k / inner * size * inner + k % inner;
+        double sum = 0;
+        for (long i = 0; i < size; i++) {
+            const double x = certile_get_f32(from + (first + i * inner) * 4);
+            sum += p == 1 ? fabs(x) : x * x;
+        }
+        const double whole = p == 1 ? sum : sqrt(sum);
+        for (long i = 0; i < size; i++) {
+            const double x = certile_get_f32(from + (first + i * inner) * 4);
+            certile_put_f32(to + (first + i * inner) * 4, whole > 0 ? (float)(x / whole) : 0);
+        }
+    }
+}
