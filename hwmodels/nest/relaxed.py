@@ -25,6 +25,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from hwmodels.nest import parted
 from hwmodels.nest.bilinear import Ints
 from hwmodels.nest.pieces import Pieces, Window, cut, windows
 
@@ -92,10 +93,12 @@ def ideal_cut(extent: int, most: Ints, first: int = 0) -> Ideal:
 def ideal_count(extent: int, number: Ints, first: int = 0, largest: Ints | None = None) -> Ideal:
     """Bounds on cutting `extent` in so many pieces (T,), of which the first `first` elements do not count."""
     largest = -(-extent // number) if largest is None else largest
-    left = np.full_like(number, max(0, extent - first))
     whole = (number == 1) & (first == 0)
-    calls = number if not first else -(-left // largest)
-    return Ideal(calls, left, np.minimum(largest, left), whole, np.zeros_like(whole))
+    if not first:
+        return Ideal(number, np.full_like(number, extent), largest, whole, np.zeros_like(whole))
+    left = np.full_like(number, max(0, extent - first))
+    calls = np.maximum(-(-left // (extent - number + 1)), np.where(left > 0, number - first, 0))
+    return Ideal(calls, left, np.minimum(left, 1), whole, np.zeros_like(whole))
 
 
 def ideal_windows(lo: int, hi: int, most: Ints, taps: Ints, window: Window, slide: str) -> Ideal:
@@ -116,10 +119,14 @@ def ideal_windows(lo: int, hi: int, most: Ints, taps: Ints, window: Window, slid
         total = np.full_like(most, everything)
     else:
         total = np.maximum(everything, np.where(taps < window.taps, together, 0 if slide else everything + overlap))
-    nominal = np.minimum((most - 1) * window.stride + (taps - 1) * window.dilation + 1, window.size)
-    calls = np.maximum(-(-total // np.maximum(nominal, 1)), np.minimum(total, 1))
-    share = -(-everything // ((hi - lo) * window.taps))  # no cut makes more windows, and some window has its share
-    return Ideal(calls, total, np.maximum(least[most - 1, taps - 1], share), *_spanning(lo, hi, window, pieces, taps))
+    whole, unsure = _spanning(lo, hi, window, pieces, taps)
+    total = np.maximum(total, np.where(whole, window.size, 0))
+    outputs, tap = _longest(hi - lo, pieces), _longest(window.taps, parts)
+    nominal = np.minimum((outputs - 1) * window.stride + (tap - 1) * window.dilation + 1, window.size)
+    calls = np.maximum(-(-total // nominal), np.minimum(total, 1))
+    share = _share(lo, hi, window)
+    largest = np.full_like(total, share) if slide else np.maximum(least[most - 1, taps - 1], share)
+    return Ideal(calls, total, largest, whole, unsure)
 
 
 def ideal_once(lo: int, hi: int, pieces: Pieces, window: Window) -> Ideal:
@@ -131,6 +138,18 @@ def ideal_once(lo: int, hi: int, pieces: Pieces, window: Window) -> Ideal:
     rows = np.full_like(pieces.largest, used)
     never = np.zeros(rows.shape, np.bool_)
     return Ideal(np.minimum(rows, 1), rows, pieces.largest, never, ~never)
+
+
+def _share(lo: int, hi: int, window: Window) -> int:
+    """No cut makes more windows than outputs times taps, and some window has its share of what is used."""
+    used = int(_bounds(lo, hi, window)[1][-1])
+    return -(-used // ((hi - lo) * window.taps))
+
+
+def _longest(extent: int, number: Ints) -> Ints:
+    """The largest step that makes so many pieces."""
+    result: Ints = np.where(number > 1, (extent - 1) // np.maximum(number - 1, 1), extent)
+    return result
 
 
 def _least_sums(values: Ints) -> Ints:
@@ -184,35 +203,42 @@ def part_window(window: Window, taps: int) -> Window:
 def ideal_parts(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: str, *, counts: bool) -> Ideal:
     """Bounds on the windows over pieces of [lo, hi), cut by chains of steps, and parts by chains of `taps`.
 
+    The taps may be cut anywhere, in parts of which the largest makes as many as the chain's (`hwmodels.nest.parted`).
+
     Parameters
     ----------
     counts : bool
         Whether `steps` are numbers of pieces; else they are candidates (`formulations.tiling.cuts`) for `part_window`.
     """
-    rows = max(len(steps), len(taps))
-    whole = np.full(rows, window.taps)
-    outer = np.broadcast_to(taps[:, -2], (rows,)) if taps.shape[1] > 1 else whole
-    taps = np.broadcast_to(taps[:, -1], (rows,)) if taps.shape[1] else whole
-    whole_taps = taps
-    steps = np.broadcast_to(steps, (rows, steps.shape[1]))
+    number = max(len(steps), len(taps))
+    whole = np.full(number, window.taps)
+    outer = np.broadcast_to(taps[:, -2], (number,)) if taps.shape[1] > 1 else whole
+    taps = np.broadcast_to(taps[:, -1], (number,)) if taps.shape[1] else whole
+    steps = np.broadcast_to(steps, (number, steps.shape[1]))
     made = _made(hi - lo, steps, counts=counts)
-    number, largest = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    total, calls, largest = (np.zeros(number, np.int64) for _ in range(3))
     for size in np.unique(taps):
         at, part = taps == size, part_window(window, int(size))
-        if counts:  # none is empty unless it may lie outside the map, or on chip
-            empty = window.first or max(window.clipping(lo, hi)) >= (size - 1) * window.dilation + 1
-            number[at], largest[at] = 1 if empty else made.pieces[at], _least_window(lo, hi, part)[made.pieces[at]]
+        calls[at] = parted.calls(lo, hi, window, int(size), made.pieces[at], slide)
+        if counts:
+            largest[at] = _least_window(lo, hi, part)[made.pieces[at]]
         else:
-            some = windows(lo, hi, steps[at], np.zeros((1, 0), np.int64), part)
-            number[at], largest[at] = some.number, some.largest
-    if slide == "inner":  # what a part fetches, however it is cut again; rows between taps need not be
-        taps = outer if window.dilation == 1 else np.zeros_like(taps)
-    total = _together(lo, hi, window, taps, made, slide)
-    parts = -(-window.taps // np.maximum(taps, 1))
-    idle = hi - lo if window.first else -(-window.clipping(lo, hi)[1] // window.stride)
-    calls = np.maximum(number - idle, np.minimum(number, 1)) if slide else number * parts
-    calls = np.where(total > 0, calls, 0)  # nothing is fetched where all that is used lies on chip
-    return Ideal(calls, total, largest, *_spanning(lo, hi, window, made.pieces, whole_taps))
+            largest[at] = windows(lo, hi, steps[at], np.zeros((1, 0), np.int64), part).largest
+    fetching = outer if slide == "inner" else taps  # what a part fetches, however it is cut again
+    for size in np.unique(fetching):
+        at = fetching == size
+        groups = made.groups[at] if slide == "outer" else None
+        total[at] = parted.rows(lo, hi, window, int(size), made.pieces[at], groups, more=not made.exact)
+    _, every, places = _bounds(lo, hi, window)
+    if slide == "inner" and window.dilation > 1:  # rows between the taps of two parts need not be fetched
+        total = np.where(taps < window.taps, 0, total)
+    meet = (made.groups if slide == "outer" else made.pieces) - 1
+    total = np.maximum(total, every[-1] + np.where(taps < window.taps, 0, _least_sums(places)[meet]))
+    whole, unsure = _spanning(lo, hi, window, made.pieces, taps)
+    total = np.maximum(total, np.where(whole, window.size, 0))
+    calls = np.where(total > 0, np.maximum(calls, 1), 0)  # nothing is fetched where all that is used lies on chip
+    largest = np.full_like(total, _share(lo, hi, window)) if slide else largest
+    return Ideal(calls, total, largest, whole, unsure)
 
 
 @dataclass(frozen=True)
@@ -230,46 +256,6 @@ def _made(extent: int, steps: Ints, *, counts: bool) -> _Made:
         return _Made(columns[-1], columns[-2], exact=True)
     pieces, groups = (np.broadcast_to(cut(extent, c).number, (len(steps),)) for c in (steps, steps[:, :-1]))
     return _Made(pieces, groups, exact=not steps.shape[1])
-
-
-def _together(lo: int, hi: int, window: Window, taps: Ints, made: _Made, slide: str) -> Ints:
-    """What parts of at most `taps` taps (0: nothing is known) fetch together."""
-    _, used, overlap = _bounds(lo, hi, window)
-    parts = -(-window.taps // np.maximum(taps, 1))
-    once, places = _least_sums(used[:-1])[parts], _least_sums(overlap)
-    meet = (made.groups if slide == "outer" else made.pieces) - 1
-    clipped = int((overlap < max(0, window.reach - window.stride)).sum())
-    size = (window.taps - parts) * window.dilation + parts
-    parted = once + np.maximum(meet - clipped, 0) * np.maximum(size - parts * window.stride, 0)
-    known = np.where(taps < window.taps, parted, used[-1] + places[meet])
-    boxes = _boxes(lo, hi, window, parts, size, made.pieces, slide)
-    if not made.exact:  # there may be more pieces, which may leave more rows out
-        boxes = np.minimum(boxes, _boxes(lo, hi, window, parts, size, np.full_like(made.pieces, hi - lo), slide))
-    known = np.maximum(known, boxes)
-    least: Ints = np.maximum(used[-1], np.where(taps == 0, 0, known))
-    return least
-
-
-def _boxes(lo: int, hi: int, window: Window, parts: Ints, size: Ints, pieces: Ints, slide: str) -> Ints:
-    """The windows of all parts over so many pieces, less what can be clipped at both ends.
-
-    `size` is the sum of the parts' reaches. Where a part slides, what windows share counts once: then the sum is least
-    if all parts but one have a single tap.
-    """
-    lost = _lost(lo, hi, window)
-    if slide == "outer":
-        rest = size - (parts - 1)
-        own = (parts - 1) * pieces + pieces * np.minimum(rest, window.stride) + np.maximum(rest - window.stride, 0)
-    else:
-        own = pieces * size
-    boxes: Ints = parts * ((hi - lo) - pieces) * window.stride + own - parts * lost
-    return boxes
-
-
-@lru_cache(maxsize=1024)
-def _lost(lo: int, hi: int, window: Window) -> int:
-    """Rows that can be clipped at both ends, of all windows together."""
-    return sum(max(0, side - k * window.stride) for side in window.clipping(lo, hi) for k in range(hi - lo))
 
 
 @lru_cache(maxsize=1024)
