@@ -19,7 +19,6 @@ JSON, format `certile-buffers/1`: the same with memories of their own,
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 import re
@@ -31,6 +30,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, PositiveInt, model_validator
 
+from instances.csvfile import csv_rows, csv_text
 from instances.errors import InputError, choices, did_you_mean
 from instances.frozen import Frozen
 from instances.jsonfile import as_object, decoded, parse_json, read_bytes, shown, validate
@@ -192,7 +192,7 @@ def buffers_from_json(fields: Mapping[str, Any], where: str = "buffers") -> Buff
 
 def buffers_from_csv(text: str, name: str, where: str = "buffers") -> Buffers:
     """Read the text of a CSV file; raises InputError."""
-    rows = [row for row in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in row)]
+    rows = [row for row in csv_rows(io.StringIO(text), where) if any(cell.strip() for cell in row)]
     if not rows:
         raise InputError(f"{where}: is empty, a line with {','.join(_NEEDED)} is expected first")
     heads = [head.strip() for head in rows[0]]
@@ -280,8 +280,4 @@ def buffers_to_csv(found: Buffers, places: Mapping[str, tuple[str, int]] | None 
     columns |= {head: cells for head, cells in more.items() if any(cell != "" for cell in cells)}
     if "alignment" in columns:
         columns["alignment"] = [b.alignment for b in found.buffers]
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    return out.getvalue()
+    return csv_text([tuple(columns), *zip(*columns.values(), strict=True)])

@@ -24,6 +24,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from instances.errors import InputError, OutputError, did_you_mean
+from instances.texts import check_texts, escaped, obeyed
 
 Json = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
 Model = TypeVar("Model", bound=BaseModel)
@@ -32,6 +33,7 @@ LARGEST_FILE = 64 * 1024 * 1024
 #: Integers beyond the range that every engine represents exactly are refused.
 LARGEST_INTEGER = 2**53
 MOST_FAULTS = 6
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 def read_bytes(path: str | os.PathLike[str], *, what: str = "file", largest: int = LARGEST_FILE) -> bytes:
@@ -65,11 +67,21 @@ def read_bytes(path: str | os.PathLike[str], *, what: str = "file", largest: int
 
 
 def decoded(data: bytes, where: str) -> str:
-    """Return UTF-8 text, with or without a byte order mark; raises InputError for other bytes."""
+    """Return UTF-8 text, with or without a byte order mark.
+
+    Raises
+    ------
+    InputError
+        For other bytes, and for characters that a terminal obeys, such as escapes and marks of direction.
+    """
     try:
-        return data.decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{where}: not UTF-8 text (byte {error.start})") from None
+    if (not text.isascii() or _CONTROL.search(text)) and (found := obeyed(text, "\n\r\t")):
+        line = text[: text.index(found)].count("\n") + 1
+        raise InputError(f"{where}: line {line}: holds {escaped(found)}, which is no printable character")
+    return text
 
 
 def bundled(folder: str, suffix: str) -> dict[str, Traversable]:
@@ -79,7 +91,7 @@ def bundled(folder: str, suffix: str) -> dict[str, Traversable]:
 
 
 def parse_json(data: bytes | str, where: str, *, comments: bool = False) -> Json:
-    """Parse JSON strictly: no NaN, no repeated keys, no integers beyond 2**53, UTF-8 only.
+    """Parse JSON strictly: no NaN, no repeated keys, no integers beyond 2**53, UTF-8 only, no unprintable names.
 
     With `comments`, keys that begin with ``//`` are left out: ``{"//tick_ps": "length of a tick", "tick_ps": 125}``.
 
@@ -123,6 +135,8 @@ def parse_json(data: bytes | str, where: str, *, comments: bool = False) -> Json
         raise InputError(f"{where}: not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}") from None
     except RecursionError:
         raise InputError(f"{where}: nested too deeply") from None
+    if "\\" in text:  # else all characters are those of the text
+        check_texts(parsed, where)
     return parsed
 
 

@@ -9,13 +9,13 @@ an error.
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from instances.csvfile import csv_rows
 from instances.errors import InputError
 from instances.frozen import Frozen
 from instances.jsonfile import Json, as_object, decoded, parse_json, read_bytes, shown, validate
@@ -88,7 +88,7 @@ def load_profile(path: str | os.PathLike[str]) -> Profile:
 
 
 def _table(data: bytes, where: str) -> dict[str, Json]:
-    lines = [row for row in csv.reader(decoded(data, where).splitlines()) if row]
+    lines = [row for row in csv_rows(decoded(data, where).splitlines(), where) if row]
     heads = [head.strip() for head in lines[0]] if lines else []
     if heads[:1] != ["task"] or len(heads) < 2 or len(set(heads)) < len(heads):
         raise InputError(f"{where}: line 1: heads have to be task and then different columns, such as task,1,2,4,gpu")

@@ -16,7 +16,6 @@ it: a line a choice, ``layer,variant,stage,time`` and, if wanted, ``reads`` (nam
 
 from __future__ import annotations
 
-import csv
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -26,6 +25,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
+from instances.csvfile import csv_rows
 from instances.errors import InputError, choices
 from instances.frozen import Frozen
 from instances.jsonfile import as_object, bundled, decoded, parse_json, read_bytes, shown, validate
@@ -211,7 +211,8 @@ def load_variants(name_or_path: str | os.PathLike[str]) -> Variants:
 
 def _table(data: bytes, where: str) -> list[dict[str, Any]]:
     """Layers of a CSV table, in the order in which they come."""
-    lines = [row for row in csv.reader(decoded(data, where).splitlines()) if any(cell.strip() for cell in row)]
+    text = decoded(data, where)
+    lines = [row for row in csv_rows(text.splitlines(), where) if any(cell.strip() for cell in row)]
     heads = [head.strip() for head in lines[0]] if lines else []
     strange = [head for head in heads if head not in _KNOWN and not head.startswith("time@")]
     timed = "time" in heads or any(head.startswith("time@") for head in heads)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Sequence
 
+from instances.csvfile import csv_text
 from instances.errors import InputError
 from instances.jsonfile import write_atomically
 from instances.variants import Option, VariantLayer, Variants
@@ -43,14 +42,12 @@ def variants_to_csv(variants: Variants) -> str:
             raise InputError(
                 f"{said} names that begin or end with spaces, as in layer {layer.name!r}: write a .json file"
             )
-    stream = io.StringIO()
-    table = csv.writer(stream, lineterminator="\n")
-    table.writerow(_HEADS)
+    rows: list[Sequence[object]] = [_HEADS]
     for number, layer in enumerate(variants.layers):
         before = (variants.layers[number - 1].name,) if number else ()
         reads = "" if layer.reads in (None, before) else _names(layer, said)
-        table.writerows(_row(variants, layer, reads, option) for option in layer.options)
-    return stream.getvalue()
+        rows += [_row(variants, layer, reads, option) for option in layer.options]
+    return csv_text(rows)
 
 
 def _names(layer: VariantLayer, said: str) -> str:
@@ -62,14 +59,14 @@ def _names(layer: VariantLayer, said: str) -> str:
     return " ".join(layer.reads)
 
 
-def _row(variants: Variants, layer: VariantLayer, reads: str, option: Option) -> Iterator[object]:
+def _row(variants: Variants, layer: VariantLayer, reads: str, option: Option) -> Sequence[object]:
     time = next(iter(option.time.values())) if isinstance(option.time, dict) else option.time
     uses = " ".join(f"{name}={amount}" for name, amount in option.uses.items())
     techniques = "+".join(option.techniques)
-    return iter((
+    return (
         layer.name, reads, layer.elements, option.variant, techniques, option.stage, option.type,
         repr(time / _PER_US[variants.unit]), option.loss_ppm, option.bytes, uses,
-    ))  # fmt: skip
+    )  # fmt: skip
 
 
 def write_variants(variants: Variants, path: str | os.PathLike[str]) -> None:

@@ -4,34 +4,49 @@ The name of a file is the digest of the question (target, machine, problem, obje
 of certile's own source files and of the versions of its solvers; so whatever could change the answer makes another
 name. Only OPTIMAL and INFEASIBLE plans are kept: others depend on the time they were given.
 
+Nothing of a file is believed. Its seal, a digest of the file's name and of all that the plan says, finds what was cut
+short, edited, or put under the name of another question: claims too, which no price can refute. Then the plan is
+compared with the question, priced and replayed, as `check` does. A file that fails is set aside, ``NAME.json.bad``,
+with one line on stderr, and the question is solved anew.
+
 ``CERTILE_CACHE`` names the folder, by default ``certile`` in the user's folder of caches; ``CERTILE_CACHE=off`` keeps
 nothing.
 """
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Mapping
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
-from instances.errors import InputError
-from instances.jsonfile import write_atomically
+from instances.errors import InputError, OutputError
+from instances.jsonfile import as_object, parse_json, read_bytes, write_atomically
 from instances.profiles import Profile, load_profile
+from solver.check import faults_of
+from solver.console import complain
 from solver.plan import Plan, digest
+from solver.problem import Problem
 from solver.question import Question
 
+#: Where a kept plan has its seal: among its statistics.
+_SEAL = "kept"
 _ROOMS = ("instances", "hwmodels", "formulations", "solver")
 _SOLVERS = ("ortools", "highspy", "pulp")
 
 
-def kept(path: Path | None, question: Question) -> Plan | None:
-    """Return the plan of a question that was answered before, None if there is none."""
-    if path is None or not path.is_file():
+def kept(path: Path | None, problem: Problem[Any], question: Question) -> Plan | None:
+    """Return the plan of a question that was answered before, None if there is none or it does not stand."""
+    if path is None or not os.path.isfile(path):
         return None
     try:
-        plan = Plan.load(path)
-    except InputError:  # cut short by somebody; it is written anew
+        plan = _read(path)
+        _compare(plan, problem, question)
+    except InputError as error:
+        _set_aside(path, str(error))
         return None
     options = plan.options.model_copy(update={"time_limit_s": question.time_limit_s, "settings": question.settings})
     return plan.model_copy(update={"options": options})
@@ -41,11 +56,62 @@ def keep(path: Path | None, plan: Plan) -> None:
     """Keep a plan if it is proven and there is a folder for it."""
     if path is None or plan.status not in ("OPTIMAL", "INFEASIBLE"):
         return
+    if os.path.lexists(path) and not os.path.isfile(path):  # a folder, or a FIFO that nobody reads
+        return
+    fields = plan.model_dump(mode="json")
+    stats = fields.get("stats", {})
+    sealed = {**fields, "stats": {**stats, _SEAL: _seal(path, {**fields, "stats": stats})}}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, plan.to_json())
-    except (InputError, OSError):  # a full disk, a folder of somebody else's: nothing is lost but time
+        write_atomically(path, json.dumps(sealed, indent=1) + "\n")
+    except (InputError, OutputError, OSError):  # a full disk, a folder of somebody else's: nothing is lost but time
         return
+
+
+def _seal(path: Path, fields: Mapping[str, Any]) -> str:
+    """The digest of a file's name and of the fields of a plan."""
+    return digest([path.name, fields])
+
+
+def _read(path: Path) -> Plan:
+    """Read a plan whose seal is whole; raises InputError for another one."""
+    raw = read_bytes(path, what="plan")
+    fields = dict(as_object(parse_json(raw, f"plan {path}"), f"plan {path}"))
+    stats = fields.get("stats")
+    if not isinstance(stats, dict) or _SEAL not in stats:
+        raise InputError("it has no seal")
+    sealed = {**fields, "stats": {name: value for name, value in stats.items() if name != _SEAL}}
+    if stats[_SEAL] != _seal(path, sealed):
+        raise InputError("it was changed, or is the answer to another question")
+    return Plan.from_json(json.dumps(sealed), f"plan {path}")
+
+
+def _compare(plan: Plan, problem: Problem[Any], question: Question) -> None:
+    """Raise InputError unless a plan is of a question, and all it says follows from its decisions."""
+    pairs = {
+        "problem": (plan.problem, question.problem), "objectives": (plan.objectives, question.objectives),
+        "machine": (plan.machine_data, question.machine), "network": (plan.network, question.name),
+    }  # fmt: skip
+    stated = getattr(plan, "network_data", None)
+    if stated is not None:
+        pairs["network"] = stated, question.subject
+    for name, (one, other) in pairs.items():
+        if one != other:
+            raise InputError(f"its {name} is not the one that is asked")
+    found = faults_of(plan)
+    if found:
+        raise InputError(found[0])
+
+
+def _set_aside(path: Path, why: str) -> None:
+    """Rename a file that is not believed, and say so."""
+    aside = path.with_name(f"{path.name}.bad")
+    try:
+        os.replace(path, aside)
+        done = f"set aside as {aside.name}"
+    except OSError as error:
+        done = f"cannot be set aside ({error.strerror})"
+    complain("warning", f"kept plan {path}: {why.removeprefix(f'plan {path}: ')}; {done}, solved anew")
 
 
 def path_of(question: Question) -> Path | None:
@@ -74,7 +140,7 @@ def asked_of(question: Question) -> dict[str, object]:
 
 def _folder() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
-    return (Path(base) if base else Path.home() / ".cache") / "certile"
+    return Path(base or os.path.join(os.path.expanduser("~"), ".cache")) / "certile"
 
 
 @cache

@@ -21,6 +21,8 @@ from solver.prove import prove as prove_again
 
 #: What is known of a plan that passes without being solved again.
 UNPROVEN = "legal, claims re-priced; optimality not re-proven"
+#: Characters of a mismatch that stands in a line about something else.
+_LONGEST = 300
 _NONE: dict[str, str] = {
     "INFEASIBLE": "no plan; derived again that there is none", "NO_SOLUTION_FOUND": "no plan, and nothing is claimed"
 }  # fmt: skip
@@ -53,6 +55,28 @@ class CheckReport:
             "ok": self.ok, "verdict": self.verdict, "proof": self.proof, "problems": list(self.problems),
             "layers": self.layers, "executed": self.executed, "better": better,
         }  # fmt: skip
+
+
+def faults_of(plan: Plan) -> list[str]:
+    """Return every mismatch of a plan with what follows from its decisions, without doubting its claims."""
+    return list(dict.fromkeys([*problem_of(plan).derive(plan).problems, *basics(plan)]))
+
+
+def sound_plan(path: str | os.PathLike[str]) -> Plan:
+    """Read a plan file that is used and not only judged: all it says has to follow from its decisions.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, no plan, or `check` finds a mismatch.
+    """
+    plan = Plan.load(path)
+    if found := faults_of(plan):
+        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        name = os.fspath(path)
+        first = found[0] if len(found[0]) <= _LONGEST else f"{found[0][:_LONGEST]}..."
+        raise InputError(f"plan {name}: refused: {first}{more}; certile check {name} names all")
+    return plan
 
 
 def check(

@@ -41,7 +41,7 @@ def check(
     report = check_plan(plan, prove=prove, time_limit_s=time_limit, jobs=jobs)
     written = out is not None and report.better is not None
     if out is not None and report.better is not None:
-        report.better.save(out)
+        console.write(out, report.better.file_text(out))
     if as_json:
         console.emit(json.dumps(report.to_json(), indent=1))
     else:

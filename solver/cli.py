@@ -7,6 +7,7 @@ Exit codes: 0 solved, 1 check failed, 2 bad input (one line on stderr), 3 infeas
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated
@@ -15,7 +16,7 @@ import typer
 
 from instances.applications import Applications, applications, is_several
 from instances.elements import unlike_elements
-from instances.errors import InputError
+from instances.errors import InputError, OutputError
 from instances.network import Network
 from solver import bench_cli, check_cli, console, options, tools
 from solver.calibration import cli as calibrate_cli
@@ -194,13 +195,23 @@ def solve(
         _warn(question.network.warnings)
         for line in unlike_elements(question.network, question.machine):
             console.complain("note", line)
-    plan = answered(asked, question)
-    saved = [] if out is None else [console.save(plan, out)]
+    saved, lost = [], list[OutputError]()
+
+    def save(plan: Plan) -> None:
+        if out is not None:
+            try:
+                saved.append(console.save(plan, out, shown=as_json))
+            except OutputError as error:  # the plan is saved elsewhere; the rest is done all the same
+                lost.append(error)
+
+    plan = answered(asked, question, save)
     others = {name: asked.solve(rival) for name, rival in rivals.items()}
     if as_json:
         console.emit(_as_json(plan, others))
     else:
         console.emit_tables(*asked.table(plan, others), *saved)
+    for error in lost:
+        raise error
     return EXIT_CODES[plan.status]
 
 
@@ -354,4 +365,7 @@ library_cli.register(app)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: bad input is one line, never a traceback."""
+    log = logging.getLogger("instances")
+    if not log.handlers:  # what a reader warns of is said by the commands, a line each
+        log.addHandler(logging.NullHandler())
     return exit_code(lambda: app(None if argv is None else list(argv), prog_name="certile", standalone_mode=False))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from instances.errors import InputError, OutputError
@@ -27,7 +30,14 @@ def complain(what: str, text: str) -> None:
 
 
 def emit(text: str) -> None:
-    """Print a text to stdout; raises OutputError if its reader left (``| head``), or a disk is full."""
+    """Print a text to stdout, without characters that a terminal would obey.
+
+    Raises OutputError if its reader left (``| head``), or a disk is full.
+    """
+    _put("\n".join(map(printable, text.split("\n"))))
+
+
+def _put(text: str) -> None:
     encoding = sys.stdout.encoding or "utf-8"
     try:
         sys.stdout.write(f"{text}\n".encode(encoding, "backslashreplace").decode(encoding))
@@ -37,7 +47,12 @@ def emit(text: str) -> None:
 
 
 def lost_output(error: OSError) -> OutputError:
-    """Return what to say when standard output fails; nothing more is written to it, not even at the end."""
+    """Return what to say when output fails: of a file if it has a name, else of standard output.
+
+    To that nothing more is written then, not even at the end.
+    """
+    if error.filename is not None:
+        return OutputError(f"file {error.filename}: {error.strerror}")
     with contextlib.suppress(AttributeError, OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     left = isinstance(error, BrokenPipeError)
@@ -46,26 +61,56 @@ def lost_output(error: OSError) -> OutputError:
 
 def emit_tables(*things: RenderableType) -> None:
     """Print tables and texts to stdout."""
-    emit(render(*things).rstrip("\n"))
+    _put(render(*things).rstrip("\n"))
 
 
-def write(path: str, text: str) -> None:
-    """Write a file atomically; raises InputError if that is impossible, OutputError if the disk is full."""
-    write_atomically(path, text)
+def write(path: str, data: str | bytes, *, shown: bool = False) -> None:
+    """Write a result to a file, atomically; one that cannot be written there is saved elsewhere, or else printed.
+
+    Parameters
+    ----------
+    shown : bool
+        Whether it is printed anyway.
+
+    Raises
+    ------
+    OutputError
+        If the file could not be written (a full disk, a folder that is gone). Says where the result is instead.
+    """
+    try:
+        write_atomically(path, data)
+    except (InputError, OutputError) as error:
+        place = _rescued(Path(path), data)
+        if place is None and isinstance(data, str) and not shown:
+            emit(data.rstrip("\n"))
+        raise OutputError(f"{error}; the result is in {place} instead" if place else str(error)) from None
 
 
-def save(plan: Plan, out: str) -> str:
+def _rescued(path: Path, data: str | bytes) -> Path | None:
+    """Save a result among temporary files; return where it is, None if there is no room for it either."""
+    folder = ""
+    try:
+        folder = tempfile.mkdtemp(prefix="certile_")
+        place = Path(folder) / (path.name if path.suffix else "result.json")
+        write_atomically(place, data)
+    except (OSError, InputError, OutputError):
+        shutil.rmtree(folder, ignore_errors=True)
+        return None
+    return place
+
+
+def save(plan: Plan, out: str, *, shown: bool = False) -> str:
     """Write a plan, and return a line that says so. One without a solution never takes the place of one that has.
 
-    What an interrupted run did get done is written beside it then, as ``OUT.partial``.
+    Raises OutputError as `write`. What an interrupted run did get done is written beside it then, as ``OUT.partial``.
     """
     if plan.status in ("OPTIMAL", "FEASIBLE") or not _solved(out):
-        plan.save(out)
+        write(out, plan.file_text(out), shown=shown)
         return f"written to {out}"
     aside = f"{out}.partial"
     if not any(getattr(part, "status", "") in ("OPTIMAL", "FEASIBLE") for part in getattr(plan, "layers", ())):
         return f"{out} is left as it is: it holds a plan, this run found none"
-    plan.save(aside)
+    write(aside, plan.file_text(aside), shown=shown)
     return f"{out} is left as it is: it holds a plan, this run has none for some layers; the others are in {aside}"
 
 

@@ -279,9 +279,13 @@ class Plan(Frozen):
         """Return the plan file's text."""
         return json.dumps(self.model_dump(mode="json"), indent=1) + "\n"
 
+    def file_text(self, path: str | os.PathLike[str]) -> str:
+        """Return what `save` writes to a path: JSON, unless a problem has another form for such a name."""
+        return self.to_json()
+
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the plan atomically; raises InputError if it cannot be written."""
-        write_atomically(path, self.to_json())
+        """Write the plan atomically; raises InputError if it cannot be written, OutputError if the disk is full."""
+        write_atomically(path, self.file_text(path))
 
     @classmethod
     def from_json(cls, data: bytes | str, where: str = "plan") -> Self:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from instances.applications import Applications, applications, is_several
@@ -15,6 +15,7 @@ from instances.profiles import Profile
 from instances.variants import Variants
 from instances.workload import Layer
 from solver.cache import keep, kept, path_of
+from solver.check import sound_plan
 from solver.front import Front
 from solver.options import AUTO, as_texts, check_jobs, check_memory, check_time_limit, pick_machine, pick_target
 from solver.placement.target import buffers_of
@@ -121,14 +122,20 @@ def solve(
     return answered(asked, question)
 
 
-def answered(problem: Problem[Any], question: Question) -> Plan:
-    """Return the plan of a question: one that was proven before, or a new one."""
+def answered(problem: Problem[Any], question: Question, first: Callable[[Plan], None] = lambda plan: None) -> Plan:
+    """Return the plan of a question: one that was proven before, or a new one.
+
+    Parameters
+    ----------
+    first : callable
+        What is done with the plan before it is kept for the next time: a folder of kept plans may be slow, or full.
+    """
     path = path_of(question)
-    before = kept(path, question)
-    if before is not None:
-        return before
-    plan: Plan = problem.solve(question)
-    keep(path, plan)
+    before = kept(path, problem, question)
+    plan: Plan = problem.solve(question) if before is None else before
+    first(plan)
+    if before is None:
+        keep(path, plan)
     return plan
 
 
@@ -217,9 +224,9 @@ def show(plan: Plan | str | os.PathLike[str], layer: str | None = None, *, detai
     Raises
     ------
     InputError
-        If it is no plan, or has no such layer.
+        If it is no plan, a file says what does not follow from its decisions, or there is no such layer.
     """
-    found = plan if isinstance(plan, Plan) else Plan.load(plan)
+    found = plan if isinstance(plan, Plan) else sound_plan(plan)
     return problem_of(found).show(found, layer, details=details)
 
 

@@ -47,7 +47,9 @@ def render(*things: RenderableType) -> str:
         for thing in things:
             if not isinstance(thing, str):
                 out.print(thing)
-            elif _known_width():
+                continue
+            thing = "\n".join(map(printable, thing.split("\n")))
+            if _known_width():
                 out.print(Text(thing), overflow="fold")
             else:
                 out.print(thing, markup=False, overflow="ignore", no_wrap=True, crop=False)
@@ -70,6 +72,12 @@ class Column:
     """Whether the cells are words, which stand on the left and may be folded; numbers are not."""
     spare: int = 0
     """0: it always stands. Others are left out where the terminal is too narrow, the largest number first."""
+
+    def __post_init__(self) -> None:
+        """Let names of files do nothing to a terminal."""
+        for name in ("head", "total", "means"):
+            object.__setattr__(self, name, printable(getattr(self, name)))
+        object.__setattr__(self, "cells", [printable(cell) for cell in self.cells])
 
     def _widest(self) -> int:
         return max(map(len, (self.head, self.total, *self.cells)))
@@ -103,7 +111,7 @@ class Sheet:
                 Text(column.head), justify="left" if column.words else "right", width=width, overflow="fold"
             )
         for row in zip(*(column.cells for column in kept), strict=True):
-            table.add_row(*(Text(printable(cell)) for cell in row))
+            table.add_row(*(Text(cell) for cell in row))
         if any(column.total for column in kept):
             table.add_section()
             table.add_row(*(Text(column.total) for column in kept))

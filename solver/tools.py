@@ -15,7 +15,7 @@ import typer
 from instances.commons import list_instances, list_library
 from instances.elements import unlike_elements
 from instances.errors import InputError
-from instances.load import dump_network, list_machines, list_networks, load_machine
+from instances.load import list_machines, list_networks, load_machine, network_to_json
 from instances.measured import list_measured
 from instances.new_machine import machine_template
 from instances.schemas import FILES, file_schema
@@ -152,7 +152,7 @@ def import_(
     unlike = () if machine is None else unlike_elements(network, load_machine(machine))
     if strict and network.opaque:
         raise InputError(f"network {model}: not planned: {'; '.join(network.warnings)}")
-    dump_network(network, out)
+    write(out, network_to_json(network))
     for line in network.warnings:
         complain("warning", line)
     for line in unlike:

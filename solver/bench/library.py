@@ -12,14 +12,15 @@ or, where the library says that nothing is better, a contradiction: one of two p
 
 from __future__ import annotations
 
-import csv
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 
 from instances.commons import chosen
+from instances.csvfile import csv_rows
 from instances.errors import InputError
 from instances.jsonfile import decoded, read_bytes, shown
 from instances.library_format import Instance
@@ -232,10 +233,11 @@ def _recorded(one: Instance) -> Run:
 def _read(path: str, asked: Sequence[Instance], limit: float, notes: list[str]) -> list[Run]:
     """A stranger's results; those that are missing found nothing."""
     where, known, name = f"results {path}", {one.name: one for one in asked}, Path(path).stem
-    lines = list(csv.DictReader(decoded(read_bytes(path, what="results"), where).splitlines()))
+    rows = [row for row in csv_rows(decoded(read_bytes(path, what="results"), where).splitlines(), where) if row]
     heads = {"instance", "value", "seconds", "status"}
-    if not lines or not heads <= set(lines[0]):
+    if len(rows) < 2 or not heads <= set(rows[0]):
         raise InputError(f"{where}: columns {', '.join(sorted(heads))} are needed")
+    lines = [dict(zip_longest(rows[0], row[: len(rows[0])], fillvalue="")) for row in rows[1:]]
     found, others = dict[str, Run](), 0
     for number, line in enumerate(lines, 2):
         one = known.get(line["instance"])

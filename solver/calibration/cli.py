@@ -69,7 +69,7 @@ def calibrate(
         fixed_plans=fixed_plans, rounds=rounds, settings=set_, tick_ps=tick_ps, jobs=jobs, progress=progress_bar(),
     )  # fmt: skip
     if out is not None:
-        result.save(out)
+        console.write(out, result.machine_text())
     if as_json:
         console.emit(json.dumps(result.to_json(), indent=1))
         return 0

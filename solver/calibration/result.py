@@ -178,10 +178,14 @@ class Calibration:
         changed = {"name": f"{base.name}_calibrated", "sources": sources, "description": said}
         return self.machine_after.model_copy(update=changed)
 
+    def machine_text(self) -> str:
+        """Return the text of the machine file."""
+        data = self.to_machine().model_dump(mode="json", exclude_none=True)
+        return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the machine file, atomically; raises InputError if it cannot be written."""
-        data = self.to_machine().model_dump(mode="json", exclude_none=True)
-        write_atomically(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+        write_atomically(path, self.machine_text())
 
     def to_json(self) -> dict[str, object]:
         """Return everything as a JSON object."""

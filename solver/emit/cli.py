@@ -8,9 +8,9 @@ import typer
 
 from instances.errors import InputError
 from solver import console
+from solver.check import sound_plan
 from solver.emit.compile import compile_model
 from solver.emit.emit import emit_c
-from solver.plan import load_plan
 from solver.progress import progress_bar
 from solver.sizes import BatchOpt, ShapeOpt, Sizes, SymbolOpt
 
@@ -42,7 +42,7 @@ def emit(
     if model is None and (sizes or batch is not None):
         raise InputError("--batch, --symbol, --shape: sizes of a model, and none is named (--model)")
     names = emit_c(
-        load_plan(plan), out, model, memory_bytes=memory, batch=batch, symbols=sizes.symbols, shapes=sizes.shapes
+        sound_plan(plan), out, model, memory_bytes=memory, batch=batch, symbols=sizes.symbols, shapes=sizes.shapes
     )
     console.emit(f"{len(names)} files written to {out}; build and check them: make -C {out} run")
     return 0

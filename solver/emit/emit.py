@@ -54,7 +54,7 @@ def emit_c(
     InputError
         If something cannot be written as C: nothing is written then. Names what and why.
     OutputError
-        If the disk is full: the folder is as it was.
+        If the disk is full: the folder is as it was, and the files are among temporary files, if there is room.
     """
     folder = check_folder(out)
     read = None if model is None else read_model(model, batch=batch, symbols=symbols, shapes=shapes)
@@ -64,10 +64,18 @@ def emit_c(
 
 
 def check_folder(out: str | os.PathLike[str]) -> Path:
-    """Return a folder that is new or empty; raises InputError for others."""
+    """Return a folder that is new or empty, and can be made; raises InputError for others."""
     folder = Path(out)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"folder {folder}: is not empty: name a new one, or remove it first")
+    try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise InputError(f"folder {folder}: is not empty: name a new one, or remove it first")
+        above = next(parent for parent in folder.absolute().parents if parent.exists())
+    except (OSError, ValueError) as error:
+        raise InputError(f"folder {folder}: cannot be made: {getattr(error, 'strerror', None) or error}") from None
+    if not above.is_dir():
+        raise InputError(f"folder {folder}: cannot be made: {above} is no folder")
+    if not os.access(above, os.W_OK):
+        raise InputError(f"folder {folder}: cannot be made: no permission to write to {above}")
     return folder
 
 
@@ -119,18 +127,28 @@ def _with_memory(machine: Machine, memory_bytes: int | None) -> Machine:
 
 
 def _write(folder: Path, files: Mapping[str, str | bytes]) -> None:
-    """Write all files into a new folder beside it, then rename it."""
+    """Write all files into a folder; where that fails now, among temporary files, and say so by OutputError."""
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        _place(folder, files)
+        return
     except OSError as error:
-        raise InputError(f"folder {folder}: cannot be made: {error.strerror}") from None
+        said = f"folder {folder}: cannot be written: {error.strerror}"
+    try:
+        instead = Path(tempfile.mkdtemp(prefix="certile_")) / (folder.name or "out")
+        _place(instead, files)
+    except OSError:
+        raise OutputError(said) from None
+    raise OutputError(f"{said}; the files are in {instead} instead")
+
+
+def _place(folder: Path, files: Mapping[str, str | bytes]) -> None:
+    """Write all files into a new folder beside it, then rename it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         for name, text in files.items():
             (aside / name).write_bytes(text.encode() if isinstance(text, str) else text)
         aside.chmod(0o755)
         os.replace(aside, folder)
-    except OSError as error:
-        raise OutputError(f"folder {folder}: {error.strerror}") from None
     finally:
         shutil.rmtree(aside, ignore_errors=True)

@@ -11,12 +11,12 @@ from instances.errors import InputError
 from instances.foreign import is_foreign
 from instances.network import Network
 from solver import console, options
+from solver.check import sound_plan
 from solver.exits import EXIT_CODES
 from solver.mappings.price import LIMIT_S, LayerPrice, PricedMapping, price, workloads_of
 from solver.mappings.read import read
 from solver.mappings.text import text_of
 from solver.mappings.write import FORMATS, nests_of, written
-from solver.plan import load_plan
 from solver.sizes import BatchOpt, ShapeOpt, Sizes, SymbolOpt
 
 _NETWORK = "Bundled name, .json or .onnx file; Timeloop problem, ZigZag workload (.yaml): resnet50"
@@ -191,7 +191,7 @@ def export_mapping(
     if network is not None and not is_foreign(network):
         raise InputError(f"--names-of {network}: a problem of Timeloop or a workload of ZigZag has names of its own")
     known = [] if network is None else workloads_of(network, None)
-    text, lost = written(nests_of(load_plan(plan), layer), form, known)
+    text, lost = written(nests_of(sound_plan(plan), layer), form, known)
     for line in lost:
         console.complain("note", line)
     if out is None:

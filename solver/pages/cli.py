@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 import typer
 
 from instances.errors import InputError
-from instances.jsonfile import write_atomically
 from solver import options
 from solver.console import emit, write
 from solver.pages.data import Figure
@@ -85,7 +84,7 @@ def _pick(named: dict[str, Figure], name: str) -> Figure:
 
 def _write_image(figure: Figure, path: Path) -> None:
     kind: Literal["svg", "png"] = "svg" if path.suffix.lower() == ".svg" else "png"
-    write_atomically(path, image(figure, kind))
+    write(str(path), image(figure, kind))
 
 
 def _write_images(named: dict[str, Figure], folder: str, kind: Literal["svg", "png"]) -> int:

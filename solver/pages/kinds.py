@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from instances.errors import InputError
 from instances.jsonfile import as_object, parse_json, read_bytes
+from solver.check import sound_plan
 from solver.front import Front
 from solver.pages.bench_page import bench_page
 from solver.pages.front_page import front_page, read_front
 from solver.pages.page import Page
 from solver.pages.plan_page import plan_page, rivals
 from solver.pages.sweep_page import MAGIC, sweep_page
-from solver.plan import Plan
 
 
 def page_of(path: str | os.PathLike[str], compare: Sequence[str] = (), time_limit_s: float | None = None) -> Page:
@@ -47,7 +47,7 @@ def page_of(path: str | os.PathLike[str], compare: Sequence[str] = (), time_limi
         return front_page(read_front(data, f"front {name}"))
     if bench:
         return bench_page(data, f"benchmark {name}")
-    plan = Plan.from_json(raw, f"plan {name}")
+    plan = sound_plan(name)
     return plan_page(plan, rivals(plan, compare, time_limit_s))
 
 

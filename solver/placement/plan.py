@@ -8,7 +8,6 @@ from typing import Literal
 from pydantic import PositiveInt
 
 from instances.buffers import Buffers, buffers_to_csv
-from instances.jsonfile import write_atomically
 from solver.network_plan import SubjectPlan
 from solver.plan import Frozen, Natural, Options
 
@@ -95,9 +94,6 @@ class PlacementPlan(SubjectPlan):
         }
         return buffers_to_csv(self.network_data, places)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the plan atomically, as a CSV file if the path ends so; raises InputError if it cannot be written."""
-        if os.fspath(path).lower().endswith(".csv"):
-            write_atomically(path, self.to_csv())
-        else:
-            super().save(path)
+    def file_text(self, path: str | os.PathLike[str]) -> str:
+        """Return the plan as JSON, or as a CSV file if the path ends so."""
+        return self.to_csv() if os.fspath(path).lower().endswith(".csv") else super().file_text(path)

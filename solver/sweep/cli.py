@@ -175,14 +175,14 @@ def table(
 
     Only what a time or memory limit stopped (column stopped) depends on the computer.
     """
-    from solver.sweep.show import table_csv, table_json, write_parquet
+    from solver.sweep.show import table_csv, table_json, table_parquet
 
     if as_csv + as_json + (parquet is not None) > 1:
         raise InputError("--csv, --json, --parquet: one of them")
     sweep = load_sweep(file).where(where or ())
     if parquet is not None:
         options.check_writable(parquet)
-        write_parquet(sweep, parquet, seconds=seconds)
+        console.write(parquet, table_parquet(sweep, seconds=seconds))
         console.emit(f"written to {parquet}")
         return 0
     text = table_json(sweep, seconds=seconds) if as_json else table_csv(sweep, seconds=seconds)

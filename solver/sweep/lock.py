@@ -6,12 +6,13 @@ The lock is on ``FILE.lock`` beside the file: locks on the file itself are SQLit
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from pathlib import Path
 from typing import IO
 
-from instances.errors import InputError
+from instances.errors import InputError, OutputError
 
 
 class Lock:
@@ -21,6 +22,8 @@ class Lock:
     ------
     InputError
         If another process holds it, or none can be made.
+    OutputError
+        If the disk is full.
     """
 
     def __init__(self, path: Path) -> None:
@@ -36,15 +39,21 @@ class Lock:
                 if os.stat(self._place).st_ino == os.fstat(self._file.fileno()).st_ino:
                     break
             self._file.close()  # the holder before us removed it in between
-        self._file.seek(0)
-        self._file.truncate()
-        self._file.write(f"{os.getpid()}\n")
-        self._file.flush()
+        try:
+            self._file.seek(0)
+            self._file.truncate()
+            self._file.write(f"{os.getpid()}\n")
+            self._file.flush()
+        except OSError as error:
+            self.free()
+            raise OutputError(f"file {self._place}: cannot be written: {error.strerror}") from None
 
     def _open(self) -> IO[str]:
         try:
             return open(self._place, "a+", encoding="utf-8")
         except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise OutputError(f"file {self._place}: cannot be written: {error.strerror}") from None
             raise InputError(f"file {self._place}: cannot be written: {error.strerror}") from None
 
     def free(self) -> None:
@@ -52,7 +61,8 @@ class Lock:
         if not self._file.closed:
             with contextlib.suppress(OSError):
                 self._place.unlink()
-            self._file.close()
+            with contextlib.suppress(OSError):  # what could not be written stays unwritten
+                self._file.close()
 
 
 def _take(file: IO[str]) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from instances.csvfile import csv_text
 from instances.errors import InputError
 from solver.sweep.front import Group, figure, head
 from solver.sweep.progress import duration
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SHOW_FORMAT = "certile-sweep-show/1"
 TABLE_FORMAT = "certile-sweep-table/1"
+_FLAGS = ("layers", "lacking", "proven", "stopped", "front")
 #: Failures that are spelled out.
 _MOST = 8
 
@@ -35,11 +36,7 @@ def columns_of(sweep: Sweep, *, seconds: bool) -> list[str]:
 def table_csv(sweep: Sweep, *, seconds: bool = False) -> str:
     """Return all rows as CSV, in the order of the sweep; byte for byte the same for any number of workers."""
     names = columns_of(sweep, seconds=seconds)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows(["" if row[name] is None else row[name] for name in names] for row in sweep.rows)
-    return text.getvalue()
+    return csv_text([names, *([row[name] for name in names] for row in sweep.rows)])
 
 
 def table_json(sweep: Sweep, *, seconds: bool = False) -> str:
@@ -49,15 +46,15 @@ def table_json(sweep: Sweep, *, seconds: bool = False) -> str:
     return f'{{"format": "{TABLE_FORMAT}", "rows": [\n{rows}\n]}}\n'
 
 
-def write_parquet(sweep: Sweep, out: str, *, seconds: bool = False) -> None:
-    """Write all rows as a Parquet file; raises InputError if pandas or pyarrow are not installed."""
+def table_parquet(sweep: Sweep, *, seconds: bool = False) -> bytes:
+    """Return all rows as a Parquet file; raises InputError if pandas or pyarrow are not installed."""
     frame = sweep.to_frame()[columns_of(sweep, seconds=seconds)]
+    made = io.BytesIO()
     try:
-        frame.to_parquet(out, index=False)
+        frame.to_parquet(made, index=False)
     except ImportError:
         raise InputError("--parquet needs pyarrow beside pandas: pip install pyarrow") from None
-    except OSError as error:
-        raise InputError(f"output {out}: cannot be written: {error.strerror or error}") from None
+    return made.getvalue()
 
 
 # --- the summary -----------------------------------------------------------------------------------------------------
@@ -158,14 +155,12 @@ def machines_csv(groups: Sequence[Group], *, everything: bool) -> str:
     axes = list(dict.fromkeys(axis for group in groups for axis in group.units))
     units = {axis: unit for group in groups for axis, unit in group.units.items()}
     keys = list(dict.fromkeys(name for group in groups for name in group.key))
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     heads = [f"{axis} ({units[axis]})" for axis in axes]
-    writer.writerow([*keys, "machine", *fields, *heads, "layers", "lacking", "proven", "stopped", "front"])
+    rows: list[Sequence[object]] = [[*keys, "machine", *fields, *heads, *_FLAGS]]
     for group in groups:
         for one in group.points if everything else group.front:
             cells = [group.key.get(name) for name in keys] + [one.machine]
             cells += [one.settings.get(name) for name in fields] + [one.values.get(axis) for axis in axes]
             flags = [one.layers, one.lacking, int(one.proven), one.stopped, int(one.front)]
-            writer.writerow(["" if cell is None else cell for cell in [*cells, *flags]])
-    return text.getvalue()
+            rows.append([*cells, *flags])
+    return csv_text(rows)

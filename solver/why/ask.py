@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from instances.errors import InputError, choices
+from solver.check import sound_plan
 from solver.faces import FACES
 from solver.options import as_texts, check_time_limit
 from solver.plan import Plan, version
@@ -52,9 +53,10 @@ def why(
     Raises
     ------
     InputError
-        If the plan has no such layer, the machine no such field, or the plan file cannot be read.
+        If the plan has no such layer, the machine no such field, or the plan file cannot be read or says what
+        does not follow from its decisions.
     """
-    found = plan if isinstance(plan, Plan) else Plan.load(plan)
+    found = plan if isinstance(plan, Plan) else sound_plan(plan)
     limit = check_time_limit(time_limit_s) or TIME_LIMIT_S
     problem, names = problem_of(found), as_texts("marginal", marginal)
     _check_layer(found, layer)

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from solver import console, options
+from solver.check import sound_plan
 from solver.exits import EXIT_CODES
-from solver.plan import Plan
 from solver.why.ask import why as explain
 
 
@@ -42,7 +42,7 @@ def why(
     """
     if out is not None:
         options.check_writable(out)
-    found = Plan.load(plan)
+    found = sound_plan(plan)
     said = explain(found, layer, marginal=marginal or (), time_limit_s=time_limit, rivals=not no_rivals)
     if out is not None:
         console.write(out, said.to_json())
