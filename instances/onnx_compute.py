@@ -159,7 +159,7 @@ def global_pool(node: Node, graph: Graph) -> None:
 
 
 def reduce(node: Node, graph: Graph) -> None:
-    """Convert ReduceMean and ReduceMax: poolings of a whole map, over whichever axes are reduced."""
+    """Convert reductions: poolings of a whole map, over whichever axes are reduced."""
     steps, tensor = Steps(node, graph), node.input(0)
     shape, rank = graph.shape(tensor), graph.rank(tensor)
     given = node.integers("axes") or (graph.integers(node.input(1)) if node.input(1) else ())
@@ -175,6 +175,6 @@ def reduce(node: Node, graph: Graph) -> None:
         source = steps.permute(source, [*kept, *axes], "in")
         lead, last = prod(shape[axis] for axis in kept), shape[axes[-1]]
         source = steps.move(source, (1, lead, prod(shape) // lead // last, last), "in")
-    pooled = steps.add(Pool, [source], fn="global_max" if node.op == "ReduceMax" else "global_avg")
+    pooled = steps.add(Pool, [source], fn="global_max" if node.op in ("ReduceMax", "ReduceMin") else "global_avg")
     out = [1 if axis in axes else size for axis, size in enumerate(shape)]
     steps.finish(pooled, out if node.integer("keepdims", 1) else [shape[axis] for axis in kept] or [1])

@@ -20,6 +20,7 @@ from onnx.reference import ReferenceEvaluator
 
 from instances.errors import InputError
 from instances.network import Network
+from instances.onnx_control import unroll
 from instances.onnx_graph import Derived, Node
 from instances.onnx_quantised import move_integers, one_for_each, spell_out
 from instances.onnx_reader import read_graph
@@ -222,7 +223,7 @@ def read_model(
     except Exception as error:  # noqa: BLE001 - missing files, short data
         raise InputError(f"{graph.where}: its weights cannot be read: {str(error)[:200]}") from None
     model = inliner.inline_local_functions(model) if model.functions else model
-    if any([spell_out(model), move_integers(model), one_for_each(model)]):
+    if any([unroll(model, asked, graph.where), spell_out(model), move_integers(model), one_for_each(model)]):
         spelled = onnx.ModelProto()
         spelled.CopyFrom(model)
         network, graph = read_graph(path, asked, model=spelled)

@@ -15,10 +15,12 @@ from instances.errors import InputError
 from instances.jsonfile import explain_faults
 from instances.onnx_attention import attention
 from instances.onnx_compute import conv, gemm, global_pool, matmul, pool, reduce
+from instances.onnx_control import MOST_PASSES
 from instances.onnx_graph import Graph, Node, Unsupported
 from instances.onnx_macs import macs_of, runs_a_graph
 from instances.onnx_products import einsum
 from instances.onnx_recurrent import recurrent
+from instances.onnx_repeat import expand, gather, tile
 from instances.onnx_resize import grid_sample, resize
 from instances.onnx_steps import Steps
 from instances.onnx_transposed import conv_transpose
@@ -51,6 +53,8 @@ COMPUTES = frozenset(
     """AveragePool Conv ConvInteger Gemm GlobalAveragePool GlobalMaxPool MatMul MatMulInteger MaxPool QLinearConv
     QLinearMatMul""".split()
 )
+#: Why an operator that runs a graph is still there (`onnx_control`).
+_OF_THE_DATA = f"it runs a graph, as often as the data say or more than {MOST_PASSES} times"
 #: Operators with several results.
 SEVERAL = frozenset("Attention DynamicQuantizeLinear GRU LSTM RNN Split".split())
 
@@ -69,7 +73,7 @@ def convert(node: Node, graph: Graph) -> None:
     try:
         handler = HANDLERS.get(node.op)
         if handler is None:
-            raise Unsupported("it runs a graph of its own" if runs_a_graph(node) else "no conversion")
+            raise Unsupported(_OF_THE_DATA if runs_a_graph(node) else "no conversion")
         tensors = graph.activations(node)
         first = next((o for o in node.proto.output if o), "")
         if not all(map(graph.has_shape, tensors)) or (node.op not in COMPUTES and not graph.has_shape(first)):
@@ -192,13 +196,20 @@ def _move(node: Node, graph: Graph, fn: Move) -> None:
 
 
 def _slice(node: Node, graph: Graph) -> None:
-    """Convert Slice; Gather with constant indices, Expand and Tile that repeat nothing."""
+    """Convert Slice, Gather with constant indices, Expand and Tile."""
     if node.op == "Gather" and not graph.is_constant(node.input(1)):
         raise Unsupported("indices that depend on the data")
+    picked = graph.integers(node.input(1)) if node.op == "Gather" else None
+    size = graph.shape(node.input(0))[node.integer("axis", 0)] if picked else 0
     before, after = prod(graph.shape(node.input(0))), prod(graph.shape(node.output))
-    if before < after:
-        raise Unsupported("it repeats elements")
-    _move(node, graph, "slice")
+    if picked is not None and len({k % size for k in picked}) < len(picked):
+        gather(node, graph, [k % size for k in picked])
+    elif before < after and node.op in ("Expand", "Tile"):
+        (expand if node.op == "Expand" else tile)(node, graph)
+    elif before < after:
+        raise Unsupported("it repeats elements, by indices that are not known")
+    else:
+        _move(node, graph, "slice")
 
 
 def _split(node: Node, graph: Graph) -> None:
@@ -266,5 +277,6 @@ HANDLERS: dict[str, Callable[[Node, Graph], None]] = {
     **_each("Attention", attention), **_each("ConvTranspose", conv_transpose), **_each("Einsum", einsum),
     **_each("GRU LSTM RNN", recurrent), **_each("Resize Upsample", resize), **_each("GridSample", grid_sample),
     **_each("AveragePool MaxPool", pool), **_each("GlobalAveragePool GlobalMaxPool", global_pool),
-    **_each("ReduceMax ReduceMean", reduce),
+    **_each("ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin", reduce),
+    **_each("ReduceProd ReduceSum ReduceSumSquare", reduce),
 }  # fmt: skip

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from instances.errors import InputError
 from instances.jsonfile import explain_faults, read_bytes
 from instances.network import Network
+from instances.onnx_control import unroll
 from instances.onnx_graph import Graph, Node
 from instances.onnx_macs import folded_macs
 from instances.onnx_ops import convert
@@ -80,6 +81,7 @@ def read_graph(
     model = model or _parse(read_bytes(path, what="network", largest=LARGEST_MODEL), where)
     _check(model, where)
     model = _inline(model, where)
+    unroll(model, asked, where)
     originals = standardise(model.graph, _opset(model))
     known = strip_weights(model.graph, where)
     sort_nodes(model.graph, where)

@@ -46,7 +46,7 @@ def resize(node: Node, graph: Graph) -> None:
         ]
         both = [*matrices, None] if rest else [*[None] * (2 - len(matrices)), *matrices]
         before[first:behind] = after[first:behind]
-        source = _resampled(steps, source, mode, _two(before[first:behind], rest), both)
+        source = resampled(steps, source, mode, _two(before[first:behind], rest), both)
     steps.finish(source, after)
 
 
@@ -67,7 +67,7 @@ def _scales(node: Node, graph: Graph, before: Sequence[int], after: Sequence[int
     return found
 
 
-def _resampled(
+def resampled(
     steps: Steps, source: str, mode: str, size: Sequence[int], matrices: Sequence[np.ndarray | None]
 ) -> str:  # fmt: skip
     """Add a layer, with as narrow windows as have all that its elements are made of."""

@@ -6,7 +6,7 @@ into inputs of the graph before anything else happens, so that no code after tha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from math import prod
 
@@ -183,7 +183,7 @@ def infer(model: onnx.ModelProto, known: Inferred, where: str) -> None:
             shape = _shape(info)
             if shape is not None or info.name not in known.shapes:
                 known.shapes[info.name] = shape
-        found = _fold(graph, known, list(model.opset_import))
+        found = fold(graph.node, known, list(model.opset_import))
         passed = _pass_on(model.graph, known)
         if all(known.shapes.get(o) is not None for n in graph.node for o in n.output if o):
             break
@@ -245,10 +245,12 @@ def _shape(info: onnx.ValueInfoProto) -> Shape | None:
     return tuple(size.dim_value for size in sizes)
 
 
-def _fold(graph: onnx.GraphProto, known: Inferred, opsets: list[onnx.OperatorSetIdProto]) -> dict[str, np.ndarray]:
+def fold(
+    nodes: Iterable[onnx.NodeProto], known: Inferred, opsets: list[onnx.OperatorSetIdProto]
+) -> dict[str, np.ndarray]:
     """Evaluate what can be on small constants; return the new values."""
     found: dict[str, np.ndarray] = {}
-    for node in graph.node:
+    for node in nodes:
         if node.domain not in ("", "ai.onnx") or all(o in known.values for o in node.output):
             continue
         outputs = _evaluate(node, known, opsets)

@@ -7,6 +7,7 @@ another layout of its maps (``channels_last``) stays as it is, and so do the att
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import onnx
 from onnx import helper
@@ -26,6 +27,8 @@ _QUANTISED: dict[str, tuple[str, tuple[int, ...]]] = {
 _DROPPED = frozenset({"activation", "activation_alpha", "activation_beta", "activation_gamma", "activation_params",
                       "alpha", "beta", "channels_last", "opset", "transBatchA", "transBatchB"})  # fmt: skip
 
+#: Those of them that a recurrent cell keeps.
+_OF_CELLS = frozenset({"activation_alpha", "activation_beta"})
 
 #: From this opset on the axes of a reduction are an input.
 _AXES_ARE_INPUTS = 18
@@ -86,11 +89,11 @@ class _Rewriter:
         new.attribute.extend(a for a in self.node.attribute if a.name not in _DROPPED)
         self.made.append(new)
 
-    def _then(self, op: str, inputs: Sequence[str], output: str = "") -> str:
-        """Add a node behind another; return what it makes."""
+    def _then(self, op: str, inputs: Sequence[str], output: str = "", **attributes: Any) -> str:
+        """Add a node before or behind another; return what it makes."""
         label = self.node.name or self._output()
         output = output or f"{label}:{op}"
-        self.made.append(helper.make_node(op, inputs, [output], name=f"{label}:{op}"))
+        self.made.append(helper.make_node(op, inputs, [output], name=f"{label}:{op}", **attributes))
         return output
 
     def _inner(self) -> str:
@@ -123,6 +126,14 @@ class _Rewriter:
         self._main("MatMul", [self._input(0), self._input(1)], self._inner() if biased else "")
         if biased:
             self._then("Add", [self._inner(), self._input(bias)], self._output())
+
+    def recurrent(self) -> None:
+        """DynamicQuantizeLSTM: an LSTM whose weights are transposed integers."""
+        weights = [self._then("Transpose", [self._input(k)], f"{self._inner()}:{k}", perm=[0, 2, 1]) for k in (1, 2)]
+        given = [self._input(0), *weights, *(self._input(k) for k in range(3, 8))]
+        new = helper.make_node("LSTM", given, list(self.node.output), name=self.node.name)
+        new.attribute.extend(a for a in self.node.attribute if a.name not in _DROPPED - _OF_CELLS)
+        self.made.append(new)
 
     def concat(self) -> None:
         """QLinearConcat: scale and zero point of the result, then tensor, scale and zero point of each part."""
@@ -160,6 +171,7 @@ _FUSED: dict[str, Callable[[_Rewriter], None]] = {
     "FusedConv": lambda r: r.activated("Conv"), "FusedGemm": lambda r: r.activated("Gemm"),
     "FusedMatMul": _Rewriter.product, "QLinearConcat": _Rewriter.concat, "BiasGelu": _Rewriter.gelu,
     "QLinearReduceMean": _Rewriter.mean, "FastGelu": _Rewriter.gelu,
+    "DynamicQuantizeLSTM": _Rewriter.recurrent,
     "DynamicQuantizeMatMul": lambda r: r.biased_product(4),
     "MatMulIntegerToFloat": lambda r: r.biased_product(6),
     "SkipLayerNormalization": lambda r: r.norm("LayerNormalization", 4),

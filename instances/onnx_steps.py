@@ -132,6 +132,12 @@ class Steps:
         names = [self.numbers(f"{suffix}.{what}", list(v)) for what, v in zip("seat", values, strict=True)]
         return self._moved(source, shape, suffix, "slice", Means("Slice", names))
 
+    def pick(self, source: str, picked: Sequence[int], axis: int, suffix: str) -> str:
+        """Take some elements of an axis of what an operator makes."""
+        shape = [len(picked) if k == axis else size for k, size in enumerate(self.shape(source))]
+        means = Means("Gather", [self.numbers(f"{suffix}.picked", picked)], {"axis": axis})
+        return self._moved(source, shape, suffix, "slice", means)
+
     def pad(self, source: str, shape: Sequence[int], suffix: str, starts: Sequence[int] = ()) -> str:
         """Lay zeros around what an operator makes, which begins at `starts`; nothing if it has the shape already."""
         before = self.shape(source)

@@ -405,12 +405,9 @@ def test_normalisation_and_embedding(tmp_path: Path) -> None:
     ("op", "inputs", "attributes"),
     [
         ("Conv", "x,x", {}),  # weights that depend on the input
-        ("ReduceSum", "x", {}),
         ("Conv", "x,w4,bias", {}),  # a bias that depends on the input
         ("Gather", "v,i", {}),
         ("Clip", "v,k", {}),
-        ("Tile", "v,two", {}),
-        ("Expand", "v,big", {}),
     ],
 )
 def test_forms_that_are_not_planned_stay_opaque(
@@ -575,7 +572,7 @@ def test_a_transposed_convolution_of_a_constant_is_planned(tmp_path: Path) -> No
 
 
 def test_other_work_on_constants_is_left_out_with_a_word(tmp_path: Path) -> None:
-    """Recurrent cells: 5 steps of a batch of 2, 16 gates of 3 inputs and 4 states. And a branch."""
+    """Recurrent cells: 5 steps of a batch of 2, 16 gates of 3 inputs and 4 states."""
     m = Model(5, 1, 2, 4)
     m.constant("steps", 5, 2, 3)
     m.constant("w", 1, 16, 3)
@@ -583,11 +580,6 @@ def test_other_work_on_constants_is_left_out_with_a_word(tmp_path: Path) -> None
     m.node("LSTM", "steps,w,r", "states", hidden_size=4)
     m.node("Add", "x,states", "y")
     assert m.read(tmp_path).description.endswith(f"left out: LSTM x1 ({5 * 2 * 16 * 7:,} MACs)")
-    inner = [helper.make_tensor_value_info("o", FLOAT, (5, 2, 3))]
-    branch = [helper.make_graph([helper.make_node(op, ["steps"], ["o"])], op, [], inner) for op in ("Relu", "Neg")]
-    m.constant("cond", value=np.array(True))
-    m.nodes[0] = helper.make_node("If", ["cond"], ["states"], then_branch=branch[0], else_branch=branch[1])
-    assert m.read(tmp_path).description.endswith("left out: If x1 (MACs not known)")
 
 
 def test_a_convolution_of_constants_that_cannot_be_planned_is_named(tmp_path: Path) -> None:
@@ -660,7 +652,7 @@ def test_subgraphs_are_opaque_and_read_from_outside(tmp_path: Path) -> None:
     m.node("If", "cond", "y", name="choice", then_branch=then, else_branch=other)
     (choice,) = m.read(tmp_path).opaque
     assert (choice.kind, choice.inputs, choice.shape) == ("If", ("cond", "before"), (1, 8))
-    assert (choice.macs, choice.reason) == (None, "it runs a graph of its own")
+    assert (choice.macs, choice.reason) == (None, "it runs a graph, as often as the data say or more than 512 times")
 
 
 def test_weights_in_other_files_are_never_opened(tmp_path: Path) -> None:
