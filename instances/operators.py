@@ -27,7 +27,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from instances.operator_base import LARGEST, NamedOperator, Size
-from instances.shape_rules import broadcast, check_arity, count_windows, feature_map
+from instances.shape_rules import broadcast, check_arity, count_windows, element_wise, feature_map
 from instances.workload import Layer
 
 Pad = Annotated[int, Field(ge=0, le=LARGEST)]
@@ -316,18 +316,18 @@ class Eltwise(NamedOperator):
     def infer(self, inputs: Sequence[Shape]) -> Shape:
         """Return the broadcast shape of the inputs."""
         check_arity(inputs, 1, 1 if self.fn in UNARY else None)
+        if len(inputs) > 1:
+            element_wise(inputs)
         return broadcast(inputs)
 
     def layer(self, inputs: Sequence[Shape]) -> Layer | None:
-        """Return a layer for two or more inputs. Operands that are broadcast are small and not counted."""
+        """Return a layer for two or more inputs, which are its operands in this order; one given twice is two."""
         if len(inputs) < 2:
             return None
-        shape = self.infer(inputs)
-        full = sum(prod(s) == prod(shape) for s in inputs)
-        batch, channels, rows, columns = shape if len(shape) == 4 else (1, shape[-1], prod(shape[:-1]), 1)
+        (batch, channels, rows, columns), lacks = element_wise(inputs)
         return Layer(
             name=self.name, kind="eltwise", b=batch, g=channels, m=1, n=1, r=rows, c=columns, h=rows, l=columns,
-            inputs=max(full, 1), weights="none",
+            inputs=len(inputs), weights="none", broadcast=lacks if any(lacks) else (),
         )  # fmt: skip
 
     def count_parameters(self, inputs: Sequence[Shape]) -> int:

@@ -71,7 +71,7 @@ class Stores:
     layers: tuple[Layer, ...]
     stores: tuple[Store, ...]
     reads: tuple[tuple[int, ...], ...]
-    """For every layer the store of each input (as many as `Layer.inputs`)."""
+    """For every layer the store of each input (as many as `Layer.inputs`, in its order)."""
     writes: tuple[int, ...]
     """For every layer its store."""
     members: tuple[tuple[str, ...], ...] = ()
@@ -112,10 +112,13 @@ class Groups:
 
 
 def inputs_of(network: Network, operator: Operator, layer: Layer) -> tuple[str, ...]:
-    """Return the operators whose results a layer reads as IN: neither a right operand, nor what is broadcast."""
+    """Return the operators whose results a layer reads as IN, one for each input; not the right operand of a product.
+
+    Of the layer of C (`solver.emit`) these are the operands of the result's shape.
+    """
     if isinstance(operator, MatMul):
         return operator.inputs[:1]
-    if isinstance(operator, Eltwise):
+    if isinstance(operator, Eltwise) and layer.inputs < len(operator.inputs):
         elements = layer.g * layer.b * layer.r * layer.c
         full = tuple(n for n in operator.inputs if prod(network.operator(n).shape) == elements)
         return full or operator.inputs[:1]
@@ -240,8 +243,7 @@ class _Reader:
         if isinstance(operator, Resample) and operator.scattered(self.network.input_shapes(operator)):
             self.whole |= set(operator.inputs)  # any of its rows may read any of theirs
         if isinstance(operator, Eltwise):
-            elements = layer.g * layer.b * layer.r * layer.c
-            self.dram |= {name for name in operator.inputs if self._elements(name) != elements}
+            self.dram |= {name for name, lacks in zip(names, layer.patterns, strict=True) if lacks}
         return names
 
     def _elements(self, name: str) -> int:

@@ -54,8 +54,7 @@ class Tensors:
 
 def alone(layer: Layer) -> Tensors:
     """A layer by itself: its inputs, its result and, for a product of activations, its other input."""
-    one = layer.b * layer.g * layer.n * layer.h * layer.l
-    maps = [Tensor(f"input {k + 1} of {layer.name}", 0, one, 0, 0) for k in range(layer.inputs)]
+    maps = [Tensor(f"input {k + 1} of {layer.name}", 0, layer.input_elements(k), 0, 0) for k in range(layer.inputs)]
     weights = None
     if layer.weights == "activation":
         weights = len(maps)
@@ -110,8 +109,5 @@ def _uses(network: Network, number: dict[str, int]) -> list[Use]:
         if isinstance(operator, MatMul) and len(names) == 2:
             weights = number[operator.inputs[1]]
             names = names[:1]
-        if isinstance(operator, Eltwise):
-            full = [n for n in names if prod(network.operator(n).shape) == layer.b * layer.g * layer.r * layer.c]
-            names = tuple(full) or names[:1]
         found.append(Use(layer, tuple(dict.fromkeys(number[n] for n in names)), weights, number[operator.name]))
     return found

@@ -8,6 +8,7 @@ stream (it is kept until the last has read it) or one for each of them (it is re
 A group is legal if
     a map that layers of the group write and read has rows of its own (`instances.stores.Store.whole` says which have
     not), and all its parts that are there by then are written in the group;
+    none of its layers has inputs that are broadcast: these run by themselves;
     nothing that must be complete before one of its layers begins (the right operand of a product, what an operator
     without a plan reads) is computed in it;
     strips of one height per step suit all its maps: walking through strides, every map has one rate.
@@ -155,6 +156,8 @@ class Group:
         """Whether it may run strip by strip, but for rates."""
         net = self.net
         if any(net.barriers[t] >= self.first for t in self.layers):
+            return False
+        if any(net.layers[t].broadcast for t in self.layers):
             return False
         for t in self.layers:
             for store in set(net.reads[t]) & self.made:

@@ -75,7 +75,7 @@ class Plans:
         self.bounds: dict[Bound, list[tuple[Rows, int, int]]] = {"proven": [], "found": []}
         self.searches, self.seconds = 0, 0.0
         self._begun = False
-        self._once: dict[int, int] = {}
+        self._once: dict[tuple[int, str], int] = {}
         self._priced: dict[tuple[int, int, int], tuple[int, int]] = {}
         self._searched: set[tuple[Rows, int]] = set()
         self._laid: dict[object, tuple[Ints, Ints]] = {}
@@ -83,12 +83,13 @@ class Plans:
         self._places: dict[Nest, tuple[Rows, int]] = {}
         self._faster: dict[Nest, Nest] = {}
 
-    def once(self, rows: int) -> int:
-        """Bytes of one input beyond its first rows, read once."""
-        if rows not in self._once:
-            single = self.layer.model_copy(update={"inputs": 1, "resident_in": (rows,)})
-            self._once[rows] = tensor_bytes(single, self.machine)["IN"]
-        return self._once[rows]
+    def once(self, number: int, rows: int) -> int:
+        """Bytes of an input (the first is 0) beyond its first rows, read once."""
+        lacks = self.layer.patterns[number]
+        if (rows, lacks) not in self._once:
+            alone = {"inputs": 1, "broadcast": (lacks,) if lacks else (), "resident_in": (rows,)}
+            self._once[rows, lacks] = tensor_bytes(self.layer.model_copy(update=alone), self.machine)["IN"]
+        return self._once[rows, lacks]
 
     @cached_property
     def fixed(self) -> int:

@@ -72,7 +72,7 @@ class Tables:
         for t, (plans, inputs) in enumerate(zip(self.plans, self.inputs, strict=True)):
             axes = tuple(dict.fromkeys(k for k in inputs if k >= 0))
             levels = tuple(self.rows_of(t, k) for k in axes)
-            once = tuple(tuple(plans.once(rows) for rows in self.rows_of(t, k)) for k in inputs)
+            once = tuple(tuple(plans.once(at, rows) for rows in self.rows_of(t, k)) for at, k in enumerate(inputs))
             rooms, table = plans.table(levels, tuple(axes.index(k) if k >= 0 else -1 for k in inputs), bound=bound)
             steps.append(Step(plans.fixed, inputs, once, table, rooms))
         staying = set(self.number)

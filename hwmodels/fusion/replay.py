@@ -160,6 +160,8 @@ def _passing(found: Stores, run: FusedRun) -> Iterator[str]:
     made = {found.writes[t] for t in range(run.first, run.last + 1)}
     for t in range(run.first, run.last + 1):
         layer = found.layers[t]
+        if layer.broadcast:
+            yield f"{layer.name} has inputs that are broadcast: it runs by itself"
         if found.barriers and found.barriers[t] >= run.first:
             yield f"{layer.name} begins when {found.layers[found.barriers[t]].name} is complete, both are in the group"
         for s in dict.fromkeys(found.reads[t]):

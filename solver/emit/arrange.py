@@ -19,6 +19,7 @@ from instances.network import Network
 from instances.operators import Concat, Eltwise, Input, MatMul, Opaque, Operator, Reshape, Shape
 from instances.stores import inputs_of
 from instances.workload import Layer
+from solver.emit.operands import layer_of
 from solver.emit.text import identifier
 from solver.emit.values import Axis, Value, axes_of, in_blocks, in_layer, pitches, rows_of, shared_right
 
@@ -81,12 +82,15 @@ class Arranger:
     def run(self) -> Arranged:
         """Go through the operators."""
         for number, operator in enumerate(self.network.operators):
-            layer = operator.layer(self.network.input_shapes(operator))
+            layer = self._written(operator)
             if layer is not None:
                 self._layer(number, operator, layer)
             else:
                 self.made.values[operator.name] = self._value(number, operator)
         return self.made
+
+    def _written(self, operator: Operator) -> Layer | None:
+        return layer_of(self.network, operator)
 
     def array(self, name: str, elements: int, element: int | None = None) -> str:
         """A new array."""

@@ -25,6 +25,7 @@ from solver.emit.groups import check_images
 from solver.emit.kinds import Elements
 from solver.emit.meaning import Meaning, check_scale
 from solver.emit.onchip import OnChip, check_passes
+from solver.emit.operands import all_written, written
 from solver.emit.passing import Passing
 from solver.emit.program import check_layer, check_sums
 from solver.emit.values import Value
@@ -88,7 +89,7 @@ def refusals(model: OnnxModel, machine: Machine) -> Refusals:
         if layer.weights == "constant":
             found.ask(partial(meaning.trained, operator, layer))
     if machine.bank_count and model.network.layers:
-        _stay(OnChip(model.network, machine, stores(model.network), (), meaning), found)
+        _stay(OnChip(model.network, machine, all_written(stores(model.network)), (), meaning), found)
     return found
 
 
@@ -117,7 +118,7 @@ def _layers(model: OnnxModel) -> Iterator[tuple[Operator, Layer]]:
     for operator in model.network.operators:
         layer = operator.layer(model.network.input_shapes(operator))
         if layer is not None:
-            yield operator, layer
+            yield operator, written(layer)
 
 
 # --- the emitter, going on where it refuses ---------------------------------------------------------------------------
@@ -164,6 +165,10 @@ class _Arranger(ModelArranger):
     def _value(self, number: int, operator: Operator) -> Value:
         made = self.found.ask(partial(super()._value, number, operator))
         return made or self._instead(number, operator)
+
+    def _written(self, operator: Operator) -> Layer | None:
+        layer = operator.layer(self.network.input_shapes(operator))
+        return self.found.ask(partial(super()._written, operator)) or (layer and written(layer))
 
     def _layer(self, number: int, operator: Operator, layer: Layer) -> None:
         self.found.ask(partial(super()._layer, number, operator, layer))

@@ -239,7 +239,7 @@ class _Alone:
             self.known[first, seen] = plans.e([np.array(k) for k in seen], banks, self.bound)
         moved = int(self.known[first, seen][free])
         each, per_mac = paths.factors
-        total = plans.fixed + sum(map(plans.once, seen)) + moved
+        total = plans.fixed + sum(plans.once(k, n) for k, n in enumerate(seen)) + moved
         return NEVER if moved >= NEVER else each * total + per_mac * paths.found.layers[first].macs
 
 
