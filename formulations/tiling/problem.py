@@ -50,6 +50,16 @@ Several cores (slicing)
     (1)-(4) hold for each core whose loops cut something where those of the first core do. On a core with less of some
     dimension the innermost real loop may be another one, so there bounds count the tiles of an operand that depends on
     it once each, and candidates prove nothing.
+Inputs that are broadcast
+    Input k of an element-wise layer depends on D_k, and is fetched by the loops outside Hold(IN) down to the innermost
+    real one over a dimension of D_k. All dimensions that are cut are of OUT and of some input, so (1) and (2) move
+    nothing; (3) and the order of loops in a segment are argued in `formulations.tiling.orders`, which lists the orders
+    that the space has. Bytes: a full input and OUT move once, input k the product of the trips of the loops outside
+    that innermost one over dimensions that it lacks, times its elements. Trips and tiles are what counts, so (t, t) and
+    (t, smallest) stand for all steps where Hold(IN) is the first, which is where bytes are least: with Hold(OUT) first
+    its tile is larger and no input moves less. Bounds merge the loops over a dimension outside Hold(IN): no input is
+    fetched more often then (`Skeleton.visits`). They are held together: an input with a Hold of its own further
+    outside, as columns beside a map that is cut along rows, is no nest of docs/nest.md.
 What is not proven by candidates alone
     Time (MAC arrays, calls, runs and bursts round, so that uneven pieces of any dimension may save some; overlap),
     loops over the kernel outside the Hold of IN, uniform edge tiles, and the rare cases that `formulations.tiling.cuts`
