@@ -28,7 +28,7 @@ MOST_FAULTS = 5
 class Network(Sparse):
     """A network as an operator graph."""
 
-    LEFT_OUT: ClassVar = frozenset(("map_type", "weight_type"))
+    LEFT_OUT: ClassVar = frozenset(("map_type", "weight_type", "in_dram"))
 
     name: str = Field(min_length=1, max_length=200)
     """Short name, as in ``certile solve NAME``."""
@@ -40,6 +40,8 @@ class Network(Sparse):
     """That of the weights."""
     operators: tuple[Operator, ...] = Field(min_length=1)
     """In topological order; an operator names the producers of its inputs."""
+    in_dram: tuple[str, ...] = ()
+    """Operators whose maps lie in DRAM, whatever is planned: where the host moves them or computes with them."""
 
     @model_validator(mode="after")
     def _is_a_graph_with_shapes(self) -> Network:
@@ -53,6 +55,7 @@ class Network(Sparse):
     def _name_faults(self) -> list[str]:
         counts = Counter(o.name for o in self.operators)
         faults = [f"operator name {name!r} is used {k} times" for name, k in counts.items() if k > 1]
+        faults += [f"in_dram names {name!r}, which does not exist" for name in self.in_dram if name not in counts]
         for operator in self.operators:
             for producer in operator.inputs:
                 if producer not in counts:

@@ -186,6 +186,8 @@ class _Reader:
         for operator in self.network.operators:
             self._operator(operator)
         self._rows()
+        self.dram |= set(self.network.in_dram)
+        self.whole |= set(self.network.in_dram)  # nobody takes its rows as they come
         roots = list(dict.fromkeys(self.groups.find(name) for name in self.made))
         outside = [r for names in self.read_names for n in names if (r := self.groups.find(n)) not in roots]
         number = {root: at for at, root in enumerate([*roots, *dict.fromkeys(outside)])}

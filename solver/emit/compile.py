@@ -9,12 +9,13 @@ from typing import Any
 
 from instances.errors import InputError
 from instances.machine import Machine
+from instances.network import Network
 from instances.onnx_model import is_onnx, read_model
 from instances.onnx_reader import read_onnx
 from instances.stores import stores
 from solver.emit.emit import check_folder, emit_c
 from solver.emit.meaning import Meaning
-from solver.emit.preflight import check_model
+from solver.emit.preflight import check_model, refusals
 from solver.fusion.plan import FusionPlan
 from solver.joint.plan import JointPlan
 from solver.options import as_texts, pick_machine
@@ -43,7 +44,7 @@ class Compiled:
     elements: str = ""
     """What maps and sums are held as."""
     note: str = ""
-    """Why it was planned layer by layer, where a joint plan was to be expected."""
+    """Which maps lie in memory for the host, or why it was planned layer by layer."""
 
     def lines(self) -> list[str]:
         """The report, a line each."""
@@ -99,6 +100,9 @@ def compile_model(
     check_model(read, found)  # before a plan takes its time
     elements = Meaning(read, found).check()
     check_folder(out)
+    refused = refusals(read, found)
+    asked = problem or ("joint" if found.ocm_banks else single)
+    network, note = in_dram(network, refused.in_dram(asked), found)
 
     def planned(asked: str) -> Plan:
         plan = solve(
@@ -109,7 +113,7 @@ def compile_model(
             raise InputError(f"model {os.fspath(model)}: {plan.status}: {'; '.join(plan.conflicts[:3]) or 'no plan'}")
         return plan
 
-    plan, note = planned(problem or ("joint" if found.ocm_banks else single)), ""
+    plan = planned(asked)
     try:
         names = emit_c(plan, out, model, **given)
     except InputError as error:
@@ -120,6 +124,22 @@ def compile_model(
     measures = plan.measures  # type: ignore[attr-defined]
     time = sum(row.time_ticks for row in plan.layers) if isinstance(plan, FusionPlan) else measures.time
     return Compiled(plan, names, measures.bytes, _peak(plan), time, network.macs, elements.said(), note)
+
+
+def in_dram(network: Network, reasons: Mapping[int, str], machine: Machine) -> tuple[Network, str]:
+    """Return a network whose maps with these numbers lie in DRAM, and what that may cost, in one line."""
+    if not reasons:
+        return network, ""
+    found = stores(network)
+    size = sum(sum(found.layers[t].b * found.layers[t].g * found.layers[t].m * found.layers[t].r * found.layers[t].c
+                   for t, _ in found.stores[s].parts) * machine.out_bytes for s in reasons)  # fmt: skip
+    read = sum(found.layers[t].input_elements(k) * machine.in_bytes for t, of in enumerate(found.reads)
+               for k, s in enumerate(of) if s in reasons)  # fmt: skip
+    names = [found.layers[found.stores[s].parts[0][0]].name for s in reasons]
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    said = f"in memory, as the host moves them or computes with them: maps of {shown}; {size:,} bytes written"
+    note = f"{said}, {read:,} read (once each)"
+    return network.model_copy(update={"in_dram": tuple(names)}), note
 
 
 def _peak(plan: Plan) -> int:

@@ -85,8 +85,8 @@ def of_rows(model: OnnxModel, operator: Eltwise, to: str, source: str) -> list[s
     if node.op == "RMSNormalization":
         axis = node.integer("axis", -1) % len(shape)
         epsilon, outer, size = literal(node.number("epsilon", 1e-5)), prod(shape[:axis]), prod(shape[axis:])
-        numbers = np.broadcast_to(model.constant(node.input(1)), shape[axis:]).ravel()
-        table = f"static const float scale[] = {{{', '.join(literal(float(v)) for v in numbers)}}};"
+        scale = np.broadcast_to(model.constant(node.input(1)), shape[axis:]).ravel()
+        table = f"static const float scale[] = {{{', '.join(literal(float(v)) for v in scale)}}};"
         return block("", [table, f"certile_rms({to}, {source}, {outer}, {size}, {epsilon}, scale);"])
     if node.op == "LpNormalization":
         axis = node.integer("axis", -1) % len(shape)

@@ -63,6 +63,10 @@ class Refusals:
         if str(error) not in self.always:
             reasons[store] = str(error)
 
+    def in_dram(self, problem: str) -> dict[int, str]:
+        """The maps that have to lie in DRAM so that C of a problem's plans is written, with the reason."""
+        return (self.groups if problem == "fusion" else {}) | (self.maps if problem in ("joint", "fusion") else {})
+
     def of(self, problem: str) -> tuple[str, ...]:
         """The reasons of a problem: of joint and fusion also those that its plan may meet."""
         reasons = dict(self.always)

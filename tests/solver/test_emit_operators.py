@@ -9,12 +9,18 @@ from pathlib import Path
 import onnx
 import pytest
 
-from solver.emit.compile import compile_model
+from instances.errors import InputError
+from solver.emit.compile import Compiled, compile_model
 from tests.emitted import BUILDS, build_and_run
+from tests.onnx_models import MODELS, saved
 from tests.operator_models import KINDS, model
 
 STRICT = "-O1 -Wall -Wextra -Werror"
 FLOATS = dict.fromkeys(("in_bytes", "w_bytes", "out_bytes", "psum_bytes"), 4)
+BYTES = {"in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 4}
+#: Models of 8 bits, and those that are refused, with a part of the reason.
+QUANTISED = ("quantised",)
+REFUSED = {"dynamic_matmul": "its scale depends on the data"}
 EVERY = [(kind, name) for kind, cases in KINDS.items() for name in cases]
 #: Of every kind some that cover most of its code.
 FEW = [
@@ -53,3 +59,52 @@ def test_operators(tmp_path: Path, kind: str, name: str) -> None:
 def test_more_operators(tmp_path: Path, kind: str, name: str) -> None:
     """The others, with sanitizers and without, with a DMA that copies at once or late."""
     assert run(kind, name, tmp_path, "tiling", random.Random(name).choice(BUILDS)) < 1e-5
+
+
+@pytest.mark.parametrize(("kind", "name"), [("Resize", "nearest to sizes"), ("ConvTranspose", "4x4 of stride 2")])
+def test_operators_on_chip(tmp_path: Path, kind: str, name: str) -> None:
+    """A joint plan keeps the blocks of a Resize, and the map that all phases read, where they are."""
+    assert run(kind, name, tmp_path, "joint", STRICT) < 1e-5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("problem", ["joint", "fusion"])
+@pytest.mark.parametrize(("kind", "name"), EVERY)
+def test_more_operators_on_chip(tmp_path: Path, kind: str, name: str, problem: str) -> None:
+    """No operator is refused because of what a plan of whole networks keeps."""
+    assert run(kind, name, tmp_path, problem, random.Random(name).choice(BUILDS)) < 1e-5
+
+
+def test_what_the_host_needs_lies_in_memory(tmp_path: Path) -> None:
+    """Channels are padded by the host: that map alone leaves the chip, and the report says what it costs.
+
+    A map of 30 pixels: 4 channels are written, 4 * 30 * 4 = 480 bytes, and a convolution reads 8, 960 bytes.
+    """
+    path = tmp_path / "it.onnx"
+    onnx.save(model(KINDS["move"]["Pad channels"], between=True), path)
+    made = compile_model(path, "scratchpad_768k", tmp_path / "c", settings=FLOATS)
+    assert made.plan.problem == "joint"
+    assert made.plan.network_data.in_dram == ("c",)  # the convolution, by its tensor
+    assert "480 bytes written, 960 read" in made.note
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("problem", [None, "tiling", "fusion"])
+@pytest.mark.parametrize("name", MODELS)
+def test_models(tmp_path: Path, name: str, problem: str | None) -> None:
+    """Models of the kinds that people deploy; what is refused says that it depends on the data."""
+    pytest.importorskip("onnxruntime")
+    path = saved(name, tmp_path)
+    settings = BYTES if name in QUANTISED else FLOATS
+
+    def compiled() -> Compiled:
+        return compile_model(
+            path, "scratchpad_768k", tmp_path / "c", settings=settings, problem=problem, time_limit_s=30
+        )
+
+    if name in REFUSED:
+        with pytest.raises(InputError, match=REFUSED[name]):
+            compiled()
+        return
+    assert compiled().plan.problem == (problem or "joint")
+    assert "transfers as planned" in build_and_run(tmp_path / "c", random.Random(name).choice(BUILDS))
