@@ -9,31 +9,45 @@ def makefile() -> str:
 
 
 _MAKEFILE = """\
-# make run: build, run, and check. make bare: link without a C library, and say how large it is.
+# make run: build, run, and check. make guard: the same, and nothing but certile_dma may touch memory off the chip.
+# make bare: link without a C library, and say how large it is.
 CC ?= gcc
 CFLAGS ?= -O2
+# MATH=own: polynomials of certile_math.c; MATH=libm: the C library's. `make bare` takes the former unless told.
+MATH ?= $(if $(filter bare,$(MAKECMDGOALS)),own,libm)
+ifeq ($(MATH),own)
+WITH := -DCERTILE_OWN_MATH -fno-builtin
+else
+LIBM := -lm
+endif
 WARN := -std=c11 -Wall -Wextra -Werror
 SOURCES := $(wildcard *.c)
 OBJECTS := $(SOURCES:.c=.o)
 BARE := -ffreestanding -fno-tree-loop-distribute-patterns -fno-stack-protector -DCERTILE_BARE
+CONSTANTS := $(wildcard weights.S)
 TARGET := $(filter-out main.c certile_check.c certile_results.c,$(SOURCES))
 
 certile: $(OBJECTS)
 \t$(CC) $(CFLAGS) -o $@ $(OBJECTS) -lm
 
 %.o: %.c $(wildcard *.h)
-\t$(CC) $(WARN) $(CFLAGS) -DCERTILE_CHECK -c -o $@ $<
+\t$(CC) $(WARN) $(CFLAGS) -DCERTILE_CHECK $(WITH) -c -o $@ $<
 
-.PHONY: run bare clean
+.PHONY: run guard bare clean
 run: certile
 \t./certile
 
-bare: $(TARGET) $(wildcard *.h)
-\t$(CC) $(WARN) $(CFLAGS) $(BARE) -nostdlib -static -Wl,-e,certile_network -o network.bare $(TARGET)
+guard: $(SOURCES)
+\t$(CC) $(WARN) $(CFLAGS) -DCERTILE_CHECK -DCERTILE_DMA_GUARD -o certile.guard $(WITH) $(SOURCES) -lm
+\t./certile.guard
+
+bare: $(TARGET) $(CONSTANTS) $(wildcard *.h weights.bin)
+\t$(CC) $(WARN) $(CFLAGS) $(BARE) $(WITH) -nostdlib -static -Wl,-e,certile_network -o network.bare \\
+\t    $(TARGET) $(CONSTANTS) $(LIBM)
 \tsize network.bare
 
 clean:
-\trm -f certile network.bare $(OBJECTS)
+\trm -f certile certile.guard network.bare $(OBJECTS)
 """
 
 #: How network.c calls layers: a check may run another function in their place, and looks at what moved.
@@ -51,6 +65,7 @@ LAYER = """\
 MAIN = """\
 /* Runs the network as planned and by naive loop nests, and compares results and what moved with the plan. */
 #include "certile_check.h"
+#include "certile_guard.h"
 #include "network.h"
 
 #include <stdio.h>
@@ -58,8 +73,6 @@ MAIN = """\
 #include <string.h>
 
 {names}
-
-{biases}
 
 static const certile_layer layers[] = {{
 {rows}
@@ -86,7 +99,9 @@ static int naive, wrong;
 int certile_instead(int k)
 {{
     if (naive && k >= 0) {{
+        certile_open("the naive loop nests");
         certile_naive(&layers[k], &tensors[k]);
+        certile_shut();
     }}
     return naive;
 }}
@@ -99,14 +114,18 @@ static void keep(int k)
         fputs("out of memory\\n", stderr);
         exit(2);
     }}
+    certile_open("the check");
     memcpy(made[k], results[k].array, results[k].bytes);
+    certile_shut();
 }}
 
 void certile_after(int k)
 {{
     const ptrdiff_t place = tensors[k].out - results[k].array;
     if (naive) {{
+        certile_open("the check");
         wrong += certile_differ(&layers[k], made[k] + place, tensors[k].out) != 0;
+        certile_shut();
         free(made[k]);
         return;
     }}
@@ -125,9 +144,11 @@ void certile_after_group(int first, int last)
 int main(void)
 {{
 {data}
+{guard}
     certile_network();
     naive = 1;
     certile_network();
+    certile_guard_report();
     printf("{number} layers as one network: %s\\n", wrong ? "NOT as planned" : "results and transfers as planned");
     if (wrong) {{
         puts("FAILED: look at the first layer that is named above: at its loads and stores, then at what it computes");
@@ -144,6 +165,7 @@ MODEL = """\
 /* Runs the network on an input: certile INPUT OUTPUT [EXPECTED], files of elements one after the other, as the model
  * has them. Compares what moved with the plan, and the output with what is expected. */
 #include "certile_check.h"
+#include "certile_guard.h"
 #include "certile_results.h"
 #include "network.h"
 
@@ -152,8 +174,6 @@ MODEL = """\
 #include <stdlib.h>
 
 {names}
-
-{biases}
 
 static const certile_layer layers[] = {{
 {rows}
@@ -214,7 +234,10 @@ int main(int argc, char **argv)
     (void)weights; /* Of some networks there are none. */
 {data}
 {inputs}
+{guard}
     certile_network();
+    certile_guard_report();
+    certile_open("the check");
     printf("{number} layers as one network: transfers %s\\n", wrong ? "NOT as planned" : "as planned");
     if (wrong) {{
         puts("FAILED: look at the loads and stores of the layers that are named above");

@@ -28,6 +28,7 @@ from solver.emit.kinds import BYTES
 from solver.emit.mains import LAYER, MAIN, MODEL, makefile
 from solver.emit.meaning import Meaning
 from solver.emit.nest import layer_file
+from solver.emit.offchip import OffChip
 from solver.emit.onchip import AnyRun, OnChip
 from solver.emit.operands import all_written
 from solver.emit.packed import with_bands
@@ -35,8 +36,11 @@ from solver.emit.program import exact, memories, refuse, runtime
 from solver.emit.recorded import Recorded, recorded
 from solver.emit.strips import GroupFile
 from solver.emit.table import row
+from solver.emit.tensors import off_chip
 from solver.emit.text import block, identifier, indented, literal, quoted
 from solver.emit.values import Value
+
+_HOST = ("certile_host.h", "certile_host.c")
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,7 @@ class _Program:
 
     def files(self) -> dict[str, str | bytes]:
         """All files by name."""
-        files: dict[str, str | bytes] = {**runtime(), **runtime(("certile_host.h", "certile_host.c"))}
+        files: dict[str, str | bytes] = {**runtime(), **runtime(_HOST)}
         if self._uses_rows:
             files |= runtime(("certile_rows.h", "certile_rows.c"))
         includes = ["<math.h>", '"network.h"'] if self.meaning else []
@@ -113,7 +117,7 @@ class _Program:
         files["Makefile"] = makefile()
         if self.meaning is not None:
             files |= runtime(("certile_results.h", "certile_results.c"))
-            files |= {"weights.bin": self._weights(), **self.recorded.files}
+            files |= {"weights.bin": self._weights(), "weights.S": self.off_chip.assembly(), **self.recorded.files}
         return files
 
     @property
@@ -125,25 +129,34 @@ class _Program:
         return f"group_{run.first:03}_to_{run.last:03}"
 
     def _weights(self) -> bytes:
-        """What `_data` names: maps of constants, then weights and biases of every layer."""
+        """The constants of a model: maps, weights and biases, as they lie off the chip."""
         assert self.meaning is not None
-        held = self.arranged.constants
-        parts = [held[name].tobytes() for name in self.arranged.data if name in held]
-        for layer in self.found.layers:
-            operator = self.network.operator(layer.name)
-            if layer.weights == "constant":
-                parts.append(self.meaning.weights(operator, layer).tobytes())
-            if layer.bias:
-                parts.append(self.meaning.bias(operator, layer).tobytes())
-        return b"".join(parts)
+        values = {name: value.tobytes() for name, value in self.arranged.constants.items()}
+        for step, name in zip(self._runs, self.names, strict=True):
+            operator = self.network.operator(step.layer.name)
+            if step.weights is not None and step.layer.weights == "constant":
+                values[step.weights.array] = self.meaning.weights(operator, step.layer).tobytes()
+            if step.layer.bias:
+                values[f"{name}_bias"] = self.meaning.bias(operator, step.layer).tobytes()
+        return self.off_chip.image(values)
+
+    @property
+    def _runs(self) -> list[Run]:
+        return [step for step in self.arranged.steps if isinstance(step, Run)]
+
+    @cached_property
+    def off_chip(self) -> OffChip:
+        """Where tensors lie off the chip."""
+        biases = {f"{self.names[t]}_bias": self._bias_bytes(t) for t, step in enumerate(self._runs) if step.layer.bias}
+        data = set(self._data(self._runs)) - set(biases)
+        return off_chip(self.arranged, self.chip, self.names, biases, data)
 
     def _header(self) -> str:
         lines = [
             f"/* {self.network.name} on {self.machine.name}: tensors off the chip, and the function that runs it. */",
             "#ifndef NETWORK_H", "#define NETWORK_H", "",
         ]  # fmt: skip
-        for name, (elements, size) in self.arranged.arrays.items():
-            lines.append(f"extern unsigned char {name}[{elements * size}];")
+        lines += [*self.off_chip.declarations(), "", *self.off_chip.macros()]
         lines += ["", "void certile_network(void);", "",
                   "/* With CERTILE_CHECK: before and after a layer or a group. */", "int certile_instead(int k);",
                   "void certile_after(int k);", "void certile_after_group(int first, int last);", "",
@@ -155,15 +168,17 @@ class _Program:
         return value.array if value.offset == 0 else f"{value.array} + {value.offset * size}"
 
     def _network(self) -> str:
-        most = max(one.b * one.g * one.m * one.r * one.c for one in self.found.layers) * self.machine.psum_bytes
-        lines = ['#include "network.h"', "", '#include "certile_host.h"', '#include "certile_check.h"']
+        lines = [
+            '#include "network.h"',
+            "",
+            '#include "certile_host.h"',
+            '#include "certile_check.h"',
+            '#include "certile_guard.h"',
+        ]
         rows = ['#include "certile_rows.h"'] if self._uses_rows else []
         lines += [*rows, '#include "certile_tile.h"', "", "#include <math.h>", ""]
         lines += [f"extern unsigned char certile_{name}[{n}];" for name, n in self.machine.memories.items()]
-        lines += [f"unsigned char {name}[{n * size}];" for name, (n, size) in self.arranged.arrays.items()]
-        lines += [f"unsigned char certile_psum[{most}];", ""]
-        lines += [f"unsigned char {name}_bias[{self._bias_bytes(t)}];" for t, name in enumerate(self.names)
-                  if self.taken[t].bias]  # fmt: skip
+        lines += [*self.off_chip.definitions(held=self.meaning is not None), ""]
         lines += [f"certile_function {self.names[t]};" for t in self.chip.alone]
         lines += [f"certile_group {self._group_name(run)};" for run in self.chip.grouped.values()]
         lines += ["", *LAYER.splitlines(), ""]
@@ -190,11 +205,10 @@ class _Program:
         return said + [f"memmove(certile_ocm + {to}, certile_ocm + {source}, {size});" for source, to, size in moves]
 
     def _step(self, step: Copy | Host | Run, t: int) -> list[str]:
-        if isinstance(step, Copy):
-            return self._copy(step)
-        if isinstance(step, Host):
-            return [f"/* {identifier_text(step.why)} */", *step.lines]
-        return self._call(t, step)
+        if isinstance(step, Run):
+            return self._call(t, step)
+        lines = self._copy(step) if isinstance(step, Copy) else [f"/* {identifier_text(step.why)} */", *step.lines]
+        return [f'certile_open("{quoted(step.why)}");', *lines, "certile_shut();"]
 
     def _group(self, run: FusedRun, steps: Sequence[Copy | Host | Run]) -> list[str]:
         """A group, and what the host does between its layers: before it for what comes from outside, and after it."""
@@ -242,7 +256,8 @@ class _Program:
         inputs = ", ".join(self._place(value) for value in step.inputs)
         weights = self._place(step.weights) if step.weights else "NULL"
         bias = f"{self.names[t]}_bias" if step.layer.bias else "NULL"
-        text = f"{self.names[t]}(in, {weights}, {bias}, {self._place(step.result)}, certile_psum)"
+        sums = f"sums_{t:03}" if f"sums_{t:03}" in self.off_chip.tensors else "NULL"
+        text = f"{self.names[t]}(in, {weights}, {bias}, {self._place(step.result)}, {sums})"
         if t not in self.chip.alone:
             return [f"LAYER({t}, (void)0);"]
         return block("", [f"unsigned char *const in[] = {{{inputs}}};", f"LAYER({t}, {text});"])
@@ -263,27 +278,29 @@ class _Program:
             weights = self._place(step.weights) if step.weights else "NULL"
             bias = f"{name}_bias" if step.layer.bias else "NULL"
             tensors.append(f"    {{{{{inputs}}}, {weights}, {bias}, {self._place(step.result)}}},")
-        fill = (
-            "certile_fill({name}, sizeof {name});" if self.meaning is None else "take(weights, {name}, sizeof {name});"
+        sizes = {name: one.bytes for name, one in self.off_chip.tensors.items()}
+        data = [f"    certile_fill({name}, {sizes[name]});" for name in self._data(runs)]
+        if self.meaning is not None:
+            data = [f"    take(weights, {name}, {size});" for name, size in self.off_chip.constants().items()]
+        results = [f"    {{{step.result.array}, {sizes[step.result.array]}}}," for step in runs]
+        guard = "\n".join(
+            f'    certile_guard({name}, CERTILE_ROOM({size}), "{name}");'
+            for name, size in self.off_chip.guarded.items()
         )
-        data = [f"    {fill.format(name=name)}" for name in self._data(runs)]
-        biases = [f"extern unsigned char {name}_bias[{self._bias_bytes(t)}];" for t, name in enumerate(self.names)
-                  if self.taken[t].bias]  # fmt: skip
-        results = [f"    {{{step.result.array}, sizeof {step.result.array}}}," for step in runs]
         if self.meaning is not None:
             made, given = self.arranged.results, self.arranged.inputs
             return MODEL.format(
                 names="\n".join(f"certile_function {self.names[t]};" for t in self.chip.alone), rows="\n".join(rows),
-                groups=self._groups(),
-                data="\n".join(data), biases="\n".join(biases), number=len(runs),
-                inputs="\n".join(f"    take(input, {name}, sizeof {name});" for name in given),
+                groups=self._groups(), guard=guard,
+                data="\n".join(data), number=len(runs),
+                inputs="\n".join(f"    take(input, {name}, {sizes[name]});" for name in given),
                 results="\n".join(map(self._result, range(len(made)))), judge=self.recorded.judge,
                 tolerance=literal(self.meaning.elements.tolerance),
             )  # fmt: skip
         return MAIN.format(
             names="\n".join(f"certile_function {self.names[t]};" for t in self.chip.alone), rows="\n".join(rows),
-            groups=self._groups(),
-            tensors="\n".join(tensors), data="\n".join(data), biases="\n".join(biases), results="\n".join(results),
+            groups=self._groups(), guard=guard,
+            tensors="\n".join(tensors), data="\n".join(data), results="\n".join(results),
             number=len(runs),
         )  # fmt: skip
 

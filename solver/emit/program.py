@@ -29,7 +29,10 @@ _RUNTIME = (
     "certile_lines.c",
     "certile_check.h",
     "certile_check.c",
+    "certile_guard.h",
+    "certile_guard.c",
     "bare.c",
+    "certile_math.c",
 )
 #: As many inputs as certile_check.c has room for.
 MOST_INPUTS = 16

@@ -18,6 +18,19 @@ void *memset(void *to, int value, size_t bytes)
     return to;
 }
 
+void *memmove(void *to, const void *from, size_t bytes)
+{
+    char *a = to;
+    const char *b = from;
+    if (a < b) {
+        return memcpy(to, from, bytes);
+    }
+    for (size_t k = bytes; k > 0; k--) {
+        a[k - 1] = b[k - 1];
+    }
+    return to;
+}
+
 int memcmp(const void *one, const void *two, size_t bytes)
 {
     const unsigned char *a = one, *b = two;

@@ -1,6 +1,8 @@
 /* A DMA that copies and counts. With CERTILE_DMA_LATE defined it copies as late as it may: when it is waited for. */
 #include "certile_dma.h"
 
+#include "certile_guard.h"
+
 #include <string.h>
 
 certile_counts certile_counted[CERTILE_OPERANDS];
@@ -10,7 +12,9 @@ static const char *last_end;
 
 static void copy(void *chip, void *dram, size_t bytes, int load)
 {
+    certile_guard_begin(dram, bytes, load);
     memcpy(load ? chip : dram, load ? dram : chip, bytes);
+    certile_guard_end();
 }
 
 #ifdef CERTILE_DMA_LATE
