@@ -72,7 +72,7 @@ def _outside_bytes(found: Stores, one: Outside, needed: dict[int, Mask], machine
             continue
         mask = read(layer, needed[reading.layer], reading.operand)
         key = reading.of, mask.shape, reading.others
-        as_input[key] = as_input.get(key, np.zeros_like(mask)) | mask
+        as_input[key] = np.logical_or(as_input.get(key, mask), mask)
         most = max(most, _elements(found, one, reading, as_input[key]) * machine.in_bytes)
     return most
 
@@ -89,7 +89,7 @@ def read(layer: Layer, outputs: Mask, operand: int) -> Mask:
     lacks = layer.patterns[operand]
     if lacks:
         for axis, d in enumerate("rc"):
-            outputs = outputs.any(axis=axis, keepdims=True) if d in lacks else outputs
+            outputs = np.asarray(outputs.any(axis=axis, keepdims=True)) if d in lacks else outputs
         return outputs
     rows = np.zeros((layer.h, layer.c), np.bool_)
     for i in range(layer.kh):

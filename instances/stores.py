@@ -23,9 +23,10 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from instances.errors import InputError
+from instances.machine import Machine
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Opaque, Operator, Resample, Reshape
-from instances.outside import Outside, outside
+from instances.outside import RIGHT, Outside, outside
 from instances.workload import Layer
 
 #: Maps that a sum of more reads stay whole or not at all.
@@ -52,14 +53,28 @@ class Store:
     """Elements of it that are results of the network: if any, it is written whole."""
     zeros: bool = False
     """Whether it is an input of zeros, which are read from nowhere."""
+    weights: int = 0
+    """Of weights that several layers multiply by their elements; such a store has no parts, its readers are those of
+    `Stores.shared`.
+    """
+    biases: int | None = 0
+    """Elements of the biases that come with the weights; None if the layers have biases of their own."""
 
     @property
     def row_elements(self) -> int:
         """Elements of a row of all parts."""
         return sum(elements for _, elements in self.parts)
 
+    def row_bytes(self, machine: Machine) -> int:
+        """Bytes of a row on chip; all of the weights."""
+        if self.weights:
+            return self.weights * machine.w_bytes + (self.biases or 0) * machine.bias_bytes
+        return self.row_elements * machine.out_bytes
+
     def seen(self, rows: int, extent: int) -> int:
         """What a layer that sees the store with `extent` rows has of it, if so many of its rows are on chip."""
+        if self.zeros:
+            return extent
         return (extent if rows else 0) if self.whole else rows
 
 
@@ -86,12 +101,15 @@ class Stores:
     """The same of the biases."""
     outside: tuple[Outside, ...] = ()
     """What no layer makes, and which layers read it."""
+    shared: tuple[int, ...] = ()
+    """For every layer the store of the weights that it multiplies by and others do, too; -1 if there is none."""
 
     def layer(self, step: int, on_chip: Mapping[int, int], unwritten: int) -> Layer:
         """A layer with what it finds on chip: rows by store, and the rows of its result that are never written."""
         layer, made = self.layers[step], self.stores[self.writes[step]]
         given = tuple(self.stores[s].seen(on_chip.get(s, 0), layer.h) for s in self.reads[step])
-        return layer.model_copy(update={"resident_in": given, "resident_out": made.seen(unwritten, layer.r)})
+        fields = {"resident_in": given, "resident_out": made.seen(unwritten, layer.r)}
+        return layer.model_copy(update={**fields, "resident_w": on_chip.get(self.shared[step], 0) > 0})
 
 
 class Groups:
@@ -142,10 +160,32 @@ def stores(network: Network) -> Stores:
     number = {layer.name: t for t, layer in enumerate(found.layers)}
     weights = _same(network, number, biases=False), _same(network, number, biases=True)
     reads = [inputs_of(network, network.operator(layer.name), layer) for layer in found.layers]
-    return replace(
+    found = replace(
         found, barriers=barriers(network, found), weights_of=weights[0], biases_of=weights[1],
-        outside=outside(network, list(number), reads),
+        outside=outside(network, list(number), reads), shared=(-1,) * len(number),
     )  # fmt: skip
+    return _with_weights(found)
+
+
+def _with_weights(found: Stores) -> Stores:
+    """Add a store for every tensor that several layers multiply by, and that comes from outside."""
+    matrices = [one for one in found.outside if all(r.operand == RIGHT for r in one.readings)]
+    given = {r.layer for one in matrices for r in one.readings if not r.others}
+    made, shared = list(found.stores), list(found.shared)
+    for first in dict.fromkeys(found.weights_of):
+        readers = [t for t, of in enumerate(found.weights_of) if of == first]
+        layers = [found.layers[t] for t in readers]
+        outer = all(one.weights == "constant" or t in given for t, one in zip(readers, layers, strict=True))
+        if len(readers) < 2 or not outer or len({one.weight_elements for one in layers}) > 1:
+            continue
+        biases = {found.biases_of[t] if one.bias else -1 for t, one in zip(readers, layers, strict=True)}
+        each = layers[0].g * layers[0].m * layers[0].bias if len(biases) == 1 else None
+        for t in readers:
+            shared[t] = len(made)
+        name = f"{layers[0].name} (weights)"
+        made.append(Store(name, 1, (), (), True, False, 0, weights=layers[0].weight_elements, biases=each))
+    added = ((),) * (len(made) - len(found.stores))
+    return replace(found, stores=tuple(made), shared=tuple(shared), members=(*found.members, *added))
 
 
 def _same(network: Network, number: Mapping[str, int], *, biases: bool) -> tuple[int, ...]:
@@ -272,7 +312,12 @@ class _Reader:
             root, rows,
             tuple((k, layer.b * layer.g * layer.m * layer.r * layer.c // rows) for k, layer in parts),
             readers, whole, bool(self.dram & members), sum(self._elements(name) for name in sinks),
+            not parts and self._zeros(members),
         )  # fmt: skip
+
+    def _zeros(self, members: set[str]) -> bool:
+        given = [o for o in self.network.operators if o.name in members and not o.inputs]
+        return bool(given) and all(isinstance(o, Input) and o.zeros for o in given)
 
 
 def barriers(network: Network, found: Stores) -> tuple[int, ...]:

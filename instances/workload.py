@@ -69,7 +69,7 @@ class Layer(Sparse):
     no W; their function stands in the network file (`fn`).
     """
 
-    LEFT_OUT: ClassVar = frozenset(("resident_in", "resident_out", "broadcast"))
+    LEFT_OUT: ClassVar = frozenset(("resident_in", "resident_out", "broadcast", "resident_w"))
 
     name: str = Field(min_length=1)
     kind: Literal["conv", "matmul", "pool", "resample", "eltwise", "correlation"] = "conv"
@@ -110,6 +110,8 @@ class Layer(Sparse):
     """Of every input, how many of its first rows lie on chip already: they are read where they are. Empty: none."""
     resident_out: int = NonNegative
     """How many of the first rows of the result stay on chip: they are never written to DRAM."""
+    resident_w: bool = False
+    """Whether all of W, biases included, lies on chip already: it is read where it is."""
 
     @model_validator(mode="after")
     def _residents_exist(self) -> Layer:
@@ -177,6 +179,8 @@ class Layer(Sparse):
             raise ValueError("a resample layer has n = 1 and weights 'none'")
         if self.kind == "correlation" and (self.g, self.m, self.weights) != (1, 1, "activation"):
             raise ValueError("a correlation layer has g = m = 1 and weights 'activation', its other map")
+        if self.resident_w and self.weights == "none":
+            raise ValueError(f"resident_w: a {self.kind} layer without weights has none on chip")
         if self.kind != "eltwise" and self.inputs != 1:
             raise ValueError("only an eltwise layer has more than one input operand")
         return self
@@ -249,8 +253,8 @@ class Layer(Sparse):
 
     @property
     def operands(self) -> tuple[str, ...]:
-        """The operands that move: IN, W (when there is one), OUT."""
-        return ("IN", "OUT") if self.weights == "none" else ("IN", "W", "OUT")
+        """The operands that move: IN, W (when there is one, and it does not lie on chip), OUT."""
+        return ("IN", "OUT") if self.weights == "none" or self.resident_w else ("IN", "W", "OUT")
 
     @property
     def residents(self) -> tuple[int, ...]:

@@ -50,7 +50,7 @@ class FusionPart(Part[Runs]):
         self.name, self.machine, self.pins = network.name, machine, pins
         self.net = Net.read(network, machine)
         of_nests = Pins(tuple(pin for pin in pins.pins if pin.name in NEST_DECISIONS))
-        self.joint = JointPart(network, machine, of_nests, search_nests)
+        self.joint = JointPart(network, machine, of_nests, search_nests, weights=False)
         self.demands = Demands(pins, self.net)
         self.groups = Groups(self.net, machine, self.joint.tables.residences, self.demands)
         self.tables = Tables(self.groups, self.joint.tables)

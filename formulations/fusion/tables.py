@@ -129,7 +129,8 @@ class Tables:
         """Rows of every input of a single layer on chip, and banks for its tiles."""
         t = step.arc.first
         inputs = self.nests.inputs[t]
-        return tuple(self.nests.rows_of(t, k)[step.levels[k]] if k >= 0 else 0 for k in inputs), step.free
+        rows = (self.nests.rows_of(t, n)[step.levels[k] if k >= 0 else 0] for n, k in enumerate(inputs))
+        return tuple(rows), step.free
 
     def search(self, places: Sequence[_Place], clock: Clock) -> bool:
         """Search nests there, and with more banks down from where a nest is known; False if the time ran out.

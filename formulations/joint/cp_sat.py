@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ortools.sat.python import cp_model
 
-from formulations.joint.problem import Choice, Joint
+from formulations.joint.problem import KEPT, Choice, Joint
 from formulations.problem import Model
 
 
@@ -26,14 +26,16 @@ def cp_sat(joint: Joint, hint: Choice | None = None) -> Model[Choice]:
     for residence, uses in zip(joint.residences, levels, strict=True):
         for at, xs in enumerate(uses):
             model.add_exactly_one(xs)
-            for k in range(1, len(xs)) if at else ():
-                model.add(sum(xs[k:]) <= sum(uses[at - 1][k:]))
+            for k in range(residence.first, len(xs)) if not at else ():
+                model.add(xs[k] == 0)
+            for k in (KEPT,) if residence.weights and at else range(1, len(xs)) if at else ():
+                model.add(sum(xs[k:]) <= sum(uses[at - 1][j] for j in residence.before(k)))
         cost.append(cp_model.LinearExpr.weighted_sum(uses[-1], residence.write))
     for t, step in enumerate(joint.steps):
         held = {k: levels[k][joint.residences[k].use(t)] for k in joint.live[t]}
         grain = joint.grain(t)
         taken = [
-            cp_model.LinearExpr.weighted_sum(xs, [banks // grain for banks in joint.residences[k].banks])
+            cp_model.LinearExpr.weighted_sum(xs, [banks // grain for banks in joint.residences[k].taken(t)])
             for k, xs in held.items()
         ]
         cost.append(step.fixed)

@@ -46,7 +46,7 @@ def _greedy(joint: Joint) -> Choice:
     for k in sorted(range(len(choice.levels)), key=lambda k: joint.residences[k].born):
         now = moved(choice, k)
         for level in range(len(joint.residences[k].banks) - 1, 0, -1):
-            mine = (level,) * len(choice.levels[k])
+            mine = joint.residences[k].all_along(level)
             tried = replace(choice, levels=(*choice.levels[:k], mine, *choice.levels[k + 1 :]))
             if moved(tried, k) < now:
                 choice = tried

@@ -8,6 +8,8 @@ Objective    min sum once[v] x[s, u, v] + sum extra[p] y[t, c, p] + sum write[v]
 Constraints  (ONE)       sum_v x[s, u, v] = 1
              (PLAN)      sum of y[t, c, p] over the c with a class = sum of x over its levels  (sum of all y = 1)
              (SHRINK)    sum_{v >= k} x[s, u', v] <= sum_{v >= k} x[s, u, v] for u' after u and every level k
+             (KEEP)      x[s, u, kept] <= x[s, u', loaded] + x[s, u', kept] for weights and the use u' before u; 0 at
+                         the first use
              (CAPACITY)  sum banks[v] x[s, u, v] + sum banks[p] y[t, c, p] <= B for every t, in grains: with g the
                          gcd of all banks[v], plan p takes floor(B / g) - floor((B - banks[p]) / g) of floor(B / g)
 Extra bytes stand beside the levels that they belong to, so the relaxation is the convex hull of every layer alone; only
@@ -21,7 +23,7 @@ from math import gcd
 
 import pulp
 
-from formulations.joint.problem import Choice, Joint, Step
+from formulations.joint.problem import KEPT, Choice, Joint, Step
 from formulations.problem import Model
 
 Terms = list[tuple[pulp.LpVariable, int]]
@@ -50,14 +52,17 @@ def milp(joint: Joint) -> Model[Choice]:
     for residence, uses in zip(joint.residences, levels, strict=True):
         for at, xs in enumerate(uses):
             problem += _sum([(x, 1) for x in xs]) == 1
-            for k in range(1, len(xs)) if at else ():
-                problem += _sum([(x, 1) for x in xs[k:]] + [(x, -1) for x in uses[at - 1][k:]]) <= 0
+            if not at and residence.first < len(xs):
+                problem += _sum([(x, 1) for x in xs[residence.first :]]) == 0
+            for k in (KEPT,) if residence.weights and at else range(1, len(xs)) if at else ():
+                before = [(uses[at - 1][j], -1) for j in residence.before(k)]
+                problem += _sum([(x, 1) for x in xs[k:]] + before) <= 0
         cost += zip(uses[-1], residence.write, strict=True)
     for t, step in enumerate(joint.steps):
         held = {k: levels[k][joint.residences[k].use(t)] for k in joint.live[t]}
         grain = joint.grain(t)
         taken: Terms = [
-            (x, b // grain) for k, xs in held.items() for x, b in zip(xs, joint.residences[k].banks, strict=True)
+            (x, b // grain) for k, xs in held.items() for x, b in zip(xs, joint.residences[k].taken(t), strict=True)
         ]
         constant += step.fixed
         for once, k in zip(step.once, step.inputs, strict=True):

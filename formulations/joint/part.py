@@ -26,6 +26,7 @@ from formulations.joint.tables import Tables
 from formulations.pins import Pins
 from formulations.problem import Formulation, Goal, Model, Part, Piece, Priced, Replayed, Unable
 from formulations.tiling import problem as tiling
+from hwmodels.joint.loading import ran
 from hwmodels.joint.replay import JointReplay, replay_joint
 from hwmodels.nest.homes import operand_of
 from hwmodels.nest.price import price
@@ -42,12 +43,14 @@ Runs = tuple[LayerRun, ...]
 
 
 class JointPart(Part[Runs]):
-    """A network; raises InputError if it has no layers."""
+    """A network; `weights`: whether those that several layers read may stay. Raises InputError without layers."""
 
-    def __init__(self, network: Network, machine: Machine, pins: Pins, search_nests: SearchNests) -> None:
+    def __init__(
+        self, network: Network, machine: Machine, pins: Pins, search_nests: SearchNests, *, weights: bool = True
+    ) -> None:
         self.name, self.machine, self.pins = network.name, machine, pins
         self.found = stores(network)
-        self.tables = Tables(self.found, machine, pins, search_nests)
+        self.tables = Tables(self.found, machine, pins, search_nests, weights=weights)
         self._search_nests = search_nests
         self._outcomes: dict[object, Outcome] = {}
         self._priced: dict[Runs, Priced] = {}
@@ -84,10 +87,16 @@ class JointPart(Part[Runs]):
             self._outcomes[key] = price(layer, self.machine, nest)
         return self._outcomes[key]
 
+    def _ran(self, step: int, runs: Runs) -> Outcome:
+        """What a layer costs, with the loading of weights that stay."""
+        outcome = self.outcome(self.layer(step, runs[step]), runs[step].nest)
+        priced = self.outcome(*ran(self.found, runs, step))
+        return replace(priced, occupancy_bytes=outcome.occupancy_bytes)  # weights that stay are no tile
+
     def price(self, runs: Runs) -> Priced:
         """Sums over the layers; counts are all figures of every layer."""
         if runs not in self._priced:
-            outcomes = [self.outcome(self.layer(t, run), run.nest) for t, run in enumerate(runs)]
+            outcomes = [self._ran(t, runs) for t in range(len(runs))]
             moved = {o: sum(one.by_operand[o].bytes for one in outcomes if o in one.by_operand) for o in OPERANDS}
             energy = {o: self.machine.byte_fj_of(operand_of(o)) * number for o, number in moved.items()}
             terms = {"bytes": moved, "energy": {**energy, "MAC": self._mac_fj}}
@@ -145,11 +154,12 @@ class JointPart(Part[Runs]):
         places, made = Places(self.machine), []
         for t, live in enumerate(joint.live):
             levels = {k: joint.level(choice, k, t) for k in live}
-            held, free = places.given({k: joint.residences[k].banks[level] for k, level in levels.items()})
-            on_chip = [(joint.residences[k], level, held[k]) for k, level in levels.items() if level]
+            sizes = {k: joint.residences[k].taken(t)[level] for k, level in levels.items()}
+            held, free = places.given({k: number for k, number in sizes.items() if number})
+            on_chip = [(joint.residences[k], level, held[k]) for k, level in levels.items() if sizes[k]]
             residents = {r.store: (r.rows[level], banks) for r, level, banks in on_chip}
-            rows, room = tables.place(joint, choice, t)
-            run = LayerRun(tables.plans[t].nest(rows, room), residents, self._unwritten(choice, t), free)
+            plans, rows, room = tables.place(joint, choice, t)
+            run = LayerRun(plans.nest(rows, room), residents, self._unwritten(choice, t), free)
             made.append(self.trimmed(t, run))
         runs, said = tuple(made), joint.price(choice.levels).bytes
         if self.price(runs).measures["bytes"] != said:

@@ -34,8 +34,8 @@ class Places:
 def left_of(found: Stores, machine: Machine, run: LayerRun | FusedRun) -> tuple[Banks, int]:
     """Return the banks that no map on chip has during a run, and the bytes that maps leave."""
     if not machine.ocm_banks:
-        taken = sum(rows * found.stores[s].row_elements for s, (rows, _) in run.residents.items())
-        return (), machine.bank_count - taken * machine.out_bytes
+        taken = sum(rows * found.stores[s].row_bytes(machine) for s, (rows, _) in run.residents.items())
+        return (), machine.bank_count - taken
     taken_banks = {bank for _, banks in run.residents.values() for bank in banks}
     free = tuple(bank for bank in range(machine.ocm_banks) if bank not in taken_banks)
     return free, len(free) * machine.bank_bytes

@@ -17,6 +17,11 @@ Objective
 Constraints
     (SHRINK)    level[s, u] >= level[s, u'] for uses u before u': what has left the chip is read from DRAM
     (CAPACITY)  sum over s on chip during t of banks of its level + banks[t, v, plan[t]] <= B for every t
+Weights that several layers read
+    are a store, too, whole or not at all: at a use not on chip, loaded (whole, before the layer, into banks of their
+    own) or kept since the use before, which had them loaded or kept. Instead of SHRINK:
+    (KEEP)      level[s, u] is kept only if level[s, u'] is loaded or kept for the use u' before; never at the first
+    A layer whose weights are on chip has plans that read them there; weights that are not kept are loaded once more.
 Why these rows
     Rows that leave before the last use are read from DRAM by then, so they are written once, when they are made: the
     last level says which. Which rows stay does not matter for their number; the first ones stay.
@@ -47,6 +52,8 @@ from formulations.problem import Unable
 Ints = npt.NDArray[np.int64]
 #: More bytes than anything moves.
 NEVER = 2**60
+#: Levels of weights.
+NOT, LOADED, KEPT = range(3)
 #: Combinations of levels above this are not laid out (8 bytes each, a few at a time).
 MOST_STATES = 40_000_000
 
@@ -57,7 +64,10 @@ class TooLarge(Unable):
 
 @dataclass(frozen=True)
 class Residence:
-    """A store that may stay on chip."""
+    """A store that may stay on chip: a map, or weights that several layers read.
+
+    Weights have three levels: `NOT`, `LOADED` (before the layer, for it) and `KEPT` (from the use before on).
+    """
 
     store: int
     """Its number in the network."""
@@ -67,6 +77,35 @@ class Residence:
     rows: tuple[int, ...]
     write: tuple[int, ...]
     """`banks`, `rows`, `write`: of every level."""
+    weights: bool = False
+
+    def taken(self, step: int) -> tuple[int, ...]:
+        """Banks of every level during a step: weights that a later layer loads take none yet."""
+        early = self.weights and step not in self.uses
+        return tuple(0 if early and level == LOADED else banks for level, banks in enumerate(self.banks))
+
+    def before(self, level: int) -> range:
+        """The levels at a use that this level at the next one allows."""
+        if self.weights:
+            return range(LOADED if level == KEPT else NOT, len(self.banks))
+        return range(level, len(self.banks))
+
+    @property
+    def first(self) -> int:
+        """How many levels there are at the first use: weights were not there before."""
+        return KEPT if self.weights else len(self.banks)
+
+    def all_along(self, level: int) -> tuple[int, ...]:
+        """The same level at all uses; weights are loaded for the first."""
+        return (min(level, self.first - 1), *(level,) * (len(self.uses) - 1))
+
+    def settled(self, levels: Sequence[int]) -> tuple[int, ...]:
+        """The same levels; weights that are on chip until the next layer reads them are not loaded again."""
+        made = list(levels)
+        for at in range(1, len(made)) if self.weights else ():
+            if made[at] == LOADED and made[at - 1] != NOT and self.uses[at] == self.uses[at - 1] + 1:
+                made[at] = KEPT
+        return tuple(made)
 
     def use(self, step: int) -> int:
         """Which use decides what is on chip during a step."""
@@ -78,9 +117,9 @@ class Step:
     """A layer."""
 
     fixed: int
-    """Bytes that every plan moves besides inputs and results: weights once."""
+    """Bytes that every plan moves besides inputs and results: weights once, unless they may stay."""
     inputs: tuple[int, ...]
-    """The residence of every input, -1 for one that lies in DRAM."""
+    """The residence of every input, and of weights that may stay; -1 for an input that lies in DRAM."""
     once: tuple[tuple[int, ...], ...]
     """Per input and level the bytes of reading what is not on chip once."""
     extra: Ints
@@ -161,7 +200,7 @@ class Joint:
 
     def free(self, choice: Choice, step: int) -> int:
         """Banks that are left for tiles during a step."""
-        taken = (self.residences[k].banks[self.level(choice, k, step)] for k in self.live[step])
+        taken = (self.residences[k].taken(step)[self.level(choice, k, step)] for k in self.live[step])
         return self.banks - sum(taken)
 
     def levels(self, choice: Choice, step: int) -> tuple[int, ...]:
@@ -170,7 +209,7 @@ class Joint:
 
     def price(self, levels: Sequence[Sequence[int]]) -> Choice:
         """Price levels with the best plans that fit; `NEVER` bytes if none do."""
-        choice = Choice(tuple(tuple(row) for row in levels), 0)
+        choice = Choice(tuple(r.settled(row) for r, row in zip(self.residences, levels, strict=True)), 0)
         total = self.constant + sum(self.moved(choice, t) for t in range(len(self.steps)))
         total += sum(r.write[row[-1]] for r, row in zip(self.residences, choice.levels, strict=True))
         return Choice(choice.levels, min(total, NEVER))
@@ -218,7 +257,7 @@ def _cost(joint: Joint, t: int, shape: tuple[int, ...]) -> Ints:
     live, step = joint.live[t], joint.steps[t]
     free = np.full(shape, joint.banks, np.int64)
     for axis, k in enumerate(live):
-        free -= _along(joint.residences[k].banks, axis, len(shape))
+        free -= _along(joint.residences[k].taken(t), axis, len(shape))
     places = [(live.index(k), range(size)) for k, size in zip(step.axes, step.extra.shape, strict=False)]
     levels = tuple(_along(size, axis, len(shape)) for axis, size in places)
     cost = step.at(levels, free) + step.fixed
@@ -247,6 +286,9 @@ def least(joint: Joint) -> Choice | None:
         order = [live.index(k) for k in now if k in live]
         values = np.expand_dims(values.transpose(order), tuple(a for a, k in enumerate(now) if k not in live))
         values = np.minimum(values + _cost(joint, t, shape), NEVER)
+        for axis, k in enumerate(now):
+            if t == joint.residences[k].born:
+                values[(slice(None),) * axis + (slice(joint.residences[k].first, None),)] = NEVER
         layouts.append(_Layout.of(now, values))
         values, live = _onward(joint, t, now, values)
     return _back(joint, layouts) if int(values) < NEVER else None
@@ -260,7 +302,11 @@ def _onward(joint: Joint, t: int, live: tuple[int, ...], values: Ints) -> tuple[
             values = (values + _along(residence.write, axis, values.ndim)).min(axis=axis)
             live = live[:axis] + live[axis + 1 :]
         elif t in residence.uses:
-            values = np.flip(np.minimum.accumulate(np.flip(values, axis), axis=axis), axis)
+            if residence.weights:
+                before = [residence.before(level) for level in range(values.shape[axis])]
+                values = np.stack([values.take(levels, axis).min(axis=axis) for levels in before], axis)
+            else:
+                values = np.flip(np.minimum.accumulate(np.flip(values, axis), axis=axis), axis)
     return np.minimum(values, NEVER), live
 
 
@@ -277,7 +323,8 @@ def _back(joint: Joint, layouts: Sequence[_Layout]) -> Choice:
                 values = values + _along(residence.write, axis, values.ndim)
                 index.append(slice(None))
             else:
-                index.append(slice(after[k], None if t in residence.uses else after[k] + 1))
+                levels = residence.before(after[k])
+                index.append(slice(levels.start, None) if t in residence.uses else slice(after[k], after[k] + 1))
         part = values[tuple(index)]
         place = np.unravel_index(int(part.argmin()), part.shape)
         after = {k: int(at) + (cut.start or 0) for k, at, cut in zip(layout.live, place, index, strict=True)}

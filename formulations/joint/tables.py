@@ -17,13 +17,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 
+import numpy as np
+
 from formulations.clock import Clock
 from formulations.compulsory import compulsory_bytes
 from formulations.joint.plans import Bound, Plans, Rows, SearchNests
-from formulations.joint.problem import NEVER, Choice, Joint, Residence, Step
+from formulations.joint.problem import NEVER, NOT, Choice, Ints, Joint, Residence, Step
 from formulations.pins import Pins
 from instances.machine import Machine
-from instances.stores import Store, Stores
+from instances.stores import Stores
 
 #: Where a solution relies on a bound: plans, rows of every input and banks for tiles.
 _Place = tuple[Plans, Rows, int]
@@ -32,70 +34,109 @@ _Place = tuple[Plans, Rows, int]
 class Tables:
     """The layers, stores and plans of one network on one machine."""
 
-    def __init__(self, found: Stores, machine: Machine, pins: Pins, search_nests: SearchNests) -> None:
+    def __init__(
+        self, found: Stores, machine: Machine, pins: Pins, search_nests: SearchNests, *, weights: bool = True
+    ) -> None:
         self.found, self.machine, self.pins = found, machine, pins
-        self.residences = tuple(self._residences())
+        self.residences = tuple(one for one in self._residences() if weights or not one.weights)
         self.number = {r.store: k for k, r in enumerate(self.residences)}
         known: dict[object, Plans] = {}
         self.plans = [
             known.setdefault(layer.signature(), Plans(layer, machine, pins, search_nests)) for layer in found.layers
         ]
         self.inputs = tuple(tuple(self.number.get(s, -1) for s in given) for given in found.reads)
+        self.shared = tuple(self.number.get(s, -1) for s in found.shared)
+        on_chip = [
+            layer.model_copy(update={"resident_w": w >= 0}) for layer, w in zip(found.layers, self.shared, strict=True)
+        ]
+        #: The same with weights on chip, where these may stay.
+        self.plans_there = [
+            known.setdefault(layer.signature(), Plans(layer, machine, pins, search_nests)) for layer in on_chip
+        ]
 
     # ---- stores ----------------------------------------------------------------------------------------------
 
-    def _row_bytes(self, store: Store) -> int:
-        return store.row_elements * self.machine.out_bytes
-
     def _residences(self) -> Iterable[Residence]:
         for at, store in enumerate(self.found.stores):
-            if store.dram or not store.readers or not store.parts:
+            if not store.weights and (store.dram or not store.readers or not store.parts):
                 continue
-            levels = _levels(store.rows, self._row_bytes(store), self.machine.bank_count, self.machine.bank_bytes)
-            if len(levels) > 1:
-                banks, rows = zip(*levels, strict=True)
-                write = tuple((store.rows - (0 if store.results else k)) * self._row_bytes(store) for k in rows)
+            each = store.row_bytes(self.machine)
+            levels = _levels(store.rows, each, self.machine.bank_count, self.machine.bank_bytes)
+            if len(levels) <= 1 or (store.biases is None and self.machine.bias_bytes):
+                continue
+            banks, rows = zip(*levels, strict=True)
+            if store.weights:
+                uses = tuple(t for t, s in enumerate(self.found.shared) if s == at)
+                yield Residence(at, uses[0], uses, (*banks, banks[-1]), (*rows, rows[-1]), (0, 0, 0), weights=True)
+            else:
+                write = tuple((store.rows - (0 if store.results else k)) * each for k in rows)
                 yield Residence(at, min(t for t, _ in store.parts), store.readers, banks, rows, write)
 
-    def rows_of(self, step: int, residence: int) -> tuple[int, ...]:
-        """The rows that a layer sees on chip, for every level of an input."""
-        if residence < 0:
-            return (0,)
-        one = self.residences[residence]
-        return tuple(self.found.stores[one.store].seen(k, self.found.layers[step].h) for k in one.rows)
+    def rows_of(self, step: int, number: int) -> tuple[int, ...]:
+        """The rows that a layer sees on chip, for every level of an input; all of it that needs no reading."""
+        store, residence = self.found.stores[self.found.reads[step][number]], self.inputs[step][number]
+        rows = self.residences[residence].rows if residence >= 0 else (0,)
+        return tuple(store.seen(k, self.found.layers[step].h) for k in rows)
 
     # ---- problems --------------------------------------------------------------------------------------------
 
     def joint(self, *, bound: Bound) -> Joint:
         """The problem with lower bounds, or with what is known to be possible."""
-        steps = []
-        for t, (plans, inputs) in enumerate(zip(self.plans, self.inputs, strict=True)):
-            axes = tuple(dict.fromkeys(k for k in inputs if k >= 0))
-            levels = tuple(self.rows_of(t, k) for k in axes)
-            once = tuple(tuple(plans.once(at, rows) for rows in self.rows_of(t, k)) for at, k in enumerate(inputs))
-            rooms, table = plans.table(levels, tuple(axes.index(k) if k >= 0 else -1 for k in inputs), bound=bound)
-            steps.append(Step(plans.fixed, inputs, once, table, rooms))
-        staying = set(self.number)
+        steps = [self._step(t, bound) for t in range(len(self.plans))]
         constant = sum(
-            store.rows * self._row_bytes(store) for at, store in enumerate(self.found.stores) if at not in staying
+            store.rows * store.row_elements for at, store in enumerate(self.found.stores) if at not in self.number
         )
-        return Joint(self.machine.bank_count, tuple(steps), self.residences, constant)
+        return Joint(self.machine.bank_count, tuple(steps), self.residences, constant * self.machine.out_bytes)
+
+    def _step(self, step: int, bound: Bound) -> Step:
+        plans, inputs, weights = self.plans[step], self.inputs[step], self.shared[step]
+        there = [self.rows_of(step, number) for number in range(len(inputs))]
+        axes = tuple(dict.fromkeys(k for k in inputs if k >= 0))
+        # what needs no reading has the same rows always: an axis of one level that no residence has
+        fixed = [number for number, k in enumerate(inputs) if k < 0 and there[number] != (0,)]
+        levels = tuple(there[inputs.index(k)] for k in axes) + tuple(there[number] for number in fixed)
+        places = tuple(
+            axes.index(k) if k >= 0 else len(axes) + fixed.index(number) if number in fixed else -1
+            for number, k in enumerate(inputs)
+        )
+        once = tuple(tuple(plans.once(at, one) for one in rows) for at, rows in enumerate(there))
+
+        def table(plans: Plans) -> tuple[Ints, Ints]:
+            rooms, table = plans.table(levels, places, bound=bound)
+            return rooms, table.reshape(*table.shape[: len(axes)], -1)
+
+        rooms, extra = table(plans)
+        if weights < 0:
+            return Step(plans.fixed, inputs, once, extra, rooms)
+        others, mine = table(self.plans_there[step])
+        both = np.union1d(rooms, others)
+        extra, mine = (
+            one[..., np.searchsorted(own, both, side="right") - 1] for own, one in ((rooms, extra), (others, mine))
+        )
+        loads = plans.fixed, plans.fixed, 0
+        return Step(0, (*inputs, weights), (*once, loads), np.stack([extra, mine, mine], axis=-2), both)
 
     def relied(self, joint: Joint, choice: Choice) -> list[_Place]:
         """Where a choice relies on bounds that no known nest reaches."""
-        places = [(plans, *self.place(joint, choice, t)) for t, plans in enumerate(self.plans)]
+        places = [self.place(joint, choice, t) for t in range(len(self.plans))]
         return [place for place in dict.fromkeys(places) if not place[0].known(*place[1:])]
 
-    def place(self, joint: Joint, choice: Choice, step: int) -> tuple[Rows, int]:
-        """Rows of every input on chip, and banks for tiles."""
-        rows = tuple(self.rows_of(step, k)[joint.level(choice, k, step)] if k >= 0 else 0 for k in self.inputs[step])
-        return rows, joint.free(choice, step)
+    def place(self, joint: Joint, choice: Choice, step: int) -> _Place:
+        """Plans with weights on chip or without, rows of every input on chip, and banks for tiles."""
+        rows = tuple(
+            self.rows_of(step, number)[joint.level(choice, k, step) if k >= 0 else 0]
+            for number, k in enumerate(self.inputs[step])
+        )
+        weights = self.shared[step]
+        there = weights >= 0 and joint.level(choice, weights, step) != NOT
+        return (self.plans_there if there else self.plans)[step], rows, joint.free(choice, step)
 
     def alone(self, *, on_chip: bool) -> list[_Place]:
         """Every layer with all banks to itself, its input in DRAM or as far on chip as it may be."""
+        banks = self.machine.bank_count
         return [
-            (plans, tuple(self.rows_of(t, k)[-1 if on_chip else 0] for k in self.inputs[t]), self.machine.bank_count)
-            for t, plans in enumerate(self.plans)
+            (plans, tuple(self.rows_of(t, k)[-1 if on_chip else 0] for k in range(len(self.inputs[t]))), banks)
+            for t, plans in enumerate(self.plans_there if on_chip else self.plans)
         ]
 
     @property
@@ -110,7 +151,8 @@ class Tables:
         for step in joint.steps:
             least = int(step.extra.min())
             total += step.fixed + (least if least < NEVER else 0) + sum(min(once) for once in step.once)
-        return total + sum(min(r.write) for r in joint.residences)
+        loaded = sum(self.plans[r.born].fixed for r in self.residences if r.weights)
+        return total + loaded + sum(min(r.write) for r in joint.residences)
 
     @cached_property
     def compulsory_bytes(self) -> int:
@@ -135,7 +177,7 @@ class Tables:
 
     def _distinct(self) -> Iterable[Plans]:
         """Equal layers share their plans."""
-        return {id(plans): plans for plans in self.plans}.values()
+        return {id(plans): plans for plans in (*self.plans, *self.plans_there)}.values()
 
     def search(self, places: Iterable[_Place], clock: Clock) -> bool:
         """Search there; False if the time ran out."""

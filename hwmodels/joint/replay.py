@@ -7,13 +7,14 @@ banks and rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hwmodels.joint.replay_account import Account, room_of
 from hwmodels.nest.replay import Replay, replay
-from hwmodels.schedule import LayerRun
+from hwmodels.schedule import Hold, LayerRun, Nest
 from instances.machine import Machine
 from instances.stores import Stores
+from instances.workload import Layer
 
 #: Layers of a network are executed on integers as long as they have no more steps than this together: half a second.
 STEPS = 5_000
@@ -39,7 +40,7 @@ def replay_joint(found: Stores, machine: Machine, runs: Sequence[LayerRun]) -> J
         said = list(account.faults_before(run, range(t, t + 1)))
         if said:
             return JointReplay((), tuple(f"layer {name}: {fault}" for fault in said))
-        walked.append(single.replay(t, run))
+        walked.append(single.replay(t, run, loads=account.loads(run, t)))
         faults += [f"layer {name}: {fault}" for fault in single.faults(run, walked[-1])]
         account.after(run, range(t, t + 1))
     faults += account.faults_of_results()
@@ -54,14 +55,24 @@ class SingleLayers:
         self.known: dict[object, Replay] = {}
         self._left = STEPS
 
-    def replay(self, step: int, run: LayerRun) -> Replay:
-        """Walk a layer with what it finds on chip; raises InputError if its nest is malformed."""
+    def replay(self, step: int, run: LayerRun, *, loads: bool = False) -> Replay:
+        """Walk a layer with what it finds on chip, or loads before it; raises InputError if its nest is malformed."""
         layer = self.found.layer(step, run.rows, run.unwritten)
-        key = layer.signature(), run.nest
+        walked = self._walk(layer, run.nest)
+        if not loads:
+            return walked
+        off_chip = {s: rows for s, rows in run.rows.items() if s != self.found.shared[step]}
+        held = Nest((Hold("W", 1), *run.nest.items), run.nest.homes)
+        first = self._walk(self.found.layer(step, off_chip, run.unwritten), held)
+        outcome = replace(first.outcome, occupancy_bytes=walked.outcome.occupancy_bytes)  # weights have a store
+        return replace(first, outcome=outcome, faults=(*walked.faults, *first.faults))
+
+    def _walk(self, layer: Layer, nest: Nest) -> Replay:
+        key = layer.signature(), nest
         if key not in self.known:
-            walked = replay(layer, self.machine, run.nest, execute=False)
+            walked = replay(layer, self.machine, nest, execute=False)
             if walked.steps <= self._left:
-                walked = replay(layer, self.machine, run.nest)
+                walked = replay(layer, self.machine, nest)
                 self._left -= walked.steps if walked.executed else 0
             self.known[key] = walked
         return self.known[key]

@@ -42,12 +42,16 @@ class Account:
             yield f"maps on chip are numbered 0 to {len(self.found.stores) - 1}, not {sorted(run.residents)}"
             return
         yield from self._banks(run) if self.machine.ocm_banks else self._bytes(run)
-        yield from self._residents(run, {self.found.writes[t] for t in layers})
+        made = {self.found.writes[t] for t in layers} | {self.found.shared[t] for t in layers if self.loads(run, t)}
+        yield from self._residents(run, made)
         yield from self._reads(run, layers)
         yield from self._unwritten(run, layers)
 
     def after(self, run: Run, layers: range) -> None:
         """Take down what a run leaves on chip and in DRAM."""
+        for s in run.residents:
+            if self.found.stores[s].weights:
+                self.maps.setdefault(s, _Map((), 0, {}))
         for s, was in self.maps.items():
             was.rows, was.banks = run.residents.get(s, (0, ()))
         for t, unwritten in zip(layers, _unwritten(run), strict=True):
@@ -68,6 +72,11 @@ class Account:
         mine = self.found.stores[store]
         return mine.dram or mine.results > 0 or any(t > last for t in mine.readers)
 
+    def loads(self, run: Run, layer: int) -> bool:
+        """Whether the weights of a layer are on chip while it runs, and were not before: it loads them."""
+        store = self.found.shared[layer]
+        return store in run.residents and (store not in self.maps or not self.maps[store].rows)
+
     def _banks(self, run: Run) -> Iterator[str]:
         stores, machine = self.found.stores, self.machine
         owner: dict[int, str] = {}
@@ -82,7 +91,7 @@ class Account:
                 owner[bank] = name
         for s, (rows, banks) in run.residents.items():
             store = stores[s]
-            need, room = rows * store.row_elements * machine.out_bytes, len(banks) * machine.bank_bytes
+            need, room = rows * store.row_bytes(machine), len(banks) * machine.bank_bytes
             if need > room or not 0 <= rows <= store.rows:
                 yield f"{rows} rows of {store.name} take {need:,} bytes, {len(banks)} banks hold {room:,}"
 
@@ -105,9 +114,13 @@ class Account:
             store, was = self.found.stores[s], self.maps.get(s)
             if store.dram:
                 yield f"{store.name} must lie in DRAM"
-            elif was is None and s not in made:
-                yield f"{store.name} is on chip, no layer has written it yet"
-            elif was is not None and (rows > was.rows or was.banks[: len(banks)] != banks):
+            elif store.weights and self.machine.bias_bytes and store.biases is None:
+                yield f"{store.name} cannot stay: the layers have biases of their own"
+            elif (was is None or (store.weights and not was.rows)) and s not in made:
+                yield f"{store.name} is on chip, no layer has {'loaded' if store.weights else 'written'} it yet"
+            elif was is None or (store.weights and s in made):
+                continue
+            elif rows > was.rows or was.banks[: len(banks)] != banks:
                 yield f"{rows} rows of {store.name} are on chip, in the layer before {was.rows} were, or in other banks"
 
     def _reads(self, run: Run, layers: range) -> Iterator[str]:
@@ -139,7 +152,7 @@ def room_of(found: Stores, machine: Machine, run: Run) -> tuple[int, str]:
         return len(run.banks) * machine.bank_bytes, f"{len(run.banks)} banks hold"
     room = machine.memories["ocm"]
     for s, (rows, _) in run.residents.items():
-        room -= rows * found.stores[s].row_elements * machine.out_bytes
+        room -= rows * found.stores[s].row_bytes(machine)
     return room, "maps on chip leave"
 
 

@@ -107,7 +107,7 @@ def _data(layer: Layer) -> Operands:
     rng = np.random.default_rng(20)
     maps = maps_of(layer, lambda shape: rng.integers(-9, 10, shape))
     shape = (layer.g, layer.m, layer.n, layer.kh, layer.kw)
-    weights = rng.integers(-9, 10, shape) if "W" in layer.operands else np.ones(shape, np.int64)
+    weights = rng.integers(-9, 10, shape) if layer.weights != "none" else np.ones(shape, np.int64)
     bias = rng.integers(-99, 100, (layer.g, layer.m))
     return Operands(maps, weights, bias if layer.bias else np.zeros_like(bias))
 

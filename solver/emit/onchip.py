@@ -55,9 +55,25 @@ class OnChip:
     def layer(self, t: int) -> Layer:
         """A layer with the rows that it finds on chip, and those that it never writes."""
         if (run := self.alone.get(t)) is not None:
+            if self.found.shared[t] in run.residents:
+                raise self.no_weights(self.found.shared[t])
+            if zeros := [s for s in self.found.reads[t] if self.found.stores[s].zeros]:
+                raise self.no_zeros(zeros[0])
             return self.found.layer(t, run.rows, run.unwritten)
         run_of = next(run for run in self.grouped.values() if run.first <= t <= run.last)
         return self.found.layer(t, {}, run_of.unwritten[t - run_of.first])
+
+    def no_weights(self, store: int) -> InputError:
+        """The refusal of weights that stay on chip."""
+        names = [one.name for one, s in zip(self.found.layers, self.found.shared, strict=True) if s == store]
+        said = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        return InputError(f"weights that stay on chip between {said}: of that C is written layer by layer only")
+
+    def no_zeros(self, store: int) -> InputError:
+        """The refusal of a state of zeros, which a plan of problem joint does not read."""
+        return InputError(
+            f"{self.found.stores[store].name}: zeros that are read from nowhere; C reads them layer by layer"
+        )
 
     @cached_property
     def tiles(self) -> Mapping[int, Sequence[Buffer]]:

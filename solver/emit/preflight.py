@@ -190,6 +190,10 @@ def _stay(chip: OnChip, found: Refusals) -> None:
     """Ask of every map that may stay on chip whether each of its layers sees it there, alone and within a group."""
     known = chip.found
     for s, store in enumerate(known.stores):
+        if store.weights:
+            found.note(found.maps, s, chip.no_weights(s))
+        if store.zeros:
+            found.note(found.maps, s, chip.no_zeros(s))
         if store.dram or not store.readers or not store.parts:
             continue
         seen = [(t, known.layers[t].name, "OUT") for t, _ in store.parts]

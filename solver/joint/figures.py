@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from hwmodels.joint.loading import ran
 from hwmodels.nest.price import price
+from hwmodels.schedule import LayerRun, Nest
 from instances.machine import Machine
 from instances.stores import stores
 from instances.workload import Layer
@@ -47,14 +49,19 @@ def _times(plan: JointPlan) -> Iterator[tuple[str, dict[str, float]]]:
     """Yield every layer with the terms of its time in microseconds."""
     found = stores(plan.network_data)
     number = {store.name: at for at, store in enumerate(found.stores)}
+    runs = [
+        LayerRun(
+            row.schedule.to_nest(), {number[x.map]: (x.rows, x.banks) for x in row.on_chip}, row.unwritten, row.banks
+        )
+        for row in plan.layers
+    ]
     for step, row in enumerate(plan.layers):
-        rows = {number[one.map]: one.rows for one in row.on_chip}
-        yield row.layer, nest_times(plan, found.layer(step, rows, row.unwritten), row)
+        yield row.layer, nest_times(plan, *ran(found, runs, step), row)
 
 
-def nest_times(plan: JointPlan, layer: Layer, row: JointLayer) -> dict[str, float]:
+def nest_times(plan: JointPlan, layer: Layer, nest: Nest, row: JointLayer) -> dict[str, float]:
     """Return the terms of a layer's time in microseconds."""
-    outcome = price(layer, plan.machine_data, row.schedule.to_nest())
+    outcome = price(layer, plan.machine_data, nest)
     homes = {str(operand): name for operand, name in (row.schedule.homes or {}).items()}
     terms = objective_of("time", layer, plan.machine_data, outcome, homes).terms
     return {term: us(plan, ticks) for term, ticks in terms.items()}

@@ -36,7 +36,7 @@ def residents_of(found: Stores, machine: Machine, run: LayerRun | FusedRun) -> t
     made = []
     for s, (rows, banks) in run.residents.items():
         store = found.stores[s]
-        taken = None if machine.ocm_banks else rows * store.row_elements * machine.out_bytes
+        taken = None if machine.ocm_banks else rows * store.row_bytes(machine)
         made.append(Resident(map=store.name, rows=rows, banks=banks, bytes=taken))
     return tuple(sorted(made, key=lambda one: one.map))
 

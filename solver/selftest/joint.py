@@ -6,6 +6,9 @@ for all of these. Banks or bytes that maps leave hold the tiles: the fewest byte
 of all its nests (`solver.selftest.nests`). The best schedule is given banks and run by `hwmodels.joint.replay`, which
 must count the same bytes, so that (EQUAL) holds both ways.
 
+Weights that several layers read are on chip or not during every step from their first reader to their last; they come
+whole, for a reader. What a plan says must move is no more than the least that moves.
+
 Maps have at most `ROWS` rows: all sets of places to cut four rows and three of a kernel, in all orders, take a second.
 """
 
@@ -23,7 +26,7 @@ from hwmodels.joint.replay import replay_joint
 from hwmodels.schedule import LayerRun
 from instances.machine import Machine, Transfer
 from instances.network import Network
-from instances.operators import Conv, Eltwise, Operator, Pool
+from instances.operators import Conv, Eltwise, Operator, Pool, Reshape
 from instances.stores import stores
 from solver.joint.plan import JointPlan
 from solver.joint.problem import JOINT
@@ -56,7 +59,9 @@ class Case(cases.Case):
     slow: ClassVar = ("plan", "milp", "cp-sat", "greedy", "sequence", "no-reuse")
     rules: ClassVar = ("", "", "", "", "", "banks", "scale", "memory", "bytes")
     proves: ClassVar = False  # nests that no search finds may move less
-    least: ClassVar = {"rows": 1, "columns": 1, "channels": 1, "sliding": 0, "double": 0, "split": 0, "bytewise": 0}
+    least: ClassVar = {
+        "rows": 1, "columns": 1, "channels": 1, "sliding": 0, "double": 0, "split": 0, "bytewise": 0, "inner": 0,
+    }  # fmt: skip
 
     rows: int
     columns: int
@@ -64,8 +69,9 @@ class Case(cases.Case):
     """`rows`, `columns`, `channels`: of the input."""
     layers: tuple[tuple[str, tuple[int, ...], int], ...]
     """By layer (kind, operands, filters): 0 is the input, n the result of layer n; kinds are "conv", "tall" (a 2x1
-    kernel without padding), "padded" (a 3x1 kernel, a row of padding on both sides), "pool" (2x1), "copy" (a 1x1 pool)
-    and "sum" of two maps.
+    kernel without padding), "padded" (a 3x1 kernel, a row of padding on both sides), "pool" (2x1), "copy" (a 1x1 pool),
+    "sum" of two maps, "again" (the weights of the first layer that has as many), "pad" (a column of zeros, no layer),
+    "squeeze" (the mean of every channel) and "gate" (a map times one that is broadcast).
     """
     banks: int
     memory: int
@@ -75,11 +81,14 @@ class Case(cases.Case):
     split: bool = False
     bytewise: bool = False
     """Whether maps take bytes, not banks."""
+    inner: int = 0
+    """The layer whose result is one of the network's although others read it, too; 0: none."""
 
     @property
     def network(self) -> Network | None:
         """The operators; None if a layer does not fit its operands."""
-        return network_of((1, self.channels, self.rows, self.columns), self.layers, _operator)
+        made = network_of((1, self.channels, self.rows, self.columns), self.layers, _operator)
+        return made and _shared(made, [kind for kind, _, _ in self.layers], self.inner)
 
     @property
     def possible(self) -> bool:
@@ -106,9 +115,9 @@ class Case(cases.Case):
         padded = columns == channels == 1 and rng.randrange(2) == 0
         while len(case.layers) < wanted and tries < 40:
             tries, number = tries + 1, len(case.layers)
-            kind = rng.choice(("conv", "padded" if padded else "conv", "tall", "pool", "copy", "sum", "sum"))
-            operands = tuple(rng.randint(max(0, number - 2), number) for _ in range(1 + (kind == "sum")))
-            filters = rng.choice((1, 2)) if kind in ("conv", "tall") and not padded else 1
+            kind = rng.choice(KINDS if not padded else ("padded", *KINDS))
+            operands = tuple(rng.randint(max(0, number - 2), number) for _ in range(1 + (kind in ("sum", "gate"))))
+            filters = rng.choice((1, 2)) if kind in ("conv", "tall", "again") and not padded else 1
             more = replace(case, layers=(*case.layers, (kind, operands, filters)))
             if more.network is not None and (kind != "sum" or len(set(operands)) == 2):
                 case = more
@@ -118,6 +127,7 @@ class Case(cases.Case):
         return replace(
             case, bytes=sizes, banks=banks, memory=banks * rng.randint(1, 6) * size + rng.randint(0, banks - 1),
             split=rng.randrange(4) == 0, bytewise=rng.randrange(3) == 0,
+            inner=rng.randint(1, len(case.layers)) if rng.randrange(4) == 0 else 0,
         )  # fmt: skip
 
     def ruled(self, value: int, schedule: Any) -> tuple[Self, int | None] | None:
@@ -145,12 +155,46 @@ class Case(cases.Case):
             yield replace(self, bytes=(1, 1, 1, 1))
 
 
+#: What layers are drawn from.
+KINDS = ("conv", "conv", "tall", "pool", "copy", "sum", "sum", "again", "again", "pad", "squeeze", "gate", "gate")
+
+
+def _shared(network: Network, kinds: Sequence[str], inner: int) -> Network | None:
+    """The network with weights that are shared, and a result that is read inside; None if no layer has as many."""
+    made: dict[str, Operator] = {o.name: o for o in network.operators}
+    sizes: dict[str, int] = {}
+    for number, kind in enumerate(kinds, 1):
+        operator = made[f"n{number}"]
+        if not isinstance(operator, Conv):
+            continue
+        weights = operator.count_parameters([made[x].shape for x in operator.inputs])
+        first = next((name for name, size in sizes.items() if size == weights), "")
+        if kind == "again" and not first:
+            return None
+        if kind == "again":
+            made[operator.name] = operator.model_copy(update={"weights_of": first})
+        sizes[operator.name] = weights
+    if inner and f"n{inner}" in made:
+        result = made[f"n{inner}"]
+        made["result"] = Reshape(name="result", inputs=(result.name,), shape=result.shape, fn="identity")
+    return Network(name="n", operators=tuple(made.values())) if network.layers else None
+
+
 def _operator(name: str, kind: str, before: Sequence[Operator], filters: int) -> Operator | None:
     source, shape = before[0].name, before[0].shape
     if kind == "sum":
         alike = len(before) == 2 and before[1].shape == shape
         inputs = tuple(one.name for one in before)
         return Eltwise(name=name, inputs=inputs, shape=shape, fn="add") if alike else None
+    if kind == "gate":
+        inputs = tuple(one.name for one in before)
+        fits = len(before) == 2 and before[1].shape != shape
+        fits = fits and all(one in (1, size) for one, size in zip(before[1].shape, shape, strict=True))
+        return Eltwise(name=name, inputs=inputs, shape=shape, fn="mul") if fits else None
+    if kind == "pad":
+        return Reshape(name=name, inputs=(source,), shape=(*shape[:3], shape[3] + 1), fn="pad")
+    if kind == "squeeze":
+        return Pool(name=name, inputs=(source,), shape=(*shape[:2], 1, 1), fn="global_avg")
     rows = shape[2] - (kind in ("tall", "pool"))
     if rows < 1:
         return None
@@ -197,16 +241,28 @@ class _Plans:
             levels = (0, store.rows) if store.whole else range(store.rows + 1)
             falling = [row for row in product(levels, repeat=len(times)) if list(row) == sorted(row, reverse=True)]
             options.append([(s, dict(zip(times, row, strict=True))) for row in falling])
+        for s in sorted(set(self.found.shared) - {-1}):
+            readers = [t for t, store in enumerate(self.found.shared) if store == s]
+            times = range(readers[0], readers[-1] + 1)
+            rows = [dict(zip(times, row, strict=True)) for row in product((0, 1), repeat=len(times))]
+            options.append([(s, row) for row in rows if all(t in readers for t in self.loads(row))])
         for chosen in product(*options):
             yield dict(chosen)
 
+    @staticmethod
+    def loads(rows: Mapping[int, int]) -> list[int]:
+        """The steps at which weights come on chip."""
+        return [t for t, there in rows.items() if there and not rows.get(t - 1, 0)]
+
     def banks(self, s: int, rows: int) -> int:
         """Banks of some rows of a store; bytes if there are none."""
-        return -(-rows * self.found.stores[s].row_elements * self.machine.out_bytes // self.bank)
+        store = self.found.stores[s]
+        each = store.weights * self.machine.w_bytes or store.row_elements * self.machine.out_bytes
+        return -(-rows * each // self.bank)
 
     def layer(self, t: int, on_chip: Mapping[int, int], most: int, free: int) -> tuple[int, Best] | None:
         """Rows that are never written, and the nest: the fewest bytes of a layer; None if no nest fits."""
-        reads = tuple(sorted((s, on_chip.get(s, 0)) for s in set(self.found.reads[t])))
+        reads = tuple(sorted((s, on_chip.get(s, 0)) for s in {*self.found.reads[t], self.found.shared[t]}))
         least: tuple[int, Best] | None = None
         for unwritten in range(most + 1):
             key = t, reads, unwritten, free
@@ -236,6 +292,9 @@ class _Plans:
             if one is None:
                 return None
             total += one[1].bytes
+            for s, rows in stays.items():
+                if self.found.stores[s].weights and t in self.loads(rows):
+                    total += self.found.stores[s].weights * self.machine.w_bytes
             nests.append(one)
         return total, nests
 
@@ -254,7 +313,7 @@ class _Plans:
         runs = []
         for t, (unwritten, one) in enumerate(nests):
             on_chip = {s: rows[t] for s, rows in stays.items() if t in rows}
-            held = {s: banks[: self.banks(s, on_chip[s])] for s, banks in held.items() if s in on_chip}
+            held = {s: banks[: self.banks(s, on_chip[s])] for s, banks in held.items() if on_chip.get(s)}
             for s, rows in on_chip.items():
                 if s not in held:
                     held[s] = tuple(self._free(held)[: self.banks(s, rows)])
@@ -289,6 +348,8 @@ class _Joint(BruteForce[Case]):
         plan = solve_as(JointPlan, network, case.machine)
         value = None if plan.objective is None else plan.objective.value
         faults = [] if plan.measures is None or plan.measures.bytes == value else ["its value is not its bytes"]
+        if value is not None and plan.compulsory_bytes > value:
+            faults.append(f"{plan.compulsory_bytes} bytes must move, it moves {value}")
         return Claim(engine, plan.status, value, plan.bound, tuple(faults))
 
     def known(self, case: Case, claims: Sequence[Claim]) -> Known:

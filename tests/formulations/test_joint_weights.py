@@ -1,0 +1,167 @@
+"""F10 joint: weights that several layers read may stay on chip; against all schedules there are, and by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from formulations.pins import Pins
+from hwmodels.joint.replay import replay_joint
+from instances.errors import InputError
+from instances.machine import Machine
+from instances.network import Network
+from instances.operators import Conv, Eltwise, Input, MatMul, Operator
+from instances.stores import stores
+from solver import JointPlan, check, solve
+from solver.emit.onchip import OnChip
+from solver.joint.problem import JOINT, runs_in
+from solver.search import settled
+from solver.selftest.joint import best
+
+ENGINES = ("dynamic", "milp", "cp-sat")
+
+
+def machine(memory: int, banks: int = 0, **fields: object) -> Machine:
+    return Machine.model_validate({
+        "name": "m", "tick_ps": 1, "ocm_bytes": memory, "ocm_banks": banks, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1,
+        "psum_bytes": 1, "transfer": {"call_ticks": 7, "byte_ticks": 1}, "byte_fj": 1, "mac_fj": 1, **fields,
+    })  # fmt: skip
+
+
+def conv(name: str, source: str, rows: int, of: str = "", filters: int = 2, **fields: object) -> Conv:
+    """A 1x1 convolution of a map of `rows` rows of one pixel."""
+    return Conv.model_validate({
+        "name": name, "inputs": (source,), "shape": (1, filters, rows, 1), "filters": filters, "kernel": (1, 1),
+        "weights_of": of, **fields,
+    })  # fmt: skip
+
+
+def network(*operators: Operator) -> Network:
+    return Network(name="n", operators=operators)
+
+
+X = Input(name="x", shape=(1, 2, 2, 1))
+#: Three layers with the same four weights on a map of four elements.
+THREE = network(X, conv("a", "x", 2), conv("b", "a", 2, "a"), conv("c", "b", 2, "b"))
+#: The same weights first and last; between them a layer with weights of its own, eight, and one that reads eight maps.
+FAR = network(X, conv("a", "x", 2), conv("u", "a", 2, filters=4), conv("v", "u", 2), conv("b", "v", 2, "a"))
+#: Two tensors, by turns.
+TURNS = network(
+    X, conv("a", "x", 2), conv("p", "a", 2), conv("b", "p", 2, "a"), conv("q", "b", 2, "p"),
+)  # fmt: skip
+#: Wide first, then narrow: the second and third reader have room that the first has not.
+LATE = network(
+    Input(name="x", shape=(1, 2, 4, 1)), conv("a", "x", 4), Conv(
+        name="s", inputs=("a",), shape=(1, 2, 1, 1), filters=2, kernel=(4, 1)),
+    conv("b", "s", 1, "a"), conv("c", "b", 1, "a"),
+)  # fmt: skip
+#: A matrix from outside that two products read, and a skip.
+MATRIX = network(
+    Input(name="y", shape=(2, 2)), Input(name="w", shape=(2, 2)), MatMul(name="a", inputs=("y", "w"), shape=(2, 2)),
+    MatMul(name="b", inputs=("a", "w"), shape=(2, 2)), Eltwise(name="s", inputs=("a", "b"), shape=(2, 2), fn="add"),
+)  # fmt: skip
+#: A state of zeros, and two steps.
+STEPS = network(
+    Input(name="h", shape=(1, 2), zeros=True), Input(name="x1", shape=(1, 2)), Input(name="x2", shape=(1, 2)),
+    MatMul(name="a", inputs=("h",), shape=(1, 2), out_features=2),
+    Eltwise(name="s", inputs=("a", "x1"), shape=(1, 2), fn="add"),
+    MatMul(name="b", inputs=("s",), shape=(1, 2), out_features=2, weights_of="a"),
+    Eltwise(name="t", inputs=("b", "x2"), shape=(1, 2), fn="add"),
+)  # fmt: skip
+CASES = {
+    f"{name}, {memory} in {banks}": (made, machine(memory, banks))
+    for name, made, memories in (
+        ("three", THREE, ((6, 0), (9, 0), (12, 0), (12, 3), (16, 4))), ("far", FAR, ((12, 0), (14, 0), (18, 6))),
+        ("turns", TURNS, ((8, 0), (12, 0), (16, 4))), ("late", LATE, ((6, 0), (11, 0), (10, 5))),
+        ("matrix", MATRIX, ((6, 0), (10, 0), (12, 6))), ("steps", STEPS, ((5, 0), (8, 0), (8, 4))),
+    )
+    for memory, banks in memories
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_optimum_is_that_of_all_schedules(case: str) -> None:
+    made, on = CASES[case]
+    found = best(made, on)
+    assert found is not None
+    assert sum(one.outcome.bytes for one in replay_joint(stores(made), on, found.runs).layers) == found.bytes
+    for engine in ENGINES:
+        (part,) = JOINT.read(made, on, Pins(()), None)
+        said = settled(JOINT, part, ("bytes",), engine)
+        assert (said.status, said.values["bytes"]) == ("OPTIMAL", found.bytes), engine
+
+
+def joint(made: Network, on: Machine) -> JointPlan:
+    plan = solve(made, on, problem="joint")
+    assert isinstance(plan, JointPlan)
+    assert check(plan).ok
+    return plan
+
+
+def there(plan: JointPlan, name: str = "a (weights)") -> list[str]:
+    """The layers during which weights are on chip."""
+    return [row.layer for row in plan.layers if name in [one.map for one in row.on_chip]]
+
+
+def test_weights_stay_for_all_readers() -> None:
+    """4 weights once, 4 in, 4 out; in DRAM they would be 12. On chip: 4 weights, two maps of 4, and tiles."""
+    plan = joint(THREE, machine(16))
+    assert (plan.objective.value, plan.compulsory_bytes, there(plan)) == (12, 12, ["a", "b", "c"])
+    assert [row.counts.by_operand["W"].bytes for row in plan.layers] == [4, 0, 0]
+    assert plan.layers[0].occupancy_bytes <= 16 - 4 - 4  # weights and the map that stays are no tiles
+    assert "a (weights)" in str(plan.layers[0].on_chip)
+
+
+def test_weights_come_when_there_is_room() -> None:
+    """First two rows of a map stay, which is worth more; the later readers keep the weights between them."""
+    plan = joint(LATE, machine(11))
+    assert there(plan) == ["b", "c"]
+    assert [row.counts.by_operand["W"].bytes for row in plan.layers] == [4, 16, 4, 0]
+
+
+def test_biases_come_with_the_weights_or_keep_them_off_the_chip() -> None:
+    """Six bytes with two biases of a byte; where the layers have biases of their own, weights are loaded each time."""
+    one = network(X, conv("a", "x", 2, bias=True), conv("b", "a", 2, "a", bias=True))
+    plan = joint(one, machine(100, bias_bytes=1))
+    assert (plan.objective.value, plan.layers[0].on_chip[-1].bytes, plan.compulsory_bytes) == (4 + 2 + 8, 6, 14)
+    own = network(X, conv("a", "x", 2, bias=True), conv("b", "a", 2, "a", bias=True, own_bias=True))
+    plan = joint(own, machine(100, bias_bytes=1))
+    assert (plan.objective.value, there(plan), plan.compulsory_bytes) == (2 * 6 + 8, [], 4 + 2 * 2 + 8)
+    assert joint(own, machine(100)).objective.value == 4 + 8
+
+
+def test_a_state_of_zeros_is_read_from_nowhere() -> None:
+    """4 weights, two inputs of 2, a result of 2."""
+    assert joint(STEPS, machine(100)).objective.value == 4 + 2 + 2 + 2
+
+
+def test_a_plan_with_weights_that_were_never_loaded_is_refused() -> None:
+    """Weights come for a layer that reads them; they are in the same banks until then."""
+    plan = joint(TURNS, machine(32, 8))
+    found, runs = stores(TURNS), list(runs_in(plan))
+    number = {store.name: s for s, store in enumerate(found.stores)}["p (weights)"]
+    assert not replay_joint(found, plan.machine_data, runs).faults
+    early = [replace(runs[0], residents={**runs[0].residents, number: runs[1].residents[number]}), *runs[1:]]
+    faults = replay_joint(found, plan.machine_data, early).faults
+    assert "layer a: p (weights) is on chip, no layer has loaded it yet" in faults
+    gone = [*runs[:2], replace(runs[2], residents={s: x for s, x in runs[2].residents.items() if s != number}), runs[3]]
+    walked = replay_joint(found, plan.machine_data, gone)
+    assert [one.outcome.by_operand["W"].bytes for one in walked.layers if "W" in one.outcome.by_operand][-1] == 4
+
+
+def test_time_and_energy_count_the_loading() -> None:
+    """Every byte and every call costs: price and replay agree, and a load is a call of its own."""
+    plan = joint(THREE, machine(100))
+    assert plan.layers[0].counts.by_operand["W"].calls == 1
+    assert plan.measures.energy == 12 + 3 * 8  # 8 MACs a layer
+    times = [row.measures.time for row in plan.layers]
+    assert all(earlier >= later for earlier, later in pairwise(times[:2]))
+
+
+def test_no_c_is_written_of_weights_that_stay() -> None:
+    plan = joint(THREE, machine(100))
+    chip = OnChip(THREE, plan.machine_data, stores(THREE), runs_in(plan), None)
+    with pytest.raises(InputError, match="weights that stay on chip between a, b, c: of that C is written layer by"):
+        chip.layer(0)
