@@ -292,6 +292,7 @@ def pareto(
     pin: PinOpt = None,
     set_: SetOpt = None,
     time_limit: LimitOpt = None,
+    memory_limit: MemoryOpt = None,
     all_kinds: AllKindsOpt = False,
     batch: BatchOpt = None,
     size: SizeOpt = None,
@@ -306,7 +307,8 @@ def pareto(
         options.check_writable(out)
     front = find_front(
         _load(network, batch, size, Sizes.parse(symbol, shape)), machine, problem=problem, axes=axes, engine=engine,
-        pins=pin, settings=set_, layers=layer, profile=profile, time_limit_s=time_limit, all_kinds=all_kinds,
+        pins=pin, settings=set_, layers=layer, profile=profile, time_limit_s=time_limit, memory_limit=memory_limit,
+        all_kinds=all_kinds,
     )  # fmt: skip
     text = front.to_json()
     if out is not None:

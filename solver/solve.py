@@ -158,6 +158,7 @@ def pareto(
     layers: str | Iterable[str] | None = None,
     profile: Profile | str | os.PathLike[str] | None = None,
     time_limit_s: float | None = None,
+    memory_limit: int | str | None = None,
     all_kinds: bool = False,
     symbols: Mapping[str, int] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
@@ -173,7 +174,7 @@ def pareto(
     """
     asked, question = ask(
         target, machine, problem=problem, engine=engine, pins=pins, settings=settings, layers=layers, profile=profile,
-        time_limit_s=time_limit_s, all_kinds=all_kinds, symbols=symbols, shapes=shapes,
+        time_limit_s=time_limit_s, memory_limit=memory_limit, all_kinds=all_kinds, symbols=symbols, shapes=shapes,
     )  # fmt: skip
     names = tuple(part.strip() for text in as_texts("axes", axes) for part in text.split(","))
     if not asked.axes:

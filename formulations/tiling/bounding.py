@@ -5,12 +5,13 @@ Claim
     its least value in the box, a table is a lower bound for each chain of one axis; a chain whose bound exceeds a
     capacity or a limit is in no choice of the box that matters.
 Cutting a box in parts along one axis raises the least values of the parts, so that their bounds exclude more: branch
-and bound over boxes (`Bounds.leaves`). What is left is laid out choice by choice.
+and bound over boxes (`Bounds.leaves`). What is left is laid out choice by choice, of large boxes part by part: of some
+layers there are 50 million, and few of them are left when each is bounded by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -32,6 +33,8 @@ _WORTH = 0.8
 #: ... and boxes with a side above this size are cut in this many parts, again while half of it goes.
 _LAID, _PARTS, _HALF = 200_000, 8, 0.5
 _SIDES = ((*S_DIMS, "slide"), Q_DIMS)
+#: Choices of a side that are laid out at a time.
+_AT_ONCE = 500_000
 #: Per axis, and under "slide", the indices of what is left.
 Box = Mapping[str, Ints]
 Limits = Mapping[str, int]
@@ -112,14 +115,50 @@ class Bounds:
             else:
                 yield from self.leaves(part, limits)
 
+    def many(self, boxes: Iterable[Box]) -> bool:
+        """Whether the boxes have more combinations than are laid out at a time."""
+        found = list(boxes)
+        return any(sum(prod(len(box[d]) for d in dims) for box in found) > _AT_ONCE for dims in _SIDES)
+
+    def parts(self, boxes: Iterable[Box], limits: Limits) -> Iterator[Box]:
+        """Cut boxes until each can be laid out at once."""
+        for box in boxes:
+            large = [dims for dims in _SIDES if prod(len(box[d]) for d in dims) > _AT_ONCE]
+            axis = max((d for dims in large for d in dims if d != "slide"), key=lambda d: len(box[d]), default=AXES[0])
+            if not large or len(box[axis]) == 1:
+                yield box
+                continue
+            some = (self.bounded({**box, axis: part}, limits) for part in np.array_split(box[axis], 2))
+            yield from self.parts((part for part in some if size(part)), limits)
+
     def choices(self, boxes: Iterable[Box]) -> Choices:
         """All combinations in some boxes, the last axis running fastest."""
         found = list(boxes)
-        index: dict[str, Ints] = {}
-        for dims in _SIDES:
-            shape = [max(1, len(self.slides)) if d == "slide" else len(self.tiles[d]) for d in dims]
-            flat = [np.ravel_multi_index(np.ix_(*(box[d] for d in dims)), shape).ravel() for box in found]
-            every = np.sort(np.concatenate([np.zeros(0, np.int64), *flat]), kind="stable")  # runs: merged, not hashed
-            every = every[np.diff(every, prepend=-1) > 0]
-            index.update(zip(dims, (i.astype(np.int64) for i in np.unravel_index(every, shape)), strict=True))
-        return Choices(self.steps, self.tiles, index, self.slides, ideal=self.ideal)
+        every = Choices(self.steps, self.tiles, {}, self.slides, ideal=self.ideal)
+        return _numbered(every, [
+            [np.ravel_multi_index(np.ix_(*(box[d] for d in dims)), _shape(every, dims)).ravel() for box in found]
+            for dims in _SIDES
+        ])  # fmt: skip
+
+
+def joined(parts: Sequence[Choices]) -> Choices:
+    """Return all choices of some parts, one or more, in their order, each once."""
+    return _numbered(parts[0], [
+        [np.ravel_multi_index(tuple(part.index[d] for d in dims), _shape(part, dims)) for part in parts]
+        for dims in _SIDES
+    ])  # fmt: skip
+
+
+def _shape(every: Choices, dims: Sequence[str]) -> list[int]:
+    return [max(1, len(every.slides)) if d == "slide" else len(every.tiles[d]) for d in dims]
+
+
+def _numbered(every: Choices, sides: Sequence[Sequence[Ints]]) -> Choices:
+    """Return the choices with these numbers among all of either side, each once."""
+    index: dict[str, Ints] = {}
+    for dims, flat in zip(_SIDES, sides, strict=True):
+        numbers = np.sort(np.concatenate([np.zeros(0, np.int64), *flat]), kind="stable")  # runs: merged, not hashed
+        numbers = numbers[np.diff(numbers, prepend=-1) > 0]
+        places = np.unravel_index(numbers, _shape(every, dims))
+        index.update(zip(dims, (i.astype(np.int64) for i in places), strict=True))
+    return replace(every, index=index)

@@ -14,7 +14,7 @@ over the steps, not such a table: there every pair of even steps is listed and n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.pareto import pareto
-from formulations.tiling.bounding import Bounds, Box, size
+from formulations.tiling.bounding import Bounds, Box, joined, size
 from formulations.tiling.branch import Branch, Limits, within
 from formulations.tiling.chains import Sizes, pairs
 from formulations.tiling.listing import Listing, Steps
@@ -40,6 +40,8 @@ from instances.workload import DIMS, Layer
 _LARGE = 2_000
 #: Spatial choices that are priced at a time where there are more, unless more than this share of the first is left.
 _BLOCK, _WORTH = 30_000, 0.6
+#: Spatial choices that are priced together at most, but for those of one part.
+_TOGETHER = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -134,10 +136,20 @@ class Member:
         listed : sequence of str, optional
             Only the chains that matter for these measures.
         """
+        some = [*self.branches(measures, at_most, coarse=coarse, ideal=ideal, listed=listed)]
+        return some[0] if len(some) == 1 else self.priced(joined([one.choices for one in some]), measures)
+
+    def branches(
+        self, measures: Sequence[str], at_most: Limits | None = None, *, coarse: bool = False, ideal: bool = False,
+        listed: Sequence[str] | None = None,
+    ) -> Iterator[Branch]:  # fmt: skip
+        """Yield the same in as many branches as memory asks for, one at least."""
         limits = dict(sorted((at_most or {}).items()))  # bytes before time, which takes longer to price
         if ideal and self.skeleton.line:  # bounds of nests without lines are below all with them
             none = np.zeros(0, np.int64)
-            return self.priced(Choices.product(dict.fromkeys(DIMS, none[:, None]), dict.fromkeys(DIMS, none)), measures)
+            nothing = Choices.product(dict.fromkeys(DIMS, none[:, None]), dict.fromkeys(DIMS, none))
+            yield self.priced(nothing, measures)
+            return
         steps, tiles = self.chains(measures if listed is None else listed, coarse=coarse, ideal=ideal)
         how = self.how(ideal=ideal)
         bounds = Bounds(self.layer, self.machine, self.skeleton, steps, tiles, self.slides, how)
@@ -145,22 +157,32 @@ class Member:
         if not (self.full or coarse):
             bounds = self._shrunk(bounds, measures, limits)
             boxes = [*bounds.leaves(bounds.whole(), limits)]
-        choices = bounds.choices(boxes)
-        if self.slides and ideal:
-            choices = choices.take(s=np.flatnonzero(self._may_slide(choices)))
-        elif self.slides and (self.full or "time" in measures):
-            choices = choices.take(s=np.flatnonzero(self._slides_truly(choices)))
-        elif self.skeleton.line:
-            choices = choices.take(s=np.flatnonzero(self._lines_truly(choices)))
         if self.full:
-            return self.priced(choices, measures)
-        choices = self._sifted(choices, limits)
+            yield self.priced(self._slid(bounds.choices(boxes), measures, ideal=ideal), measures)
+            return
+        parts = ([part] for part in bounds.parts(boxes, limits)) if bounds.many(boxes) else iter([boxes])
+        sifted = (self._sifted(self._slid(bounds.choices(p), measures, ideal=ideal), limits) for p in parts)
+        for some in _together(sifted, bounds.choices([])):
+            yield self._narrow(some, measures, limits)
+
+    def _narrow(self, choices: Choices, measures: Sequence[str], limits: Limits) -> Branch:
+        """The branch of choices that fit and stay within the limits."""
         # One table after the other: the first leaves few choices for the next.
         for most in ({}, *({m: limits[m]} for m in limits if len(measures) > 1)):
             if max(choices.shape) > _LARGE:
                 choices = within(self.priced(choices, tuple(most)).fitting(), most).choices
         branch = within(self.priced(choices, measures).fitting(), limits)
         return branch.sliding() if self.slides and not branch.empty else branch
+
+    def _slid(self, choices: Choices, measures: Sequence[str], *, ideal: bool) -> Choices:
+        """Without those that do not slide, or lie in lines, as their tables say."""
+        if self.slides and ideal:
+            return choices.take(s=np.flatnonzero(self._may_slide(choices)))
+        if self.slides and (self.full or "time" in measures):
+            return choices.take(s=np.flatnonzero(self._slides_truly(choices)))
+        if self.skeleton.line:
+            return choices.take(s=np.flatnonzero(self._lines_truly(choices)))
+        return choices
 
     def priced(self, choices: Choices, measures: Sequence[str]) -> Branch:
         """The branch of some choices."""
@@ -277,6 +299,18 @@ class Member:
             varying = [v for v in vectors.values() if len(v) > 1]
             keep[d] = pareto(np.stack(varying)) if varying else keep[d][:1]
         return keep
+
+
+def _together(parts: Iterator[Choices], nothing: Choices) -> Iterator[Choices]:
+    """Yield choices of several parts as one, as long as they are not too many; nothing if there are none."""
+    some, made = list[Choices](), False
+    for part in parts:
+        some.append(part)
+        if sum(one.shape[0] for one in some) > _TOGETHER:
+            yield joined(some)
+            some, made = [], True
+    if some or not made:
+        yield some[0] if len(some) == 1 else joined([nothing, *some])
 
 
 def _matches(skeleton: Skeleton, nest: Nest) -> bool:

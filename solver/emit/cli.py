@@ -70,6 +70,9 @@ def compile_(
     time_limit: Annotated[
         float | None, typer.Option("--time-limit", metavar="S", help="Seconds in all; best so far is kept: 60")
     ] = None,
+    memory_limit: Annotated[
+        str | None, typer.Option("--memory-limit", metavar="N", help="Memory of searches, as of certile solve: 2GiB")
+    ] = None,
     batch: BatchOpt = None,
     symbol: SymbolOpt = None,
     shape: ShapeOpt = None,
@@ -85,8 +88,8 @@ def compile_(
     sizes = Sizes.parse(symbol, shape)
     made = compile_model(
         model, machine, out, problem=problem, objective=objective,
-        pins=pin, settings=set_, time_limit_s=time_limit, batch=batch, symbols=sizes.symbols, shapes=sizes.shapes,
-        progress=progress_bar(),
+        pins=pin, settings=set_, time_limit_s=time_limit, memory_limit=memory_limit, batch=batch,
+        symbols=sizes.symbols, shapes=sizes.shapes, progress=progress_bar(),
     )  # fmt: skip
     for line in made.lines():
         console.emit(line)

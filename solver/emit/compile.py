@@ -65,7 +65,8 @@ def compile_model(
     model: str | os.PathLike[str], machine: str | os.PathLike[str] | Machine, out: str | os.PathLike[str], *,
     objective: str | None = None, pins: Sequence[str] | None = None,
     settings: Sequence[str] | Mapping[str, str | int] | None = None,
-    problem: str | None = None, time_limit_s: float | None = None, batch: int | None = None,
+    problem: str | None = None, time_limit_s: float | None = None, memory_limit: int | str | None = None,
+    batch: int | None = None,
     symbols: Mapping[str, int] | None = None, shapes: Mapping[str, Sequence[int]] | None = None,
     progress: Progress | None = None,
 ) -> Compiled:  # fmt: skip
@@ -107,7 +108,8 @@ def compile_model(
     def planned(asked: str) -> Plan:
         plan = solve(
             network, machine, problem=asked, objective=objective, pins=pins, settings=fields,
-            time_limit_s=time_limit_s, all_kinds=asked in ("tiling", "slicing"), progress=progress,
+            time_limit_s=time_limit_s, memory_limit=memory_limit, all_kinds=asked in ("tiling", "slicing"),
+            progress=progress,
         )  # fmt: skip
         if plan.status not in ("OPTIMAL", "FEASIBLE"):
             raise InputError(f"model {os.fspath(model)}: {plan.status}: {'; '.join(plan.conflicts[:3]) or 'no plan'}")

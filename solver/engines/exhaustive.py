@@ -232,8 +232,11 @@ class Search:
     def _look(self, member: Member, measure: str) -> None:
         if measure in self.aims and not self.open(member, measure):
             return
-        branch = member.branch((*self.kept, measure), self._limits(measure))
-        self._search(branch, measure)
+        for number, branch in enumerate(member.branches((*self.kept, measure), self._limits(measure))):
+            if number and self._late():
+                self._stop(measure, self._least_of(member, measure))
+                return
+            self._search(branch, measure)
 
     def open(self, member: Member, measure: str) -> bool:
         """Whether a nest of the member may be below the best plan; where its candidates may miss some, note how far."""
@@ -241,10 +244,11 @@ class Search:
             (*self.kept, measure)
         ):  # bounds of other members are below all in lines
             return True
-        least = self._least_bound(member.branch((*self.kept, measure), self._limits(measure), ideal=True), measure)
-        if least is not None:
-            self._leave(least)
-        return least is not None
+        branches = member.branches((*self.kept, measure), self._limits(measure), ideal=True)
+        some = [least for one in branches if (least := self._least_bound(one, measure)) is not None]
+        if some:
+            self._leave(min(some))
+        return bool(some)
 
     def _least_bound(self, branch: Branch, measure: str) -> int | None:
         """The least of a branch of bounds, None if none is below the best plan."""

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from formulations.pins import Pins
 from formulations.tiling import bounding, member
 from formulations.tiling.bounding import AXES, Bounds, size
+from formulations.tiling.branch import Branch
 from formulations.tiling.problem import build
 from instances.load import load_machine
 from instances.machine import Machine
@@ -91,6 +92,54 @@ def test_sifting_in_blocks_drops_nothing_that_fits(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(member, "_BLOCK", 100)
     monkeypatch.setattr(member, "_WORTH", worth)
     assert [good(ideal) for ideal in (False, True)] == whole
+
+
+@pytest.mark.parametrize(("at_once", "together"), [(60, 100), (200, 10**6)])
+def test_parts_of_large_boxes_leave_what_fits(monkeypatch: pytest.MonkeyPatch, at_once: int, together: int) -> None:
+    """Of bounds and of candidates: the same combinations, each once; and the least of every branch is that of all."""
+    on = load_machine("scratchpad_64k", {"ocm_bytes": "300"})
+    limits = {"bytes": 3_000, "time": 5_000_000}
+    members = build(LAYER, on, Pins()).members[::40]
+
+    def good(branch: Branch) -> set[tuple[int, ...]]:
+        fits = branch.feasible()
+        for measure, most in limits.items():
+            fits &= np.all([table.matrix() <= most for table in branch.tables(measure)], axis=0)
+        index = branch.choices.index
+        pairs = zip(*np.nonzero(fits), strict=True)
+        found = [tuple(int(index[d][q if d in "gmn" else s]) for d in sorted(index)) for s, q in pairs]
+        assert len(set(found)) == len(found)
+        return set(found)
+
+    def every(*, ideal: bool) -> list[set[tuple[int, ...]]]:
+        return [good(one.branch(tuple(limits), limits, ideal=ideal)) for one in members]
+
+    whole = [every(ideal=ideal) for ideal in (False, True)]
+    assert all(any(found) for found in whole)
+    monkeypatch.setattr(bounding, "_AT_ONCE", at_once)
+    monkeypatch.setattr(member, "_TOGETHER", together)
+    number = 0
+    for ideal, wanted in zip((False, True), whole, strict=True):
+        assert every(ideal=ideal) == wanted
+        for one, mine in zip(members, wanted, strict=True):
+            some = [*one.branches(tuple(limits), limits, ideal=ideal)]
+            number = max(number, len(some))
+            assert set[tuple[int, ...]]().union(*map(good, some)) == mine
+    assert number > 1 or together == 10**6
+
+
+def test_an_optimum_over_many_branches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search goes through them one after the other, for the same plan and bound."""
+    on = load_machine("scratchpad_64k", {"ocm_bytes": "200"})
+
+    def said() -> tuple[object, ...]:
+        found = ENGINES["exhaustive"].run(build(LAYER, on, Pins()), ("bytes", "time"), Limits())
+        return found.status, found.measures, found.bound
+
+    whole = said()
+    monkeypatch.setattr(bounding, "_AT_ONCE", 300)
+    monkeypatch.setattr(member, "_TOGETHER", 200)
+    assert said() == whole
 
 
 def test_blocks_of_which_nothing_fits_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
