@@ -151,6 +151,10 @@ class FormulationProblem(Problem[P]):
                 raise unknown("layer", name, known)
         return parts if question.layers is None else [known[name] for name in question.layers]
 
+    def ready(self, question: Question) -> None:
+        """Make the parts."""
+        self.parts(question)
+
     def job(self, part: Part[Any], question: Question) -> Job:
         """Return how a part is decided."""
         search = partial(_settled, self.formulation, question.engine)

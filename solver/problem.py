@@ -125,6 +125,9 @@ class Problem(ABC, Generic[P]):
         """
         return parse_objectives(self.usual if asked is None else asked, self.measures, self.name)
 
+    def ready(self, question: Question) -> None:
+        """Check everything that is asked, before any time is spent; raises InputError."""
+
     # ---- what is answered --------------------------------------------------------------------------------------------
 
     @abstractmethod

@@ -46,8 +46,12 @@ class Sizes:
         return bool(self.symbols or self.shapes)
 
     def load(self, network: str | os.PathLike[str], batch: int | None = None) -> Network:
-        """Load a network with these sizes; raises InputError as `load_network` does."""
-        return load_network(network, batch=batch, symbols=self.symbols, shapes=self.shapes)
+        """Load a network with these sizes; raises InputError as `load_network` does, or if nothing of it is planned."""
+        found = load_network(network, batch=batch, symbols=self.symbols, shapes=self.shapes)
+        if not found.layers:
+            why = "; ".join(found.warnings[:3]) or "no operator that multiplies, pools or reads several tensors"
+            raise InputError(f"network {os.fspath(network)}: nothing of it can be planned: {why}")
+        return found
 
 
 def parse_symbols(texts: Sequence[str]) -> dict[str, int]:

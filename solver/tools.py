@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from instances.commons import list_instances, list_library
-from instances.elements import unlike_elements
 from instances.errors import InputError
-from instances.load import list_machines, list_networks, load_machine, network_to_json
+from instances.load import dump_network, list_machines, list_networks
 from instances.measured import list_measured
 from instances.new_machine import machine_template
 from instances.schemas import FILES, file_schema
@@ -129,7 +128,9 @@ def list_(
 
 def import_(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="An ONNX file: model.onnx")],
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="The network file to write: -o net.json")],
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", metavar="FILE", help="Write it as a network file: -o net.json")
+    ] = None,
     batch: BatchOpt = None,
     symbol: SymbolOpt = None,
     shape: ShapeOpt = None,
@@ -138,36 +139,42 @@ def import_(
     ] = False,
     machine: Annotated[
         str | None,
-        typer.Option("--machine", "-m", metavar="NAME", help="Compare element types with those of a machine"),
+        typer.Option("--machine", "-m", metavar="NAME", help="Say what is planned, and written as C, on a machine"),
     ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="F=V", help="Override a machine field: ocm_bytes=98304")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what is known as JSON, nothing else")] = False,
 ) -> int:
-    """Read an ONNX file (weights are never loaded) and write it as a network file.
+    """Say what an ONNX file holds, what can be planned of it and written as C, before any search; write a network file.
 
-    It says how many multiply-accumulates are planned, and names every operator that is not, with its own and why.
+    It counts layers, multiply-accumulates and weights, names every operator that is not planned with its own and why,
+    and with -m for every problem and for C all reasons why not. Weights are never written.
     """
-    options.check_writable(out)
-    if not out.lower().endswith(".json"):
-        raise InputError(f"output {out}: a network file ends in .json, or certile solve would not find it")
-    network = Sizes.parse(symbol, shape).load(model, batch)
-    unlike = () if machine is None else unlike_elements(network, load_machine(machine))
+    if out is not None:
+        options.check_writable(out)
+        if not out.lower().endswith(".json"):
+            raise InputError(f"output {out}: a network file ends in .json, or certile solve would not find it")
+    if machine is None and set_:
+        raise InputError("--set: fields of a machine, and none is named (--machine)")
+    from solver.preflight import preflight  # late: reading models imports onnx
+
+    sizes = Sizes.parse(symbol, shape)
+    real = None if machine is None else options.pick_machine(machine, set_ or ())
+    found = preflight(model, real, batch=batch, symbols=sizes.symbols, shapes=sizes.shapes)
+    network = found.network
     if strict and network.opaque:
         raise InputError(f"network {model}: not planned: {'; '.join(network.warnings)}")
-    write(out, network_to_json(network))
-    for line in network.warnings:
-        complain("warning", line)
-    for line in unlike:
-        complain("note", line)
-    left_out = f"; not planned: {network.unplanned}" if network.opaque else ""
-    emit(
-        printable(
-            f"{network.name}: {len(network.operators)} operators, {len(network.layers)} layers "
-            f"({len(network.conv_layers)} conv or matmul), {network.macs:,} MACs, {network.parameters:,} parameters"
-            f"{left_out}; written to {out}"
-        )
-    )
-    emit(printable(network.description))
-    if network.map_type:
-        emit(f"maps of {network.map_type}, weights of {network.weight_type or 'a type that is not known'}")
+    if out is not None:
+        dump_network(network, out)
+    if as_json:
+        emit(found.to_json())
+        return 0
+    for kind, said in (("warning", network.warnings), ("note", found.notes)):
+        for line in said:
+            complain(kind, line)
+    for line in [*found.lines(), *([f"written to {out}"] if out else [])]:
+        emit(printable(line))
     return 0
 
 

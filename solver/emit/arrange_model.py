@@ -18,9 +18,10 @@ from instances.workload import Layer
 from solver.emit.arrange import Arranged, Arranger, Host
 from solver.emit.chains import operators_of, statements
 from solver.emit.host import element_by_element, of_rows, picked_in_c, stage_of
-from solver.emit.kinds import BYTES, FLOATS, KINDS, dtype
+from solver.emit.kinds import BYTES, FLOATS, dtype
 from solver.emit.meaning import Meaning
 from solver.emit.moves import Picked, moved, moves
+from solver.emit.passing import kind_of
 from solver.emit.pointwise import Stage, require
 from solver.emit.several import Resized
 from solver.emit.text import block, identifier
@@ -60,7 +61,7 @@ class ModelArranger(Arranger):
         made = super().run()
         for k, tensor in enumerate(self.model.outputs):
             if (maker := self.model.results.get(tensor)) is not None:
-                value, kind = made.values[maker], KINDS[self.model.element(tensor)]
+                value, kind = made.values[maker], kind_of(self.model.element(tensor), maker)
                 name = self.array(f"output_{k}", prod(value.shape), BYTES[kind])
                 self.made.results.append(name)
                 self._bring(contiguous(name, value.shape), kind, value, self.passing.stored(maker), "a result")

@@ -15,11 +15,13 @@ from instances.onnx_reader import read_onnx
 from instances.stores import stores
 from solver.emit.emit import check_folder, emit_c
 from solver.emit.meaning import Meaning
-from solver.emit.preflight import check_model, refusals
+from solver.emit.preflight import check_model
 from solver.fusion.plan import FusionPlan
 from solver.joint.plan import JointPlan
 from solver.options import as_texts, pick_machine
 from solver.plan import Plan
+from solver.preflight import reasons_of
+from solver.problems import PROBLEMS
 from solver.progress import Progress
 from solver.solve import solve
 from solver.tiling.plan import LayersPlan
@@ -40,7 +42,7 @@ class Compiled:
     """The most that tiles and maps take on chip at one time."""
     time_ticks: int
     macs: int
-    """Multiply-accumulates that are planned."""
+    """Multiply-accumulates of the plan, those that are computed again included."""
     elements: str = ""
     """What maps and sums are held as."""
     note: str = ""
@@ -98,11 +100,11 @@ def compile_model(
         raise InputError(f"problem {problem}: C is written of {', '.join(_PROBLEMS)}")
     single = found.problem if found.problem == "slicing" else "tiling"
     read = read_model(model, **given)
-    check_model(read, found)  # before a plan takes its time
+    asked = problem or ("joint" if found.ocm_banks else single)
+    why_not = reasons_of(PROBLEMS[asked], network, found, objective=objective, pins=pins)
+    refused = check_model(read, found, why_not)  # before a plan takes its time
     elements = Meaning(read, found).check()
     check_folder(out)
-    refused = refusals(read, found)
-    asked = problem or ("joint" if found.ocm_banks else single)
     network, note = in_dram(network, refused.in_dram(asked), found)
 
     def planned(asked: str) -> Plan:
@@ -125,7 +127,17 @@ def compile_model(
         names = emit_c(plan, out, model, **given)
     measures = plan.measures  # type: ignore[attr-defined]
     time = sum(row.time_ticks for row in plan.layers) if isinstance(plan, FusionPlan) else measures.time
-    return Compiled(plan, names, measures.bytes, _peak(plan), time, network.macs, elements.said(), note)
+    return Compiled(plan, names, measures.bytes, _peak(plan), time, _macs(plan), elements.said(), note)
+
+
+def _macs(plan: Plan) -> int:
+    """Multiply-accumulates of a plan, those that are computed again included."""
+    if isinstance(plan, FusionPlan) and plan.measures is not None:
+        return plan.measures.macs
+    if isinstance(plan, LayersPlan):
+        return sum(layer.workload.macs for layer in plan.layers)
+    assert isinstance(plan, JointPlan)
+    return plan.network_data.macs
 
 
 def in_dram(network: Network, reasons: Mapping[int, str], machine: Machine) -> tuple[Network, str]:

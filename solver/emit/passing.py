@@ -91,7 +91,7 @@ class Passing:
     def _kind(self, operator: Operator, given: str, tensors: Mapping[str, str]) -> str:
         """The kind of one tensor; `given`: of the first that is read."""
         if isinstance(operator, Input):
-            return _kind(self.model.element(tensors[operator.name]), operator.name)
+            return kind_of(self.model.element(tensors[operator.name]), operator.name)
         return self._made(operator, given)
 
     def _made(self, operator: Operator, given: str) -> str:
@@ -101,7 +101,7 @@ class Passing:
         if node.op in QUANTISERS:
             return grid_of(self.model, node).kind if node.op == "QuantizeLinear" else "f32"
         if node.op == "Cast":
-            return _kind(node.element("to", "float32"), operator.name)
+            return kind_of(node.element("to", "float32"), operator.name)
         return given
 
     def stored(self, name: str) -> str:
@@ -282,7 +282,8 @@ class _Readers:
         return operator.name
 
 
-def _kind(name: str, operator: str) -> str:
+def kind_of(name: str, operator: str) -> str:
+    """Return the kind of an element type, as numpy calls it; raises InputError for one that C does not have."""
     if name not in KINDS:
         raise InputError(f"operator {operator}: elements of {name}: no C is written")
     return KINDS[name]

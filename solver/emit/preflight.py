@@ -7,7 +7,7 @@ on chip stays whole, every two layers may be in one group. Such a reason of prob
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from math import prod
@@ -85,7 +85,7 @@ def refusals(model: OnnxModel, machine: Machine) -> Refusals:
     if fitting is None:
         return found
     meaning = _Meaning(model, fitting, found)
-    _Arranger(meaning, found).run()
+    found.ask(_Arranger(meaning, found).run)
     for operator, layer in _layers(model):
         found.ask(partial(check_layer, layer))
         found.ask(partial(check_sums, layer, fitting))
@@ -101,6 +101,15 @@ def _fitting(model: OnnxModel, machine: Machine, found: Refusals) -> Machine | N
     """The machine with elements as the model has them, so that the rest can be asked; None if there are none."""
     if found.ask(Meaning(model, machine).counted) is not None:
         return machine
+    return _other(model, machine)
+
+
+def fitted(model: OnnxModel, machine: Machine) -> Machine:
+    """Return a machine with elements as a model has them, where there are such."""
+    return _other(model, machine) or machine
+
+
+def _other(model: OnnxModel, machine: Machine) -> Machine | None:
     for maps, weights, sums in _SIZES:
         sizes = {"in_bytes": maps, "out_bytes": maps, "w_bytes": weights, "psum_bytes": sums, "bias_bytes": 0}
         other = machine.model_copy(update=sizes)
@@ -109,13 +118,18 @@ def _fitting(model: OnnxModel, machine: Machine, found: Refusals) -> Machine | N
     return None
 
 
-def check_model(model: OnnxModel, machine: Machine) -> None:
-    """Raise InputError, before any search, if no C of a model is written whatever its plan is: names the reasons."""
-    if reasons := list(refusals(model, machine).always):
+def check_model(model: OnnxModel, machine: Machine, others: Sequence[str] = ()) -> Refusals:
+    """Return what plans may meet; raise InputError, before any search, if no C is written whatever the plan is.
+
+    `others` are reasons why there is no plan.
+    """
+    found = refusals(model, machine)
+    if reasons := [*others, *found.always]:
         shown = "; ".join(reasons[:MOST_REASONS])
-        others = len(reasons) - MOST_REASONS
-        more = f"; and {others} more: certile import {model.path} -m {machine.name} names them" if others > 0 else ""
+        left = len(reasons) - MOST_REASONS
+        more = f"; and {left} more: certile import {model.path} -m {machine.name} names them" if left > 0 else ""
         raise InputError(f"model {model.path}: {shown}{more}")
+    return found
 
 
 def _layers(model: OnnxModel) -> Iterator[tuple[Operator, Layer]]:

@@ -97,7 +97,7 @@ def price_(
 
 def _target(network: str, batch: int | None, sizes: Sizes) -> Network | str:
     """The network with what is said of its sizes; one of another tool is read by its names."""
-    return sizes.load(network, batch) if sizes or batch is not None else network
+    return network if is_foreign(network) and not sizes and batch is None else sizes.load(network, batch)
 
 
 def _as_json(found: PricedMapping) -> dict[str, Any]:

@@ -78,6 +78,12 @@ def prepare(question: Question) -> Request:
 class NestsProblem(FormulationProblem[LayersPlan]):
     """Layers, each by itself; where their operands lie off the chip is decided for all together."""
 
+    def ready(self, question: Question) -> None:
+        """Make the space of every layer, those that are alike once."""
+        request = prepare(question)
+        for layer in {layer.signature(): layer for layer in request.layers}.values():
+            request.formulation.build(layer, question.machine, request.pins, full=question.full)
+
     def job(self, part: Part[Nest], question: Question) -> Job:
         """A layer, by the engine that is asked for."""
         assert isinstance(part, NestPart)

@@ -12,9 +12,11 @@ from onnx import TensorProto, helper, numpy_helper
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.onnx_model import read_model
+from solver.cli import main
 from solver.emit import compile as compiling
 from solver.emit.compile import compile_model
 from solver.emit.preflight import Refusals, refusals
+from solver.preflight import preflight
 
 FLOAT = TensorProto.FLOAT
 FLOATS = ["in_bytes=4", "w_bytes=4", "out_bytes=4"]
@@ -84,3 +86,75 @@ def test_a_map_that_the_host_computes_with_cannot_stay(tmp_path: Path) -> None:
     assert found.of("tiling") == ()
     assert len(found.of("joint")) == 1
     assert "stays on chip" in found.of("joint")[0]
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def test_import_says_what_can_be_planned_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two operators are opaque; problems say what they need; nothing is written without -o."""
+    assert main(["import", str(two_faults(tmp_path)), "-m", "scratchpad_768k"]) == 0
+    said = capsys.readouterr()
+    lines = said.out.splitlines()
+    assert (
+        lines[0]
+        == "model: 4 operators, 1 layers (1 conv or matmul), 768 MACs, 12 parameters; not planned: CumSum x2 (0 MACs)"
+    )
+    assert "problem tiling: can be asked" in lines
+    assert "problem mesh: no: machine scratchpad_768k: problem mesh needs a mesh, such as vectormesh_128 has" in lines
+    assert sum(line.startswith("C on scratchpad_768k: no: ") for line in lines) == 3
+    assert said.err.count("kept as opaque") == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["model.onnx"]
+
+
+def test_import_asks_banks_and_what_layers_they_take(tmp_path: Path) -> None:
+    """On midap problem banks is asked; its own reason stands beside those of the machine for others."""
+    found = preflight(two_faults(tmp_path), "midap")
+    assert any("meant for problem banks" in reason for reason in found.problems["tiling"])
+    assert any("ocm_bytes" in reason for reason in found.problems["joint"])
+    assert found.problems["banks"] == ("network model: operator 'sum1' (opaque) has no bank program",)
+    assert set(found.c) == {""}  # none of the problems whose plans become C can be asked
+
+
+def test_a_machine_that_does_not_fit_hides_no_reason_of_the_network(tmp_path: Path) -> None:
+    """Banks take no product of two maps, and that is said beside the machine that has none."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"], "fc"), helper.make_node("MatMul", ["y", "y2"], ["z"], "two")]
+    graph = helper.make_graph(
+        nodes, "g",
+        [helper.make_tensor_value_info("x", FLOAT, (1, 4, 6)), helper.make_tensor_value_info("y2", FLOAT, (1, 5, 7))],
+        [helper.make_tensor_value_info("z", FLOAT, (1, 4, 7))], [numpy_helper.from_array(weights(6, 5), "w")],
+    )  # fmt: skip
+    path = tmp_path / "model.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    reasons = preflight(path, "scratchpad_768k").problems["mapping"]
+    assert len(reasons) == 1  # hikey970 takes products
+    reasons = preflight(path, "scratchpad_768k").problems["banks"]
+    assert "scratchpad_768k has no banks" in reasons[0]
+    assert len(reasons) > 1
+
+
+def test_a_model_of_which_nothing_can_be_planned_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(saved(tmp_path, [helper.make_node("CumSum", ["x", "axis"], ["y"], "sum")], (4, 4), axis=np.array(0)))
+    machine = ["-m", "scratchpad_768k"]
+    for command in (
+        ["import", path], ["import", path, "-o", str(tmp_path / "net.json")], ["solve", path, *machine],
+        ["solve", path, *machine, "--problem", "joint"], ["explain", path, *machine], ["pareto", path, *machine],
+        ["compile", path, *machine, "-o", str(tmp_path / "out")], ["price", path, *machine, "--mapping", "IN | OUT"],
+        ["variants", path, *machine, "-o", str(tmp_path / "v.json")],
+    ):  # fmt: skip
+        assert main(command) == 2, command
+        said = capsys.readouterr().err
+        assert said.startswith("certile: error: "), said
+        assert "sum" in said, said
+
+
+def test_compile_says_the_macs_of_its_plan(tmp_path: Path) -> None:
+    """64 pixels, 3 to 4 channels, 3x3: 64 * 4 * 27 MACs, and 64 * 4 * 4 of the second."""
+    one = helper.make_node("Conv", ["x", "w"], ["a"], "one", pads=[1] * 4)
+    two = helper.make_node("Conv", ["a", "v"], ["b"], "two")
+    path = saved(tmp_path, [one, two], (1, 3, 8, 8), w=weights(4, 3, 3, 3), v=weights(4, 4, 1, 1))
+    for problem in ("tiling", "joint", "fusion"):
+        made = compile_model(path, "scratchpad_768k", tmp_path / problem, settings=FLOATS, problem=problem)
+        assert made.macs == 8 * 8 * (4 * 27 + 4 * 4)
