@@ -227,7 +227,7 @@ class Network(Sparse):
         """
         if batch < 1:
             raise InputError(f"batch {batch}: a positive number is needed")
-        olds = {o.shape[0] for o in self.operators if isinstance(o, Input)} or {1}
+        olds = {o.shape[0] for o in self.operators if isinstance(o, Input) and not o.constant} or {1}
         if len(olds) > 1:
             raise InputError(f"network {self.name}: inputs have different batch sizes {sorted(olds)}, none can be set")
         old = olds.pop()
@@ -235,6 +235,8 @@ class Network(Sparse):
             return self
 
         def scaled(operator: Operator, _: Shape) -> Shape:
+            if isinstance(operator, Input) and operator.constant:
+                return operator.shape
             lead = operator.shape[0] * batch
             if lead % old:
                 raise ValueError(f"operator {operator.name!r}: its leading dimension is not the batch")
@@ -254,6 +256,8 @@ class Network(Sparse):
             raise InputError(f"size {rows}x{columns}: positive numbers are needed")
 
         def scaled(operator: Operator, given: Shape) -> Shape:
+            if isinstance(operator, Input) and operator.constant:
+                return operator.shape
             if isinstance(operator, Input) and len(operator.shape) == 4:
                 return (*operator.shape[:2], rows, columns)
             if isinstance(operator, Reshape) and len(operator.shape) == 2 and operator.shape[0] == given[0]:

@@ -122,6 +122,8 @@ class Graph:
         self.results: dict[str, str] = {}
         #: Tensor -> name of the convolution, product or norm into which a per-channel constant could be folded.
         self.foldable: dict[str, str] = {}
+        #: Tensor -> its axis of channels, behind factors and addends that such a layer can take into its weights.
+        self.channels: dict[str, int] = {}
         #: Tensor -> (padded tensor, pads) for zero padding that a convolution may absorb.
         self.padding: dict[str, tuple[str, tuple[int, int, int, int]]] = {}
         #: Which constants are one tensor; operator -> its weights; tensor -> the operator that counts it as parameters.

@@ -116,15 +116,42 @@ def _nary(node: Node, graph: Graph) -> None:
         return
     steps, wanted = Steps(node, graph), graph.shape(node.output)
     given = np.broadcast_shapes(*map(graph.shape, tensors))
-    if prod(given) < prod(wanted):  # constants that make the result larger are read as inputs
-        steps.finish(steps.add(Eltwise, [steps.source(t) for t in inputs], fn=NARY[node.op]))
-        return
     parameters = graph.count(t for t in constants if graph.size(t) > 1)
+    absorbed = len(tensors) == len(constants) == 1 and _absorbed(node, graph, tensors[0], constants[0])
+    if not absorbed and any(graph.size(t) > 1 for t in constants):  # they are read as operands, single numbers are not
+        read = [t for t in inputs if graph.size(t) > 1 or not graph.is_constant(t)]
+        operands = [steps.operand(t) for t in read]
+        steps.finish(steps.add(Eltwise, operands, fn=NARY[node.op], parameters=parameters))
+        return
     if len(given) < len(wanted) and len(tensors) == 1:  # a constant with more axes adds some
         source = steps.move(graph.maker(tensors[0]), wanted, "in")
         steps.finish(steps.add(Eltwise, [source], fn=NARY[node.op], parameters=parameters))
         return
     graph.place(node, graph.made(node, Eltwise, tensors, fn=NARY[node.op], parameters=parameters))
+
+
+def _absorbed(node: Node, graph: Graph, tensor: str, constant: str) -> bool:
+    """Whether a factor or addend for every channel can be part of the weights and bias of the layer before it.
+
+    So it can behind another such one, too.
+    """
+    axis = graph.channels.get(tensor, -1)
+    if tensor in graph.foldable:
+        axis = graph.rank(tensor) - 1 if isinstance(graph.operators[graph.foldable[tensor]], MatMul) else 1
+    found = axis >= 0 and graph.only_reader(tensor) and _per_channel(node, graph, tensor, constant, axis)
+    if found:
+        graph.channels[node.output] = axis
+    return found
+
+
+def _per_channel(node: Node, graph: Graph, tensor: str, constant: str, axis: int) -> bool:
+    """Whether a node adds or multiplies by one number for every index of an axis."""
+    rank = graph.rank(tensor)
+    shape = graph.known.shapes.get(constant) or ()
+    padded = (1,) * (rank - len(shape)) + tuple(shape)
+    per_channel = len(padded) == rank and padded[axis] == graph.size(constant) == graph.shape(tensor)[axis]
+    in_the_way = node.op in ("Sub", "Div") and node.input(0) == constant
+    return per_channel and not in_the_way and node.op in ("Add", "Sub", "Mul", "Div")
 
 
 def _quantize(node: Node, graph: Graph) -> None:
@@ -147,16 +174,11 @@ def _fold(node: Node, graph: Graph, tensor: str, constant: str) -> bool:
     models split each batch norm into a normalisation and a scale).
     """
     into = graph.foldable.get(tensor)
-    if into is None or not graph.only_reader(tensor) or node.op not in ("Add", "Sub", "Mul", "Div"):
+    if into is None or not graph.only_reader(tensor):
         return False
     operator = graph.operators[into]
-    rank, size = graph.rank(tensor), graph.size(constant)
-    axis = rank - 1 if isinstance(operator, MatMul) else 1
-    shape = graph.known.shapes.get(constant) or ()
-    padded = (1,) * (rank - len(shape)) + tuple(shape)
-    per_channel = len(padded) == rank and padded[axis] == size == graph.shape(tensor)[axis]
-    in_the_way = node.op in ("Sub", "Div") and node.input(0) == constant
-    if not per_channel or in_the_way:
+    axis = graph.rank(tensor) - 1 if isinstance(operator, MatMul) else 1
+    if not _per_channel(node, graph, tensor, constant, axis):
         return False
     normed = isinstance(operator, Eltwise) or (isinstance(operator, Conv) and operator.batch_norm)
     if not normed:

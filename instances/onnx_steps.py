@@ -70,9 +70,18 @@ class Steps:
             return self.given(tensor, self.graph.shape(tensor), tensor)
         return self.graph.maker(tensor)
 
-    def given(self, name: str, shape: Shape, tensor: str = "", *, zeros: bool = False) -> str:
+    def given(
+        self, name: str, shape: Shape, tensor: str = "", *, zeros: bool = False, constant: bool = False
+    ) -> str:  # fmt: skip
         """Add a tensor that lies in DRAM before anything runs, or that is all zeros."""
-        return self._emit(Input(name=self.graph.unique(name), shape=shape, zeros=zeros), tensor)
+        made = Input(name=self.graph.unique(name), shape=shape, zeros=zeros, constant=constant)
+        return self._emit(made, tensor)
+
+    def operand(self, tensor: str) -> str:
+        """Return the operator that makes an operand of an element-wise one; constants are read from where they lie."""
+        if self.graph.is_constant(tensor) and tensor not in self.graph.makers:
+            return self.given(tensor, self.graph.shape(tensor), tensor, constant=True)
+        return self.graph.maker(tensor)
 
     def shape(self, name: str) -> Shape:
         """Return the shape of what an operator makes."""

@@ -51,9 +51,11 @@ NARY = frozenset("add and div equal greater less max mean min mod mul or pow sub
 class Input(NamedOperator):
     """A tensor from outside the network."""
 
-    LEFT_OUT: ClassVar = frozenset(("zeros",))
+    LEFT_OUT: ClassVar = frozenset(("zeros", "constant"))
 
     op: Literal["input"] = "input"
+    constant: bool = False
+    """Whether it is numbers of the model, the same for every batch and size; who reads it counts them as parameters."""
     zeros: bool = False
     """Whether it is all zeros, as the state before the first step: like padding it is never fetched."""
 
@@ -316,8 +318,7 @@ class Eltwise(NamedOperator):
     def infer(self, inputs: Sequence[Shape]) -> Shape:
         """Return the broadcast shape of the inputs."""
         check_arity(inputs, 1, 1 if self.fn in UNARY else None)
-        if len(inputs) > 1:
-            element_wise(inputs)
+        element_wise(inputs)
         return broadcast(inputs)
 
     def layer(self, inputs: Sequence[Shape]) -> Layer | None:
