@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -38,6 +39,8 @@ def exit_code(run: Callable[[], object]) -> int:
     """Run a command and return its exit code, whatever it raises; not at all if nobody can take its output."""
     if sys.stdout is None:  # closed before certile began, and whatever is opened next would take its place
         return _failed(_OUTPUT_LOST, "output", "standard output is closed; > /dev/null throws it away")
+    if sys.stderr is None:  # likewise; nobody reads what is said there
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - as long as the process
     try:
         code = run()
     except OutputError as error:

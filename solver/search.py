@@ -168,7 +168,7 @@ def quickest(
     """Return the schedule of the first of these heuristics that has one in no time."""
     goal = Goal(measure, dict(most or {}), clock=Clock(0.0, lambda: 0.0))
     for name in names:
-        with suppress(Unable):
+        with suppress(Unable, TimeUp):
             found = formulation.heuristics[name][1](part, goal)
             if found is not None and not isinstance(found, Generator) and _keeps(part, found, goal):
                 return found
@@ -237,6 +237,8 @@ class _Search(Generic[S]):
                 guesses.append(self.stepped(found, asked)[0] if isinstance(found, Generator) else found)
             except Unable as error:
                 self.stats["note"] = str(error)
+            except TimeUp:
+                pass
         kept = [one for one in guesses if one is not None and _keeps(self.part, one, goal)]
         return min(kept, key=lambda one: self.part.price(one).measures[goal.measure], default=None)
 

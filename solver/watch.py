@@ -2,8 +2,8 @@
 
 Example: with a limit of 20 s cooperating code ends by itself after 20 s (`Watch.clock`). What does not is interrupted
 `slack` later: inside ``with watch.armed():`` the main thread gets `Stopped` between two of its instructions, as it does
-after Ctrl-C (SIGINT), after SIGTERM, and when the process takes more memory than `memory_bytes`. `Stopped` is a
-KeyboardInterrupt, so code that keeps its best after Ctrl-C keeps it after every other stop.
+after Ctrl-C (SIGINT), after SIGTERM and SIGHUP, and when the process takes more memory than `memory_bytes`. `Stopped`
+is a KeyboardInterrupt, so code that keeps its best after Ctrl-C keeps it after every other stop.
 
 Outside `armed`, while plans are verified and written, a stop is remembered: the next `armed` raises it at once. A
 second signal raises wherever the program is. A handler that the caller's program has set stays as it is, and threads
@@ -32,13 +32,18 @@ from formulations.clock import Clock
 logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
-Reason = Literal["time limit", "memory", "SIGINT", "SIGTERM"]
+Reason = Literal["time limit", "memory", "SIGINT", "SIGTERM", "SIGHUP"]
 #: Of the memory that is free at the start, what a search may take if nobody says how much.
 SHARE = 0.8
 #: Seconds between two looks at the memory, and after which a search that does not heed a limit, or a signal, is told
 #: again: it may have been lost in a library.
 _POLL_S, _AGAIN_S, _LOST_S = 0.1, 5.0, 20.0
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+#: What ends a search; the last one is that of a terminal that is closed.
+SIGNALS = (signal.SIGTERM, signal.SIGINT, *([signal.SIGHUP] if sys.platform != "win32" else []))
+#: What they are called.
+_NAMES: dict[int, Reason] = {signal.SIGINT: "SIGINT", signal.SIGTERM: "SIGTERM"}
+if sys.platform != "win32":
+    _NAMES[signal.SIGHUP] = "SIGHUP"
 #: Modules in which no exception is raised: `_fragile`.
 _FRAGILE = ("importlib._bootstrap", "numpy._core._internal", "numpy.core._internal")
 #: Functions in which none is: PuLP's, and two of the garbage collector (the last one is what hypothesis has called).
@@ -119,7 +124,7 @@ class Watch:
 
     def __enter__(self) -> Watch:
         if threading.current_thread() is threading.main_thread():
-            for number in _SIGNALS:
+            for number in SIGNALS:
                 handler = signal.getsignal(number)
                 outer = getattr(handler, "__self__", None)
                 if isinstance(outer, Watch):
@@ -158,7 +163,7 @@ class Watch:
     @property
     def signalled(self) -> bool:
         """Whether that was a signal."""
-        return self.reason in ("SIGINT", "SIGTERM")
+        return self.reason in _NAMES.values()
 
     def run(self, work: Callable[[], Result], instead: Callable[[], Result]) -> Result:
         """Return what `work` does, armed; what `instead` does if that was stopped, unless by a second signal."""
@@ -271,7 +276,7 @@ class Watch:
         else:
             for watch in chain:
                 watch._signals += 1
-                watch.stop("SIGINT" if number == signal.SIGINT else "SIGTERM")
+                watch.stop(_NAMES[number])
         for watch in due:
             watch._due = None
         if self.reason is not None and (self._armed or (self.urgent and not due)) and not _fragile(frame):

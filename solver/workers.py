@@ -238,7 +238,7 @@ def _collect(crew: _Crew, jobs: Mapping[int, Work[D]], watch: Watch, outcome: Ou
                 return
         else:
             _accept(crew, outcome, jobs, index, kind, value, on_done)
-        if watch.reason in ("SIGINT", "SIGTERM", "memory") and not outcome.stopped:
+        if (watch.signalled or watch.reason == "memory") and not outcome.stopped:
             outcome.stopped = True
             crew.stop()
             last = Clock.of(GRACE_S)

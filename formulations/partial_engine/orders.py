@@ -19,8 +19,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
+from formulations.clock import ENDLESS, Clock
 from formulations.partial_engine.space import Game
 
+#: Runs between two looks at the clock.
+_ROUND = 1_024
 #: Runs (i, o), one after the other.
 Order = Sequence[tuple[int, int]]
 Verb = Literal["load", "back", "run", "add", "spill", "store"]
@@ -39,8 +42,8 @@ class Step(NamedTuple):
     place: int
 
 
-def passes(game: Game) -> list[Order]:
-    """Return the orders in passes, the one with the fewest bytes first (if all groups were alike)."""
+def passes(game: Game) -> Iterator[Order]:
+    """Yield the orders in passes, the one with the fewest bytes first (if all groups were alike)."""
     inputs, outputs, x, y = game.inputs, game.outputs, game.x, game.y
     many, many_in = -(-outputs // y), -(-inputs // x)
     load, swap = max(game.loads), max(game.swaps)
@@ -53,15 +56,13 @@ def passes(game: Game) -> list[Order]:
         for k in {1, max(1, many_in - 1), many_in}
     ]
     found.sort()
-    orders: list[Order] = []
     for _, side, k in found:
         for ins in _lines(game.loads, x):
             for outs in _lines(game.swaps, y):
                 if side == 0:
-                    orders.append(list(_passes(ins, outs, x, y, k)))
+                    yield list(_passes(ins, outs, x, y, k))
                 else:
-                    orders.append([(i, o) for o, i in _passes(outs, ins, y, x, k)])
-    return orders
+                    yield [(i, o) for o, i in _passes(outs, ins, y, x, k)]
 
 
 def _lines(bytes_: Sequence[int], stay: int) -> list[list[int]]:
@@ -87,18 +88,25 @@ def _passes(streamed: list[int], batched: list[int], a: int, b: int, k: int) -> 
         streamed = streamed[::-1]
 
 
-def plain(game: Game) -> Order:
+def plain(game: Game, clock: Clock = ENDLESS) -> Order:
     """Return the source's order: one output group after the other, its inputs from the first one on."""
     return [(i, o) for o in range(game.outputs) for i in range(game.inputs)]
 
 
-def greedy(game: Game) -> Order:
-    """Return the order that next does what is in the places, else brings the group with the most runs a byte."""
+def greedy(game: Game, clock: Clock = ENDLESS) -> Order:
+    """Return the order that next does what is in the places, else brings the group with the most runs a byte.
+
+    Raises
+    ------
+    TimeUp
+        By the clock.
+    """
     undone = {(i, o) for i in range(game.inputs) for o in range(game.outputs)}
     here: tuple[list[int], list[int]] = ([], [])
     begun: set[int] = set()
     order: list[tuple[int, int]] = []
     while undone:
+        clock.tick()
         for i, o in ((i, o) for i in here[0] for o in here[1] if (i, o) in undone):
             order.append((i, o))
             undone.discard((i, o))
@@ -162,9 +170,10 @@ class _Places:
 
 
 def program(
-    game: Game, order: Order, *, fresh: int, recent: bool = False, before: bool = False, after: bool = False
-) -> list[Step]:
-    """Return the steps of an order.
+    game: Game, order: Order, *, fresh: int, recent: bool = False, before: bool = False, after: bool = False,
+    clock: Clock = ENDLESS,
+) -> list[Step]:  # fmt: skip
+    """Return the steps of an order; raises TimeUp by the clock.
 
     Parameters
     ----------
@@ -182,6 +191,8 @@ def program(
     steps: list[Step] = []
     begun: set[int] = set()
     for time, (i, o) in enumerate(order):
+        if not time % _ROUND:
+            clock.tick()
         if i not in ins.at:
             ins.enter(i)
             steps.append(Step("load", i, -1, ins.at[i]))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from formulations.clock import ENDLESS, Clock, TimeUp
 from formulations.partial_engine.bounds import Bounded, branch_bound
 from formulations.partial_engine.orders import Order, Step, as_text, from_text, greedy, passes, plain, price, program
 from formulations.partial_engine.search import MOST_RUNS, best_order
@@ -26,8 +27,8 @@ from instances.machine import Machine
 from instances.network import Network
 from instances.workload import Layer
 
-#: Runs of a grid beyond which all but the source's order take long.
-_MANY = 2_000
+#: Runs of a grid beyond which all but the source's order take long, and that one, too.
+_MANY, _HUGE = 2_000, 20_000
 #: Seconds for a search of the order itself.
 _SECONDS = 20.0
 #: Kinds of DRAM bytes, the terms of the objective.
@@ -70,6 +71,7 @@ class EnginePart(Part[EngineSchedule]):
     def __init__(self, layer: Layer, machine: Machine, pins: Pins | None = None) -> None:
         self.name, self.layer, self.machine, self.pins = layer.name, layer, machine, pins or Pins()
         self.work, self.wanted = work_of(layer, engine_of(machine)), demands(self.pins)
+        self.runs = self.work.inputs * self.work.outputs  # of a grid
 
     @property
     def key(self) -> Hashable:
@@ -179,19 +181,30 @@ class EnginePart(Part[EngineSchedule]):
         """What no order with these strips and places is below."""
         return branch_bound(branch, stay=self.wanted.stay)
 
-    def ordered(self, branch: Branch, order: Order, *, recent: bool = False) -> Ordered:
+    @cached_property
+    def bounds(self) -> list[tuple[int, int]]:
+        """The bound of every choice, with its number, ascending."""
+        return sorted((self.bound(branch), n) for n, branch in enumerate(self.choices.branches))
+
+    def ordered(self, branch: Branch, order: Order, *, recent: bool = False, clock: Clock = ENDLESS) -> Ordered:
         """Return the program of an order; `recent` as in `formulations.partial_engine.orders.program`."""
         steps = program(
             branch.games[0][0], order, fresh=self.choices.fresh, recent=recent, before=self.wanted.before,
-            after=self.wanted.after,
+            after=self.wanted.after, clock=clock,
         )  # fmt: skip
         return Ordered(branch, tuple(steps), branch.fixed + sum(n * price(game, steps) for game, n in branch.games))
 
-    def in_passes(self, branch: Branch) -> Ordered:
-        """The best order in passes with these strips and places; the first that meets the bound ends the search."""
+    def in_passes(self, branch: Branch, clock: Clock = ENDLESS) -> Ordered:
+        """The best order in passes; the first that meets the bound ends the search. Of a large grid raises TimeUp."""
         found: Ordered | None = None
+        clock = clock if self.runs > _MANY else ENDLESS
         for order in passes(branch.games[0][0]):
-            one = self.ordered(branch, order)
+            try:
+                one = self.ordered(branch, order, clock=clock)
+            except TimeUp:
+                if found is None:
+                    raise
+                return found
             if self.wanted.stay and one.spills:
                 continue
             if found is None or one.bytes < found.bytes:
@@ -201,12 +214,11 @@ class EnginePart(Part[EngineSchedule]):
         assert found is not None  # one of the orders stores no partial maps
         return found
 
-    def best_of_all(self, branch: Branch) -> Ordered:
-        """The best of all orders with these strips and places; raises Unable."""
-        answer = best_order(branch.games[0][0], stay=self.wanted.stay)
+    def best_of_all(self, branch: Branch, clock: Clock) -> Ordered:
+        """The best of all orders with these strips and places; raises Unable, and TimeUp by the clock."""
+        answer = best_order(branch.games[0][0], stay=self.wanted.stay, clock=clock)
         if answer is None:
-            runs = self.work.inputs * self.work.outputs
-            raise Unable(f"{runs} runs of a grid, at most {MOST_RUNS} are searched")
+            raise Unable(f"{self.runs} runs of a grid, at most {MOST_RUNS} are searched")
         return self.ordered(branch, answer[1])
 
 
@@ -228,8 +240,7 @@ class AllChoices(Piece[EngineSchedule]):
     """All strips and places: bounds for all orders, met by orders in passes."""
 
     def __init__(self, part: EnginePart) -> None:
-        self.part, self.branches = part, part.choices.branches
-        self.bounds = sorted((part.bound(branch), n) for n, branch in enumerate(self.branches))
+        self.part, self.branches, self.bounds = part, part.choices.branches, part.bounds
 
     def floor(self, goal: Goal) -> int:
         """What no order of any choice is below."""
@@ -241,8 +252,11 @@ class AllChoices(Piece[EngineSchedule]):
         for bound, n in self.bounds:
             if best is not None and (goal.clock.over or (bound >= best.bytes and engine != "exhaustive")):
                 break
-            branch = self.branches[n]
-            found = self.part.best_of_all(branch) if engine == "exhaustive" else self.part.in_passes(branch)
+            search = self.part.best_of_all if engine == "exhaustive" else self.part.in_passes
+            try:
+                found = search(self.branches[n], goal.clock)
+            except TimeUp:
+                break
             best = found if best is None or found.bytes < best.bytes else best
         else:
             if engine == "exhaustive" and best is not None:
@@ -253,31 +267,34 @@ class AllChoices(Piece[EngineSchedule]):
         """The bounds as a model: an order in passes for the choice with the least one."""
         from formulations.partial_engine.cp_sat import runs_cp_model  # late: solvers are slow to import
 
-        return self._bounded(runs_cp_model, lambda solver: solver.value)
+        return self._bounded(runs_cp_model, lambda solver: solver.value, goal.clock)
 
     def milp(self, goal: Goal) -> Model[EngineSchedule]:
         """The same, linear."""
         from formulations.partial_engine.milp import runs_model
 
-        return self._bounded(runs_model, lambda _: lambda z: z.value())
+        return self._bounded(runs_model, lambda _: lambda z: z.value(), goal.clock)
 
     def _bounded(
-        self, build: Callable[..., tuple[Any, Bounded]], values: Callable[[Any], Any]
+        self, build: Callable[..., tuple[Any, Bounded]], values: Callable[[Any], Any], clock: Clock
     ) -> Model[EngineSchedule]:
         """A model of the choices that may be as good as a known order; `values` reads variables."""
-        known = self.part.in_passes(self.branches[0])
+        known = self.part.in_passes(self.branches[0], clock)
         branches = [branch for branch in self.branches if branch.least <= known.bytes]
         model, made = build(branches, known.bytes, stay=self.part.wanted.stay)
 
         def decode(solver: Any) -> EngineSchedule:
-            found = self.part.in_passes(branches[made.chosen(values(solver))])
+            try:
+                found = self.part.in_passes(branches[made.chosen(values(solver))], clock)
+            except TimeUp:
+                found = known
             return self.part.schedule(min(known, found, key=lambda one: one.bytes))
 
         return Model(model, decode, base=made.base, unit=made.unit)
 
     def split(self, goal: Goal) -> Sequence[OneChoice]:
         """Every choice by itself, if grids are small."""
-        small = self.part.work.inputs * self.part.work.outputs <= MOST_RUNS
+        small = self.part.runs <= MOST_RUNS
         return [OneChoice(self.part, self.branches[n], bound) for bound, n in self.bounds] if small else ()
 
 
@@ -293,7 +310,7 @@ class OneChoice(Piece[EngineSchedule]):
 
     def exact(self, goal: Goal, engine: str) -> tuple[EngineSchedule | None, int | None]:
         """All orders."""
-        found = self.part.best_of_all(self.branch)
+        found = self.part.best_of_all(self.branch, goal.clock)
         return self.part.schedule(found), found.bytes
 
     def cp_sat(self, goal: Goal) -> Model[EngineSchedule]:
@@ -315,24 +332,27 @@ class OneChoice(Piece[EngineSchedule]):
 
 # ---- heuristics ------------------------------------------------------------------------------------------------------
 
+Heuristic = Callable[[EnginePart, Goal], EngineSchedule | None]
+
 
 def _in_passes(part: EnginePart, goal: Goal) -> EngineSchedule | None:
     """Orders in passes, for one choice at least."""
-    if not part.choices.branches or (goal.clock.over and part.work.inputs * part.work.outputs > _MANY):
+    if not part.choices.branches or (goal.clock.over and part.runs > _MANY):
         return None
     return AllChoices(part).exact(goal, "auto")[0]
 
 
-def _heuristic(order: Callable[[Game], Order], *, wide: bool) -> Callable[[EnginePart, Goal], EngineSchedule | None]:
+def _heuristic(order: Callable[[Game, Clock], Order], *, wide: bool) -> Heuristic:
     """The fewest strips that fit, with the most places for inputs (`wide`) or for partial maps."""
 
     def run(part: EnginePart, goal: Goal) -> EngineSchedule | None:
         branches = part.choices.branches
-        if not branches or (goal.clock.over and not wide and part.work.inputs * part.work.outputs > _MANY):
+        clock = goal.clock if part.runs > (_HUGE if wide else _MANY) else ENDLESS
+        if not branches or clock.over:
             return None
         fewest = min(branch.strips for branch in branches)
         branch = max((b for b in branches if b.strips == fewest), key=lambda b: b.x if wide else b.y)
-        found = part.ordered(branch, order(branch.games[0][0]), recent=wide)
+        found = part.ordered(branch, order(branch.games[0][0], clock), recent=wide, clock=clock)
         if part.wanted.stay and found.spills:
             raise Unable("this order stores partial maps")
         return part.schedule(found)

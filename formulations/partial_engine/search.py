@@ -12,6 +12,7 @@ import heapq
 from collections.abc import Iterator
 from itertools import count
 
+from formulations.clock import ENDLESS, Clock
 from formulations.partial_engine.orders import Order
 from formulations.partial_engine.space import Game
 
@@ -21,8 +22,10 @@ MOST_RUNS = 12
 _State = tuple[int, tuple[tuple[int, bool], ...]]
 
 
-def best_order(game: Game, *, stay: bool = False) -> tuple[int, Order] | None:
+def best_order(game: Game, *, stay: bool = False, clock: Clock = ENDLESS) -> tuple[int, Order] | None:
     """Return the fewest bytes of inputs and partial maps, and an order that moves no more; None if it is too large.
+
+    Raises TimeUp by the clock.
 
     Parameters
     ----------
@@ -36,6 +39,7 @@ def best_order(game: Game, *, stay: bool = False) -> tuple[int, Order] | None:
     heap: list[tuple[int, int, _State, tuple[object, ...]]] = [(0, next(number), start, ())]
     seen: dict[_State, int] = {}
     while heap:
+        clock.tick()
         cost, _, state, path = heapq.heappop(heap)
         key = _alike(game, state)
         if seen.get(key, cost + 1) <= cost:

@@ -20,6 +20,7 @@ from solver.sweep.rows import Sweep, load_sweep
 from solver.sweep.spec import Spec, read_spec
 from solver.sweep.store import RETRIES, Store
 from solver.sweep.tasks import Expansion
+from solver.watch import SIGNALS
 
 _POLL_S = 0.1
 
@@ -33,9 +34,9 @@ class Stop:
 
     @contextmanager
     def heard(self) -> Iterator[Stop]:
-        """While this lasts the first Ctrl-C or SIGTERM is remembered, a second one raises KeyboardInterrupt."""
+        """While this lasts the first Ctrl-C, SIGTERM or SIGHUP is remembered, a second one raises KeyboardInterrupt."""
         main = threading.current_thread() is threading.main_thread()
-        for number in (signal.SIGINT, signal.SIGTERM) if main else ():
+        for number in (n for n in SIGNALS if main and signal.getsignal(n) is not signal.SIG_IGN):
             self._before[number] = signal.signal(number, self._hear)
         try:
             yield self
@@ -47,7 +48,7 @@ class Stop:
     def _hear(self, number: int, _frame: FrameType | None) -> None:
         if self.reason:
             raise KeyboardInterrupt
-        self.reason = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"
+        self.reason = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
 
 
 @dataclass(frozen=True)

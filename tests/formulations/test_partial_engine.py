@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formulations.clock import ENDLESS, Clock
+from formulations.clock import ENDLESS, Clock, TimeUp
 from formulations.partial_engine.bounds import branch_bound, lower
 from formulations.partial_engine.cp_sat import MOST_STAGES, stages, stages_cp_model
 from formulations.partial_engine.orders import Step, as_text, from_text, greedy, passes, plain, price, program
-from formulations.partial_engine.problem import AllChoices, OneChoice
+from formulations.partial_engine.problem import AllChoices, EngineFormulation, EnginePart, OneChoice
 from formulations.partial_engine.search import MOST_RUNS, best_order
 from formulations.partial_engine.size import Size, candidates, front, ranked, rated, sizes
 from formulations.partial_engine.space import Branch, Demands, Game, branch_at, build
@@ -174,7 +174,7 @@ def test_a_game_by_hand() -> None:
     """
     game = Game((3, 3), (6,) * 4, 1, 2)
     assert lower(game) == 9
-    assert price(game, program(game, passes(game)[0], fresh=1)) == 9
+    assert price(game, program(game, next(passes(game)), fresh=1)) == 9
     found = best_order(game)
     assert found is not None
     assert found[0] == 9
@@ -228,7 +228,7 @@ def test_large_games_are_not_searched() -> None:
 def test_bounds_meet_orders_at_real_sizes() -> None:
     """8 x 16 groups, 128 runs: 4 input and 4 partial places; four batches, 8 + 3*4 loads of 2, against swaps of 2."""
     game = Game((2,) * 8, (2,) * 16, 4, 4)
-    assert lower(game) == price(game, program(game, passes(game)[0], fresh=1))
+    assert lower(game) == price(game, program(game, next(passes(game)), fresh=1))
 
 
 # --- engines ---------------------------------------------------------------------------------------------------------
@@ -313,6 +313,50 @@ def test_partial_maps_are_stored_where_that_is_cheaper() -> None:
     assert (said.status, said.bytes) == ("OPTIMAL", fixed + 256 + 64)
     stay = answer("auto", layer, toy, ("strips=1", "spill=no"))
     assert (stay.status, stay.bytes) == ("OPTIMAL", fixed + 384)
+
+
+def counted(looks: int) -> Clock:
+    """A clock that is over after so many looks at it."""
+    left = iter(range(looks))
+    return Clock(0.5, lambda: 0.0 if next(left, None) is not None else 1.0)
+
+
+def test_long_loops_ask_the_clock() -> None:
+    """64 x 64 groups are 4,096 runs: an order is priced in four rounds, greedy and all orders look more often."""
+    game = Game((4,) * 64, (2,) * 64, 4, 4)
+    order = plain(game)
+    assert len(program(game, order, fresh=0, clock=counted(4))) > 4_096
+    with pytest.raises(TimeUp):
+        program(game, order, fresh=0, clock=counted(3))
+    with pytest.raises(TimeUp):
+        greedy(game, counted(10))
+    small = Game((4,) * 3, (2,) * 3, 1, 1)
+    assert best_order(small) is not None
+    with pytest.raises(TimeUp):
+        best_order(small, clock=counted(10))
+
+
+def test_a_large_layer_ends_with_the_clock() -> None:
+    """128 x 128 filters on an engine of 2 x 2: 4,096 runs, of which a look comes every 1,024."""
+    part = EnginePart(conv(128, 128), machine(bank=512))
+    assert part.runs == 4_096
+    whole = part.in_passes(part.choices.branches[0])
+    with pytest.raises(TimeUp):
+        part.in_passes(part.choices.branches[0], counted(3))
+    first = part.in_passes(part.choices.branches[0], counted(5))  # one order, and a look at the second
+    assert first.bytes >= whole.bytes >= part.bounds[0][0]
+    piece = AllChoices(part)
+    found, bound = piece.exact(Goal("bytes", clock=counted(0)), "auto")
+    assert (found, bound) == (None, part.bounds[0][0])
+
+
+def test_a_huge_layer_has_no_plan_once_the_time_is_up() -> None:
+    """512 x 512 maps on an engine of 2 x 2 are 65,536 runs: no heuristic writes and no referee walks them then."""
+    part, over = EnginePart(conv(512, 512), machine(bank=2048)), Goal("bytes", clock=counted(0))
+    assert part.choices.branches
+    assert [EngineFormulation.heuristics[name][1](part, over) for name in EngineFormulation.quick] == [None] * 3
+    smaller = EnginePart(conv(256, 256), machine(bank=2048))  # 16,384 runs
+    assert EngineFormulation.heuristics["paper"][1](smaller, over) is not None
 
 
 def test_a_time_limit_gives_a_plan_and_a_bound() -> None:

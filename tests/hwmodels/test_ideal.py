@@ -40,7 +40,8 @@ def drawn(number: int, seed: int) -> list[tuple[int, int, Window]]:
 
     A layer's first and last window hold a row of the map (`instances.workload.Layer`); others may hold padding only.
     """
-    rng, found = random.Random(seed), []
+    rng = random.Random(seed)
+    found: list[tuple[int, int, Window]] = []
     while len(found) < number:
         extent, stride, taps, dilation = (rng.randint(1, most) for most in (5, 3, 4, 2))
         lo, behind, reach = rng.choice((0, 0, 1, 2)), rng.choice((0, 0, 1)), (taps - 1) * dilation + 1
@@ -57,10 +58,9 @@ def places(extent: int, depth: int) -> Ints:
     """All chains of `depth` loops over `extent`, each cutting at any places."""
     if not depth:
         return np.zeros((1, 0), np.int64)
-    ways = [tuple(way) for count in range(extent) for way in combinations(range(1, extent), count)]
-    if depth == 1:
-        chains = [(entry(extent, way),) for way in ways]
-    else:
+    ways: list[tuple[int, ...]] = [way for count in range(extent) for way in combinations(range(1, extent), count)]
+    chains: list[tuple[int, ...]] = [(entry(extent, way),) for way in ways]
+    if depth == 2:
         chains = [(entry(extent, one), entry(extent, two)) for two in ways for one in ways if set(one) <= set(two)]
     return np.array(chains, np.int64).reshape(-1, depth)
 

@@ -30,7 +30,7 @@ from solver import check, solve
 from solver.mapping.problem import MappingProblem
 from solver.plan import Plan
 from solver.question import Question
-from solver.watch import NO_LIMIT, Stopped, Watch, free_bytes, used_bytes
+from solver.watch import NO_LIMIT, SIGNALS, Stopped, Watch, free_bytes, used_bytes
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -47,9 +47,10 @@ class Now:
 
 @pytest.fixture(autouse=True)
 def _handlers() -> Iterator[None]:
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in SIGNALS}
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
@@ -103,7 +104,7 @@ def test_without_a_limit_it_is_never_time() -> None:
 # --- the watch: signals ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_what_is_armed(number: signal.Signals) -> None:
     with Watch() as watch, pytest.raises(Stopped) as stopped, watch.armed():
         _press(number)

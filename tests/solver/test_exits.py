@@ -44,8 +44,17 @@ def test_lost_output_is_one_line_and_code_5(command: str, said: str) -> None:
     assert (done.returncode, done.stderr) == (5, f"certile: output: {said}\n")
 
 
-def test_a_closed_stderr_changes_nothing() -> None:
-    assert _run("certile solve nothing -m scratchpad_64k 2>&-").returncode == 2
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("certile solve nothing -m scratchpad_64k", 2),
+        ("certile list machines", 0),
+        ("certile solve alexnet -l conv5 -m scratchpad_64k --time-limit 20", 0),
+        ("certile solve alexnet -l conv5 -m scratchpad_64k --time-limit 20 --json", 0),
+    ],
+)
+def test_a_closed_stderr_changes_nothing(command: str, code: int) -> None:
+    assert _run(f"{command} 2>&-").returncode == code
 
 
 def test_a_full_disk_is_one_line_and_code_5(
