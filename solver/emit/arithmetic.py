@@ -29,6 +29,7 @@ from solver.emit.numbers import Numbers, floats
 from solver.emit.passing import Chain, Passing
 from solver.emit.pointwise import clip_of, require
 from solver.emit.quantise import Grid, grid_of
+from solver.emit.requantise import scaled, shares
 from solver.emit.text import function, literal
 from solver.emit.trained import Trained
 from solver.emit.values import coordinates_in, coordinates_of
@@ -217,6 +218,8 @@ class Arithmetic:
     def _rounded(self, lines: Sequence[str], divisor: int) -> tuple[Tables, Statements, tuple[Operator, ...]]:
         """The real number of a sum of integers, or at once an integer of the result; the functions left."""
         assert self.grid is not None
+        if self.elements.rule != "float":
+            return self._whole_numbers(lines, divisor)
         factor = self.grid.scale * (self.right.scale if self.right is not None else np.float32(1))
         factor = factor * (self.trained.scale if self.trained is not None else np.float32(1))
         rest, target, (lo, hi) = self._target()
@@ -233,6 +236,69 @@ class Arithmetic:
         ends = ", ".join(literal(end - zero) for end in self._clipped(target, lo, hi))
         body.append(f"x = certile_round({value}, {ends}){f' + {literal(zero)}' if zero else ''};")
         return tables, body, rest
+
+    def _whole_numbers(self, lines: Sequence[str], divisor: int) -> tuple[Tables, Statements, tuple[Operator, ...]]:
+        """The integer of a result from a sum of integers, by a multiplier and a shift; the functions left."""
+        assert self.grid is not None
+        factor = self.grid.scale.astype(np.float64) * (self.right.scale if self.right is not None else 1.0)
+        factor = factor * (self.trained.scale if self.trained is not None else 1.0) / divisor
+        mean = list(lines)
+        if lines and isinstance(self.operator, Pool):
+            mean[-1] = f"sum = ({C_TYPES[self.elements.sums]})certile_mean(sum, rows * columns);"
+        else:
+            require(not lines, self._where, "computes in real numbers: use requantise float")
+        tables, body, rest = self._by_multiplier(factor, self.elements.sums)
+        return tables, [*mean, *body], rest
+
+    @property
+    def _where(self) -> str:
+        return f"layer {self.layer.name}"
+
+    def _by_multiplier(self, factor: np.ndarray, sums: str) -> tuple[Tables, Statements, tuple[Operator, ...]]:
+        """A sum times a factor (one, or by channel), in steps of the result."""
+        rest, target, (lo, hi) = self._target()
+        require(target is not None, self._where, "what follows on its sums takes real numbers: use requantise float")
+        assert target is not None
+        ratio = factor / target.scale.astype(np.float64)
+        tables, text = scaled(self.elements.rule, sums, "sum", [float(one) for one in ratio], self._channel)
+        zero, (least, most) = target.one_zero, self._clipped(target, lo, hi)
+        return tables, [f"float x = (float)certile_limit({text} + {zero}, {least}, {most});"], rest
+
+    def of_maps(self, op: str) -> Numbers:
+        """A sum or product of quantised maps by whole numbers: of a sum each map takes its share first.
+
+        Raises
+        ------
+        InputError
+            For other functions, and maps that are no integers with one scale.
+        """
+        rule, product = self.elements.rule, op == "Mul"
+        grids = [self._grid(name) for name in self.names]
+        chains = [self.passing.before(name) for name in self.names]
+        whole = all(g is not None for g in grids) and all(len(c.operators) < 2 and c.joined is None for c in chains)
+        known = op in ("Add", "Sum") or (product and len(grids) == 2)
+        require(known and whole and len(grids) == len(self.operator.inputs), self._where,
+                f"{op} of these operands computes in real numbers: use requantise float")  # fmt: skip
+        found = [grid for grid in grids if grid is not None]
+        scales, taken = [float(g.scale[0]) for g in found], list[str]()
+        kept, left = shares(scales, BYTES[self.passing.stored(self.names[0])])
+        for grid, name, (multiplier, shift) in zip(found, self.names, kept, strict=True):
+            value = f"(certile_get_{self.passing.stored(name)}({{place}}) - {grid.one_zero})"
+            shared = f"(int32_t)certile_requantise_{rule}({value} * {1 << left}, {multiplier}, {shift})"
+            taken.append(value if product else shared)
+        factor = scales[0] * scales[1] if product else 2 * max(scales) / (1 << left)
+        tables, body, rest = self._by_multiplier(np.array([factor]), "i32")
+        place = {o.name: coordinates_of(o, self.layer) for o in rest}
+        more, changes = statements(self.model, Chain(rest), place, "stage_")
+        given = ["int32_t sum", *(f"int {d}" for d in "bgmrc")]
+        unused = "(void)b, (void)g, (void)m, (void)r, (void)c;"
+        text = [*tables, *more, "/* What a complete sum becomes. */",
+                *function("static inline float finished", given, [unused, *body, *changes, "return x;"])]  # fmt: skip
+        return Numbers(
+            self.passing.stored(self.names[0]), "i8", self.passing.stored(self.operator.name), "i32", "i32", "int32_t",
+            combine="{row} *= {value};" if product else "{row} += {value};", combine_first="{row} = {value};",
+            finished=tuple(text), taken=tuple(taken),
+        )  # fmt: skip
 
     def _target(self) -> tuple[tuple[Operator, ...], Grid | None, tuple[float, float]]:
         """The integers that a sum becomes, after functions that cut numbers off (their limits); what is left."""

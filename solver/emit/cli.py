@@ -14,6 +14,9 @@ from solver.emit.emit import emit_c
 from solver.progress import progress_bar
 from solver.sizes import BatchOpt, ShapeOpt, Sizes, SymbolOpt
 
+RequantiseOpt = Annotated[
+    str, typer.Option("--requantise", metavar="RULE", help="Of quantised sums: float, double, single or even")
+]
 OutOpt = Annotated[str, typer.Option("--out", "-o", metavar="FOLDER", help="A new folder for the files: -o out/")]
 
 
@@ -31,6 +34,7 @@ def emit(
     batch: BatchOpt = None,
     symbol: SymbolOpt = None,
     shape: ShapeOpt = None,
+    requantise: RequantiseOpt = "float",
 ) -> int:
     """Write C11 that carries a plan out: loops, transfers and tiles as planned, memories as static arrays.
 
@@ -42,8 +46,9 @@ def emit(
     if model is None and (sizes or batch is not None):
         raise InputError("--batch, --symbol, --shape: sizes of a model, and none is named (--model)")
     names = emit_c(
-        sound_plan(plan), out, model, memory_bytes=memory, batch=batch, symbols=sizes.symbols, shapes=sizes.shapes
-    )
+        sound_plan(plan), out, model, memory_bytes=memory, batch=batch, symbols=sizes.symbols, shapes=sizes.shapes,
+        requantise=requantise,
+    )  # fmt: skip
     console.emit(f"{len(names)} files written to {out}; build and check them: make -C {out} run")
     return 0
 
@@ -76,6 +81,7 @@ def compile_(
     batch: BatchOpt = None,
     symbol: SymbolOpt = None,
     shape: ShapeOpt = None,
+    requantise: RequantiseOpt = "float",
 ) -> int:
     """Plan an ONNX model as a whole and write C11 that runs it: import, plan, addresses, code, report.
 
@@ -89,7 +95,8 @@ def compile_(
     made = compile_model(
         model, machine, out, problem=problem, objective=objective,
         pins=pin, settings=set_, time_limit_s=time_limit, memory_limit=memory_limit, batch=batch,
-        symbols=sizes.symbols, shapes=sizes.shapes, progress=progress_bar(),
+        symbols=sizes.symbols, shapes=sizes.shapes, requantise=requantise,
+        progress=progress_bar(),
     )  # fmt: skip
     for line in made.lines():
         console.emit(line)

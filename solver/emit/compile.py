@@ -70,7 +70,7 @@ def compile_model(
     problem: str | None = None, time_limit_s: float | None = None, memory_limit: int | str | None = None,
     batch: int | None = None,
     symbols: Mapping[str, int] | None = None, shapes: Mapping[str, Sequence[int]] | None = None,
-    progress: Progress | None = None,
+    requantise: str = "float", progress: Progress | None = None,
 ) -> Compiled:  # fmt: skip
     """Plan an ONNX model and write C that runs it.
 
@@ -82,6 +82,8 @@ def compile_model(
         (`ocm_bytes`).
     batch, symbols, shapes
         Open sizes, as of `instances.load.load_network`.
+    requantise : str
+        As of `solver.emit.emit.emit_c`.
     out : str or path
         A folder that does not exist yet, or is empty.
 
@@ -103,7 +105,7 @@ def compile_model(
     asked = problem or ("joint" if found.ocm_banks else single)
     why_not = reasons_of(PROBLEMS[asked], network, found, objective=objective, pins=pins)
     refused = check_model(read, found, why_not)  # before a plan takes its time
-    elements = Meaning(read, found).check()
+    elements = Meaning(read, found, rule=requantise).check()
     check_folder(out)
     network, note = in_dram(network, refused.in_dram(asked), found)
 
@@ -119,12 +121,12 @@ def compile_model(
 
     plan = planned(asked)
     try:
-        names = emit_c(plan, out, model, **given)
+        names = emit_c(plan, out, model, **given, requantise=requantise)
     except InputError as error:
         if problem is not None or not found.ocm_banks:
             raise
         plan, note = planned(single), f"planned layer by layer, as no C is written of the joint plan: {error}"
-        names = emit_c(plan, out, model, **given)
+        names = emit_c(plan, out, model, **given, requantise=requantise)
     measures = plan.measures  # type: ignore[attr-defined]
     time = sum(row.time_ticks for row in plan.layers) if isinstance(plan, FusionPlan) else measures.time
     return Compiled(plan, names, measures.bytes, _peak(plan), time, _macs(plan), elements.said(), note)

@@ -25,7 +25,7 @@ from solver.tiling.plan import LayersPlan
 def emit_c(
     plan: Plan, out: str | os.PathLike[str], model: str | os.PathLike[str] | None = None, *,
     memory_bytes: int | None = None, batch: int | None = None, symbols: Mapping[str, int] | None = None,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None, requantise: str = "float",
 ) -> tuple[str, ...]:  # fmt: skip
     """Write C11 that carries a plan out, and checks itself.
 
@@ -41,6 +41,9 @@ def emit_c(
         fewer strips of groups have to move.
     batch, symbols, shapes
         Open sizes of the model, as the plan has them.
+    requantise : str
+        How sums of a quantised model become results: "float", or by a multiplier and a shift "double" (gemmlowp,
+        TFLite), "single" (its single rounding, CMSIS-NN) or "even".
     out : str or path
         A folder that does not exist yet, or is empty.
 
@@ -58,7 +61,7 @@ def emit_c(
     """
     folder = check_folder(out)
     read = None if model is None else read_model(model, batch=batch, symbols=symbols, shapes=shapes)
-    files = files_of(plan, read, memory_bytes)
+    files = files_of(plan, read, memory_bytes, requantise)
     _write(folder, files)
     return tuple(sorted(files))
 
@@ -80,10 +83,10 @@ def check_folder(out: str | os.PathLike[str]) -> Path:
 
 
 def files_of(
-    plan: Plan, model: OnnxModel | None = None, memory_bytes: int | None = None
+    plan: Plan, model: OnnxModel | None = None, memory_bytes: int | None = None, requantise: str = "float"
 ) -> Mapping[str, str | bytes]:  # fmt: skip
     """Return the text of every file by its name; raises InputError as `emit_c`."""
-    meaning = None if model is None else Meaning(model, plan.machine_data)
+    meaning = None if model is None else Meaning(model, plan.machine_data, rule=requantise)
     if isinstance(plan, JointPlan | FusionPlan):
         if not plan.layers:
             raise InputError(f"plan of {plan.network}: no schedule")

@@ -43,6 +43,8 @@ class Elements:
     """Whether the model quantises its maps: real numbers are never rounded to half precision then."""
     maps: str = ""
     """The type of the model's maps, as numpy calls it."""
+    rule: str = "float"
+    """How sums of integers become results (`solver.emit.requantise`)."""
 
     def held(self, kind: str) -> str:
         """The kind in which layers hold a tensor; empty if the machine's elements have other bytes."""
@@ -61,7 +63,8 @@ class Elements:
     def said(self) -> str:
         """What maps and sums are held as, where that differs from the file."""
         if self.quantised:
-            return f"{self.maps}, sums of {NAMES[self.sums]}"
+            by = "" if self.rule == "float" else f", requantised by whole numbers ({self.rule})"
+            return f"{self.maps}, sums of {NAMES[self.sums]}{by}"
         held = NAMES[self.held("f32")]
         rounded = f" (the file: {self.maps})" if self.maps not in ("", held) else ""
         return f"{held}{rounded}, sums of float32"

@@ -28,6 +28,7 @@ from solver.emit.numbers import Numbers, floats
 from solver.emit.passing import Passing
 from solver.emit.pointwise import BINARY, require
 from solver.emit.quantise import QUANTISERS, grid_of
+from solver.emit.requantise import check_rule
 from solver.emit.several import Resized, cell, is_cell
 from solver.emit.trained import Trained, Training
 from solver.emit.values import Value, coordinates_of
@@ -46,6 +47,8 @@ class Meaning:
     machine: Machine
     values: Mapping[str, Value] = field(default_factory=dict)
     """Where operators' tensors lie off the chip; filled while they are arranged."""
+    rule: str = "float"
+    """How sums of integers become results (`solver.emit.requantise`)."""
     _trained: dict[str, Trained] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -64,7 +67,9 @@ class Meaning:
     def counted(self) -> Elements:
         """The same, whatever scales depend on."""
         quantised = any(node.op_type in QUANTISERS for node in self.model.origin.values())
-        found = Elements(self.machine, quantised, self._maps() if quantised else self.model.network.map_type)
+        found = Elements(self.machine, quantised, self._maps() if quantised else self.model.network.map_type,
+                         check_rule(self.rule))  # fmt: skip
+        require(quantised or self.rule == "float", f"requantise {self.rule}", "the model is not quantised")
         if quantised:
             found.check(self.model.network.weight_type)
         else:
@@ -133,6 +138,8 @@ class Meaning:
             base = resized.scattered(base) if layer.kind == "eltwise" else resized.numbers(base)
         elif is_cell(self.model, operator):
             base = cell(self.model, operator, layer, base)
+        elif isinstance(operator, Eltwise) and made.elements.rule != "float":
+            return made.of_maps(node.op)
         elif isinstance(operator, Eltwise):
             base, lines = self._eltwise(made, operator, layer, node, base)
         return made.reading(made.finished(base, lines, divisor))

@@ -89,7 +89,8 @@ class _Program:
         files: dict[str, str | bytes] = {**runtime(), **runtime(_HOST)}
         if self._uses_rows:
             files |= runtime(("certile_rows.h", "certile_rows.c"))
-        includes = ["<math.h>", '"network.h"'] if self.meaning else []
+        includes = ["<math.h>", '"network.h"', '"certile_requantise.h"'] if self.meaning else []
+        files |= runtime(("certile_requantise.h",)) if self.meaning else {}
         for t, run in self.chip.alone.items():
             refuse(self.taken[t], self.machine, run.nest)
             kept_in, kept_out = self.chip.kept(t)
