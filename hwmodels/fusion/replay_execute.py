@@ -276,7 +276,10 @@ class _Execution:
 
     def _whole_map(self, k: int) -> Ints:
         stream = self.group.streams[k]
-        return self._whole_input(stream.maker, stream.store) if stream.outside else self.whole[stream.maker]
+        if not stream.outside:
+            return self.whole[stream.maker]
+        readers = [self.walk.layers[u] for u in stream.readers]  # others may see more of the store
+        return self._whole_input(stream.maker, stream.store)[: max(x.b * x.g * x.n for x in readers)]
 
     def _stay(self, k: int, whole: Ints) -> Ints:
         """The rows that stay beyond the group: of a map from outside they are there."""

@@ -103,15 +103,18 @@ def compile_model(
     single = found.problem if found.problem == "slicing" else "tiling"
     read = read_model(model, **given)
     asked = problem or ("joint" if found.ocm_banks else single)
-    why_not = reasons_of(PROBLEMS[asked], network, found, objective=objective, pins=pins)
+    kinds = asked in ("tiling", "slicing")
+    why_not = reasons_of(PROBLEMS[asked], network, found, objective=objective, pins=pins, all_kinds=kinds)
     refused = check_model(read, found, why_not)  # before a plan takes its time
     elements = Meaning(read, found, rule=requantise).check()
     check_folder(out)
     network, note = in_dram(network, refused.in_dram(asked), found)
+    cuts = [f"cut={network.layers[t - 1].name}" for t in sorted(refused.cuts) if t] if asked == "fusion" else []
 
     def planned(asked: str) -> Plan:
         plan = solve(
-            network, machine, problem=asked, objective=objective, pins=pins, settings=fields,
+            network, machine, problem=asked, objective=objective, pins=[*(pins or ()), *cuts] or None,
+            settings=fields,
             time_limit_s=time_limit_s, memory_limit=memory_limit, all_kinds=asked in ("tiling", "slicing"),
             progress=progress,
         )  # fmt: skip

@@ -92,7 +92,9 @@ def files_of(
             raise InputError(f"plan of {plan.network}: no schedule")
         if meaning and meaning.model.network.layers != plan.network_data.layers:
             raise InputError(f"{meaning.model.where}: its layers are not those of the plan of {plan.network}")
-        network = meaning.model.network if meaning else plan.network_data
+        network = plan.network_data
+        if meaning:
+            network = meaning.model.network.model_copy(update={"in_dram": network.in_dram})
         runs = runs_in(plan) if isinstance(plan, JointPlan) else fused_runs_in(plan)
         machine = _with_memory(plan.machine_data, memory_bytes)
         return network_program(NetworkPlanned(network, machine, runs, meaning))

@@ -152,7 +152,7 @@ class OnChip:
         streams = [k for k, stream in enumerate(run.streams) if stream.store == s and t in stream.readers]
         channels = layer.g * layer.n
         joined = any(isinstance(self.network.operator(n), Concat) for n in self.found.members[s])
-        mine = [k for k in streams if run.streams[k].outside and self.reference(run, k) == (t, name)]
+        mine = [k for k in streams if run.streams[k].outside and self.reference(run, k)[1] == name]
         if len(streams) == 1 and (mine or not (joined or self.found.stores[s].whole)):
             return (Part(streams[0], 0, channels),)
         parts = []

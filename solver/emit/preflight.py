@@ -50,6 +50,9 @@ class Refusals:
     groups: dict[int, str] = field(default_factory=dict)
     """Maps that cannot be passed within a group of layers (problem fusion), by their stores."""
 
+    cuts: dict[int, str] = field(default_factory=dict)
+    """Layers before which a group has to end, with the map that they see otherwise than a layer before does."""
+
     def ask(self, question: Callable[[], Made]) -> Made | None:
         """The answer; None, and a reason is noted, if it is refused."""
         try:
@@ -93,7 +96,9 @@ def refusals(model: OnnxModel, machine: Machine) -> Refusals:
         if layer.weights == "constant":
             found.ask(partial(meaning.trained, operator, layer))
     if machine.bank_count and model.network.layers:
-        _stay(OnChip(model.network, machine, all_written(stores(model.network)), (), meaning), found)
+        chip = OnChip(model.network, machine, all_written(stores(model.network)), (), meaning)
+        _stay(chip, found)
+        _cut(chip, found)
     return found
 
 
@@ -230,6 +235,24 @@ def _stay(chip: OnChip, found: Refusals) -> None:
                             check_passes(chip.chip(s), name, maker.name, known.layers[t])
         except InputError as error:
             found.note(found.groups, s, error)
+
+
+def _cut(chip: OnChip, found: Refusals) -> None:
+    """Find layers that see a map from outside of their group otherwise than one before: another part, or computed."""
+    for s, store in enumerate(chip.found.stores):
+        if not (store.whole or store.dram or s in found.maps or s in found.groups):
+            continue
+        before = ""
+        for t in store.readers:
+            for name in _names(chip, t, s):
+                if before and name != before and not _alike(chip.chip(s).values, before, name):
+                    found.cuts[t] = store.name
+                before = name
+
+
+def _alike(values: Mapping[str, Value], one: str, other: str) -> bool:
+    seen = [values.get(name) for name in (one, other)]
+    return all(seen) and seen[0] == seen[1]
 
 
 def _names(chip: OnChip, t: int, s: int) -> list[str]:

@@ -10,7 +10,10 @@ import onnx
 import pytest
 
 from instances.errors import InputError
+from instances.network import Network
+from instances.operators import Conv, Input, Reshape
 from solver.emit.compile import Compiled, compile_model
+from solver.solve import solve
 from tests.emitted import BUILDS, build_and_run
 from tests.onnx_models import MODELS, saved
 from tests.operator_models import KINDS, model
@@ -108,3 +111,19 @@ def test_models(tmp_path: Path, name: str, problem: str | None) -> None:
         return
     assert compiled().plan.problem == (problem or "joint")
     assert "transfers as planned" in build_and_run(tmp_path / "c", random.Random(name).choice(BUILDS))
+
+
+def test_a_group_reads_a_part_of_a_map_that_another_layer_sees_whole() -> None:
+    """The referee loads what the group reads: 4 of 8 channels of 16 pixels, no matter that a later layer reads all."""
+    network = Network(
+        name="parts",
+        operators=(
+            Input(name="x", shape=(1, 8, 4, 4)),
+            Reshape(name="half", inputs=("x",), shape=(1, 4, 4, 4), fn="slice"),
+            Conv(name="one", inputs=("half",), shape=(1, 4, 4, 4), filters=4, kernel=(1, 1)),
+            Conv(name="two", inputs=("one",), shape=(1, 4, 4, 4), filters=4, kernel=(1, 1)),
+            Conv(name="all", inputs=("x",), shape=(1, 8, 4, 4), filters=8, kernel=(1, 1)),
+        ),
+    )
+    plan = solve(network, "scratchpad_768k", problem="fusion", pins=["fuse=one..two", "cut=two"])
+    assert plan.status == "OPTIMAL"
