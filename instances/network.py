@@ -41,7 +41,9 @@ class Network(Sparse):
     operators: tuple[Operator, ...] = Field(min_length=1)
     """In topological order; an operator names the producers of its inputs."""
     in_dram: tuple[str, ...] = ()
-    """Operators whose maps lie in DRAM, whatever is planned: where the host moves them or computes with them."""
+    """Operators whose maps lie in DRAM, whatever is planned: where the host moves them or computes with them. `NAME
+    (weights)`: weights that several layers read, after the first of them.
+    """
 
     @model_validator(mode="after")
     def _is_a_graph_with_shapes(self) -> Network:
@@ -55,7 +57,11 @@ class Network(Sparse):
     def _name_faults(self) -> list[str]:
         counts = Counter(o.name for o in self.operators)
         faults = [f"operator name {name!r} is used {k} times" for name, k in counts.items() if k > 1]
-        faults += [f"in_dram names {name!r}, which does not exist" for name in self.in_dram if name not in counts]
+        faults += [
+            f"in_dram names {name!r}, which does not exist"
+            for name in self.in_dram
+            if name.removesuffix(" (weights)") not in counts
+        ]
         for operator in self.operators:
             for producer in operator.inputs:
                 if producer not in counts:

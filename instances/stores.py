@@ -29,6 +29,8 @@ from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Opaque, Op
 from instances.outside import RIGHT, Outside, outside
 from instances.workload import Layer
 
+#: What weights that several layers read are called, after the first.
+WEIGHTS = " (weights)"
 #: Maps that a sum of more reads stay whole or not at all.
 MOST_INPUTS = 2
 
@@ -107,7 +109,9 @@ class Stores:
     def layer(self, step: int, on_chip: Mapping[int, int], unwritten: int) -> Layer:
         """A layer with what it finds on chip: rows by store, and the rows of its result that are never written."""
         layer, made = self.layers[step], self.stores[self.writes[step]]
-        given = tuple(self.stores[s].seen(on_chip.get(s, 0), layer.h) for s in self.reads[step])
+        given = tuple(
+            self.stores[s].seen(on_chip.get(s, 0), layer.input_rows(k)) for k, s in enumerate(self.reads[step])
+        )
         fields = {"resident_in": given, "resident_out": made.seen(unwritten, layer.r)}
         return layer.model_copy(update={**fields, "resident_w": on_chip.get(self.shared[step], 0) > 0})
 
@@ -164,10 +168,10 @@ def stores(network: Network) -> Stores:
         found, barriers=barriers(network, found), weights_of=weights[0], biases_of=weights[1],
         outside=outside(network, list(number), reads), shared=(-1,) * len(number),
     )  # fmt: skip
-    return _with_weights(found)
+    return _with_weights(found, network.in_dram)
 
 
-def _with_weights(found: Stores) -> Stores:
+def _with_weights(found: Stores, in_dram: Sequence[str]) -> Stores:
     """Add a store for every tensor that several layers multiply by, and that comes from outside."""
     matrices = [one for one in found.outside if all(r.operand == RIGHT for r in one.readings)]
     given = {r.layer for one in matrices for r in one.readings if not r.others}
@@ -178,11 +182,13 @@ def _with_weights(found: Stores) -> Stores:
         outer = all(one.weights == "constant" or t in given for t, one in zip(readers, layers, strict=True))
         if len(readers) < 2 or not outer or len({one.weight_elements for one in layers}) > 1:
             continue
+        name = f"{layers[0].name}{WEIGHTS}"
+        if name in in_dram:
+            continue
         biases = {found.biases_of[t] if one.bias else -1 for t, one in zip(readers, layers, strict=True)}
         each = layers[0].g * layers[0].m * layers[0].bias if len(biases) == 1 else None
         for t in readers:
             shared[t] = len(made)
-        name = f"{layers[0].name} (weights)"
         made.append(Store(name, 1, (), (), True, False, 0, weights=layers[0].weight_elements, biases=each))
     added = ((),) * (len(made) - len(found.stores))
     return replace(found, stores=tuple(made), shared=tuple(shared), members=(*found.members, *added))
@@ -285,7 +291,9 @@ class _Reader:
         if isinstance(operator, Resample) and operator.scattered(self.network.input_shapes(operator)):
             self.whole |= set(operator.inputs)  # any of its rows may read any of theirs
         if isinstance(operator, Eltwise):
-            self.dram |= {name for name, lacks in zip(names, layer.patterns, strict=True) if lacks}
+            shapes = {name: self.network.operator(name).shape for name in (*names, operator.name)}
+            odd = {name for name, shape in shapes.items() if len(shape) != 4} if layer.broadcast else set()
+            self.whole |= odd if operator.name not in odd else set(names)
         return names
 
     def _elements(self, name: str) -> int:
@@ -294,9 +302,12 @@ class _Reader:
     def _rows(self) -> None:
         """The rows of every store, and which stores are seen with other rows."""
         for layer, name, names in zip(self.layers, self.made, self.read_names, strict=True):
-            for root, rows in [(self.groups.find(name), layer.r), *((self.groups.find(n), layer.h) for n in names)]:
+            read = [(self.groups.find(n), layer.input_rows(k)) for k, n in enumerate(names)]
+            for root, rows in [(self.groups.find(name), layer.r), *read]:
                 if self.rows.setdefault(root, rows) != rows:
                     self.whole.add(root)
+            # what one layer sees with unlike rows lies in DRAM
+            self.dram |= {root for root, rows in read if rows != dict(read)[root]}
 
     def _members(self, root: str) -> tuple[str, ...]:
         return tuple(name for name in self.groups.parent if self.groups.find(name) == root)
@@ -316,7 +327,7 @@ class _Reader:
         )  # fmt: skip
 
     def _zeros(self, members: set[str]) -> bool:
-        given = [o for o in self.network.operators if o.name in members and not o.inputs]
+        given = [o for o in self.network.operators if o.name in members - set(self.network.in_dram) and not o.inputs]
         return bool(given) and all(isinstance(o, Input) and o.zeros for o in given)
 
 

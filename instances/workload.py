@@ -272,6 +272,10 @@ class Layer(Sparse):
         pairs = zip(self.residents, self.patterns, strict=True)
         return tuple((resident, lacks) for resident, lacks in pairs if not (resident and "r" in lacks))
 
+    def input_rows(self, number: int) -> int:
+        """Rows of an input (the first is 0)."""
+        return 1 if "r" in self.patterns[number] else self.h
+
     def input_elements(self, number: int) -> int:
         """Elements of an input (the first is 0)."""
         sizes = {"b": self.b, "g": self.g * self.n, "r": self.h, "c": self.l}

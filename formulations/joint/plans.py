@@ -5,7 +5,8 @@ A search of F1 at (k, f) gives a nest, and a bound that no nest is below, there 
 are the same. Where they are not, as some nest may do better than any candidate, the bound is kept as proven, and what
 was found as if it were: the first bounds the network's optimum, the second leads to the best plan.
 
-Of a layer with several inputs (a sum) k is the rows of each. All its nests move the same, so a search proves the banks
+What is broadcast may be read again and again; such layers are searched as those of one input are. Of another layer
+with several inputs (a sum) k is the rows of each. All its nests move the same, so a search proves the banks
 that the least nest needs as well; every input has a tile of its own, so what rows on chip save adds up.
 """
 
@@ -70,7 +71,11 @@ class Plans:
 
     def __init__(self, layer: Layer, machine: Machine, pins: Pins, search_nests: SearchNests) -> None:
         self.layer, self.machine, self.pins, self.search_nests = layer, machine, pins, search_nests
-        self.banks, self.bank_bytes, self.several = machine.bank_count, machine.bank_bytes, layer.inputs > 1
+        self.banks, self.bank_bytes, self.several = (
+            machine.bank_count,
+            machine.bank_bytes,
+            layer.inputs > 1 and not layer.broadcast,
+        )
         self.nests: list[tuple[Nest, Rows | None]] = []
         self.bounds: dict[Bound, list[tuple[Rows, int, int]]] = {"proven": [], "found": []}
         self.searches, self.seconds = 0, 0.0

@@ -76,7 +76,7 @@ class Tables:
         """The rows that a layer sees on chip, for every level of an input; all of it that needs no reading."""
         store, residence = self.found.stores[self.found.reads[step][number]], self.inputs[step][number]
         rows = self.residences[residence].rows if residence >= 0 else (0,)
-        return tuple(store.seen(k, self.found.layers[step].h) for k in rows)
+        return tuple(store.seen(k, self.found.layers[step].input_rows(number)) for k in rows)
 
     # ---- problems --------------------------------------------------------------------------------------------
 

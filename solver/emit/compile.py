@@ -154,7 +154,12 @@ def in_dram(network: Network, reasons: Mapping[int, str], machine: Machine) -> t
                    for t, _ in found.stores[s].parts) * machine.out_bytes for s in reasons)  # fmt: skip
     read = sum(found.layers[t].input_elements(k) * machine.in_bytes for t, of in enumerate(found.reads)
                for k, s in enumerate(of) if s in reasons)  # fmt: skip
-    names = [found.layers[found.stores[s].parts[0][0]].name for s in reasons]
+    read += sum(
+        (found.shared.count(s) - 1) * found.stores[s].row_bytes(machine) for s in reasons if found.stores[s].weights
+    )
+    names = [
+        found.layers[one.parts[0][0]].name if one.parts else one.name for one in map(found.stores.__getitem__, reasons)
+    ]
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     said = f"in memory, as the host moves them or computes with them: maps of {shown}; {size:,} bytes written"
     note = f"{said}, {read:,} read (once each)"

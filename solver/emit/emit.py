@@ -11,8 +11,10 @@ from pathlib import Path
 from instances.errors import InputError, OutputError
 from instances.machine import Machine
 from instances.onnx_model import OnnxModel, read_model
+from instances.stores import stores
 from solver.emit.meaning import Meaning
 from solver.emit.network import NetworkPlanned, alone, network_program
+from solver.emit.operands import no_zeros
 from solver.emit.program import Planned, single_layers
 from solver.fusion.plan import FusionPlan
 from solver.fusion.problem import runs_in as fused_runs_in
@@ -92,6 +94,9 @@ def files_of(
             raise InputError(f"plan of {plan.network}: no schedule")
         if meaning and meaning.model.network.layers != plan.network_data.layers:
             raise InputError(f"{meaning.model.where}: its layers are not those of the plan of {plan.network}")
+        for store in stores(plan.network_data).stores:
+            if store.zeros:
+                raise no_zeros(store)
         network = plan.network_data
         if meaning:
             network = meaning.model.network.model_copy(update={"in_dram": network.in_dram})

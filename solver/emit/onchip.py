@@ -13,7 +13,7 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
 from instances.operators import Concat
-from instances.stores import Stores, inputs_of
+from instances.stores import Stores, inputs_of, stores
 from instances.workload import Layer
 from solver.emit.addresses import placed
 from solver.emit.chip import ChipMap, chip_map
@@ -57,23 +57,32 @@ class OnChip:
         if (run := self.alone.get(t)) is not None:
             if self.found.shared[t] in run.residents:
                 raise self.no_weights(self.found.shared[t])
-            if zeros := [s for s in self.found.reads[t] if self.found.stores[s].zeros]:
-                raise self.no_zeros(zeros[0])
+            if spread := [s for s, readers in self.broadcast.items() if t in readers and s in run.residents]:
+                raise self.no_broadcast(spread[0])
             return self.found.layer(t, run.rows, run.unwritten)
         run_of = next(run for run in self.grouped.values() if run.first <= t <= run.last)
         return self.found.layer(t, {}, run_of.unwritten[t - run_of.first])
+
+    @cached_property
+    def broadcast(self) -> Mapping[int, tuple[int, ...]]:
+        """Maps that layers make and others read as operands that are broadcast, and by which."""
+        plain = stores(self.network)
+        read = [
+            (s, t) for t, given in enumerate(plain.reads)
+            for s, lacks in zip(given, plain.layers[t].patterns, strict=True) if lacks and plain.stores[s].parts
+        ]  # fmt: skip
+        return {s: tuple(t for one, t in read if one == s) for s, _ in read}
+
+    def no_broadcast(self, store: int) -> InputError:
+        """The refusal of an operand that is broadcast and stays on chip."""
+        name = self.found.stores[store].name
+        return InputError(f"{name}: C reads operands that are broadcast from memory, not where they stay on chip")
 
     def no_weights(self, store: int) -> InputError:
         """The refusal of weights that stay on chip."""
         names = [one.name for one, s in zip(self.found.layers, self.found.shared, strict=True) if s == store]
         said = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         return InputError(f"weights that stay on chip between {said}: of that C is written layer by layer only")
-
-    def no_zeros(self, store: int) -> InputError:
-        """The refusal of a state of zeros, which a plan of problem joint does not read."""
-        return InputError(
-            f"{self.found.stores[store].name}: zeros that are read from nowhere; C reads them layer by layer"
-        )
 
     @cached_property
     def tiles(self) -> Mapping[int, Sequence[Buffer]]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from instances.errors import InputError
 from instances.network import Network
 from instances.operators import Operator
-from instances.stores import Stores
+from instances.stores import Store, Stores
 from instances.workload import Layer
 
 
@@ -48,4 +48,10 @@ def all_written(found: Stores) -> Stores:
     for layer, given in zip(found.layers, found.reads, strict=True):
         full = tuple(s for s, lacks in zip(given, layer.patterns, strict=True) if not lacks)
         reads.append(full or given[:1])
-    return replace(found, layers=tuple(map(written, found.layers)), reads=tuple(reads))
+    stores = tuple(replace(store, zeros=False) for store in found.stores)  # read from memory as any other map
+    return replace(found, layers=tuple(map(written, found.layers)), reads=tuple(reads), stores=stores)
+
+
+def no_zeros(store: Store) -> InputError:
+    """The refusal of a state of zeros that a plan reads from nowhere."""
+    return InputError(f"{store.name}: zeros, which C reads from memory and the plan from nowhere")

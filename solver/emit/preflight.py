@@ -25,7 +25,7 @@ from solver.emit.groups import check_images
 from solver.emit.kinds import Elements
 from solver.emit.meaning import Meaning, check_scale
 from solver.emit.onchip import OnChip, check_passes
-from solver.emit.operands import all_written, written
+from solver.emit.operands import all_written, no_zeros, written
 from solver.emit.passing import Passing
 from solver.emit.program import check_layer, check_sums
 from solver.emit.values import Value
@@ -208,11 +208,14 @@ class _Arranger(ModelArranger):
 def _stay(chip: OnChip, found: Refusals) -> None:
     """Ask of every map that may stay on chip whether each of its layers sees it there, alone and within a group."""
     known = chip.found
+    for s in chip.broadcast:
+        found.note(found.maps, s, chip.no_broadcast(s))
+    for s, store in enumerate(stores(chip.network).stores):
+        if store.zeros:
+            found.note(found.maps, s, no_zeros(store))
     for s, store in enumerate(known.stores):
         if store.weights:
             found.note(found.maps, s, chip.no_weights(s))
-        if store.zeros:
-            found.note(found.maps, s, chip.no_zeros(s))
         if store.dram or not store.readers or not store.parts:
             continue
         seen = [(t, known.layers[t].name, "OUT") for t, _ in store.parts]

@@ -208,11 +208,21 @@ class Pricer:
         """Return what an operand costs that a core with these ranges holds inside some loops."""
         key = (spread if self.uniform else ()), spans, operand, loops
         if key not in self._costs:
-            self._costs[key] = self._new(spread, dict(zip(DIMS, spans, strict=True)), operand, loops)
+            inside = dict(zip(DIMS, spans, strict=True))
+            if operand == "IN" and self.layer.broadcast:  # every input has tiles of its own, fetched by themselves
+                each = [self._new(spread, inside, operand, loops, k) for k in range(self.layer.inputs)]
+                self._costs[key] = Cost(
+                    *map(sum, zip(*((x.tile, x.moved, x.load, x.store) for x in each), strict=True))
+                )
+            else:
+                self._costs[key] = self._new(spread, inside, operand, loops)
         return self._costs[key]
 
-    def _new(self, spread: tuple[Spread, ...], spans: Mapping[str, Span], operand: str, loops: tuple[Cut, ...]) -> Cost:
-        mine = RELEVANT[operand]
+    def _new(
+        self, spread: tuple[Spread, ...], spans: Mapping[str, Span], operand: str, loops: tuple[Cut, ...],
+        number: int | None = None,
+    ) -> Cost:  # fmt: skip
+        mine = RELEVANT[operand] - set("" if number is None else self.layer.patterns[number])
         fetch = [k for k, counts in enumerate(real(spans, loops)) if counts and loops[k][0] in mine]
         prefix = loops[: fetch[-1] + 1] if fetch else ()
         cuts = {d: levels(*spans[d], tuple(h for x, h in loops if x == d)) for d in mine}
@@ -233,7 +243,7 @@ class Pricer:
             d = prefix[-1][0]
             # the loops over d that follow the prefix cut nothing: the last real one groups the pieces
             slide = d, cuts[d][1][sum(x == d for x, _ in prefix) - 1]
-        return self._inputs(pieces, often, slide)
+        return self._inputs(pieces, often, slide, number)
 
     def _ticks(self, price: Transfer, parts: Sequence[tuple[int, int, int, int]], calls: int) -> int:
         ticks = price.call_ticks * calls
@@ -241,10 +251,16 @@ class Pricer:
             ticks += price.segment_ticks * runs + price.burst_ticks * windows + price.byte_ticks * size
         return ticks
 
-    def _inputs(self, pieces: Pieces, often: int, slide: tuple[str, tuple[int, ...]] | None) -> Cost:
+    def _inputs(
+        self, pieces: Pieces, often: int, slide: tuple[str, tuple[int, ...]] | None, number: int | None
+    ) -> Cost:  # fmt: skip
         tile = moved = ticks = 0
         order, price = "bgnrc" if self.machine.in_layout == "CHW" else "brcgn", self.machine.transfer_of("IN")
-        for resident in self.layer.residents:
+        if number is not None:
+            order = "".join(d for d in order if d not in self.layer.patterns[number])
+        for resident in self.layer.residents if number is None else self.layer.residents[number : number + 1]:
+            if number is not None and resident and "r" in self.layer.patterns[number]:
+                continue  # its only row is there
             whole = [self._input_axis(d, pieces, resident, None) for d in order]
             slid = [self._input_axis(d, pieces, resident, slide) for d in order] if slide else whole
             counts = counted(slid, self.machine.in_bytes, price)
