@@ -28,7 +28,7 @@ from instances.onnx_sizes import Asked, bind
 from instances.onnx_standard import standardise
 from instances.onnx_types import element_types
 from instances.onnx_weights import Tensors, share
-from instances.operators import Input, Reshape
+from instances.operators import Input, Opaque, Reshape
 
 logger = logging.getLogger(__name__)
 
@@ -95,6 +95,7 @@ def read_graph(
         for proto in model.graph.node:
             convert(Node(proto), graph)
         _results(graph)
+        _drop_unused(graph)
         share(graph.operators, graph.weights, graph.tensors)
         if len(graph.operators) == sum(isinstance(o, Input) for o in graph.operators.values()):
             raise InputError(f"{where}: holds constants only, no operator of the inputs")
@@ -184,6 +185,22 @@ def _results(graph: Graph) -> None:
                 name=name, inputs=(maker,), shape=graph.operators[maker].shape, fn="identity"
             )  # fmt: skip
             graph.results[info.name] = name
+
+
+def _drop_unused(graph: Graph) -> None:
+    """Take out what no result of the model, and nothing that is reported, is made of: it would count as a result."""
+    wanted = [graph.makers[info.name] for info in graph.proto.output if info.name in graph.makers]
+    if not wanted:
+        return
+    wanted += [name for name, operator in graph.operators.items() if isinstance(operator, Input | Opaque)]
+    needed: set[str] = set()
+    while wanted:
+        name = wanted.pop()
+        if name not in needed:
+            needed.add(name)
+            wanted += graph.operators[name].inputs
+    for name in [name for name in graph.operators if name not in needed]:
+        del graph.operators[name]
 
 
 def _opset(model: onnx.ModelProto) -> int:

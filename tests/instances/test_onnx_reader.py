@@ -623,7 +623,7 @@ def test_what_is_not_planned_says_why_and_how_much(
     onnx.save(m.proto(), tmp_path / "again.onnx")
     assert main(["import", str(tmp_path / "again.onnx"), "-o", str(tmp_path / "net.json")]) == 0
     said = capsys.readouterr().out
-    assert f"576 MACs, {network.parameters} parameters; not planned: {op} x1 ({macs:,} MACs); written" in said
+    assert f"576 MACs, {network.parameters} parameters; not planned: {op} x1 ({macs:,} MACs)" in said
     assert load_network(tmp_path / "net.json").opaque == (kept,)
     refused = ["import", str(tmp_path / "again.onnx"), "-o", str(tmp_path / "strict.json"), "--strict"]
     assert main(refused) == 2
