@@ -10,19 +10,23 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, NamedTuple
 
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, PositiveInt, model_validator
 
 from instances.frozen import Frozen, Sparse
 
 Count = Annotated[int, Field(ge=0)]
+#: Picoseconds, nanoseconds or microseconds: so long that any sum of them is a number.
+Duration = Annotated[float, Field(ge=0, le=1e9)]
+#: One time over another one.
+Ratio = Annotated[float, Field(ge=1e-6, le=1e6)]
 
 
 class Threads(Frozen):
     """What a task takes with some threads: ``scale`` times what one core takes without threads, and `sync_ns`."""
 
-    scale: PositiveFloat
+    scale: Ratio
     """Time with these threads over time of one core without threads."""
-    sync_ns: NonNegativeFloat
+    sync_ns: Duration
     """What a convolution waits for its threads; it is four kernels (Table 3.15), other tasks are one."""
 
 
@@ -35,13 +39,13 @@ class Cpu(Sparse):
     """Cores of the CPU."""
     power_mw: Count
     """Power of all cores at work."""
-    mac_ps: NonNegativeFloat
+    mac_ps: Duration
     """Time of a multiply-accumulate."""
-    result_ps: NonNegativeFloat
+    result_ps: Duration
     """Time of a result."""
-    call_ns: NonNegativeFloat
+    call_ns: Duration
     """Time of a convolution beside its multiplications and results."""
-    move_ps: NonNegativeFloat
+    move_ps: Duration
     """Time of an element read or written by a task that does not multiply."""
     threads: tuple[Threads, ...]
     """With 1, 2, ... cores, an entry for each."""
@@ -51,7 +55,7 @@ class Cpu(Sparse):
     """The clocks at which 1, 2, ... cores run if no others do. A profile measured so is scaled by ``alone / busy``
     (3.3.3.1).
     """
-    half_scale: PositiveFloat | None = None
+    half_scale: Ratio | None = None
     """Time in 16 bits over that in 32; none: it cannot (problem selection)."""
 
     @model_validator(mode="after")
@@ -72,21 +76,21 @@ class Accelerator(Sparse):
     """Small letters, digits and ``_``; not cpu, cpu0, ..."""
     power_mw: Count
     """Power at work."""
-    speedup: PositiveFloat | None = None
+    speedup: Ratio | None = None
     """How many times faster than all cores together it is (3.3.3.3); then the times below are not used."""
-    mac_ps: NonNegativeFloat = 0.0
+    mac_ps: Duration = 0.0
     """Time of a multiply-accumulate."""
-    result_ps: NonNegativeFloat = 0.0
+    result_ps: Duration = 0.0
     """Time of a result."""
-    reduction_ns: NonNegativeFloat = 0.0
+    reduction_ns: Duration = 0.0
     """Time for each term of the sum that makes a result, once a convolution."""
-    call_ns: NonNegativeFloat = 0.0
+    call_ns: Duration = 0.0
     """Time of a convolution beside these."""
-    move_ps: NonNegativeFloat = 0.0
+    move_ps: Duration = 0.0
     """Time of an element that is only moved."""
     cannot: tuple[str, ...] = ()
     """Operators (``op`` of the network file, or the function of an element-wise one) that it cannot run."""
-    half_scale: PositiveFloat | None = None
+    half_scale: Ratio | None = None
     """Time in 16 bits over that in 32; none: it cannot (problem selection)."""
 
 
@@ -100,11 +104,11 @@ class Copying(Frozen):
 
     unit_bytes: PositiveInt
     """Bytes of a unit of D. The paper prints the polynomials without one."""
-    memcpy_us: tuple[NonNegativeFloat, NonNegativeFloat, NonNegativeFloat]
+    memcpy_us: tuple[Duration, Duration, Duration]
     """Square, linear and constant term of a memcpy."""
-    map_us: tuple[NonNegativeFloat, NonNegativeFloat]
+    map_us: tuple[Duration, Duration]
     """Linear and constant term of a map."""
-    unmap_us: tuple[NonNegativeFloat, NonNegativeFloat]
+    unmap_us: tuple[Duration, Duration]
     """Linear and constant term of an unmap."""
 
 
@@ -126,7 +130,7 @@ class Processors(Frozen):
     """What copies between processors take."""
     element_bytes: PositiveInt = 4
     """A number in a feature map."""
-    split_sync_ns: NonNegativeFloat = 0.0
+    split_sync_ns: Duration = 0.0
     """What each part of a task that is divided between two processors waits for the other one."""
 
     @model_validator(mode="after")

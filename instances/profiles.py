@@ -25,7 +25,7 @@ PROFILE_FORMAT = "certile-profile/1"
 #: Microseconds by column; None where the task cannot run.
 Row = dict[str, float | None]
 #: The longest time of a task.
-_LONGEST_US = 1e9
+LONGEST_US = 1e9
 _PER_US = {"ns": 1000.0, "us": 1.0, "ms": 0.001}
 
 
@@ -66,8 +66,8 @@ class Profile(Frozen):
                 )
         rows = tuple({k: self._us(t) for k, t in self.times[name].items()} for name in tasks)
         for name, row in zip(tasks, rows, strict=True):
-            if any(t is not None and t > _LONGEST_US for t in row.values()):
-                raise InputError(f"{where}: task {name}: a time is above {_LONGEST_US / 1e6:.0f} s")
+            if any(t is not None and t > LONGEST_US for t in row.values()):
+                raise InputError(f"{where}: task {name}: a time is above {LONGEST_US / 1e6:.0f} s")
         return rows
 
     def _us(self, time: float | None) -> float | None:

@@ -15,6 +15,7 @@ from typing import Literal
 from instances.errors import InputError
 from solver.options import check_jobs, check_time_limit
 from solver.plan import Plan
+from solver.problem import Derived
 from solver.problems import problem_of
 from solver.prove import basics, doubts
 from solver.prove import prove as prove_again
@@ -59,7 +60,20 @@ class CheckReport:
 
 def faults_of(plan: Plan) -> list[str]:
     """Return every mismatch of a plan with what follows from its decisions, without doubting its claims."""
-    return list(dict.fromkeys([*problem_of(plan).derive(plan).problems, *basics(plan)]))
+    return _mismatches(plan)[0]
+
+
+def _mismatches(plan: Plan) -> tuple[list[str], Derived]:
+    """These, and how much was replayed. Decisions that nothing could have made may break whatever derives from them."""
+    derived = Derived((), 0)
+    try:
+        derived = problem_of(plan).derive(plan)
+        found = [*derived.problems, *basics(plan)]
+    except InputError as error:
+        found = [str(error)]
+    except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
+        found = [f"nothing can be derived from its decisions: {type(error).__name__} {error}"]
+    return list(dict.fromkeys(found)), derived
 
 
 def sound_plan(path: str | os.PathLike[str]) -> Plan:
@@ -103,9 +117,8 @@ def check(
         raise InputError("time limit: only proving again takes one, check with prove")
     if isinstance(plan, str | os.PathLike):
         plan = Plan.load(plan)
-    derived = problem_of(plan).derive(plan)
+    found, derived = _mismatches(plan)
     layers, executed = derived.schedules, derived.executed
-    found = list(dict.fromkeys([*derived.problems, *basics(plan)]))
     if found:
         return CheckReport(False, tuple(found), layers, executed, f"refused: {len(found)} mismatches")
     found = list(doubts(plan, infeasible=not prove))

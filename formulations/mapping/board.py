@@ -21,7 +21,7 @@ from hwmodels.board.task_times import estimated, options
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.processors import Processors
-from instances.profiles import Profile, Row, load_profile
+from instances.profiles import LONGEST_US, Profile, Row, load_profile
 from instances.tasks import TaskGraph
 
 #: Where times come from if there is no profile.
@@ -82,6 +82,9 @@ class Request:
             said = "given" if isinstance(profile, Profile) else f"profile {os.fspath(profile)}"
         table = profile if isinstance(profile, Profile | None) else load_profile(profile)
         rows = estimated(graph, board) if table is None else _times(graph, board, table, said)
+        for task, row in zip(graph.tasks, rows, strict=True):
+            if any(time is not None and time > LONGEST_US for time in row.values()):
+                raise InputError(f"machine {machine.name}: task {task.name}: a time is above {LONGEST_US / 1e6:.0f} s")
         return cls(graph, machine, rows, demands(pins, graph, board, rows), said)
 
     def instances(self, rounded: Callable[[float], int] = round) -> dict[Configuration, Instance]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import sqlite3
 import zlib
 
+from instances.jsonfile import LARGEST_FILE
+
 #: Deflate looks no further back.
 _LONGEST = 32768
 
@@ -37,9 +39,13 @@ class Packer:
 
 
 def unpack(dictionary: bytes | None, data: bytes) -> str:
-    """Return a text; raises ValueError if its data is damaged."""
+    """Return a text; raises ValueError if its data is damaged, or the text would be too large."""
     try:
         packer = zlib.decompressobj(zdict=dictionary or b"")
-        return (packer.decompress(data) + packer.flush()).decode()
+        text = packer.decompress(data, LARGEST_FILE)
     except zlib.error as error:
         raise ValueError(str(error)) from None
+    if not packer.eof:
+        said = f"more than {LARGEST_FILE:,} bytes" if len(text) >= LARGEST_FILE else "its end is missing"
+        raise ValueError(said)
+    return text.decode()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from instances.errors import InputError
+from solver.check import faults_of
 from solver.plan import Plan, digest
 from solver.sweep.packed import unpack
 from solver.sweep.rules import matches, parse_filters
@@ -92,14 +93,22 @@ class Sweep:
         Raises
         ------
         InputError
-            If the row has no plan: its task has not run, or failed.
+            If the row has no plan: its task has not run, or failed; or its plan is not what the row says, or says what
+            does not follow from its decisions.
         """
         data = readable(self.path)
         try:
             with guarded(self.path, reads=True):
-                return _plan(data, self.path, row)
+                found = _plan(data, self.path, row)
         finally:
             data.close()
+        value = None if found.objective is None else found.objective.value
+        stated = {"status": found.status, "value": value, "bound": found.bound}
+        faults = [f"{name} {stated[name]}, its row {row[name]}" for name in stated if stated[name] != row[name]]
+        faults = [f"it says {faults[0]}"] if faults else faults_of(found)
+        if faults:
+            raise InputError(f"sweep file {self.path}: the plan of {_label(row)} is refused: {faults[0][:300]}")
+        return found
 
 
 def load_sweep(path: str | os.PathLike[str]) -> Sweep:
@@ -158,8 +167,12 @@ def statuses(rows: Iterable[Row]) -> dict[str, int]:
     return dict(sorted(Counter(str(row["status"]) for row in rows).items()))
 
 
+def _label(row: Row) -> str:
+    return f"{row['network']} {row['layer']}".strip()
+
+
 def _plan(data: sqlite3.Connection, path: Path, row: Row) -> Plan:
-    name = f"{row['network']} {row['layer']}".strip()
+    name = _label(row)
     found = data.execute(
         "SELECT plans.data, dictionaries.data FROM plans JOIN tasks ON task = tasks.id LEFT JOIN dictionaries ON"
         " dictionary = dictionaries.id WHERE digest = ?", (row["task"],),

@@ -56,7 +56,7 @@ def guarded(path: Path, *, reads: bool = False) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         if not reads:
             raise
         raise InputError(f"sweep file {path}: is damaged: {type(error).__name__}: {error}") from error

@@ -22,6 +22,8 @@ from pydantic import BeforeValidator, Field, PositiveInt
 from instances.errors import InputError
 from instances.frozen import Frozen
 from instances.jsonfile import BUNDLED_NAME, Json, decoded, read_bytes, shown, validate
+from instances.texts import check_texts
+from instances.yamlfile import load_plain
 
 #: A file of more nodes than this is a mistake, or aliases that multiply themselves.
 _MOST_NODES = 200_000
@@ -274,28 +276,17 @@ def examples() -> dict[str, str]:
 
 def parse_spec(text: str, where: str) -> Spec:
     """Read the text of a sweep; raises InputError as `read_spec`."""
-    return validate(Spec, _plain(_yaml(text, where), where, [0]), where)
+    data = _plain(_yaml(text, where), where, [0])
+    check_texts(data, where)
+    return validate(Spec, data, where)
 
 
 def _yaml(text: str, where: str) -> object:
     """Parse YAML strictly: plain data only, no repeated keys."""
     import yaml  # late: only sweeps need it
 
-    class Strict(yaml.SafeLoader):  # a loader of its own: nobody else's is changed
-        """Refuses keys that stand twice."""
-
-        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-            """Make a mapping; raises ConstructorError for a key that stands twice."""
-            own = [key for key, _ in getattr(node, "value", ()) if key.tag != "tag:yaml.org,2002:merge"]
-            keys = [self.construct_object(key, deep=True) for key in own]
-            texts = [str(key) for key in keys]
-            for key in texts:
-                if texts.count(key) > 1:
-                    raise yaml.constructor.ConstructorError(None, None, f"key {key!r} stands twice", node.start_mark)
-            return super().construct_mapping(node, deep)
-
     try:
-        return yaml.load(text, Loader=Strict)
+        return load_plain(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         said = getattr(error, "problem", None) or str(error)
