@@ -38,7 +38,7 @@ def unroll(model: onnx.ModelProto, asked: Asked, where: str) -> bool:
     """
     changed = False
     for _ in range(_MOST_ROUNDS):
-        if not any(node.op_type in _KINDS and node.domain in ("", "ai.onnx") for node in model.graph.node):
+        if not any(node.op_type in CONTROL and node.domain in ("", "ai.onnx") for node in model.graph.node):
             break
         sort_nodes(model.graph, where)
         if not _Unroller(model, _known(model, asked, where)).run():
@@ -72,7 +72,7 @@ class _Unroller:
         replaced = False
         for proto in self.graph.node:
             before, tensors = len(self.nodes), len(self.graph.initializer)
-            make = _KINDS.get(proto.op_type) if proto.domain in ("", "ai.onnx") else None
+            make = CONTROL.get(proto.op_type) if proto.domain in ("", "ai.onnx") else None
             try:
                 if make is None:
                     raise Unsupported("no control flow")
@@ -278,6 +278,7 @@ def _inside(graph: onnx.GraphProto) -> set[str]:
     return {one.name for one in (*graph.input, *graph.initializer)} | set(made)
 
 
-_KINDS: Mapping[str, Callable[[_Unroller, Node], None]] = {
+#: Operators that run graphs.
+CONTROL: Mapping[str, Callable[[_Unroller, Node], None]] = {
     "If": _Unroller.branch, "Loop": _Unroller.loop, "Scan": _Unroller.scan,
 }  # fmt: skip

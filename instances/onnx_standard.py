@@ -177,3 +177,5 @@ _FUSED: dict[str, Callable[[_Rewriter], None]] = {
     "SkipLayerNormalization": lambda r: r.norm("LayerNormalization", 4),
     "SkipSimplifiedLayerNormalization": lambda r: r.norm("RMSNormalization", 3),
 }  # fmt: skip
+#: Operators of `DOMAIN` that standard ones stand for.
+REPLACED = frozenset((*_QUANTISED, *_FUSED))
