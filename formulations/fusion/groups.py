@@ -16,6 +16,7 @@ A group is legal if
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -123,6 +124,24 @@ class Group:
                 pixel = max(layer.b * layer.g * layer.n for layer in seen) * net.element_bytes
                 made.append(Stream(store, some[0], some, True, False, pixel))
         return tuple(made)
+
+    @cached_property
+    def owners(self) -> tuple[int, ...]:
+        """For every layer by its place in the group the first one that has its weights and biases, itself if none."""
+        net, first = self.net, dict[int, int]()
+        owners = []
+        for k, t in enumerate(self.layers):
+            tensor = net.shared[t] if net.shared else -1
+            alike = tensor >= 0 and net.stores[tensor].biases is not None
+            owners.append(first.setdefault(tensor, k) if alike else k)
+        return tuple(owners)
+
+    def together(self, visits: Sequence[int]) -> tuple[int, ...]:
+        """In how many visits weights are needed, by the first layer that has them; 0 for the others."""
+        every = [0] * len(visits)
+        for owner, number in zip(self.owners, visits, strict=True):
+            every[owner] += int(number)
+        return tuple(every)
 
     @cached_property
     def made(self) -> frozenset[int]:

@@ -102,7 +102,10 @@ class Weights:
 
 
 def weights_of(group: Group, sizes: Sequence[int]) -> Weights:
-    """Return the weights of a group; `sizes`: the bytes of those of every layer of the network."""
-    mine = [sizes[t] for t in group.layers]
+    """Return the weights of a group; `sizes`: the bytes of those of every layer of the network.
+
+    Weights that several of its layers have are those of the first (`Group.together`: in the visits of all).
+    """
+    mine = [sizes[t] if owner == k else 0 for k, (t, owner) in enumerate(zip(group.layers, group.owners, strict=True))]
     layers = [group.net.layers[t] for t in group.layers]
     return Weights(tuple(mine), tuple(size // (x.g * x.m) for size, x in zip(mine, layers, strict=True)))

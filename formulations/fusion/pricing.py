@@ -203,7 +203,7 @@ class Pricing:
         Peaks take longest: with what was glimpsed in their place there must be something to win.
         """
         count = len(self.group.layers)
-        visits = tuple((self.down.active[:count, i] * self.across.active[:count, j]).tolist())
+        visits = self.group.together((self.down.active[:count, i] * self.across.active[:count, j]).tolist())
         if not (self.weights.loaded(visits, self.room - self._glimpse[:, i, j, None]) < best).any():
             return None
         peak = self._memory(self.down.only(i), self.across.only(j)).peaks()[:, :, 0]

@@ -76,7 +76,7 @@ class Figures:
             if down is None or across is None:
                 raise InputError(f"{self.name(first, last)}: strips of {option.height} x {option.width} do not suit it")
             count = len(group.layers)
-            visits = tuple(int(n) for n in down.active[:count, 0] * across.active[:count, 0])
+            visits = group.together((down.active[:count, 0] * across.active[:count, 0]).tolist())
             computed = down.computed[:, 0] * across.computed[:, 0]
             self._known[key] = _Walked(group, down, across, visits, tuple(map(int, computed)))
         return self._known[key]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hwmodels.fusion.replay_count import Count, extent, weight_bytes
+from hwmodels.fusion.replay_count import Count, extent, weight_bytes, weight_owners
 from hwmodels.fusion.replay_execute import execute
 from hwmodels.fusion.replay_strips import Walk, channels
 from hwmodels.joint.replay import SingleLayers
@@ -135,6 +135,10 @@ def _shape(found: Stores, machine: Machine, run: FusedRun) -> Iterator[str]:
     if (len(run.weights), len(run.unwritten)) != (count, count):
         yield f"it has {count} layers, weights for {len(run.weights)} and unwritten rows for {len(run.unwritten)}"
         return
+    owners = weight_owners(found, run)
+    for k, (owner, stay) in enumerate(zip(owners, run.weights, strict=True)):
+        if stay and owner != k:
+            yield f"weights of {found.layers[run.first + k].name} stay with {found.layers[run.first + owner].name}'s"
     for layer, stay in zip(found.layers[run.first : run.last + 1], run.weights, strict=True):
         if not 0 <= stay <= weight_bytes(layer, machine):
             yield f"{stay:,} bytes of weights of {layer.name} stay, it has {weight_bytes(layer, machine):,}"

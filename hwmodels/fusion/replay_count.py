@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hwmodels.fusion.replay_strips import ALL, Area, Moment, Span, Walk, seen
+from hwmodels.schedule import FusedRun
 from instances.machine import Machine
 from instances.stores import Stores
 from instances.workload import Layer
@@ -57,6 +58,16 @@ def weight_bytes(layer: Layer, machine: Machine) -> int:
     return filters * (taps * machine.w_bytes + (machine.bias_bytes if layer.bias else 0))
 
 
+def weight_owners(found: Stores, run: FusedRun) -> list[int]:
+    """For every layer of a group, by its place in it, the first one that has the same weights and biases."""
+    owners, first = list[int](), dict[int, int]()
+    for k, t in enumerate(range(run.first, run.last + 1)):
+        tensor = found.shared[t] if found.shared else -1
+        one = tensor >= 0 and found.stores[tensor].biases is not None
+        owners.append(first.setdefault(tensor, k) if one else k)
+    return owners
+
+
 def kept(mask: npt.NDArray[np.generic], area: Area, gone: int) -> None:
     """Overwrite what lies outside an area; the last two axes are rows and columns."""
     outside = np.ones(mask.shape[-2:], np.bool_)
@@ -70,7 +81,7 @@ class Count:
 
     def __init__(self, found: Stores, machine: Machine, walk: Walk) -> None:
         self.found, self.machine, self.walk, self.run = found, machine, walk, walk.run
-        self.streams = walk.run.streams
+        self.streams, self.owners = walk.run.streams, weight_owners(found, walk.run)
         self.residents = walk.run.residents
         self.on_chip = [self._mask(k) for k in range(len(self.streams))]
         self.made = [self._mask(k) for k in range(len(self.streams))]
@@ -87,8 +98,8 @@ class Count:
 
     def run_all(self) -> Counted:
         """Walk the group."""
-        for layer, stay in zip(self._layers(), self.run.weights, strict=True):
-            self.bytes["W"] += min(stay, weight_bytes(layer, self.machine))
+        for k, (layer, stay) in enumerate(zip(self._layers(), self.run.weights, strict=True)):
+            self.bytes["W"] += min(stay, weight_bytes(layer, self.machine)) if self.owners[k] == k else 0
         begun = dict.fromkeys(self.bytes, 0), self.cycles
         for moments in self.walk.each_visit():
             for moment in moments:
@@ -155,7 +166,7 @@ class Count:
         self.cycles += self._cycles(layer, pixels, turns)
         self.taps += layer.inputs * layer.kh * layer.kw
         if moment.block in (ALL, 0):
-            self.bytes["W"] += max(0, weight_bytes(layer, self.machine) - self.run.weights[k])
+            self.bytes["W"] += max(0, weight_bytes(layer, self.machine) - self.run.weights[self.owners[k]])
         window = seen(layer, "rows", rows), seen(layer, "columns", columns)
         for source, stream in enumerate(self.streams):
             block = moment.block if source in self.walk.between else ALL
@@ -211,9 +222,9 @@ class Count:
     def _filter_buffer(self) -> int:
         """Bytes of the largest filter among layers whose weights do not all stay."""
         largest = 0
-        for layer, stay in zip(self._layers(), self.run.weights, strict=True):
+        for layer, owner in zip(self._layers(), self.owners, strict=True):
             size = weight_bytes(layer, self.machine)
-            if stay < size:
+            if self.run.weights[owner] < size:
                 largest = max(largest, size // (layer.g * layer.m))
         return largest
 

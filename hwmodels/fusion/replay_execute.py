@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hwmodels.fusion.replay_count import resident_rows, weight_bytes
+from hwmodels.fusion.replay_count import resident_rows, weight_bytes, weight_owners
 from hwmodels.fusion.replay_memory import NONSENSE, Full, Memory, Strip
 from hwmodels.fusion.replay_reads import Reads
 from hwmodels.fusion.replay_strips import ALL, Moment, Walk, channels, seen
@@ -74,6 +74,7 @@ class _Execution:
         self.found, self.machine, self.walk, self.group = found, machine, walk, walk.run
         self.rng, self.watched, self.computed = np.random.default_rng(20), watched, computed
         self.operands: dict[int, Operands] = {}
+        self.owners = weight_owners(found, walk.run)
         self.whole: dict[int, Ints] = {}
         self.outside: dict[tuple[int, int, int], Ints] = {}
         for t in range(self.group.first, self.group.last + 1):
@@ -120,6 +121,7 @@ class _Execution:
             if self.computed:
                 self.memory.values[places] = self._weight_stream(t)[: len(places)]
             self.weights.append(places)
+            stay = self.group.weights[self.owners[k]]
             buffer = max(buffer, whole // channels(layer) if stay < whole else 0)
         self.filter = self.memory.take(buffer)
         for k, mine in enumerate(self.maps):
@@ -225,7 +227,7 @@ class _Execution:
 
     def _filters(self, t: int) -> tuple[Ints, Ints]:
         """Weights and biases of a layer as its piece takes them: from what stays, and filter by filter."""
-        layer, held, machine = self.walk.layers[t], self.weights[t - self.group.first], self.machine
+        layer, held, machine = self.walk.layers[t], self.weights[self.owners[t - self.group.first]], self.machine
         if layer.weights == "none":
             return self.operands[t].weights, self.operands[t].bias
         every = self._weight_stream(t).reshape(channels(layer), -1)
@@ -250,6 +252,8 @@ class _Execution:
         shape = (layer.g, layer.m, layer.n, layer.kh, layer.kw)
         weights = np.ones(shape, np.int64) if layer.weights == "none" else self.rng.integers(-9, 10, shape)
         bias = self.rng.integers(-99, 100, (layer.g, layer.m)) if layer.bias else np.zeros((layer.g, layer.m), np.int64)
+        if (owner := self.group.first + self.owners[t - self.group.first]) < t:
+            weights, bias = self.operands[owner].weights.reshape(shape), self.operands[owner].bias.reshape(bias.shape)
         self.operands[t] = Operands(inputs, weights, bias)
         self.whole[t] = direct(layer, self.operands[t]).reshape(-1, layer.r, layer.c) % PRIME
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from formulations.placement.blocks import Block
-from hwmodels.fusion.replay_count import Count, extent, resident_rows, weight_bytes
+from hwmodels.fusion.replay_count import Count, extent, resident_rows, weight_bytes, weight_owners
 from hwmodels.fusion.replay_strips import AxisStep, Walk
 from hwmodels.schedule import Blocks, FusedRun
 from instances.errors import InputError
@@ -191,6 +191,10 @@ class Group:
 
 def refuse(group: Group) -> None:
     """Raise InputError for a group that no C is written of."""
+    owners = weight_owners(group.found, group.run)
+    if any(owner < k for k, owner in enumerate(owners)):
+        names = ", ".join(layer.name for layer in group.layers)
+        raise InputError(f"layers {names}: some have one tensor of weights in a group: no C is written")
     for k, stream in enumerate(group.run.streams):
         check_images(group.found, stream.store, [group.seen_by(k), *(group.found.layers[u] for u in stream.readers)])
 

@@ -51,7 +51,9 @@ class Refusals:
     """Maps that cannot be passed within a group of layers (problem fusion), by their stores."""
 
     cuts: dict[int, str] = field(default_factory=dict)
-    """Layers before which a group has to end, with the map that they see otherwise than a layer before does."""
+    """Layers before which a group has to end, with the map that they see otherwise than a layer before does, or weights
+    that a layer before has, too.
+    """
 
     def ask(self, question: Callable[[], Made]) -> Made | None:
         """The answer; None, and a reason is noted, if it is refused."""
@@ -251,6 +253,11 @@ def _cut(chip: OnChip, found: Refusals) -> None:
                 if before and name != before and not _alike(chip.chip(s).values, before, name):
                     found.cuts[t] = store.name
                 before = name
+    seen: set[int] = set()
+    for t, tensor in enumerate(chip.found.shared):  # C of a group has a tensor of weights for one layer
+        if tensor in seen and chip.found.stores[tensor].biases is not None:
+            found.cuts[t] = chip.found.stores[tensor].name
+        seen |= {tensor} if tensor >= 0 else set()
 
 
 def _alike(values: Mapping[str, Value], one: str, other: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -40,6 +41,7 @@ _CONVS = ("conv", "point", "stride", "valid", "wide", "dilated", "jump", "even")
 _KINDS = (
     "conv", "conv", "conv", "point", "point", "stride", "valid", "wide", "dilated", "jump", "even", "deep", "deep",
     "deep2", "pool", "slide", "short", "global", "sum", "sum", "sum", "join", "join", "scale", "product", "relu",
+    "tied", "tied", "tied", "tied",
 )  # fmt: skip
 
 
@@ -228,6 +230,8 @@ def _operator(name: str, kind: str, before: Sequence[Operator], filters: int) ->
         return MatMul(name=name, inputs=inputs, shape=whole) if alike else None
     if kind == "global":
         return Pool(name=name, inputs=inputs, shape=(*shape[:2], 1, 1), fn="global_avg")
+    if kind == "tied":  # the same weights once more, if they fit
+        return _tied(name, before[0])
     taps, stride, pad, dilation = _WINDOWS[kind]
     kernel, pads, strides = (taps, taps), (pad,) * 4, (stride, stride)
     if shape[3] == 1 and taps > 1:  # columns that no window fits
@@ -248,6 +252,17 @@ def _operator(name: str, kind: str, before: Sequence[Operator], filters: int) ->
     return Pool(
         name=name, inputs=(source,), shape=(*shape[:2], *size), fn="max", kernel=kernel, pad=pads, stride=strides
     )  # fmt: skip
+
+
+def _tied(name: str, source: Operator) -> Operator | None:
+    """A convolution with the weights of the one that it reads."""
+    if not isinstance(source, Conv):
+        return None
+    of = source.weights_of or source.name
+    made = source.model_copy(update={"name": name, "inputs": (source.name,), "weights_of": of})
+    with suppress(ValueError):  # its window does not fit
+        return made.model_copy(update={"shape": made.infer([source.shape])})
+    return None
 
 
 class _Fusion(BruteForce[Case]):

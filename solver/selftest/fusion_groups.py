@@ -82,13 +82,18 @@ class Way:
 class Weights:
     """The best use of some bytes for weights: every set of layers that stay whole, the others by visits."""
 
-    def __init__(self, layers: Sequence[Layer], machine: Machine) -> None:
-        self.sizes = [weight_bytes(layer, machine) for layer in layers]
-        self.filters = [size // (layer.g * layer.m) for size, layer in zip(self.sizes, layers, strict=True)]
+    def __init__(self, layers: Sequence[Layer], machine: Machine, tensors: Sequence[object] = ()) -> None:
+        """Of layers; `tensors`: what they multiply by, each thing counts once and is needed whenever one runs."""
+        things = list(tensors or range(len(layers)))
+        self.first = [things.index(one) for one in things]
+        sizes = [weight_bytes(layer, machine) for layer in layers]
+        self.filters = [size // (layer.g * layer.m) for size, layer in zip(sizes, layers, strict=True)]
+        self.sizes = [size if self.first[k] == k else 0 for k, size in enumerate(sizes)]
 
     def best(self, visits: Sequence[int], room: int) -> tuple[int, tuple[int, ...]] | None:
         """Return the fewest bytes that are loaded, and what stays of every layer; None if a filter finds no room."""
         least: tuple[int, tuple[int, ...]] | None = None
+        visits = [sum(n for n, first in zip(visits, self.first, strict=True) if first == k) for k in range(len(visits))]
         weighty = [k for k, size in enumerate(self.sizes) if size]
         for whole in chain.from_iterable(combinations(weighty, n) for n in range(len(weighty) + 1)):
             stay = [size if k in whole else 0 for k, size in enumerate(self.sizes)]
@@ -128,7 +133,14 @@ class Ways:
     @cached_property
     def weights(self) -> Weights:
         """Of the layers."""
-        return Weights([self.found.layers[t] for t in self.layers], self.machine)
+        layers = [self.found.layers[t] for t in self.layers]
+        return Weights(layers, self.machine, [self._tensor(t) for t in self.layers])
+
+    def _tensor(self, t: int) -> object:
+        """The operator that has a layer's weights, with its biases."""
+        operator = self.network.operator(self.found.layers[t].name)
+        of = getattr(operator, "weights_of", "") or operator.name
+        return (of, operator.name if getattr(operator, "own_bias", False) else "") if len(operator.inputs) == 1 else t
 
     def every(self) -> Iterator[Way]:
         """Yield all that the referee accepts."""

@@ -33,7 +33,10 @@ def network_of(
         if grown is None:
             return None
         made.append(grown)
-    return Network(name="n", operators=tuple(made))
+    try:
+        return Network(name="n", operators=tuple(made))
+    except ValueError:  # weights that are shared have other sizes
+        return None
 
 
 def fewer(layers: tuple[L, ...]) -> Iterator[tuple[L, ...]]:
