@@ -93,6 +93,33 @@ def test_short_reductions_begin_their_outputs_once() -> None:
     assert 198_900 <= bound <= plan.bytes + 400 * 16
 
 
+def test_a_batch_shares_its_weights() -> None:
+    """8 images of 8 channels, 8 filters: 64 inputs, 64 weights and 64 results, each once in 136 of 200 bytes."""
+    layer = Layer.conv("x", channels=8, filters=8, size=(1, 1), batch=8)
+    nest = Nest((Hold("IN"), Hold("W"), Loop("b", 1), Hold("OUT")))
+    plan = price(layer, machine(ocm_bytes=200), nest)
+    assert (plan.bytes, plan.occupancy_bytes) == (192, {"ocm": 64 + 64 + 8})
+    assert lower_bound_bytes(layer, machine(ocm_bytes=200)) == 192
+
+
+def test_reads_run_beside_writes() -> None:
+    """4 -> 4 channels, 32 x 8: 1,024 bytes in, 1,024 out, 16 of weights; a row of 32 comes while one goes."""
+    layer = Layer.conv("x", channels=4, filters=4, size=(32, 8))
+    on = machine(buffering="double", overlap="double_buffered")
+    assert (on.timing, lower_bound_bytes(layer, on)) == ("double_buffered", 2064)
+    nest = Nest((Hold("W"), Loop("r", 1), Hold("IN"), Hold("OUT")))
+    assert price(layer, on, nest).time_ticks == 16 + 32 + 31 * 32 + 2 * 32
+    assert least_time(layer, on) == 2064 // 2
+
+
+@pytest.mark.parametrize("out", [1, 2, 4, 8])
+def test_wide_results_are_charged_as_sums_when_begun(out: int) -> None:
+    """Results of more bytes than sums are stored once: each byte more of a result is one of the bound, and no more."""
+    layer = Layer.matmul("x", rows=40, inner=16, cols=40)
+    narrow = lower_bound_bytes(layer, machine(ocm_bytes=100))
+    assert lower_bound_bytes(layer, machine(ocm_bytes=100, out_bytes=out)) == narrow + (out - 1) * 40 * 40
+
+
 def test_wide_partial_sums_take_room() -> None:
     # Partial sums of 4 bytes: u = 4 gives 2*Z*2/sqrt(S) - 3*300*300 - S with Z = 300^3, S = 300: twice the traffic,
     # but for the 3 bytes of 600 by which a partial sum may straddle the end of a phase
@@ -195,11 +222,11 @@ def test_the_inequality_holds_for_any_set_of_operations(data: st.DataObject) -> 
 @given(st.data())
 def test_no_nest_moves_less(data: st.DataObject) -> None:
     stride, kernel = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
-    groups = data.draw(st.sampled_from([1, 1, 2]))
+    groups, batch = data.draw(st.sampled_from([1, 1, 2])), data.draw(st.sampled_from([1, 1, 2, 8]))
     layer = Layer.conv(
         "x", channels=groups * data.draw(st.integers(1, 4)), filters=groups * data.draw(st.integers(1, 4)),
         size=(data.draw(st.integers(3, 9)), data.draw(st.integers(3, 9))), kernel=(kernel, kernel),
-        stride=(stride, stride), pad=(kernel // 2,) * 4, groups=groups, bias=data.draw(st.booleans()),
+        stride=(stride, stride), pad=(kernel // 2,) * 4, groups=groups, bias=data.draw(st.booleans()), batch=batch,
     )  # fmt: skip
     items: list[Item] = []
     size = {d: layer.extent(d) for d in DIMS}
@@ -211,7 +238,7 @@ def test_no_nest_moves_less(data: st.DataObject) -> None:
         items.insert(data.draw(st.integers(0, len(items))), Hold(operand))
     on = machine(
         sliding=data.draw(st.booleans()), psum_bytes=data.draw(st.sampled_from([1, 4])), bias_bytes=4, ocm_bytes=10**6,
-        w_bytes=data.draw(st.integers(1, 2)),
+        w_bytes=data.draw(st.integers(1, 2)), out_bytes=data.draw(st.sampled_from([1, 2, 4])),
     )  # fmt: skip
     moved = price(layer, on, Nest(tuple(items)))
     exactly = on.model_copy(update={"ocm_bytes": moved.occupancy_bytes["ocm"]})
