@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from math import prod
 
 import numpy as np
@@ -109,6 +110,27 @@ class Member:
     def how(self, *, ideal: bool) -> dict[str, str] | None:
         """How chains are meant: as candidates (None), or for bounds (`hwmodels.nest.choices.Choices.ideal`)."""
         return self.listing.ideal() if ideal else None
+
+    @cached_property
+    def crowded(self) -> bool:
+        """Whether not even the smallest tiles that are allowed fit; if not, larger ones may not fit either.
+
+        A loop outside a Hold makes tiles no larger, smaller steps do not, and reductions are cut or not: what no nest
+        of these loops is below is the least over both.
+        """
+        sizes = {d: self.sizes[d].inner for d in DIMS}
+        if self.skeleton.line or not all(len(inner) for inner in sizes.values()):
+            return False
+        free = {d: self.skeleton.levels(d) > 0 for d in DIMS}
+        ends = [sorted({int(sizes[d][0]), int(sizes[d][-1])}) if d in "nij" else [int(sizes[d][0])] for d in DIMS]
+        for chosen in product(*(e if free[d] else [self.listing.share(d)] for d, e in zip(DIMS, ends, strict=True))):
+            step = dict(zip(DIMS, chosen, strict=True))
+            steps = {d: np.full((1, self.skeleton.levels(d)), step[d], np.int64) for d in DIMS}
+            choices = Choices.product(steps, {d: np.array([step[d]], np.int64) for d in DIMS}, self.slides[:1])
+            bound = replace(choices, ideal={d: "steps" for d in DIMS if free[d]})
+            if self.priced(bound, ()).feasible().any():
+                return False
+        return True
 
     # ---- branches --------------------------------------------------------------------------------------------
 

@@ -56,8 +56,15 @@ class Space:
         return self.read(nest)
 
     @cached_property
+    def crowded(self) -> bool:
+        """Whether it is seen at once that no plan fits: not with the smallest tiles that pins leave."""
+        return all(member.crowded for member in self.members)
+
+    @cached_property
     def infeasible(self) -> bool:
         """Whether no plan fits, decided exactly."""
+        if self.crowded:
+            return True
         branches = (m.branch(()) for m in self.members)
         return not any(bool(b.feasible().any()) for b in branches if not b.empty)
 

@@ -185,6 +185,7 @@ def _bounds(lo: int, hi: int, window: Window) -> tuple[Ints, Ints, Ints]:
                 start, stop = window.rows(begin, begin + outputs, first, end)
                 size = np.maximum(stop - start, 0)
                 least[:, end - first - 1] = np.minimum(least[:, end - first - 1], size)
+    least = np.maximum(least, _tap(lo, hi, window)[:, None])
     rows = np.arange(lo, hi)[:, None] * window.stride - window.pad + np.arange(taps)[None, :] * window.dilation
     inside = (rows >= window.first) & (rows < window.size)
     used = [len(np.unique(rows[:, k][inside[:, k]])) for k in range(taps)]
@@ -193,6 +194,13 @@ def _bounds(lo: int, hi: int, window: Window) -> tuple[Ints, Ints, Ints]:
     start, before = window.rows(place, place, 0, window.taps)
     overlap = np.maximum(before - start, 0)
     return least, np.array([*used, every], np.int64), overlap
+
+
+def _tap(lo: int, hi: int, window: Window) -> Ints:
+    """The largest, by outputs (E,), of the smallest windows of each tap: every tap is in some part."""
+    outputs, tap = np.arange(1, hi - lo + 1)[:, None], np.arange(window.taps)
+    sizes = [np.subtract(*window.rows(b, b + outputs, tap, tap + 1)[::-1]) for b in (lo, hi - outputs)]
+    return np.maximum(np.minimum(*sizes).max(axis=1), 0)
 
 
 def part_window(window: Window, taps: int) -> Window:

@@ -41,6 +41,8 @@ def _searched(
     """Run an engine; where one that proves has no plan a quick one stands in, with the better bound of both."""
     from solver.engines.base import Limits  # late: importing the engines' package imports every solver
 
+    if part.space.crowded:  # no engine needs to look for what does not fit with the smallest tiles
+        return Answer(None, {}, dict.fromkeys(objectives), "INFEASIBLE")
     left = None if clock.left is None else max(0.01, clock.remaining)  # 0 would mean no limit to some solvers
     said = _answer(part, objectives, engine.run(part.space, objectives, Limits(left, end_s, bounding)))
     if said.status != "NO_SOLUTION_FOUND" or not engine.proves:

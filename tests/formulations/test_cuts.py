@@ -318,6 +318,26 @@ def test_a_tile_of_ones_own_that_does_not_fit_is_no_defect() -> None:
     """IN for 4x28 results with one tap is 7x55x128 bytes, with 32 filters (4,096) and sums (14,336) beyond 64 KiB."""
     assert 7 * 55 * 128 + 32 * 128 + 4 * 28 * 32 * 4 > 65_536
     pins = ["T_M=32", "T_R=4", "T_C=28", "T_N=128"]
-    plan = solve("resnet50", "scratchpad_64k", layers="layer2.0.conv2", pins=pins, time_limit_s=2)
-    assert plan.objective is None
-    assert plan.status in ("INFEASIBLE", "NO_SOLUTION_FOUND")
+    plan = solve("resnet50", "scratchpad_64k", layers="layer2.0.conv2", pins=pins, time_limit_s=60)
+    assert (plan.status, plan.objective) == ("INFEASIBLE", None)
+    (row,) = plan.layers
+    assert row.conflicts[0].startswith("memory ocm: the smallest tile of layer2.0.conv2 needs 67,712 bytes")
+    assert row.conflicts[1:] == tuple(f"pin {pin}" for pin in pins)
+
+
+@pytest.mark.parametrize("m", [1, 2, 4])
+@pytest.mark.parametrize(("r", "c"), [(1, 1), (2, 2), (1, 4), (4, 4)])
+@pytest.mark.parametrize("n", [2, 4])
+def test_pins_are_decided_by_the_smallest_tiles_that_they_leave(m: int, r: int, c: int, n: int) -> None:
+    """4 x 4 results of 4 channels and 3 x 3 taps, sums of 4 bytes: a tap by itself, or all of them if T_N is all.
+
+    One tap: n*r*c bytes of IN, m*n of W, 4*m*r*c sums. All: n*(r+2)*(c+2), 9*m*n and m*r*c results. One byte less fits
+    nothing, and no engine has to look; as many fit a plan.
+    """
+    layer = Layer.conv("x", channels=4, filters=4, size=(6, 6), kernel=(3, 3))
+    need = n * r * c + m * n + 4 * m * r * c
+    need = min(need, n * (r + 2) * (c + 2) + 9 * m * n + m * r * c) if n == 4 else need
+    pins = parse_pins((f"T_M={m}", f"T_R={r}", f"T_C={c}", f"T_N={n}"), NESTS["tiling"].decisions)
+    spaces = [NESTS["tiling"].build(layer, machine(ocm_bytes=size, psum_bytes=4), pins) for size in (need - 1, need)]
+    assert [(space.crowded, space.infeasible) for space in spaces] == [(True, True), (False, False)]
+    assert f"needs {need:,} bytes" in spaces[0].explain()[0]
