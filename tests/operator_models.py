@@ -148,6 +148,11 @@ OTHERS: dict[str, Case] = {
     "GlobalAveragePool of frames": ((1, 2, 4, 5, 6), "GlobalAveragePool", [], {}),
     "ReduceMean of channels": ((1, 4, 5, 6), "ReduceMean", [_ints(1)], {}),
     "ReduceMean of rows": ((1, 4, 5, 6), "ReduceMean", [_ints(2)], {"keepdims": 0}),
+    "ReduceSum of channels": ((1, 4, 5, 6), "ReduceSum", [_ints(1)], {}),
+    "ReduceSum of all": ((2, 3, 4), "ReduceSum", [], {"keepdims": 0}),
+    "ReduceMin": ((1, 4, 5, 6), "ReduceMin", [_ints(2, 3)], {}),
+    "ReduceL1": ((1, 4, 5, 6), "ReduceL1", [_ints(3)], {}), "ReduceL2": ((1, 4, 5, 6), "ReduceL2", [_ints(-1)], {}),
+    "ReduceSumSquare": ((2, 3, 4), "ReduceSumSquare", [_ints(1)], {}),
     "ReduceMax of two": ((2, 4, 5, 6), "ReduceMax", [_ints(1, 3)], {}),
 }  # fmt: skip
 KINDS: dict[str, dict[str, Case]] = {

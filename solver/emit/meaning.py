@@ -34,9 +34,21 @@ from solver.emit.trained import Trained, Training
 from solver.emit.values import Value, coordinates_of
 
 _LAYERS = frozenset(
-    """Conv Gemm MatMul Einsum MaxPool AveragePool GlobalAveragePool GlobalMaxPool ReduceMean ReduceMax Add Sum Mul Sub
+    """Conv Gemm MatMul Einsum MaxPool AveragePool GlobalAveragePool GlobalMaxPool ReduceMean ReduceMax ReduceSum
+    ReduceMin ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum Add Sum Mul Sub
     Div Max Min Mean certile.Resample""".split()
 )
+
+
+#: Reductions that are no means: what a sum begins with, how it goes on, and what becomes of it.
+_SUMS: dict[str, tuple[str, str, list[str]]] = {
+    "ReduceSum": ("0", "{row} += {value};", []),
+    "ReduceMin": ("INFINITY", "{row} = certile_fmin({row}, {value});", []),
+    "ReduceL1": ("0", "{row} += fabsf({value});", []),
+    "ReduceL2": ("0", "{{ const float seen = {value}; {row} += seen * seen; }}", ["x = sqrtf(x);"]),
+    "ReduceSumSquare": ("0", "{{ const float seen = {value}; {row} += seen * seen; }}", []),
+    "ReduceLogSum": ("0", "{row} += {value};", ["x = logf(x);"]),
+}
 
 
 @dataclass
@@ -201,6 +213,11 @@ def check_scale(node: Node) -> None:
 
 def _pool(operator: Pool, layer: Layer, node: Node, numbers: Numbers) -> tuple[Numbers, list[str], int]:
     """Numbers of a pooling, lines that make a mean of a sum, and a constant that a sum is divided by."""
+    if node.op in _SUMS:
+        start, combine, lines = _SUMS[node.op]
+        plain = node.op == "ReduceSum" or numbers.total == "float"
+        require(plain, f"layer {layer.name} ({node.op})", "a reduction of integers")
+        return numbers.with_meaning(start=start, combine=combine), lines, 1
     if operator.fn in ("max", "global_max"):
         if numbers.total == "float":
             return numbers.with_meaning(start="-INFINITY", combine="{row} = certile_fmax({row}, {value});"), [], 1

@@ -30,6 +30,7 @@ FEW = [
     ("Resize", "linear half_pixel"), ("Resize", "nearest scattered"), ("ConvTranspose", "5x5 of stride 3"),
     ("ConvTranspose", "groups that overlap"), ("cell", "LSTM both"), ("cell", "GRU reset behind"),
     ("move", "Pad reflect"), ("move", "Slice backwards"), ("other", "Conv of frames"), ("other", "Einsum grouped"),
+    ("other", "ReduceL2"),
 ]  # fmt: skip
 
 
