@@ -34,9 +34,7 @@ def random_layer(rng: random.Random, *, tiny: bool) -> Layer:
 def _window(rng: random.Random, kind: str, few: int, *, tiny: bool) -> Layer:
     size = rng.randint(1, 5 if tiny else 10), rng.randint(1, 5 if tiny else 10)
     if kind == "eltwise":
-        inputs, g = rng.randint(1, 3), rng.randint(1, few)
-        r, c = size
-        return Layer(name="x", kind="eltwise", g=g, m=1, n=1, r=r, c=c, h=r, l=c, inputs=inputs, weights="none")
+        return _element_wise(rng, size, few)
     widest = 7 if rng.random() < 0.15 else 3
     kernel = rng.randint(1, widest), rng.randint(1, widest)
     dilation = (2, 2) if rng.random() < 0.15 else (1, 1)
@@ -56,10 +54,25 @@ def _window(rng: random.Random, kind: str, few: int, *, tiny: bool) -> Layer:
     return layer.model_copy(update={"kind": "pool", "weights": "none"}) if kind == "pool" else layer
 
 
+def _element_wise(rng: random.Random, size: tuple[int, int], few: int) -> Layer:
+    """One to three inputs; of half the layers each has some dimensions and none may have all of them."""
+    sizes = {"b": rng.choice((1, 1, 2)), "g": rng.randint(1, few), "r": size[0], "c": size[1]}
+    lacks = [{d for d, n in sizes.items() if n > 1 and rng.random() < 0.4} for _ in range(rng.randint(1, 3))]
+    if rng.random() < 0.5:
+        lacks = [set() for _ in lacks]
+    for d in sizes:
+        if all(d in one for one in lacks):
+            rng.choice(lacks).discard(d)
+    broadcast = tuple("".join(d for d in sizes if d in one) for one in lacks)
+    fields = {"name": "x", "kind": "eltwise", "m": 1, "n": 1, "h": size[0], "l": size[1], "weights": "none"}
+    more = {"inputs": len(lacks), "broadcast": broadcast if any(broadcast) else ()}
+    return Layer.model_validate({**fields, **sizes, **more})
+
+
 def _resident(layer: Layer, rng: random.Random) -> Layer:
     if rng.random() > 0.2:
         return layer
-    rows = tuple(rng.randint(0, layer.h) for _ in range(layer.inputs))
+    rows = tuple(rng.randint(0, 1 if "r" in lacks else layer.h) for lacks in layer.patterns)
     data = layer.model_dump() | {"resident_in": rows, "resident_out": rng.choice((0, rng.randint(0, layer.r)))}
     return Layer.model_validate(data)
 

@@ -137,7 +137,7 @@ class Moves:
             (2, self._merge), (4, self._hold), (5 if self.places else 0, self._places),
             (3 if self.places else 0, self._fit),
             (3 if len(self.buffers) > 1 else 0, self._buffers), (1 if len(self.spreads) > 1 else 0, self._spread),
-            (4 if machine.line else 0, self._line),
+            (4 if machine.line and not layer.broadcast else 0, self._line),
         ]  # fmt: skip
         self._kinds = [move for _, move in kinds]
         self._weights = [weight for weight, _ in kinds]
