@@ -16,6 +16,7 @@ import pytest
 import formulations.applications.problem
 import formulations.banks.network
 import formulations.banks.stage
+import formulations.compulsory
 import formulations.joint.tables
 import formulations.mapping.engines
 import formulations.mapping.latency
@@ -264,6 +265,56 @@ def _nothing_stays(monkeypatch: pytest.MonkeyPatch) -> None:
         patch(monkeypatch)
 
 
+def _never(stays: Callable[[Any, Any], bool]) -> Callable[[pytest.MonkeyPatch], None]:
+    """Some maps or weights lie in DRAM whatever is best."""
+    real = formulations.joint.tables.Tables._residences
+
+    def patch(monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(
+            formulations.joint.tables.Tables,
+            "_residences",
+            lambda self: [r for r in real(self) if stays(self.found, r)],
+        )
+
+    return patch
+
+
+def _gate(found: Any, residence: Any) -> bool:
+    """Whether a layer reads a map as an operand that is broadcast."""
+    read = [zip(given, layer.patterns, strict=True) for given, layer in zip(found.reads, found.layers, strict=True)]
+    return any(store == residence.store and lacks for pairs in read for store, lacks in pairs)
+
+
+def _weights_of_each_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What must move counts weights for every layer that reads them."""
+    real = formulations.compulsory.weight_bytes
+    monkeypatch.setattr(
+        formulations.compulsory, "weight_bytes",
+        lambda found, machine: real(replace(found, weights_of=tuple(range(len(found.layers)))), machine),
+    )  # fmt: skip
+
+
+def _padding_must_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    def elements(found: Any, one: Any, reading: Any, mask: Any) -> int:
+        return int(mask.sum()) * int(found.layers[reading.layer].input_elements(reading.operand) // mask.size)
+
+    monkeypatch.setattr(formulations.compulsory, "_elements", elements)
+
+
+def _inner_results_unwritten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A result that is read inside, and stays, is not written."""
+    real = formulations.joint.tables.Tables._residences
+
+    def made(self: Any) -> list[Any]:
+        return [
+            replace(r, write=tuple(0 if level else all_ for level, all_ in enumerate(r.write)))
+            if self.found.stores[r.store].results else r
+            for r in real(self)
+        ]  # fmt: skip
+
+    monkeypatch.setattr(formulations.joint.tables.Tables, "_residences", made)
+
+
 def _places_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
     real = formulations.partial_engine.space._Sizes.__init__
 
@@ -338,6 +389,11 @@ FAULTS: dict[str, tuple[str, Patch]] = {
     "joint: rows on chip take a bank less": (
         "joint", _changed(formulations.joint.tables, "_levels", lambda few: [(max(0, n - 1), held) for n, held in few])
     ),
+    "joint: shared weights are loaded by each layer": ("joint", _never(lambda _, residence: not residence.weights)),
+    "joint: gates lie in memory": ("joint", _never(lambda found, residence: not _gate(found, residence))),
+    "joint: results that are read inside are not written": ("joint", _inner_results_unwritten),
+    "joint: shared weights must move for each layer": ("joint", _weights_of_each_reader),
+    "joint: padding must move": ("joint", _padding_must_move),
     "joint: a map stays whole or not at all": (
         "joint", _changed(formulations.joint.tables, "_levels", lambda few: [few[0], *few[1:][-1:]])
     ),
@@ -365,11 +421,14 @@ def forgetful() -> Iterator[None]:
     _forget()
 
 
-#: A fault that takes half a minute to be found.
-LONG = "joint: a map stays whole or not at all"
+#: Faults that take half a minute to be found.
+LONG = (
+    "joint: a map stays whole or not at all", "joint: shared weights must move for each layer",
+    "joint: padding must move", "joint: results that are read inside are not written",
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("fault", [pytest.param(x, marks=pytest.mark.slow(20)) if x == LONG else x for x in FAULTS])
+@pytest.mark.parametrize("fault", [pytest.param(x, marks=pytest.mark.slow(20)) if x in LONG else x for x in FAULTS])
 def test_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch, forgetful: None) -> None:
     problem, patch = FAULTS[fault]
     patch(monkeypatch)
