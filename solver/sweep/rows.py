@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from instances.errors import InputError
+from instances.jsonfile import shown
 from solver.check import faults_of
 from solver.plan import Plan, digest
 from solver.sweep.packed import unpack
@@ -29,6 +30,12 @@ SECOND = ("problem", "objective", "engine", "pins", "time_limit_s", "status", "v
 LAST = ("memory_bytes", "tick_ps", "stopped", "error", "task")
 #: Columns that differ from run to run.
 TIMES = ("seconds", "tries")
+
+#: What cells hold, where it is not left open.
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    "network": str, "layer": str, "repeats": int, "machine": str, "status": str, "value": int, "bound": int,
+    "gap": (int, float), "memory_bytes": int, "tick_ps": int, "seconds": (int, float), "tries": int,
+}  # fmt: skip
 
 _QUERY = """
 SELECT network, layer, repeats, machines.machine, settings, problem, objectives, engine, pins, time_limit_s, status,
@@ -159,6 +166,11 @@ def _rows(data: sqlite3.Connection) -> Iterator[tuple[Row, dict[str, Cell], dict
         row["error"] = (row["error"] or "").replace(LAYER, row["layer"])
         for name in ("value", "bound"):
             row[name] = int(row[name]) if isinstance(row[name], str) else row[name]
+        for name, kinds in _KINDS.items():
+            if row[name] is not None and not isinstance(row[name], kinds):
+                raise ValueError(f"column {name} holds {shown(row[name])}")
+        if not all(isinstance(value, int) for value in measures.values()):
+            raise ValueError(f"column measures holds {shown(measures)}")
         yield row, settings, measures
 
 
