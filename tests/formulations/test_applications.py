@@ -69,6 +69,32 @@ def test_two_tasks_on_a_core_by_hand() -> None:
     assert hunted(one, one.plain((0, 0)), 2_000) == [6, 7]  # B begins at least a tick before
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "response"),
+    [
+        ((20, 5), (15, 3), 8), ((10, 3), (10, 4), 10), ((12, 2), (12, 7), 11), ((6, 2), (12, 4), 10),
+        ((9, 4), (13, 4), None),
+    ],
+)  # fmt: skip
+def test_releases_reach_by_the_response_of_the_other(
+    first: tuple[int, int], second: tuple[int, int], response: int | None
+) -> None:
+    """A takes a of a period P, B b of D, on one core. A waits for a B that has begun: a + b. B waits for n releases of
+    A: R = b + n a, n = ceil((R + a + b) / P).
+
+    (20, 5), (15, 3): 3 + 5, ceil(16 / 20) = 1. (10, 3), (10, 4): 4 + 2*3, ceil(17 / 10) = 2. (12, 2), (12, 7): 7 + 2*2,
+    ceil(20 / 12) = 2. (6, 2), (12, 4): 4 + 3*2, ceil(16 / 6) = 3. (9, 4), (13, 4): 4 + 2*4 = 12, but ceil(20 / 9) = 3,
+    and 4 + 3*4 is beyond 13. Without the a + b of A it were 8, 7, 9, 6 and 8.
+    """
+    (period, a), (deadline, b) = first, second
+    made = several([(period, period, [[a]]), (deadline, deadline, [[b]])], [])
+    assert responses(made, made.plain((0, 0))) == (a + b, response)
+    solver = cp_model.CpSolver()
+    status = solver.solve(applications_cp_model(made, Goal((1,))).model)
+    found = round(solver.objective_value) if status == cp_model.OPTIMAL else None
+    assert (status in (cp_model.OPTIMAL, cp_model.INFEASIBLE), found) == (True, response)
+
+
 def test_the_printed_rule_forgets_what_is_carried_in() -> None:
     """A takes 3 of 6, B four tasks of 2 in 11: by Eq. 3.11 B needs 8 + floor(11 / 6)*3 = 11, and A 3 + 2 = 5.
 

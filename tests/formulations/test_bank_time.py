@@ -127,6 +127,19 @@ def test_a_stage_ends_when_its_results_are_written_by_hand() -> None:
     assert along(task, Prices(4), writing, program, wait=20) == Timed(program, 0, 74, 0)
 
 
+@pytest.mark.parametrize(("column", "ticks"), [(8, 72), (7, 72), (6, 71), (5, 71), (1, 69)])
+def test_every_group_writes_its_bytes_to_the_last_by_hand(column: int, ticks: int) -> None:
+    """One column on chip, two groups of 20 ticks without more weights: half of an odd number of bytes is rounded up.
+
+    As above: the first group waits until 20 and ends at 40. Its 4, 3 or 1 bytes are asked for then, and served before
+    the second group ends at 60. That leaves as many: latency until 68, when the stage may end, and 4, 3 or 1 ticks.
+    """
+    task = Task(Pass(1, 1, 1), 2, 1, Goal(1, 1, 0, mirrored=False))
+    program = Program((Action("process", 1),), 0, 0, 1)
+    timing = Timing(CLOCK, (0, 20), groups=2, writes=Writes(column))
+    assert along(task, Prices(4), timing, program, wait=20).ticks == ticks
+
+
 def test_what_leaves_the_chip_is_written_first_by_hand() -> None:
     """Two tiles of a column on chip, one group, 10 ticks a column; nothing is left of the result to write.
 

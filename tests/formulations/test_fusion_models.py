@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 
@@ -157,6 +157,43 @@ def taken(fusion: Fusion, arc: Arc, before: Sequence[Taken]) -> Iterator[Taken]:
             yield step
 
 
+def rows_keep(made: Linear, path: Sequence[Taken]) -> bool:
+    """Whether the rows between arcs and levels hold for a path; those of room and of steps are not looked at."""
+    value = dict[int, int]()
+    for place in made._places:
+        (step, *_) = [*(one for one in path if one.arc is place.arc), None]
+        value[place.taken] = int(step is not None)
+        for k, stairs in place.levels.items():
+            value |= {p: int(step is not None and v <= step.levels[k]) for v, p in enumerate(stairs, 1)}
+    rows = [row for row in made.rows if row.terms.keys() <= value.keys()]
+    sums = [sum(n * value[x] for x, n in row.terms.items()) for row in rows]
+    return all(
+        (row.low is None or row.low <= one) and (row.high is None or one <= row.high)
+        for row, one in zip(rows, sums, strict=True)
+    )
+
+
+def alone(fusion: Fusion) -> Iterator[tuple[Taken, ...]]:
+    """Paths of arcs with any levels of one map, that there is room for; of others nothing is kept."""
+    places = {place.arc: place for place in Linear(fusion)._places}
+
+    def arcs(cut: int) -> Iterator[tuple[Arc, ...]]:
+        if cut == fusion.cuts:
+            yield ()
+        for arc in places:
+            if arc.first == cut:
+                yield from ((arc, *rest) for rest in arcs(arc.last + 1))
+
+    for chosen in arcs(0):
+        for k in range(len(fusion.residences)):
+            tops = [range(len(places[arc].levels[k]) + 1) if k in places[arc].levels else (0,) for arc in chosen]
+            for levels in product(*tops):
+                yield tuple(
+                    Taken(arc, {j: v if j == k else 0 for j in places[arc].levels}, 0)
+                    for arc, v in zip(chosen, levels, strict=True)
+                )
+
+
 def with_trade(fusion: Fusion, seed: int) -> Fusion:
     """The instance where bytes and MACs of every arc are drawn anew: few paths are the best in both."""
     draw = random.Random(seed)
@@ -172,6 +209,27 @@ LARGE = [
     pytest.param(*case, marks=pytest.mark.slow(20))
     for case in [(bottleneck, 24, 64), (residual, 8, 128), (joined, 6, 128), (thrice, 6, 96)]
 ]
+
+
+@pytest.mark.parametrize(("make", "banks", "bank_bytes"), SMALL)
+def test_rows_of_levels_allow_what_may_be_kept(make: Make, banks: int, bank_bytes: int) -> None:
+    """Two arcs after each other, with all levels of their maps: none rises, and falls only where the map was used.
+
+    By hand: a map of two levels, kept on both sides or neither. Made by the first arc, it may not be gone after it, nor
+    be there after it was not; used by the first arc, it may be gone, and may still not come.
+    """
+    fusion = instance(make, banks, bank_bytes)
+    made = Linear(fusion)
+    allowed = set[tuple[bool, int, bool]]()
+    for path in alone(fusion):
+        assert rows_keep(made, path) == kept(fusion, path)
+        for before, after in pairwise(path):
+            for k in fusion.alive[after.arc.first]:
+                change = after.levels[k] - before.levels[k]
+                allowed.add((fusion.shrinks(before.arc, k), change, rows_keep(made, path)))
+    assert {change > 0 for _, change, holds in allowed if holds} == {False}
+    assert {change < 0 for used, change, holds in allowed if holds and used} == {True, False}
+    assert {change < 0 for used, change, holds in allowed if holds and not used} == {False}
 
 
 @pytest.mark.parametrize("solver", ["highs", "cbc", "cp-sat"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pulp
 import pytest
@@ -100,6 +102,27 @@ def test_levels_cuts_and_cut_offs_bind() -> None:
     second = int(np.min(values[values > fastest]))
     assert solve_cp(cp_sat.build_cp_sat(b, "time", cuts=cuts)) == second
     assert solve_milp(milp.build_milp(b, "time", cuts=cuts)) == second
+
+
+def test_every_table_of_an_earlier_objective_binds() -> None:
+    """Times s and q (two buffers: the slower one counts), of both at most 1, 2 or 3; bytes (S + 1 - s) + (Q + 1 - q).
+
+    With a time of t the fewest bytes have s = q = t: S + Q + 2 - 2 t. If one table alone were kept the other number
+    would be the greatest, and the bytes S + 2 - t or Q + 2 - t.
+    """
+    b = branch()
+    high, wide = b.choices.shape
+    s, q = np.arange(1, high + 1, dtype=np.int64), np.arange(1, wide + 1, dtype=np.int64)
+    one = [np.ones_like(q), np.ones_like(s)]
+    time = Bilinear(s[None], one[0][None]), Bilinear(one[1][None], q[None])
+    moved = Bilinear(np.stack([high + 1 - s, one[1]]), np.stack([one[0], wide + 1 - q]))
+    made = Branch(b.layer, b.machine, b.label, b.skeleton, b.choices, time, moved, (), True, b.energy)
+    assert min(high, wide) > 3
+    for tables in (time, time[::-1]):
+        made = replace(made, time=tables)
+        for t in (1, 2, 3):
+            assert solve_cp(cp_sat.build_cp_sat(made, "bytes", levels={"time": t})) == high + wide + 2 - 2 * t
+            assert solve_milp(milp.build_milp(made, "bytes", levels={"time": t})) == high + wide + 2 - 2 * t
 
 
 def test_factors_that_are_multiples_share_variables_and_add_up() -> None:

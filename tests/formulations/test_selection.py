@@ -124,6 +124,24 @@ def test_a_map_is_converted_once_for_all_readers() -> None:
         assert solved(asked(variants, platform()), "time", engine=engine).values["time"] == 10
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_second_reader_has_the_conversion_of_the_first(engine: str) -> None:
+    """One map in 16 bits; b reads it in 32, so that c reads it in 32 for 1, and in 16 bits for 3: 5 + 3 + 1 + 1.
+
+    If c had to convert it again, 16 bits were better: 5 + 3 + 1 + 3.
+    """
+    rows = (
+        VariantLayer(name="a", options=(option("h", 5, "f16"),), elements=10),
+        VariantLayer(name="b", options=(option("f", 1),), reads=("a",)),
+        VariantLayer(name="c", options=(option("f", 1), option("h", 3, "f16")), reads=("a",)),
+    )
+    part = asked(Variants(name="fork", unit="ns", layers=rows), platform())
+    said = solved(part, "time", engine=engine)
+    assert (said.status, said.values["time"]) == ("OPTIMAL", 10)
+    taken = [step.takes.sum(axis=1).tolist() for step in trellis(part.settings[0].frames[0])]
+    assert taken == [[5], [4], [1, 3]]
+
+
 def test_clocks_under_a_time_limit() -> None:
     """At half the clock 20 ns at 3 mW, else 10 ns at 8 mW: 60 under a limit of 20, 80 under one of 19."""
     clocks = (Frequency(name="fast", power_mw=8), Frequency(name="slow", scale={"gpu": 2}, power_mw=3))

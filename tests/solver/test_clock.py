@@ -166,6 +166,23 @@ def test_elsewhere_it_is_remembered_until_something_is_armed() -> None:
             pytest.fail("nothing begins")
 
 
+def test_the_first_reason_stays() -> None:
+    """An exit by a limit is no exit by a signal, and the other way round."""
+    watch = Watch()
+    watch.stop("memory")
+    watch.stop("SIGINT")
+    assert (watch.reason, watch.signalled) == ("memory", False)
+    with Watch() as outer:
+        outer.stop("time limit")
+        _press()
+        assert (outer.reason, outer.signalled) == ("time limit", False)
+    with Watch() as heard:
+        _press(signal.SIGTERM)
+        heard.heard({"interrupted": True})
+        heard.stop("time limit")
+        assert (heard.reason, heard.signalled) == ("SIGTERM", True)
+
+
 def test_a_second_signal_ends_everything() -> None:
     with Watch() as watch:
         _press()

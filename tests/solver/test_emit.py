@@ -94,6 +94,51 @@ def test_results_are_those_of_numpy(tmp_path: Path) -> None:
     assert len(set(results.tolist())) > 50  # they say something
 
 
+#: Two maps of 3 rows of 2: one result at a time is wrong, as written and as a layer of its own writes it.
+EVERY_RESULT = """
+#include "certile_check.h"
+certile_counts certile_counted[CERTILE_OPERANDS];
+static int wrong;
+static const certile_layer *now;
+static void run(unsigned char *const in[], unsigned char *w, unsigned char *bias, unsigned char *out,
+                unsigned char *psum)
+{
+    certile_tensors t = {{in[0]}, w, bias, out};
+    (void)psum;
+    certile_naive(now, &t);
+    if (wrong >= 0) out[wrong] ^= 1;
+}
+int main(void)
+{
+    certile_layer a = {.name = "a", .run = run, .b = 1, .g = 1, .m = 2, .n = 1, .r = 3, .c = 2, .kh = 1, .kw = 1,
+        .stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1, .h = 3, .l = 2, .inputs = 1, .in_bytes = 1,
+        .w_bytes = 1, .out_bytes = 1, .in_pitch = {6, 6, 6, 2, 1}, .w_pitch = {2, 2, 1, 1, 1},
+        .out_pitch = {12, 12, 6, 2, 1}};
+    int faults = 0;
+    now = &a;
+    for (wrong = -1; wrong < 12; wrong++) {
+        unsigned char is[12] = {0}, want[12] = {0};
+        if (wrong >= 0) is[wrong] = 1;
+        for (a.unwritten = 0; a.unwritten <= 3; a.unwritten++) {
+            faults += certile_differ(&a, is, want) != (size_t)(wrong >= 0 && wrong % 6 / 2 >= a.unwritten);
+        }
+        a.unwritten = 0;
+        faults += certile_check(&a, 0) != (wrong < 0);
+    }
+    return faults;
+}
+"""
+
+
+def test_every_result_is_compared(tmp_path: Path) -> None:
+    """Each of 12 by itself, the first row and the last too; rows that never leave the chip are not."""
+    runtime = Path(__file__).resolve().parents[2] / "solver" / "emit" / "runtime"
+    (tmp_path / "main.c").write_text(EVERY_RESULT)
+    made = ["gcc", "-std=c99", f"-I{runtime}", "main.c", str(runtime / "certile_check.c"), "-o", "main"]
+    subprocess.run(made, cwd=tmp_path, check=True)
+    assert subprocess.run([tmp_path / "main"], stdout=subprocess.DEVNULL, check=False).returncode == 0
+
+
 def test_what_differs_is_said(tmp_path: Path) -> None:
     """One segment more in the plan, and one pixel more in a tile: the program ends with 1 and says what."""
     files = random_program(5, 3)

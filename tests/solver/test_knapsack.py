@@ -7,8 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from ortools.sat.python import cp_model
 
 import certile
+from formulations.clock import Clock
+from formulations.pins import Pins
+from formulations.problem import Model, Priced, Replayed
 from instances.load import load_machine
 from instances.network import Network
 from instances.operators import Conv, Input
@@ -17,20 +21,25 @@ from solver.engines import driver_cp_sat, driver_milp
 from solver.generic import GenericProblem
 from solver.plan import Plan
 from solver.problems import PROBLEMS
+from solver.search import settled
+from solver.verdict import judgement
 from tests.knapsack import Knapsack
+from tests.knapsack import problem as knapsack
+from tests.knapsack.problem import Kept, Subsets, Weights
 
 ENGINES = ("exact", "cp-sat", "milp", "milp-cbc")
+
+
+def row_of(*sizes: int) -> Network:
+    """Layers with weights of so many bytes."""
+    layers = (
+        Conv(name=f"c{n}", inputs=("in",), shape=(1, 1, 1, 9 - n), filters=1, kernel=(1, n)) for n in sizes
+    )  # fmt: skip
+    return Network(name="row", operators=(Input(name="in", shape=(1, 1, 1, 8)), *layers))
+
+
 #: Weights of 3, 4 and 5 bytes; 7 fit.
-ROW = Network(
-    name="row",
-    operators=(
-        Input(name="in", shape=(1, 1, 1, 8)),
-        *(
-            Conv(name=f"c{n}", inputs=("in",), shape=(1, 1, 1, 9 - n), filters=1, kernel=(1, n))
-            for n in (3, 4, 5)
-        ),
-    ),
-)  # fmt: skip
+ROW = row_of(3, 4, 5)
 SMALL = load_machine("scratchpad_24k", {"ocm_bytes": "7", "reserved_bytes": "0"})
 
 
@@ -143,3 +152,75 @@ def test_a_limit_of_memory_gives_a_quick_plan() -> None:
     for wrong in ("lots", 0, "-1"):
         with pytest.raises(certile.InputError, match="memory limit"):
             certile.solve(ROW, SMALL, problem="knapsack", memory_limit=wrong)
+
+
+# ---- the loop: what is no proof --------------------------------------------------------------------------------------
+
+
+def started(network: Network, engine: str, clock: Clock | None = None) -> tuple[str, int, int | None]:
+    """Status, bytes and bound of a search that begins with the largest that fit."""
+    formulation = Knapsack()
+    formulation.starts = ("largest",)
+    said = settled(formulation, Weights(network, SMALL, Pins()), ["bytes"], engine, clock or Clock.of(60))
+    return said.status, said.values["bytes"], said.bound
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_piece_is_searched_for_a_schedule_that_is_better_by_one(
+    engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """Two inferences, weights of 3, 4 and 6 bytes: {6} moves 13 + 7 = 20, {3, 4} 13 + 6 = 19, which is the floor."""
+    monkeypatch.setattr(knapsack, "INFERENCES", 2)
+    monkeypatch.setattr(Subsets, "floor", lambda *_: 19)
+    assert started(row_of(3, 4, 6), engine) == ("OPTIMAL", 19, 19)
+    monkeypatch.setattr(Subsets, "floor", lambda *_: 18)
+    assert started(row_of(3, 4, 6), engine) == ("OPTIMAL", 19, 19)
+
+
+@pytest.mark.parametrize(("proves", "said"), [(False, ("FEASIBLE", 75, 12)), (True, ("OPTIMAL", 75, 75))])
+def test_nothing_in_a_model_that_proves_nothing_is_no_proof(
+    proves: bool, said: tuple[str, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model without solutions says that nothing is below {5} only if it stands for the whole piece."""
+
+    def empty(*_: object) -> Model[Kept]:
+        model = cp_model.CpModel()
+        model.add_bool_or([])
+        return Model(model, lambda _: None, proves=proves)
+
+    monkeypatch.setattr(Subsets, "cp_sat", empty)
+    assert started(ROW, "cp-sat") == said
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_is_not_searched_as_time_is_over_has_its_floor(engine: str) -> None:
+    """{5} moves 12 + 9 * 7 = 75; that nothing moves fewer than 12 is all that is known of the rest."""
+    assert started(ROW, engine, Clock(0.0, lambda: 1.0)) == ("FEASIBLE", 75, 12)
+
+
+# ---- the verdict -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("priced", "walked", "said"),
+    [
+        (({"a": 1}, {}), ({"a": 1}, {}), ()),
+        (({"a": 1}, {}), ({"a": 2}, {}), ("a: priced 1, replayed 2",)),
+        (({"a": 1, "b": 0}, {}), ({"a": 1}, {}), ("b: priced 0, replayed None",)),
+        (({"a": 1}, {}), ({"a": 1, "b": 0}, {}), ("b: priced None, replayed 0",)),
+        (({}, {}), ({"a": 1}, {}), ("a: priced None, replayed 1",)),
+        (({"a": 1}, {"n": 3}), ({"a": 1}, {}), ("n: priced 3, replayed None",)),
+        (({"a": 1}, {"n": 3}), ({"a": 1}, {"n": 3, "o": 4}), ("o: priced None, replayed 4",)),
+        (({"a": 1}, {"n": 3}), ({"a": 1}, {"n": 4}), ("n: priced 3, replayed 4",)),
+        (({"a": 1}, {}), ({"a": 1}, {"n": 3}), ()),  # a formulation that prices no counts claims none
+        (({"a": 1}, {"n": 3}), ({"b": 1}, {"n": 3}), ("a: priced 1, replayed None", "b: priced None, replayed 1")),
+    ],
+)  # fmt: skip
+def test_what_only_price_or_only_replay_has_is_a_difference(
+    priced: tuple[dict[str, int], ...], walked: tuple[dict[str, int], ...], said: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    part = Weights(ROW, SMALL, Pins())
+    monkeypatch.setattr(part, "price", lambda _: Priced(priced[0], counts=priced[1]))
+    monkeypatch.setattr(part, "replay", lambda _: Replayed(walked[0], counts=walked[1]))
+    assert judgement(part, Kept(layers=())).disagreements == said

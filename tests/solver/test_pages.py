@@ -26,6 +26,7 @@ from solver.pages.front_page import Rows, read_front, rows_page
 from solver.pages.interactive import drawn
 from solver.pages.markup import Grid, Head, grid_html, text
 from solver.pages.page import Page, Section, to_html
+from solver.pages.plan_page import common_unit
 from solver.plan import Plan
 from solver.problems import PROBLEMS
 from solver.why.layers import parts_alone
@@ -159,6 +160,49 @@ def test_layers_say_where_their_first_measure_goes() -> None:
     assert sum(part.value for part in split.parts) == row.objective.value
     for part in split.parts:
         assert f"{part.value:,} {split.unit}, " in read_page(html).text
+
+
+@pytest.mark.parametrize(
+    ("tick_ps", "objective", "value", "said"),
+    [
+        (1, "time", 1_000_000, "1.0 us"),
+        (2_500, "time", 1_000_000, "2,500.0 us"),
+        (1_000_000, "time", 7, "7.0 us"),
+        (5_000, "energy", 1_500_000_000, "1.5 uJ"),
+        (5_000, "bytes", 1_000, ""),
+    ],
+)
+def test_microseconds_are_those_of_the_tick(tick_ps: int, objective: str, value: int, said: str) -> None:
+    plan = certile.solve(chain(4), "scratchpad_24k", engine="naive", objective=objective)
+    assert plan.objective is not None
+    made = plan.model_copy(
+        update={
+            "machine_data": plan.machine_data.model_copy(update={"tick_ps": tick_ps}),
+            "objective": plan.objective.model_copy(update={"value": value}),
+        }
+    )
+    assert common_unit(made, value) == said
+    assert f"{value:,} {plan.objective.unit}" in read_page(page_of_plan(made)).text
+
+
+def test_a_replay_that_fails_is_said() -> None:
+    """Of the plan, and of a layer, with what was found."""
+    plan = certile.solve(chain(4), "scratchpad_24k", engine="naive")
+    row = plan.layers[0]
+    assert plan.replay is not None
+    assert row.replay is not None
+    assert "replayagrees an independent walk" in _words(plan)
+    failed = plan.model_copy(update={"replay": plan.replay.model_copy(update={"ok": False})})
+    assert "replaydoes not agree" in _words(failed)
+    fault = row.model_copy(update={"replay": row.replay.model_copy(update={"ok": False, "faults": ("too few rows",)})})
+    failed = plan.model_copy(update={"layers": (fault, *plan.layers[1:])})
+    assert f"replaydoes not agree layer {row.layer}: too few rows" in _words(failed)
+    assert "replayagrees" not in _words(failed)
+
+
+def _words(plan: Plan) -> str:
+    """The text of a page, with single blanks."""
+    return " ".join(read_page(page_of_plan(plan)).text.split())
 
 
 # ---- fronts, benchmarks, rows ----------------------------------------------------------------------------------------

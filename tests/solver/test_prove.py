@@ -14,7 +14,8 @@ from solver import Plan, check, pareto, solve
 from solver.claims import Claim
 from solver.cli import main
 from solver.plan import load_plan
-from solver.problems import claims_of
+from solver.problems import claims_of, problem_of
+from solver.prove import prove
 from solver.solve import show
 from solver.tiling.plan import LayerPlan
 from tests.golden_plans import chain, skip
@@ -211,6 +212,26 @@ def test_what_claims_nothing_is_no_lie_but_a_better_plan_is_named() -> None:
     report = check(plan, prove=True)
     assert (report.ok, report.proof) == (True, "proven")
     assert "nothing was claimed; the optimum proven again by exhaustive; a better plan has time" in report.verdict
+
+
+@pytest.mark.parametrize(
+    ("status", "state", "said"),
+    [
+        ("FEASIBLE", "undecided", "the optimum not decided by"),
+        ("NO_SOLUTION_FOUND", "undecided", "the optimum not decided by"),
+        ("OPTIMAL", "proven", "the optimum proven again by"),
+        ("INFEASIBLE", "proven", "the optimum proven again by"),
+    ],
+)
+def test_an_engine_that_has_not_finished_proves_nothing_of_a_plan_that_claims_nothing(
+    status: str, state: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = solve("lenet5", "scratchpad_64k", engine="naive", layers="c3", objective="bytes")
+    answer = plan.model_copy(update={"layers": (plan.layers[0].model_copy(update={"status": status}),)})
+    monkeypatch.setattr(type(problem_of(plan)), "again", lambda *_: answer)
+    found = prove(plan, None)
+    assert (found.state, found.refutations) == (state, ())
+    assert found.said.startswith(f"nothing was claimed; {said} ")
 
 
 def test_a_bound_below_the_optimum_is_proven() -> None:

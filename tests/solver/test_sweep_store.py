@@ -112,6 +112,30 @@ def test_a_larger_spec_extends_and_keeps_what_is_done(tmp_path: Path) -> None:
     assert table_csv(load_sweep(small)) == table_csv(load_sweep(large)), "the order is that of the last spec"
 
 
+def test_a_machine_that_changes_gets_another_result(tmp_path: Path) -> None:
+    """100 bytes of memory, of which 200 are taken, then 300; then none, then other ticks: no row says what was."""
+    file, path = tmp_path / "mine.json", tmp_path / "a.sqlite"
+    machine = json.loads((ROOT / "instances" / "machines" / "scratchpad_64k.json").read_text())
+    asked = {"machines": [str(file)], "set": {"ocm_bytes": [100]}, "layers": ["f6"]}
+
+    def first(**changes: int) -> tuple[object, ...]:
+        """Of the machine as it is now; how many rows there are."""
+        file.write_text(json.dumps(machine | changes))
+        with Store(path) as store:
+            store.add(_asked(**asked), keep=True)
+            for task in list(store.waiting()):
+                store.record(_solved(task.number, 100 + task.number))
+        row, *old = load_sweep(path).rows
+        return row["status"], row["value"], str(row["error"]).partition(": ")[2], len(old)
+
+    said = "leaves nothing of memory ocm (100 bytes)"
+    assert first(reserved_bytes=200) == ("BAD_INPUT", None, f"reserved_bytes 200 {said}", 0)
+    assert first(reserved_bytes=300) == ("BAD_INPUT", None, f"reserved_bytes 300 {said}", 0)
+    assert first(reserved_bytes=0) == ("OPTIMAL", 103, "", 1)
+    assert first(reserved_bytes=0, tick_ps=7) == ("OPTIMAL", 104, "", 2)
+    assert first(reserved_bytes=0) == ("OPTIMAL", 103, "", 2)
+
+
 def test_a_spec_that_lacks_points_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.sqlite"
     with Store(path) as store:
