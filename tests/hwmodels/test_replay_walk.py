@@ -518,6 +518,29 @@ def test_a_tile_that_stays_over_several_blocks(block: int, monkeypatch: pytest.M
     assert result.outcome.time_ticks == naive.time
 
 
+@pytest.mark.parametrize("block", [1, 2, 3, 4, 100])
+@pytest.mark.parametrize(
+    ("channels", "filters", "rows", "cycle", "ticks"),
+    [(1, 4, 3, 0, 18), (1, 4, 4, 0, 22), (1, 4, 4, 2, 23), (1, 4, 4, 6, 33), (6, 1, 3, 0, 26), (2, 3, 5, 0, 25)],
+)
+def test_a_result_is_stored_before_the_step_after_the_next_by_hand(
+    channels: int, filters: int, rows: int, cycle: int, ticks: int, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1x1 on rows of one pixel, one row a step, two by two, weights held: n bytes in, m out, c ticks a step.
+
+    Step 0 waits for n m + n, computes beside the load of step 1: max(c, n); the steps between beside a load and the
+    store before: max(c, n, m); the last one beside a store: max(c, m); then m. However many steps are walked at once.
+    (1, 4), 3 rows: 5 + 1 + 4 + 4 + 4 = 18; 4 rows: 22, with c = 2: 5 + 2 + 4 + 4 + 4 + 4 = 23, with c = 6: 5 + 4*6 + 4.
+    (6, 1), 3 rows: 12 + 6 + 6 + 1 + 1 = 26. (2, 3), 5 rows: 8 + 2 + 3 + 3 + 3 + 3 + 3 = 25.
+    """
+    layer = Layer.conv("x", channels=channels, filters=filters, size=(rows, 1))
+    compute = Compute(model="array", rows=filters, cols=channels, cycle_ticks=cycle) if cycle else Compute(model="none")
+    on = machine(buffering="double", compute=compute)
+    monkeypatch.setattr(replay_walk, "BLOCK_STEPS", block)
+    result = replay(layer, on, Nest((Hold("W"), Loop("r", 2), Loop("r", 1), Hold("IN"), Hold("OUT"))))
+    assert (result.faults, result.steps, result.outcome.time_ticks) == ((), rows, ticks)
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data(), st.integers(1, 40))
 def test_blocks_do_not_matter(data: st.DataObject, block: int) -> None:
