@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
+from formulations.banks.bounds import Alone
 from formulations.banks.front import decide
 from formulations.banks.labels import along
 from formulations.banks.network import Walk
@@ -17,6 +18,7 @@ from formulations.banks.policies import double_buffer, hide, minimise
 from formulations.banks.programs import Programs
 from formulations.banks.states import BankPlan
 from formulations.banks.tasks import Action, Prices, Program, Task
+from formulations.banks.times import Times
 from formulations.banks.timing import First, Timed, Timing
 from hwmodels.banks.clock import Clock
 from hwmodels.banks.columns import Columns
@@ -114,6 +116,33 @@ def test_weights_overtake_a_load_by_hand() -> None:
     assert along(task, Prices(8, 8), timing, program, wait=16) == Timed(program, 24, 48, 0)
     one, two = Column(3, None, ()), Column(3, None, ((0, 0),))
     assert replayed([Unit("s", 8, opening=[0], script=[one]), Unit("s", 8, script=[two])], [8]) == [48]
+
+
+@pytest.mark.parametrize("cycles", range(1, 11))
+def test_a_cycle_may_be_over_as_weights_come_by_hand(cycles: int) -> None:
+    """A column of n rows of one word, one group, on chip; its 8 bytes of weights are there at 16.
+
+    The first cycle waits for nothing and is over at 8; the others follow from 16 on: 16 + 4 (n - 1), and 8 more. So the
+    bound from when the weights are there is 4 (n - 1) + 8, which that program takes. Where weights do not overtake,
+    work begins as they come: 4 n + 8. Of two such stages each is bounded so.
+    """
+    task = Task(Pass(1, 1, 1), 2, 1, Goal(1, 1, 0, mirrored=False))
+    program = Program((Action("process", 1),), 1, 0, 1)
+    ticks = 16 + 4 * (cycles - 1) + 8
+    assert along(task, Prices(8), Timing(PLAIN, **columns(cycles)), program, wait=16).ticks == ticks  # type: ignore[arg-type]
+    assert replayed([Unit("s", 8, script=[Column(cycles, None, ())])], []) == [ticks]
+    shape = (1, 4, cycles, 1)
+    convs = [
+        {"op": "conv", "name": name, "inputs": [of], "shape": shape, "filters": 4, "kernel": (1, 1)}
+        for name, of in (("a", "x"), ("b", "a"))
+    ]
+    network = Network.model_validate({"name": "n", "operators": [{"op": "input", "name": "x", "shape": shape}, *convs]})
+    for bus, left in (("weights_first", ticks - 16), ("first_come", ticks - 12)):
+        banks = Banks(count=4, map_bytes=4096, weight_bytes=4096, filters=4, lanes=4, patch_channels=0, bus=bus)
+        walk = Walk(stages(network, banks), banks)
+        bound = Alone(walk, Times(walk, PLAIN.bound() if bus == "weights_first" else replace(PLAIN, overtakes=False)))
+        assert [(stage.cycles, stage.groups) for stage in walk.stages] == [(cycles, 1)] * 2
+        assert [bound.ticks(done) for done in (0b00, 0b01, 0b10, 0b11)] == [2 * left, left, left, 0]
 
 
 def test_what_is_asked_for_last_delays_what_is_not_over_by_hand() -> None:
