@@ -189,7 +189,7 @@ def _results(graph: Graph) -> None:
 
 def _drop_unused(graph: Graph) -> None:
     """Take out what no result of the model, and nothing that is reported, is made of: it would count as a result."""
-    wanted = [graph.makers[info.name] for info in graph.proto.output if info.name in graph.makers]
+    wanted = list(graph.results.values())
     if not wanted:
         return
     wanted += [name for name, operator in graph.operators.items() if isinstance(operator, Input | Opaque)]
