@@ -134,16 +134,9 @@ class Groups:
 
 
 def inputs_of(network: Network, operator: Operator, layer: Layer) -> tuple[str, ...]:
-    """Return the operators whose results a layer reads as IN, one for each input; not the right operand of a product.
-
-    Of the layer of C (`solver.emit`) these are the operands of the result's shape.
-    """
+    """Return the operators whose results a layer reads as IN, one for each input; no right operand of a product."""
     if isinstance(operator, MatMul):
         return operator.inputs[:1]
-    if isinstance(operator, Eltwise) and layer.inputs < len(operator.inputs):
-        elements = layer.g * layer.b * layer.r * layer.c
-        full = tuple(n for n in operator.inputs if prod(network.operator(n).shape) == elements)
-        return full or operator.inputs[:1]
     if isinstance(operator, Resample) and operator.scattered(network.input_shapes(operator)):
         grids = operator.inputs[1:] * -(-2 // layer.g)  # as many operands as the layer has for them
         return (*operator.inputs[:1] * (layer.inputs - len(grids)), *grids)

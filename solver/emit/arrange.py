@@ -19,7 +19,6 @@ from instances.network import Network
 from instances.operators import Concat, Eltwise, Input, MatMul, Opaque, Operator, Reshape, Shape
 from instances.stores import inputs_of
 from instances.workload import Layer
-from solver.emit.operands import layer_of
 from solver.emit.text import identifier
 from solver.emit.values import Axis, Value, axes_of, in_blocks, in_layer, pitches, rows_of, shared_right
 
@@ -82,15 +81,12 @@ class Arranger:
     def run(self) -> Arranged:
         """Go through the operators."""
         for number, operator in enumerate(self.network.operators):
-            layer = self._written(operator)
+            layer = operator.layer(self.network.input_shapes(operator))
             if layer is not None:
                 self._layer(number, operator, layer)
             else:
                 self.made.values[operator.name] = self._value(number, operator)
         return self.made
-
-    def _written(self, operator: Operator) -> Layer | None:
-        return layer_of(self.network, operator)
 
     def array(self, name: str, elements: int, element: int | None = None) -> str:
         """A new array."""
@@ -206,8 +202,8 @@ class Arranger:
             if isinstance(operator, MatMul) and len(operator.inputs) > 1 and not shared:
                 value = value.broadcast((*operator.shape[:-2], *value.shape[-2:]))
             if isinstance(operator, Eltwise):
-                value = value.broadcast(operator.shape)
-            inputs.append(self._read(f"in_{name}_{k}", value, operator, layer, "IN", shared))
+                value = value.broadcast((1,) * (len(operator.shape) - len(value.shape)) + value.shape)
+            inputs.append(self._read(f"in_{name}_{k}", value, operator, layer, "IN", shared, layer.patterns[k]))
         weights = None
         if layer.weights == "activation":
             value = self.made.values[operator.inputs[1]]
@@ -237,14 +233,18 @@ class Arranger:
         """What a layer reads as its k-th input."""
         return self.made.values[source]
 
-    def _seen(self, operator: Operator, operand: str, shape: Shape, shared: bool) -> tuple[Axis, ...]:
-        axes = axes_of(operator, operand, shape)
+    def _seen(
+        self, operator: Operator, operand: str, shape: Shape, layer: Layer, shared: bool
+    ) -> tuple[Axis, ...]:  # fmt: skip
+        axes = axes_of(operator, operand, shape, layer)
         return tuple(("r",) if axis == ("g",) and shared else axis for axis in axes) if operand != "W" else axes
 
-    def _read(self, name: str, value: Value, operator: Operator, layer: Layer, operand: str, shared: bool) -> Value:
-        """A tensor in a layer's layout, copied if it lies otherwise."""
-        axes = self._seen(operator, operand, value.shape, shared)
-        wanted = in_layer(name, value.shape, axes, pitches(operand, layer, self.machine))
+    def _read(
+        self, name: str, value: Value, operator: Operator, layer: Layer, operand: str, shared: bool, lacks: str = ""
+    ) -> Value:  # fmt: skip
+        """A tensor in a layer's layout, copied if it lies otherwise; with one element along what it lacks."""
+        axes = self._seen(operator, operand, value.shape, layer, shared)
+        wanted = in_layer(name, value.shape, axes, pitches(operand, layer, self.machine, lacks))
         if wanted.pitch == value.pitch or wanted.same_places(Value(name, value.shape, value.pitch)):
             return value
         if (known := self.copies.get((value, wanted.pitch))) is None:
@@ -259,7 +259,7 @@ class Arranger:
             shape, parts = in_blocks(operator, layer)
             self.array(name, prod(shape))
             return in_layer(name, shape, parts, pitches("OUT", layer, self.machine))
-        axes = self._seen(operator, "OUT", operator.shape, shared)
+        axes = self._seen(operator, "OUT", operator.shape, layer, shared)
         wanted = in_layer(name, operator.shape, axes, pitches("OUT", layer, self.machine))
         home = self.homes.get(operator.name)
         if home is not None and wanted.same_places(Value(name, home.shape, home.pitch)):

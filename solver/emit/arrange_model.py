@@ -54,7 +54,6 @@ class ModelArranger(Arranger):
         self.meaning, self.model, self.passing = meaning, meaning.model, meaning.passing
         self.completed: dict[str, Value] = {}
         super().__init__(meaning.model.network, machine)
-        meaning.values = self.made.values
 
     def run(self) -> Arranged:
         """Go through the operators, then lay the results out."""

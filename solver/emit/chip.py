@@ -50,7 +50,7 @@ class ChipMap:
             said = f"map {self.store.name} stays on chip, where elements of {operator.name} read their neighbours"
             raise InputError(f"layer {layer.name}: {said}: no C is written")
         value, shape = self.values.get(name), self.shape(operator, operand, name)
-        axes = axes_of(operator, operand, shape)
+        axes = axes_of(operator, operand, shape, layer)
         if operand == "OUT" and layer.kind == "resample":
             shape, axes = in_blocks(operator, layer)
             value = value and value.reshaped(shape)

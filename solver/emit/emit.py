@@ -14,8 +14,8 @@ from instances.onnx_model import OnnxModel, read_model
 from instances.stores import stores
 from solver.emit.meaning import Meaning
 from solver.emit.network import NetworkPlanned, alone, network_program
-from solver.emit.operands import no_zeros
 from solver.emit.program import Planned, single_layers
+from solver.emit.zeros import no_zeros
 from solver.fusion.plan import FusionPlan
 from solver.fusion.problem import runs_in as fused_runs_in
 from solver.joint.plan import JointPlan

@@ -11,7 +11,7 @@ from hwmodels.nest.replay_slides import lined_sizes
 from hwmodels.nest.skeleton import Core, cores
 from hwmodels.schedule import Nest
 from instances.machine import Machine
-from instances.workload import DIMS, REDUCTION, RELEVANT, Layer
+from instances.workload import DIMS, REDUCTION, Layer, depends
 from solver.emit.numbers import Numbers
 from solver.tiling.buffers import Buffer, NestOnCore, buffers
 
@@ -26,6 +26,15 @@ AXES = {
 def storage_order(operand: str, machine: Machine) -> str:
     """Return the axes of an operand off the chip, outermost first."""
     return AXES[operand][{"IN": machine.in_layout, "W": machine.w_layout, "OUT": machine.out_layout}[operand]]
+
+
+def pieces_of(operand: str, lacks: str = "") -> frozenset[str]:
+    """Return the dimensions whose pieces a tile is found from; without an operand all of them.
+
+    Of an input that has one row or column the taps do not matter either.
+    """
+    taps = {tap for tap, d in (("i", "r"), ("j", "c")) if d in lacks}
+    return depends(operand, lacks) - taps if operand else frozenset(DIMS)
 
 
 @dataclass(frozen=True)
@@ -121,14 +130,19 @@ class Frame:
         """Where the piece of a dimension ends."""
         return f"{d}_end" if d in self.moving else str(self.layer.extent(d))
 
-    def parameters(self, operand: str = "") -> list[str]:
+    def parameters(self, operand: str = "", lacks: str = "") -> list[str]:
         """The pieces that an operand depends on, as parameters; without an operand all that move."""
-        mine = RELEVANT[operand] if operand else DIMS
+        mine = pieces_of(operand, lacks)
         return [f"int {name}" for d in self.moving if d in mine for name in (d, f"{d}_end")]
 
-    def pieces(self, operand: str) -> list[str]:
+    def pieces(self, operand: str, lacks: str = "") -> list[str]:
         """The names of those parameters."""
-        return [text.removeprefix("int ") for text in self.parameters(operand)]
+        return [text.removeprefix("int ") for text in self.parameters(operand, lacks)]
+
+    @cached_property
+    def patterns(self) -> tuple[str, ...]:
+        """What inputs that are loaded together lack: one of nothing, if no input is broadcast."""
+        return tuple(dict.fromkeys(self.layer.patterns[k] for k, _ in self.found.inputs))
 
     def window(self, d: str) -> Window:
         """The window along rows (r) or columns (c)."""
@@ -162,7 +176,7 @@ class Frame:
     @cached_property
     def rings(self) -> Mapping[int, int]:
         """Axes of IN (3 rows, 4 columns) that are circular -> how many largest tiles they are long."""
-        if not self.machine.sliding or self.lines:
+        if not self.machine.sliding or self.lines or self.layer.broadcast:
             return {}
         if self.snake:
             return {3: 1, 4: 1}

@@ -16,20 +16,34 @@ def settled(frame: Frame, operand: str) -> list[str]:
     return ["compute_late();"] if frame.late and not frame.doubled(operand) else []
 
 
-def if_new(frame: Frame, operand: str) -> list[str]:
+def loader(lacks: str) -> str:
+    """Return the name of the function that brings the inputs with one element along some dimensions."""
+    return f"load_in_{lacks}" if lacks else "load_in"
+
+
+def _before(operand: str, lacks: str) -> str:
+    """The name of the pieces of the tile that is there."""
+    return f"{operand.lower()}_{lacks}_before" if lacks else f"{operand.lower()}_before"
+
+
+def _bit(frame: Frame, operand: str, lacks: str) -> int:
+    """The bit of `held`: inputs that are broadcast have bits of their own."""
+    return 8 << frame.patterns.index(lacks) if lacks else BITS[operand]
+
+
+def if_new(frame: Frame, operand: str, lacks: str = "") -> list[str]:
     """Return statements for machines whose loops run to and fro: leave if the tile that is asked for is on chip."""
-    pieces, before = frame.pieces(operand), f"{operand.lower()}_before"
+    pieces, before = frame.pieces(operand, lacks), _before(operand, lacks)
     same = f"memcmp(wanted, {before}, sizeof wanted) == 0" if pieces else "1"
     lines = [f"const int wanted[] = {{{', '.join(pieces)}}};"] if pieces else []
-    lines += [f"const int there = held & {BITS[operand]};", *block(f"if (there && {same})", ["return;"])]
+    lines += [f"const int there = held & {_bit(frame, operand, lacks)};", *block(f"if (there && {same})", ["return;"])]
     return lines
 
 
-def remember(frame: Frame, operand: str) -> list[str]:
+def remember(frame: Frame, operand: str, lacks: str = "") -> list[str]:
     """Return statements that keep the pieces of a new tile for `if_new`."""
-    before = f"{operand.lower()}_before"
-    copied = [f"memcpy({before}, wanted, sizeof wanted);"] if frame.pieces(operand) else []
-    return [*copied, f"held |= {BITS[operand]};"]
+    copied = [f"memcpy({_before(operand, lacks)}, wanted, sizeof wanted);"] if frame.pieces(operand, lacks) else []
+    return [*copied, f"held |= {_bit(frame, operand, lacks)};"]
 
 
 def turned(frame: Frame, places: Places, operand: str, tile: str, k: int = 0) -> list[str]:
@@ -41,24 +55,25 @@ def turned(frame: Frame, places: Places, operand: str, tile: str, k: int = 0) ->
     return [f"{tile}.base = {base};", f"half[{number}] ^= 1;"]
 
 
-def load_in(frame: Frame, places: Places) -> list[str]:
-    """Return the function that brings the tile of IN."""
+def load_in(frame: Frame, places: Places, lacks: str = "") -> list[str]:
+    """Return the function that brings the tiles of the inputs with one element along some dimensions."""
     if frame.lines:
         return _load_lines(frame, places)
     body: list[str] = []
     if frame.snake:
-        body = if_new(frame, "IN")
+        body = if_new(frame, "IN", lacks)
         body += _find_slide(frame) if frame.rings else []
-        body += remember(frame, "IN")
-    body += [*settled(frame, "IN"), *places.window()]
-    for k in range(frame.layer.inputs):
-        body += block("", _one_input(frame, places, k))
+        body += remember(frame, "IN", lacks)
+    body += [*settled(frame, "IN"), *places.window(lacks)]
+    for k, mine in enumerate(frame.layer.patterns):
+        body += block("", _one_input(frame, places, k)) if mine == lacks else []
     body += ["held |= 1;"] if frame.counts_held and not frame.snake else []
     slides = frame.rings and not frame.snake
     said = "; `slide`: only what lies beyond the one that is there, along this axis" if slides else ""
+    said = f" with one element along {', '.join(lacks)}" if lacks else said
     given = ["int slide"] if slides else []
     return [f"/* Bring the tile of IN{said}. */",
-            *function("static void load_in", given + frame.parameters("IN"), body)]  # fmt: skip
+            *function(f"static void {loader(lacks)}", given + frame.parameters("IN", lacks), body)]  # fmt: skip
 
 
 def _find_slide(frame: Frame) -> list[str]:
@@ -145,14 +160,14 @@ def load_w(frame: Frame, places: Places) -> list[str]:
 
 def state(frame: Frame) -> list[str]:
     """Return the variables of a layer: what lies on chip, and the step and the tile that wait."""
-    weights = "W" in frame.layer.operands
+    tiles = [*(("IN", lacks) for lacks in frame.patterns), *((op, "") for op in frame.layer.operands if op != "IN")]
     said = [
         ("static step now;", True), ("static step late;", frame.late), ("static int waiting;", frame.late),
         ("static int closing, closing_last;", frame.late), ("static certile_box closing_box;", frame.late),
         ("static certile_tile closing_tile;", frame.late), ("static certile_box out_box;", True),
         ("static int held;", frame.counts_held), ("static int out_last;", frame.snake),
-        *((f"static int {op.lower()}_before[{len(frame.pieces(op))}];", frame.snake and bool(frame.pieces(op)))
-          for op in (("IN", "W", "OUT") if weights else ("IN", "OUT"))),
+        *((f"static int {_before(op, lacks)}[{len(frame.pieces(op, lacks))}];",
+           frame.snake and bool(frame.pieces(op, lacks))) for op, lacks in tiles),
         (f"static int half[{frame.layer.inputs + 2}];", any(map(frame.halves, frame.layer.operands))),
     ]  # fmt: skip
     return [

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from hwmodels.nest.execute import FetchPoint
 from hwmodels.schedule import Hold, Item, Loop
-from instances.workload import DIMS, REDUCTION, RELEVANT
-from solver.emit.frame import Frame
+from instances.workload import DIMS, REDUCTION, depends
+from solver.emit.frame import Frame, pieces_of
+from solver.emit.loads import loader
 from solver.emit.text import block, call, function
 
 
@@ -65,15 +66,17 @@ class Loops:
         unused = [f"(void){text.removeprefix('int ')};" for text in given]
         return function(f"static void {name}", given, unused + body)
 
-    def _ranges(self, operand: str = "") -> list[str]:
-        mine = RELEVANT[operand] if operand else DIMS
+    def _ranges(self, operand: str = "", lacks: str = "") -> list[str]:
+        mine = pieces_of(operand, lacks)
         chosen = [self.piece[d] for d in self.frame.moving if d in mine]
         return [text for piece in chosen for text in (piece.lo, piece.hi)]
 
     def _body(self, place: int) -> list[str]:
         lines: list[str] = []
         for operand, point in self.points.items():
-            if point.fetching == place:
+            if operand == "IN" and self.frame.layer.broadcast:
+                lines += self._fetch_parts(point, place)
+            elif point.fetching == place:
                 lines += self._fetch(operand, point)
         if place == len(self.items):
             lines += call("run", [self._first(), *self._ranges()])
@@ -88,6 +91,15 @@ class Loops:
 
     def _last(self) -> str:
         return " && ".join(self.lasts) or "1"
+
+    def _fetch_parts(self, point: FetchPoint, place: int) -> list[str]:
+        """Inputs that are broadcast: each is fetched by the loops down to the innermost one that it depends on."""
+        lines: list[str] = []
+        for lacks in self.frame.patterns:
+            mine = depends("IN", lacks)
+            if place == max((at + 1 for at, d in point.cutting if d in mine), default=0):
+                lines += call(loader(lacks), self._ranges("IN", lacks))
+        return lines
 
     def _fetch(self, operand: str, point: FetchPoint) -> list[str]:
         frame, ranges = self.frame, self._ranges(operand)

@@ -8,22 +8,18 @@ and bias.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from instances.errors import InputError
 from instances.machine import Machine
 from instances.onnx_graph import Node
 from instances.onnx_model import OnnxModel
 from instances.operators import Eltwise, Operator, Pool, Resample
-from instances.stores import inputs_of
 from instances.workload import Layer
 from solver.emit.arithmetic import BIAS, Arithmetic
-from solver.emit.chains import statements
-from solver.emit.kinds import BYTES, KINDS, NAMES, QUANTISED, Elements
+from solver.emit.kinds import KINDS, NAMES, QUANTISED, Elements
 from solver.emit.numbers import Numbers, floats
 from solver.emit.passing import Passing
 from solver.emit.pointwise import BINARY, require
@@ -31,7 +27,6 @@ from solver.emit.quantise import QUANTISERS, grid_of
 from solver.emit.requantise import check_rule
 from solver.emit.several import Resized, cell, is_cell
 from solver.emit.trained import Trained, Training
-from solver.emit.values import Value, coordinates_of
 
 _LAYERS = frozenset(
     """Conv Gemm MatMul Einsum MaxPool AveragePool GlobalAveragePool GlobalMaxPool ReduceMean ReduceMax ReduceSum
@@ -57,8 +52,6 @@ class Meaning:
 
     model: OnnxModel
     machine: Machine
-    values: Mapping[str, Value] = field(default_factory=dict)
-    """Where operators' tensors lie off the chip; filled while they are arranged."""
     rule: str = "float"
     """How sums of integers become results (`solver.emit.requantise`)."""
     _trained: dict[str, Trained] = field(default_factory=dict, repr=False)
@@ -153,47 +146,20 @@ class Meaning:
         elif isinstance(operator, Eltwise) and made.elements.rule != "float":
             return made.of_maps(node.op)
         elif isinstance(operator, Eltwise):
-            base, lines = self._eltwise(made, operator, layer, node, base)
+            base, lines = self._eltwise(layer, node, base)
         return made.reading(made.finished(base, lines, divisor))
 
-    def _eltwise(
-        self, made: Arithmetic, operator: Eltwise, layer: Layer, node: Node, numbers: Numbers
-    ) -> tuple[Numbers, list[str]]:  # fmt: skip
-        """Operands of the full shape are inputs of the layer; others are read where they lie off the chip."""
+    def _eltwise(self, layer: Layer, node: Node, numbers: Numbers) -> tuple[Numbers, list[str]]:
+        """A function of several inputs: the first one, then each with what came of those before."""
         op = {"Mean": "Sum"}.get(node.op, node.op)
         require(op in BINARY, f"layer {layer.name}", f"{node.op} of several tensors")
         both = re.sub(r"\by\b", "seen", re.sub(r"\bx\b", "{row}", BINARY[op]))
         combine = f"{{{{ const float seen = {{value}}; {{row}} = {both}; }}}}"
         numbers = numbers.with_meaning(combine=combine, combine_first="{row} = {value};")
-        full = inputs_of(self.model.network, operator, layer)
         names = [t for t in node.proto.input if t]
-        sources = [self.model.makers.get(t, "") for t in names]
-        lines = []
-        for tensor, source in zip(names, sources, strict=True):
-            if source in full:
-                continue
-            swapped = op in ("Sub", "Div") and names.index(tensor) == 0
-            expression = BINARY[op].translate(str.maketrans("xy", "yx")) if swapped else BINARY[op]
-            if not source:
-                raise InputError(f"layer {layer.name}: several tensors and a constant: no C is written")
-            lines.append(self._operand(made, source, coordinates_of(operator, layer), expression))
-        if node.op == "Mean":
-            lines.append(f"x /= {len(names)};")
-        return numbers, lines
-
-    def _operand(self, made: Arithmetic, source: str, coordinates: Sequence[str], expression: str) -> str:
-        """Read an operand y that is broadcast, and combine it with x."""
-        value = self.values[source].broadcast(self.model.network.operator(made.operator.name).shape)
-        terms = [f"({at}) * {pitch}" for at, pitch in zip(coordinates, value.pitch, strict=True) if pitch]
-        place = f"({' + '.join([*terms, str(value.offset)])})"
-        kind = self.passing.stored(source)
-        text = f"certile_get_{kind}({value.array} + {place} * {BYTES[kind]})"
-        chain = self.passing.before(source)
-        if not chain:
-            return f"{{ const float y = {text}; x = {expression}; }}"
-        _, lines = statements(self.model, chain, {o.name: ["0"] * 8 for o in chain.operators}, "operand_")
-        changes = " ".join(line for line in lines if not line.startswith("/*"))
-        return f"{{ float y = {text}; {{ float x = y; {changes} y = x; }} x = {expression}; }}"
+        known = all(t in self.model.makers for t in names)
+        require(known, f"layer {layer.name}", "several tensors and a constant")
+        return numbers, [f"x /= {len(names)};"] if node.op == "Mean" else []
 
     # ---- weights ---------------------------------------------------------------------------------------------------
 

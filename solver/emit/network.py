@@ -30,7 +30,6 @@ from solver.emit.meaning import Meaning
 from solver.emit.nest import layer_file
 from solver.emit.offchip import OffChip
 from solver.emit.onchip import AnyRun, OnChip
-from solver.emit.operands import all_written
 from solver.emit.packed import with_bands
 from solver.emit.program import exact, memories, refuse, runtime
 from solver.emit.recorded import Recorded, recorded
@@ -39,6 +38,7 @@ from solver.emit.table import row
 from solver.emit.tensors import off_chip
 from solver.emit.text import block, identifier, indented, literal, quoted
 from solver.emit.values import Value
+from solver.emit.zeros import from_memory
 
 _HOST = ("certile_host.h", "certile_host.c")
 
@@ -75,7 +75,7 @@ def alone(network: Network, nests: Sequence[Nest]) -> list[LayerRun]:
 class _Program:
     def __init__(self, planned: NetworkPlanned) -> None:
         self.network, self.machine, self.runs = planned.network, planned.machine, planned.runs
-        self.found: Stores = all_written(stores(self.network))
+        self.found: Stores = from_memory(stores(self.network))
         self.meaning = planned.meaning
         self.arranged: Arranged = arranged(self.network, self.machine, self.meaning)
         self.chip = OnChip(self.network, self.machine, self.found, self.runs, self.meaning)

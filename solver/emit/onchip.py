@@ -13,7 +13,7 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
 from instances.operators import Concat
-from instances.stores import Stores, inputs_of, stores
+from instances.stores import Stores, inputs_of
 from instances.workload import Layer
 from solver.emit.addresses import placed
 from solver.emit.chip import ChipMap, chip_map
@@ -66,10 +66,10 @@ class OnChip:
     @cached_property
     def broadcast(self) -> Mapping[int, tuple[int, ...]]:
         """Maps that layers make and others read as operands that are broadcast, and by which."""
-        plain = stores(self.network)
+        layers, made = self.found.layers, [bool(store.parts) for store in self.found.stores]
         read = [
-            (s, t) for t, given in enumerate(plain.reads)
-            for s, lacks in zip(given, plain.layers[t].patterns, strict=True) if lacks and plain.stores[s].parts
+            (s, t) for t, given in enumerate(self.found.reads)
+            for s, lacks in zip(given, layers[t].patterns, strict=True) if lacks and made[s]
         ]  # fmt: skip
         return {s: tuple(t for one, t in read if one == s) for s, _ in read}
 

@@ -20,7 +20,6 @@ from instances.onnx_model import OnnxModel
 from instances.operators import Concat, Eltwise, Input, MatMul, Operator, Reshape
 from instances.stores import inputs_of
 from solver.emit.kinds import FLOATS, KINDS, Elements
-from solver.emit.operands import written
 from solver.emit.pointwise import stage
 from solver.emit.quantise import QUANTISERS, grid_of
 
@@ -252,7 +251,7 @@ class _Readers:
         layer = reader.layer(self.network.input_shapes(reader))
         if layer is None:
             return ""
-        inputs = inputs_of(self.network, reader, written(layer))
+        inputs = inputs_of(self.network, reader, layer)
         if isinstance(reader, MatMul) and name in reader.inputs[1:]:
             return "" if name in inputs else "last"
         return "direct" if name in inputs else "anywhere" if isinstance(reader, Eltwise) else ""

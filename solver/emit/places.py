@@ -88,7 +88,7 @@ class Places:
     def bind(self) -> list[str]:
         """Statements that set up tensors and tiles from the pointers that the layer's function is given."""
         frame, layer = self.frame, self.frame.layer
-        lines = [f"in_dram[{k}] = {self._tensor('IN', f'in[{k}]')};" for k in range(layer.inputs)]
+        lines = [f"in_dram[{k}] = {self._tensor('IN', f'in[{k}]', lacks)};" for k, lacks in enumerate(layer.patterns)]
         for operand, name, there in (
             ("W", "w", "W" in layer.operands), ("OUT", "out", True), ("PSUM", "psum", frame.sums),
         ):  # fmt: skip
@@ -108,9 +108,10 @@ class Places:
             lines.append(f"now.bias = (certile_tile){{NULL, {frame.machine.bias_bytes}, {size}, {{0}}}};")
         return lines
 
-    def _tensor(self, operand: str, pointer: str) -> str:
+    def _tensor(self, operand: str, pointer: str, lacks: str = "") -> str:
         layer, machine = self.frame.layer, self.frame.machine
         sizes = {d: layer.extent(d) for d in DIMS} | ({"r": layer.h, "c": layer.l} if operand == "IN" else {})
+        sizes |= dict.fromkeys(lacks, 1)
         element = {"IN": machine.in_bytes, "W": machine.w_bytes, "OUT": machine.out_bytes, "PSUM": machine.psum_bytes}
         order = self.order("OUT" if operand == "PSUM" else operand)
         size = ", ".join(str(sizes[d]) for d in order)
@@ -143,10 +144,12 @@ class Places:
         beyond = 1 - window.stride - window.dilation - window.pad
         return first, smaller(str(window.size), total((hi, window.stride), taps[1], ("1", beyond)))
 
-    def window(self) -> list[str]:
-        """Statements that find the input rows and columns of a tile."""
+    def window(self, lacks: str = "") -> list[str]:
+        """Statements that find the input rows and columns of a tile, but for what an input has one element along."""
         lines = []
         for d, (lo, hi) in EDGES.items():
+            if d in lacks:
+                continue
             first, end = self.edges(d)
             lines += [f"const int {lo} = {first};", f"const int {hi} = {larger(lo, end)};"]
         return lines
@@ -160,6 +163,7 @@ class Places:
         """The tile of an input as a box, after `window`; its axes in storage order, or in another one."""
         ends = {d: (self.frame.lo(d), self.frame.hi(d)) for d in "bgn"} | EDGES
         ends["r"] = self.not_resident(k, *EDGES["r"])
+        ends |= dict.fromkeys(self.frame.layer.patterns[k], ("0", "1"))
         return _box(order or self.order("IN"), ends)
 
     def box(self, operand: str) -> str:

@@ -25,10 +25,10 @@ from solver.emit.groups import check_images
 from solver.emit.kinds import Elements
 from solver.emit.meaning import Meaning, check_scale
 from solver.emit.onchip import OnChip, check_passes
-from solver.emit.operands import all_written, no_zeros, written
 from solver.emit.passing import Passing
 from solver.emit.program import check_layer, check_sums
 from solver.emit.values import Value
+from solver.emit.zeros import from_memory, no_zeros
 
 Made = TypeVar("Made")
 
@@ -98,7 +98,7 @@ def refusals(model: OnnxModel, machine: Machine) -> Refusals:
         if layer.weights == "constant":
             found.ask(partial(meaning.trained, operator, layer))
     if machine.bank_count and model.network.layers:
-        chip = OnChip(model.network, machine, all_written(stores(model.network)), (), meaning)
+        chip = OnChip(model.network, machine, from_memory(stores(model.network)), (), meaning)
         _stay(chip, found)
         _cut(chip, found)
     return found
@@ -143,7 +143,7 @@ def _layers(model: OnnxModel) -> Iterator[tuple[Operator, Layer]]:
     for operator in model.network.operators:
         layer = operator.layer(model.network.input_shapes(operator))
         if layer is not None:
-            yield operator, written(layer)
+            yield operator, layer
 
 
 # --- the emitter, going on where it refuses ---------------------------------------------------------------------------
@@ -191,10 +191,6 @@ class _Arranger(ModelArranger):
         made = self.found.ask(partial(super()._value, number, operator))
         return made or self._instead(number, operator)
 
-    def _written(self, operator: Operator) -> Layer | None:
-        layer = operator.layer(self.network.input_shapes(operator))
-        return self.found.ask(partial(super()._written, operator)) or (layer and written(layer))
-
     def _layer(self, number: int, operator: Operator, layer: Layer) -> None:
         self.found.ask(partial(super()._layer, number, operator, layer))
         if operator.name not in self.made.values:
@@ -218,7 +214,7 @@ def _stay(chip: OnChip, found: Refusals) -> None:
     for s, store in enumerate(known.stores):
         if store.weights:
             found.note(found.maps, s, chip.no_weights(s))
-        if store.dram or not store.readers or not store.parts:
+        if store.dram or not store.readers or not store.parts or s in chip.broadcast:
             continue
         seen = [(t, known.layers[t].name, "OUT") for t, _ in store.parts]
         seen += [(t, name, "IN") for t in store.readers for name in _names(chip, t, s)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import resources
 
 from hwmodels.nest.replay import replay
@@ -16,7 +16,6 @@ from solver.emit.frame import Frame
 from solver.emit.mains import makefile
 from solver.emit.nest import layer_file
 from solver.emit.numbers import integers
-from solver.emit.operands import written
 from solver.emit.table import row
 from solver.emit.text import identifier
 
@@ -67,7 +66,7 @@ def single_layers(planned: Sequence[Planned]) -> dict[str, str]:
     names: list[str] = []
     tables: list[str] = []
     together = len({tuple(one.machine.memories.items()) for one in planned}) == 1
-    for number, one in enumerate(replace(each, layer=written(each.layer)) for each in planned):
+    for number, one in enumerate(planned):
         refuse(one.layer, one.machine, one.nest)
         name = f"layer_{number:03}_{identifier(one.layer.name)}"
         frame = Frame(one.layer, one.machine, one.nest, integers(one.machine), "extern" if together else "static")

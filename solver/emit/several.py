@@ -121,8 +121,6 @@ def cell(model: OnnxModel, operator: Operator, layer: Layer, base: Numbers) -> N
         If an input has another shape than the result, or a function is not known.
     """
     names: Sequence[str] = inputs_of(model.network, operator, layer)
-    where = f"layer {layer.name}"
-    require(list(names) == list(operator.inputs), where, "inputs that are broadcast into a recurrent cell")
     operands: dict[str, str] = {}
     for k, name in enumerate(names):
         operands.setdefault(model.tensor_of[name], f"{{at_{k}}}" if k < len(names) - 1 else "last")

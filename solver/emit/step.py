@@ -131,10 +131,12 @@ class StepCode:
         if kept:
             pitch, first, ring = "pitch", "first", "ring" if ring else ""
         place = f"line + (ptrdiff_t){f'(at % {ring})' if ring else 'at'} * {pitch}"
-        names = f"b, g, n, inside, {at}" if along == "c" else f"b, g, n, {at}, inside"
-        value = numbers.given(k, place, names)
+        lacks = self.frame.layer.patterns[k]
+        place = "line" if along in lacks else place
+        names = {"b": "b", "g": "g", "n": "n", across: "inside", along: at} | dict.fromkeys(lacks, "0")
+        value = numbers.given(k, place, ", ".join(names[d] for d in "bgnrc"))
         body += block(f"for (int {along} = begin; {along} < end; {along}++)", [
-            f"const int at = {at} - {first};",
+            *([] if along in lacks else [f"const int at = {at} - {first};"]),
             numbers.add(f"row[{self._at()}]", f"{'weight * ' if weighted else ''}{value}", k),
         ])  # fmt: skip
         body = self._taps(along, body)

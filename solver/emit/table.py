@@ -21,11 +21,15 @@ def row(
         layer.l, layer.inputs, machine.in_bytes, machine.w_bytes if "W" in layer.operands else 0, machine.out_bytes,
         machine.psum_bytes, (machine.bias_bytes or 4) if layer.bias else 0,
     ]  # fmt: skip
-    dims = {"IN": "bgnrc", "W": "gmnij", "OUT": "bgmrc"}
-    places = ", ".join(
-        "{" + ", ".join(str(pitches(operand, layer, machine)[d]) for d in letters) + "}"
-        for operand, letters in dims.items()
-    )
+    inputs = ", ".join(_pitches("IN", "bgnrc", layer, machine, lacks) for lacks in layer.patterns)
+    others = (_pitches(operand, letters, layer, machine) for operand, letters in (("W", "gmnij"), ("OUT", "bgmrc")))
+    places = ", ".join([f"{{{inputs}}}", *others])
     counts = [planned.get(operand, Counts()) for operand in _ROWS]
     moved = ", ".join(f"{{{one.calls}, {one.segments}, {one.bytes}}}" for one in counts)
     return f'    {{"{name}", {function}, {", ".join(map(str, sizes))}, {places}, {{{moved}}}, {unwritten}}},'
+
+
+def _pitches(operand: str, letters: str, layer: Layer, machine: Machine, lacks: str = "") -> str:
+    """The pitches of a tensor as an initialiser; 0 along what an input lacks."""
+    found = {**pitches(operand, layer, machine, lacks), **dict.fromkeys(lacks, 0)}
+    return f"{{{', '.join(str(found[d]) for d in letters)}}}"

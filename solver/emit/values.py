@@ -104,14 +104,33 @@ def _split(axes: list[tuple[int, int]], shape: Shape) -> tuple[int, ...] | None:
 # ---- tensors of layers ---------------------------------------------------------------------------------------------
 
 
-def pitches(operand: str, layer: Layer, machine: Machine) -> Mapping[str, int]:
-    """Return the pitch of every dimension of a layer's tensor off the chip; input rows and columns under r and c."""
+def pitches(operand: str, layer: Layer, machine: Machine, lacks: str = "") -> Mapping[str, int]:
+    """Return the pitch of every dimension of a layer's tensor off the chip; input rows and columns under r and c.
+
+    `lacks`: dimensions along which an input has one element.
+    """
     sizes = {d: layer.extent(d) for d in DIMS} | ({"r": layer.h, "c": layer.l} if operand == "IN" else {})
+    sizes |= dict.fromkeys(lacks, 1)
     order = storage_order(operand, machine)
     return {d: prod(sizes[e] for e in order[k + 1 :]) for k, d in enumerate(order)}
 
 
-def axes_of(operator: Operator, operand: str, shape: Shape) -> tuple[Axis, ...]:
+def dims_of(shape: Shape, layer: Layer) -> tuple[str, ...]:
+    """Return the dimension along every axis of an element-wise layer's result (`shape_rules.element_wise`)."""
+    if len(shape) == 4:
+        return tuple("bgrc")
+    order, found = "brcg", list[str]()
+    at, left = 3, layer.g
+    for size in reversed(shape):
+        while size > 1 and left == 1:
+            at -= 1
+            left = layer.extent(order[at])
+        left //= size
+        found.append(order[at])
+    return tuple(reversed(found))
+
+
+def axes_of(operator: Operator, operand: str, shape: Shape, layer: Layer) -> tuple[Axis, ...]:
     """Return the dimensions of a layer's operand by axes of an operator's tensor of this shape.
 
     `operand` is IN, W (of a product of two inputs) or OUT; of IN the shape is the input's, without broadcasting.
@@ -119,8 +138,10 @@ def axes_of(operator: Operator, operand: str, shape: Shape) -> tuple[Axis, ...]:
     channel = {"IN": "n", "OUT": "m"}.get(operand, "")
     if isinstance(operator, MatMul):
         return _matmul_axes(operator, operand, shape, channel)
+    if isinstance(operator, Eltwise):
+        return tuple((d,) for d in dims_of(operator.shape, layer))[len(operator.shape) - len(shape) :]
     if len(shape) == 4:
-        return ("b",), ("g",) if isinstance(operator, Eltwise) else ("g", channel), ("r",), ("c",)
+        return ("b",), ("g", channel), ("r",), ("c",)
     return *(("r",) for _ in shape[:-1]), ("g",)
 
 
@@ -173,24 +194,36 @@ def coordinates_of(operator: Operator, layer: Layer) -> Sequence[str]:
     if layer.kind == "resample":
         down, over = blocks_of(operator, layer)
         return "b", "g", f"r * {down} + m / {over}", f"c * {over} + m % {over}"
+    if layer.kind == "eltwise":
+        return _element(shape, layer, "r", "c")
     if len(shape) == 4 and layer.kind != "matmul":
         return "b", f"g * {layer.m} + m" if layer.m > 1 else "g", "r", "c"
-    last = "g" if layer.kind == "eltwise" else "m"
     lead = shape[:-1]
     if layer.kind == "matmul" and layer.g > 1:
         found = [f"g / {prod(shape[k + 1 : -2])} % {size}" for k, size in enumerate(shape[:-2])]
-        return *found, "r", last
-    return *(f"r / {prod(lead[k + 1 :])} % {size}" for k, size in enumerate(lead)), last
+        return *found, "r", "m"
+    return *(f"r / {prod(lead[k + 1 :])} % {size}" for k, size in enumerate(lead)), "m"
+
+
+def _element(shape: Shape, layer: Layer, row: str, column: str) -> Sequence[str]:
+    """The place of an element along every axis of an element-wise layer's result."""
+    names, inner, found = {"b": "b", "g": "g", "r": row, "c": column}, dict.fromkeys("bgrc", 1), list[str]()
+    for size, d in zip(reversed(shape), reversed(dims_of(shape, layer)), strict=True):
+        whole = size == layer.extent(d)
+        found.append(names[d] if whole else f"{names[d]} / {inner[d]} % {size}" if size > 1 else "0")
+        inner[d] *= size
+    return tuple(reversed(found))
 
 
 def coordinates_in(operator: Operator, source: Operator, layer: Layer) -> Sequence[str]:
     """Return the place of the input b, g, n, row, column along every axis of the tensor that a layer reads."""
     shape = source.shape
+    if layer.kind == "eltwise":
+        return _element(operator.shape, layer, "row", "column")[len(operator.shape) - len(shape) :]
     if layer.kind != "matmul" and len(shape) == 4:
         return "b", f"g * {layer.n} + n" if layer.n > 1 else "g", "row", "column"
     if layer.kind == "matmul" and len(operator.inputs) > 1:
         lead = [f"g / {prod(shape[k + 1 : -2])} % {size}" for k, size in enumerate(shape[:-2])]
         swapped = isinstance(operator, MatMul) and operator.transpose_a
         return *lead, *(("n", "row") if swapped else ("row", "n"))
-    last = "g" if layer.kind == "eltwise" else "n"
-    return *(f"row / {prod(shape[k + 1 : -1])} % {size}" for k, size in enumerate(shape[:-1])), last
+    return *(f"row / {prod(shape[k + 1 : -1])} % {size}" for k, size in enumerate(shape[:-1])), "n"

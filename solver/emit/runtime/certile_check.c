@@ -54,11 +54,12 @@ static uint64_t result(const certile_layer *a, const certile_tensors *t, const i
                 continue;
             }
             for (int n = 0; n < a->n; n++) {
-                const size_t *p = a->in_pitch, *q = a->w_pitch;
-                const size_t place = b * p[0] + g * p[1] + n * p[2] + y * p[3] + x * p[4];
+                const size_t *q = a->w_pitch;
                 const size_t tap = g * q[0] + m * q[1] + n * q[2] + i * q[3] + j * q[4];
                 const uint64_t weight = a->w_bytes ? get(t->w + tap * a->w_bytes, a->w_bytes) : 1;
                 for (int k = 0; k < a->inputs; k++) {
+                    const size_t *p = a->in_pitch[k];
+                    const size_t place = b * p[0] + g * p[1] + n * p[2] + y * p[3] + x * p[4];
                     sum += weight * get(t->in[k] + place * a->in_bytes, a->in_bytes);
                 }
             }
@@ -205,12 +206,22 @@ static unsigned char *room(size_t bytes)
     return p;
 }
 
+static size_t input_elements(const certile_layer *a, int k)
+{
+    const int size[5] = {a->b, a->g, a->n, a->h, a->l};
+    size_t last = 0; /* the place of the last element */
+    for (int d = 0; d < 5; d++) {
+        last += (size_t)(size[d] - 1) * a->in_pitch[k][d];
+    }
+    return last + 1;
+}
+
 int certile_check(const certile_layer *a, void *dump)
 {
     certile_tensors t;
     state = 20;
     for (int k = 0; k < a->inputs; k++) {
-        t.in[k] = room((size_t)a->b * a->g * a->n * a->h * a->l * a->in_bytes);
+        t.in[k] = room(input_elements(a, k) * (size_t)a->in_bytes);
     }
     t.w = room((size_t)a->g * a->m * a->n * a->kh * a->kw * a->w_bytes);
     t.bias = room((size_t)a->g * a->m * a->bias_bytes);

@@ -21,9 +21,9 @@ typedef struct {
     certile_function *run;
     int b, g, m, n, r, c, kh, kw, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left, h, l, inputs;
     int in_bytes, w_bytes, out_bytes, psum_bytes, bias_bytes; /* 0: there are none */
-    size_t in_pitch[5];  /* b g n rows columns */
-    size_t w_pitch[5];   /* g m n i j */
-    size_t out_pitch[5]; /* b g m r c */
+    size_t in_pitch[CERTILE_MOST_INPUTS][5]; /* of every input b g n rows columns, 0 along what it has one element of */
+    size_t w_pitch[5];                       /* g m n i j */
+    size_t out_pitch[5];                     /* b g m r c */
     certile_counts planned[CERTILE_OPERANDS];
     int unwritten; /* so many first rows of the result never leave the chip */
 } certile_layer;

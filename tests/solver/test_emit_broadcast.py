@@ -1,0 +1,266 @@
+"""C of layers whose operands are broadcast: each has tiles of its own, and nothing is read past the transfers."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+from math import prod
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+from pydantic import ValidationError
+
+from hwmodels.nest.replay import replay
+from hwmodels.schedule import Hold, Loop, Nest
+from instances.errors import InputError
+from instances.machine import Machine, Transfer
+from instances.network import Network
+from instances.operators import Conv, Eltwise, Input, Operator
+from instances.workload import DIMS, Layer
+from solver.emit.compile import compile_model
+from solver.emit.emit import files_of
+from solver.emit.program import Planned, single_layers
+from solver.selftest.layers import random_layer
+from solver.solve import solve
+from tests.emitted import BUILDS, build_and_run, random_machine, random_nest, write
+from tests.quantised import Maker
+from tests.solver.test_emit import numbers
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make"
+)
+
+FLOATS = dict.fromkeys(("in_bytes", "w_bytes", "out_bytes", "psum_bytes"), 4)
+BYTES = {"in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 4}
+#: Of every operand the dimensions along which it has one element.
+PATTERNS = [
+    ("", "rc"), ("rc", ""), ("", "g"), ("g", "rc"), ("c", "r"), ("", "b"), ("", "bgrc"), ("b", "grc"),
+    ("", "bg", "rc"), ("bc", "gr", "g", "b"),
+]  # fmt: skip
+#: Shapes of operands: maps, tokens, and sequences that are broadcast along two and three groups of axes.
+SHAPES: dict[str, list[tuple[int, ...]]] = {
+    "gate": [(1, 6, 5, 4), (1, 6, 1, 1)],
+    "gate_first": [(6, 1, 1), (2, 6, 5, 4)],
+    "mask": [(1, 1, 5, 4), (1, 3, 5, 4)],
+    "rows_by_columns": [(1, 3, 5, 1), (1, 3, 1, 4)],
+    "mean_of_a_token": [(2, 5, 6), (2, 5, 1)],
+    "positions": [(3, 5, 6), (1, 5, 6)],
+    "features": [(2, 5, 6), (6,)],
+    "anchors": [(1, 3, 4, 5, 2), (1, 1, 4, 5, 2)],
+    "grid": [(2, 1, 4, 1, 3), (1, 3, 4, 1, 1)],
+    "three": [(2, 4, 3), (1, 4, 1), (2, 1, 3)],
+}
+
+
+def guarded(folder: Path, flags: str = "-O1 -DCERTILE_DMA_LATE") -> str:
+    """Build with memory off the chip shut but for transfers, run, and return what is printed."""
+    ran = subprocess.run(
+        ["make", "-s", "guard", f"CFLAGS={flags}"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "were touched by certile_dma alone" in ran.stdout
+    return ran.stdout
+
+
+def element_wise(name: str, lacks: tuple[str, ...], **sizes: int) -> Layer:
+    size = {"b": 2, "g": 3, "r": 4, "c": 5} | sizes
+    return Layer.model_validate({
+        "name": name, "kind": "eltwise", "m": 1, "n": 1, "h": size["r"], "l": size["c"], "weights": "none",
+        "inputs": len(lacks), "broadcast": lacks, **size,
+    })  # fmt: skip
+
+
+def random_case(rng: random.Random, name: str) -> Planned:
+    """A layer with operands that are broadcast, any machine and nest, and a memory with not one byte to spare."""
+    while True:
+        drawn = random_layer(rng, tiny=True)
+        if not drawn.broadcast or drawn.resident_in or drawn.resident_out:
+            continue
+        layer = drawn.model_copy(update={"name": name})
+        try:
+            machine = random_machine(rng)
+            nest = random_nest(rng, layer, machine)
+            steps = prod(-(-layer.extent(d) // nest.tile(layer)[d]) for d in DIMS)
+            if steps > 400 or (machine.psum_first_read and machine.psum_bytes > machine.out_bytes):
+                continue
+            taken = replay(layer, machine, nest, execute=False).outcome.occupancy_bytes
+        except (InputError, ValidationError):
+            continue
+        sizes = {f"{m}_bytes" if m == "ocm" else f"{m}_buffer_bytes": max(1, n) for m, n in taken.items()}
+        return Planned(layer, machine.model_copy(update=sizes), nest)
+
+
+def random_program(seed: int, number: int) -> dict[str, str]:
+    rng = random.Random(seed)
+    return single_layers([random_case(rng, f"case{k}") for k in range(number)])
+
+
+def test_random_nests_compute_and_move_what_is_planned(tmp_path: Path) -> None:
+    write(random_program(1, 20), tmp_path / "c")
+    assert "20 of 20" in build_and_run(tmp_path / "c", BUILDS[3])
+
+
+@pytest.mark.slow(60)
+@pytest.mark.parametrize("flags", [BUILDS[0], BUILDS[3]])
+def test_200_random_nests(tmp_path: Path, flags: str) -> None:
+    """To and fro, two buffers in turn, many cores, free cuts; every counter is the plan's."""
+    write(random_program(200, 200), tmp_path / "c")
+    assert "200 of 200" in build_and_run(tmp_path / "c", flags)
+
+
+def test_results_are_those_of_numpy(tmp_path: Path) -> None:
+    """Every pattern in tiles of 1 x 2 x 2 x 3 of 2 x 3 x 4 x 5: results are sums of what NumPy broadcasts."""
+    machine = Machine(
+        name="m", tick_ps=1, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=1, ocm_bytes=4096, buffering="double",
+        transfer=Transfer(byte_ticks=1),
+    )  # fmt: skip
+    nest = Nest((Loop("b", 1), Loop("c", 3), Loop("g", 2), Loop("r", 2), Hold("IN"), Hold("OUT")))
+    layers = [element_wise(f"k{k}", lacks) for k, lacks in enumerate(PATTERNS)]
+    write(single_layers([Planned(layer, machine, nest) for layer in layers]), tmp_path / "c")
+    assert "10 of 10" in build_and_run(tmp_path / "c", BUILDS[3], "results.bin")
+    is_ = np.fromfile(tmp_path / "c" / "results.bin", np.int8).reshape(len(layers), 2, 3, 4, 5)
+    for lacks, found in zip(PATTERNS, is_, strict=True):
+        state, total = 20, np.zeros((2, 3, 4, 5), np.int8)
+        for lack in lacks:
+            shape = [1 if d in lack else size for d, size in zip("bgrc", (2, 3, 4, 5), strict=True)]
+            values, state = numbers(prod(shape), state)
+            total += values.reshape(shape)
+        assert (found == total).all(), lacks
+
+
+def test_each_operand_is_fetched_by_its_own_loops(tmp_path: Path) -> None:
+    """By hand: rows outside, then channels: the gate (3 bytes) once for each of 4 rows, the map (60) once."""
+    layer = element_wise("gated", ("", "rc"), b=1)
+    machine = Machine(
+        name="m", tick_ps=1, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=1, ocm_bytes=11,
+        transfer=Transfer(byte_ticks=1),
+    )  # fmt: skip
+    nest = Nest((Loop("r", 1), Loop("g", 1), Hold("IN"), Hold("OUT")))  # tiles: 5 + 1 + 5 bytes
+    planned = replay(layer, machine, nest, execute=True).outcome.by_operand["IN"]
+    assert (planned.calls, planned.bytes) == (12 + 12, 60 + 12)
+    write(single_layers([Planned(layer, machine, nest)]), tmp_path / "c")
+    assert "1 of 1" in build_and_run(tmp_path / "c", BUILDS[3])
+    text = (tmp_path / "c" / "layer_000_gated.c").read_text()
+    assert "IN1_AT = 0, IN1_BYTES = 5" in text
+    assert "IN2_AT = 5, IN2_BYTES = 1" in text
+
+
+def all_shapes() -> Network:
+    """A network of one layer for each of the shapes, whose first operand is made by a layer where it is a map."""
+    made: list[Operator] = []
+    for name, shapes in SHAPES.items():
+        names = [f"{name}_{k}" for k in range(len(shapes))]
+        made += [Input(name=one, shape=shape) for one, shape in zip(names, shapes, strict=True)]
+        if len(shapes[0]) == 4:
+            made.append(
+                Conv(name=f"{name}_conv", inputs=(names[0],), shape=shapes[0], filters=shapes[0][1], kernel=(1, 1))
+            )
+            names[0] = f"{name}_conv"
+        made.append(Eltwise(name=name, inputs=tuple(names), shape=np.broadcast_shapes(*shapes), fn="add"))
+    return Network(name="shapes", operators=tuple(made))
+
+
+@pytest.mark.parametrize("problem", ["tiling", "joint", "fusion"])
+@pytest.mark.parametrize("layout", ["CHW", "HWC"])
+def test_networks_on_integers(tmp_path: Path, problem: str, layout: str) -> None:
+    """All shapes, planned in every problem with operands in DRAM: results, counters and the guard."""
+    network = all_shapes()
+    settings: dict[str, str | int] = {"in_layout": layout, "out_layout": layout}
+    if problem != "tiling":
+        settings["ocm_banks"] = 64
+        network = network.model_copy(update={"in_dram": tuple(f"{name}_conv" for name in SHAPES if f"{name}_conv" in
+                                                              {o.name for o in network.operators})})  # fmt: skip
+    plan = solve(
+        network, "scratchpad_64k", problem=problem, settings=settings, all_kinds=problem == "tiling", time_limit_s=20
+    )
+    write(files_of(plan), tmp_path / "c")
+    layers = len(network.layers)
+    if problem == "tiling":
+        assert f"{layers} of {layers} layers: results and transfers as planned" in build_and_run(
+            tmp_path / "c", BUILDS[3]
+        )
+    else:
+        guarded(tmp_path / "c")
+
+
+# ---- models ----------------------------------------------------------------------------------------------------------
+
+
+def float_model(path: Path) -> None:
+    """Functions of two and three operands whose first or second one is broadcast, also by constants."""
+    rng, nodes, weights, results = np.random.default_rng(4), list[onnx.NodeProto](), list[onnx.TensorProto](), []
+
+    def constant(*shape: int) -> str:
+        weights.append(numpy_helper.from_array(rng.uniform(0.5, 1.5, shape).astype(np.float32), f"k{len(weights)}"))
+        return weights[-1].name
+
+    def node(op: str, inputs: list[str], result: bool = False, **attributes: object) -> str:
+        nodes.append(helper.make_node(op, inputs, [f"t{len(nodes)}"], name=f"n{len(nodes)}", **attributes))
+        results.extend([nodes[-1].output[0]] if result else [])
+        return nodes[-1].output[0]
+
+    conv = node("Conv", ["x", constant(6, 3, 1, 1)])
+    mean = node("GlobalAveragePool", [conv])
+    gate = node("Sigmoid", [node("Conv", [mean, constant(6, 6, 1, 1)])])
+    node("Mul", [gate, conv], result=True)
+    node("Sub", [mean, conv], result=True)
+    node("Div", [conv, node("Exp", [mean])], result=True)
+    mask = node("Sigmoid", [node("Conv", [conv, constant(1, 6, 1, 1)])])
+    node("Max", [mask, conv, gate], result=True)
+    tokens = node("Reshape", [conv, "tokens"])
+    centred = node("Sub", [tokens, node("ReduceMean", [tokens], axes=[2], keepdims=1)])
+    node("Add", [centred, constant(1, 6, 20)], result=True)
+    node("Mul", [node("Reshape", [conv, "five"]), node("Reshape", [mean, "gates"])], result=True)
+    weights.extend(
+        numpy_helper.from_array(np.array(shape, np.int64), name)
+        for name, shape in (("tokens", (1, 6, 20)), ("five", (1, 2, 3, 5, 4)), ("gates", (1, 2, 3, 1, 1)))
+    )
+    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, (1, 3, 5, 4))
+    outputs = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in results]
+    graph = helper.make_graph(nodes, "operands", [x], outputs, initializer=weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+
+
+def quantised_model(path: Path, kind: str) -> None:
+    """A map times its means, quantised and again; and a row of constants added."""
+    maker = Maker(random.Random(7), kind=kind)
+    one = maker.pointwise(maker.quantised("x", (1, 2, 4, 4), 4 / 255))
+    again = lambda real: maker.node("QuantizeLinear", [real, *maker.given(one)[1:]])  # noqa: E731
+    mean = again(maker.node("GlobalAveragePool", [maker.real(one)]))
+    gate = maker.node("DequantizeLinear", [mean, *maker.given(one)[1:]])
+    code = {"int8": onnx.TensorProto.INT8, "uint8": onnx.TensorProto.UINT8}[kind]
+    maker.results.append((again(maker.node("Mul", [gate, maker.real(one)])), code))
+    maker.results.append((again(maker.node("Sub", [maker.real(one), gate])), code))
+    maker.save(path, (1, 2, 4, 4))
+
+
+@pytest.mark.parametrize("problem", ["tiling", "joint", "fusion"])
+def test_models(tmp_path: Path, problem: str) -> None:
+    """As onnxruntime computes them, within 1e-5 of the largest result, with the guard."""
+    pytest.importorskip("onnxruntime")
+    float_model(tmp_path / "m.onnx")
+    settings: dict[str, str | int] = {**FLOATS, "ocm_banks": 64} if problem != "tiling" else dict(FLOATS)
+    compile_model(
+        tmp_path / "m.onnx", "scratchpad_64k", tmp_path / "c", problem=problem, settings=settings, time_limit_s=20
+    )
+    printed = guarded(tmp_path / "c")
+    assert "transfers as planned" in printed
+    difference = float(printed.split("differ from those expected by ")[1].split()[0]) if "differ" in printed else 0
+    assert difference < 1e-5, printed
+
+
+@pytest.mark.parametrize(("problem", "kind"), [("tiling", "int8"), ("joint", "uint8")])
+def test_quantised_models(tmp_path: Path, problem: str, kind: str) -> None:
+    pytest.importorskip("onnxruntime")
+    quantised_model(tmp_path / "m.onnx", kind)
+    settings: dict[str, str | int] = {**BYTES, "ocm_banks": 64} if problem != "tiling" else dict(BYTES)
+    compile_model(
+        tmp_path / "m.onnx", "scratchpad_64k", tmp_path / "c", problem=problem, settings=settings, time_limit_s=20
+    )
+    printed = guarded(tmp_path / "c")
+    assert "transfers as planned" in printed
+    assert "FAILED" not in printed
