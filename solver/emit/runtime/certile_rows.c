@@ -86,7 +86,7 @@ void certile_lp(unsigned char *to, const unsigned char *from, long outer, long s
         double sum = 0;
         for (long i = 0; i < size; i++) {
             const double x = certile_get_f32(from + (first + i * inner) * 4);
-            sum += p == 1 ? fabs(x) : x * x;
+            sum += p == 1 ? (x < 0 ? -x : x) : x * x;
         }
         const double whole = p == 1 ? sum : sqrt(sum);
         for (long i = 0; i < size; i++) {
