@@ -199,8 +199,12 @@ def _bounds(lo: int, hi: int, window: Window) -> tuple[Ints, Ints, Ints]:
 def _tap(lo: int, hi: int, window: Window) -> Ints:
     """The largest, by outputs (E,), of the smallest windows of each tap: every tap is in some part."""
     outputs, tap = np.arange(1, hi - lo + 1)[:, None], np.arange(window.taps)
-    sizes = [np.subtract(*window.rows(b, b + outputs, tap, tap + 1)[::-1]) for b in (lo, hi - outputs)]
-    return np.maximum(np.minimum(*sizes).max(axis=1), 0)
+    sizes = []
+    for begin in (np.full_like(outputs, lo), hi - outputs):
+        start, stop = window.rows(begin, begin + outputs, tap, tap + 1)
+        sizes.append(stop - start)
+    most: Ints = np.minimum(*sizes).max(axis=1)
+    return np.maximum(most, 0)
 
 
 def part_window(window: Window, taps: int) -> Window:
