@@ -302,12 +302,12 @@ FAULTS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within 40 random cases, unshrunk; docs/selftest.md says in how many seconds.
+    """Within 60 random cases, unshrunk; docs/selftest.md says in how many seconds.
 
     Of a fault in pinned tiles only the cases that pin some are run: no other asks for them.
     """
     FAULTS[fault](monkeypatch)
-    for k in range(40):
+    for k in range(60):
         case = quick_case(random.Random(f"fault/{k}"))
         pinned = any(pin.startswith("T_") for pin in case.pins)
         if (pinned or fault != "pinned tiles are forgotten") and TESTERS["tiling"].run(case, random.Random(k)):
