@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from formulations.fusion.groups import Net, compulsory_bytes
+from formulations.compulsory import compulsory_bytes
+from formulations.fusion.groups import Net
 from formulations.fusion.part import FusionPart
 from formulations.pins import parse_pins
 from instances.load import load_machine

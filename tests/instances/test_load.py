@@ -64,7 +64,7 @@ BAD_NETWORKS = {
     "top_level_array": "a JSON object is needed, found an array",
     "top_level_text": "a JSON object is needed, found a text",
     "two_inputs_of_a_conv": "operator 'c': has 2 inputs, needs 1",
-    "unknown_field": "unknown field layers: known fields: description, map_type, name, operators, weight_type",
+    "unknown_field": "unknown field layers: known fields: description, in_dram, map_type, name, operators, weight_type",
     "unknown_function": "operators[2].fn: known functions: abs, add",
     "unknown_op": "operators[1]: unknown op 'convolution', known: 'input', 'conv'",
     "unknown_operator_field": "unknown field operators[1].kernal: did you mean kernel? known fields: batch_norm",
