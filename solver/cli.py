@@ -23,6 +23,7 @@ from solver.calibration import cli as calibrate_cli
 from solver.completion import cli as completion_cli
 from solver.emit import cli as emit_cli
 from solver.exits import BAD_INPUT, EXIT_CODES, exit_code
+from solver.flags import BatchOpt, ShapeOpt, SymbolOpt
 from solver.library import cli as library_cli
 from solver.mappings import cli as mappings_cli
 from solver.pages import cli as report_cli
@@ -30,7 +31,7 @@ from solver.plan import Plan, version
 from solver.progress import progress_bar
 from solver.selection import variants_cli
 from solver.selftest import cli as selftest_cli
-from solver.sizes import BatchOpt, ShapeOpt, Sizes, SymbolOpt
+from solver.sizes import Sizes
 from solver.solve import answered, ask
 from solver.solve import pareto as find_front
 from solver.solve import show as show_plan

@@ -1,26 +1,14 @@
-"""The open sizes of a model, as all commands and calls that read one take them: `--symbol H=48`, `--shape x=1,3,48`."""
+"""The open sizes of a model, as all commands and calls that read one take them; `solver.flags` has the flags."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
-
-import typer
 
 from instances.errors import InputError
 from instances.load import load_network
 from instances.network import Network
-
-BatchOpt = Annotated[int | None, typer.Option("--batch", metavar="N", help="Batch size of the network: --batch 4")]
-SymbolOpt = Annotated[
-    list[str] | None, typer.Option("--symbol", metavar="NAME=N", help="Size of a symbolic ONNX dimension: sequence=128")
-]
-ShapeOpt = Annotated[
-    list[str] | None,
-    typer.Option("--shape", metavar="NAME=N,..", help="Shape of an ONNX input with open sizes: x=1,3,48,320"),
-]
 
 _MOST_DIGITS = 10
 

@@ -20,12 +20,13 @@ from instances.new_machine import machine_template
 from instances.schemas import FILES, file_schema
 from solver import options
 from solver.console import complain, emit, emit_tables, printable, write
+from solver.flags import BatchOpt, ShapeOpt, SymbolOpt
 from solver.generic import GenericProblem
 from solver.options import AUTO
 from solver.plan import version
 from solver.problem import Problem
 from solver.problems import ALIASES, PROBLEMS, pick_problem
-from solver.sizes import BatchOpt, ShapeOpt, Sizes, SymbolOpt
+from solver.sizes import Sizes
 
 if TYPE_CHECKING:
     from solver.bench import Report

@@ -11,8 +11,9 @@ from solver import console
 from solver.check import sound_plan
 from solver.emit.compile import compile_model
 from solver.emit.emit import emit_c
+from solver.flags import BatchOpt, ShapeOpt, SymbolOpt
 from solver.progress import progress_bar
-from solver.sizes import BatchOpt, ShapeOpt, Sizes, SymbolOpt
+from solver.sizes import Sizes
 
 RequantiseOpt = Annotated[
     str, typer.Option("--requantise", metavar="RULE", help="Of quantised sums: float, double, single or even")

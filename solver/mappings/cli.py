@@ -13,11 +13,12 @@ from instances.network import Network
 from solver import console, options
 from solver.check import sound_plan
 from solver.exits import EXIT_CODES
+from solver.flags import BatchOpt, ShapeOpt, SymbolOpt
 from solver.mappings.price import LIMIT_S, LayerPrice, PricedMapping, price, workloads_of
 from solver.mappings.read import read
 from solver.mappings.text import text_of
 from solver.mappings.write import FORMATS, nests_of, written
-from solver.sizes import BatchOpt, ShapeOpt, Sizes, SymbolOpt
+from solver.sizes import Sizes
 
 _NETWORK = "Bundled name, .json or .onnx file; Timeloop problem, ZigZag workload (.yaml): resnet50"
 NetworkArg = Annotated[str, typer.Argument(metavar="NETWORK", help=_NETWORK)]

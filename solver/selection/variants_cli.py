@@ -10,7 +10,8 @@ import typer
 from instances.errors import InputError
 from instances.write_variants import variants_text
 from solver import console, options
-from solver.sizes import BatchOpt, ShapeOpt, Sizes, SymbolOpt
+from solver.flags import BatchOpt, ShapeOpt, SymbolOpt
+from solver.sizes import Sizes
 
 _MOST_PPM = 1_000_000
 

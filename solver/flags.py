@@ -1,0 +1,16 @@
+"""Flags that several commands share: the sizes of a model, ``--batch 4 --symbol H=48 --shape x=1,3,48``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+BatchOpt = Annotated[int | None, typer.Option("--batch", metavar="N", help="Batch size of the network: --batch 4")]
+SymbolOpt = Annotated[
+    list[str] | None, typer.Option("--symbol", metavar="NAME=N", help="Size of a symbolic ONNX dimension: sequence=128")
+]
+ShapeOpt = Annotated[
+    list[str] | None,
+    typer.Option("--shape", metavar="NAME=N,..", help="Shape of an ONNX input with open sizes: x=1,3,48,320"),
+]
