@@ -41,8 +41,8 @@ class Network(Sparse):
     operators: tuple[Operator, ...] = Field(min_length=1)
     """In topological order; an operator names the producers of its inputs."""
     in_dram: tuple[str, ...] = ()
-    """Operators whose maps lie in DRAM, whatever is planned: where the host moves them or computes with them. `NAME
-    (weights)`: weights that several layers read, after the first of them.
+    """Operators whose maps lie in DRAM, whatever is planned: where the host moves them or computes with them.
+    ``NAME (weights)``: weights that several layers read, after the first of them.
     """
 
     @model_validator(mode="after")
