@@ -254,23 +254,23 @@ class Said:
 
 
 def said(arguments: Sequence[str], patience_s: float = _PATIENCE_S) -> Said:
-    """Run a command in this process."""
+    """Run a command in this process; seconds are of its processor, as others may be at work beside it."""
 
     def hung(_number: int, _frame: FrameType | None) -> None:
         raise Hung
 
-    out, err, start = io.StringIO(), io.StringIO(), time.monotonic()
-    before = signal.signal(signal.SIGALRM, hung)
-    signal.setitimer(signal.ITIMER_REAL, patience_s)
+    out, err, start = io.StringIO(), io.StringIO(), time.process_time()
+    before = signal.signal(signal.SIGPROF, hung)
+    signal.setitimer(signal.ITIMER_PROF, patience_s)
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = main(arguments)
     except Hung:
         code = -1
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-    return Said(code, out.getvalue(), err.getvalue(), time.monotonic() - start)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+    return Said(code, out.getvalue(), err.getvalue(), time.process_time() - start)
 
 
 def cases(kinds: Sequence[str], seed: int) -> Iterator[tuple[str, bytes, tuple[str, ...]]]:

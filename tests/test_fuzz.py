@@ -21,14 +21,14 @@ from tests.golden_plans import CASES
 
 #: Kinds whose commands take no search, or hardly any; the others are slow.
 QUICK = ("front", "table", "spec", "sweep", "library")
-MANY = int(os.environ.get("CERTILE_FUZZ", "300"))
+MANY = int(os.environ.get("CERTILE_FUZZ", "60"))
 
 
 def test_changed_files_are_told_in_a_line() -> None:
     assert run(60, seed=1, kinds=QUICK) == []
 
 
-@pytest.mark.slow(200)
+@pytest.mark.slow(40)
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_many_changed_files_are_told_in_a_line(kind: str) -> None:
     assert run(MANY, seed=2, kinds=(kind,)) == []
