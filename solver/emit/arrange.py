@@ -65,6 +65,8 @@ class Arranged:
     """Of a model, those of `data` that are read as maps."""
     steps_of: dict[str, float] = field(default_factory=dict)
     """Results that integers stand for -> their scale."""
+    states: list[tuple[str, str]] = field(default_factory=list)
+    """Of a model, inputs that a call begins with, and the results of the call before that they are."""
     steps: list[Copy | Host | Run] = field(default_factory=list)
     values: dict[str, Value] = field(default_factory=dict)
     """By operator."""

@@ -24,6 +24,7 @@ from solver.emit.moves import Picked, moved, moves
 from solver.emit.passing import kind_of
 from solver.emit.pointwise import Stage, require
 from solver.emit.several import Resized
+from solver.emit.states import paired
 from solver.emit.text import block, identifier
 from solver.emit.values import Value, rows_of
 
@@ -66,7 +67,15 @@ class ModelArranger(Arranger):
                 self._bring(contiguous(name, value.shape), kind, value, self.passing.stored(maker), "a result")
                 if step := self.passing.step(maker):
                     self.made.steps_of[name] = step
+        for given, result in paired(self.model, self.meaning.states):
+            self._keep(f"input_{given}", f"output_{result}")
         return made
+
+    def _keep(self, given: str, result: str) -> None:
+        """Copy a result into the input that the next call begins with."""
+        number = (self.made.arrays[given][0],)
+        self._copy(contiguous(given, number), contiguous(result, number), "state for the next call")
+        self.made.states.append((given, result))
 
     def element(self, operator: Operator) -> int:
         """By what the machine holds it as, or the model."""

@@ -11,12 +11,17 @@ from solver import console
 from solver.check import sound_plan
 from solver.emit.compile import compile_model
 from solver.emit.emit import emit_c
+from solver.emit.states import parse_states
 from solver.flags import BatchOpt, ShapeOpt, SymbolOpt
 from solver.progress import progress_bar
 from solver.sizes import Sizes
 
 RequantiseOpt = Annotated[
     str, typer.Option("--requantise", metavar="RULE", help="Of quantised sums: float, double, single or even")
+]
+StateOpt = Annotated[
+    list[str] | None,
+    typer.Option("--state", metavar="IN=OUT", help="An input that is a result of the call before: h0=hn"),
 ]
 OutOpt = Annotated[str, typer.Option("--out", "-o", metavar="FOLDER", help="A new folder for the files: -o out/")]
 
@@ -36,6 +41,7 @@ def emit(
     symbol: SymbolOpt = None,
     shape: ShapeOpt = None,
     requantise: RequantiseOpt = "float",
+    state: StateOpt = None,
 ) -> int:
     """Write C11 that carries a plan out: loops, transfers and tiles as planned, memories as static arrays.
 
@@ -48,7 +54,7 @@ def emit(
         raise InputError("--batch, --symbol, --shape: sizes of a model, and none is named (--model)")
     names = emit_c(
         sound_plan(plan), out, model, memory_bytes=memory, batch=batch, symbols=sizes.symbols, shapes=sizes.shapes,
-        requantise=requantise,
+        requantise=requantise, states=parse_states(state),
     )  # fmt: skip
     console.emit(f"{len(names)} files written to {out}; build and check them: make -C {out} run")
     return 0
@@ -83,6 +89,7 @@ def compile_(
     symbol: SymbolOpt = None,
     shape: ShapeOpt = None,
     requantise: RequantiseOpt = "float",
+    state: StateOpt = None,
 ) -> int:
     """Plan an ONNX model as a whole and write C11 that runs it: import, plan, addresses, code, report.
 
@@ -96,7 +103,7 @@ def compile_(
     made = compile_model(
         model, machine, out, problem=problem, objective=objective,
         pins=pin, settings=set_, time_limit_s=time_limit, memory_limit=memory_limit, batch=batch,
-        symbols=sizes.symbols, shapes=sizes.shapes, requantise=requantise,
+        symbols=sizes.symbols, shapes=sizes.shapes, requantise=requantise, states=parse_states(state),
         progress=progress_bar(),
     )  # fmt: skip
     for line in made.lines():

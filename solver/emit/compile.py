@@ -70,7 +70,7 @@ def compile_model(
     problem: str | None = None, time_limit_s: float | None = None, memory_limit: int | str | None = None,
     batch: int | None = None,
     symbols: Mapping[str, int] | None = None, shapes: Mapping[str, Sequence[int]] | None = None,
-    requantise: str = "float", progress: Progress | None = None,
+    requantise: str = "float", states: Mapping[str, str] | None = None, progress: Progress | None = None,
 ) -> Compiled:  # fmt: skip
     """Plan an ONNX model and write C that runs it.
 
@@ -82,7 +82,7 @@ def compile_model(
         (`ocm_bytes`).
     batch, symbols, shapes
         Open sizes, as of `instances.load.load_network`.
-    requantise : str
+    requantise, states
         As of `solver.emit.emit.emit_c`.
     out : str or path
         A folder that does not exist yet, or is empty.
@@ -95,6 +95,7 @@ def compile_model(
     if not is_onnx(model):
         raise InputError(f"model {os.fspath(model)}: an .onnx file is expected")
     given: Any = {"batch": batch, "symbols": symbols, "shapes": shapes}
+    how: Any = {"requantise": requantise, "states": states}
     network = read_onnx(model, **given)
     fields = as_texts("settings", settings)
     found = pick_machine(machine, fields)
@@ -106,7 +107,7 @@ def compile_model(
     kinds = asked in ("tiling", "slicing")
     why_not = reasons_of(PROBLEMS[asked], network, found, objective=objective, pins=pins, all_kinds=kinds)
     refused = check_model(read, found, why_not)  # before a plan takes its time
-    elements = Meaning(read, found, rule=requantise).check()
+    elements = Meaning(read, found, rule=requantise, states=states or {}).check()
     check_folder(out)
     network, note = in_dram(network, refused.in_dram(asked), found)
     cuts = [f"cut={network.layers[t - 1].name}" for t in sorted(refused.cuts) if t] if asked == "fusion" else []
@@ -124,12 +125,12 @@ def compile_model(
 
     plan = planned(asked)
     try:
-        names = emit_c(plan, out, model, **given, requantise=requantise)
+        names = emit_c(plan, out, model, **given, **how)
     except InputError as error:
         if problem is not None or not found.ocm_banks:
             raise
         plan, note = planned(single), f"planned layer by layer, as no C is written of the joint plan: {error}"
-        names = emit_c(plan, out, model, **given, requantise=requantise)
+        names = emit_c(plan, out, model, **given, **how)
     measures = plan.measures  # type: ignore[attr-defined]
     time = sum(row.time_ticks for row in plan.layers) if isinstance(plan, FusionPlan) else measures.time
     return Compiled(plan, names, measures.bytes, _peak(plan), time, _macs(plan), elements.said(), note)

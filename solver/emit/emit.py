@@ -28,6 +28,7 @@ def emit_c(
     plan: Plan, out: str | os.PathLike[str], model: str | os.PathLike[str] | None = None, *,
     memory_bytes: int | None = None, batch: int | None = None, symbols: Mapping[str, int] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None, requantise: str = "float",
+    states: Mapping[str, str] | None = None,
 ) -> tuple[str, ...]:  # fmt: skip
     """Write C11 that carries a plan out, and checks itself.
 
@@ -46,6 +47,8 @@ def emit_c(
     requantise : str
         How sums of a quantised model become results: "float", or by a multiplier and a shift "double" (gemmlowp,
         TFLite), "single" (its single rounding, CMSIS-NN) or "even".
+    states : mapping, optional
+        Inputs of the model that the program keeps from one call to the next -> the result that becomes them.
     out : str or path
         A folder that does not exist yet, or is empty.
 
@@ -63,7 +66,9 @@ def emit_c(
     """
     folder = check_folder(out)
     read = None if model is None else read_model(model, batch=batch, symbols=symbols, shapes=shapes)
-    files = files_of(plan, read, memory_bytes, requantise)
+    if read is None and states:
+        raise InputError(f"state {next(iter(states))}: of a model, and none is named")
+    files = files_of(plan, read, memory_bytes, requantise, states)
     _write(folder, files)
     return tuple(sorted(files))
 
@@ -85,10 +90,11 @@ def check_folder(out: str | os.PathLike[str]) -> Path:
 
 
 def files_of(
-    plan: Plan, model: OnnxModel | None = None, memory_bytes: int | None = None, requantise: str = "float"
+    plan: Plan, model: OnnxModel | None = None, memory_bytes: int | None = None, requantise: str = "float",
+    states: Mapping[str, str] | None = None,
 ) -> Mapping[str, str | bytes]:  # fmt: skip
     """Return the text of every file by its name; raises InputError as `emit_c`."""
-    meaning = None if model is None else Meaning(model, plan.machine_data, rule=requantise)
+    meaning = None if model is None else Meaning(model, plan.machine_data, rule=requantise, states=states or {})
     if isinstance(plan, JointPlan | FusionPlan):
         if not plan.layers:
             raise InputError(f"plan of {plan.network}: no schedule")

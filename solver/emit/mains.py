@@ -163,7 +163,8 @@ int main(void)
 
 MODEL = """\
 /* Runs the network on an input: certile INPUT OUTPUT [EXPECTED], files of elements one after the other, as the model
- * has them. Compares what moved with the plan, and the output with what is expected. */
+ * has them. Where INPUT holds several, it is called for each; state is read for the first call alone. Compares what
+ * moved with the plan, and the output with what is expected. */
 #include "certile_check.h"
 #include "certile_guard.h"
 #include "certile_results.h"
@@ -225,31 +226,45 @@ static void take(FILE *file, unsigned char *to, size_t bytes)
     }}
 }}
 
+/* Whether a file goes on. */
+static int more(FILE *file)
+{{
+    const int next = getc(file);
+    return next != EOF && ungetc(next, file) != EOF;
+}}
+
 int main(int argc, char **argv)
 {{
     FILE *weights = opened("weights.bin", "rb"), *input = opened(argc > 1 ? argv[1] : "input.bin", "rb");
     FILE *output = argc > 2 ? opened(argv[2], "wb") : NULL;
-    (void)weights; /* there may be none */
     FILE *expected = argc > 3 ? opened(argv[3], "rb") : argc > 1 ? NULL : fopen("expected.bin", "rb");
     (void)weights; /* Of some networks there are none. */
 {data}
-{inputs}
 {guard}
-    certile_network();
+    int calls = 0;
+    do {{
+        certile_open("an input");
+{inputs}
+        certile_shut();
+        certile_network();
+        calls++;
+        certile_open("the check");
+        for (size_t k = 0; output && k < RESULTS; k++) {{
+            fwrite(results[k].array, results[k].element, certile_elements(&results[k]), output);
+        }}
+        for (size_t k = 0; expected && k < RESULTS; k++) {{
+            if (!certile_compare(&results[k], expected)) {{
+                fputs("the file of expected results is too short\\n", stderr);
+                return 2;
+            }}
+        }}
+        certile_shut();
+    }} while (more(input));
     certile_guard_report();
-    certile_open("the check");
-    printf("{number} layers as one network: transfers %s\\n", wrong ? "NOT as planned" : "as planned");
+    printf("{number} layers as one network%s: transfers %s\\n", calls > 1 ? ", called several times" : "",
+           wrong ? "NOT as planned" : "as planned");
     if (wrong) {{
         puts("FAILED: look at the loads and stores of the layers that are named above");
-    }}
-    for (size_t k = 0; output && k < RESULTS; k++) {{
-        fwrite(results[k].array, results[k].element, certile_elements(&results[k]), output);
-    }}
-    for (size_t k = 0; expected && k < RESULTS; k++) {{
-        if (!certile_compare(&results[k], expected)) {{
-            fputs("the file of expected results is too short\\n", stderr);
-            return 2;
-        }}
     }}
     if (expected) {{
         wrong += certile_verdict(results, RESULTS, argc > 3 ? argv[3] : "{judge}", {tolerance});

@@ -8,6 +8,7 @@ and bias.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -26,6 +27,7 @@ from solver.emit.pointwise import BINARY, require
 from solver.emit.quantise import QUANTISERS, grid_of
 from solver.emit.requantise import check_rule
 from solver.emit.several import Resized, cell, is_cell
+from solver.emit.states import paired
 from solver.emit.trained import Trained, Training
 
 _LAYERS = frozenset(
@@ -54,6 +56,8 @@ class Meaning:
     machine: Machine
     rule: str = "float"
     """How sums of integers become results (`solver.emit.requantise`)."""
+    states: Mapping[str, str] = field(default_factory=dict)
+    """Inputs that are results of the call before (`solver.emit.states`)."""
     _trained: dict[str, Trained] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -90,7 +94,8 @@ class Meaning:
         return next((NAMES[grid_of(self.model, node).kind] for node in nodes), stated)
 
     def check(self) -> Elements:
-        """Raise InputError if the machine's elements cannot hold the model's."""
+        """Raise InputError if the machine's elements cannot hold the model's, or its states are none."""
+        paired(self.model, self.states)
         return self.elements
 
     @cached_property

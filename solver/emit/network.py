@@ -33,6 +33,7 @@ from solver.emit.onchip import AnyRun, OnChip
 from solver.emit.packed import with_bands
 from solver.emit.program import exact, memories, refuse, runtime
 from solver.emit.recorded import Recorded, recorded
+from solver.emit.states import declared, reset, taken
 from solver.emit.strips import GroupFile
 from solver.emit.table import row
 from solver.emit.tensors import off_chip
@@ -157,12 +158,21 @@ class _Program:
             f"/* {self.network.name} on {self.machine.name}: tensors off the chip, and the function that runs it. */",
             "#ifndef NETWORK_H", "#define NETWORK_H", "",
         ]  # fmt: skip
-        lines += [*self.off_chip.declarations(), "", *self.off_chip.macros()]
-        lines += ["", "void certile_network(void);", "",
+        lines += [*self.off_chip.declarations(), "", *self.off_chip.macros(self._tensors)]
+        lines += [*declared(self.arranged.states), "",
                   "/* With CERTILE_CHECK: before and after a layer or a group. */", "int certile_instead(int k);",
                   "void certile_after(int k);", "void certile_after_group(int first, int last);", "",
                   "#endif", ""]  # fmt: skip
         return "\n".join(lines)
+
+    @property
+    def _tensors(self) -> dict[str, str]:
+        """The model's inputs and results by array, as its file calls them."""
+        if self.meaning is None:
+            return {}
+        names = {f"output_{k}": name for k, name in enumerate(self.meaning.model.outputs)}
+        names |= dict(zip(self.arranged.inputs, self.meaning.model.inputs, strict=True))
+        return {array: identifier_text(name) for array, name in names.items()}
 
     def _place(self, value: Value) -> str:
         size = self.arranged.arrays[value.array][1]
@@ -197,6 +207,7 @@ class _Program:
             if isinstance(step, Run) and t > group.last:
                 body += self._group(group, waiting)
                 waiting = []
+        lines += reset(self.arranged.states, {name: one.bytes for name, one in self.off_chip.tensors.items()})
         return "\n".join([*lines, "void certile_network(void)", "{", *indented(body), "}", ""])
 
     def _moves(self, t: int) -> list[str]:
@@ -294,7 +305,7 @@ class _Program:
                 names="\n".join(f"certile_function {self.names[t]};" for t in self.chip.alone), rows="\n".join(rows),
                 groups=self._groups(), guard=guard,
                 data="\n".join(data), number=len(runs),
-                inputs="\n".join(f"    take(input, {name}, {sizes[name]});" for name in given),
+                inputs=taken(given, sizes, self.arranged.states),
                 results="\n".join(map(self._result, range(len(made)))), judge=self.recorded.judge,
                 tolerance=literal(self.meaning.elements.tolerance),
             )  # fmt: skip
@@ -308,7 +319,7 @@ class _Program:
     @cached_property
     def recorded(self) -> Recorded:
         """An input of the model, and its results as another program computes them."""
-        return recorded(self.meaning.model) if self.meaning is not None else Recorded({}, "")
+        return recorded(self.meaning.model, self.meaning.states) if self.meaning is not None else Recorded({}, "")
 
     def _result(self, k: int) -> str:
         """A row of the table of results."""
@@ -319,7 +330,7 @@ class _Program:
         sizes = ", ".join(map(str, shape))
         texts = f'"{quoted(tensor)}", "{quoted(self._look(maker))}"'
         what = f"{texts}, {name}, {BYTES[kind]}, certile_read_{kind}, {step}, {len(shape)}, {{{sizes}}}"
-        return f"    {{{what}, 0, 0, 0, 0, 0, 0}},"
+        return f"    {{{what}, 0, 0, 0, 0, 0, 0, 0}},"
 
     def _look(self, maker: str) -> str:
         """What makes a result: the last layer before it, and the host behind that."""

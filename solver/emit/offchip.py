@@ -132,14 +132,13 @@ class OffChip:
 
     # ---- C ---------------------------------------------------------------------------------------------------------
 
-    def macros(self) -> list[str]:
-        """Every tensor as a name of its place."""
+    def macros(self, called: Mapping[str, str]) -> list[str]:
+        """Every tensor as a name of its place, with what the model calls some of them."""
         lines = []
         for one in self.tensors.values():
-            cast = "(unsigned char *)" if one.constant else ""
-            lines.append(
-                f"#define {one.name} ({cast}{self.array(one)} + {self.places[one.name]}) /* {one.bytes} bytes */"
-            )
+            place = f"({'(unsigned char *)' if one.constant else ''}{self.array(one)} + {self.places[one.name]})"
+            said = f"{one.bytes} bytes" + (f": {called[one.name]}" if one.name in called else "")
+            lines.append(f"#define {one.name} {place} /* {said} */")
         return lines
 
     def declarations(self) -> list[str]:

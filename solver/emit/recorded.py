@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from instances.onnx_evaluate import JUDGE, evaluated
 from instances.onnx_model import OnnxModel
+from solver.emit.states import CALLS
 
 logger = logging.getLogger(__name__)
 
@@ -22,26 +23,50 @@ class Recorded:
     judge: str
 
 
-def recorded(model: OnnxModel) -> Recorded:
+#: Computes the results of a model of its inputs.
+_Judge = Callable[[Mapping[str, np.ndarray]], Sequence[np.ndarray]]
+
+
+@dataclass(frozen=True)
+class _Calls:
+    """A model, the inputs of every call, and which of them are what the call before has made."""
+
+    model: OnnxModel
+    inputs: Sequence[Mapping[str, np.ndarray]]
+    states: Mapping[str, str]
+
+    def results(self, run: _Judge) -> list[np.ndarray]:
+        """The results of all calls, one after the other."""
+        found, state = list[np.ndarray](), dict[str, np.ndarray]()
+        for feeds in self.inputs:
+            made = run({**feeds, **state})
+            found += made
+            state = {name: made[self.model.outputs.index(result)] for name, result in self.states.items()}
+        return found
+
+
+def recorded(model: OnnxModel, states: Mapping[str, str] | None = None) -> Recorded:
     """Return an input from a fixed seed and the outputs for it: of onnxruntime, else of ONNX's reference.
 
-    Real inputs are small numbers, integers any of their kind.
+    Real inputs are small numbers, integers any of their kind. Where the program keeps `states`, of several calls.
     """
-    rng = np.random.default_rng(20)
-    feeds = {
-        o: _drawn(rng, model.network.operator(name).shape, np.dtype(model.element(o)))
-        for o, name in model.inputs.items()
-    }
-    files = {"input.bin": b"".join(value.tobytes() for value in feeds.values())}
+    rng, kept = np.random.default_rng(20), states or {}
+    shapes = {tensor: model.network.operator(name).shape for tensor, name in model.inputs.items()}
+    inputs = [
+        {o: _drawn(rng, shape, np.dtype(model.element(o))) for o, shape in shapes.items() if not (call and o in kept)}
+        for call in range(CALLS if kept else 1)
+    ]
+    files = {"input.bin": b"".join(value.tobytes() for feeds in inputs for value in feeds.values())}
     for judge in (_by_onnxruntime, _by_reference):
-        name, made = judge(model, feeds)
+        name, made = judge(_Calls(model, inputs, kept))
         if made:
             return Recorded({**files, "expected.bin": b"".join(np.asarray(value).tobytes() for value in made)}, name)
     logger.warning("%s: the program has nothing to compare with", model.where)
     return Recorded(files, "")
 
 
-def _by_onnxruntime(model: OnnxModel, feeds: Mapping[str, np.ndarray]) -> tuple[str, list[np.ndarray]]:
+def _by_onnxruntime(calls: _Calls) -> tuple[str, list[np.ndarray]]:
+    model = calls.model
     try:
         import onnxruntime
     except ImportError:
@@ -58,16 +83,17 @@ def _by_onnxruntime(model: OnnxModel, feeds: Mapping[str, np.ndarray]) -> tuple[
     options.add_session_config_entry(exact, "1")
     try:
         session = onnxruntime.InferenceSession(str(model.path), options, providers=["CPUExecutionProvider"])
-        made = session.run(list(model.outputs), dict(feeds))
+        made = calls.results(lambda feeds: session.run(list(model.outputs), dict(feeds)))
     except Exception as error:  # noqa: BLE001 - onnxruntime raises many types
         logger.warning("%s: onnxruntime does not run it (%s)", model.where, _first_line(error))
         return "", []
     return f"onnxruntime {onnxruntime.__version__}", made
 
 
-def _by_reference(model: OnnxModel, feeds: Mapping[str, np.ndarray]) -> tuple[str, list[np.ndarray]]:
+def _by_reference(calls: _Calls) -> tuple[str, list[np.ndarray]]:
+    model = calls.model
     try:
-        made = evaluated(model.path, feeds, model.outputs)
+        made = calls.results(lambda feeds: evaluated(model.path, feeds, model.outputs))
     except Exception as error:  # noqa: BLE001 - the evaluator raises many types
         logger.warning("%s: ONNX's reference does not run it (%s)", model.where, _first_line(error))
         return "", []

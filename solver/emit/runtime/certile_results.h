@@ -25,8 +25,8 @@ CERTILE_READER(f16)
 CERTILE_READER(f32)
 
 /* A result: its name and sizes, its elements, the step of the integers that they stand for (0: real numbers), where to
- * look if it is wrong; and what is found of it: exact elements, the largest difference (of integers in steps), where that
- * is, both values, and the largest value that is expected. */
+ * look if it is wrong; and what is found of it in all calls: elements compared, those that are exact, the largest
+ * difference (of integers in steps), where that is, both values, and the largest value that is expected. */
 typedef struct {
     const char *name, *look;
     const unsigned char *array;
@@ -35,7 +35,7 @@ typedef struct {
     float step;
     int axes;
     size_t size[CERTILE_MOST_RANKS];
-    size_t exact, at;
+    size_t compared, exact, at;
     double worst, is, want, largest;
 } certile_result;
 
