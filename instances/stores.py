@@ -219,6 +219,7 @@ class _Reader:
         self.copied: set[str] = set()
         self.elements: dict[str, int] = {}
         """Of what an operator makes that no other one does; none of those that leave a map where it is."""
+        self.read_by_some = {name for operator in network.operators for name in operator.inputs}
 
     def read(self) -> Stores:
         """Make layers and stores."""
@@ -227,14 +228,24 @@ class _Reader:
         self._rows()
         self.dram |= set(self.network.in_dram)
         self.whole |= set(self.network.in_dram)  # nobody takes its rows as they come
-        roots = list(dict.fromkeys(self.groups.find(name) for name in self.made))
-        outside = [r for names in self.read_names for n in names if (r := self.groups.find(n)) not in roots]
-        number = {root: at for at, root in enumerate([*roots, *dict.fromkeys(outside)])}
+        roots = [self.groups.find(name) for name in self.made]
+        read = [self.groups.find(name) for names in self.read_names for name in names]
+        number = {root: at for at, root in enumerate(dict.fromkeys([*roots, *read]))}
         reads = tuple(tuple(number[self.groups.find(n)] for n in names) for names in self.read_names)
         writes = tuple(number[self.groups.find(name)] for name in self.made)
+        members: dict[str, list[str]] = {root: [] for root in number}
+        for name in self.groups.parent:
+            members.setdefault(self.groups.find(name), []).append(name)
+        parts: list[list[int]] = [[] for _ in number]
+        readers: list[dict[int, None]] = [{} for _ in number]
+        for k, (given, made) in enumerate(zip(reads, writes, strict=True)):
+            parts[made].append(k)
+            for at in given:
+                readers[at][k] = None
+        made_of = (self._store(root, members[root], parts[at], tuple(readers[at])) for root, at in number.items())
         return Stores(
-            self.network.name, tuple(self.layers), tuple(self._store(root, at, reads, writes) for root, at in
-            number.items()), reads, writes, tuple(self._members(root) for root in number), frozenset(self.copied),
+            self.network.name, tuple(self.layers), tuple(made_of), reads, writes,
+            tuple(tuple(members[root]) for root in number), frozenset(self.copied),
         )  # fmt: skip
 
     def _operator(self, operator: Operator) -> None:
@@ -302,25 +313,21 @@ class _Reader:
             # what one layer sees with unlike rows lies in DRAM
             self.dram |= {root for root, rows in read if rows != dict(read)[root]}
 
-    def _members(self, root: str) -> tuple[str, ...]:
-        return tuple(name for name in self.groups.parent if self.groups.find(name) == root)
-
-    def _store(self, root: str, at: int, reads: Sequence[Sequence[int]], writes: Sequence[int]) -> Store:
-        members = set(self._members(root))
-        parts = [(k, layer) for k, (layer, store) in enumerate(zip(self.layers, writes, strict=True)) if store == at]
-        readers = tuple(k for k, given in enumerate(reads) if at in given)
-        whole = bool(self.whole & members) or any(self.layers[k].inputs > MOST_INPUTS for k in readers)
-        sinks = members - {name for o in self.network.operators for name in o.inputs}
+    def _store(self, root: str, names: Sequence[str], parts: Sequence[int], readers: tuple[int, ...]) -> Store:
+        """A store of the maps `names` that layers `parts` make and `readers` read."""
+        members, layers = set(names), self.layers
+        whole = bool(self.whole & members) or any(layers[k].inputs > MOST_INPUTS for k in readers)
         rows = 1 if whole else self.rows[root]
         return Store(
             root, rows,
-            tuple((k, layer.b * layer.g * layer.m * layer.r * layer.c // rows) for k, layer in parts),
-            readers, whole, bool(self.dram & members), sum(self._elements(name) for name in sinks),
-            not parts and self._zeros(members),
+            tuple((k, (one := layers[k]).b * one.g * one.m * one.r * one.c // rows) for k in parts),
+            readers, whole, bool(self.dram & members),
+            sum(self._elements(name) for name in members - self.read_by_some), not parts and self._zeros(members),
         )  # fmt: skip
 
     def _zeros(self, members: set[str]) -> bool:
-        given = [o for o in self.network.operators if o.name in members - set(self.network.in_dram) and not o.inputs]
+        there = (self.network.operator(name) for name in members - set(self.network.in_dram))
+        given = [o for o in there if not o.inputs]
         return bool(given) and all(isinstance(o, Input) and o.zeros for o in given)
 
 

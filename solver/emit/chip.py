@@ -31,7 +31,7 @@ class ChipMap:
     store: Store
     values: Mapping[str, Value]
     shapes: Mapping[str, tuple[int, ...]]
-    """Of all operators."""
+    """Of the operators of the store."""
     elements: int
     """Of the tensor that all are parts of."""
 
@@ -73,19 +73,21 @@ def chip_map(
     root = _root(network, members)
     values = {root.name: _tensor(root, store, machine)}
     _spread(network, members, values, meaning)
-    return ChipMap(store, values, {o.name: o.shape for o in network.operators}, prod(root.shape))
+    shapes = {name: network.operator(name).shape for name in members}
+    return ChipMap(store, values, shapes, prod(root.shape))
 
 
 def _root(network: Network, members: Sequence[str]) -> Operator:
     """The last concatenation of a store, or the layer whose result it is."""
     inside = set(members)
     joined: set[str] = set()  # what is joined, and what it was before operators of one input
-    for operator in reversed(network.operators):
+    operators = [network.operator(name) for name in members]
+    for operator in reversed(operators):
         join = isinstance(operator, Concat) and operator.name in inside
         passed = operator.name in joined and len(operator.inputs) == 1 and operator.inputs[0] in inside
         if join or passed:
             joined.update(operator.inputs)
-    joins = [o for o in network.operators if isinstance(o, Concat) and o.name in inside - joined]
+    joins = [o for o in operators if isinstance(o, Concat) and o.name not in joined]
     first = next(name for name in members if not set(network.operator(name).inputs) & inside)
     return joins[-1] if joins else network.operator(first)
 
@@ -102,10 +104,10 @@ def _tensor(root: Operator, store: Store, machine: Machine) -> Value:
 
 def _spread(network: Network, members: Sequence[str], values: dict[str, Value], meaning: Meaning | None) -> None:
     """Find the other operators of a store from those that are known, until nothing new is found."""
-    inside, before = set(members), -1
+    inside, operators, before = set(members), [network.operator(name) for name in members], -1
     while len(values) > before:
         before = len(values)
-        for operator in network.operators:
+        for operator in operators:
             mine = values.get(operator.name)
             if isinstance(operator, Concat) and mine is not None:
                 begin = [0] * len(mine.shape)
