@@ -116,7 +116,10 @@ def preflight(
     notes = () if real is None else unlike_elements(network, real)
     if not is_onnx(model):
         return Preflight(network, real, notes, problems)
-    read = read_model(model, batch=batch, symbols=symbols, shapes=shapes)
+    try:
+        read = read_model(model, batch=batch, symbols=symbols, shapes=shapes)
+    except InputError as error:  # weights that lie elsewhere: what is planned needs their shapes alone
+        return Preflight(network, real, notes, problems, {"": (str(error),)}, _DEFAULT if real is None else real.name)
     on = fitted(read, load_machine(_DEFAULT)) if real is None else real
     found = refusals(read, on)
     able = [name for name in OF_C if not problems.get(name)]

@@ -158,3 +158,15 @@ def test_compile_says_the_macs_of_its_plan(tmp_path: Path) -> None:
     for problem in ("tiling", "joint", "fusion"):
         made = compile_model(path, "scratchpad_768k", tmp_path / problem, settings=FLOATS, problem=problem)
         assert made.macs == 8 * 8 * (4 * 27 + 4 * 4)
+
+
+def test_weights_in_a_file_that_is_missing_are_a_reason_of_c_alone(tmp_path: Path) -> None:
+    """Models are shared without their weights for planning: their shapes are in the file."""
+    path = saved(tmp_path, [helper.make_node("Conv", ["x", "w"], ["a"])], (1, 3, 8, 8), w=weights(4, 3, 1, 1))
+    onnx.save(onnx.load(path), path, save_as_external_data=True, location="model.weights", size_threshold=0)
+    (tmp_path / "model.weights").unlink()
+    found = preflight(path, "scratchpad_768k")
+    assert found.network.macs == 64 * 3 * 4
+    assert found.problems["tiling"] == ()
+    assert list(found.c) == [""]
+    assert "weights cannot be read" in found.c[""][0]
