@@ -14,8 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from formulations.tiling.floors import floor
 from instances.errors import InputError
 from instances.jsonfile import LARGEST_INTEGER
+from solver.options import pick_nests, pick_pins
 from solver.selftest.anneal import Goal, Witness, confirmed
 from solver.selftest.demands import readable
 from solver.selftest.moves import Form, form_of
@@ -32,7 +34,7 @@ class Claim:
 
     engine: str
     status: str
-    """As the plan says; REFUSED if the engine does not take the case, CRASHED if it failed."""
+    """As the plan says; REFUSED if the engine does not take the case, CRASHED if it failed; BOUND without a search."""
     vector: tuple[int, ...] | None = None
     bound: int | None = None
     form: Form | None = None
@@ -66,6 +68,19 @@ def asked(goal: Goal, engine: str, problem: str, *, full: bool = False) -> Claim
     points = int(plan.size.get("points", LARGEST_INTEGER))
     # over all homes, where there is a choice
     return Claim(name, whole.status, vector, whole.bound, form, points=points)
+
+
+def unsearched(goal: Goal, problem: str) -> list[Claim]:
+    """Bounds that need no search: in closed form, and of the space; none of machines with several memories."""
+    measure, on = goal.measures[0], goal.machine
+    if on.off_chip or measure not in ("bytes", "time", "energy"):
+        return []
+    formulation = pick_nests(problem)
+    space = formulation.build(goal.layer, on, pick_pins(list(goal.pins), formulation))
+    return [
+        Claim(name, "BOUND", bound=floor(space, measure, hurry=hurry))
+        for name, hurry in (("closed form", True), ("floor of the space", False))
+    ]
 
 
 def own_witness(goal: Goal, claim: Claim) -> Witness | str | None:

@@ -25,7 +25,7 @@ from solver.selftest.base import Disagreement
 from solver.selftest.demands import readable, tile
 from solver.selftest.moves import Form, form_of, spreads
 from solver.selftest.nest_case import NestCase, case_from, case_of, random_case, simpler
-from solver.selftest.nest_claims import Claim, asked, contradicted, own_witness
+from solver.selftest.nest_claims import Claim, asked, contradicted, own_witness, unsearched
 from solver.selftest.nest_fronts import front_faults
 from solver.selftest.pricing import Pricer
 from solver.selftest.tiny import enumerated
@@ -122,6 +122,8 @@ class NestTester:
         claims = [asked(goal, "exhaustive", self.name)]
         if case.size == "real":
             return claims
+        if claims[0].status not in ("REFUSED", "CRASHED"):
+            claims += unsearched(goal, self.name)
         claims += [asked(goal, name, self.name) for name, often in _SLOW.items() if rng.randrange(100) < often]
         if rng.randrange(100) < _FULL and 0 < claims[0].points <= MOST_POINTS:
             claims.append(asked(goal, "exhaustive", self.name, full=True))

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from formulations.pins import Pins
+from formulations.tiling import floors
 from formulations.tiling.space import Space
 from hwmodels.nest.pieces import Window
 from hwmodels.nest.replay import replay
@@ -20,11 +21,11 @@ from instances.machine import Machine, Transfer
 from instances.workload import DIMS, Layer
 from solver.engines import ENGINES, EngineResult, Limits
 from solver.selftest import demands, nest_fronts, nest_tester
-from solver.selftest.anneal import Goal, confirmed, searched
+from solver.selftest.anneal import Goal, Witness, confirmed, searched
 from solver.selftest.layers import random_layer, random_machine
 from solver.selftest.moves import Form, Moves, form_of, nest_of, partitions, spreads, tidy
 from solver.selftest.nest_case import NestCase, case_from, case_of, random_case, simpler
-from solver.selftest.nest_claims import Claim, asked, contradicted
+from solver.selftest.nest_claims import Claim, asked, contradicted, own_witness, unsearched
 from solver.selftest.pricing import Pricer
 from solver.selftest.registry import TESTERS
 from solver.selftest.run import selftest
@@ -313,6 +314,25 @@ def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -
         if (pinned or fault != "pinned tiles are forgotten") and TESTERS["tiling"].run(case, random.Random(k)):
             return
     pytest.fail(f"not found: {fault}")
+
+
+@pytest.mark.parametrize(
+    ("name", "measure", "claim"),
+    [("lower_bound_bytes", "bytes", "closed form"), ("least_time", "time", "closed form"),
+     ("least_of", "bytes", "floor of the space"), ("least_of", "time", "floor of the space")],
+)  # fmt: skip
+def test_bounds_without_a_search_are_held_against_nests(
+    name: str, measure: str, claim: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One memory for all: nothing moves twice, and time is bytes, so every bound is reached and may not be one more."""
+    goal = Goal(PADDED, machine(ocm_bytes=1000), (measure,))
+    found = own_witness(goal, asked(goal, "exhaustive", "tiling"))
+    assert isinstance(found, Witness)
+    assert [*contradicted(unsearched(goal, "tiling"), [("a nest", found)])] == []
+    right = getattr(floors, name)
+    monkeypatch.setattr(floors, name, lambda *args: right(*args) + 1)
+    (line, *_) = [what for what, _ in contradicted(unsearched(goal, "tiling"), [("a nest", found)]) if claim in what]
+    assert line == f"{claim} says BOUND (bound 60), a nest finds 59, below the bound"
 
 
 def quick_case(rng: random.Random) -> NestCase:
