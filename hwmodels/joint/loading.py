@@ -17,4 +17,4 @@ def ran(found: Stores, runs: Sequence[LayerRun], step: int) -> tuple[Layer, Nest
     there = not layer.resident_w or (step > 0 and store in runs[step - 1].residents)
     if there:
         return layer, run.nest
-    return layer.model_copy(update={"resident_w": False}), replace(run.nest, items=(Hold("W", 1), *run.nest.items))
+    return layer.model_copy(update={"resident_w": False}), replace(run.nest, items=(Hold("W"), *run.nest.items))

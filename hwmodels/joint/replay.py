@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from hwmodels.joint.replay_account import Account, room_of
 from hwmodels.nest.replay import Replay, replay
@@ -62,17 +63,22 @@ class SingleLayers:
         if not loads:
             return walked
         off_chip = {s: rows for s, rows in run.rows.items() if s != self.found.shared[step]}
-        held = Nest((Hold("W", 1), *run.nest.items), run.nest.homes)
-        first = self._walk(self.found.layer(step, off_chip, run.unwritten), held)
+        held = Nest((Hold("W"), *run.nest.items), run.nest.homes)
+        first = self._walk(self.found.layer(step, off_chip, run.unwritten), held, self._beside)
         outcome = replace(first.outcome, occupancy_bytes=walked.outcome.occupancy_bytes)  # weights have a store
         return replace(first, outcome=outcome, faults=(*walked.faults, *first.faults))
 
-    def _walk(self, layer: Layer, nest: Nest) -> Replay:
-        key = layer.signature(), nest
+    @cached_property
+    def _beside(self) -> Machine:
+        """The machine where weights that are loaded take no room of tiles, however often it buffers these."""
+        return self.machine.model_copy(update={"ocm_bytes": 3 * (self.machine.ocm_bytes or 0)})
+
+    def _walk(self, layer: Layer, nest: Nest, machine: Machine | None = None) -> Replay:
+        key, machine = (layer.signature(), nest, machine is None), machine or self.machine
         if key not in self.known:
-            walked = replay(layer, self.machine, nest, execute=False)
+            walked = replay(layer, machine, nest, execute=False)
             if walked.steps <= self._left:
-                walked = replay(layer, self.machine, nest)
+                walked = replay(layer, machine, nest)
                 self._left -= walked.steps if walked.executed else 0
             self.known[key] = walked
         return self.known[key]

@@ -34,6 +34,7 @@ from solver.search import settled
 from solver.selftest import cases
 from solver.selftest.cases import BruteForce, Known, times, widths
 from solver.selftest.claims import Claim
+from solver.selftest.elements import Elements, miscounted
 from solver.selftest.nests import Best, fronts
 from solver.selftest.networks import fewer, network_of
 from solver.solve import solve_as
@@ -57,7 +58,7 @@ class Case(cases.Case):
 
     quick: ClassVar = ("dynamic",)
     slow: ClassVar = ("plan", "milp", "cp-sat", "greedy", "sequence", "no-reuse")
-    rules: ClassVar = ("", "", "", "", "", "banks", "scale", "memory", "bytes")
+    rules: ClassVar = ("", "", "", "", "plenty", "plenty", "banks", "scale", "memory", "bytes")
     proves: ClassVar = False  # nests that no search finds may move less
     least: ClassVar = {
         "rows": 1, "columns": 1, "channels": 1, "sliding": 0, "double": 0, "split": 0, "bytewise": 0, "inner": 0,
@@ -132,6 +133,8 @@ class Case(cases.Case):
 
     def ruled(self, value: int, schedule: Any) -> tuple[Self, int | None] | None:
         """Larger elements, more memory, or the same memory without banks."""
+        if self.rule == "plenty":
+            return plenty(self)
         if self.rule == "bytes":
             return None if self.bytewise else (replace(self, bytewise=True), None)
         if self.rule == "memory":
@@ -153,6 +156,14 @@ class Case(cases.Case):
             yield replace(self, memory=self.memory - 1)
         if self.bytes != (1, 1, 1, 1):
             yield replace(self, bytes=(1, 1, 1, 1))
+
+
+def plenty(case: Case) -> tuple[Case, int]:
+    """A memory in which everything stays, and what moves then, counted element by element."""
+    found = Elements(case.network, case.machine)
+    most = sum(found.alone(layer) for layer in found.layers) * max(case.bytes)
+    banks = 2 * len(found.layers) + 4
+    return replace(case, banks=banks, memory=banks * most), found.once
 
 
 #: What layers are drawn from.
@@ -315,7 +326,7 @@ class _Plans:
             on_chip = {s: rows[t] for s, rows in stays.items() if t in rows}
             held = {s: banks[: self.banks(s, on_chip[s])] for s, banks in held.items() if on_chip.get(s)}
             for s, rows in on_chip.items():
-                if s not in held:
+                if rows and s not in held:
                     held[s] = tuple(self._free(held)[: self.banks(s, rows)])
             residents = {s: (rows, held[s]) for s, rows in on_chip.items() if rows}
             runs.append(LayerRun(one.nest, residents, unwritten, tuple(self._free(held))))
@@ -353,13 +364,15 @@ class _Joint(BruteForce[Case]):
         return Claim(engine, plan.status, value, plan.bound, tuple(faults))
 
     def known(self, case: Case, claims: Sequence[Claim]) -> Known:
-        """All schedules; the best one is run by the referee."""
+        """All schedules; the best one is run by the referee, and what must move is counted by elements."""
         network = case.network
-        found = best(network, case.machine) if network is not None else None
-        if network is None or found is None:
-            return Known(None)
+        assert network is not None
+        found, wrong = best(network, case.machine), miscounted(network, case.machine)
+        if found is None:
+            return Known(None, faults=wrong)
         seen = replay_joint(stores(network), case.machine, found.runs)
-        return Known.replayed(found.bytes, sum(one.outcome.bytes for one in seen.layers), seen.faults)
+        known = Known.replayed(found.bytes, sum(one.outcome.bytes for one in seen.layers), seen.faults)
+        return known._replace(faults=(*wrong, *known.faults))
 
 
 TESTER = _Joint()

@@ -100,6 +100,18 @@ def joint(made: Network, on: Machine) -> JointPlan:
     return plan
 
 
+@pytest.mark.parametrize("memory", [10, 13, 16, 18])
+@pytest.mark.parametrize("made", [THREE, TURNS], ids=["three", "turns"])
+def test_tiles_are_double_buffered_and_weights_that_stay_are_not(made: Network, memory: int) -> None:
+    """Weights that are loaded take their bytes once: 4 of them, 8 of two maps and two buffers of tiles fit in 18."""
+    on = machine(memory, buffering="double")
+    found = best(made, on)
+    assert found is not None
+    plan = joint(made, on)
+    assert (plan.status, plan.objective.value) == ("OPTIMAL", found.bytes)
+    assert not replay_joint(stores(made), on, found.runs).faults
+
+
 def there(plan: JointPlan, name: str = "a (weights)") -> list[str]:
     """The layers during which weights are on chip."""
     return [row.layer for row in plan.layers if name in [one.map for one in row.on_chip]]
