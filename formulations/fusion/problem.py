@@ -47,8 +47,11 @@ from formulations.fusion.strips import Ints
 from formulations.joint.problem import Residence
 from formulations.problem import Unable
 
-#: Combinations of levels above this are not laid out.
-MOST_STATES = 20_000_000
+#: Numbers that dynamic programming may hold, of 8 bytes each: 512 MiB. It keeps the combinations of levels of all cuts,
+#: and works on so many times those of one.
+MOST_STATES, AT_A_TIME = 2**26, 6
+#: Numbers that are laid out together for what is free beside maps.
+_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,12 +211,14 @@ class Paths:
     def __init__(self, fusion: Fusion) -> None:
         self.fusion = fusion
         self.values: list[Ints] = [np.array(fusion.constant * fusion.factors[0], np.int64)]
+        sizes = [prod(fusion.shape(cut)) for cut in range(fusion.cuts + 1)]
+        if AT_A_TIME * max(sizes) + sum(sizes) > MOST_STATES:
+            alive = len(fusion.alive[sizes.index(max(sizes))])
+            raise Unable(
+                f"{alive} maps may be on chip at a time, {max(sizes):,} combinations of their rows, {sum(sizes):,} in "
+                "all: more than dynamic programming takes"
+            )
         for cut in range(1, fusion.cuts + 1):
-            if prod(fusion.shape(cut)) > MOST_STATES:
-                raise Unable(
-                    f"{len(fusion.alive[cut])} maps may be on chip at a time, {prod(fusion.shape(cut)):,} combinations "
-                    f"of their rows: more than dynamic programming takes ({MOST_STATES:,})"
-                )
             value = np.full(fusion.shape(cut), NEVER, np.int64)
             for arc in fusion.arcs.get(cut, ()):
                 if self.values[arc.first].min() < NEVER:
@@ -384,10 +389,11 @@ def _fitted(some: Ints, sizes: Ints, held: Ints, goals: Ints, row: Ints) -> Ints
     """The least cost for every level of what goes on and of what is born (grains `goals`); `row` by free grains."""
     banks = len(row) - 1
     wanted, where = np.unique(goals, return_inverse=True)
-    wanted = wanted[wanted <= banks]
-    free = banks - held[..., None, None] - sizes[:, None] - wanted[None, :]
-    cost = np.where(free >= 0, row[np.maximum(free, 0)], NEVER)
-    reached = np.minimum((some[..., None] + cost).min(axis=-2), NEVER)
-    full = np.full((*reached.shape[:-1], int(where.max()) + 1), NEVER, np.int64)
-    full[..., : len(wanted)] = reached
+    full = np.full((*held.shape, int(where.max()) + 1), NEVER, np.int64)
+    many = max(1, _AT_ONCE // some.size)
+    for first in range(0, int(np.count_nonzero(wanted <= banks)), many):
+        part = wanted[first : first + many]
+        free = banks - held[..., None, None] - sizes[:, None] - part[None, :]
+        cost = np.where(free >= 0, row[np.maximum(free, 0)], NEVER)
+        full[..., first : first + many] = np.minimum((some[..., None] + cost).min(axis=-2), NEVER)
     return np.asarray(full[..., where.ravel()]).reshape((*held.shape, *goals.shape))

@@ -54,8 +54,11 @@ Ints = npt.NDArray[np.int64]
 NEVER = 2**60
 #: Levels of weights.
 NOT, LOADED, KEPT = range(3)
-#: Combinations of levels above this are not laid out (8 bytes each, a few at a time).
-MOST_STATES = 40_000_000
+#: Numbers that dynamic programming may hold, of 8 bytes each: 512 MiB. It keeps the combinations of levels of all
+#: steps, and works on so many times those of one.
+MOST_STATES, AT_A_TIME = 2**26, 4
+#: Combinations whose costs are found together.
+_SLAB = 2**18
 
 
 class TooLarge(Unable):
@@ -232,38 +235,60 @@ class _Layout:
 
     live: tuple[int, ...]
     shape: tuple[int, ...]
-    place: Ints
+    place: Ints | None
+    """None: all of them are."""
     value: Ints
 
     @classmethod
     def of(cls, live: tuple[int, ...], values: Ints) -> _Layout:
-        place = np.flatnonzero(values < NEVER)
+        some = values < NEVER
+        if 2 * np.count_nonzero(some) >= values.size:  # a place takes as much as a value
+            return cls(live, values.shape, None, values)
+        place = np.flatnonzero(some)
         return cls(live, values.shape, place, values.ravel()[place])
 
     def dense(self) -> Ints:
         """All states."""
+        if self.place is None:
+            return self.value
         values = np.full(prod(self.shape), NEVER, np.int64)
         values[self.place] = self.value
         return values.reshape(self.shape)
 
 
-def _along(vector: Sequence[int], axis: int, axes: int) -> Ints:
+def _along(vector: Sequence[int] | Ints, axis: int, axes: int) -> Ints:
     """A vector along one of several axes."""
     return np.asarray(vector, np.int64).reshape([-1 if a == axis else 1 for a in range(axes)])
 
 
-def _cost(joint: Joint, t: int, shape: tuple[int, ...]) -> Ints:
-    """What step t moves, for every combination of levels."""
+def _cost(joint: Joint, t: int, levels: Sequence[Ints]) -> Ints:
+    """What step t moves, for every combination of some levels of the live residences."""
     live, step = joint.live[t], joint.steps[t]
-    free = np.full(shape, joint.banks, np.int64)
+    free = np.full(tuple(len(some) for some in levels), joint.banks, np.int64)
     for axis, k in enumerate(live):
-        free -= _along(joint.residences[k].taken(t), axis, len(shape))
-    places = [(live.index(k), range(size)) for k, size in zip(step.axes, step.extra.shape, strict=False)]
-    levels = tuple(_along(size, axis, len(shape)) for axis, size in places)
-    cost = step.at(levels, free) + step.fixed
+        free -= _along(np.array(joint.residences[k].taken(t), np.int64)[levels[axis]], axis, free.ndim)
+    places = [live.index(k) for k in step.axes]
+    cost = step.at(tuple(_along(levels[axis], axis, free.ndim) for axis in places), free) + step.fixed
     for once, k in zip(step.once, step.inputs, strict=True):
-        cost += _along(once, live.index(k), len(shape)) if k >= 0 else once[0]
+        axis = live.index(k) if k >= 0 else 0
+        cost += _along(np.array(once, np.int64)[levels[axis]], axis, free.ndim) if k >= 0 else once[0]
     return np.minimum(cost, NEVER)
+
+
+def _moved(joint: Joint, t: int, values: Ints) -> Ints:
+    """Least bytes up to step t and with it; `values` has one level where a residence is new. In slabs."""
+    shape = tuple(len(joint.residences[k].banks) for k in joint.live[t])
+    levels = [np.arange(size) for size in shape]
+    total = np.empty(shape, np.int64)
+    if prod(shape) <= _SLAB:
+        np.minimum(values + _cost(joint, t, levels), NEVER, out=total)
+        return total
+    axis = int(np.argmax(shape))
+    for part in np.array_split(levels[axis], -(-prod(shape) // _SLAB)):
+        cut = (slice(None),) * axis + (part,)
+        before = values[cut] if values.shape[axis] > 1 else values
+        total[cut] = np.minimum(before + _cost(joint, t, [*levels[:axis], part, *levels[axis + 1 :]]), NEVER)
+    return total
 
 
 def least(joint: Joint) -> Choice | None:
@@ -272,26 +297,32 @@ def least(joint: Joint) -> Choice | None:
     Raises
     ------
     TooLarge
-        If more than `MOST_STATES` combinations of levels are on chip at a time.
+        If it would take more than `MOST_STATES` numbers.
     """
     layouts: list[_Layout] = []
     values, live = np.array(joint.constant, np.int64), tuple[int, ...]()
+    _refuse_many(joint)
     for t, now in enumerate(joint.live):
-        shape = tuple(len(joint.residences[k].banks) for k in now)
-        if prod(shape) > MOST_STATES:
-            raise TooLarge(
-                f"{len(now)} maps may be on chip during layer {t + 1}, {prod(shape):,} combinations of their rows: "
-                f"more than dynamic programming takes ({MOST_STATES:,}); use engine milp or cp-sat"
-            )
         order = [live.index(k) for k in now if k in live]
         values = np.expand_dims(values.transpose(order), tuple(a for a, k in enumerate(now) if k not in live))
-        values = np.minimum(values + _cost(joint, t, shape), NEVER)
+        values = _moved(joint, t, values)
         for axis, k in enumerate(now):
             if t == joint.residences[k].born:
                 values[(slice(None),) * axis + (slice(joint.residences[k].first, None),)] = NEVER
         layouts.append(_Layout.of(now, values))
         values, live = _onward(joint, t, now, values)
     return _back(joint, layouts) if int(values) < NEVER else None
+
+
+def _refuse_many(joint: Joint) -> None:
+    sizes = [prod(len(joint.residences[k].banks) for k in now) for now in joint.live]
+    largest = max(sizes, default=0)
+    if AT_A_TIME * largest + sum(sizes) > MOST_STATES:
+        t = sizes.index(largest)
+        raise TooLarge(
+            f"{len(joint.live[t])} maps may be on chip during layer {t + 1}, {largest:,} combinations of their rows, "
+            f"{sum(sizes):,} with those of other layers: more than dynamic programming takes; use engine milp or cp-sat"
+        )
 
 
 def _onward(joint: Joint, t: int, live: tuple[int, ...], values: Ints) -> tuple[Ints, tuple[int, ...]]:
@@ -307,7 +338,7 @@ def _onward(joint: Joint, t: int, live: tuple[int, ...], values: Ints) -> tuple[
                 values = np.stack([values.take(levels, axis).min(axis=axis) for levels in before], axis)
             else:
                 values = np.flip(np.minimum.accumulate(np.flip(values, axis), axis=axis), axis)
-    return np.minimum(values, NEVER), live
+    return np.minimum(values, NEVER, out=values) if values.ndim else np.minimum(values, NEVER), live
 
 
 def _back(joint: Joint, layouts: Sequence[_Layout]) -> Choice:

@@ -486,13 +486,27 @@ def test_nothing_fits() -> None:
 
 
 def test_too_many_maps_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joint_module, "MOST_STATES", 8)
+    monkeypatch.setattr(joint_module, "MOST_STATES", 56)  # of `small` 3 + 9 + 9 and 4 * 9, of the chain 4 + 4 and 4 * 4
     with pytest.raises(TooLarge, match="use engine milp or cp-sat"):
         least(small())
     assert (
         solve(chain(), MACHINE.model_copy(update={"ocm_banks": 3, "ocm_bytes": 96}), problem="joint").status
         == "OPTIMAL"
     )
+
+
+def test_costs_are_found_in_slabs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One combination at a time, two, or all: the same levels."""
+    whole = [least(one) for one in (small(), with_levels())]
+    for size in (1, 2, 3):
+        monkeypatch.setattr(joint_module, "_SLAB", size)
+        assert [least(one) for one in (small(), with_levels())] == whole
+
+
+def with_levels() -> Joint:
+    part = JOINT.read(with_skip(), MACHINE, Pins(()), None)[0]
+    assert isinstance(part, JointPart)
+    return part.tables.joint(bound="proven")
 
 
 def test_milp_needs_no_dynamic_programming(monkeypatch: pytest.MonkeyPatch) -> None:
