@@ -35,11 +35,14 @@ def read_buffers(path: str | os.PathLike[str]) -> tuple[Buffers, Machine | None]
     Raises
     ------
     InputError
-        If it is a file of buffers, or a plan, and cannot be read.
+        If it is a file of buffers, or a plan, and cannot be read; if a plan says what does not follow from its
+        decisions.
     """
     kind = _kind(path)
     if kind == "plan":
-        plan = Plan.load(path)
+        from solver.check import sound_plan  # late: it knows all problems, this one too
+
+        plan = sound_plan(path)
         return buffers_of(plan), plan.machine_data
     return (load_buffers(path), None) if kind else None
 

@@ -194,6 +194,33 @@ def test_plans_are_files(tmp_path: Path) -> None:
     assert (tmp_path / "plan.csv").read_text() == plan.to_csv()
 
 
+@pytest.mark.parametrize("problem", ["tiling", "joint"])
+@pytest.mark.parametrize("edit", ["none", "occupancy", "bytes", "digest", "rows"])
+def test_a_plan_file_is_checked_before_its_buffers_are_placed(
+    problem: str, edit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One number that does not follow from the decisions: one line, exit code 2."""
+    path = tmp_path / "plan.json"
+    certile.solve(PAIR, "scratchpad_768k", problem=problem).save(path)
+    data = json.loads(path.read_text())
+    row = data["layers"][0]
+    if edit == "occupancy":
+        taken = row["occupancy_bytes"]
+        row["occupancy_bytes"] = taken + 1 if isinstance(taken, int) else {name: n + 1 for name, n in taken.items()}
+    elif edit == "bytes":
+        data["objective"]["value"] += 1
+    elif edit == "digest":
+        data["network_digest"] = "sha256:" + "0" * 64
+    elif edit == "rows":
+        data["layers"] = data["layers"][:1]
+    path.write_text(json.dumps(data))
+    code = main(["solve", str(path), "--problem", "placement"])
+    lines = capsys.readouterr().err.splitlines()
+    assert code == (0 if edit == "none" else 2), lines
+    assert [line for line in lines if "error" in line] == (lines if edit != "none" else [])
+    assert edit == "none" or len(lines) == 1
+
+
 # ---- public hard instances -------------------------------------------------------------------------------------------
 
 MINIMALLOC = os.environ.get("CERTILE_MINIMALLOC", "")
