@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from solver.plan import Plan, digest
 from solver.sweep.packed import unpack
 from solver.sweep.rules import matches, parse_filters
 from solver.sweep.schema import guarded, readable
+from solver.sweep.seals import changed, complain_of
 from solver.sweep.tasks import LAYER
 
 #: What a row says: text, number, or nothing.
@@ -38,8 +39,8 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 }  # fmt: skip
 
 _QUERY = """
-SELECT network, layer, repeats, machines.machine, settings, problem, objectives, engine, pins, time_limit_s, status,
-  value, unit, bound, gap, measures, memory_bytes, tick_ps, stopped, error, tasks.digest, seconds, tries
+SELECT tasks.id, network, layer, repeats, machines.machine, settings, problem, objectives, engine, pins, time_limit_s,
+  status, value, unit, bound, gap, measures, memory_bytes, tick_ps, stopped, error, tasks.digest, seconds, tries
 FROM points JOIN targets ON points.target = targets.id JOIN machines ON points.machine = machines.id
 JOIN questions ON points.question = questions.id JOIN tasks ON points.task = tasks.id ORDER BY position
 """
@@ -130,8 +131,12 @@ def load_sweep(path: str | os.PathLike[str]) -> Sweep:
     data = readable(where)
     try:
         with guarded(where, reads=True):
-            tasks = dict(data.execute("SELECT status, count(*) FROM tasks GROUP BY status ORDER BY status"))
-            found = list(_rows(data))
+            aside = changed(data)
+            complain_of(aside, where, "left out")
+            tasks = dict(
+                sorted(Counter(s for n, s in data.execute("SELECT id, status FROM tasks") if n not in aside).items())
+            )
+            found = list(_rows(data, aside))
     finally:
         data.close()
     fields = tuple(dict.fromkeys(name for _, settings, _ in found for name in settings))
@@ -155,9 +160,13 @@ def _value(text: str) -> Cell:
     return int(text) if text.lstrip("-").isdecimal() else text
 
 
-def _rows(data: sqlite3.Connection) -> Iterator[tuple[Row, dict[str, Cell], dict[str, int]]]:
+def _rows(
+    data: sqlite3.Connection, aside: Container[int] = ()
+) -> Iterator[tuple[Row, dict[str, Cell], dict[str, int]]]:
     names = (*FIRST, "settings", *SECOND, "measures", *LAST, *TIMES)
-    for values in data.execute(_QUERY):
+    for number, *values in data.execute(_QUERY):
+        if number in aside:
+            continue
         row: dict[str, Any] = dict(zip(names, values, strict=True))
         settings = {name: _value(text) for name, text in _split(json.loads(row.pop("settings")))}
         measures: dict[str, int] = json.loads(row.pop("measures") or "{}")

@@ -43,6 +43,7 @@ CREATE TABLE points (
   generation INTEGER NOT NULL, PRIMARY KEY (target, machine, question)) WITHOUT ROWID;
 CREATE TABLE plans (task INTEGER PRIMARY KEY REFERENCES tasks, dictionary INTEGER REFERENCES dictionaries, data BLOB);
 CREATE TABLE dictionaries (id INTEGER PRIMARY KEY, data BLOB NOT NULL);
+CREATE TABLE seals (task INTEGER PRIMARY KEY REFERENCES tasks, seal TEXT NOT NULL);
 """
 
 

@@ -11,7 +11,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from instances.errors import InputError
@@ -19,6 +19,7 @@ from solver.plan import version
 from solver.sweep.lock import Lock
 from solver.sweep.packed import Packer, unpack
 from solver.sweep.schema import guarded, writable
+from solver.sweep.seals import changed, complain_of, seal, seal_older
 from solver.sweep.tasks import Asked, Expansion, MachinePoint, Target
 from solver.sweep.work import FAILED, Solved, Task
 
@@ -50,6 +51,33 @@ class Store:
         self._pending: list[Solved] = []
         self._since = 0.0
         self._packer = Packer(self.data)
+        try:
+            self._trust()
+        except BaseException:
+            self.data.close()
+            self._lock.free()
+            raise
+
+    def _trust(self) -> None:
+        """Have tasks run again whose results something else has changed."""
+        with guarded(self.path, reads=True):
+            seal_older(self.data)
+            found = changed(self.data)
+            complain_of(found, self.path, "it runs again" if len(found) == 1 else "they run again")
+            self.data.execute("BEGIN IMMEDIATE")
+            for task in found:
+                self._again("id = ?", (task,))
+            self.data.execute("COMMIT")
+
+    def _again(self, which: str, values: Sequence[object] = ()) -> int:
+        """Have tasks run again, in a transaction; return how many."""
+        for table in ("plans", "seals"):
+            self.data.execute(f"DELETE FROM {table} WHERE task IN (SELECT id FROM tasks WHERE {which})", values)
+        return self.data.execute(
+            "UPDATE tasks SET status = 'WAITING', value = NULL, unit = '', bound = NULL, gap = NULL, measures = '{}',"
+            f" stopped = '', error = '', trace = NULL, seconds = 0 WHERE {which}",
+            values,
+        ).rowcount
 
     def __enter__(self) -> Store:
         return self
@@ -115,6 +143,8 @@ class Store:
             )
             if made.rowcount:
                 task, new = made.lastrowid, new + 1
+                if point.error:
+                    seal(self.data, [task])
             else:
                 (task,) = self.data.execute("SELECT id FROM tasks WHERE digest = ?", (point.digest,)).fetchone()
             self.data.execute(
@@ -153,18 +183,9 @@ class Store:
         places = ", ".join("?" * len(wanted))
         with guarded(self.path):
             self.data.execute("BEGIN IMMEDIATE")
-            self.data.execute(
-                f"DELETE FROM plans WHERE task IN (SELECT id FROM tasks WHERE status IN ({places}))",
-                wanted,
-            )
-            done = self.data.execute(
-                "UPDATE tasks SET status = 'WAITING', value = NULL, unit = '', bound = NULL, gap = NULL, measures = "
-                "'{}', stopped = '', error = '', trace = NULL, seconds = 0 WHERE tries > 0 AND status IN "
-                f"({places})",
-                wanted,
-            )
+            done = self._again(f"tries > 0 AND status IN ({places})", wanted)
             self.data.execute("COMMIT")
-        return done.rowcount
+        return done
 
     @property
     def counts(self) -> dict[str, int]:
@@ -234,6 +255,7 @@ class Store:
                 version(), said.number,
             ),
         )  # fmt: skip
+        seal(self.data, [said.number])
         if said.plan:
             (question,) = self.data.execute("SELECT question FROM tasks WHERE id = ?", (said.number,)).fetchone()
             packed = self._packer.pack(f"plan {question}", said.plan)
