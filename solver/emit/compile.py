@@ -106,7 +106,7 @@ def compile_model(
     asked = problem or ("joint" if found.ocm_banks else single)
     kinds = asked in ("tiling", "slicing")
     why_not = reasons_of(PROBLEMS[asked], network, found, objective=objective, pins=pins, all_kinds=kinds)
-    refused = check_model(read, found, why_not)  # before a plan takes its time
+    refused = check_model(read, found, why_not, requantise)  # before a plan takes its time
     elements = Meaning(read, found, rule=requantise, states=states or {}).check()
     check_folder(out)
     network, note = in_dram(network, refused.in_dram(asked), found)

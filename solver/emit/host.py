@@ -16,6 +16,12 @@ from solver.emit.pointwise import Stage, require, stage
 from solver.emit.text import block, literal
 from solver.emit.values import Value
 
+#: Functions of whole rows.
+OF_ROWS = (
+    "InstanceNormalization", "LRN", "LayerNormalization", "LogSoftmax", "LpNormalization", "RMSNormalization",
+    "Softmax",
+)  # fmt: skip
+
 
 def element_by_element(
     to: Value, source: Value, made: Stage, place: Callable[[Value], str], kinds: tuple[str, str]
@@ -92,7 +98,7 @@ def of_rows(model: OnnxModel, operator: Eltwise, to: str, source: str) -> list[s
         axis = node.integer("axis", -1) % len(shape)
         sizes = f"{prod(shape[:axis])}, {shape[axis]}, {prod(shape[axis + 1 :])}"
         return [f"certile_lp({to}, {source}, {sizes}, {node.integer('p', 2)});"]
-    require(node.op == "InstanceNormalization", f"operator {operator.name} ({node.op})", "its function is not known")
+    require(node.op in OF_ROWS, f"operator {operator.name} ({node.op})", "its function is not known")
     return _normalised(model, node, to, source, shape[0] * shape[1], prod(shape[2:]), shape[1])
 
 

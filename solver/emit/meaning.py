@@ -30,7 +30,7 @@ from solver.emit.several import Resized, cell, is_cell
 from solver.emit.states import paired
 from solver.emit.trained import Trained, Training
 
-_LAYERS = frozenset(
+LAYERS = frozenset(
     """Conv Gemm MatMul Einsum MaxPool AveragePool GlobalAveragePool GlobalMaxPool ReduceMean ReduceMax ReduceSum
     ReduceMin ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum Add Sum Mul Sub
     Div Max Min Mean certile.Resample""".split()
@@ -135,7 +135,7 @@ class Meaning:
         """
         node = self.model.node(operator.name)
         where = f"layer {layer.name} ({node.op})"
-        require(node.op in _LAYERS, where, "its arithmetic is not known")
+        require(node.op in LAYERS, where, "its arithmetic is not known")
         made = self.arithmetic(operator, layer)
         made.require_held()
         base = made.single() if made.grid is None else made.whole()

@@ -19,7 +19,8 @@ from instances.operators import Opaque, Operator, Shape
 from solver.emit.pointwise import require
 from solver.emit.values import Value
 
-_RESHAPES = frozenset("Reshape Flatten Squeeze Unsqueeze Identity Dropout Cast CastLike".split())
+RESHAPES = frozenset("Reshape Flatten Squeeze Unsqueeze Identity Dropout Cast CastLike".split())
+BLOCKS = ("DepthToSpace", "SpaceToDepth")
 #: Stands for an element that is filled in.
 FILLED = -1
 
@@ -50,7 +51,7 @@ class Picked:
 
 def moves(operator: Operator) -> bool:
     """Whether C of an operator that no plan has is a copy."""
-    return isinstance(operator, Opaque) and operator.kind in _PICKS
+    return isinstance(operator, Opaque) and operator.kind in PICKS
 
 
 def moved(model: OnnxModel, operator: Operator, value: Value) -> Value | Picked | None:
@@ -67,11 +68,11 @@ def moved(model: OnnxModel, operator: Operator, value: Value) -> Value | Picked 
     if operator.name not in model.origin:
         return value
     node = model.node(operator.name)
-    if node.op in _RESHAPES:
+    if node.op in RESHAPES:
         return value
     if node.op == "Transpose":
         return value.permuted(node.integers("perm") or tuple(reversed(range(len(value.shape)))))
-    if node.op in ("DepthToSpace", "SpaceToDepth"):
+    if node.op in BLOCKS:
         return _blocks(node, value)
     picked = picks(model, operator, value.shape)
     if picked is None:
@@ -91,10 +92,10 @@ def picks(model: OnnxModel, operator: Operator, shape: Shape) -> Picked | None:
     """
     node = model.node(operator.name)
     where = f"operator {operator.name} ({node.op})"
-    if node.op not in _PICKS:  # an operator of its own kind that is told by its shapes: nothing moves
+    if node.op not in PICKS:  # an operator of its own kind that is told by its shapes: nothing moves
         require(prod(shape) == prod(operator.shape), where, "how it moves elements is not known")
         return None
-    return _PICKS[node.op](model, node, operator, shape)
+    return PICKS[node.op](model, node, operator, shape)
 
 
 def _whole(shape: Shape) -> list[np.ndarray]:
@@ -168,7 +169,7 @@ def _tile(model: OnnxModel, node: Node, operator: Operator, shape: Shape) -> Pic
     return Picked(tuple(np.arange(after) % size for size, after in zip(shape, operator.shape, strict=True)))
 
 
-_PICKS: dict[str, Callable[[OnnxModel, Node, Operator, Shape], Picked]] = {
+PICKS: dict[str, Callable[[OnnxModel, Node, Operator, Shape], Picked]] = {
     "Expand": _expand, "Gather": _gather, "Pad": _pad, "Slice": _slice, "Split": _split, "Tile": _tile,
 }  # fmt: skip
 

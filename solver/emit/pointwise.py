@@ -15,7 +15,7 @@ from solver.emit.quantise import QUANTISERS, Grid, grid_of
 from solver.emit.text import literal
 
 #: Functions without parameters, of x.
-_PLAIN = {
+PLAIN = {
     "Relu": "x > 0 ? x : 0", "Sigmoid": "1 / (1 + expf(-x))", "Tanh": "tanhf(x)", "Exp": "expf(x)", "Log": "logf(x)",
     "Sqrt": "sqrtf(x)", "Abs": "fabsf(x)", "Neg": "-x", "Reciprocal": "1 / x", "Erf": "erff(x)", "Floor": "floorf(x)",
     "Ceil": "ceilf(x)", "Round": "rintf(x)", "Sin": "sinf(x)", "Cos": "cosf(x)", "Tan": "tanf(x)",
@@ -25,7 +25,7 @@ _PLAIN = {
     "Dropout": "x", "Cast": "x", "CastLike": "x",
 }  # fmt: skip
 #: Functions with numbers as attributes: their defaults, and the expression.
-_WITH_NUMBERS: dict[str, tuple[dict[str, float], str]] = {
+WITH_NUMBERS: dict[str, tuple[dict[str, float], str]] = {
     "LeakyRelu": ({"alpha": 0.01}, "x < 0 ? {alpha} * x : x"),
     "Elu": ({"alpha": 1.0}, "x < 0 ? {alpha} * (expf(x) - 1) : x"),
     "Celu": ({"alpha": 1.0}, "certile_fmax(0, x) + certile_fmin(0, {alpha} * (expf(x / {alpha}) - 1))"),
@@ -37,6 +37,8 @@ _WITH_NUMBERS: dict[str, tuple[dict[str, float], str]] = {
     "ThresholdedRelu": ({"alpha": 1.0}, "x > {alpha} ? x : 0"),
     "Swish": ({"alpha": 1.0}, "x / (1 + expf(-{alpha} * x))"),
 }
+#: Functions of a form of their own (`stage`).
+OTHERS = ("BatchNormalization", "Clip", "Gelu", *QUANTISERS)
 #: Functions of x and another operand y.
 BINARY = {
     "Add": "x + y", "Sum": "x + y", "Sub": "x - y", "Mul": "x * y", "Div": "x / y", "Max": "certile_fmax(x, y)",
@@ -92,10 +94,10 @@ def stage(model: OnnxModel, operator: Operator, name: str, coordinates: Sequence
 
 def _formula(model: OnnxModel, node: Node) -> str | None:
     """A function of one element, of x."""
-    if node.op in _PLAIN:
-        return _PLAIN[node.op]
-    if node.op in _WITH_NUMBERS:
-        numbers, text = _WITH_NUMBERS[node.op]
+    if node.op in PLAIN:
+        return PLAIN[node.op]
+    if node.op in WITH_NUMBERS:
+        numbers, text = WITH_NUMBERS[node.op]
         return text.format(**{key: literal(node.number(key, default)) for key, default in numbers.items()})
     if node.op == "Gelu":
         if node.text("approximate", "none") == "tanh":

@@ -82,14 +82,15 @@ class Refusals:
         return tuple(reasons)
 
 
-def refusals(model: OnnxModel, machine: Machine) -> Refusals:
-    """Return all that the emitter refuses of a model on a machine, without a plan."""
+def refusals(model: OnnxModel, machine: Machine, rule: str = "float") -> Refusals:
+    """Return all that the emitter refuses of a model on a machine, without a plan; `rule` is that of `requantise`."""
     found = Refusals()
     found.ask(partial(check_elements, machine))
     fitting = _fitting(model, machine, found)
     if fitting is None:
         return found
-    meaning = _Meaning(model, fitting, found)
+    known = found.ask(Meaning(model, fitting, rule).counted)
+    meaning = _Meaning(model, fitting, found, known.rule if known else "float")
     found.ask(_Arranger(meaning, found).run)
     for operator, layer in _layers(model):
         found.ask(partial(check_layer, layer))
@@ -125,12 +126,14 @@ def _other(model: OnnxModel, machine: Machine) -> Machine | None:
     return None
 
 
-def check_model(model: OnnxModel, machine: Machine, others: Sequence[str] = ()) -> Refusals:
+def check_model(
+    model: OnnxModel, machine: Machine, others: Sequence[str] = (), rule: str = "float"
+) -> Refusals:  # fmt: skip
     """Return what plans may meet; raise InputError, before any search, if no C is written whatever the plan is.
 
-    `others` are reasons why there is no plan.
+    `others` are reasons why there is no plan, `rule` is that of `requantise`.
     """
-    found = refusals(model, machine)
+    found = refusals(model, machine, rule)
     if reasons := [*others, *found.always]:
         shown = "; ".join(reasons[:MOST_REASONS])
         left = len(reasons) - MOST_REASONS
@@ -152,8 +155,8 @@ def _layers(model: OnnxModel) -> Iterator[tuple[Operator, Layer]]:
 class _Meaning(Meaning):
     """Refuses scales that depend on the data one by one."""
 
-    def __init__(self, model: OnnxModel, machine: Machine, found: Refusals) -> None:
-        super().__init__(model, machine)
+    def __init__(self, model: OnnxModel, machine: Machine, found: Refusals, rule: str) -> None:
+        super().__init__(model, machine, rule)
         self.found = found
         for node in map(Node, model.origin.values()):
             found.ask(partial(check_scale, node))

@@ -1,0 +1,250 @@
+"""What is refused of C: listed in docs/emit.md as the code says it, and known before anything is searched."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import TypeVar
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+import solver.emit
+from instances.load import load_machine
+from instances.onnx_model import read_model
+from solver.emit import host, meaning, moves, pointwise
+from solver.emit.compile import in_dram
+from solver.emit.emit import files_of
+from solver.emit.preflight import refusals
+from solver.solve import solve
+from tests.onnx_models import MODELS, saved
+
+Made = TypeVar("Made")
+FOLDER = Path(solver.emit.__file__).parent
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "emit.md"
+FLOATS = dict.fromkeys(("in_bytes", "w_bytes", "out_bytes", "psum_bytes"), "4")
+BYTES = {"in_bytes": "1", "w_bytes": "1", "out_bytes": "1", "psum_bytes": "4"}
+
+#: What may refuse while C is written and is not asked before, and why it is not met then.
+AFTER = {
+    "emit.files_of": "says that a plan is of another network or has no schedule; compile makes the plan itself",
+    "emit._with_memory": "of --memory, which compile does not have",
+    "network.alone": "says that a plan is of another network",
+    "onchip.OnChip.layer": "raises what no_broadcast and no_weights say, which are asked of every map",
+    "groups.refuse": "weights of several layers end groups (Refusals.cuts); check_images is asked of every map",
+}
+#: Files whose refusals are no matter of C: options and folders; and what lies in memory instead of staying on chip.
+ASIDE = ("cli", "compile", "emit", "preflight", "states", "onchip", "shared", "zeros")
+
+
+def functions() -> Iterator[tuple[str, str, ast.FunctionDef]]:
+    """Every function of the emitter: its file, its name, itself."""
+
+    def below(node: ast.AST, file: str, name: str) -> Iterator[tuple[str, str, ast.FunctionDef]]:
+        for child in ast.iter_child_nodes(node):
+            inner = name
+            if isinstance(child, ast.ClassDef | ast.FunctionDef):
+                inner = f"{name}.{child.name}".lstrip(".")
+            if isinstance(child, ast.FunctionDef):
+                yield file, inner, child
+            yield from below(child, file, inner)
+
+    for path in sorted(FOLDER.glob("*.py")):
+        yield from below(ast.parse(path.read_text()), path.stem, "")
+
+
+def refuses(function: ast.FunctionDef) -> Iterator[ast.expr]:
+    """What a function says where it refuses, as the code has it."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if node.func.id == "require":
+                yield node.args[2]
+            elif node.func.id == "InputError":
+                yield node.args[0]
+
+
+def text_of(node: ast.expr) -> str:
+    """A text with two points for what it is filled with."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.BinOp):
+        return text_of(node.left) + text_of(node.right)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else ".." for part in node.values)
+    return ".."
+
+
+def reasons() -> set[str]:
+    """All reasons of the code, without the place that is said before them and the words that end most of them."""
+    found = set[str]()
+    for file, _, function in functions():
+        if file in ASIDE or not any(refuses(function)):
+            continue
+        texts = [text_of(node) for node in refuses(function)]
+        texts += [text_of(node.value) for node in ast.walk(function) if isinstance(node, ast.Assign)
+                  and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "said"]  # fmt: skip
+        for text in texts:
+            text = re.sub(r": no C is written$", "", text)
+            text = re.sub(r"^(layers?|operator|machine|map|network)? ?\.\.( \(\.\.\))?: ", "", text)
+            if re.search("[a-z]", text):
+                found.add(text)
+    return found
+
+
+def section(head: str) -> str:
+    return PAGE.read_text(encoding="utf-8").split(f"\n## {head}\n")[1].split("\n## ")[0]
+
+
+@pytest.mark.skipif(not PAGE.is_file(), reason="no documents beside the tests")
+def test_every_refusal_is_listed_and_no_other() -> None:
+    listed = re.findall(r"^\| `(.*?)` \|", section("What is refused"), re.MULTILINE)
+    assert sorted(listed) == sorted(reasons())
+    assert len(listed) > 40
+
+
+@pytest.mark.skipif(not PAGE.is_file(), reason="no documents beside the tests")
+def test_every_operator_is_listed_and_no_other() -> None:
+    """In the order of the alphabet; what a file cannot have (certile.Resample) is aside."""
+    listed = {
+        head: re.split(r",\s+", names)
+        for head, names in re.findall(r"^\* (.*?): ((?:.|\n)*?)\.$", section("Operators in C"), re.MULTILINE)
+    }
+    assert listed == {
+        "Layers": sorted(op for op in meaning.LAYERS if "." not in op),
+        "Functions of single elements": sorted({*pointwise.PLAIN, *pointwise.WITH_NUMBERS, *pointwise.OTHERS}),
+        "Functions of two operands": sorted(pointwise.BINARY),
+        "Functions of whole rows": sorted(host.OF_ROWS),
+        "Elements that move": sorted({*moves.RESHAPES, *moves.PICKS, *moves.BLOCKS, "Transpose"}),
+    }  # fmt: skip
+
+
+# --- before the search ------------------------------------------------------------------------------------------------
+
+
+def called(question: Callable[[], Made]) -> tuple[Made, set[str]]:
+    """An answer, and the functions of the emitter that were asked for it."""
+    seen = set[str]()
+
+    def watch(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(str(FOLDER)):
+            seen.add(f"{Path(code.co_filename).stem}.{code.co_qualname.replace('<locals>.', '')}")
+
+    sys.setprofile(watch)
+    try:
+        return question(), seen
+    finally:
+        sys.setprofile(None)
+
+
+def not_asked(path: Path, problem: str, settings: dict[str, str], rule: str = "float") -> set[str]:
+    """Functions that may refuse a plan of a model, and were not asked before there was one."""
+    machine, model = load_machine("scratchpad_768k", settings), read_model(path)
+    found, before = called(lambda: refusals(model, machine, rule))
+    assert not found.always
+    network, _ = in_dram(model.network, found.in_dram(problem), machine)
+    cuts = [f"cut={network.layers[t - 1].name}" for t in found.cuts if t]
+    plan = solve(
+        network, machine, problem=problem, time_limit_s=10, jobs=1, all_kinds=problem == "tiling",
+        pins=cuts or None if problem == "fusion" else None,
+    )  # fmt: skip
+    _, during = called(lambda: files_of(plan, model, None, rule))
+    refusing = {f"{file}.{name}" for file, name, function in functions() if any(refuses(function))}
+    return (refusing & during) - before
+
+
+QUICK = [("lenet", "joint", "float"), ("squeeze_excite", "fusion", "float"), ("quantised", "joint", "double")]
+MANY = [
+    ("resnet", "fusion", "float"), ("mobilenet_v3", "joint", "float"), ("densenet", "joint", "float"),
+    ("shufflenet", "fusion", "float"), ("yolo_v8", "joint", "float"), ("vit", "fusion", "float"),
+    ("tcn", "tiling", "float"), ("reductions", "joint", "float"), ("branch", "tiling", "float"),
+    ("quantised", "fusion", "single"), ("quantised", "tiling", "even"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "problem", "rule"), [*QUICK, *[pytest.param(*one, marks=pytest.mark.slow) for one in MANY]]
+)
+def test_what_is_asked_while_c_is_written_was_asked_before(
+    name: str, problem: str, rule: str, tmp_path: Path
+) -> None:  # fmt: skip
+    """No function that may refuse is called for the first time when there is a plan, but those that cannot then."""
+    assert name in MODELS
+    settings = BYTES if name == "quantised" else FLOATS
+    assert not_asked(saved(name, tmp_path), problem, settings, rule) <= set(AFTER)
+
+
+def test_the_table_of_what_is_not_met_is_of_the_code() -> None:
+    names = {f"{file}.{name}" for file, name, _ in functions()}
+    assert set(AFTER) <= names
+
+
+# --- kinds of refusals ------------------------------------------------------------------------------------------------
+
+
+def asked(folder: Path, nodes: list[onnx.NodeProto], inputs: dict[str, tuple[int, ...]], rule: str = "float",
+          settings: dict[str, str] = FLOATS, **constants: np.ndarray) -> list[str]:  # fmt: skip
+    """The refusals of a model, without a search."""
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes, "g", [info(name, onnx.TensorProto.FLOAT, shape) for name, shape in inputs.items()],
+        [info(nodes[-1].output[0], onnx.TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), folder / "m.onnx")
+    return list(refusals(read_model(folder / "m.onnx"), load_machine("scratchpad_768k", settings), rule).always)
+
+
+def drawn(*shape: int) -> np.ndarray:
+    return np.random.default_rng(1).normal(size=shape).astype(np.float32)
+
+
+def conv() -> onnx.NodeProto:
+    return helper.make_node("Conv", ["x", "w"], ["a"], "conv")
+
+
+def test_a_map_that_is_read_where_data_says_is_refused(tmp_path: Path) -> None:
+    grid = helper.make_node("GridSample", ["a", "g"], ["y"], "sample")
+    said = asked(tmp_path, [conv(), grid], {"x": (1, 3, 6, 6), "g": (1, 4, 4, 2)}, w=drawn(4, 3, 1, 1))
+    assert len(said) >= 1
+    assert all("sample" in one for one in said)
+
+
+def test_operators_that_are_not_planned_are_refused_with_the_reason(tmp_path: Path) -> None:
+    """Peepholes of an LSTM, a sum along an axis."""
+    cell = helper.make_node("LSTM", ["x", "w", "r", "", "", "", "", "p"], ["y"], "cell", hidden_size=5)
+    said = asked(tmp_path, [cell, helper.make_node("Relu", ["y"], ["z"])], {"x": (2, 1, 3)},
+                 w=drawn(1, 20, 3), r=drawn(1, 20, 5), p=drawn(1, 15))  # fmt: skip
+    assert any("cell" in one and "peephole" in one for one in said), said
+    total = helper.make_node("CumSum", ["a", "axis"], ["y"], "total")
+    said = asked(tmp_path, [conv(), total], {"x": (1, 3, 6, 6)}, w=drawn(4, 3, 1, 1), axis=np.array(2))
+    assert said == ["operator total (CumSum): no conversion: no C is written"]
+
+
+def test_rules_are_asked_before_the_search(tmp_path: Path) -> None:
+    said = asked(tmp_path, [conv()], {"x": (1, 3, 6, 6)}, "double", w=drawn(4, 3, 1, 1))
+    assert said == ["requantise double: the model is not quantised: no C is written"]
+    said = asked(tmp_path, [conv()], {"x": (1, 3, 6, 6)}, "up", w=drawn(4, 3, 1, 1))
+    assert said == ["requantise up: one of float, double, single, even is expected"]
+
+
+def test_what_whole_numbers_cannot_compute_is_refused_before_the_search(tmp_path: Path) -> None:
+    """A difference of two quantised maps: by a float as onnxruntime, by no rule of whole numbers."""
+
+    def quantised(source: str, name: str) -> list[onnx.NodeProto]:
+        return [helper.make_node("QuantizeLinear", [source, "s", "zero"], [f"{name}_q"], f"{name}_q"),
+                helper.make_node("DequantizeLinear", [f"{name}_q", "s", "zero"], [name], f"{name}_d")]  # fmt: skip
+
+    nodes = [*quantised("x", "a"), *quantised("v", "b"), helper.make_node("Sub", ["a", "b"], ["c"], "less"),
+             *quantised("c", "y")]  # fmt: skip
+    given = {"x": (1, 4, 6, 6), "v": (1, 4, 6, 6)}
+    numbers = {"s": np.array(0.05, np.float32), "zero": np.array(3, np.uint8)}
+    assert asked(tmp_path, nodes, given, "float", BYTES, **numbers) == []
+    said = asked(tmp_path, nodes, given, "double", BYTES, **numbers)
+    assert said == ["layer less: Sub of these operands computes in real numbers: use requantise float: no C is written"]
