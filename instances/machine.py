@@ -90,7 +90,7 @@ class Machine(Sparse):
 
     LEFT_OUT: ClassVar = frozenset((
         "banks", "ocm_banks", "processors", "engine", "mesh", "line", "snake", "broadcast", "layer_ticks", "off_chip",
-        "homes", "platform",
+        "homes", "platform", "requantise",
     ))  # fmt: skip
 
     name: str = Field(min_length=1)
@@ -180,6 +180,8 @@ class Machine(Sparse):
     psum_first_read: bool = False
     """Whether the first accumulation also reads its (zero or bias) output tile, as Listing 1.1 of the DMA paper does.
     """
+    requantise: Literal["float", "double", "single", "even"] = "float"
+    """How C makes results of a quantised model's sums: by a float, or by a multiplier and a shift (docs/emit.md)."""
     off_chip: tuple[OffChip, ...] = ()
     """Several memories off the chip; empty: one without a name, as large as need be, with `transfer` and `byte_fj`."""
     homes: Homes = Field(default_factory=dict)

@@ -50,7 +50,7 @@ _READ_BY: dict[tuple[str, ...], str] = {
     ("partial_engine",): "engine",
     ("mesh",): "mesh",
     ("selection",): "platform processors.cpu.half_scale processors.accelerators.half_scale",
-    (): "transfer.model",
+    (): "transfer.model requantise",
 }
 _READERS = {field: problems for problems, fields in _READ_BY.items() for field in fields.split()}
 #: Units by the end of a field's name, the longest first.

@@ -87,7 +87,7 @@ class WorkerProcess:
         assert self._process.stdout is not None
         try:
             kind, value = pickle.load(self._process.stdout)  # noqa: S301 - our own child wrote it
-        except (EOFError, OSError, pickle.UnpicklingError):
+        except (EOFError, OSError, ValueError, pickle.UnpicklingError):  # ValueError: `end` has closed the pipe
             raise EOFError(f"worker process ended with code {self._process.wait()}") from None
         return str(kind), value
 

@@ -265,7 +265,7 @@ class Arithmetic:
         return tables, [f"float x = (float)certile_limit({text} + {zero}, {least}, {most});"], rest
 
     def of_maps(self, op: str) -> Numbers:
-        """A sum or product of quantised maps by whole numbers: of a sum each map takes its share first.
+        """A sum, difference or product of quantised maps by whole numbers: of a sum each map takes its share first.
 
         Raises
         ------
@@ -276,7 +276,7 @@ class Arithmetic:
         grids = [self._grid(name) for name in self.names]
         chains = [self.passing.before(name) for name in self.names]
         whole = all(g is not None for g in grids) and all(len(c.operators) < 2 and c.joined is None for c in chains)
-        known = op in ("Add", "Sum") or (product and len(grids) == 2)
+        known = op in ("Add", "Sum", "Sub") or (product and len(grids) == 2)
         require(known and whole and len(grids) == len(self.operator.inputs), self._where,
                 f"{op} of these operands computes in real numbers: use requantise float")  # fmt: skip
         found = [grid for grid in grids if grid is not None]
@@ -284,7 +284,8 @@ class Arithmetic:
         kept, left = shares(scales, BYTES[self.passing.stored(self.names[0])])
         for grid, name, (multiplier, shift) in zip(found, self.names, kept, strict=True):
             value = f"(certile_get_{self.passing.stored(name)}({{place}}) - {grid.one_zero})"
-            shared = f"(int32_t)certile_requantise_{rule}({value} * {1 << left}, {multiplier}, {shift})"
+            less = "-" if op == "Sub" and taken else ""
+            shared = f"{less}(int32_t)certile_requantise_{rule}({value} * {1 << left}, {multiplier}, {shift})"
             taken.append(value if product else shared)
         factor = scales[0] * scales[1] if product else 2 * max(scales) / (1 << left)
         tables, body, rest = self._by_multiplier(np.array([factor]), "i32")

@@ -17,7 +17,8 @@ from solver.progress import progress_bar
 from solver.sizes import Sizes
 
 RequantiseOpt = Annotated[
-    str, typer.Option("--requantise", metavar="RULE", help="Of quantised sums: float, double, single or even")
+    str | None,
+    typer.Option("--requantise", metavar="RULE", help="Of quantised sums: float, double, single, even; else M's"),
 ]
 StateOpt = Annotated[
     list[str] | None,
@@ -40,7 +41,7 @@ def emit(
     batch: BatchOpt = None,
     symbol: SymbolOpt = None,
     shape: ShapeOpt = None,
-    requantise: RequantiseOpt = "float",
+    requantise: RequantiseOpt = None,
     state: StateOpt = None,
 ) -> int:
     """Write C11 that carries a plan out: loops, transfers and tiles as planned, memories as static arrays.
@@ -88,7 +89,7 @@ def compile_(
     batch: BatchOpt = None,
     symbol: SymbolOpt = None,
     shape: ShapeOpt = None,
-    requantise: RequantiseOpt = "float",
+    requantise: RequantiseOpt = None,
     state: StateOpt = None,
 ) -> int:
     """Plan an ONNX model as a whole and write C11 that runs it: import, plan, addresses, code, report.

@@ -70,7 +70,7 @@ def compile_model(
     problem: str | None = None, time_limit_s: float | None = None, memory_limit: int | str | None = None,
     batch: int | None = None,
     symbols: Mapping[str, int] | None = None, shapes: Mapping[str, Sequence[int]] | None = None,
-    requantise: str = "float", states: Mapping[str, str] | None = None, progress: Progress | None = None,
+    requantise: str | None = None, states: Mapping[str, str] | None = None, progress: Progress | None = None,
 ) -> Compiled:  # fmt: skip
     """Plan an ONNX model and write C that runs it.
 

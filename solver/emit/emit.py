@@ -27,7 +27,7 @@ from solver.tiling.plan import LayersPlan
 def emit_c(
     plan: Plan, out: str | os.PathLike[str], model: str | os.PathLike[str] | None = None, *,
     memory_bytes: int | None = None, batch: int | None = None, symbols: Mapping[str, int] | None = None,
-    shapes: Mapping[str, Sequence[int]] | None = None, requantise: str = "float",
+    shapes: Mapping[str, Sequence[int]] | None = None, requantise: str | None = None,
     states: Mapping[str, str] | None = None,
 ) -> tuple[str, ...]:  # fmt: skip
     """Write C11 that carries a plan out, and checks itself.
@@ -44,9 +44,9 @@ def emit_c(
         fewer strips of groups have to move.
     batch, symbols, shapes
         Open sizes of the model, as the plan has them.
-    requantise : str
+    requantise : str, optional
         How sums of a quantised model become results: "float", or by a multiplier and a shift "double" (gemmlowp,
-        TFLite), "single" (its single rounding, CMSIS-NN) or "even".
+        TFLite), "single" (its single rounding, CMSIS-NN) or "even"; by default as the machine says.
     states : mapping, optional
         Inputs of the model that the program keeps from one call to the next -> the result that becomes them.
     out : str or path
@@ -90,7 +90,7 @@ def check_folder(out: str | os.PathLike[str]) -> Path:
 
 
 def files_of(
-    plan: Plan, model: OnnxModel | None = None, memory_bytes: int | None = None, requantise: str = "float",
+    plan: Plan, model: OnnxModel | None = None, memory_bytes: int | None = None, requantise: str | None = None,
     states: Mapping[str, str] | None = None,
 ) -> Mapping[str, str | bytes]:  # fmt: skip
     """Return the text of every file by its name; raises InputError as `emit_c`."""

@@ -54,8 +54,8 @@ class Meaning:
 
     model: OnnxModel
     machine: Machine
-    rule: str = "float"
-    """How sums of integers become results (`solver.emit.requantise`)."""
+    rule: str | None = None
+    """How sums of integers become results (`solver.emit.requantise`); by default as the machine says."""
     states: Mapping[str, str] = field(default_factory=dict)
     """Inputs that are results of the call before (`solver.emit.states`)."""
     _trained: dict[str, Trained] = field(default_factory=dict, repr=False)
@@ -76,9 +76,9 @@ class Meaning:
     def counted(self) -> Elements:
         """The same, whatever scales depend on."""
         quantised = any(node.op_type in QUANTISERS for node in self.model.origin.values())
-        found = Elements(self.machine, quantised, self._maps() if quantised else self.model.network.map_type,
-                         check_rule(self.rule))  # fmt: skip
-        require(quantised or self.rule == "float", f"requantise {self.rule}", "the model is not quantised")
+        rule = check_rule(self.rule or (self.machine.requantise if quantised else "float"))
+        found = Elements(self.machine, quantised, self._maps() if quantised else self.model.network.map_type, rule)
+        require(quantised or rule == "float", f"requantise {rule}", "the model is not quantised")
         if quantised:
             found.check(self.model.network.weight_type)
         else:

@@ -82,7 +82,7 @@ class Refusals:
         return tuple(reasons)
 
 
-def refusals(model: OnnxModel, machine: Machine, rule: str = "float") -> Refusals:
+def refusals(model: OnnxModel, machine: Machine, rule: str | None = None) -> Refusals:
     """Return all that the emitter refuses of a model on a machine, without a plan; `rule` is that of `requantise`."""
     found = Refusals()
     found.ask(partial(check_elements, machine))
@@ -127,7 +127,7 @@ def _other(model: OnnxModel, machine: Machine) -> Machine | None:
 
 
 def check_model(
-    model: OnnxModel, machine: Machine, others: Sequence[str] = (), rule: str = "float"
+    model: OnnxModel, machine: Machine, others: Sequence[str] = (), rule: str | None = None
 ) -> Refusals:  # fmt: skip
     """Return what plans may meet; raise InputError, before any search, if no C is written whatever the plan is.
 

@@ -235,16 +235,16 @@ def test_rules_are_asked_before_the_search(tmp_path: Path) -> None:
 
 
 def test_what_whole_numbers_cannot_compute_is_refused_before_the_search(tmp_path: Path) -> None:
-    """A difference of two quantised maps: by a float as onnxruntime, by no rule of whole numbers."""
+    """A quotient of two quantised maps: by a float as onnxruntime, by no rule of whole numbers."""
 
     def quantised(source: str, name: str) -> list[onnx.NodeProto]:
         return [helper.make_node("QuantizeLinear", [source, "s", "zero"], [f"{name}_q"], f"{name}_q"),
                 helper.make_node("DequantizeLinear", [f"{name}_q", "s", "zero"], [name], f"{name}_d")]  # fmt: skip
 
-    nodes = [*quantised("x", "a"), *quantised("v", "b"), helper.make_node("Sub", ["a", "b"], ["c"], "less"),
+    nodes = [*quantised("x", "a"), *quantised("v", "b"), helper.make_node("Div", ["a", "b"], ["c"], "part"),
              *quantised("c", "y")]  # fmt: skip
     given = {"x": (1, 4, 6, 6), "v": (1, 4, 6, 6)}
     numbers = {"s": np.array(0.05, np.float32), "zero": np.array(3, np.uint8)}
     assert asked(tmp_path, nodes, given, "float", BYTES, **numbers) == []
     said = asked(tmp_path, nodes, given, "double", BYTES, **numbers)
-    assert said == ["layer less: Sub of these operands computes in real numbers: use requantise float: no C is written"]
+    assert said == ["layer part: Div of these operands computes in real numbers: use requantise float: no C is written"]

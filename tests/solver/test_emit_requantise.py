@@ -15,14 +15,20 @@ import pytest
 from onnx import helper, numpy_helper
 
 from instances.errors import InputError
+from instances.load import load_machine
+from instances.onnx_model import read_model
 from solver.emit.compile import compile_model
+from solver.emit.emit import files_of
+from solver.emit.preflight import refusals
 from solver.emit.program import runtime
 from solver.emit.requantise import multiplier_of
+from solver.solve import solve
 from tests.emitted import build_and_run, small_model
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make")
 BYTES = {"in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 4}
 RULES = ("double", "single", "even")
+RESULTS = ("a", "b", "sum", "less", "product", "mean", "window", "fc")
 
 
 # ---- the rules, by fractions -------------------------------------------------------------------------------------
@@ -140,7 +146,7 @@ class Net:
 
 
 def model(rule: str, kind: str, path: Path) -> Net:
-    """A convolution by channel with Relu, one by tensor, sum and product of both, averages, a product of matrices."""
+    """A convolution by channel with Relu, one by tensor, both added, subtracted, multiplied; averages, a product."""
     net, middle = Net(rule, kind), 0 if kind == "int8" else 128
     rng = net.rng
     net.node("QuantizeLinear", ["x", *net.grid_of("q", 0.03, middle + 5)], "q")
@@ -169,6 +175,8 @@ def model(rule: str, kind: str, path: Path) -> Net:
               for k, s in (("a", sa), ("b", sb))]  # fmt: skip
     net.made("sum", net.node("Add", [net.real("a"), net.real("b")]), 0.11, middle + 3, sum(shares),
              [2 * max(sa, sb) / 2**20])  # fmt: skip
+    net.made("less", net.node("Sub", [net.real("a"), net.real("b")]), 0.09, middle + 1, shares[0] - shares[1],
+             [2 * max(sa, sb) / 2**20])  # fmt: skip
     both = net.node("Mul", [net.real("a"), net.real("b")])
     net.made("product", both, 0.2, middle, net.centred("a") * net.centred("b"), [sa * sb])
     whole = net.centred("sum").sum(axis=(2, 3), keepdims=True)
@@ -189,7 +197,7 @@ def model(rule: str, kind: str, path: Path) -> Net:
     net.made("fc", net.node("Gemm", [net.real(flat), weights], transB=1), 0.5, middle, sums,
              [net.grid["product"][0] * float(np.float32(0.003))])  # fmt: skip
     info, element = helper.make_tensor_value_info, helper.np_dtype_to_tensor_dtype(np.dtype(kind))
-    outputs = [info(name, element, None) for name in ("a", "b", "sum", "product", "mean", "window", "fc")]
+    outputs = [info(name, element, None) for name in RESULTS]
     graph = helper.make_graph(
         net.nodes, "m", [info("x", onnx.TensorProto.FLOAT, (1, 3, 4, 4))], outputs, initializer=net.held
     )
@@ -206,7 +214,7 @@ def model(rule: str, kind: str, path: Path) -> Net:
     pytest.param("even", "uint8", "tiling", marks=pytest.mark.slow(15)),
 ])  # fmt: skip
 def test_a_model_bit_by_bit(tmp_path: Path, rule: str, kind: str, problem: str) -> None:
-    """Seven results, in elements of the rule; onnxruntime is a step away at most."""
+    """Eight results, in elements of the rule; onnxruntime is a step away at most."""
     net = model(rule, kind, tmp_path / "m.onnx")
     folder = tmp_path / "c"
     compile_model(tmp_path / "m.onnx", "scratchpad_768k", folder, problem=problem, settings=BYTES, requantise=rule,
@@ -214,7 +222,7 @@ def test_a_model_bit_by_bit(tmp_path: Path, rule: str, kind: str, problem: str) 
     build_and_run(folder, "-O1")
     build_and_run(folder, "-O1 -fsanitize=undefined -fno-sanitize-recover=all", "input.bin", "made.bin")
     made, begin = np.fromfile(folder / "made.bin", kind), 0
-    for name in ("a", "b", "sum", "product", "mean", "window", "fc"):
+    for name in RESULTS:
         want = net.values[name]
         assert (made[begin : begin + want.size] == want.ravel()).all(), name
         begin += want.size
@@ -229,3 +237,35 @@ def test_what_is_refused(tmp_path: Path) -> None:
     model("double", "int8", tmp_path / "q.onnx")
     with pytest.raises(InputError, match="requantise half: one of float, double, single, even is expected"):
         compile_model(tmp_path / "q.onnx", "scratchpad_64k", tmp_path / "c", settings=BYTES, requantise="half")
+
+
+def finished(path: Path, machine_rule: str, rule: str | None) -> list[str]:
+    """What becomes of sums, of a plan for a machine with a rule and an option."""
+    settings = {**dict.fromkeys(BYTES, "1"), "psum_bytes": "4", "requantise": machine_rule}
+    plan = solve(path, load_machine("scratchpad_768k", settings), problem="tiling", all_kinds=True, jobs=1)
+    texts = files_of(plan, read_model(path), None, rule)
+    return [str(text) for name, text in texts.items() if name.startswith("layer_")]
+
+
+def test_a_machine_has_a_rule_and_the_option_wins(tmp_path: Path) -> None:
+    """C of a machine's rule is that of the option; no model of floats takes notice of it."""
+    model("double", "int8", tmp_path / "q.onnx")
+    by_machine, by_option = (
+        finished(tmp_path / "q.onnx", "double", None),
+        finished(tmp_path / "q.onnx", "float", "double"),
+    )
+    assert by_machine == by_option
+    assert any("certile_requantise_double" in text for text in by_machine)
+    assert not any("certile_requantise_" in text for text in finished(tmp_path / "q.onnx", "double", "float"))
+    small_model(tmp_path / "m.onnx")
+    floats = {**dict.fromkeys(BYTES, "4"), "requantise": "single"}
+    assert refusals(read_model(tmp_path / "m.onnx"), load_machine("scratchpad_768k", floats)).of("tiling") == ()
+
+
+def test_a_machine_without_a_rule_is_written_as_before() -> None:
+    """Digests of machines stand in plans: the field is written only where it says something."""
+    assert "requantise" not in load_machine("scratchpad_768k").model_dump()
+    said = load_machine("scratchpad_768k", {"requantise": "even"}).model_dump()
+    assert said["requantise"] == "even"
+    with pytest.raises(InputError, match="requantise"):
+        load_machine("scratchpad_768k", {"requantise": "half"})
