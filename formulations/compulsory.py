@@ -63,25 +63,27 @@ def _needed(found: Stores) -> dict[int, Mask]:
 
 def _outside_bytes(found: Stores, one: Outside, needed: dict[int, Mask], machine: Machine) -> int:
     """Bytes of a tensor from outside that are needed: what its readers read between them, as far as that is known."""
-    as_input: dict[tuple[str, tuple[int, ...], int], Mask] = {}
+    as_input: dict[tuple[str, tuple[int, ...]], Mask] = {}
     most = 0
     for reading in one.readings:
         layer = found.layers[reading.layer]
         if reading.operand == RIGHT:
-            most = max(most, (layer.weight_elements - reading.others) * machine.w_bytes)
+            most = max(most, min(layer.weight_elements, reading.part.least) * machine.w_bytes)
             continue
         mask = read(layer, needed[reading.layer], reading.operand)
-        key = reading.of, mask.shape, reading.others
+        key = reading.of, mask.shape
         as_input[key] = np.logical_or(as_input.get(key, mask), mask)
-        most = max(most, _elements(found, one, reading, as_input[key]) * machine.in_bytes)
+        most = max(most, _elements(found, reading, as_input[key]) * machine.in_bytes)
     return most
 
 
-def _elements(found: Stores, one: Outside, reading: Reading, mask: Mask) -> int:
+def _elements(found: Stores, reading: Reading, mask: Mask) -> int:
     """Elements of a tensor among some pixels of an operand."""
-    layer = found.layers[reading.layer]
-    each = layer.input_elements(reading.operand) // mask.size
-    return min(int(mask.sum()) * each - reading.others, one.elements)
+    (least, among), size = reading.part, found.layers[reading.layer].input_elements(reading.operand)
+    if size != reading.size:  # its elements are read more than once, or not all of them
+        among = min(size, reading.size)
+        least -= reading.size - among
+    return min(int(mask.sum()) * (among // mask.size) - (among - least), least)
 
 
 def read(layer: Layer, outputs: Mask, operand: int) -> Mask:

@@ -19,6 +19,7 @@ from pydantic import Field, ValidationError, model_validator
 from instances.errors import InputError, did_you_mean
 from instances.frozen import Sparse
 from instances.operators import Conv, Input, MatMul, Opaque, Operator, Reshape, Shape
+from instances.outside import copies_of, held
 from instances.workload import Layer
 
 #: At most so many faults are spelled out in one message.
@@ -160,10 +161,16 @@ class Network(Sparse):
     def layers(self) -> tuple[Layer, ...]:
         """Every operator that moves data of its own: conv, matmul, pool, and eltwise of two or more inputs.
 
-        Element-wise operators of one input are fused into their producer; concat and reshapes move nothing.
+        Element-wise operators of one input are fused into their producer; concat and reshapes move nothing, but what
+        they pad or join with itself is no element of its own (`Layer.copies`).
         """
-        made = (o.layer(self.input_shapes(o)) for o in self.operators)
-        return tuple(layer for layer in made if layer is not None)
+        made = [(o, layer) for o in self.operators if (layer := o.layer(self.input_shapes(o))) is not None]
+        parts = held(self.operators, frozenset(layer.name for _, layer in made))
+        copies = [copies_of(layer, o, self.input_shapes(o), parts) for o, layer in made]
+        return tuple(
+            Layer.model_validate({**dict(layer), "copies": some}) if some else layer
+            for (_, layer), some in zip(made, copies, strict=True)
+        )
 
     @property
     def conv_layers(self) -> tuple[Layer, ...]:

@@ -26,7 +26,7 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Opaque, Operator, Resample, Reshape
-from instances.outside import RIGHT, Outside, outside
+from instances.outside import RIGHT, Outside, outside, sources_of
 from instances.workload import Layer
 
 #: What weights that several layers read are called, after the first.
@@ -135,12 +135,7 @@ class Groups:
 
 def inputs_of(network: Network, operator: Operator, layer: Layer) -> tuple[str, ...]:
     """Return the operators whose results a layer reads as IN, one for each input; no right operand of a product."""
-    if isinstance(operator, MatMul):
-        return operator.inputs[:1]
-    if isinstance(operator, Resample) and operator.scattered(network.input_shapes(operator)):
-        grids = operator.inputs[1:] * -(-2 // layer.g)  # as many operands as the layer has for them
-        return (*operator.inputs[:1] * (layer.inputs - len(grids)), *grids)
-    return operator.inputs
+    return sources_of(operator, network.input_shapes(operator), layer)
 
 
 def stores(network: Network) -> Stores:
@@ -159,7 +154,7 @@ def stores(network: Network) -> Stores:
     reads = [inputs_of(network, network.operator(layer.name), layer) for layer in found.layers]
     found = replace(
         found, barriers=barriers(network, found), weights_of=weights[0], biases_of=weights[1],
-        outside=outside(network, list(number), reads), shared=(-1,) * len(number),
+        outside=outside(network.operators, list(number), reads), shared=(-1,) * len(number),
     )  # fmt: skip
     return _with_weights(found, network.in_dram)
 
@@ -167,7 +162,7 @@ def stores(network: Network) -> Stores:
 def _with_weights(found: Stores, in_dram: Sequence[str]) -> Stores:
     """Add a store for every tensor that several layers multiply by, and that comes from outside."""
     matrices = [one for one in found.outside if all(r.operand == RIGHT for r in one.readings)]
-    given = {r.layer for one in matrices for r in one.readings if not r.others}
+    given = {r.layer for one in matrices for r in one.readings if r.part.least == r.size}
     made, shared = list(found.stores), list(found.shared)
     for first in dict.fromkeys(found.weights_of):
         readers = [t for t, of in enumerate(found.weights_of) if of == first]

@@ -69,7 +69,7 @@ class Layer(Sparse):
     no W; their function stands in the network file (`fn`).
     """
 
-    LEFT_OUT: ClassVar = frozenset(("resident_in", "resident_out", "broadcast", "resident_w"))
+    LEFT_OUT: ClassVar = frozenset(("resident_in", "resident_out", "broadcast", "resident_w", "copies"))
 
     name: str = Field(min_length=1)
     kind: Literal["conv", "matmul", "pool", "resample", "eltwise", "correlation"] = "conv"
@@ -112,6 +112,22 @@ class Layer(Sparse):
     """How many of the first rows of the result stay on chip: they are never written to DRAM."""
     resident_w: bool = False
     """Whether all of W, biases included, lies on chip already: it is read where it is."""
+    copies: tuple[int, ...] = ()
+    """Of every input, and of W last where it is an activation, how many elements are padding, or copies of others that
+    the layer reads: they lie off the chip and nests load them, but a plan need not. Empty: none.
+    """
+
+    @model_validator(mode="after")
+    def _copies_are_elements(self) -> Layer:
+        if not self.copies:
+            return self
+        sizes = [self.input_elements(k) for k in range(self.inputs)]
+        sizes += [self.weight_elements] * (self.weights == "activation")
+        if len(self.copies) != len(sizes) or any(
+            not 0 <= some <= n for some, n in zip(self.copies, sizes, strict=True)
+        ):
+            raise ValueError(f"copies {self.copies}: the operands that are no constants have {sizes} elements")
+        return self
 
     @model_validator(mode="after")
     def _residents_exist(self) -> Layer:

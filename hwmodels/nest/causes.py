@@ -5,7 +5,9 @@ Let B(X, L) be the bytes of operand X under the nest that has, outside the Hold 
 the parts sum to the price exactly, whatever it charges:
 
     needed once    C = each needed element once (`hwmodels.nest.limits.tensor_bytes`)
-    skipped        U - C, where U is the union of all tiles: rows and columns that a stride steps over
+    padding        A - C, where A are the same as the operand lies off the chip: padding and copies that were written
+                   there (`Layer.copies`)
+    skipped        U - A, where U is the union of all tiles: rows and columns that a stride steps over
     halo           B(X, loops over what X depends on, without the kernel) - U of the same: windows of neighbours overlap
     kernel         the same with the loops over the kernel, less what is above: rows read again for the next taps
     bias           of W: biases that come along with each tile, though some tiles are of the same filters
@@ -33,7 +35,7 @@ import numpy as np
 
 from hwmodels.nest.boxes import input_windows
 from hwmodels.nest.homes import housed
-from hwmodels.nest.limits import tensor_bytes
+from hwmodels.nest.limits import operand_bytes, tensor_bytes
 from hwmodels.nest.loops import trees_of
 from hwmodels.nest.price import price
 from hwmodels.nest.skeleton import cores
@@ -43,7 +45,18 @@ from instances.machine import Machine
 from instances.workload import REDUCTION, RELEVANT, Layer
 
 Cause = Literal[
-    "once", "skipped", "halo", "kernel", "bias", "edge", "again", "copies", "spilled", "first_read", "printed"
+    "once",
+    "padding",
+    "skipped",
+    "halo",
+    "kernel",
+    "bias",
+    "edge",
+    "again",
+    "copies",
+    "spilled",
+    "first_read",
+    "printed",
 ]
 
 
@@ -101,7 +114,7 @@ class _Chain:
 
     def __init__(self, layer: Layer, machine: Machine, nest: Nest) -> None:
         self.layer, self.machine, self.nest = layer, machine, nest
-        self.once = tensor_bytes(layer, machine)
+        self.once, self.lying = tensor_bytes(layer, machine), operand_bytes(layer, machine)
         self.whole_tiles = machine.edge_tiles == "uniform"
         self.true = machine.model_copy(update={"edge_tiles": "true"})
 
@@ -115,7 +128,8 @@ class _Chain:
         rows = next((at for at in plain if self._dim(at) in ("r", "c")), None)
         kernel = next((at for at in alone if at not in plain), None)
         yield Share("IN", "once", self.once["IN"])
-        yield Share("IN", "skipped", union - self.once["IN"])
+        yield Share("IN", "padding", self.lying["IN"] - self.once["IN"])
+        yield Share("IN", "skipped", union - self.lying["IN"])
         yield self._share("IN", "halo", halo, rows)
         yield self._share("IN", "kernel", every - union - halo, kernel)
         yield from self._edge("IN", "IN", alone, every)
@@ -129,7 +143,8 @@ class _Chain:
         every = self._bytes("W", alone, self.true)
         cut = next((at for at in alone if self._dim(at) in REDUCTION), None)
         yield Share("W", "once", self.once["W"])
-        yield self._share("W", "bias", every - self.once["W"], cut)
+        yield Share("W", "padding", self.lying["W"] - self.once["W"])
+        yield self._share("W", "bias", every - self.lying["W"], cut)
         yield from self._edge("W", "W", alone, every)
         yield from self._again("W", "W", alone)
 

@@ -2,7 +2,8 @@
 
 **Compulsory.** Every input element that some output needs is loaded, every weight and bias is loaded, every output is
 stored, each at least once; of an input that is broadcast these are the elements that it has. Rows that a stride skips
-and padding are left out.
+and padding are left out, and so is padding that an operator before the layer has written, and what an operand holds
+twice (`Layer.copies`). The phases below then leave out every MAC that may read such an element.
 
 **Phases.** A plan runs every multiply-accumulate (MAC) once; those whose input lies in the padding are left out. Z is
 the number of the others, S the fast memory of all cores in bytes. For a set F of MACs let I, W, O be the numbers of
@@ -103,7 +104,7 @@ class _Work:
 
     macs: int
     repeats: int
-    """`macs`, `repeats`: Z and R of the module docstring."""
+    """`macs`, `repeats`: Z (without what reads copies) and R of the module docstring."""
     elements: tuple[int, int, int]
     """(int, int, int). Elements that are moved at least once."""
     most: tuple[int, int, int]
@@ -114,17 +115,21 @@ class _Work:
         window = input_windows(layer)
         y, x = _Axis.of(window["r"], layer.r), _Axis.of(window["c"], layer.c)
         images, repeats = layer.b * layer.g, y.per_input * x.per_input
-        inputs = 0
-        for resident, lacks in layer.loaded:
+        most = layer.m * repeats, layer.b * y.per_tap * x.per_tap, layer.n * y.per_output * x.per_output
+        inputs, copies = 0, layer.copies or (0,) * (layer.inputs + 1)
+        for resident, lacks, some in zip(layer.residents, layer.patterns, copies, strict=False):
+            if resident and "r" in lacks:
+                continue
             rows = _Axis.of(input_windows(layer, resident)["r"], layer.r).inputs
             sizes = {"b": layer.b, "g": layer.g, "r": rows, "c": x.inputs}
-            inputs += layer.n * prod(size for d, size in sizes.items() if d not in lacks)
-        weights = layer.g * layer.m * layer.n * layer.kh * layer.kw if "W" in layer.operands else 0
+            inputs += max(0, layer.n * prod(size for d, size in sizes.items() if d not in lacks) - some)
+        twice = copies[-1] if layer.weights == "activation" else 0
+        weights = layer.weight_elements - twice if "W" in layer.operands else 0
         return cls(
-            macs=images * layer.m * layer.n * y.pairs * x.pairs,
+            macs=max(0, images * layer.m * layer.n * y.pairs * x.pairs - copies[0] * most[0] - twice * most[1]),
             repeats=repeats,
             elements=(inputs, weights, images * layer.m * (layer.r - layer.resident_out) * layer.c),
-            most=(layer.m * repeats, layer.b * y.per_tap * x.per_tap, layer.n * y.per_output * x.per_output),
+            most=most,
         )
 
 
@@ -137,6 +142,11 @@ def tensor_bytes(layer: Layer, machine: Machine) -> dict[str, int]:
         "OUT": outputs * machine.out_bytes,
     }
     return {operand: rows[operand] for operand in layer.operands}
+
+
+def operand_bytes(layer: Layer, machine: Machine) -> dict[str, int]:
+    """The same as the operands lie off the chip: with padding and copies in them."""
+    return tensor_bytes(layer.model_copy(update={"copies": ()}), machine)
 
 
 def compulsory_bytes(layer: Layer, machine: Machine) -> int:

@@ -26,7 +26,7 @@ from formulations.tiling.branch import Branch
 from formulations.tiling.space import Space
 from hwmodels.nest.boxes import input_windows
 from hwmodels.nest.choices import AXIS, S_DIMS
-from hwmodels.nest.limits import tensor_bytes
+from hwmodels.nest.limits import operand_bytes
 from hwmodels.nest.pieces import cut
 from hwmodels.nest.price import price
 from hwmodels.schedule import Loop, Nest
@@ -108,7 +108,7 @@ def _saved(branch: Branch, operand: str) -> Floats:
             again.times(dim, 0, outside.count(dim))
         else:
             tiles.times(dim, outside[:first].count(dim), outside.count(dim))
-    moved = tensor_bytes(layer, machine)
+    moved = operand_bytes(layer, machine)
     every = moved.get(operand, 0) * (2 * machine.psum_bytes / machine.out_bytes if operand == "OUT" else 1)
     saved: Floats = (again.matrix() - 1) * every / tiles.matrix()
     if operand == "IN" and machine.sliding:

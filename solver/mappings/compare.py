@@ -1,6 +1,6 @@
 """Why a mapping moves more than another one: operand by operand, and by which loops.
 
-``bytes of X = compulsory bytes * times * overlap``: `times` counts how often the loops outside the Hold of X that X
+``bytes of X = its elements * times * overlap``: `times` counts how often the loops outside the Hold of X that X
 does not depend on come back to it (down to the innermost loop that X depends on), `overlap` is what neighbouring tiles
 share, with what sliding and turns save. Partial sums come back through the loops over n, i and j outside the Hold of
 OUT.
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from hwmodels.nest.limits import tensor_bytes
+from hwmodels.nest.limits import operand_bytes
 from hwmodels.nest.skeleton import cores
 from hwmodels.outcome import OPERANDS
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
@@ -84,7 +84,7 @@ def _cause(layer: Layer, machine: Machine, nest: Nest, row: str, moved: int) -> 
         return (
             f"sums are written and read back {many(found.times - 1, 'time')}, by {loops} (cut before a sum is complete)"
         )
-    whole = tensor_bytes(layer, machine)[operand]
+    whole = operand_bytes(layer, machine)[operand]
     times = moved / whole
     if found.times == 1:
         return f"{times:.2f} times all of them, as neighbouring tiles share windows" if row == "IN" else "once each"

@@ -129,6 +129,7 @@ def _why(layer: Layer, machine: Machine, nest: Nest, one: Share) -> str:
         room = _room_outside(layer, machine, nest, one)
         return f"in each of {one.passes:,} passes of {loop}, as it is held inside{room}"
     plain = {
+        "padding": "padding and copies that were written off the chip before the layer",
         "skipped": "rows and columns that the stride steps over",
         "kernel": f"{loop} reads rows again for the next taps",
         "bias": f"biases come along in every pass of {loop}",

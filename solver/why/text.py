@@ -16,6 +16,7 @@ _FEW = 4
 CAUSES = {
     "once": "needed once", "again": "fetched again", "copies": "copies for several cores", "halo": "halo",
     "skipped": "skipped by the stride", "kernel": "read again for the kernel", "bias": "biases again",
+    "padding": "padding and copies",
     "edge": "border tiles charged whole", "spilled": "written and read again", "first_read": "first reads",
     "printed": "as printed", "startup": "start-up of calls", "runs": "runs of addresses", "bursts": "bursts",
     "alignment": "bursts filled in part", "compute": "with all lanes full", "lanes": "lanes without work",

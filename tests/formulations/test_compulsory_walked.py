@@ -1,0 +1,213 @@
+"""What must move, counted element by element behind pads, slices and concatenations: a layer by itself, and a network.
+
+Every element of what comes from outside has a number, copies have that of what they are copied from, padding has 0.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from formulations.compulsory import compulsory_bytes
+from hwmodels.nest import limits
+from instances.machine import Machine
+from instances.network import Network
+from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
+from instances.stores import stores
+from solver.joint.plan import JointPlan
+from solver.solve import solve_as
+from solver.tiling.plan import LayersPlan
+
+ON = Machine.model_validate({
+    "name": "m", "tick_ps": 1, "ocm_bytes": 100_000, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 1,
+    "transfer": {"byte_ticks": 1},
+})  # fmt: skip
+Ids = NDArray[np.int64]
+
+
+@dataclass
+class Made:
+    """Operators, and the numbers of the elements of each."""
+
+    operators: list[Operator] = field(default_factory=list)
+    ids: dict[str, Ids] = field(default_factory=dict)
+
+    def add(self, operator: Operator, ids: Ids) -> str:
+        assert operator.shape == ids.shape
+        self.operators.append(operator)
+        self.ids[operator.name] = ids
+        return operator.name
+
+    def input(self, *shape: int, zeros: bool = False) -> str:
+        name, first = f"x{len(self.operators)}", 1 + sum(ids.size for ids in self.ids.values())
+        ids = np.zeros(shape, np.int64) if zeros else np.arange(first, first + np.prod(shape)).reshape(shape)
+        return self.add(Input(name=name, shape=shape, zeros=zeros), ids)
+
+    def move(self, source: str, fn: str, ids: Ids) -> str:
+        name = f"{fn}{len(self.operators)}"
+        return self.add(Reshape.model_validate({"name": name, "inputs": (source,), "shape": ids.shape, "fn": fn}), ids)
+
+    def pad(self, source: str, mode: str, *axes: tuple[int, int]) -> str:
+        return self.move(source, "pad", np.pad(self.ids[source], axes, mode))  # type: ignore[call-overload]
+
+    def join(self, *sources: str, axis: int = 1) -> str:
+        ids = np.concatenate([self.ids[name] for name in sources], axis)
+        return self.add(Concat(name=f"j{len(self.operators)}", inputs=sources, shape=ids.shape, axis=axis), ids)
+
+    def layer(self, operator: Operator) -> Network:
+        self.operators.append(operator)
+        return Network(name="n", operators=tuple(self.operators))
+
+    def conv(self, source: str, kernel: tuple[int, int], stride: tuple[int, int] = (1, 1), pads: int = 0) -> Network:
+        b, _, h, w = self.ids[source].shape
+        r, c = ((n + 2 * pads - k) // s + 1 for n, k, s in zip((h, w), kernel, stride, strict=True))
+        return self.layer(Conv(
+            name="c", inputs=(source,), shape=(b, 2, r, c), filters=2, kernel=kernel, stride=stride, pad=(pads,) * 4,
+        ))  # fmt: skip
+
+    def seen(self, source: str, kernel: tuple[int, int], stride: tuple[int, int] = (1, 1), pads: int = 0) -> int:
+        """Elements that windows over the result of an operator see, walked."""
+        ids = np.pad(self.ids[source], ((0, 0), (0, 0), (pads, pads), (pads, pads)))
+        found: set[int] = set()
+        for y in range(0, ids.shape[2] - kernel[0] + 1, stride[0]):
+            for x in range(0, ids.shape[3] - kernel[1] + 1, stride[1]):
+                found |= set(ids[:, :, y : y + kernel[0], x : x + kernel[1]].ravel().tolist())
+        return len(found - {0})
+
+
+def must(network: Network) -> tuple[int, int]:
+    """Of its one layer by itself, and of the network."""
+    (layer,) = network.layers
+    return limits.compulsory_bytes(layer, ON), compulsory_bytes(stores(network), ON)
+
+
+def weights(network: Network) -> int:
+    (layer,) = network.layers
+    return layer.parameters + layer.b * layer.g * layer.m * layer.r * layer.c
+
+
+@pytest.mark.parametrize("kind", range(15))
+def test_elements_behind_what_moves_them(kind: int) -> None:
+    """Windows that see all that there is: equal to the count by walking, whatever pads, cuts, joins and turns."""
+    of = Made()
+    x = of.input(1, 3, 6, 6)
+    columns, rows, channels = (
+        ((0, 0),) * 3 + ((1, 1),),
+        ((0, 0),) * 2 + ((2, 1), (0, 0)),
+        ((0, 0), (0, 2), *((0, 0),) * 2),
+    )
+    half = of.ids[x][:, :, :3]
+    source = [
+        lambda: of.pad(x, "reflect", *columns), lambda: of.pad(x, "edge", *rows),
+        lambda: of.pad(x, "constant", *channels), lambda: of.pad(of.pad(x, "reflect", *columns), "constant", *rows),
+        lambda: of.move(x, "slice", half), lambda: of.pad(of.move(x, "slice", half), "reflect", *columns),
+        lambda: of.join(x, of.input(1, 2, 6, 6)), lambda: of.join(x, x),
+        lambda: of.join(x, of.input(1, 1, 6, 6, zeros=True)),
+        lambda: of.join(of.pad(x, "wrap", *columns), of.input(1, 2, 6, 8)), lambda: of.input(1, 3, 6, 6, zeros=True),
+        lambda: of.join(x, of.add(Eltwise(name="r", inputs=(x,), shape=(1, 3, 6, 6), fn="relu"), of.ids[x])),
+        lambda: of.join(x, of.input(1, 3, 6, 6), axis=2), lambda: of.join(x, x, axis=3),
+        lambda: of.move(of.pad(x, "edge", *columns), "reshape", np.pad(of.ids[x], columns, "edge").reshape(1, 3, 8, 6)),
+    ][kind]()  # fmt: skip
+    network = of.conv(source, (3, 3), pads=1)
+    right = of.seen(source, (3, 3), pads=1) + weights(network)
+    assert must(network) == (right, right)
+
+
+def test_pixels_that_nobody_reads_behind_a_concatenation() -> None:
+    """Every other pixel of 6 x 6, of 3 and of 2 channels: 9 pixels of each."""
+    of = Made()
+    source = of.join(of.input(1, 3, 6, 6), of.input(1, 2, 6, 6))
+    network = of.conv(source, (1, 1), (2, 2))
+    assert of.seen(source, (1, 1), (2, 2)) == 9 * 5
+    assert must(network) == (45 + weights(network),) * 2
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_more_than_what_is_seen(seed: int) -> None:
+    """Pads, cuts and joins at random before windows that may step over rows: never above the count by walking."""
+    rng, of = random.Random(seed), Made()
+    source = of.input(rng.choice((1, 2)), rng.randint(1, 3), rng.randint(3, 7), rng.randint(3, 7))
+    for _ in range(rng.randint(0, 3)):
+        ids, kind = of.ids[source], rng.randrange(4)
+        if kind == 0:
+            axes = [(0, 0), (0, rng.randint(0, 1)), *((rng.randint(0, 2), rng.randint(0, 2)) for _ in range(2))]
+            source = of.pad(source, rng.choice(("constant", "edge", "wrap")), *axes)
+        elif kind == 1 and ids.shape[2] > 3:
+            source = of.move(source, "slice", ids[:, :, rng.randint(0, 1) :])
+        elif kind == 2:
+            other = rng.choice([name for name in of.ids if of.ids[name].shape == ids.shape] or [source])
+            source = of.join(source, other, axis=rng.choice((1, 1, 2, 3)))
+        else:
+            source = of.join(source, of.input(*ids.shape), axis=rng.choice((1, 1, 2)))
+    kernel = rng.choice(((1, 1), (2, 3), (3, 3)))
+    stride = rng.choice(((1, 1), (1, 1), (2, 2), (3, 1)))
+    network = of.conv(source, kernel, stride)
+    alone, whole = must(network)
+    right = of.seen(source, kernel, stride) + weights(network)
+    assert alone <= right
+    assert whole <= right
+    if stride == (1, 1):
+        assert alone == whole == right or "slice" in " ".join(of.ids)
+
+
+#: Operators with their operands, and elements that must be read: by hand.
+PRODUCTS: dict[str, tuple[tuple[int, ...], tuple[int, ...], Callable[[str, str], Operator], int]] = {
+    "a matrix times itself, turned": ((6, 4), (), lambda x, _: MatMul(
+        name="c", inputs=(x, x), shape=(6, 6), transpose_b=True), 24),
+    "a map that is added to itself": ((1, 3, 2, 2), (), lambda x, _: Eltwise(
+        name="c", inputs=(x, x), shape=(1, 3, 2, 2), fn="add"), 12),
+    "a map times itself and another": ((1, 3, 2, 2), (1, 3, 2, 2), lambda x, y: Eltwise(
+        name="c", inputs=(x, y, x), shape=(1, 3, 2, 2), fn="add"), 24),
+    "one left matrix for eight": ((1, 4, 4), (8, 4, 2), lambda x, y: MatMul(
+        name="c", inputs=(x, y), shape=(8, 4, 2)), 16 + 64),
+    "one right matrix for eight": ((8, 4, 4), (1, 4, 2), lambda x, y: MatMul(
+        name="c", inputs=(x, y), shape=(8, 4, 2)), 128 + 8),
+    "a gate": ((1, 3, 2, 2), (1, 3, 1, 1), lambda x, y: Eltwise(
+        name="c", inputs=(x, y), shape=(1, 3, 2, 2), fn="mul"), 12 + 3),
+    "rows that windows step over": ((1, 3, 7, 7), (), lambda x, _: Pool(
+        name="c", inputs=(x,), shape=(1, 3, 2, 2), fn="max", kernel=(2, 2), stride=(3, 3)), 3 * 16),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_operands_that_are_one_tensor(name: str) -> None:
+    first, second, operator, right = PRODUCTS[name]
+    of = Made()
+    x = of.input(*first)
+    y = of.input(*second) if second else ""
+    network = of.layer(operator(x, y))
+    assert must(network) == (right + weights(network),) * 2
+
+
+def test_tiling_says_what_joint_and_fusion_say() -> None:
+    """8 x 8, a column of copies on each side, seen as 10 x 8: 36 + 64 + 192, and 16 more are loaded."""
+    of = Made()
+    x = of.input(1, 1, 8, 8)
+    padded = of.pad(x, "reflect", (0, 0), (0, 0), (0, 0), (1, 1))
+    moved = of.move(padded, "reshape", of.ids[padded].reshape(1, 1, 10, 8))
+    network = of.layer(Conv(name="c", inputs=(moved,), shape=(1, 4, 8, 6), filters=4, kernel=(3, 3)))
+    tiling = solve_as(LayersPlan, network, ON, objective="bytes")
+    (row,) = tiling.layers
+    assert tiling.objective is not None
+    assert row.limits is not None
+    assert tiling.objective.value == tiling.bound == 308
+    assert row.limits.compulsory_bytes == row.limits.lower_bound_bytes == 292
+    joint = solve_as(JointPlan, network, ON)
+    assert joint.objective is not None
+    assert (joint.objective.value, joint.compulsory_bytes) == (308, 292)
+
+
+def test_a_pad_between_two_layers_counts_nothing_for_either() -> None:
+    """Layers of 2 filters on 4 x 4; a column of zeros on each side is no element."""
+    of = Made()
+    x = of.input(1, 2, 4, 4)
+    of.operators.append(Conv(name="a", inputs=(x,), shape=(1, 2, 4, 4), filters=2, kernel=(1, 1)))
+    of.operators.append(Reshape(name="p", inputs=("a",), shape=(1, 2, 4, 6), fn="pad"))
+    network = of.layer(Conv(name="b", inputs=("p",), shape=(1, 2, 4, 6), filters=2, kernel=(1, 1)))
+    assert [limits.compulsory_bytes(layer, ON) for layer in network.layers] == [32 + 4 + 32, 32 + 4 + 48]
+    assert [layer.copies for layer in network.layers] == [(), (16,)]
