@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from instances.machine import Machine
-from instances.outside import RIGHT, Outside, Reading
+from instances.outside import RIGHT, Part, Reading, apart
 from instances.stores import Stores
 from instances.workload import Layer
 
@@ -40,9 +40,22 @@ def weight_bytes(found: Stores, machine: Machine) -> int:
 
 
 def input_bytes(found: Stores, machine: Machine) -> int:
-    """Return the bytes of what comes from outside and is needed, once."""
+    """Return the bytes of what comes from outside and is needed, once: what all layers read between them."""
     needed = _needed(found)
-    return sum(_outside_bytes(found, one, needed, machine) for one in found.outside)
+    as_input: dict[tuple[str, tuple[int, ...]], Mask] = {}
+    seen: dict[tuple[str, tuple[int, ...], Part], Part] = {}
+    for reading in found.outside:
+        layer, key = found.layers[reading.layer], (reading.of, ())
+        if reading.operand == RIGHT:
+            some = min(layer.weight_elements, reading.part.least) * machine.w_bytes
+        else:
+            mask = read(layer, needed[reading.layer], reading.operand)
+            key = reading.of, mask.shape
+            as_input[key] = np.logical_or(as_input.get(key, mask), mask)
+            some = max(0, _elements(found, reading, as_input[key])) * machine.in_bytes
+        before = seen.get((*key, reading.part), reading.part._replace(least=0))
+        seen[*key, reading.part] = reading.part._replace(least=max(some, before.least))
+    return sum(part.least for part in apart(seen.values()))
 
 
 def _needed(found: Stores) -> dict[int, Mask]:
@@ -61,25 +74,9 @@ def _needed(found: Stores) -> dict[int, Mask]:
     return needed
 
 
-def _outside_bytes(found: Stores, one: Outside, needed: dict[int, Mask], machine: Machine) -> int:
-    """Bytes of a tensor from outside that are needed: what its readers read between them, as far as that is known."""
-    as_input: dict[tuple[str, tuple[int, ...]], Mask] = {}
-    most = 0
-    for reading in one.readings:
-        layer = found.layers[reading.layer]
-        if reading.operand == RIGHT:
-            most = max(most, min(layer.weight_elements, reading.part.least) * machine.w_bytes)
-            continue
-        mask = read(layer, needed[reading.layer], reading.operand)
-        key = reading.of, mask.shape
-        as_input[key] = np.logical_or(as_input.get(key, mask), mask)
-        most = max(most, _elements(found, reading, as_input[key]) * machine.in_bytes)
-    return most
-
-
 def _elements(found: Stores, reading: Reading, mask: Mask) -> int:
     """Elements of a tensor among some pixels of an operand."""
-    (least, among), size = reading.part, found.layers[reading.layer].input_elements(reading.operand)
+    (_, least, among, *_), size = reading.part, found.layers[reading.layer].input_elements(reading.operand)
     if size != reading.size:  # its elements are read more than once, or not all of them
         among = min(size, reading.size)
         least -= reading.size - among

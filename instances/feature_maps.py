@@ -90,14 +90,25 @@ class _Reader:
         heights = {
             draft.operator.name: self._height(draft, stage) for draft, stage in zip(self.drafts, made, strict=True)
         }
-        return Stages(self.network.name, made, maps, {name: tuple(found) for name, found in users.items()}, heights)
+        inner = {self._named(name) for name in self._results()} & {stage.target for stage in made}
+        return Stages(
+            self.network.name, made, maps, {name: tuple(found) for name, found in users.items()}, heights,
+            frozenset(name for name in inner if users[name]),
+        )  # fmt: skip
+
+    def _results(self) -> list[str]:
+        """The maps that hold results of the network, some of which stages read, too: of operators that nobody reads."""
+        read = {name for operator in self.network.operators for name in operator.inputs}
+        return [self.held[operator.name] for operator in self.network.operators if operator.name not in read]
 
     # ---- operators -------------------------------------------------------------------------------------------
 
     def _operator(self, operator: Operator) -> None:
         if isinstance(operator, Input):
             self._place(operator)
-        elif isinstance(operator, Reshape) and (len(operator.shape) == 4 or operator.fn not in ("reshape", "identity")):
+        elif isinstance(operator, Reshape) and operator.fn != "identity" and (
+            len(operator.shape) == 4 or operator.fn != "reshape"
+        ):  # fmt: skip
             raise InputError(f"network {self.network.name}: reshape {operator.name!r} moves columns; no bank program")
         elif isinstance(operator, Reshape) or (isinstance(operator, Eltwise) and len(operator.inputs) == 1):
             self.held[operator.name] = self.held[operator.inputs[0]]  # goes on where it is
@@ -166,6 +177,7 @@ class _Reader:
         """Let a stage end with the average of what it computes, where nothing else reads that."""
         read = Counter(name for draft in self.drafts for name in draft.inputs)
         read.update(self.held[n] for o in self.network.operators if isinstance(o, Concat) for n in o.inputs)
+        read.update(self._results())
         made = {draft.operator.name: draft for draft in self.drafts}
         for pool in list(self.drafts):
             name, before = pool.operator.name, made.get(pool.inputs[0])
@@ -184,7 +196,7 @@ class _Reader:
             draft.target = draft.average or draft.operator.name
         joins = {o.name: tuple(self.held[n] for n in o.inputs) for o in self.network.operators if isinstance(o, Concat)}
         read = Counter(name for draft in self.drafts for name in draft.inputs)
-        read.update(name for parts in joins.values() for name in parts)
+        read.update([*(name for parts in joins.values() for name in parts), *self._results()])
         inner = {name for parts in joins.values() for name in parts if name in joins and read[name] == 1}
         for whole in joins:
             offset = 0
@@ -192,7 +204,7 @@ class _Reader:
                 if part not in made or made[part].kind == "whole" or read[part] > 1:
                     raise InputError(
                         f"network {self.network.name}: concat {whole!r} joins {part!r}, which is an input, a global "
-                        "pool, or read by others too; banks hold one copy of a map"
+                        "pool, a result, or read by others too; banks hold one copy of a map"
                     )
                 made[part].target, made[part].offset = whole, offset
                 offset += self.shapes[part][2]

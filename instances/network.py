@@ -291,7 +291,8 @@ class Network(Sparse):
                 else:
                     shape = operator.infer(given)
                 shapes[operator.name] = shape
-                made.append(operator.model_copy(update={"shape": shape}))
+                place = {"starts": (), "steps": ()} if isinstance(operator, Reshape) and shape != operator.shape else {}
+                made.append(operator.model_copy(update={"shape": shape, **place}))
             own = {field: getattr(self, field) for field in type(self).model_fields}
             return Network(**{**own, "operators": tuple(made)})
         except ValidationError as error:

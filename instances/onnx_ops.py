@@ -210,11 +210,11 @@ def _batch_norm(node: Node, graph: Graph) -> None:
 Move = Literal["reshape", "transpose", "slice", "pad", "identity"]
 
 
-def _move(node: Node, graph: Graph, fn: Move) -> None:
+def _move(node: Node, graph: Graph, fn: Move, **place: tuple[int, ...]) -> None:
     tensor = node.input(0)
     if tensor not in graph.activations(node):
         raise Unsupported("its data input is constant")
-    graph.place(node, graph.made(node, Reshape, [tensor], shape=graph.shape(node.output), fn=fn))
+    graph.place(node, graph.made(node, Reshape, [tensor], shape=graph.shape(node.output), fn=fn, **place))
 
 
 def _slice(node: Node, graph: Graph) -> None:
@@ -231,17 +231,38 @@ def _slice(node: Node, graph: Graph) -> None:
     elif before < after:
         raise Unsupported("it repeats elements, by indices that are not known")
     else:
-        _move(node, graph, "slice")
+        starts, steps = _place(node, graph) if node.op == "Slice" else ((), ())
+        _move(node, graph, "slice", starts=starts, steps=steps)
+
+
+def _place(node: Node, graph: Graph) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the first index and the step of a Slice along every axis; nothing where they are not known or go back."""
+    before, after = graph.shape(node.input(0)), graph.shape(node.output)
+    late = [graph.integers(node.input(k)) if node.input(k) else None for k in (1, 3, 4)]
+    starts = late[0] or tuple(node.integers("starts") or ())
+    axes = late[1] or tuple(node.integers("axes") or ()) or tuple(range(len(starts)))
+    steps = late[2] or (1,) * len(starts)
+    if not starts or len(before) != len(after) or not len(starts) == len(axes) == len(steps) or min(steps) < 1:
+        return (), ()
+    first, step = [0] * len(before), [1] * len(before)
+    for axis, start, each in zip(axes, starts, steps, strict=True):
+        size = before[axis]
+        first[axis], step[axis] = min(max(start + size if start < 0 else start, 0), size), each
+    return tuple(first), tuple(step) if max(step) > 1 else ()
 
 
 def _split(node: Node, graph: Graph) -> None:
-    source = graph.maker(node.input(0))
+    source, rank, begin = graph.maker(node.input(0)), graph.rank(node.input(0)), 0
+    axis = node.integer("axis", 0) % rank
     for index, tensor in enumerate(node.proto.output):
+        known = bool(tensor) and graph.has_shape(tensor)
         if tensor and graph.readers[tensor]:
-            if not graph.has_shape(tensor):
+            if not known:
                 raise Unsupported("a part's size is unknown")
-            name = graph.unique(f"{node.label}:{index}")
-            graph.emit(Reshape(name=name, inputs=(source,), shape=graph.shape(tensor), fn="slice"), tensor)
+            name, shape = graph.unique(f"{node.label}:{index}"), graph.shape(tensor)
+            starts = tuple(begin if k == axis else 0 for k in range(rank)) if begin >= 0 else ()
+            graph.emit(Reshape(name=name, inputs=(source,), shape=shape, fn="slice", starts=starts), tensor)
+        begin = begin + graph.shape(tensor)[axis] if known and begin >= 0 else -1  # -1: not known from here on
 
 
 def _pad(node: Node, graph: Graph) -> None:

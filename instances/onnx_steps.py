@@ -114,10 +114,20 @@ class Steps:
             return source
         return self._moved(source, shape, suffix, "reshape", Means("Reshape", [self.numbers(f"{suffix}.size", shape)]))
 
-    def _moved(self, source: str, shape: Sequence[int], suffix: str, fn: Move, means: Means) -> str:
+    def _moved(
+        self, source: str, shape: Sequence[int], suffix: str, fn: Move, means: Means, *, starts: Sequence[int] = (),
+        steps: Sequence[int] = (),
+    ) -> str:  # fmt: skip
         if len(shape) > MOST_DIMENSIONS:
             raise Unsupported(f"{len(shape)} dimensions on the way")
-        made = Reshape(name=self._name(suffix), inputs=(source,), shape=tuple(shape), fn=fn)
+        made = Reshape(
+            name=self._name(suffix),
+            inputs=(source,),
+            shape=tuple(shape),
+            fn=fn,
+            starts=tuple(starts),
+            steps=tuple(steps),
+        )
         return self._emit(made, means=means)
 
     def permute(self, source: str, order: Sequence[int], suffix: str) -> str:
@@ -139,7 +149,8 @@ class Steps:
         ends = [start + (size - 1) * step + 1 for start, size, step in zip(starts, shape, steps, strict=True)]
         values = (starts, ends, range(len(shape)), steps)
         names = [self.numbers(f"{suffix}.{what}", list(v)) for what, v in zip("seat", values, strict=True)]
-        return self._moved(source, shape, suffix, "slice", Means("Slice", names))
+        given = tuple(steps) if max(steps) > 1 else ()
+        return self._moved(source, shape, suffix, "slice", Means("Slice", names), starts=starts, steps=given)
 
     def pick(self, source: str, picked: Sequence[int], axis: int, suffix: str) -> str:
         """Take some elements of an axis of what an operator makes."""

@@ -27,6 +27,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from instances.operator_base import LARGEST, NamedOperator, Size
+from instances.operator_moves import Concat as Concat
+from instances.operator_moves import Reshape as Reshape
 from instances.shape_rules import broadcast, check_arity, count_windows, element_wise, feature_map
 from instances.workload import Layer
 
@@ -334,46 +336,6 @@ class Eltwise(NamedOperator):
     def count_parameters(self, inputs: Sequence[Shape]) -> int:
         """Return the declared parameters."""
         return self.parameters
-
-
-class Concat(NamedOperator):
-    """Joins its inputs along `axis` (channels by default)."""
-
-    op: Literal["concat"] = "concat"
-    axis: Annotated[int, Field(ge=0, le=7)] = 1
-
-    def infer(self, inputs: Sequence[Shape]) -> Shape:
-        """Return the joined shape."""
-        check_arity(inputs, 1, None)
-        first = tuple(inputs[0])
-        if self.axis >= len(first):
-            raise ValueError(f"axis {self.axis} of shape {first} does not exist")
-        for other in inputs[1:]:
-            if len(other) != len(first) or any(
-                x != y for i, (x, y) in enumerate(zip(first, other, strict=True)) if i != self.axis
-            ):
-                raise ValueError(f"shapes {first} and {tuple(other)} cannot be joined along axis {self.axis}")
-        return (*first[: self.axis], sum(s[self.axis] for s in inputs), *first[self.axis + 1 :])
-
-
-class Reshape(NamedOperator):
-    """Moves elements without computing; `shape` says what comes out."""
-
-    op: Literal["reshape"] = "reshape"
-    fn: Literal["reshape", "transpose", "slice", "pad", "identity"] = "reshape"
-
-    def infer(self, inputs: Sequence[Shape]) -> Shape:
-        """Return the declared shape if the number of elements allows it."""
-        check_arity(inputs, 1, 1)
-        before, after = prod(inputs[0]), prod(self.shape)
-        fits = {"slice": after <= before, "pad": after >= before}.get(self.fn, after == before)
-        if self.fn == "transpose":
-            fits = sorted(inputs[0]) == sorted(self.shape)
-        if self.fn == "identity":
-            fits = tuple(inputs[0]) == self.shape
-        if not fits:
-            raise ValueError(f"{self.fn} cannot turn shape {tuple(inputs[0])} into {self.shape}")
-        return self.shape
 
 
 class Opaque(NamedOperator):

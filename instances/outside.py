@@ -7,9 +7,9 @@ elements, 16 of which are none of the map's: what it must read are 64. `copies_o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 from typing import NamedTuple
 
 from instances.operators import Concat, Correlation, Eltwise, Input, MatMul, Opaque, Operator, Resample, Reshape
@@ -19,17 +19,27 @@ from instances.workload import Layer
 RIGHT = -1
 
 
-class Part(NamedTuple):
-    """What an operator's result holds of a tensor."""
+#: The operator that is cut, and along every axis the first index, how many there are, and from one to the next.
+Box = tuple[str, tuple[tuple[int, int, int], ...]]
 
+
+class Part(NamedTuple):
+    """Different elements that an operator's result holds."""
+
+    tensors: frozenset[str]
+    """What layers make, or comes from outside: the elements are of these."""
     least: int
-    """So many different elements at least."""
+    """So many of them at least."""
     among: int
     """They lie among so many elements of the result, of which every pixel has as many."""
+    boxes: tuple[Box, ...] = ()
+    """Slices that all of them are from, one cut from the other; empty: not known."""
+    operand: int = 0
+    """The number of the operand that it is, where it is one of a layer's."""
 
 
-#: Of every operator the tensors that its result holds.
-Held = Mapping[str, Mapping[str, Part]]
+#: What the result of every operator holds, parts that have no element in common.
+Held = Mapping[str, tuple[Part, ...]]
 
 
 @dataclass(frozen=True)
@@ -42,18 +52,9 @@ class Reading:
     of: str
     """What is read: the same name means the same elements at the same places."""
     part: Part
-    """What the operand holds of the tensor; the other elements are padding, copies, other parts."""
+    """What the operand holds; the other elements are padding, copies, other parts."""
     size: int
     """Elements of the operator whose result is read."""
-
-
-@dataclass(frozen=True)
-class Outside:
-    """A tensor that no layer makes."""
-
-    name: str
-    elements: int
-    readings: tuple[Reading, ...]
 
 
 def sources_of(operator: Operator, shapes: Sequence[Sequence[int]], layer: Layer) -> tuple[str, ...]:
@@ -66,27 +67,62 @@ def sources_of(operator: Operator, shapes: Sequence[Sequence[int]], layer: Layer
     return operator.inputs
 
 
-def held(operators: Sequence[Operator], layers: frozenset[str]) -> Held:
-    """Return what the result of every operator holds of what layers make or comes from outside; zeros are nothing."""
-    sizes = {operator.name: prod(operator.shape) for operator in operators}
-    found: dict[str, dict[str, Part]] = {}
+def held(operators: Sequence[Operator], layers: frozenset[str], *, made: bool = True) -> Held:
+    """Return what the result of every operator holds of what comes from outside and, if `made`, of what layers make.
+
+    Zeros are nothing.
+    """
+    found: dict[str, tuple[Part, ...]] = {}
+    sizes: dict[str, int] = {}
     for operator in operators:
-        name, size = operator.name, sizes[operator.name]
-        if isinstance(operator, Input) and operator.zeros:
-            found[name] = {}
-        elif name in layers or isinstance(operator, Input | Opaque):
-            found[name] = {name: Part(size, size)}
+        name = operator.name
+        size = sizes[name] = prod(operator.shape)
+        if name in layers or isinstance(operator, Input | Opaque):
+            nothing = (isinstance(operator, Input) and operator.zeros) or (name in layers and not made)
+            found[name] = () if nothing else (Part(frozenset((name,)), size, size),)
         elif isinstance(operator, Concat):
-            before = [one for source in operator.inputs for one in found[source].items()]
-            most = {tensor: max(part for other, part in before if other == tensor) for tensor, _ in before}
             beside = operator.axis == 1 and len(operator.shape) == 4
-            found[name] = {tensor: Part(least, among if beside else size) for tensor, (least, among) in most.items()}
+            every = apart([part for source in operator.inputs for part in found[source]])
+            found[name] = tuple(part if beside else part._replace(among=size) for part in every)
         elif _in_place(operator):
             found[name] = found[operator.inputs[0]]
         else:
-            cut = max(0, sizes[operator.inputs[0]] - size)
-            found[name] = {tensor: Part(max(0, n - cut), size) for tensor, (n, _) in found[operator.inputs[0]].items()}
+            found[name] = _moved(operator, found[operator.inputs[0]], sizes[operator.inputs[0]], size)
     return found
+
+
+def _moved(operator: Operator, parts: tuple[Part, ...], before: int, after: int) -> tuple[Part, ...]:
+    """What is left when elements are turned, padded or cut off: of several parts in all, as none has to keep any."""
+    if after >= before or not parts:
+        return tuple(part._replace(among=after) for part in parts)
+    least = sum(part.least for part in parts)
+    boxes = parts[0].boxes if len(parts) == 1 else ()
+    if least == before and isinstance(operator, Reshape) and operator.starts:  # nothing is in it twice
+        steps = operator.steps or (1,) * len(operator.shape)
+        boxes = (*boxes, (operator.inputs[0], tuple(zip(operator.starts, operator.shape, steps, strict=True))))
+    tensors = frozenset[str]().union(*(part.tensors for part in parts))
+    return (Part(tensors, max(0, least - (before - after)), after, boxes),)
+
+
+def apart(parts: Iterable[Part]) -> list[Part]:
+    """Return parts that have no element in common: the largest, and those that are of others or lie apart from it."""
+    kept: list[Part] = []
+    of: dict[str, list[Part]] = {}
+    for part in sorted(parts, key=lambda part: -part.least):
+        others = [other for tensor in part.tensors for other in of.get(tensor, ())]
+        if all(any(_disjoint(a, b) for a in part.boxes for b in other.boxes) for other in others):
+            kept.append(part)
+            for tensor in part.tensors:
+                of.setdefault(tensor, []).append(part)
+    return kept
+
+
+def _disjoint(one: Box, two: Box) -> bool:
+    """Whether two slices of one operator have no element in common: along some axis no index."""
+    return one[0] == two[0] and any(
+        a + (n - 1) * s < b or b + (m - 1) * t < a or (a - b) % gcd(s, t) > 0
+        for (a, n, s), (b, m, t) in zip(one[1], two[1], strict=True)
+    )
 
 
 def _in_place(operator: Operator) -> bool:
@@ -110,21 +146,22 @@ def copies_of(layer: Layer, operator: Operator, shapes: Sequence[Sequence[int]],
     reads = [(name, layer.input_elements(k)) for k, name in enumerate(sources_of(operator, shapes, layer))]
     if layer.weights == "activation":
         reads.append((operator.inputs[1], layer.weight_elements))
-    most: dict[str, tuple[int, int]] = {}  # of every tensor the most elements that one operand holds, and which
-    for k, (name, size) in enumerate(reads):
-        for tensor, (least, _) in parts[name].items():
-            some = max(0, min(size, total[name]) - (total[name] - least))
-            if some > most.get(tensor, (0, 0))[0]:
-                most[tensor] = some, k
-    own = [sum(some for some, at in most.values() if at == k) for k in range(len(reads))]
+    pieces = [
+        part._replace(least=max(0, min(size, total[name]) - (total[name] - part.least)), operand=k)
+        for k, (name, size) in enumerate(reads)
+        for part in parts[name]
+    ]
+    own = [0] * len(reads)
+    for part in apart(pieces):
+        own[part.operand] += part.least
     copies = tuple(size - min(size, mine) for (_, size), mine in zip(reads, own, strict=True))
     return copies if any(copies) else ()
 
 
 def outside(
     operators: Sequence[Operator], layers: Sequence[str], reads: Sequence[Sequence[str]]
-) -> tuple[Outside, ...]:  # fmt: skip
-    """Return what comes from outside, zeros left out: nothing reads them.
+) -> tuple[Reading, ...]:  # fmt: skip
+    """Return what layers read of what comes from outside, zeros left out: nothing reads them.
 
     Parameters
     ----------
@@ -133,21 +170,18 @@ def outside(
     """
     number = {name: t for t, name in enumerate(layers)}
     sizes = {operator.name: prod(operator.shape) for operator in operators}
-    parts = held(operators, frozenset(layers))
+    parts = held(operators, frozenset(layers), made=False)
     same: dict[str, str] = {}  # what leaves its map where it is -> what makes the map
-    found: dict[str, list[Reading]] = {}
+    found: list[Reading] = []
     for operator in operators:
         name = operator.name
-        if isinstance(operator, Input | Opaque):
-            found |= {tensor: [] for tensor in parts[name]}
-        elif name in number:
+        if name in number:
             operands = dict(enumerate(reads[number[name]]))
             if isinstance(operator, MatMul) and len(operator.inputs) > 1:
                 operands[RIGHT] = operator.inputs[1]
             for k, source in operands.items():
-                for tensor in parts[source].keys() & found.keys():
-                    of = same.get(source, source)
-                    found[tensor].append(Reading(number[name], k, of, parts[source][tensor], sizes[source]))
+                of = same.get(source, source)
+                found += [Reading(number[name], k, of, part, sizes[source]) for part in parts[source]]
         elif _in_place(operator):
             same[name] = same.get(operator.inputs[0], operator.inputs[0])
-    return tuple(Outside(name, sizes[name], tuple(readings)) for name, readings in found.items())
+    return tuple(found)

@@ -171,7 +171,7 @@ class Stages:
     heights: dict[str, Height] = field(default_factory=dict, compare=False)
     """By name of a stage what it does along the rows."""
     leaving: frozenset[str] = frozenset()
-    """Maps that are read outside of these stages as well: they are written as they are made."""
+    """Maps that are read outside of these stages as well, or are results: they are written as they are made."""
 
     def lasting(self, name: str) -> bool:
         """Whether all of a map has to be written, whatever stays on chip."""

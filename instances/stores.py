@@ -26,7 +26,7 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Opaque, Operator, Resample, Reshape
-from instances.outside import RIGHT, Outside, outside, sources_of
+from instances.outside import RIGHT, Reading, outside, sources_of
 from instances.workload import Layer
 
 #: What weights that several layers read are called, after the first.
@@ -101,8 +101,8 @@ class Stores:
     """For every layer the first one whose W operand is the same tensor; itself if it is, or if there is none."""
     biases_of: tuple[int, ...] = ()
     """The same of the biases."""
-    outside: tuple[Outside, ...] = ()
-    """What no layer makes, and which layers read it."""
+    outside: tuple[Reading, ...] = ()
+    """What layers read of what no layer makes."""
     shared: tuple[int, ...] = ()
     """For every layer the store of the weights that it multiplies by and others do, too; -1 if there is none."""
 
@@ -161,8 +161,8 @@ def stores(network: Network) -> Stores:
 
 def _with_weights(found: Stores, in_dram: Sequence[str]) -> Stores:
     """Add a store for every tensor that several layers multiply by, and that comes from outside."""
-    matrices = [one for one in found.outside if all(r.operand == RIGHT for r in one.readings)]
-    given = {r.layer for one in matrices for r in one.readings if r.part.least == r.size}
+    maps = {tensor for one in found.outside if one.operand != RIGHT for tensor in one.part.tensors}
+    given = {one.layer for one in found.outside if one.part.least == one.size and not one.part.tensors & maps}
     made, shared = list(found.stores), list(found.shared)
     for first in dict.fromkeys(found.weights_of):
         readers = [t for t, of in enumerate(found.weights_of) if of == first]

@@ -211,3 +211,112 @@ def test_a_pad_between_two_layers_counts_nothing_for_either() -> None:
     network = of.layer(Conv(name="b", inputs=("p",), shape=(1, 2, 4, 6), filters=2, kernel=(1, 1)))
     assert [limits.compulsory_bytes(layer, ON) for layer in network.layers] == [32 + 4 + 32, 32 + 4 + 48]
     assert [layer.copies for layer in network.layers] == [(), (16,)]
+
+
+def cut(of: Made, source: str, *axes: slice) -> str:
+    """A slice that says where it lies."""
+    ids = of.ids[source]
+    whole = [axis.indices(size) for axis, size in zip(axes, ids.shape, strict=True)]
+    operator = Reshape(
+        name=f"s{len(of.operators)}", inputs=(source,), shape=ids[axes].shape, fn="slice",
+        starts=tuple(first for first, _, _ in whole), steps=tuple(step for _, _, step in whole),
+    )  # fmt: skip
+    return of.add(operator, ids[axes])
+
+
+ALL = slice(None)
+#: Pairs of slices of 1 x 4 x 6 x 6 that are multiplied, and whether they are known to lie apart.
+PAIRS = {
+    "halves of the channels": ((ALL, slice(0, 2), ALL, ALL), (ALL, slice(2, 4), ALL, ALL), True),
+    "the same half": ((ALL, slice(0, 2), ALL, ALL), (ALL, slice(0, 2), ALL, ALL), False),
+    "halves that overlap": ((ALL, slice(0, 2), ALL, ALL), (ALL, slice(1, 3), ALL, ALL), False),
+    "rows above and below": ((ALL, ALL, slice(0, 3), ALL), (ALL, ALL, slice(3, 6), ALL), True),
+    "even and odd rows": ((ALL, ALL, slice(0, 6, 2), ALL), (ALL, ALL, slice(1, 6, 2), ALL), True),
+    "every second and every third": ((ALL, ALL, ALL, slice(0, 4, 2)), (ALL, ALL, ALL, slice(1, 6, 3)), False),
+    "corners": ((ALL, ALL, slice(0, 3), slice(0, 3)), (ALL, ALL, slice(3, 6), slice(3, 6)), True),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_slices_of_one_map(name: str) -> None:
+    of = Made()
+    x = of.input(1, 4, 6, 6)
+    one, two, known = PAIRS[name]
+    pair = cut(of, x, *one), cut(of, x, *two)
+    network = of.layer(Eltwise(name="c", inputs=pair, shape=of.ids[pair[0]].shape, fn="mul"))
+    ids = [of.ids[source] for source in pair]
+    right = len(set(ids[0].ravel().tolist()) | set(ids[1].ravel().tolist()))
+    must_be = right if known else ids[0].size
+    assert must_be <= right
+    assert must(network) == (must_be + weights(network),) * 2
+
+
+def test_gates_of_steps_are_cut_twice() -> None:
+    """Of 2 steps of 8 features two halves of each: slices of slices, 16 elements."""
+    of = Made()
+    x = of.input(2, 1, 8)
+    steps = [cut(of, x, slice(k, k + 1), ALL, ALL) for k in (0, 1)]
+    rows = [of.move(name, "reshape", of.ids[name].reshape(1, 8)) for name in steps]
+    gates = tuple(cut(of, name, ALL, slice(k, k + 4)) for name in rows for k in (0, 4))
+    network = of.layer(Eltwise(name="c", inputs=gates, shape=(1, 4), fn="add"))
+    assert must(network) == (16 + 4, 16 + 4)
+
+
+def test_halves_of_what_holds_a_map_twice_are_the_same_elements() -> None:
+    of = Made()
+    x = of.input(1, 2, 3, 3)
+    twice = of.join(x, x)
+    pair = cut(of, twice, ALL, slice(0, 2), ALL, ALL), cut(of, twice, ALL, slice(2, 4), ALL, ALL)
+    network = of.layer(Eltwise(name="c", inputs=pair, shape=(1, 2, 3, 3), fn="mul"))
+    assert all(one <= 18 + 18 for one in must(network))
+
+
+@pytest.mark.parametrize("first", [0, 2, 3])
+def test_half_of_two_maps_that_are_joined(first: int) -> None:
+    """Channels are shuffled and split: a half holds as many elements, of whichever map; both halves hold all."""
+    of = Made()
+    both = of.join(of.input(1, 3, 2, 2), of.input(1, 3, 2, 2))
+    turned = of.move(both, "transpose", of.ids[both].transpose(0, 1, 3, 2))
+    network = of.conv(cut(of, turned, ALL, slice(first, first + 3), ALL, ALL), (1, 1))
+    assert must(network) == (12 + weights(network),) * 2
+    pair = cut(of, turned, ALL, slice(0, 3), ALL, ALL), cut(of, turned, ALL, slice(3, 6), ALL, ALL)
+    of.operators.pop(-3)
+    network = of.layer(Eltwise(name="e", inputs=pair, shape=(1, 3, 2, 2), fn="mul"))
+    assert must(network) == (24 + weights(network),) * 2
+
+
+def test_a_map_and_a_slice_of_it_are_one_tensor() -> None:
+    of = Made()
+    x = of.input(1, 3, 2, 2)
+    both = of.join(x, of.input(1, 3, 2, 2))
+    network = of.layer(
+        Eltwise(name="c", inputs=(x, cut(of, both, ALL, slice(0, 3), ALL, ALL)), shape=(1, 3, 2, 2), fn="add")
+    )
+    assert must(network) == (12 + 12, 12 + 12)
+
+
+def test_slices_that_are_joined_again() -> None:
+    """Blocks of 2 x 2 as channels, and halves of the channels in turn: every element once."""
+    of = Made()
+    x = of.input(1, 3, 6, 6)
+    phases = [cut(of, x, ALL, ALL, slice(i, 6, 2), slice(j, 6, 2)) for i in (0, 1) for j in (0, 1)]
+    network = of.conv(of.join(*phases), (1, 1))
+    assert must(network) == (108 + weights(network),) * 2
+    of = Made()
+    x = of.input(1, 4, 6, 6)
+    network = of.conv(of.join(*(cut(of, x, ALL, slice(k, k + 2), ALL, ALL) for k in (2, 0))), (1, 1), (2, 2))
+    assert must(network) == (9 * 4 + weights(network),) * 2
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"starts": (0, 3, 0, 0)}, {"starts": (0, 0)}, {"steps": (1, 1, 1, 1)},
+        {"starts": (0, 0, 0, 0), "steps": (1, 4, 1, 1)},
+        {"starts": (0, 0, 0, 0), "fn": "reshape", "shape": (1, 4, 3, 3)},
+    ],
+)  # fmt: skip
+def test_a_slice_lies_in_what_it_is_cut_from(fields: dict[str, object]) -> None:
+    operator = Reshape.model_validate({"name": "s", "inputs": ("x",), "shape": (1, 2, 3, 3), "fn": "slice", **fields})
+    with pytest.raises(ValueError, match=r"no part of 4|for every axis"):
+        operator.infer([(1, 4, 3, 3)])

@@ -119,7 +119,7 @@ def _stored(change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None
 def _padding(monkeypatch: pytest.MonkeyPatch) -> None:
     """Zeros that a map was padded with are read."""
 
-    def elements(found: Any, one: Any, reading: Any, mask: Any) -> int:
+    def elements(found: Any, reading: Any, mask: Any) -> int:
         return int(mask.sum()) * int(found.layers[reading.layer].input_elements(reading.operand) // mask.size)
 
     monkeypatch.setattr(formulations.compulsory, "_elements", elements)
