@@ -298,6 +298,7 @@ class Pace:
     """
 
     step: int
+    """0 where a map from outside has one row (column) for all that its readers make."""
     ahead: int
     behind: int
     end: int

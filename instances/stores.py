@@ -10,10 +10,11 @@ Rows
     of it there or nothing: such a store stays whole or not at all.
 DRAM
     What comes from outside, what an operator without a plan of its own reads or writes, the right operand of a product
-    of two inputs and operands that are broadcast lie in DRAM: their stores never stay. An operator that nobody reads is
-    a result of the network: its store may stay for readers, but is written whole. What is joined with itself (x beside
-    relu(x)) has more elements than layers make: like an operator without a plan its concatenation reads x in DRAM, and
-    is a store of its own there. An example: x has 4 channels, a layer that reads x beside relu(x) reads 8 of them.
+    of two inputs and operands of it that are broadcast lie in DRAM: their stores never stay. An operator that nobody
+    reads is a result of the network: its store may stay for readers, but is written whole. What is joined with itself
+    (x beside relu(x)) has more elements than layers make: like an operator without a plan its concatenation reads x in
+    DRAM, and is a store of its own there. An example: x has 4 channels, a layer that reads x beside relu(x) reads 8 of
+    them.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import NamedTuple
 
 from instances.errors import InputError
 from instances.machine import Machine
@@ -80,6 +82,21 @@ class Store:
         return (extent if rows else 0) if self.whole else rows
 
 
+class Operand(NamedTuple):
+    """A store as a layer reads it.
+
+    An example: of a map of 8 channels and its gate, one element a channel, both in batches of 1, a layer reads 8
+    elements in each of 5 x 5 pixels, and 8 in one pixel: `lacks` is "rc" there.
+    """
+
+    lacks: str
+    """The dimensions along which it has one element only (`Layer.broadcast`)."""
+    elements: int
+    """Of a pixel."""
+    rows: int
+    columns: int
+
+
 @dataclass(frozen=True)
 class Stores:
     """The layers of a network in its order, and the stores between them."""
@@ -105,6 +122,20 @@ class Stores:
     """What layers read of what no layer makes."""
     shared: tuple[int, ...] = ()
     """For every layer the store of the weights that it multiplies by and others do, too; -1 if there is none."""
+
+    def operand(self, step: int, store: int) -> Operand:
+        """A store as the first input of a layer reads it that does."""
+        layer = self.layers[step]
+        lacks = layer.patterns[self.reads[step].index(store)]
+        each = [1 if d in lacks else layer.extent(d) for d in "bg"]
+        rows, columns = 1 if "r" in lacks else layer.h, 1 if "c" in lacks else layer.l
+        return Operand(lacks, prod(each) * layer.n, rows, columns)
+
+    def unlike(self, step: int) -> bool:
+        """Whether a layer reads a store twice, broadcast along different dimensions."""
+        layer = self.layers[step]
+        pairs = set(zip(self.reads[step], layer.patterns, strict=True))
+        return len(pairs) > len(set(self.reads[step]))
 
     def layer(self, step: int, on_chip: Mapping[int, int], unwritten: int) -> Layer:
         """A layer with what it finds on chip: rows by store, and the rows of its result that are never written."""
@@ -329,8 +360,8 @@ class _Reader:
 def barriers(network: Network, found: Stores) -> tuple[int, ...]:
     """Return for every layer the last layer that must be complete before it begins, -1 if none must.
 
-    A layer takes rows as they come, but for the right operand of a product, what is broadcast, and what is computed by
-    an operator without a plan.
+    A layer takes rows as they come, but for the right operand of a product and what is computed by an operator without
+    a plan. What is broadcast comes as it has rows, too.
     """
     number = {layer.name: t for t, layer in enumerate(found.layers)}
     behind: dict[str, int] = {}  # the last layer among what an operator is computed from, itself included
@@ -348,9 +379,6 @@ def _passing(network: Network, operator: Operator, number: dict[str, int]) -> tu
     """The inputs whose rows it may take as they come."""
     if isinstance(operator, MatMul):
         return operator.inputs[:1]
-    if isinstance(operator, Eltwise) and operator.name in number:
-        sizes = [network.operator(n).shape for n in operator.inputs]
-        return tuple(n for n, shape in zip(operator.inputs, sizes, strict=True) if shape == operator.shape)
     if isinstance(operator, Resample) and operator.scattered(network.input_shapes(operator)):
         return ()
     if operator.name in number or isinstance(operator, (Concat, Eltwise, Reshape, Input)):

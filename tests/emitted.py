@@ -172,8 +172,11 @@ def build_and_run(folder: Path, flags: str, *arguments: str) -> str:
     return run.stdout
 
 
-def random_network(rng: random.Random) -> Network:
-    """Convolutions of any kind, pools, sums, concatenations, and now and then a product of matrices at the end."""
+def random_network(rng: random.Random, *, broadcast: bool = False) -> Network:
+    """Convolutions of any kind, pools, sums, concatenations, and now and then a product of matrices at the end.
+
+    `broadcast`: with operands that are broadcast, and no product.
+    """
     images, channels, rows, columns = (
         rng.choice((1, 1, 2)),
         rng.choice((2, 3, 4)),
@@ -192,11 +195,14 @@ def random_network(rng: random.Random) -> Network:
         recent = made[max(0, len(made) - 3) :]
         source = rng.choice(recent)
         try:
-            _grow(rng, source, recent, add)
+            if broadcast and rng.random() < 0.5:
+                _scaled(rng, source, made, add)
+            else:
+                _grow(rng, source, recent, add)
         except ValueError:  # a window that does not fit
             continue
     last = made[-1]
-    if rng.random() < 0.4:
+    if not broadcast and rng.random() < 0.4:
         flat = (images, last.shape[1] * last.shape[2] * last.shape[3])
         made.append(Reshape(name="flat", inputs=(last.name,), shape=flat))
         add(MatMul, [made[-1]], out_features=rng.randint(1, 5), bias=True)
@@ -226,6 +232,21 @@ def _grow(rng: random.Random, source: Operator, recent: Sequence[Operator], add:
             add(Eltwise if kind == "sum" else Concat, [source, other], **({"fn": "add"} if kind == "sum" else {}))
 
 
+def _scaled(rng: random.Random, source: Operator, made: list[Operator], add: Callable[..., Operator]) -> None:
+    """A map times a constant, its own mask, or means of its own: one element along some dimensions."""
+    kind = rng.choice(["constant"] * 3 + ["mask", "mask", "mean"])
+    if kind == "constant":
+        shape = tuple(size if rng.random() < 0.5 else 1 for size in source.shape)
+        other: Operator = Input(name=f"n{len(made)}", shape=shape, constant=True)
+        made.append(other)
+    elif kind == "mask":
+        other = add(Conv, [source], filters=1, kernel=(1, 1))
+    else:
+        rows, columns = source.shape[2:]
+        other = add(Pool, [source], fn="avg", kernel=rng.choice(((1, columns), (rows, 1), (rows, columns))))
+    add(Eltwise, rng.sample([source, other], 2), fn="mul")
+
+
 def _narrow(rng: random.Random, source: Operator, add: Callable[..., Operator]) -> None:
     """Many channels, maybe each by itself for a while, then few: layers that may take turns."""
     channels, plain = rng.randint(6, 14), (0, 0, 0, 0)
@@ -240,13 +261,15 @@ def _narrow(rng: random.Random, source: Operator, add: Callable[..., Operator]) 
     add(Conv, [last], filters=rng.randint(1, 4), kernel=kernel, groups=1, **fields)
 
 
-def random_group(rng: random.Random) -> NetworkPlanned:
+def random_group(rng: random.Random, *, broadcast: bool = False) -> NetworkPlanned:
     """A network that runs as one group, in a memory that has not one byte more than its plan counts.
 
     Halos kept or made again along both axes, warm-up, any weights that stay, layers that take turns, maps loaded twice.
     """
     while True:
-        network = random_network(rng)
+        network = random_network(rng, broadcast=broadcast)
+        if broadcast and not any(layer.broadcast for layer in network.layers):
+            continue
         machine = random_scratchpad(rng, network)
         machine = machine.model_copy(update={"ocm_bytes": 2**20, "ocm_banks": 1, "buffering": "single"})
         part = FusionPart(network, machine, Pins(()), None)

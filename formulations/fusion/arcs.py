@@ -132,8 +132,8 @@ class Groups:
         if store not in self.number:
             return (0,)
         mine, found = self.residences[self.number[store]], self.net.stores[store]
-        reader = next(t for t in found.readers)
-        return tuple(found.seen(rows, self.net.layers[reader].h) for rows in mine.rows)
+        height = self.net.operand(found.readers[0], store).rows
+        return tuple(found.seen(rows, height) for rows in mine.rows)
 
     def _arc(self, group: Group, priced: Sequence[Priced]) -> Arc:
         axes = self.axes(group)

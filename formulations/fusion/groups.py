@@ -8,10 +8,20 @@ stream (it is kept until the last has read it) or one for each of them (it is re
 A group is legal if
     a map that layers of the group write and read has rows of its own (`instances.stores.Store.whole` says which have
     not), and all its parts that are there by then are written in the group;
-    none of its layers has inputs that are broadcast: these run by themselves;
+    no layer of it reads one map in two ways, broadcast along different dimensions;
     nothing that must be complete before one of its layers begins (the right operand of a product, what an operator
     without a plan reads) is computed in it;
     strips of one height per step suit all its maps: walking through strides, every map has one rate.
+
+What is broadcast along rows (columns alike) has one row for all rows of the layer that reads it:
+    from outside, as a channel gate or a mask of one row, it does not advance: its rate is 0. It is loaded in the first
+    step, and held until its last reader has made its last row; where nothing is kept from step to step it is loaded in
+    each;
+    made in the group, its row is there for the first row of R that are made of it: its rate is 1 / R of its reader's.
+    Only strips of all R rows give whole rows: a gate needs the whole map before its first reader runs. With less high
+    strips it is made before the group: a cut there leaves the map on chip just as well.
+Along an axis where it has as many rows as its reader it is like any other map: the mean of each row over its columns is
+a map of one column that moves along rows, and strips of full width may make it and read it.
 """
 
 from __future__ import annotations
@@ -41,7 +51,10 @@ AXES: tuple[Axis, Axis] = ("rows", "columns")
 
 @dataclass(frozen=True)
 class Window:
-    """How a layer's outputs see its input along an axis: output x reads inputs x * stride - pad and reach - 1 more."""
+    """How a layer's outputs see its input along an axis: output x reads inputs x * stride - pad and reach - 1 more.
+
+    `stride`: 0 of an input with one element for all outputs.
+    """
 
     reach: int
     stride: int
@@ -50,8 +63,13 @@ class Window:
     outputs: int
 
 
-def window(layer: Layer, axis: Axis) -> Window:
-    """Return the window; a layer with one output moves by the whole map."""
+def window(layer: Layer, axis: Axis, lacks: str = "") -> Window:
+    """Return the window; a layer with one output moves by the whole map.
+
+    `lacks`: the dimensions along which the input has one element only.
+    """
+    if axis[0] in lacks:
+        return Window(1, 0, 0, 1, layer.r if axis == "rows" else layer.c)
     if axis == "rows":
         reach, stride = (layer.kh - 1) * layer.dilation_h + 1, layer.stride_h
         pad, inputs, outputs = layer.pad_top, layer.h, layer.r
@@ -120,8 +138,7 @@ class Group:
         for store in self.outside:
             readers = tuple(u for u in self.layers if store in net.reads[u])
             for some in [(u,) for u in readers] if store in self.twice else [readers]:
-                seen = [net.layers[u] for u in some]
-                pixel = max(layer.b * layer.g * layer.n for layer in seen) * net.element_bytes
+                pixel = max(net.operand(u, store).elements for u in some) * net.element_bytes
                 made.append(Stream(store, some[0], some, True, False, pixel))
         return tuple(made)
 
@@ -162,8 +179,8 @@ class Group:
     @property
     def alike(self) -> bool:
         """Whether all readers of a map from outside that is loaded once for them see the same rows and columns."""
-        layers = self.net.layers
-        return all(len({(layers[u].h, layers[u].l) for u in s.readers}) == 1 for s in self.streams if s.outside)
+        seen = self.net.operand
+        return all(len({seen(u, s.store)[2:] for u in s.readers}) == 1 for s in self.streams if s.outside)
 
     def used_after(self, store: int) -> bool:
         """Whether somebody outside the group needs what it makes of a store."""
@@ -176,13 +193,13 @@ class Group:
         net = self.net
         if any(net.barriers[t] >= self.first for t in self.layers):
             return False
-        if any(net.layers[t].broadcast for t in self.layers):
+        if any(net.layers[t].broadcast and net.unlike(t) for t in self.layers):
             return False
         for t in self.layers:
             for store in set(net.reads[t]) & self.made:
                 parts = [p for p, _ in net.stores[store].parts if p < t]
-                seen, made = net.layers[t], [net.layers[p] for p in parts]
-                if seen.b * seen.g * seen.n > sum(x.b * x.g * x.m for x in made):  # the rest comes from outside
+                made = [net.layers[p] for p in parts]
+                if net.operand(t, store).elements > sum(x.b * x.g * x.m for x in made):  # the rest comes from outside
                     return False
                 if net.stores[store].whole or any(p < self.first for p in parts) or net.streams_unlike(store):
                     return False
@@ -199,17 +216,21 @@ class Group:
         net = self.net
         rate: dict[int, Rate] = {net.writes[self.last]: 1}
         strides = net.strides[axis]
-        moves = [(net.writes[t], s, strides[t]) for t in self.layers for s in set(net.reads[t])]
+        moves = [
+            (net.writes[t], s, stride if stride >= 1 or s in self.made else 0)
+            for t in self.layers
+            for s, stride in strides[t].items()
+        ]
         changed = True
         while changed:
             changed = False
             for out, source, stride in reversed(moves):
-                changed |= (out in rate) != (source in rate)
+                changed |= (out in rate) != (source in rate) and (out in rate or stride > 0)
                 if out in rate and rate.setdefault(source, rate[out] * stride) != rate[out] * stride:
                     return None
-                if source in rate and out not in rate:
+                if source in rate and out not in rate and stride > 0:
                     rate[out] = _over(rate[source], stride)
-        return rate if all(s in rate for s in (*self.made, *self.outside)) else None
+        return rate if all(rate.get(s, 0) > 0 for s in self.made) and all(s in rate for s in self.outside) else None
 
 
 class Net(Stores):
@@ -218,7 +239,8 @@ class Net(Stores):
     barriers: tuple[int, ...]
     element_bytes: int
     sum_bytes: int
-    strides: dict[Axis, tuple[int, ...]]
+    strides: dict[Axis, tuple[dict[int, Rate], ...]]
+    """What every layer's stores advance by while its result advances by one; 1 / R where one row is there for R."""
     rates: dict[tuple[int, int, Axis], dict[int, Rate] | None]
 
     @classmethod
@@ -229,18 +251,26 @@ class Net(Stores):
         object.__setattr__(net, "barriers", tuple(_barriers(network, net)))
         object.__setattr__(net, "element_bytes", machine.out_bytes)
         object.__setattr__(net, "sum_bytes", max(machine.psum_bytes, machine.out_bytes))
-        strides = {axis: tuple(window(layer, axis).stride for layer in net.layers) for axis in AXES}
-        object.__setattr__(net, "strides", strides)
+        steps = range(len(net.layers))
+        object.__setattr__(net, "strides", {axis: tuple(net._strides(t, axis) for t in steps) for axis in AXES})
         object.__setattr__(net, "rates", {})
         return net
+
+    def window(self, step: int, store: int, axis: Axis) -> Window:
+        """How a layer's outputs see a store that it reads."""
+        return window(self.layers[step], axis, self.operand(step, store).lacks)
+
+    def _strides(self, step: int, axis: Axis) -> dict[int, Rate]:
+        windows = {store: self.window(step, store, axis) for store in set(self.reads[step])}
+        return {store: one.stride or Fraction(1, one.outputs) for store, one in windows.items()}
 
     def streams_unlike(self, store: int) -> bool:
         """Whether the layers that read a store see other rows or columns than those that write it."""
         written = {(self.layers[t].r, self.layers[t].c) for t, _ in self.stores[store].parts}
-        read = {(self.layers[t].h, self.layers[t].l) for t in self.stores[store].readers}
+        read = {self.operand(t, store)[2:] for t in self.stores[store].readers}
         return len(written | read) > 1
 
 
-def _over(rate: Rate, stride: int) -> Rate:
+def _over(rate: Rate, stride: Rate) -> Rate:
     """A rate over a stride; numbers stay integers where they can, as fractions are slow."""
     return rate // stride if isinstance(rate, int) and rate % stride == 0 else Fraction(rate) / stride

@@ -30,12 +30,16 @@ class GroupPrice:
 
 
 def option_of(run: FusedRun) -> Option:
-    """Return the option that a run is made by; raises InputError if its streams are too few."""
+    """Return the option that a run is made by; raises InputError if its streams are too few, or its last map stands."""
     number = run.last - run.first
     if len(run.streams) <= number:
         raise InputError(f"{len(run.streams)} streams for {number + 1} layers")
     outside = [s.store for s in run.streams[number + 1 :]]
     last = run.streams[number]
+    if min(last.rows.step, last.columns.step) < 1:
+        raise InputError(
+            f"the last of {number + 1} layers makes {last.rows.step} rows, {last.columns.step} columns a step"
+        )
     return Option(
         last.rows.step, last.columns.step, _mode(run.rows), _mode(run.columns),
         frozenset(s for s in outside if outside.count(s) > 1),
@@ -121,7 +125,8 @@ class Figures:
         read = 0
         for k, stream in enumerate(group.streams):
             if stream.outside:
-                seen = net.stores[stream.store].seen(on_chip.get(stream.store, 0), net.layers[stream.maker].h)
+                height = net.operand(stream.maker, stream.store).rows
+                seen = net.stores[stream.store].seen(on_chip.get(stream.store, 0), height)
                 rows = int(walked.down.beyond(k, np.array([seen]))[0, 0])
                 read += rows * int(walked.across.computed[k, 0]) * stream.pixel
         written = 0

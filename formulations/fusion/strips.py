@@ -10,8 +10,12 @@ Along an axis (rows; columns alike) the last map of a group advances by h rows a
     recompute   a step computes rows begin_m(t) .. end_m(t), all that the strip t of the last map needs:
                 end_m(t) = h rate_m (t+1) + off_m,   begin_m(t) = h rate_m t + low_m,   low_m = min_u low_out s - p
 
-clipped to the rows that somebody needs. `formulations.fusion.held` says what of it lies on chip; for that `Strips` has
-of every reader of a map what it has yet to see: with out the map that it writes,
+clipped to the rows that somebody needs. Of what is broadcast from outside there is one row, for all of the reader's:
+s = p = 0, k = 1 and the rate is 0, so that it is there from the first step on; of what is made in the group for R rows
+off_m is off_out / R, rounded up, and low_m is low_out / R, rounded down.
+
+`formulations.fusion.held` says what of it lies on chip; for that `Strips` has of every reader of a map what it has yet
+to see: with out the map that it writes,
     retain, lead     first = front_out(t-1) s - p,   later = front_out(t) s - p            (FAR if out is complete)
     recompute        first = begin_out s - p,        until = (end_out - 1) s - p + k,      later: first of the next step
 All of this is exact for every step, the first and last included; `Strips` holds all ways side by side.
@@ -27,7 +31,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from formulations.fusion.groups import Axis, Group, Rate, window
+from formulations.fusion.groups import Axis, Group, Rate
 from hwmodels.schedule import Pace, Steps
 
 Ints = npt.NDArray[np.int64]
@@ -145,7 +149,7 @@ def paces(group: Group, axis: Axis, mode: Mode, size: int) -> tuple[Steps, tuple
     last = max(-(-(walk.extent[k] - (0 if again else int(high[k]))) // int(step[k])) for k in walk.sinks)
     first = 1
     if mode == "retain":
-        first -= max(0, *(-(-int(ahead) // int(each)) for ahead, each in zip(high, step, strict=True)))
+        first -= max(0, *(-(-int(ahead) // int(each)) for ahead, each in zip(high, step, strict=True) if each))
     if again:
         first, last, high = 0, last - 1, high + step
     made = tuple(
@@ -161,7 +165,7 @@ class _Walk:
     def __init__(self, group: Group, axis: Axis, rates: dict[int, Rate]) -> None:
         self.group, self.axis, self.rates = group, axis, rates
         self.streams = group.streams
-        self.windows = {t: window(group.net.layers[t], axis) for t in group.layers}
+        self.windows = {(u, s.store): group.net.window(u, s.store, axis) for s in self.streams for u in s.readers}
         self.number = {s.maker: k for k, s in enumerate(self.streams) if not s.outside}
         count = len(self.streams)
         self.high, self.low, self.extent = [0] * count, [0] * count, [0] * count
@@ -172,21 +176,28 @@ class _Walk:
         """Offsets and needed rows of a stream, from those of its readers."""
         mine, high, low, extent = self.streams[k], [], [], []
         for u in mine.readers:
-            out, seen = self.number[u], self.windows[u]
-            high.append((self.high[out] - 1) * seen.stride - seen.pad + seen.reach)
-            low.append(self.low[out] * seen.stride - seen.pad)
+            out, seen = self.number[u], self.windows[u, mine.store]
+            if seen.stride or mine.outside:
+                high.append((self.high[out] - 1) * seen.stride - seen.pad + seen.reach)
+                low.append(self.low[out] * seen.stride - seen.pad)
+            else:  # one row for all that the reader makes
+                high.append(-(-self.high[out] // seen.outputs))
+                low.append(self.low[out] // seen.outputs)
             extent.append(min(seen.inputs, (self.extent[out] - 1) * seen.stride - seen.pad + seen.reach))
         if mine.result or not mine.readers:
             high.append(0)
             low.append(0)
-            extent.append(self.windows[mine.maker].outputs)
+            layer = self.group.net.layers[mine.maker]
+            extent.append(layer.r if self.axis == "rows" else layer.c)
         self.high[k], self.low[k], self.extent[k] = max(high), min(low), max(extent)
 
     def strips(self, ways: tuple[Way, ...]) -> Strips:
         """All steps of all ways."""
         step, high, low, extent = self.advance(*(size for _, size in ways)), *self._lines
         again = np.array([mode == "recompute" for mode, _ in ways])
-        warm = np.where([mode == "retain" for mode, _ in ways], np.maximum(-(-high // step).min(axis=0), 0), 0)
+        moving = step[:, 0] > 0
+        ahead = np.maximum(-(-high[moving] // step[moving]).min(axis=0), 0)
+        warm = np.where([mode == "retain" for mode, _ in ways], ahead, 0)
         left = (extent - np.where(again, 0, high))[self.sinks]
         first = np.cumsum([0, *(warm + (-(-left // step[self.sinks])).max(axis=0))])
         way = np.repeat(np.arange(len(ways)), np.diff(first))
@@ -226,7 +237,7 @@ class _Walk:
         until = np.zeros_like(first)
         for k, mine in enumerate(self.streams):
             for number, u in enumerate(mine.readers):
-                out, seen = self.number[u], self.windows[u]
+                out, seen = self.number[u], self.windows[u, mine.store]
                 nothing = begin[out] >= np.where(again, end[out], self.extent[out])
                 first[k, number] = np.where(nothing, FAR, np.maximum(begin[out] * seen.stride - seen.pad, 0))
                 front = np.maximum(end[out] * seen.stride - seen.pad, 0)

@@ -107,7 +107,7 @@ def _name(found: Stores, layers: range) -> str:
 
 def _group(found: Stores, machine: Machine, run: FusedRun) -> FusedReplay:
     """Walk a group, and execute it if it is small and free of faults."""
-    walk = Walk(found.layers, run)
+    walk = Walk(found, run)
     counted = Count(found, machine, walk).run_all()
     faults, executed = list(counted.faults), False
     room, whose = room_of(found, machine, run)
@@ -164,8 +164,9 @@ def _passing(found: Stores, run: FusedRun) -> Iterator[str]:
     made = {found.writes[t] for t in range(run.first, run.last + 1)}
     for t in range(run.first, run.last + 1):
         layer = found.layers[t]
-        if layer.broadcast:
-            yield f"{layer.name} has inputs that are broadcast: it runs by itself"
+        if found.unlike(t):
+            yield f"{layer.name} reads one map twice, broadcast along different dimensions: it runs by itself"
+            continue
         if found.barriers and found.barriers[t] >= run.first:
             yield f"{layer.name} begins when {found.layers[found.barriers[t]].name} is complete, both are in the group"
         for s in dict.fromkeys(found.reads[t]):
@@ -177,10 +178,10 @@ def _passing(found: Stores, run: FusedRun) -> Iterator[str]:
             elements = sum(x.b * x.g * x.m for x in makers)
             if any(p < run.first for p in parts):
                 yield f"{layer.name} reads {store.name}, a part of it was made before the group"
-            elif layer.b * layer.g * layer.n > elements:
-                wanted = layer.b * layer.g * layer.n
+            elif (given := found.operand(t, s)).elements > elements:
+                wanted = given.elements
                 yield f"{layer.name} reads {wanted} elements a pixel of {store.name}, layers before it make {elements}"
-            if store.whole or any((x.r, x.c) != (layer.h, layer.l) for x in makers):
+            if store.whole or any((x.r, x.c) != found.operand(t, s)[2:] for x in makers):
                 yield f"{layer.name} sees {store.name} with other rows or columns than it is made with"
 
 
@@ -239,17 +240,18 @@ def _outside(found: Stores, stream: Stream, read: set[tuple[int, int]]) -> Itera
         yield f"a stream of map {stream.store} from outside has readers that do not read it so: {list(readers)}"
     elif list(readers) != sorted(set(readers)) or stream.maker != readers[0]:
         yield f"{found.stores[stream.store].name} from outside comes before its first reader; readers ascend"
-    elif len({(found.layers[u].h, found.layers[u].l) for u in readers}) > 1:
+    elif len({found.operand(u, stream.store)[2:] for u in readers}) > 1:
         yield f"readers of a stream of {found.stores[stream.store].name} see other rows or columns of it"
 
 
 def _paces(found: Stores, run: FusedRun) -> Iterator[str]:
     """Maps advance, and not beyond their ends."""
-    walk = Walk(found.layers, run)
+    walk = Walk(found, run)
     for k, stream in enumerate(run.streams):
+        lacks = "" if not stream.outside else found.operand(stream.maker, stream.store).lacks
         for axis, pace, size in zip(("rows", "columns"), (stream.rows, stream.columns), extent(walk, k), strict=True):
-            if pace.step < 1 or not 0 <= pace.end <= size:
+            if pace.step < (axis[0] not in lacks) or not 0 <= pace.end <= size:
                 yield (
                     f"{found.stores[stream.store].name} advances by {pace.step} {axis} to {pace.end}, "
-                    f"it has {size}; a step is at least 1"
+                    f"it has {size}; a step is at least 1, 0 where it is broadcast"
                 )

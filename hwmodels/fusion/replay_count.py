@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hwmodels.fusion.replay_strips import ALL, Area, Moment, Span, Walk, seen
+from hwmodels.fusion.replay_strips import ALL, Area, Moment, Span, Walk
 from hwmodels.schedule import FusedRun
 from instances.machine import Machine
 from instances.stores import Stores
@@ -167,10 +167,12 @@ class Count:
         self.taps += layer.inputs * layer.kh * layer.kw
         if moment.block in (ALL, 0):
             self.bytes["W"] += max(0, weight_bytes(layer, self.machine) - self.run.weights[self.owners[k]])
-        window = seen(layer, "rows", rows), seen(layer, "columns", columns)
         for source, stream in enumerate(self.streams):
+            if t not in stream.readers or (t, source) in self.faults:
+                continue
             block = moment.block if source in self.walk.between else ALL
-            if t in stream.readers and (t, source) not in self.faults and not self._there(source, block, *window):
+            window = self.walk.sees(t, source, "rows", rows), self.walk.sees(t, source, "columns", columns)
+            if not self._there(source, block, *window):
                 self.faults[t, source] = (
                     f"layer {layer.name}: rows {window[0][0]} to {window[0][1] - 1}, columns {window[1][0]} to "
                     f"{window[1][1] - 1} of {self._name(source)} are not all on chip when it makes its rows "
@@ -244,7 +246,7 @@ class Count:
         if not stream.outside:
             layer = layers[stream.maker]
             return layer.b * layer.g * layer.m * self.machine.out_bytes
-        return max(layers[u].b * layers[u].g * layers[u].n for u in stream.readers) * self.machine.in_bytes
+        return max(self.found.operand(u, stream.store).elements for u in stream.readers) * self.machine.in_bytes
 
     def _sum_bytes(self, k: int) -> int:
         """Bytes of the partial sums of a pixel that a layer makes."""
@@ -264,8 +266,11 @@ class Count:
 def extent(walk: Walk, stream: int) -> tuple[int, int]:
     """Rows and columns of the map of a stream."""
     mine = walk.run.streams[stream]
+    if mine.outside:
+        given = walk.found.operand(mine.maker, mine.store)
+        return given.rows, given.columns
     layer = walk.layers[mine.maker]
-    return (layer.h, layer.l) if mine.outside else (layer.r, layer.c)
+    return layer.r, layer.c
 
 
 def resident_rows(found: Stores, walk: Walk, stream: int) -> int:

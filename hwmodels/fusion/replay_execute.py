@@ -22,11 +22,11 @@ import numpy.typing as npt
 from hwmodels.fusion.replay_count import resident_rows, weight_bytes, weight_owners
 from hwmodels.fusion.replay_memory import NONSENSE, Full, Memory, Strip
 from hwmodels.fusion.replay_reads import Reads
-from hwmodels.fusion.replay_strips import ALL, Moment, Walk, channels, seen
+from hwmodels.fusion.replay_strips import ALL, Moment, Walk, channels
 from hwmodels.nest.execute import Operands, direct
+from hwmodels.nest.replay_broadcast import spread
 from instances.machine import Machine
 from instances.stores import Stores
-from instances.workload import Layer
 
 Ints = npt.NDArray[np.int64]
 PRIME = 251
@@ -248,7 +248,7 @@ class _Execution:
 
     def _run_whole(self, t: int) -> None:
         layer = self.walk.layers[t]
-        inputs = tuple(self._taken(layer, self._whole_input(t, s)) for s in self.found.reads[t])
+        inputs = tuple(self._taken(t, k, self._whole_input(t, s)) for k, s in enumerate(self.found.reads[t]))
         shape = (layer.g, layer.m, layer.n, layer.kh, layer.kw)
         weights = np.ones(shape, np.int64) if layer.weights == "none" else self.rng.integers(-9, 10, shape)
         bias = self.rng.integers(-99, 100, (layer.g, layer.m)) if layer.bias else np.zeros((layer.g, layer.m), np.int64)
@@ -261,10 +261,11 @@ class _Execution:
         made = self._makers(t, store)
         if made:
             return np.concatenate([self.whole[p] for p in made])
-        key = store, self.walk.layers[t].h, self.walk.layers[t].l
+        given = self.found.operand(t, store)
+        key = store, given.rows, given.columns
         if key not in self.outside:
-            readers = [self.walk.layers[u] for u in self.found.stores[store].readers]
-            elements = max(x.b * x.g * x.n for x in readers if (x.h, x.l) == key[1:])
+            seen = [self.found.operand(u, store) for u in self.found.stores[store].readers]
+            elements = max(x.elements for x in seen if (x.rows, x.columns) == key[1:])
             self.outside[key] = self.rng.integers(0, PRIME, (elements, *key[1:]))
         return self.outside[key]
 
@@ -272,9 +273,15 @@ class _Execution:
         """The layers of the group that made parts of a store before layer t runs."""
         return [p for p, _ in self.found.stores[store].parts if self.group.first <= p < t]
 
-    def _taken(self, layer: Layer, pixels: Ints) -> Ints:
-        """What a layer reads of a map, (b, g, n, rows, columns): of more elements a pixel than it sees, the first."""
-        return pixels[: layer.b * layer.g * layer.n].reshape(layer.b, layer.g, layer.n, *pixels.shape[1:])
+    def _taken(self, t: int, number: int, pixels: Ints) -> Ints:
+        """What an input of a layer has of a map, (b, g, n, rows, columns): of more elements a pixel the first.
+
+        What it lacks is spread.
+        """
+        layer, lacks = self.walk.layers[t], self.walk.layers[t].patterns[number]
+        b, g = (1 if d in lacks else layer.extent(d) for d in "bg")
+        given = pixels[: b * g * layer.n].reshape(b, g, layer.n, *pixels.shape[1:])
+        return spread(given, layer) if lacks else given
 
     # ---- strips ------------------------------------------------------------------------------------------------------
 
@@ -282,8 +289,8 @@ class _Execution:
         stream = self.group.streams[k]
         if not stream.outside:
             return self.whole[stream.maker]
-        readers = [self.walk.layers[u] for u in stream.readers]  # others may see more of the store
-        return self._whole_input(stream.maker, stream.store)[: max(x.b * x.g * x.n for x in readers)]
+        seen = [self.found.operand(u, stream.store) for u in stream.readers]  # others may see more of the store
+        return self._whole_input(stream.maker, stream.store)[: max(x.elements for x in seen)]
 
     def _stay(self, k: int, whole: Ints) -> Ints:
         """The rows that stay beyond the group: of a map from outside they are there."""
@@ -295,11 +302,12 @@ class _Execution:
     def _input(self, moment: Moment, store: int) -> Ints:
         """What a layer reads of a store, rows and columns of the window from its first pixel on; raises _Missing."""
         t = self.group.first + moment.stream
-        layer, parts = self.walk.layers[t], []
-        (top, bottom), (left, right) = seen(layer, "rows", moment.rows), seen(layer, "columns", moment.columns)
+        layer, parts, given = self.walk.layers[t], [], self.found.operand(t, store)
         for k, stream in enumerate(self.group.streams):
             if stream.store != store or t not in stream.readers:
                 continue
+            top, bottom = self.walk.sees(t, k, "rows", moment.rows)
+            left, right = self.walk.sees(t, k, "columns", moment.columns)
             mine = self._channels(k, moment.block) if k in self.walk.between else slice(None)
             border = min(bottom, max(top, self.rows[k]))
             at = mine, slice(border, bottom), slice(left, right)
@@ -308,7 +316,7 @@ class _Execution:
                 raise _Missing(f"layer {layer.name}: rows {border} to {bottom - 1} of {name} are not all in the memory")
             if not self.computed:
                 continue
-            piece = np.full((len(self.maps[k]), layer.h, layer.l), NONSENSE, np.int64)
+            piece = np.full((len(self.maps[k]), given.rows, given.columns), NONSENSE, np.int64)
             piece[:, top:border, left:right] = self.stay[k][:, top:border, left:right]
             if not self._stays_whole(k):
                 piece[at] = self.strips[k].get(at)
@@ -364,8 +372,8 @@ class _Execution:
         groups, filters, inputs = self._share(k, moment.block)
         layer, weights = self.walk.layers[t], self._filters(t)[0][groups, filters, inputs]
         out = np.zeros((layer.b, *weights.shape[:2], rows[1] - rows[0], columns[1] - columns[0]), np.int64)
-        for store in self.found.reads[t]:
-            source = self._taken(layer, self._input(moment, store))[:, groups, inputs]
+        for number, store in enumerate(self.found.reads[t]):
+            source = self._taken(t, number, self._input(moment, store))[:, groups, inputs]
             for i in range(layer.kh):
                 y = np.arange(*rows) * layer.stride_h - layer.pad_top + i * layer.dilation_h
                 for j in range(layer.kw):

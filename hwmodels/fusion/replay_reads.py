@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hwmodels.fusion.replay_strips import Span, Walk, seen
+from hwmodels.fusion.replay_strips import Span, Walk
 
 
 class Window(NamedTuple):
@@ -38,7 +38,9 @@ class Reads:
             self.pieces.append(made)
         self.visit = 0
         self.ran: set[int] = set()
-        self._later = {k: self._next_in_later_rows(k) for k in range(walk.run.last - walk.run.first + 1)}
+        self._later = {
+            (k, u): self._next_in_later_rows(k, u) for k, stream in enumerate(self.run.streams) for u in stream.readers
+        }
 
     def begin(self, visit: int) -> None:
         """A visit begins."""
@@ -58,13 +60,13 @@ class Reads:
         furthest, rows = 0, self._piece_rows(k)
         for u in self.run.streams[k].readers:
             ran = u in self.ran or u - self.run.first == after
-            now = None if ran else self._window(u, self.visit)
-            soon = self._next_in_rows(u) if now is None and not all(again) else None
+            now = None if ran else self._window(k, u, self.visit)
+            soon = self._next_in_rows(k, u) if now is None and not all(again) else None
             furthest = max(furthest, now.columns[1] if now else 0)
             here = now or soon
             if here is not None:
                 _lower(low, high, here, here.rows[1] if again[0] else shape[0])
-            later = None if again[0] else self._later[u - self.run.first][self.visit // self.across]
+            later = None if again[0] else self._later[k, u][self.visit // self.across]
             if later is not None:
                 _lower(low, high, later, shape[0])
         y, x = np.arange(shape[0])[:, None], np.arange(shape[1])
@@ -74,27 +76,26 @@ class Reads:
             needed &= (x < furthest) | (y < rows[0])
         return needed
 
-    def _window(self, u: int, visit: int) -> Window | None:
-        """What a layer sees in a visit."""
+    def _window(self, k: int, u: int, visit: int) -> Window | None:
+        """What a layer sees of a stream in a visit."""
         piece = self.pieces[visit].get(u - self.run.first)
         if piece is None:
             return None
-        layer = self.walk.layers[u]
-        return Window(seen(layer, "rows", piece.rows), seen(layer, "columns", piece.columns))
+        return Window(self.walk.sees(u, k, "rows", piece.rows), self.walk.sees(u, k, "columns", piece.columns))
 
-    def _next_in_rows(self, u: int) -> Window | None:
-        """What a layer sees next in this step of rows."""
+    def _next_in_rows(self, k: int, u: int) -> Window | None:
+        """What a layer sees next of a stream in this step of rows."""
         end = (self.visit // self.across + 1) * self.across
-        return next((w for v in range(self.visit + 1, end) if (w := self._window(u, v)) is not None), None)
+        return next((w for v in range(self.visit + 1, end) if (w := self._window(k, u, v)) is not None), None)
 
-    def _next_in_later_rows(self, k: int) -> list[Window | None]:
-        """For every step of rows what a layer sees first in a later one."""
+    def _next_in_later_rows(self, k: int, u: int) -> list[Window | None]:
+        """For every step of rows what a layer sees first of a stream in a later one."""
         found: list[Window | None] = []
         following: Window | None = None
         for step in reversed(range(len(self.pieces) // self.across)):
             found.append(following)
             visits = range(step * self.across, (step + 1) * self.across)
-            windows = (self._window(self.run.first + k, v) for v in visits)
+            windows = (self._window(k, u, v) for v in visits)
             following = next((window for window in windows if window is not None), following)
         return found[::-1]
 

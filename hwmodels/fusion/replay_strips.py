@@ -29,6 +29,7 @@ from itertools import chain, pairwise
 from typing import Literal, NamedTuple
 
 from hwmodels.schedule import Blocks, FusedRun, Pace, Steps
+from instances.stores import Stores
 from instances.workload import Layer
 
 #: Rows or columns, from the first to before the last.
@@ -98,8 +99,13 @@ FAR = 2**40
 When = Literal["before", "made"] | int
 
 
-def seen(layer: Layer, axis: str, outputs: Span) -> Span:
-    """The input rows (columns) that a layer reads for some outputs, without padding."""
+def seen(layer: Layer, axis: str, outputs: Span, lacks: str = "") -> Span:
+    """The input rows (columns) that a layer reads for some outputs, without padding.
+
+    `lacks`: the dimensions along which the input has one element only.
+    """
+    if axis[0] in lacks:
+        return 0, 1
     if axis == "rows":
         stride, pad, size, reach = layer.stride_h, layer.pad_top, layer.h, (layer.kh - 1) * layer.dilation_h + 1
     else:
@@ -110,10 +116,20 @@ def seen(layer: Layer, axis: str, outputs: Span) -> Span:
 
 @dataclass(frozen=True)
 class Walk:
-    """A group of layers and how it runs; `layers` are those of the network."""
+    """A group of layers of a network and how it runs."""
 
-    layers: Sequence[Layer]
+    found: Stores
     run: FusedRun
+
+    @property
+    def layers(self) -> Sequence[Layer]:
+        """Those of the network."""
+        return self.found.layers
+
+    def sees(self, u: int, stream: int, axis: str, outputs: Span) -> Span:
+        """The rows (columns) of a stream that layer u, a reader of it, reads for some outputs."""
+        lacks = self.found.operand(u, self.run.streams[stream].store).lacks
+        return seen(self.layers[u], axis, outputs, lacks)
 
     @property
     def visits(self) -> int:
@@ -224,30 +240,32 @@ class Walk:
         """For every stream the first row (column) that each of its readers has yet to see; FAR if it has seen all."""
         return [
             [
-                self._first_seen(self.layers[u], axis, fronts[u - self.run.first])
+                self._first_seen(u, k, axis, fronts[u - self.run.first])
                 if fronts[u - self.run.first] < paces[u - self.run.first].end
                 else FAR
                 for u in stream.readers
             ]
-            for stream in self.run.streams
+            for k, stream in enumerate(self.run.streams)
         ]
 
     def _windows(self, axis: str, now: Sequence[Span], then: Sequence[Span]) -> list[tuple[Seen, ...]]:
         """For every stream what each reader sees for what it makes in a step, and where it begins in the next one."""
         made = []
-        for stream, (_, end) in zip(self.run.streams, now, strict=True):
+        for k, (stream, (_, end)) in enumerate(zip(self.run.streams, now, strict=True)):
             mine = []
             for u in stream.readers:
                 this, following = now[u - self.run.first], then[u - self.run.first]
-                first, last = seen(self.layers[u], axis, this) if this[0] < this[1] else (FAR, 0)
-                begins = seen(self.layers[u], axis, following)[0] if following[0] < following[1] else FAR
+                first, last = self.sees(u, k, axis, this) if this[0] < this[1] else (FAR, 0)
+                begins = self.sees(u, k, axis, following)[0] if following[0] < following[1] else FAR
                 mine.append(Seen(first, min(last, end), begins))
             made.append(tuple(mine))
         return made
 
-    @staticmethod
-    def _first_seen(layer: Layer, axis: str, output: int) -> int:
-        """The first input row (column) under an output; padding holds none."""
+    def _first_seen(self, u: int, stream: int, axis: str, output: int) -> int:
+        """The first row (column) of a stream that layer u reads for an output; padding holds none."""
+        layer = self.layers[u]
+        if axis[0] in self.found.operand(u, self.run.streams[stream].store).lacks:
+            return 0
         stride, pad = (layer.stride_h, layer.pad_top) if axis == "rows" else (layer.stride_w, layer.pad_left)
         return max(0, output * stride - pad)
 

@@ -58,7 +58,7 @@ class Group:
     @cached_property
     def walk(self) -> Walk:
         """How it runs."""
-        return Walk(self.found.layers, self.run)
+        return Walk(self.found, self.run)
 
     @property
     def layers(self) -> Sequence[Layer]:
@@ -107,7 +107,8 @@ class Group:
         stream = self.run.streams[k]
         if not stream.outside:
             return self.found.layers[stream.maker]
-        return max((self.found.layers[u] for u in stream.readers), key=lambda layer: layer.g * layer.n)
+        seen = (as_read(self.found, u, stream.store) for u in stream.readers)
+        return max(seen, key=lambda layer: layer.g * layer.n)
 
     def element(self, k: int) -> int:
         """Bytes of an element of a stream."""
@@ -196,7 +197,14 @@ def refuse(group: Group) -> None:
         names = ", ".join(layer.name for layer in group.layers)
         raise InputError(f"layers {names}: some have one tensor of weights in a group: no C is written")
     for k, stream in enumerate(group.run.streams):
-        check_images(group.found, stream.store, [group.seen_by(k), *(group.found.layers[u] for u in stream.readers)])
+        readers = (as_read(group.found, u, stream.store) for u in stream.readers)
+        check_images(group.found, stream.store, [group.seen_by(k), *readers])
+
+
+def as_read(found: Stores, step: int, store: int) -> Layer:
+    """A layer with what it reads of a store as its input: one element along dimensions that this lacks."""
+    sizes = {"b": "b", "g": "g", "r": "h", "c": "l"}
+    return found.layers[step].model_copy(update={sizes[d]: 1 for d in found.operand(step, store).lacks})
 
 
 def check_images(found: Stores, store: int, layers: Sequence[Layer]) -> None:

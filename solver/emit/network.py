@@ -348,7 +348,7 @@ class _Program:
         """Of every group the bytes that its plan moves; a last row ends the table."""
         rows = []
         for run in self.chip.grouped.values():
-            moved = Count(self.found, self.machine, Walk(self.found.layers, run)).run_all().operand_bytes
+            moved = Count(self.found, self.machine, Walk(self.found, run)).run_all().operand_bytes
             rows.append(f"    {{{run.first}, {{{moved['IN']}, {moved['W']}, {moved['OUT']}, 0}}}},")
         return "\n".join([*rows, "    {-1, {0, 0, 0, 0}},"])
 

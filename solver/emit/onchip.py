@@ -18,7 +18,7 @@ from instances.workload import Layer
 from solver.emit.addresses import placed
 from solver.emit.chip import ChipMap, chip_map
 from solver.emit.frame import Kept
-from solver.emit.groups import Group, Part
+from solver.emit.groups import Group, Part, as_read
 from solver.emit.meaning import Meaning
 from solver.emit.numbers import Numbers, integers
 from solver.emit.values import Value
@@ -61,6 +61,8 @@ class OnChip:
                 raise self.no_broadcast(spread[0])
             return self.found.layer(t, run.rows, run.unwritten)
         run_of = next(run for run in self.grouped.values() if run.first <= t <= run.last)
+        if spread := [s for s, readers in self.broadcast.items() if t in readers and s in run_of.residents]:
+            raise self.no_broadcast(spread[0])
         return self.found.layer(t, {}, run_of.unwritten[t - run_of.first])
 
     @cached_property
@@ -138,7 +140,7 @@ class OnChip:
     def reference(self, run: FusedRun, k: int) -> tuple[int, str]:
         """Of a map from outside the reader with the most channels, and the name under which that reads it."""
         stream = run.streams[k]
-        t = max(stream.readers, key=lambda u: self.found.layers[u].g * self.found.layers[u].n)
+        t = max(stream.readers, key=lambda u: self.found.operand(u, stream.store).elements)
         return t, self._name(t, stream.store)
 
     def _name(self, t: int, s: int) -> str:
@@ -159,7 +161,8 @@ class OnChip:
         operator = self.network.operator(layer.name)
         name = inputs_of(self.network, operator, layer)[number]
         streams = [k for k, stream in enumerate(run.streams) if stream.store == s and t in stream.readers]
-        channels = layer.g * layer.n
+        seen_as = as_read(self.found, t, s)
+        channels = seen_as.g * seen_as.n
         joined = any(isinstance(self.network.operator(n), Concat) for n in self.found.members[s])
         mine = [k for k in streams if run.streams[k].outside and self.reference(run, k)[1] == name]
         if len(streams) == 1 and (mine or not (joined or self.found.stores[s].whole)):

@@ -21,7 +21,7 @@ from instances.operators import Operator
 from instances.stores import inputs_of, stores
 from instances.workload import Layer
 from solver.emit.arrange_model import ModelArranger, check_elements, contiguous
-from solver.emit.groups import check_images
+from solver.emit.groups import as_read, check_images
 from solver.emit.kinds import Elements
 from solver.emit.meaning import Meaning, check_scale
 from solver.emit.onchip import OnChip, check_passes
@@ -232,7 +232,7 @@ def _stay(chip: OnChip, found: Refusals) -> None:
         try:
             makers = [known.layers[t] for t, _ in store.parts]
             for t in store.readers:
-                check_images(known, s, [*makers, known.layers[t]])
+                check_images(known, s, [*makers, as_read(known, t, s)])
                 if len(makers) > 1:
                     for name in _names(chip, t, s):
                         for maker in makers:

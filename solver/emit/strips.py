@@ -218,7 +218,9 @@ class GroupFile:
         layer, numbers = self.group.layers[k], self.group.numbers[k]
         y = total(("r", layer.stride_h), ("i", layer.dilation_h), ("1", -layer.pad_top))
         x = total(("c", layer.stride_w), ("j", layer.dilation_w), ("1", -layer.pad_left))
-        value = numbers.given(number, f"map_{part.stream}(b, ch - {part.first}, at_y, at_x)", "b, g, n, at_y, at_x")
+        at = {"b": "b", "g": "g", "n": "n", "r": "at_y", "c": "at_x"} | dict.fromkeys(layer.patterns[number], "0")
+        place = f"map_{part.stream}({at['b']}, ch - {part.first}, {at['r']}, {at['c']})"
+        value = numbers.given(number, place, ", ".join(at.values()))
         value = value.replace(f"seen_{number}(", f"seen_{k}_{number}(")
         if layer.weights != "none":
             order = "nij" if self.machine.w_layout == "OIHW" else "ijn"
@@ -233,7 +235,7 @@ class GroupFile:
             [numbers.add("sum", value, number).replace("stage_", f"stage_{k}_")],
         )]  # fmt: skip
         body = loop("i", "0", str(layer.kh), loop("j", "0", str(layer.kw), step))
-        body = [f"const int ch = g * {layer.n} + n;",
+        body = [f"const int ch = {at['g']} * {layer.n} + n;",
                 *block(f"if (ch >= {part.first} && ch < {part.first + part.number})", body)]  # fmt: skip
         if (blocks := self.group.adding.get(k)) is not None:
             size = blocks.channels

@@ -26,10 +26,11 @@ class PacePlan(Frozen):
     """How a map advances along an axis: in step k up to ``step * k + ahead``, within 0..end.
 
     Where the halo is recomputed, step k makes what lies from ``step * k + behind`` to that; where it is retained, what
-    earlier steps have not made.
+    earlier steps have not made. A step of 0: one row (column) for all that its readers make, loaded once; again in each
+    step where the halo is recomputed.
     """
 
-    step: PositiveInt
+    step: Natural
     ahead: int
     behind: int
     end: Natural

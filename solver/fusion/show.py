@@ -105,9 +105,9 @@ def _walked(found: Stores, run: FusedRun) -> _Strips:
     kept = dict.fromkeys(range(len(run.streams)), 0)
     across = run.columns.last - run.columns.first + 1
     if run.rows.halo == "retain":
-        for rows in list(Walk(found.layers, run).steps("rows"))[:-1]:
+        for rows in list(Walk(found, run).steps("rows"))[:-1]:
             kept = {k: max(kept[k], step.end - step.need_after) for k, step in enumerate(rows)}
-    for number, moments in enumerate(Walk(found.layers, run).each_visit()):
+    for number, moments in enumerate(Walk(found, run).each_visit()):
         for moment in moments:
             if moment.kind in ("load", "make") and moment.rows[0] < moment.rows[1]:
                 made[number // across][moment.stream] = moment.rows

@@ -19,7 +19,7 @@ from hwmodels.fusion.replay import FusedReplay, replay_fusion
 from hwmodels.nest.limits import tensor_bytes
 from instances.machine import Machine, Transfer
 from instances.network import Network
-from instances.operators import Concat, Conv, Eltwise, MatMul, Operator, Pool
+from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool
 from instances.stores import stores
 from solver.fusion.problem import FUSION
 from solver.joint.problem import search_nests
@@ -37,11 +37,13 @@ _WINDOWS = {
     "dilated": (3, 1, 2, 2), "jump": (1, 2, 0, 1), "even": (2, 2, 0, 1),
     "deep": (3, 1, 1, 1), "deep2": (3, 2, 1, 1), "pool": (2, 2, 0, 1), "slide": (3, 1, 1, 1), "short": (2, 1, 0, 1),
 }  # fmt: skip
+#: Which axes of a map a constant has: a gate, a mask, a number for every row, every column, column of every channel ...
+_FORMS = ((1, 1, 0, 0), (1, 0, 1, 1), (1, 0, 1, 0), (1, 0, 0, 1), (1, 1, 0, 1), (1, 1, 1, 0), (1, 0, 0, 0))
 _CONVS = ("conv", "point", "stride", "valid", "wide", "dilated", "jump", "even")
 _KINDS = (
     "conv", "conv", "conv", "point", "point", "stride", "valid", "wide", "dilated", "jump", "even", "deep", "deep",
-    "deep2", "pool", "slide", "short", "global", "sum", "sum", "sum", "join", "join", "scale", "product", "relu",
-    "tied", "tied", "tied", "tied",
+    "deep2", "pool", "slide", "short", "global", "across", "down", "sum", "sum", "sum", "join", "join", "product",
+    "relu", "tied", "tied", "tied", "tied", "still", "still", "scale", "scale", "scale", "scale",
 )  # fmt: skip
 
 
@@ -215,11 +217,19 @@ class Case(cases.Case):
 def _operator(name: str, kind: str, before: Sequence[Operator], filters: int) -> Operator | None:
     source, shape = before[0].name, before[0].shape
     inputs = tuple(one.name for one in before)
-    if kind in ("sum", "scale", "relu"):
-        other = shape if kind != "scale" else (*shape[:2], 1, 1)
-        fn = {"sum": "add", "scale": "mul", "relu": "relu"}[kind]
-        alike = all(one.shape == other for one in before[1:]) and (kind != "scale" or shape != other)
-        return Eltwise(name=name, inputs=inputs, shape=shape, fn=fn) if alike else None
+    if kind in ("sum", "relu"):
+        alike = all(one.shape == shape for one in before[1:])
+        return Eltwise(name=name, inputs=inputs, shape=shape, fn="add" if kind == "sum" else "relu") if alike else None
+    if kind == "scale":  # one of both is broadcast along some dimensions, or each along others
+        whole = tuple(max(sizes) for sizes in zip(*(one.shape for one in before), strict=True))
+        fits = all(n in (1, size) for one in before for n, size in zip(one.shape, whole, strict=True))
+        alike = not fits or all(one.shape == whole for one in before)
+        return None if alike else Eltwise(name=name, inputs=inputs, shape=whole, fn="mul")
+    if kind == "still":  # a constant that may be broadcast to a map
+        form = _FORMS[filters % len(_FORMS)]
+        return Input(
+            name=name, constant=True, shape=tuple(n if kept else 1 for n, kept in zip(shape, form, strict=True))
+        )
     if kind == "join":
         alike = before[1].shape[2:] == shape[2:] and before[1].op != "input" != before[0].op
         whole = (1, shape[1] + before[1].shape[1], *shape[2:])
@@ -230,6 +240,10 @@ def _operator(name: str, kind: str, before: Sequence[Operator], filters: int) ->
         return MatMul(name=name, inputs=inputs, shape=whole) if alike else None
     if kind == "global":
         return Pool(name=name, inputs=inputs, shape=(*shape[:2], 1, 1), fn="global_avg")
+    if kind in ("across", "down"):  # the mean of every row, or of every column
+        kernel = (1, shape[3]) if kind == "across" else (shape[2], 1)
+        means = (shape[2], 1) if kind == "across" else (1, shape[3])
+        return Pool(name=name, inputs=inputs, shape=(*shape[:2], *means), fn="avg", kernel=kernel)
     if kind == "tied":  # the same weights once more, if they fit
         return _tied(name, before[0])
     taps, stride, pad, dilation = _WINDOWS[kind]

@@ -28,7 +28,7 @@ from hwmodels.fusion.replay_strips import Walk
 from hwmodels.schedule import Blocks, FusedRun, Hold, LayerRun, Nest, Pace, Steps, Stream
 from instances.machine import Machine
 from instances.network import Network
-from instances.operators import Eltwise, MatMul
+from instances.operators import MatMul
 from instances.stores import Stores
 from instances.workload import Layer
 
@@ -170,11 +170,7 @@ class Ways:
         def hard(name: str) -> set[int]:
             """The layers behind all that must be complete before an operator begins."""
             operator = self.network.operator(name)
-            whole: tuple[str, ...] = ()
-            if isinstance(operator, MatMul):
-                whole = operator.inputs[1:]
-            elif isinstance(operator, Eltwise):
-                whole = tuple(n for n in operator.inputs if self.network.operator(n).shape != operator.shape)
+            whole = operator.inputs[1:] if isinstance(operator, MatMul) else ()
             through = [n for n in operator.inputs if n not in whole and n not in number]
             return set().union(*(makers(n) for n in whole), *(hard(n) for n in through))
 
@@ -276,19 +272,34 @@ class Ways:
         if mode == "recompute":
             again = [replace(pace, ahead=pace.ahead + pace.step) for pace in paces]
             return Steps("recompute", 0, max(-(-pace.end // pace.step) for pace in ends) - 1), again
-        first = 1 - max(0, *(-(-pace.ahead // pace.step) for pace in paces)) if mode == "retain" else 1
+        moving = [pace for pace in paces if pace.step]
+        first = 1 - max(0, *(-(-pace.ahead // pace.step) for pace in moving)) if mode == "retain" else 1
         return Steps("retain", first, max(-(-(pace.end - pace.ahead) // pace.step) for pace in ends)), paces
 
     def _result(self, stream: Stream) -> bool:
         return not stream.outside and (not stream.readers or used_after(self.found, stream.store, self.last))
 
     def _advance(self, axis: str, size: int) -> dict[int, int] | None:
-        """What every store advances by in a step: what a layer makes, times its stride, is what it reads."""
+        """What every store advances by in a step: what a layer makes, times its stride, is what it reads.
+
+        One row for all rows of a layer is loaded and never advances; if it is made here, a step makes all of these.
+        """
+        made = {self.found.writes[t] for t in self.layers}
         known = {self.found.writes[self.last]: size}
         for _ in self.layers:
             for t in reversed(self.layers):
                 out, stride = self.found.writes[t], _window(self.found.layers[t], axis)[1]
                 for source in self.found.reads[t]:
+                    if self._spread(t, source, axis):
+                        if source not in made:
+                            known[source] = 0 if known.setdefault(source, 0) == 0 else -1
+                            continue
+                        number = self._outputs(t, axis)
+                        if out in known and known.setdefault(source, known[out] // number) * number != known[out]:
+                            return None
+                        if source in known and out not in known:
+                            known[out] = known[source] * number
+                        continue
                     if out in known and known.setdefault(source, known[out] * stride) != known[out] * stride:
                         return None
                     if source in known and out not in known:
@@ -296,13 +307,30 @@ class Ways:
                             return None
                         known[out] = known[source] // stride
         every = {self.found.writes[t] for t in self.layers} | set(self._outside())
-        return known if every <= set(known) else None
+        return (
+            known
+            if every <= set(known) and all(n > 0 or (n == 0 and s not in made) for s, n in known.items())
+            else None
+        )
+
+    def _spread(self, t: int, store: int, axis: str) -> bool:
+        """Whether a layer reads one row (column) of a store for all of its own."""
+        return axis[0] in self.found.layers[t].patterns[self.found.reads[t].index(store)]
+
+    def _outputs(self, t: int, axis: str) -> int:
+        return self.found.layers[t].r if axis == "rows" else self.found.layers[t].c
 
     def _line(self, stream: Stream, axis: str, lines: Mapping[int, Pace], step: int) -> Pace:
         ahead, behind, end = [], [], []
         for u in stream.readers:
             reach, stride, pad, inputs, _ = _window(self.found.layers[u], axis)
             out = lines[u - self.first]
+            if self._spread(u, stream.store, axis):
+                number = self._outputs(u, axis)
+                ahead.append(1 if stream.outside else -(-out.ahead // number))
+                behind.append(0 if stream.outside else out.behind // number)
+                end.append(1)
+                continue
             ahead.append((out.ahead - 1) * stride - pad + reach)
             behind.append(out.behind * stride - pad)
             end.append(min(inputs, (out.end - 1) * stride - pad + reach))
@@ -316,7 +344,7 @@ class Ways:
 
     def _walked(self, run: FusedRun) -> Way | None:
         """What a run does; None if the referee sees a fault."""
-        walk, number = Walk(self.found.layers, run), len(self.layers)
+        walk, number = Walk(self.found, run), len(self.layers)
         counted = Count(self.found, self.machine, walk)
         seen = counted.run_all()
         if seen.faults or seen.macs > MOST_AGAIN * sum(self.found.layers[t].macs for t in self.layers):

@@ -171,8 +171,8 @@ class Paths:
 
     def seen(self, t: int, rows: Mapping[int, int]) -> tuple[int, ...]:
         """The rows of every input of a layer that are on chip, as it sees them."""
-        height = self.found.layers[t].h
-        return tuple(self.found.stores[s].seen(rows.get(s, 0), height) for s in self.found.reads[t])
+        height = self.found.layers[t].input_rows
+        return tuple(self.found.stores[s].seen(rows.get(s, 0), height(k)) for k, s in enumerate(self.found.reads[t]))
 
     def group(self, first: int, last: int) -> Group:
         """All ways to run a group."""
@@ -313,6 +313,7 @@ class Group:
         streams = way.run.streams
         total = 0
         for s in {stream.store for stream in streams if stream.outside}:
-            height = next(found.layers[stream.maker].h for stream in streams if stream.outside and stream.store == s)
+            maker = next(stream.maker for stream in streams if stream.outside and stream.store == s)
+            height = found.layers[maker].input_rows(found.reads[maker].index(s))
             total += way.loaded(s, found.stores[s].seen(rows.get(s, 0), height))
         return total

@@ -41,11 +41,11 @@ def passing() -> Stores:
 
 
 def run_in(found: Stores, run: FusedRun, size: int, machine: Machine = BYTES) -> Executed:
-    return execute(found, machine, Walk(found.layers, run), size)
+    return execute(found, machine, Walk(found, run), size)
 
 
 def counted(found: Stores, run: FusedRun, machine: Machine = BYTES) -> int:
-    return Count(found, machine, Walk(found.layers, run)).run_all().peak_bytes
+    return Count(found, machine, Walk(found, run)).run_all().peak_bytes
 
 
 def test_a_map_goes_back_row_by_row_when_one_of_its_readers_has_run() -> None:
@@ -75,7 +75,7 @@ def test_too_small_a_count_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_row_that_was_given_back_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give a row back too early, that of the last reader: it is not read from elsewhere."""
     window = Reads._window
-    monkeypatch.setattr(Reads, "_window", lambda self, u, v: None if u == 2 else window(self, u, v))
+    monkeypatch.setattr(Reads, "_window", lambda self, k, u, v: None if u == 2 else window(self, k, u, v))
     found = residual()
     said = run_in(found, fused(found), 10_000).faults
     assert said == ("layer sum: rows 0 to 1 of in are not all in the memory",)
@@ -112,7 +112,7 @@ def test_random_groups_take_what_is_counted(seed: int) -> None:
     rng = random.Random(f"fusion memory {seed}")
     found, machine, runs = groups(rng)
     for run in rng.sample(runs, min(len(runs), 3)):
-        walk, most = Walk(found.layers, run), counted(found, run, machine)
+        walk, most = Walk(found, run), counted(found, run, machine)
         done = execute(found, machine, walk, most)
         assert (done.faults, done.most_bytes) == ((), most)
         assert execute(found, machine, walk, most - 1).faults != ()

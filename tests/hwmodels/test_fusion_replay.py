@@ -480,14 +480,13 @@ def test_maps_pass_whole_or_in_rows() -> None:
 def test_what_must_be_complete_is_made_before_the_group() -> None:
     shape = (1, 4, 4, 4)
     found = read(
-        Input(name="in", shape=shape), conv("a", "in", shape, 4), conv("gate", "in", shape, 4),
-        Pool(name="all", inputs=("gate",), shape=(1, 4, 1, 1), fn="global_avg"),
-        Eltwise(name="scaled", inputs=("a", "all"), shape=shape, fn="mul"),
+        Input(name="in", shape=shape), conv("a", "in", shape, 4), conv("right", "in", shape, 4),
+        MatMul(name="all", inputs=("a", "right"), shape=shape),
     )  # fmt: skip
     pace, steps, weights = Pace(1, 0, 0, 1), Steps("retain", 1, 1), tuple(map(weights_of, found.layers))
-    streams = tuple(replace(s, rows=pace, columns=pace) for s in plain_streams(found, 0, 3, False))
-    run = FusedRun(0, 3, steps, steps, streams, weights, {}, (0, 0, 0, 0), ALL)
-    assert "scaled begins when all is complete, both are in the group" in faults(found, run)
+    streams = tuple(replace(s, rows=pace, columns=pace) for s in plain_streams(found, 0, 2, False))
+    run = FusedRun(0, 2, steps, steps, streams, weights, {}, (0, 0, 0), ALL)
+    assert "all begins when right is complete, both are in the group" in faults(found, run)
 
 
 def test_rows_that_are_never_written_stay_on_chip() -> None:

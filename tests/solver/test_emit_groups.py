@@ -15,6 +15,7 @@ from solver.emit import onchip
 from solver.emit.network import network_program
 from tests.emitted import BUILDS, build_and_run, light_model, random_group, write
 from tests.solver.test_emit import FLOATS, difference, emitted_networks
+from tests.solver.test_emit_broadcast import guarded
 
 Files = Mapping[str, str | bytes]
 
@@ -29,14 +30,19 @@ def packed(files: Files) -> bool:
     return "certile_reshape" in text_of(files, "group_")
 
 
-def run_groups(seeds: range, folder: Path, flags: str) -> Counter[str]:
-    """Write, build and run random groups in the least memory; returns how they are written."""
+def run_groups(seeds: range, folder: Path, flags: str, *, broadcast: bool = False) -> Counter[str]:
+    """Write, build and run random groups in the least memory; returns how they are written.
+
+    `broadcast`: with operands that are broadcast, and with memory off the chip shut but for transfers as well.
+    """
     how: Counter[str] = Counter()
     for seed in seeds:
-        planned = random_group(random.Random(seed))
+        planned = random_group(random.Random(seed), broadcast=broadcast)
         files = network_program(planned)
         write(files, folder / str(seed))
         assert "results and transfers as planned" in build_and_run(folder / str(seed), flags)
+        if broadcast:
+            assert "results and transfers as planned" in guarded(folder / str(seed))
         run = planned.runs[0]
         how["turns" if getattr(run, "blocks", ()) else "packed" if packed(files) else "standing"] += 1
         how["images"] += planned.network.operators[0].shape[0] > 1
@@ -46,6 +52,19 @@ def run_groups(seeds: range, folder: Path, flags: str) -> Counter[str]:
 def test_random_groups_in_the_bytes_that_are_counted(tmp_path: Path) -> None:
     how = run_groups(range(4), tmp_path, BUILDS[3])
     assert how["turns"] > 0
+
+
+def test_a_random_group_with_operands_that_are_broadcast(tmp_path: Path) -> None:
+    """Nothing off the chip is read past the transfers: `make guard`."""
+    run_groups(range(3, 4), tmp_path, BUILDS[3], broadcast=True)
+
+
+@pytest.mark.slow(90)
+@pytest.mark.parametrize("flags", [BUILDS[0], BUILDS[3]])
+def test_30_random_groups_with_operands_that_are_broadcast(tmp_path: Path, flags: str) -> None:
+    """Gates, masks, means of rows, columns and maps, in memories of the plan's peak."""
+    how = run_groups(range(100, 130), tmp_path, flags, broadcast=True)
+    assert min(how[kind] for kind in ("packed", "standing")) >= 5
 
 
 @pytest.mark.slow(60)
