@@ -134,7 +134,7 @@ class Case(cases.Case):
     def ruled(self, value: int, schedule: Any) -> tuple[Self, int | None] | None:
         """Larger elements, more memory, or the same memory without banks."""
         if self.rule == "plenty":
-            return plenty(self)
+            return self._in_plenty()
         if self.rule == "bytes":
             return None if self.bytewise else (replace(self, bytewise=True), None)
         if self.rule == "memory":
@@ -143,6 +143,16 @@ class Case(cases.Case):
             return replace(self, banks=self.banks + 1, memory=self.memory + self.memory // self.banks), None
         whole = self.bytewise or self.memory % self.banks == 0
         return (replace(self, bytes=times(self.bytes, 3), memory=3 * self.memory), 3 * value) if whole else None
+
+    def _in_plenty(self) -> tuple[Self, int | None] | None:
+        """A memory in which everything stays, and what moves then, counted element by element."""
+        network = self.network
+        if network is None:
+            return None
+        found = Elements(network, self.machine)
+        most = sum(found.alone(layer) for layer in found.layers) * max(self.bytes)
+        banks = 2 * len(found.layers) + 4
+        return replace(self, banks=banks, memory=banks * most), found.once
 
     def simpler(self) -> Iterator[Self]:
         """Without a layer, with fewer filters, banks or bytes."""
@@ -156,14 +166,6 @@ class Case(cases.Case):
             yield replace(self, memory=self.memory - 1)
         if self.bytes != (1, 1, 1, 1):
             yield replace(self, bytes=(1, 1, 1, 1))
-
-
-def plenty(case: Case) -> tuple[Case, int]:
-    """A memory in which everything stays, and what moves then, counted element by element."""
-    found = Elements(case.network, case.machine)
-    most = sum(found.alone(layer) for layer in found.layers) * max(case.bytes)
-    banks = 2 * len(found.layers) + 4
-    return replace(case, banks=banks, memory=banks * most), found.once
 
 
 #: What layers are drawn from.

@@ -143,7 +143,7 @@ class Store:
             )
             if made.rowcount:
                 task, new = made.lastrowid, new + 1
-                if point.error:
+                if point.error and task is not None:
                     seal(self.data, [task])
             else:
                 (task,) = self.data.execute("SELECT id FROM tasks WHERE digest = ?", (point.digest,)).fetchone()
