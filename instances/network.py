@@ -11,9 +11,8 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from functools import cached_property
 from math import prod
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import networkx as nx
 from pydantic import Field, ValidationError, model_validator
 
 from instances.errors import InputError, did_you_mean
@@ -21,6 +20,9 @@ from instances.frozen import Sparse
 from instances.operators import Conv, Input, MatMul, Opaque, Operator, Reshape, Shape
 from instances.outside import copies_of, held
 from instances.workload import Layer
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 #: At most so many faults are spelled out in one message.
 MOST_FAULTS = 5
@@ -76,6 +78,8 @@ class Network(Sparse):
         late = [(o.name, p) for o in self.operators for p in o.inputs if position[p] >= position[o.name]]
         if not late:
             return []
+        import networkx as nx  # late: a sixth of a second, and few commands need it
+
         graph = nx.DiGraph((p, o.name) for o in self.operators for p in o.inputs)
         try:
             cycle = [edge[0] for edge in nx.find_cycle(graph, source=late[0][0])]
@@ -151,6 +155,8 @@ class Network(Sparse):
     @property
     def graph(self) -> nx.DiGraph[str]:
         """The graph: nodes are operator names with attributes ``operator`` and ``shape``, edges follow the data."""
+        import networkx as nx  # late, as above
+
         graph: nx.DiGraph[str] = nx.DiGraph(name=self.name)
         for operator in self.operators:
             graph.add_node(operator.name, operator=operator, shape=operator.shape)

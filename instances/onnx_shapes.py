@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from math import prod
 
-import networkx as nx
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper, shape_inference
@@ -142,19 +141,23 @@ def sort_nodes(graph: onnx.GraphProto, where: str) -> None:
                 raise InputError(f"{where}: tensor {name!r} is produced by two operators")
             if name:
                 maker[name] = index
+    edges = [(maker[x], i) for i, node in enumerate(graph.node) for x in used_tensors(node) if x in maker]
+    if all(before < after for before, after in edges):
+        return  # as it should be, and as it nearly always is
+    import networkx as nx  # late: a sixth of a second
+
     order: nx.DiGraph[int] = nx.DiGraph()
     order.add_nodes_from(range(len(graph.node)))
-    order.add_edges_from((maker[x], i) for i, node in enumerate(graph.node) for x in used_tensors(node) if x in maker)
+    order.add_edges_from(edges)
     try:
         indices = list(nx.lexicographical_topological_sort(order))
     except nx.NetworkXUnfeasible:
         cycle = [graph.node[edge[0]] for edge in nx.find_cycle(order)][:8]
         names = [repr(node.name or next(iter(node.output), node.op_type)) for node in cycle]
         raise InputError(f"{where}: the graph has a cycle: {' -> '.join([*names, names[0]])}") from None
-    if indices != list(range(len(indices))):
-        nodes = [onnx.NodeProto.FromString(graph.node[i].SerializeToString()) for i in indices]
-        del graph.node[:]
-        graph.node.extend(nodes)
+    nodes = [onnx.NodeProto.FromString(graph.node[i].SerializeToString()) for i in indices]
+    del graph.node[:]
+    graph.node.extend(nodes)
 
 
 def _infos(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:

@@ -124,7 +124,7 @@ class _Work:
             sizes = {"b": layer.b, "g": layer.g, "r": rows, "c": x.inputs}
             inputs += max(0, layer.n * prod(size for d, size in sizes.items() if d not in lacks) - some)
         twice = copies[-1] if layer.weights == "activation" else 0
-        weights = layer.weight_elements - twice if "W" in layer.operands else 0
+        weights = max(0, layer.weight_elements - twice) if "W" in layer.operands else 0
         return cls(
             macs=max(0, images * layer.m * layer.n * y.pairs * x.pairs - copies[0] * most[0] - twice * most[1]),
             repeats=repeats,
