@@ -9,7 +9,9 @@ layers add.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 
 import numpy as np
@@ -17,8 +19,9 @@ import numpy as np
 from instances.machine import Machine
 from instances.network import Network
 from instances.operators import Concat, Eltwise, Input, MatMul, Opaque, Operator, Reshape, Shape
-from instances.stores import inputs_of
+from instances.stores import Stores, inputs_of, stores
 from instances.workload import Layer
+from solver.emit.shared import Arrays
 from solver.emit.text import identifier
 from solver.emit.values import Axis, Value, axes_of, in_blocks, in_layer, pitches, rows_of, shared_right
 
@@ -50,6 +53,8 @@ class Run:
     inputs: tuple[Value, ...]
     weights: Value | None
     result: Value
+    bias: str = ""
+    """The array of its biases."""
 
 
 @dataclass
@@ -63,6 +68,8 @@ class Arranged:
     """`inputs`, `results`: of a model."""
     constants: dict[str, np.ndarray] = field(default_factory=dict)
     """Of a model, those of `data` that are read as maps."""
+    biases: dict[str, int] = field(default_factory=dict)
+    """Arrays of biases, with their bytes."""
     steps_of: dict[str, float] = field(default_factory=dict)
     """Results that integers stand for -> their scale."""
     states: list[tuple[str, str]] = field(default_factory=list)
@@ -75,8 +82,9 @@ class Arranged:
 class Arranger:
     """Lays a network out, without a model."""
 
-    def __init__(self, network: Network, machine: Machine) -> None:
+    def __init__(self, network: Network, machine: Machine, homes_of_weights: Sequence[str] = ()) -> None:
         self.network, self.machine, self.made = network, machine, Arranged()
+        self.homes_of_weights, self.shared = homes_of_weights, Arrays()
         self.homes = self._joined()
         self.copies: dict[tuple[Value, tuple[int, ...]], Value] = {}
 
@@ -89,6 +97,16 @@ class Arranger:
             else:
                 self.made.values[operator.name] = self._value(number, operator)
         return self.made
+
+    @cached_property
+    def planned(self) -> Stores:
+        """The layers, and which of them have one tensor of weights."""
+        return stores(self.network)
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """The number of every layer."""
+        return {layer.name: t for t, layer in enumerate(self.planned.layers)}
 
     def array(self, name: str, elements: int, element: int | None = None) -> str:
         """A new array."""
@@ -212,14 +230,39 @@ class Arranger:
             value = value if shared else value.broadcast((*operator.shape[:-2], *value.shape[-2:]))
             weights = self._read(f"w_{name}", value, operator, layer, "W", shared)
         elif layer.weights == "constant":
-            elements = layer.g * layer.m * layer.n * layer.kh * layer.kw
-            weights = Value(self.array(f"w_{name}", elements, self.machine.w_bytes), (elements,), (1,))
-            self.made.data.append(f"w_{name}")
+            weights = self._constant_weights(f"w_{name}", operator, layer)
         result = self._write(f"map_{name}", operator, layer, shared)
         self.made.values[operator.name] = result
-        self.made.steps.append(Run(layer, tuple(inputs), weights, result))
+        bias = self._bias(operator, layer) if layer.bias else ""
+        self.made.steps.append(Run(layer, tuple(inputs), weights, result, bias))
         if layer.kind == "resample":
             self.made.values[operator.name] = self._unblocked(f"map_{name}_rows", operator, result)
+
+    def _constant_weights(self, name: str, operator: Operator, layer: Layer) -> Value:
+        """The array of a layer's constants, which it may have in common with others."""
+        array = self.shared.name(name, "weights", *self._alike(operator, layer, biases=False))
+        if array not in self.made.arrays:
+            self.made.data.append(self.array(array, layer.weight_elements, self.machine.w_bytes))
+        return Value(array, (layer.weight_elements,), (1,))
+
+    def _bias(self, operator: Operator, layer: Layer) -> str:
+        """The same of its biases."""
+        name = f"layer_{self.number[layer.name]:03}_{identifier(layer.name)}_bias"
+        array = self.shared.name(name, "biases", *self._alike(operator, layer, biases=True))
+        if array not in self.made.biases:
+            self.made.biases[array] = layer.g * layer.m * (self.machine.bias_bytes or 4)
+        return array
+
+    def _alike(self, operator: Operator, layer: Layer, *, biases: bool) -> tuple[Hashable, ...]:
+        """What layers whose weights (or biases) are one array have in common: the tensor, its numbers, its memory."""
+        t, of = self.number[layer.name], self.planned.biases_of if biases else self.planned.weights_of
+        home = self.homes_of_weights[t] if self.homes_of_weights else ""
+        numbers = self._numbers(operator, layer, biases=biases) if of.count(of[t]) > 1 else b""
+        return of[t], home, numbers, layer.g * layer.m if biases else layer.weight_elements
+
+    def _numbers(self, operator: Operator, layer: Layer, *, biases: bool) -> bytes:
+        """The constants of a layer, as they lie off the chip."""
+        return b""
 
     def _unblocked(self, name: str, operator: Operator, result: Value) -> Value:
         """A map of another size, of which layers write blocks side by side as filters."""

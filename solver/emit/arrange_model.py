@@ -6,6 +6,7 @@ computes with, are held as the model has them, and converted where they meet.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -29,8 +30,12 @@ from solver.emit.text import block, identifier
 from solver.emit.values import Value, rows_of
 
 
-def arranged(network: Network, machine: Machine, meaning: Meaning | None = None) -> Arranged:
+def arranged(
+    network: Network, machine: Machine, meaning: Meaning | None = None, homes_of_weights: Sequence[str] = ()
+) -> Arranged:  # fmt: skip
     """Lay the tensors of a network out; with a model's meaning also what operators between layers do.
+
+    `homes_of_weights`: by layer the memory off the chip that a plan names; none if it names no such.
 
     Raises
     ------
@@ -38,7 +43,9 @@ def arranged(network: Network, machine: Machine, meaning: Meaning | None = None)
         If results cannot be read again: they have other bytes than inputs.
     """
     check_elements(machine)
-    return (Arranger(network, machine) if meaning is None else ModelArranger(meaning, machine)).run()
+    if meaning is None:
+        return Arranger(network, machine, homes_of_weights).run()
+    return ModelArranger(meaning, machine, homes_of_weights).run()
 
 
 def check_elements(machine: Machine) -> None:
@@ -51,10 +58,10 @@ def check_elements(machine: Machine) -> None:
 class ModelArranger(Arranger):
     """The same for a model: operators do what its nodes say."""
 
-    def __init__(self, meaning: Meaning, machine: Machine) -> None:
+    def __init__(self, meaning: Meaning, machine: Machine, homes_of_weights: Sequence[str] = ()) -> None:
         self.meaning, self.model, self.passing = meaning, meaning.model, meaning.passing
         self.completed: dict[str, Value] = {}
-        super().__init__(meaning.model.network, machine)
+        super().__init__(meaning.model.network, machine, homes_of_weights)
 
     def run(self) -> Arranged:
         """Go through the operators, then lay the results out."""
@@ -111,6 +118,11 @@ class ModelArranger(Arranger):
         picked = Picked((np.arange(value.shape[0]), np.arange(value.shape[1]), rows, columns))
         number = self.network.operators.index(operator)
         return self._picked(f"near_{number:03}_{k}", operator, value, picked)
+
+    def _numbers(self, operator: Operator, layer: Layer, *, biases: bool) -> bytes:
+        """Integers of one tensor may differ: those of biases stand for multiples of two scales."""
+        made = self.meaning.trained(operator, layer)
+        return (made.bias if biases else made.weights).tobytes()
 
     def _complete(self, name: str) -> Value:
         """A tensor with the functions that its readers apply else."""

@@ -133,16 +133,44 @@ def _through(
                 values.setdefault(other, values[known])
         return
     if source in values and name not in values:
-        if meaning is not None and values[source].shape == shape:
-            found = moved(meaning.model, operator, values[source])
-            seen = found if isinstance(found, Value) else None
-        else:
-            flat = operator.fn not in ("slice", "pad") or shape == operator.shape
-            seen = values[source] if flat else None
+        seen = _after(operator, values[source], shape, meaning)
         if seen is not None:
             values[name] = seen.reshaped(operator.shape) or seen
-    elif name in values and operator.fn == "identity":
-        values.setdefault(source, values[name])
+    elif name in values and source not in values:
+        before = _before(operator, values[name], shape, meaning)
+        if before is not None:
+            values[source] = before
+
+
+def _after(operator: Reshape, value: Value, shape: Sequence[int], meaning: Meaning | None) -> Value | None:
+    """What an operator makes of a tensor, where that lies; without a model a slice is the first elements."""
+    if meaning is not None and value.shape == shape:
+        found = moved(meaning.model, operator, value)
+        return found if isinstance(found, Value) else None
+    if operator.fn not in ("slice", "pad") or shape == operator.shape:
+        return value
+    if operator.fn == "pad" or meaning is not None:
+        return None
+    if len(shape) != len(operator.shape):
+        flat, size = value.reshaped((prod(shape),)), prod(operator.shape)
+        return flat and flat.part((0,), (1,), (size,))
+    nothing = [0] * len(shape)
+    return value.part(nothing, [1] * len(shape), operator.shape) if len(value.shape) == len(shape) else None
+
+
+def _before(operator: Reshape, value: Value, shape: Sequence[int], meaning: Meaning | None) -> Value | None:
+    """What a result was made of, where that lies: of one that has all elements, in their order or with axes turned."""
+    source = tuple(shape)
+    whole = Value("", source, rows_of(source))
+    seen = _after(operator, whole, source, meaning)
+    if seen is None or prod(source) != prod(operator.shape):
+        return None
+    given = seen.reshaped(operator.shape)
+    if given and given.same_places(Value("", operator.shape, rows_of(operator.shape))):
+        return value.reshaped(source)
+    order = [next((k for k, pitch in enumerate(seen.pitch) if pitch == mine), -1) for mine in whole.pitch]
+    turned = seen.shape == value.shape and sorted(order) == list(range(len(source)))
+    return value.permuted(order) if turned else None
 
 
 def _terms(

@@ -172,5 +172,5 @@ def _peak(plan: Plan) -> int:
     if isinstance(plan, LayersPlan):
         return max(sum(layer.occupancy_bytes.values()) for layer in plan.layers if layer.occupancy_bytes)
     assert isinstance(plan, JointPlan | FusionPlan)
-    size = {s.name: s.row_elements * plan.machine_data.out_bytes for s in stores(plan.network_data).stores}
+    size = {s.name: s.row_bytes(plan.machine_data) for s in stores(plan.network_data).stores}
     return max(row.occupancy_bytes + sum(kept.rows * size[kept.map] for kept in row.on_chip) for row in plan.layers)

@@ -100,7 +100,7 @@ def files_of(
             raise InputError(f"plan of {plan.network}: no schedule")
         if meaning and meaning.model.network.layers != plan.network_data.layers:
             raise InputError(f"{meaning.model.where}: its layers are not those of the plan of {plan.network}")
-        for store in stores(plan.network_data).stores:
+        for store in stores(plan.network_data).stores if isinstance(plan, FusionPlan) else ():
             if store.zeros:
                 raise no_zeros(store)
         network = plan.network_data
@@ -130,7 +130,7 @@ def files_of(
         said = "plan all of them, with --all-kinds"
         raise InputError(f"{meaning.model.where}: its layers are not those of the plan of {plan.network}: {said}")
     return network_program(
-        NetworkPlanned(network, plan.machine_data, alone(network, [one.nest for one in planned]), meaning)
+        NetworkPlanned(network, plan.machine_data, alone(network, [one.nest for one in planned]), meaning, True)
     )
 
 

@@ -71,6 +71,21 @@ class Kept:
         return " + ".join([f"certile_{self.memory} + {self.address + self.offset * element}", *terms])
 
 
+#: What an input of zeros is read from: one element, for all places.
+ZEROS = "zeros"
+
+
+@dataclass(frozen=True)
+class KeptWeights:
+    """Where the weights of a layer lie on chip while it runs, its biases behind them."""
+
+    address: int
+    loads: bool
+    """Whether the layer brings them, before all else."""
+    pitches: Mapping[str, int]
+    """From one weight to the next along g, m, n, i and j, in elements: as the layer has them that brought them."""
+
+
 @dataclass(frozen=True)
 class Frame:
     """A layer, its machine and its nest, as C code sees them."""
@@ -85,6 +100,8 @@ class Frame:
     """Of every input the rows that lie on chip already; none if empty."""
     kept_out: Kept | None = None
     """The rows of the result that stay on chip."""
+    kept_w: KeptWeights | None = None
+    """Weights that lie on chip already, or stay there for later layers."""
     placed: Mapping[str, int] = field(default_factory=dict)
     """By buffer its address, if it is not the one of the plan of the layer by itself."""
 
@@ -110,6 +127,16 @@ class Frame:
     def points(self, core: Core) -> dict[str, FetchPoint]:
         """Where a core fetches every operand."""
         return fetch_points(self.found.items, {d: core.range(d) for d in DIMS}, self.machine.sliding)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether there are weights, wherever they lie."""
+        return self.layer.weights != "none"
+
+    @property
+    def loaded(self) -> frozenset[int]:
+        """The inputs that have tiles, by number: not those of one row that is on chip."""
+        return frozenset(k for k, _ in self.found.inputs)
 
     @cached_property
     def buffers(self) -> Mapping[str, Buffer]:

@@ -65,8 +65,8 @@ def load_in(frame: Frame, places: Places, lacks: str = "") -> list[str]:
         body += _find_slide(frame) if frame.rings else []
         body += remember(frame, "IN", lacks)
     body += [*settled(frame, "IN"), *places.window(lacks)]
-    for k, mine in enumerate(frame.layer.patterns):
-        body += block("", _one_input(frame, places, k)) if mine == lacks else []
+    for k in sorted(frame.loaded):
+        body += block("", _one_input(frame, places, k)) if frame.layer.patterns[k] == lacks else []
     body += ["held |= 1;"] if frame.counts_held and not frame.snake else []
     slides = frame.rings and not frame.snake
     said = "; `slide`: only what lies beyond the one that is there, along this axis" if slides else ""
@@ -145,17 +145,33 @@ def load_w(frame: Frame, places: Places) -> list[str]:
     body = [*if_new(frame, "W"), *remember(frame, "W")] if frame.snake else []
     body += [*settled(frame, "W"), f"const certile_box box = {places.box('W')};"]
     body += [*turned(frame, places, "W", "now.w"), "memcpy(now.w.first, box.lo, sizeof box.lo);"]
-    body += ["certile_dma_begin(CERTILE_W, 1);", "certile_move(&now.w, &w_dram, &box);"]
     if places.has_bias_tile:
         lo, hi = (", ".join(side(d) for d in "gm") for side in (frame.lo, frame.hi))
         body += [
             f"now.bias.base = now.w.base + {places.bias_at};",
             f"const certile_box biases = {{{{0, 0, 0, {lo}}}, {{1, 1, 1, {hi}}}}};",
             "memcpy(now.bias.first, biases.lo, sizeof biases.lo);",
-            "certile_move(&now.bias, &bias_dram, &biases);",
         ]
-    body += ["certile_dma_start();"]
+    body += _move_w(places)
     return ["/* Bring the tile of W. */", *function("static void load_w", frame.parameters("W"), body)]
+
+
+def _move_w(places: Places) -> list[str]:
+    """The call that brings weights, the box of which is there, and that of biases."""
+    biases = ["certile_move(&now.bias, &bias_dram, &biases);"] if places.has_bias_tile else []
+    call = ["certile_dma_begin(CERTILE_W, 1);", "certile_move(&now.w, &w_dram, &box);"]
+    return [*call, *biases, "certile_dma_start();"]
+
+
+def load_weights(frame: Frame, places: Places) -> list[str]:
+    """Return the function that brings all weights, which stay on chip for later layers; none if they are no tile."""
+    if not (frame.kept_w and frame.kept_w.loads):
+        return []
+    body = [f"const certile_box box = {places.whole('W')};"]
+    if places.has_bias_tile:
+        body.append(f"const certile_box biases = {{{{0}}, {{1, 1, 1, {frame.layer.g}, {frame.layer.m}}}}};")
+    body += [*_move_w(places), "certile_dma_wait();"]
+    return ["/* Bring all weights: they stay for later layers. */", *function("static void load_weights", [], body)]
 
 
 def state(frame: Frame) -> list[str]:

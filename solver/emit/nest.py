@@ -38,7 +38,7 @@ def layer_file(frame: Frame, name: str, includes: Sequence[str] = ()) -> str:
         places.lines(), loads.state(frame),
         StepCode(frame, places).lines(), results.evict(frame, places), results.compute_late(frame),
         *(loads.load_in(frame, places, lacks) for lacks in frame.patterns),
-        loads.load_w(frame, places), results.close_out(frame),
+        loads.load_w(frame, places), loads.load_weights(frame, places), results.close_out(frame),
         results.open_out(frame, places), results.run(frame),
         *(Loops(frame, points).function(f"core_{k}") for k, points in enumerate(frame.kinds)),
         _entry(frame, places, name),
@@ -51,6 +51,7 @@ def _entry(frame: Frame, places: Places, name: str) -> list[str]:
     arguments = ["unsigned char *const in[]", "unsigned char *w", "unsigned char *bias", "unsigned char *out",
                  "unsigned char *psum"]  # fmt: skip
     body = places.bind()
+    body += call("load_weights", []) if frame.kept_w and frame.kept_w.loads else []
     if len(frame.cores) == 1:
         body += [*loads.reset(frame), *call("core_0", [])]
         return function(f"void {name}", arguments, body)

@@ -19,6 +19,7 @@ from hwmodels.schedule import FusedRun, LayerRun, Nest
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
+from instances.operators import Input
 from instances.stores import Stores, stores
 from solver.emit.arrange import Arranged, Copy, Host, Run
 from solver.emit.arrange_model import arranged
@@ -53,6 +54,8 @@ class NetworkPlanned:
     runs: Sequence[AnyRun]
     meaning: Meaning | None = None
     """What the network computes; without it, it is run on integers."""
+    reads_zeros: bool = False
+    """Whether inputs of zeros are read as any other map, as plans of single layers count them."""
 
 
 def network_program(planned: NetworkPlanned) -> dict[str, str | bytes]:
@@ -76,10 +79,14 @@ def alone(network: Network, nests: Sequence[Nest]) -> list[LayerRun]:
 class _Program:
     def __init__(self, planned: NetworkPlanned) -> None:
         self.network, self.machine, self.runs = planned.network, planned.machine, planned.runs
-        self.found: Stores = from_memory(stores(self.network))
+        found = stores(self.network)
+        self.found: Stores = from_memory(found) if planned.reads_zeros else found
         self.meaning = planned.meaning
-        self.arranged: Arranged = arranged(self.network, self.machine, self.meaning)
-        self.chip = OnChip(self.network, self.machine, self.found, self.runs, self.meaning)
+        homes = [dict(run.nest.homes).get("W", "") if isinstance(run, LayerRun) else "" for run in self.runs]
+        alone = all(isinstance(run, LayerRun) for run in self.runs)
+        self.arranged: Arranged = arranged(self.network, self.machine, self.meaning, homes if alone else ())
+        matrices = {t: step.weights for t, step in enumerate(self._runs)}
+        self.chip = OnChip(self.network, self.machine, self.found, self.runs, self.meaning, matrices)
         self.taken = [self.chip.layer(t) for t in range(len(self.found.layers))]
         self.names = [f"layer_{t:03}_{identifier(layer.name)}" for t, layer in enumerate(self.found.layers)]
 
@@ -100,7 +107,7 @@ class _Program:
             }
             frame = Frame(
                 self.taken[t], self.machine, run.nest, self.chip.numbers(t), kept_in=kept_in, kept_out=kept_out,
-                placed=addresses,
+                kept_w=self.chip.kept_weights(t), placed=addresses,
             )  # fmt: skip
             files[f"{self.names[t]}.c"] = layer_file(frame, self.names[t], includes)
         if self.chip.grouped:
@@ -134,12 +141,12 @@ class _Program:
         """The constants of a model: maps, weights and biases, as they lie off the chip."""
         assert self.meaning is not None
         values = {name: value.tobytes() for name, value in self.arranged.constants.items()}
-        for step, name in zip(self._runs, self.names, strict=True):
+        for step in self._runs:
             operator = self.network.operator(step.layer.name)
             if step.weights is not None and step.layer.weights == "constant":
                 values[step.weights.array] = self.meaning.weights(operator, step.layer).tobytes()
             if step.layer.bias:
-                values[f"{name}_bias"] = self.meaning.bias(operator, step.layer).tobytes()
+                values[step.bias] = self.meaning.bias(operator, step.layer).tobytes()
         return self.off_chip.image(values)
 
     @property
@@ -149,9 +156,8 @@ class _Program:
     @cached_property
     def off_chip(self) -> OffChip:
         """Where tensors lie off the chip."""
-        biases = {f"{self.names[t]}_bias": self._bias_bytes(t) for t, step in enumerate(self._runs) if step.layer.bias}
-        data = set(self._data(self._runs)) - set(biases)
-        return off_chip(self.arranged, self.chip, self.names, biases, data)
+        data = set(self._data(self._runs)) - set(self.arranged.biases)
+        return off_chip(self.arranged, self.chip, data)
 
     def _header(self) -> str:
         lines = [
@@ -232,7 +238,7 @@ class _Program:
             t += isinstance(step, Run)
         inputs = [self._outside(run, k, layers) for k in range(len(run.streams))]
         weights = [self._place(s.weights) if s.weights else "NULL" for s in layers.values()]
-        biases = [f"{self.names[t]}_bias" if s.layer.bias else "NULL" for t, s in layers.items()]
+        biases = [s.bias or "NULL" for s in layers.values()]
         arrays = {"in": inputs, "out": [self._place(s.result) for s in layers.values()], "w": weights, "bias": biases}
         body = list(others)
         body += [f"unsigned char *const {name}[] = {{{', '.join(places)}}};" for name, places in arrays.items()]
@@ -246,9 +252,6 @@ class _Program:
             return "NULL"
         t, _ = self.chip.reference(run, k)
         return self._place(layers[t].inputs[self.found.reads[t].index(run.streams[k].store)])
-
-    def _bias_bytes(self, t: int) -> int:
-        return self.taken[t].g * self.taken[t].m * (self.machine.bias_bytes or 4)
 
     def _copy(self, step: Copy) -> list[str]:
         size = self.arranged.arrays[step.to.array][1]
@@ -267,7 +270,7 @@ class _Program:
     def _call(self, t: int, step: Run) -> list[str]:
         inputs = ", ".join(self._place(value) for value in step.inputs)
         weights = self._place(step.weights) if step.weights else "NULL"
-        bias = f"{self.names[t]}_bias" if step.layer.bias else "NULL"
+        bias = step.bias or "NULL"
         sums = f"sums_{t:03}" if f"sums_{t:03}" in self.off_chip.tensors else "NULL"
         text = f"{self.names[t]}(in, {weights}, {bias}, {self._place(step.result)}, {sums})"
         if t not in self.chip.alone:
@@ -283,15 +286,18 @@ class _Program:
             run = self.chip.alone.get(t)
             counts: Mapping[str, Counts] = {}
             if run is not None:
-                counts = replay(self.taken[t], exact(self.machine), run.nest, execute=False).outcome.by_operand
+                layer, nest = self.chip.counted(t)
+                counts = replay(layer, exact(self.machine), nest, execute=False).outcome.by_operand
             function = name if run is not None else "NULL"
             rows.append(row(name, function, step.layer, self.machine, counts, self.taken[t].resident_out))
             inputs = ", ".join(self._place(value) for value in step.inputs)
             weights = self._place(step.weights) if step.weights else "NULL"
-            bias = f"{name}_bias" if step.layer.bias else "NULL"
+            bias = step.bias or "NULL"
             tensors.append(f"    {{{{{inputs}}}, {weights}, {bias}, {self._place(step.result)}}},")
         sizes = {name: one.bytes for name, one in self.off_chip.tensors.items()}
-        data = [f"    certile_fill({name}, {sizes[name]});" for name in self._data(runs)]
+        operators = self.network.operators
+        zeros = {self.arranged.values[o.name].array for o in operators if isinstance(o, Input) and o.zeros}
+        data = [f"    certile_fill({name}, {sizes[name]});" for name in self._data(runs) if name not in zeros]
         if self.meaning is not None:
             data = [f"    take(weights, {name}, {size});" for name, size in self.off_chip.constants().items()]
         results = [f"    {{{step.result.array}, {sizes[step.result.array]}}}," for step in runs]
@@ -356,12 +362,11 @@ class _Program:
         """Arrays that are filled: what is data, weights and biases layer by layer."""
         weights = {step.weights.array for step in runs if step.weights and step.layer.weights == "constant"}
         names = [name for name in self.arranged.data if name not in weights]
-        for step, name in zip(runs, self.names, strict=True):
+        for step in runs:
             if step.weights and step.layer.weights == "constant":
                 names.append(step.weights.array)
-            if step.layer.bias:
-                names.append(f"{name}_bias")
-        return names
+            names += [step.bias] if step.bias else []
+        return list(dict.fromkeys(names))
 
 
 def identifier_text(text: str) -> str:

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from formulations.placement.blocks import Block
-from hwmodels.schedule import FusedRun, LayerRun
+from hwmodels.schedule import FusedRun, Hold, LayerRun, Nest
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
@@ -17,11 +17,12 @@ from instances.stores import Stores, inputs_of
 from instances.workload import Layer
 from solver.emit.addresses import placed
 from solver.emit.chip import ChipMap, chip_map
-from solver.emit.frame import Kept
+from solver.emit.frame import ZEROS, Kept, KeptWeights, storage_order
 from solver.emit.groups import Group, Part, as_read
 from solver.emit.meaning import Meaning
 from solver.emit.numbers import Numbers, integers
-from solver.emit.values import Value
+from solver.emit.shared import pitches_in, refused, shape_of
+from solver.emit.values import Value, rows_of
 from solver.tiling.buffers import Buffer, buffers
 
 AnyRun = LayerRun | FusedRun
@@ -40,9 +41,11 @@ class OnChip:
     """The runs of a network, by layer and as groups, with addresses."""
 
     def __init__(
-        self, network: Network, machine: Machine, found: Stores, runs: Sequence[AnyRun], meaning: Meaning | None
-    ) -> None:
+        self, network: Network, machine: Machine, found: Stores, runs: Sequence[AnyRun], meaning: Meaning | None,
+        matrices: Mapping[int, Value | None] | None = None,
+    ) -> None:  # fmt: skip
         self.network, self.machine, self.found, self.runs, self.meaning = network, machine, found, runs, meaning
+        self.matrices = matrices or {}
         sizes = [1 if isinstance(run, LayerRun) else run.last - run.first + 1 for run in runs]
         #: The first layer of every run, which is also its first time; the end.
         self.begins = [0, *accumulate(sizes)]
@@ -55,10 +58,6 @@ class OnChip:
     def layer(self, t: int) -> Layer:
         """A layer with the rows that it finds on chip, and those that it never writes."""
         if (run := self.alone.get(t)) is not None:
-            if self.found.shared[t] in run.residents:
-                raise self.no_weights(self.found.shared[t])
-            if spread := [s for s, readers in self.broadcast.items() if t in readers and s in run.residents]:
-                raise self.no_broadcast(spread[0])
             return self.found.layer(t, run.rows, run.unwritten)
         run_of = next(run for run in self.grouped.values() if run.first <= t <= run.last)
         if spread := [s for s, readers in self.broadcast.items() if t in readers and s in run_of.residents]:
@@ -76,15 +75,58 @@ class OnChip:
         return {s: tuple(t for one, t in read if one == s) for s, _ in read}
 
     def no_broadcast(self, store: int) -> InputError:
-        """The refusal of an operand that is broadcast and stays on chip."""
+        """The refusal of an operand that is broadcast within a group and stays on chip."""
         name = self.found.stores[store].name
-        return InputError(f"{name}: C reads operands that are broadcast from memory, not where they stay on chip")
+        return InputError(f"{name}: groups read operands that are broadcast from memory, not where they stay on chip")
 
-    def no_weights(self, store: int) -> InputError:
-        """The refusal of weights that stay on chip."""
-        names = [one.name for one, s in zip(self.found.layers, self.found.shared, strict=True) if s == store]
-        said = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        return InputError(f"weights that stay on chip between {said}: of that C is written layer by layer only")
+    def counted(self, t: int) -> tuple[Layer, Nest]:
+        """A layer that runs by itself and its nest as they count: with weights that it brings before all else."""
+        layer, nest = self.layer(t), self.alone[t].nest
+        if not (layer.resident_w and self._brings(t) == t):
+            return layer, nest
+        return layer.model_copy(update={"resident_w": False}), replace(nest, items=(Hold("W"), *nest.items))
+
+    def _brings(self, t: int) -> int:
+        """The layer that has brought the weights that layer t finds on chip."""
+        s, number = self.found.shared[t], self.begins.index(t)
+        while number > 0 and s in self.runs[number - 1].residents:
+            number -= 1
+        return self.begins[number]
+
+    def kept_weights(self, t: int) -> KeptWeights | None:
+        """Where the weights of a layer that runs by itself lie on chip."""
+        s, run = self.found.shared[t], self.alone[t]
+        if s not in run.residents:
+            return None
+        by, order = self._brings(t), storage_order("W", self.machine)
+        pitches = dict(zip(order, self.weights_seen(t, by), strict=True))
+        return KeptWeights(self.addresses.maps[t, s], by == t, pitches)
+
+    def weights_seen(self, t: int, by: int) -> tuple[int, ...]:
+        """The pitches of a layer's weights where another one has brought them, in storage order.
+
+        Raises
+        ------
+        InputError
+            If they are not the same elements in an order of axes, or biases differ.
+        """
+        order = storage_order("W", self.machine)
+        layers = [self.found.layers[k] for k in (t, by)]
+        mine, there = (shape_of(layer, order) for layer in layers)
+        store, own = self.found.shared[t], rows_of(mine)
+        if t == by or self.meaning is None:
+            return own
+        if layers[0].weights == "activation":
+            if layers[1].weights == "constant" or mine != there or self.matrices[t] != self.matrices[by]:
+                raise refused(self.found, store, "their layers see a matrix in two orders")
+            return own
+        both = [self.meaning.trained(self.network.operator(layer.name), layer) for layer in layers]
+        seen = pitches_in(both[1].weights.reshape(there), both[0].weights.reshape(mine))
+        if seen is None:
+            raise refused(self.found, store, "their layers have them otherwise than in an order of axes")
+        if self.machine.bias_bytes and both[0].bias.tobytes() != both[1].bias.tobytes():
+            raise refused(self.found, store, "biases are not the same integers")
+        return seen
 
     @cached_property
     def tiles(self) -> Mapping[int, Sequence[Buffer]]:
@@ -95,16 +137,18 @@ class OnChip:
         """Where inputs and the result of a layer that runs by itself lie on chip."""
         layer = self.found.layers[t]
         names = inputs_of(self.network, self.network.operator(layer.name), layer)
-        inputs = tuple(self._kept(t, s, t, name, "IN") for s, name in zip(self.found.reads[t], names, strict=True))
-        return inputs if any(inputs) else (), self._kept(t, self.found.writes[t], t, layer.name, "OUT")
+        read = enumerate(zip(self.found.reads[t], names, strict=True))
+        inputs = tuple(self._kept(t, s, t, name, "IN", layer.input_rows(k)) for k, (s, name) in read)
+        return inputs if any(inputs) else (), self._kept(t, self.found.writes[t], t, layer.name, "OUT", layer.r)
 
-    def _kept(self, begin: int, s: int, t: int, name: str, operand: str) -> Kept | None:
-        """Where a map lies that stays while a run lasts, as layer t reads or makes it under a name."""
+    def _kept(self, begin: int, s: int, t: int, name: str, operand: str, extent: int) -> Kept | None:
+        """Where a map lies that stays while a run lasts, as layer t reads or makes it under a name: `extent` rows."""
         run = self.runs[self.begins.index(begin)]
+        if self.found.stores[s].zeros:
+            return Kept(ZEROS, 0, extent, (), 0, 0)
         if s not in run.residents:
             return None
         layer = self.found.layers[t]
-        extent = layer.h if operand == "IN" else layer.r
         rows = self.found.stores[s].seen(run.residents[s][0], extent)
         address = self.addresses.maps[begin, s]
         return self.chip(s).kept(self.network.operator(layer.name), operand, name, layer, address, rows)
@@ -152,8 +196,9 @@ class OnChip:
         stream = run.streams[k]
         if stream.outside:
             t, name = self.reference(run, k)
-            return self._kept(run.first, stream.store, t, name, "IN")
-        return self._kept(run.first, stream.store, stream.maker, self.found.layers[stream.maker].name, "OUT")
+            return self._kept(run.first, stream.store, t, name, "IN", self.found.layers[t].h)
+        maker = self.found.layers[stream.maker]
+        return self._kept(run.first, stream.store, stream.maker, maker.name, "OUT", maker.r)
 
     def _parts(self, run: FusedRun, t: int, number: int) -> tuple[Part, ...]:
         """Which channels of an input come from which stream."""
@@ -279,7 +324,7 @@ class OnChip:
     def _map_bytes(self, run: AnyRun, s: int) -> int:
         """Bytes of a map that stay while a run lasts."""
         rows = run.residents[s][0] if s in run.residents else 0
-        return rows * self.found.stores[s].row_elements * self.machine.out_bytes
+        return rows * self.found.stores[s].row_bytes(self.machine)
 
     def _stay(self, s: int) -> Block | None:
         """A map that stays: its bytes by time."""

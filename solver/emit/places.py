@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from instances.workload import DIMS
-from solver.emit.frame import Frame, storage_order
+from solver.emit.frame import ZEROS, Frame, storage_order
 from solver.emit.text import larger, smaller, total
 from solver.tiling.buffers import Buffer
 
@@ -39,7 +39,12 @@ class Places:
 
     def base(self, operand: str, k: int = 0) -> str:
         """The address of the first copy of a buffer."""
-        return f"certile_{self.buffer(operand, k).memory} + {self.name(operand, k)}_AT"
+        memory = "ocm" if self._stays(operand) else self.buffer(operand, k).memory
+        return f"certile_{memory} + {self.name(operand, k)}_AT"
+
+    def _stays(self, operand: str) -> bool:
+        """Whether an operand is no tile: weights that stay on chip."""
+        return operand == "W" and self.frame.kept_w is not None
 
     def bytes(self, operand: str, k: int = 0) -> str:
         """The bytes of one copy."""
@@ -47,6 +52,8 @@ class Places:
 
     def extents(self, operand: str, k: int = 0) -> list[int]:
         """Elements of a buffer along its axes."""
+        if self._stays(operand):
+            return [self.frame.layer.extent(d) for d in self.order(operand)]
         found = self.buffer(operand, k).extents
         extents = [found.get(d, 1) for d in self.order(operand)]
         for number, factor in self.frame.rings.items() if operand == "IN" else ():
@@ -75,13 +82,17 @@ class Places:
             if name not in ("reserved", "im2col"):
                 address = frame.placed.get(name, buffer.address)
                 lines.append(f"enum {{ {name}_AT = {address}, {name}_BYTES = {buffer.bytes} }};")
+        if frame.kept_w:
+            lines.append(f"enum {{ W_AT = {frame.kept_w.address} }};")
+        if any(kept and kept.memory == ZEROS for kept in frame.kept_in):
+            lines.append(f"static const unsigned char certile_{ZEROS}[{frame.machine.in_bytes}];")
         lines += ["", "/* A step: its ranges, and the tiles that it works on; `fresh`: its sums begin here. */"]
         names = ", ".join(f"{d}, {d}_end" for d in frame.moving)
         lines += ["typedef struct {", *([f"    int {names};"] if names else []), "    int fresh;"]
         lines += [f"    certile_{'lines' if frame.lines else 'tile'} in[{layer.inputs}];", "    certile_tile out;"]
-        lines += ["    certile_tile w;"] if "W" in layer.operands else []
+        lines += ["    certile_tile w;"] if frame.weighted else []
         lines += ["    certile_tile bias;"] if self.has_bias_tile else []
-        tensors = [(f"in_dram[{layer.inputs}]", True), ("w_dram", "W" in layer.operands), ("bias_dram", layer.bias),
+        tensors = [(f"in_dram[{layer.inputs}]", True), ("w_dram", self._brings_w), ("bias_dram", self._biases_lie),
                    ("out_dram", True), ("psum_dram", frame.sums)]  # fmt: skip
         return [*lines, "} step;", "", f"static certile_tensor {', '.join(name for name, there in tensors if there)};"]
 
@@ -90,23 +101,37 @@ class Places:
         frame, layer = self.frame, self.frame.layer
         lines = [f"in_dram[{k}] = {self._tensor('IN', f'in[{k}]', lacks)};" for k, lacks in enumerate(layer.patterns)]
         for operand, name, there in (
-            ("W", "w", "W" in layer.operands), ("OUT", "out", True), ("PSUM", "psum", frame.sums),
+            ("W", "w", self._brings_w), ("OUT", "out", True), ("PSUM", "psum", frame.sums),
         ):  # fmt: skip
             lines.append(f"{name}_dram = {self._tensor(operand, name)};" if there else f"(void){name};")
-        if layer.bias:
+        if self._biases_lie:
             size = f"{{1, 1, 1, {layer.g}, {layer.m}}}"
             lines.append(f"bias_dram = (certile_tensor){{bias, {frame.machine.bias_bytes or 4}, {size}}};")
         else:
             lines.append("(void)bias;")
-        lines += [f"now.in[{k}] = {self._input_tile(k)};" for k in range(layer.inputs)]
+        lines += [f"now.in[{k}] = {self._input_tile(k)};" for k in sorted(frame.loaded)]
         lines += [
-            f"now.{name} = {self._tile(op)};" for op, name in (("W", "w"), ("OUT", "out")) if op in layer.operands
+            f"now.{name} = {self._tile(op)};"
+            for op, name in (("W", "w"), ("OUT", "out"))
+            if op != "W" or frame.weighted
         ]
         if self.has_bias_tile:
-            found = self.buffer("W").extents
-            size = f"{{1, 1, 1, {found.get('g', 1)}, {found.get('m', 1)}}}"
-            lines.append(f"now.bias = (certile_tile){{NULL, {frame.machine.bias_bytes}, {size}, {{0}}}};")
+            found = dict(zip(self.order("W"), self.extents("W"), strict=True))
+            base = f"now.w.base + {self.bias_at}" if frame.kept_w else "NULL"
+            size = f"{{1, 1, 1, {found['g']}, {found['m']}}}"
+            lines.append(f"now.bias = (certile_tile){{{base}, {frame.machine.bias_bytes}, {size}, {{0}}}};")
         return lines
+
+    @property
+    def _brings_w(self) -> bool:
+        """Whether weights are read from where they lie off the chip."""
+        kept = self.frame.kept_w
+        return kept.loads if kept else self.frame.weighted
+
+    @property
+    def _biases_lie(self) -> bool:
+        """Whether biases are read from where they lie off the chip, or are there before the layer begins."""
+        return self.frame.layer.bias and (self._brings_w or not self.has_bias_tile)
 
     def _tensor(self, operand: str, pointer: str, lacks: str = "") -> str:
         layer, machine = self.frame.layer, self.frame.machine
@@ -119,7 +144,7 @@ class Places:
 
     def _tile(self, operand: str, k: int = 0) -> str:
         extents = ", ".join(map(str, self.extents(operand, k)))
-        element = self.buffer(operand, k).element_bytes
+        element = self.frame.machine.w_bytes if self._stays(operand) else self.buffer(operand, k).element_bytes
         return f"(certile_tile){{{self.base(operand, k)}, {element}, {{{extents}}}, {{0}}}}"
 
     def _input_tile(self, k: int) -> str:
@@ -166,6 +191,10 @@ class Places:
         ends |= dict.fromkeys(self.frame.layer.patterns[k], ("0", "1"))
         return _box(order or self.order("IN"), ends)
 
+    def whole(self, operand: str) -> str:
+        """All of an operand as a box."""
+        return _box(self.order(operand), {d: ("0", str(self.frame.layer.extent(d))) for d in DIMS})
+
     def box(self, operand: str) -> str:
         """The tile of W or OUT as a box."""
         return _box(self.order(operand), {d: (self.frame.lo(d), self.frame.hi(d)) for d in DIMS})
@@ -174,6 +203,8 @@ class Places:
 
     def pitches(self, operand: str, k: int = 0) -> dict[str, int]:
         """Bytes from one element of a tile to the next, along its dimensions."""
+        if (kept := self.frame.kept_w) and operand == "W":
+            return {d: step * self.frame.machine.w_bytes for d, step in kept.pitches.items()}
         pitch, found = self.buffer(operand, k).element_bytes, {}
         for d, extent in zip(reversed(self.order(operand)), reversed(self.extents(operand, k)), strict=True):
             found[d] = pitch

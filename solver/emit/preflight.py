@@ -20,6 +20,7 @@ from instances.onnx_model import OnnxModel
 from instances.operators import Operator
 from instances.stores import inputs_of, stores
 from instances.workload import Layer
+from solver.emit.arrange import Run
 from solver.emit.arrange_model import ModelArranger, check_elements, contiguous
 from solver.emit.groups import as_read, check_images
 from solver.emit.kinds import Elements
@@ -28,7 +29,7 @@ from solver.emit.onchip import OnChip, check_passes
 from solver.emit.passing import Passing
 from solver.emit.program import check_layer, check_sums
 from solver.emit.values import Value
-from solver.emit.zeros import from_memory, no_zeros
+from solver.emit.zeros import no_zeros
 
 Made = TypeVar("Made")
 
@@ -91,7 +92,9 @@ def refusals(model: OnnxModel, machine: Machine, rule: str | None = None) -> Ref
         return found
     known = found.ask(Meaning(model, fitting, rule).counted)
     meaning = _Meaning(model, fitting, found, known.rule if known else "float")
-    found.ask(_Arranger(meaning, found).run)
+    arranger = _Arranger(meaning, found)
+    found.ask(arranger.run)
+    made = arranger.made.steps
     for operator, layer in _layers(model):
         found.ask(partial(check_layer, layer))
         found.ask(partial(check_sums, layer, fitting))
@@ -99,7 +102,8 @@ def refusals(model: OnnxModel, machine: Machine, rule: str | None = None) -> Ref
         if layer.weights == "constant":
             found.ask(partial(meaning.trained, operator, layer))
     if machine.bank_count and model.network.layers:
-        chip = OnChip(model.network, machine, from_memory(stores(model.network)), (), meaning)
+        matrices = {arranger.number[step.layer.name]: step.weights for step in made if isinstance(step, Run)}
+        chip = OnChip(model.network, machine, stores(model.network), (), meaning, matrices)
         _stay(chip, found)
         _cut(chip, found)
     return found
@@ -210,14 +214,13 @@ def _stay(chip: OnChip, found: Refusals) -> None:
     """Ask of every map that may stay on chip whether each of its layers sees it there, alone and within a group."""
     known = chip.found
     for s in chip.broadcast:
-        found.note(found.maps, s, chip.no_broadcast(s))
-    for s, store in enumerate(stores(chip.network).stores):
-        if store.zeros:
-            found.note(found.maps, s, no_zeros(store))
+        found.note(found.groups, s, chip.no_broadcast(s))
     for s, store in enumerate(known.stores):
+        if store.zeros:
+            found.note(found.groups, s, no_zeros(store))
         if store.weights:
-            found.note(found.maps, s, chip.no_weights(s))
-        if store.dram or not store.readers or not store.parts or s in chip.broadcast:
+            _share(chip, s, found)
+        if store.dram or not store.readers or not store.parts:
             continue
         seen = [(t, known.layers[t].name, "OUT") for t, _ in store.parts]
         seen += [(t, name, "IN") for t in store.readers for name in _names(chip, t, s)]
@@ -239,6 +242,16 @@ def _stay(chip: OnChip, found: Refusals) -> None:
                             check_passes(chip.chip(s), name, maker.name, known.layers[t])
         except InputError as error:
             found.note(found.groups, s, error)
+
+
+def _share(chip: OnChip, s: int, found: Refusals) -> None:
+    """Ask of weights that several layers read whether each sees them where another one has brought them."""
+    first, *others = [t for t, store in enumerate(chip.found.shared) if store == s]
+    try:
+        for t in others:
+            chip.weights_seen(t, first)
+    except InputError as error:
+        found.note(found.maps, s, error)
 
 
 def _cut(chip: OnChip, found: Refusals) -> None:

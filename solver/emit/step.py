@@ -78,7 +78,7 @@ class StepCode:
         for d in (across, "m", "g", "b"):
             body = loop(d, self._lo(d), self._hi(d), body)
         head = ["const certile_tile *out = &s->out;"]
-        head += ["const certile_tile *w = &s->w;"] if "W" in frame.layer.operands else []
+        head += ["const certile_tile *w = &s->w;"] if frame.weighted else []
         head += ["const certile_tile *bias = &s->bias;"] if self.places.has_bias_tile else []
         return ["/* Compute a step, one row of results at a time. */",
                 *function("static void compute", ["const step *s"], head + body)]  # fmt: skip
@@ -90,7 +90,8 @@ class StepCode:
             return numbers.start
         if not self.places.has_bias_tile:
             return numbers.read(numbers.bias, f"bias_dram.base + ((ptrdiff_t)g * {layer.m} + m) * 4")
-        pitch, size = self.places.buffer("W").extents.get("m", 1), self.frame.machine.bias_bytes
+        extents = dict(zip(self.places.order("W"), self.places.extents("W"), strict=True))
+        pitch, size = extents["m"], self.frame.machine.bias_bytes
         place = f"((ptrdiff_t)(g - bias->first[3]) * {pitch} + m - bias->first[4])"
         return numbers.read(numbers.bias, f"bias->base + {place} * {size}")
 
@@ -98,7 +99,8 @@ class StepCode:
         """Add what every input, input channel and tap gives to the row."""
         lined, lines = bool(self.frame.lines), []
         for k in range(self.frame.layer.inputs):
-            body = [f"const certile_{'lines' if lined else 'tile'} *in = &s->in[{k}];"]
+            tile = [f"const certile_{'lines' if lined else 'tile'} *in = &s->in[{k}];"]
+            body = tile if k in self.frame.loaded else []
             body += self._in_lines(k) if lined else self._in_tile(k)
             lines += block("", body)
         return lines
@@ -121,15 +123,16 @@ class StepCode:
             f"const int begin = {larger(self._lo(along), quotient(on_map, window.stride))};",
             f"const int end = {smaller(self._hi(along), quotient(until, window.stride))};",
         ]
-        weighted = "W" in self.frame.layer.operands
+        weighted = self.frame.weighted
         body += [f"const {numbers.total} weight = {self._weight()};"] if weighted else []
         axis = self.places.axis("IN", 3 if along == "r" else 4)
         at = total((along, window.stride), (window.tap, window.dilation), ("1", -window.pad))
-        ring, pitch = str(self.places.ring(along) or ""), str(self.places.pitches("IN", k)[along])
         kept = self.frame.kept_in[k] if self.frame.kept_in else None
-        first = f"in->first[{axis}]"
         if kept:
-            pitch, first, ring = "pitch", "first", "ring" if ring else ""
+            ring, pitch, first = "ring" if self.places.ring(along) else "", "pitch", "first"
+        else:
+            ring, pitch = str(self.places.ring(along) or ""), str(self.places.pitches("IN", k)[along])
+            first = f"in->first[{axis}]"
         place = f"line + (ptrdiff_t){f'(at % {ring})' if ring else 'at'} * {pitch}"
         lacks = self.frame.layer.patterns[k]
         place = "line" if along in lacks else place
@@ -142,26 +145,29 @@ class StepCode:
         body = self._taps(along, body)
         window = self.frame.window(across)
         inside = total((across, window.stride), (window.tap, window.dilation), ("1", -window.pad))
-        line = self.places.place("IN", "in", {"b": "b", "g": "g", "n": "n", across: "inside"}, k)
-        head = [f"const int inside = {inside};", f"const unsigned char *line = {line};"]
-        if kept:
-            head[1:] = self._kept_line(k, kept, line, axis)
-        body = [head[0], *block(f"if (inside >= 0 && inside < {window.size})", [*head[1:], *body])]
+        names = {"b": "b", "g": "g", "n": "n", across: "inside"}
+        line = self.places.place("IN", "in", names, k) if k in self.frame.loaded else ""
+        head = self._kept_line(k, kept, line, axis) if kept else [f"const unsigned char *line = {line};"]
+        body = [f"const int inside = {inside};", *block(f"if (inside >= 0 && inside < {window.size})", [*head, *body])]
         return loop("n", self._lo("n"), self._hi("n"), self._taps(across, body))
 
     def _kept_line(self, k: int, kept: Kept, line: str, axis: int) -> list[str]:
-        """A row of the map lies where it is kept, or in the tile."""
-        size = self.frame.machine.in_bytes
+        """A row of the map lies where it is kept, or in the tile; one that has no tile always where it is kept."""
+        size, lacks = self.frame.machine.in_bytes, self.frame.layer.patterns[k]
         place = kept.place({"b": "b", "g": "g", "n": "n", "r": "inside"}, size)
-        pitch = self.places.pitches("IN", k)["c"]
+        if not line:
+            columns = ["const int first = 0;", f"const ptrdiff_t pitch = {kept.column * size};"]
+            return [*([] if "c" in lacks else columns), f"const unsigned char *line = {place};"]
         ring = self.places.ring("c")
-        return [
-            f"const int there = inside < {kept.rows};",
+        columns = [
             *([f"const int ring = there ? {self.frame.layer.l} : {ring};"] if ring else []),
             f"const int first = there ? 0 : in->first[{axis}];",
-            f"const ptrdiff_t pitch = there ? {kept.column * size} : {pitch};",
-            f"const unsigned char *line = there ? {place} : {line};",
+            f"const ptrdiff_t pitch = there ? {kept.column * size} : {self.places.pitches('IN', k)['c']};",
         ]
+        return [
+            f"const int there = inside < {kept.rows};", *([] if "c" in lacks else columns),
+            f"const unsigned char *line = there ? {place} : {line};",
+        ]  # fmt: skip
 
     def _in_lines(self, k: int) -> list[str]:
         """In lines every element is found by its row and column."""
@@ -171,7 +177,7 @@ class StepCode:
             there = kept.place({"b": "b", "g": "g", "n": "n", "r": "y", "c": "x"}, self.frame.machine.in_bytes)
             place = f"(y < {kept.rows} ? {there} : {place})"
         value = numbers.given(k, place, "b, g, n, y, x")
-        weight = f"{self._weight()} * " if "W" in self.frame.layer.operands else ""
+        weight = f"{self._weight()} * " if self.frame.weighted else ""
         body, inside = [], []
         for name, d in (("y", "r"), ("x", "c")):
             window = self.frame.window(d)

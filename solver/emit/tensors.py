@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from instances.machine import Machine
 from solver.emit.arrange import Arranged, Copy, Host, Run
@@ -11,20 +11,8 @@ from solver.emit.offchip import BIASES, OffChip
 from solver.emit.onchip import OnChip
 
 
-def off_chip(
-    arranged: Arranged, chip: OnChip, names: Sequence[str], biases: Mapping[str, int], data: Collection[str]
-) -> OffChip:  # fmt: skip
-    """Return where all tensors lie.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The C name of every layer.
-    biases : mapping
-        By C name the bytes of a layer's biases.
-    data : collection of str
-        Arrays that are filled before the network runs.
-    """
+def off_chip(arranged: Arranged, chip: OnChip, data: Collection[str]) -> OffChip:
+    """Return where all tensors lie; `data` are the arrays that are filled before the network runs."""
     steps, machine = arranged.steps, chip.machine
     numbers = [k for k, step in enumerate(steps) if isinstance(step, Run)]
     runs = [step for step in steps if isinstance(step, Run)]
@@ -34,9 +22,10 @@ def off_chip(
         constant = name in data and (chip.meaning is not None or name.startswith("w_"))
         found.add(name, elements * size, homes.get(name, _home(machine, "IN")), constant=constant)
     for t, step in enumerate(runs):
-        if (name := f"{names[t]}_bias") in biases:
+        if step.bias and step.bias not in found.tensors:
             loaded = homes.get(step.weights.array if step.weights else "", _home(machine, "W"))
-            found.add(name, biases[name], loaded if machine.bias_bytes else BIASES, constant=True)
+            size = arranged.biases[step.bias]
+            found.add(step.bias, size, loaded if machine.bias_bytes else BIASES, constant=True)
         if (size := _sums(chip, t)) > 0:
             found.add(f"sums_{t:03}", size, homes.get(step.result.array, _home(machine, "OUT")))
             found.touch([f"sums_{t:03}"], numbers[t])

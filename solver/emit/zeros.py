@@ -1,4 +1,4 @@
-"""Inputs of zeros (the first state of a recurrent cell), which plans read from nowhere: C has them in memory."""
+"""Inputs of zeros (the first state of a recurrent cell): plans of networks read them from nowhere, others do not."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ def from_memory(found: Stores) -> Stores:
 
 
 def no_zeros(store: Store) -> InputError:
-    """The refusal of a state of zeros that a plan reads from nowhere."""
-    return InputError(f"{store.name}: zeros, which C reads from memory and the plan from nowhere")
+    """The refusal of a state of zeros that a plan of groups reads from nowhere."""
+    return InputError(f"{store.name}: zeros, which C of groups reads from memory and the plan from nowhere")

@@ -10,8 +10,7 @@ from instances.network import Network
 from instances.operators import Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
 from instances.stores import stores
 from solver import JointPlan, check, solve
-from solver.emit.onchip import OnChip
-from solver.joint.problem import JOINT, runs_in
+from solver.joint.problem import JOINT
 from solver.search import settled
 from solver.selftest.joint import best
 
@@ -83,15 +82,6 @@ def test_a_gate_stays_or_lies_in_memory() -> None:
     assert check(plan).ok
     away = solve(made.model_copy(update={"in_dram": ("gate",)}), on, problem="joint")
     assert (away.status, away.objective.value) == ("OPTIMAL", 36_891 + 2 * 4096)
-
-
-def test_c_has_gates_in_memory() -> None:
-    """C names them, and the plan that it is written of has them in DRAM."""
-    plan = solve(GATE, machine(100), problem="joint")
-    chip = OnChip(GATE, plan.machine_data, stores(GATE), runs_in(plan), None)
-    assert [stores(GATE).stores[s].name for s in chip.broadcast] == ["g"]
-    with pytest.raises(ValueError, match="g: C reads operands that are broadcast from memory"):
-        chip.layer(1)
 
 
 def test_one_map_seen_with_unlike_rows_lies_in_memory() -> None:

@@ -167,13 +167,11 @@ def all_shapes() -> Network:
 @pytest.mark.parametrize("problem", ["tiling", "joint", "fusion"])
 @pytest.mark.parametrize("layout", ["CHW", "HWC"])
 def test_networks_on_integers(tmp_path: Path, problem: str, layout: str) -> None:
-    """All shapes, planned in every problem with operands in DRAM: results, counters and the guard."""
+    """All shapes in every problem, operands on chip where plans have them there: results, counters and the guard."""
     network = all_shapes()
     settings: dict[str, str | int] = {"in_layout": layout, "out_layout": layout}
     if problem != "tiling":
         settings["ocm_banks"] = 64
-        network = network.model_copy(update={"in_dram": tuple(f"{name}_conv" for name in SHAPES if f"{name}_conv" in
-                                                              {o.name for o in network.operators})})  # fmt: skip
     plan = solve(
         network, "scratchpad_64k", problem=problem, settings=settings, all_kinds=problem == "tiling", time_limit_s=20
     )
