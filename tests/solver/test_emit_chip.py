@@ -20,15 +20,14 @@ from solver.emit.compile import Compiled, compile_model
 from solver.emit.emit import files_of
 from solver.emit.shared import pitches_in
 from solver.selftest.joint import Case
-from tests.emitted import write
+from tests.emitted import BUILDS, build_and_run, write
 from tests.formulations.test_joint_weights import CASES
-from tests.solver.test_emit_broadcast import FLOATS, guarded
+from tests.solver.test_emit_broadcast import FLOATS
 
 pytestmark = pytest.mark.skipif(
     shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make"
 )
 
-SANITIZED = "-O1 -DCERTILE_DMA_LATE -fsanitize=undefined -fno-sanitize-recover=all"
 PLANNED = "results and transfers as planned"
 
 
@@ -67,14 +66,14 @@ def drawn(rng: random.Random) -> JointPlan:
 @pytest.mark.parametrize("seed", range(3))
 def test_random_networks(tmp_path: Path, seed: int) -> None:
     write(files_of(drawn(random.Random(seed))), tmp_path / "c")
-    assert PLANNED in guarded(tmp_path / "c")
+    assert PLANNED in build_and_run(tmp_path / "c", BUILDS[1])
 
 
 @pytest.mark.slow(120)
 @pytest.mark.parametrize("seed", range(3, 40))
 def test_more_random_networks(tmp_path: Path, seed: int) -> None:
     write(files_of(drawn(random.Random(seed))), tmp_path / "c")
-    assert PLANNED in guarded(tmp_path / "c", SANITIZED)
+    assert PLANNED in build_and_run(tmp_path / "c", BUILDS[3])
 
 
 @pytest.mark.slow(60)
@@ -82,7 +81,7 @@ def test_more_random_networks(tmp_path: Path, seed: int) -> None:
 def test_weights_by_hand(tmp_path: Path, case: str) -> None:
     """Two tensors by turns; one that comes late; a matrix from outside; bytes and banks."""
     write(files_of(joint(*CASES[case])), tmp_path / "c")
-    assert PLANNED in guarded(tmp_path / "c", SANITIZED)
+    assert PLANNED in build_and_run(tmp_path / "c", BUILDS[3])
 
 
 def lstm(path: Path, steps: int, given: int, hidden: int) -> None:
@@ -107,7 +106,7 @@ def test_an_lstm_reads_its_weights_once(tmp_path: Path) -> None:
     arrays = [line for line in str(files["network.h"]).splitlines() if line.startswith("#define w_")]
     assert len(arrays) == 2  # one for W, one for R, none for each step
     write(files, tmp_path / "c")
-    assert PLANNED in guarded(tmp_path / "c")
+    assert PLANNED in build_and_run(tmp_path / "c", BUILDS[1])
 
 
 def compiled(path: Path, folder: Path, **settings: int) -> Compiled:
@@ -124,7 +123,7 @@ def test_a_model_of_an_lstm(tmp_path: Path) -> None:
     assert (made.bytes, made.note) == (4 * 1_608, "")
     # R, 4,096 bytes, is on chip in the first step, beside 3 * 64 results of W and 64 of R, of four bytes each
     assert made.peak_bytes >= 4_096 + 4 * (192 + 64)
-    assert "FAILED" not in guarded(tmp_path / "c")
+    assert "FAILED" not in build_and_run(tmp_path / "c", BUILDS[1])
 
 
 def tied(path: Path) -> None:
@@ -147,7 +146,7 @@ def test_a_transposed_reader_sees_weights_where_the_first_has_them(tmp_path: Pat
     tied(tmp_path / "m.onnx")
     made = compiled(tmp_path / "m.onnx", tmp_path / "c")
     assert (made.bytes, made.note) == (4 * 120, "")
-    assert "FAILED" not in guarded(tmp_path / "c")
+    assert "FAILED" not in build_and_run(tmp_path / "c", BUILDS[1])
 
 
 def test_pitches_of_turned_axes() -> None:
