@@ -20,7 +20,7 @@ import numpy as np
 
 from instances.onnx_graph import Node
 from instances.onnx_model import OnnxModel
-from instances.operators import Conv, MatMul, Operator, Pool
+from instances.operators import Conv, MatMul, Operator, Pool, Resample
 from instances.stores import inputs_of
 from instances.workload import Layer
 from solver.emit.chains import operators_of, statements
@@ -30,6 +30,7 @@ from solver.emit.passing import Chain, Passing
 from solver.emit.pointwise import clip_of, require
 from solver.emit.quantise import Grid, grid_of
 from solver.emit.requantise import scaled, shares
+from solver.emit.several import Resized
 from solver.emit.text import function, literal
 from solver.emit.trained import Trained
 from solver.emit.values import coordinates_in, coordinates_of
@@ -107,6 +108,7 @@ class Arithmetic:
         for name in read:
             kind, size = self.passing.stored(name), self.elements.machine.in_bytes
             said = f"it reads maps of {NAMES[kind]}, and the machine has in_bytes {size}"
+            said += ": quantise what it reads and makes" if self.elements.quantised else ""
             require(self.elements.held(kind) == kind, f"layer {self.layer.name}", said)
             has = self.elements.machine.w_bytes
             said = f"its right operand is of {NAMES[kind]}, and the machine has w_bytes {has}"
@@ -123,7 +125,9 @@ class Arithmetic:
             require(not spills or machine.psum_bytes == 4, where, "sums of real numbers take psum_bytes 4")
             made = Numbers(self.passing.stored(self.names[0]), "f32", result, "f32", "f32", "float")
         kinds = {self.passing.kinds[name] for name in self.names}
-        require(kinds <= set(FLOATS), where, f"{self.node.op} of integers")
+        copies = isinstance(self.operator, Resample) and Resized(self.model, self.operator, self.layer).copies
+        said = f"{self.node.op.removeprefix('certile.')} of integers, which no scale dequantises: quantise it as QDQ"
+        require(copies or kinds <= set(FLOATS), where, said)
         zero = ""
         if self.trained is not None and self.trained.kind:
             made = made.with_meaning(weights=self.trained.kind)

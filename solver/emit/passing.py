@@ -113,6 +113,7 @@ class Passing:
             end = self.ends[name]
             if not (held := self.elements.held(self.kinds[end])):
                 said = f"its result is of {_said(self.kinds[end])}, and out_bytes is {self.elements.machine.out_bytes}"
+                said += ": quantise it right behind the layer" if self.elements.quantised else ""
                 raise InputError(f"layer {name}: {said}: no C is written")
             return held
         if isinstance(operator, Reshape | Concat):
@@ -144,13 +145,17 @@ class Passing:
             if operator.layer(network.input_shapes(operator)) is None:
                 continue
             chain: list[Operator] = []
-            last, held = operator, 0
+            last, held, moved = operator, 0, False
             while len(self.readers[last.name]) == 1 and last.name not in self.results:
-                follower = self.readers[last.name][0]
-                if not self._single(follower):
+                last = self.readers[last.name][0]
+                if not self._single(last):
+                    if not self._moves(last):
+                        break
+                    moved = True
+                    continue
+                if moved and not self._anywhere(last):
                     break
-                chain.append(follower)
-                last = follower
+                chain.append(last)
                 held = len(chain) if self.elements.held(self.kinds[last.name]) else held
             chains[operator.name] = tuple(chain[:held])
         return chains
@@ -174,6 +179,15 @@ class Passing:
             node = self.model.node(operator.name) if operator.name in self.model.origin else None
             return operator.fn == "identity" and node is not None and node.op in ("Cast", "Identity", "Dropout")
         return isinstance(operator, Eltwise) and len(operator.inputs) == 1 and self._stage(operator) is not None
+
+    def _anywhere(self, operator: Operator) -> bool:
+        """Whether a function does not ask where an element lies."""
+        return not getattr(self._stage(operator), "tables", ())
+
+    def _moves(self, operator: Operator) -> bool:
+        """Whether it lays elements of a quantised model otherwise, and fills none in."""
+        fills = isinstance(operator, Reshape) and operator.fn == "pad"
+        return self.elements.quantised and isinstance(operator, Reshape) and not fills
 
     def _stage(self, operator: Operator) -> object:
         return stage(self.model, operator, "t", ["0"] * len(operator.shape))
@@ -238,7 +252,7 @@ class _Readers:
             return
         if not isinstance(operator, Eltwise) or not passing._single(operator):
             return
-        anywhere = not getattr(passing._stage(operator), "tables", ())
+        anywhere = passing._anywhere(operator)
         if (ways == {"direct"} or anywhere) and ("last" not in ways or passing.per_tensor(operator)):
             self.found.add(name)
             self.direct |= {name} if ways == {"direct"} else set()

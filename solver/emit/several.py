@@ -47,6 +47,13 @@ class Resized:
         ]
         return found[0], found[1]
 
+    @property
+    def copies(self) -> bool:
+        """Whether every element of the result is one of the map: so integers are taken as they are."""
+        return all(
+            ((matrix == 0) | (matrix == 1)).all() and (matrix.sum(axis=1) == 1).all() for matrix in self.matrices
+        )
+
     def numbers(self, base: Numbers) -> Numbers:
         """A sum of what elements of a window give; those of which nothing is taken are not looked at."""
         axes = ((self.layer.r, self.layer.stride_h, self.layer.pad_top, self.layer.kh),

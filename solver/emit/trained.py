@@ -82,7 +82,7 @@ class Training:
             times, real = by_channel(self.model, Node(behind), times, real)
         if quantised is not None:
             return self._integers(quantised, axis, swapped, times, real, grid, bias)
-        require(grid is None, self.where, "its input is quantised, its weights are not")
+        require(grid is None, self.where, "its input is quantised, its weights are not: quantise them, too (as QDQ)")
         weights = (weights.T if swapped else weights).reshape(channels, -1) * times[:, None]
         kind = {2: "f16", 4: "f32"}.get(self.machine.w_bytes, "")
         require(kind, self.where, f"weights of float32, and the machine has w_bytes {self.machine.w_bytes}")

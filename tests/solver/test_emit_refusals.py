@@ -36,7 +36,6 @@ AFTER = {
     "emit.files_of": "says that a plan is of another network or has no schedule; compile makes the plan itself",
     "emit._with_memory": "of --memory, which compile does not have",
     "network.alone": "says that a plan is of another network",
-    "onchip.OnChip.layer": "raises what no_broadcast and no_weights say, which are asked of every map",
     "groups.refuse": "weights of several layers end groups (Refusals.cuts); check_images is asked of every map",
 }
 #: Files whose refusals are no matter of C: options and folders; and what lies in memory instead of staying on chip.
