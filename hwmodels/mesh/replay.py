@@ -297,10 +297,12 @@ class _Tile:
         images, columns = (self.tile[d][1] - self.tile[d][0] for d in "bc")
         sets = max(1, self.mesh.rows // layer.kh)
         across = boxes(layer, {**self.tile, "r": (0, 1), "i": (0, 1)})["IN"][1][4]
-        wide, found = across[1] - across[0], []
+        wide, found, parts = across[1] - across[0], [], []
+        for fold, (at, strip) in product(self._cut("i", self.mesh.rows), enumerate(self._cut("r", self.mesh.cols))):
+            low, high = boxes(layer, {**self.tile, "r": strip, "i": fold})["IN"][1][3]
+            parts.append((fold, at, strip, low, high))
         for filters, channels in product(self._cut("m", held.filters), self._cut("n", held.channels * sets)):
-            for fold, (at, strip) in product(self._cut("i", self.mesh.rows), enumerate(self._cut("r", self.mesh.cols))):
-                low, high = boxes(layer, {**self.tile, "r": strip, "i": fold})["IN"][1][3]
+            for fold, at, strip, low, high in parts:
                 deep, number = channels[1] - channels[0], filters[1] - filters[0]
                 read = images * deep * (high - low) * wide
                 loaded = number * deep * (fold[1] - fold[0]) * layer.kw if at == 0 else 0
