@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from dataclasses import replace
-
 import pytest
 
 from formulations.compulsory import compulsory_bytes
@@ -18,21 +15,43 @@ from instances.stores import stores
 from solver import check, pareto
 from solver.fusion.problem import FUSION
 from solver.joint.problem import search_nests
-from solver.selftest.fusion import TESTER, Case
+from solver.selftest.fusion import Case
 from solver.selftest.fusion_paths import Paths
 
 AGAIN = ("recompute=any",)
 
 
-def case_of(seed: int) -> Case:
-    """A random network in which what strips need again may be computed again."""
-    drawn = TESTER.case(random.Random(f"front {seed}"))
-    return replace(drawn, pins=AGAIN, energy=False, every=False, rule="")
+def _case(rows: int, columns: int, channels: int, banks: int, bank: int, *layers: tuple[str, tuple[int, ...], int],
+          bytes: tuple[int, int, int, int] = (1, 2, 1, 4), bytewise: bool = False) -> Case:  # fmt: skip
+    """A small network in which what strips need again may be computed again."""
+    return Case(
+        engines=("dynamic",), rule="", rows=rows, columns=columns, channels=channels, layers=layers, banks=banks,
+        bank=bank, bytes=bytes, pins=AGAIN, energy=False, every=False, bytewise=bytewise,
+    )  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", [13, 30, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (23, 28, 71))])
-def test_no_schedule_is_below_the_front(seed: int) -> None:
-    case = case_of(seed)
+#: Drawn once, as their fronts have several points.
+CASES = {
+    "readers": _case(7, 2, 3, 16, 6, ("conv", (0,), 1), ("jump", (1,), 3), ("stride", (2,), 8), ("conv", (2,), 3)),
+    "one column": _case(8, 1, 3, 12, 8, ("conv", (0,), 4), ("jump", (1,), 3)),
+    "jump": _case(10, 6, 3, 4, 80, ("conv", (0,), 8), ("jump", (1,), 3)),
+    "even": _case(
+        7, 4, 4, 6, 68, ("conv", (0,), 3), ("even", (0,), 3), ("point", (2,), 3), ("even", (3,), 2), ("wide", (4,), 3),
+        bytes=(1, 2, 1, 1),
+    ),
+    "in bytes": _case(
+        9, 1, 4, 4, 21, ("point", (0,), 4), ("even", (1,), 8), ("conv", (2,), 1), ("stride", (3,), 1),
+        bytes=(1, 1, 1, 1), bytewise=True,
+    ),
+}  # fmt: skip
+QUICK = ("readers", "one column")
+
+
+@pytest.mark.parametrize(
+    "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in CASES if name not in QUICK)]
+)
+def test_no_schedule_is_below_the_front(name: str) -> None:
+    case = CASES[name]
     assert case.network is not None
     front = pareto(case.network, case.machine, problem="fusion")
     points = [(point.values["bytes"], point.values["macs"]) for point in front.parts[0].points]
@@ -51,8 +70,7 @@ def test_no_schedule_is_below_the_front(seed: int) -> None:
 
 def test_strips_that_compute_again_may_leave_out_what_nobody_reads() -> None:
     """Of 10 x 6 pixels the last layer reads every other one of every other row, 15: 15 x (216 + 24) MACs at least."""
-    case = case_of(23)
-    assert case.layers == (("conv", (0,), 8), ("jump", (1,), 3))
+    case = CASES["jump"]
     assert case.network is not None
     front = pareto(case.network, case.machine, problem="fusion")
     assert front.parts[0].points[-1].values == {"bytes": 4347, "macs": 15 * (216 + 24)}
@@ -71,7 +89,7 @@ def test_compulsory_bytes_leave_out_what_nobody_reads() -> None:
 
 
 def test_without_recomputation_the_front_is_one_plan() -> None:
-    case = case_of(30)
+    case = CASES["one column"]
     assert case.network is not None
     front = pareto(case.network, case.machine, problem="fusion", pins=["recompute=no"])
     assert (front.proven, len(front.parts[0].points)) == (True, 1)
