@@ -164,6 +164,11 @@ def write(files: Mapping[str, str | bytes], folder: Path) -> None:
         path.write_bytes(text) if isinstance(text, bytes) else path.write_text(text)
 
 
+def without_leaks() -> dict[str, str]:
+    """The environment of programs whose memory is shut: a search for leaks would read it."""
+    return {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
+
+
 def build_and_run(folder: Path, flags: str, *arguments: str, guarded: bool = True) -> str:
     """Build a program with some flags and run it; returns what it prints, raises AssertionError if it fails.
 
@@ -171,8 +176,13 @@ def build_and_run(folder: Path, flags: str, *arguments: str, guarded: bool = Tru
     """
     guard = guarded and (folder / "network.c").exists()
     target = "guard" if guard else "certile"
-    env = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}  # the search for leaks reads memory that is shut
-    given: dict[str, Any] = {"cwd": folder, "env": env, "capture_output": True, "text": True, "check": False}
+    given: dict[str, Any] = {
+        "cwd": folder,
+        "env": without_leaks(),
+        "capture_output": True,
+        "text": True,
+        "check": False,
+    }
     said = run = subprocess.run(["make", "-s", "-B", target, f"CFLAGS={flags}"], **given)
     assert said.returncode == 0, (said.stdout + said.stderr)[-3000:]
     if guard:

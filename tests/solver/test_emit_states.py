@@ -18,7 +18,7 @@ from solver.emit.compile import compile_model
 from solver.emit.emit import emit_c
 from solver.emit.states import parse_states
 from solver.solve import solve
-from tests.emitted import BUILDS, build_and_run
+from tests.emitted import BUILDS, build_and_run, without_leaks
 
 pytestmark = pytest.mark.skipif(
     shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make"
@@ -129,7 +129,9 @@ def sequence(path: Path, states: dict[str, str]) -> tuple[bytes, bytes]:
 def run(folder: Path, *expected: str) -> str:
     """Run a program that was built on in.bin; what it makes is in out.bin."""
     arguments = [str(folder / name) for name in ("in.bin", "out.bin", *expected)]
-    done = subprocess.run(["./certile", *arguments], cwd=folder / "c", capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["./certile", *arguments], cwd=folder / "c", env=without_leaks(), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
