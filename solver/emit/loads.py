@@ -157,10 +157,10 @@ def load_w(frame: Frame, places: Places) -> list[str]:
 
 
 def _move_w(places: Places) -> list[str]:
-    """The call that brings weights, the box of which is there, and that of biases."""
-    biases = ["certile_move(&now.bias, &bias_dram, &biases);"] if places.has_bias_tile else []
-    call = ["certile_dma_begin(CERTILE_W, 1);", "certile_move(&now.w, &w_dram, &box);"]
-    return [*call, *biases, "certile_dma_start();"]
+    """The call that brings weights, the box of which is there, and biases: a segment of their own wherever they lie."""
+    begin = "certile_dma_begin(CERTILE_W, 1);"
+    biases = [begin, "certile_move(&now.bias, &bias_dram, &biases);"] if places.has_bias_tile else []
+    return [begin, "certile_move(&now.w, &w_dram, &box);", *biases, "certile_dma_start();"]
 
 
 def load_weights(frame: Frame, places: Places) -> list[str]:

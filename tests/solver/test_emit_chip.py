@@ -12,6 +12,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
+from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
 from instances.stores import stores
@@ -49,8 +50,8 @@ def special(plan: JointPlan) -> set[str]:
     return {one.map for row in plan.layers for one in row.on_chip if one.map in gates or "(weights)" in one.map}
 
 
-def drawn(rng: random.Random) -> JointPlan:
-    """A random network of which a gate or weights stay on chip, in a memory with hardly a byte to spare."""
+def drawn(rng: random.Random) -> dict[str, str | bytes]:
+    """C of a random network of which a gate or weights stay on chip, in a memory with hardly a byte to spare."""
     while True:
         case = Case.drawn(rng)
         sizes = (case.bytes[0], case.bytes[1], case.bytes[0], case.bytes[3])
@@ -59,20 +60,24 @@ def drawn(rng: random.Random) -> JointPlan:
         if made is None or not kinds & {"again", "gate"}:
             continue
         plan = joint(made, on)
-        if plan.status == "OPTIMAL" and special(plan):
-            return plan
+        if plan.status != "OPTIMAL" or not special(plan):
+            continue
+        try:
+            return files_of(plan)
+        except InputError as refused:  # the pre-flight names it, and `compile` plans with that map in memory
+            assert "does not see it as regular rows" in str(refused)  # noqa: PT017 - of a plan that is not taken
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_random_networks(tmp_path: Path, seed: int) -> None:
-    write(files_of(drawn(random.Random(seed))), tmp_path / "c")
+    write(drawn(random.Random(seed)), tmp_path / "c")
     assert PLANNED in build_and_run(tmp_path / "c", BUILDS[1])
 
 
 @pytest.mark.slow(120)
 @pytest.mark.parametrize("seed", range(3, 40))
 def test_more_random_networks(tmp_path: Path, seed: int) -> None:
-    write(files_of(drawn(random.Random(seed))), tmp_path / "c")
+    write(drawn(random.Random(seed)), tmp_path / "c")
     assert PLANNED in build_and_run(tmp_path / "c", BUILDS[3])
 
 

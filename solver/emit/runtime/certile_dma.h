@@ -12,14 +12,14 @@
 /* What a call moves: inputs, weights (with biases), results, partial sums. */
 enum { CERTILE_IN, CERTILE_W, CERTILE_OUT, CERTILE_PSUM, CERTILE_OPERANDS };
 
-/* A segment is a maximal run of contiguous addresses off the chip. */
+/* A segment is a maximal run of contiguous addresses of one tensor off the chip. */
 typedef struct {
     unsigned long long calls, segments, bytes;
 } certile_counts;
 
 extern certile_counts certile_counted[CERTILE_OPERANDS];
 
-/* Begin a call; `load`: from the memory off the chip (else to it). */
+/* Begin a call, or in it the pieces of another tensor; `load`: from the memory off the chip (else to it). */
 void certile_dma_begin(int operand, int load);
 
 /* Add `runs` runs of `bytes` bytes, `pitch` bytes apart on either side. */
