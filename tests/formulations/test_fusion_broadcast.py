@@ -225,6 +225,7 @@ def check(seeds: range) -> Counter[str]:
         assert isinstance(run, FusedRun)
         done = execute(part.net, one.machine, Walk(part.net, run), None, computed=False)
         assert done.faults == ()
+        assert done.most_bytes <= walked.peak_bytes  # type: ignore[union-attr]
         how["exact"] += done.most_bytes == walked.peak_bytes  # type: ignore[union-attr]
         how["executed"] += walked.executed  # type: ignore[union-attr]
         made = {part.net.writes[t] for t in range(run.first, run.last + 1)}
@@ -246,7 +247,11 @@ def test_random_groups() -> None:
 
 @pytest.mark.slow(30)
 def test_100_random_groups() -> None:
-    """Every way to run them: steps of rows and columns, halos kept and made again, warm-up, turns."""
+    """Every way to run them: steps of rows and columns, halos kept and made again, warm-up, turns.
+
+    A few are counted too high, which costs no plan its right: of columns that are made again and that a stride leaves
+    out some count as held (seed 146: 61 bytes, 49 are needed).
+    """
     how = check(range(100, 200))
     assert min(how["executed"], how["exact"]) >= 95
     assert min(how.values()) >= 5, how
