@@ -7,7 +7,7 @@ elements, 16 of which are none of the map's: what it must read are 64. `copies_o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 from typing import NamedTuple
@@ -185,3 +185,32 @@ def outside(
         elif _in_place(operator):
             same[name] = same.get(operator.inputs[0], operator.inputs[0])
     return tuple(found)
+
+
+def several_parts(
+    operators: Sequence[Operator], reads: Sequence[Sequence[int]], names: Sequence[Sequence[str]]
+) -> dict[tuple[int, int], int]:
+    """Return for every layer and store of how many different parts the layer reads it, where they are several.
+
+    `reads` and `names`: by layer the stores of its inputs, and the operators.
+    """
+    known = {one.name: one for one in operators}
+    parts: dict[tuple[int, int], set[tuple[Hashable, ...]]] = {}
+    for t, (read, given) in enumerate(zip(reads, names, strict=True)):
+        if len(set(read)) < len(read):
+            for store, name in zip(read, given, strict=True):
+                parts.setdefault((t, store), set()).add(_origin(known, name))
+    return {key: len(some) for key, some in parts.items() if len(some) > 1}
+
+
+def _origin(known: Mapping[str, Operator], name: str) -> tuple[Hashable, ...]:
+    """What made a map, and how it was cut or moved since; functions of single elements change neither."""
+    moves: list[Hashable] = []
+    while True:
+        operator = known[name]
+        if isinstance(operator, Reshape):
+            if operator.fn not in ("identity", "reshape"):
+                moves.append((operator.fn, operator.starts, operator.steps, operator.shape))
+        elif not (isinstance(operator, Eltwise) and len(operator.inputs) == 1):
+            return (name, *moves)
+        name = operator.inputs[0]

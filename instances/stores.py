@@ -20,7 +20,7 @@ DRAM
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Opaque, Operator, Resample, Reshape
-from instances.outside import RIGHT, Reading, outside, sources_of
+from instances.outside import RIGHT, Reading, outside, several_parts, sources_of
 from instances.workload import Layer
 
 #: What weights that several layers read are called, after the first.
@@ -122,6 +122,10 @@ class Stores:
     """What layers read of what no layer makes."""
     shared: tuple[int, ...] = ()
     """For every layer the store of the weights that it multiplies by and others do, too; -1 if there is none."""
+    apart: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    """Layer and store -> of how many different parts it reads the store, where they are several: halves of a map, maps
+    that are joined elsewhere.
+    """
 
     def operand(self, step: int, store: int) -> Operand:
         """A store as the first input of a layer reads it that does."""
@@ -186,6 +190,7 @@ def stores(network: Network) -> Stores:
     found = replace(
         found, barriers=barriers(network, found), weights_of=weights[0], biases_of=weights[1],
         outside=outside(network.operators, list(number), reads), shared=(-1,) * len(number),
+        apart=several_parts(network.operators, found.reads, reads),
     )  # fmt: skip
     return _with_weights(found, network.in_dram)
 

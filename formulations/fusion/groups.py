@@ -8,7 +8,8 @@ stream (it is kept until the last has read it) or one for each of them (it is re
 A group is legal if
     a map that layers of the group write and read has rows of its own (`instances.stores.Store.whole` says which have
     not), and all its parts that are there by then are written in the group;
-    no layer of it reads one map in two ways, broadcast along different dimensions;
+    no layer of it reads one map in two ways, broadcast along different dimensions, or several parts of one store from
+    outside, which has one strip;
     nothing that must be complete before one of its layers begins (the right operand of a product, what an operator
     without a plan reads) is computed in it;
     strips of one height per step suit all its maps: walking through strides, every map has one rate.
@@ -195,11 +196,14 @@ class Group:
             return False
         if any(net.layers[t].broadcast and net.unlike(t) for t in self.layers):
             return False
+        if any(net.apart.get((t, store)) for t in self.layers for store in set(net.reads[t]) - self.made):
+            return False
         for t in self.layers:
             for store in set(net.reads[t]) & self.made:
                 parts = [p for p, _ in net.stores[store].parts if p < t]
                 made = [net.layers[p] for p in parts]
-                if net.operand(t, store).elements > sum(x.b * x.g * x.m for x in made):  # the rest comes from outside
+                elements = net.operand(t, store).elements * net.apart.get((t, store), 1)
+                if elements > sum(x.b * x.g * x.m for x in made):  # the rest comes from outside
                     return False
                 if net.stores[store].whole or any(p < self.first for p in parts) or net.streams_unlike(store):
                     return False

@@ -170,16 +170,17 @@ def _passing(found: Stores, run: FusedRun) -> Iterator[str]:
         if found.barriers and found.barriers[t] >= run.first:
             yield f"{layer.name} begins when {found.layers[found.barriers[t]].name} is complete, both are in the group"
         for s in dict.fromkeys(found.reads[t]):
-            store = found.stores[s]
+            store, several = found.stores[s], found.apart.get((t, s), 1)
             if s not in made:
+                if several > 1:
+                    yield f"{layer.name} reads {several} parts of {store.name} from outside: it runs by itself"
                 continue
             parts = [p for p, _ in store.parts if p < t]
             makers = [found.layers[p] for p in parts]
             elements = sum(x.b * x.g * x.m for x in makers)
             if any(p < run.first for p in parts):
                 yield f"{layer.name} reads {store.name}, a part of it was made before the group"
-            elif (given := found.operand(t, s)).elements > elements:
-                wanted = given.elements
+            elif (wanted := found.operand(t, s).elements * several) > elements:
                 yield f"{layer.name} reads {wanted} elements a pixel of {store.name}, layers before it make {elements}"
             if store.whole or any((x.r, x.c) != found.operand(t, s)[2:] for x in makers):
                 yield f"{layer.name} sees {store.name} with other rows or columns than it is made with"

@@ -20,9 +20,11 @@ from hwmodels.fusion.replay_count import Count
 from hwmodels.fusion.replay_execute import execute
 from hwmodels.fusion.replay_strips import Walk
 from hwmodels.schedule import FusedRun
+from instances.load import load_machine
 from instances.network import Network
-from instances.operators import Conv, Eltwise, Input, Operator, Pool, Reshape
+from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool, Reshape
 from instances.stores import stores
+from solver.fusion.plan import FusionPlan
 from solver.selftest.fusion import TESTER, Case
 from tests.emitted import random_group
 from tests.hwmodels.test_fusion_replay import ALL, MACHINE, faults, weights_of
@@ -255,3 +257,28 @@ def test_100_random_groups() -> None:
     how = check(range(100, 200))
     assert min(how["executed"], how["exact"]) >= 95
     assert min(how.values()) >= 5, how
+
+
+def test_parts_of_a_store_from_outside_are_read_each() -> None:
+    """a and the input are joined elsewhere, so they lie in one store: their sum reads both, 2 x 16 bytes each.
+
+    A group would load the store in one strip, as one operand of 32 bytes.
+    """
+    shape = (1, 2, 4, 4)
+    joined = Network(name="parts", operators=(
+        Input(name="in", shape=shape), Conv(name="a", inputs=("in",), shape=shape, filters=2, kernel=(1, 1)),
+        Eltwise(name="sum", inputs=("a", "in"), shape=shape, fn="add"),
+        Conv(name="b", inputs=("sum",), shape=shape, filters=2, kernel=(1, 1)),
+        Concat(name="joined", inputs=("a", "in"), shape=(1, 4, 4, 4), axis=1),
+        Conv(name="c", inputs=("joined",), shape=shape, filters=2, kernel=(1, 1)),
+    ))  # fmt: skip
+    found = stores(joined)
+    assert found.apart == {(1, found.reads[1][0]): 2}
+    machine = load_machine("scratchpad_768k", {"psum_bytes": "1"})
+    net = Net.read(joined, machine)
+    assert [Group(net, *group).legal for group in ((0, 1), (1, 2), (2, 3))] == [False, False, True]
+    plan = solve(joined, machine, problem="fusion", objective="bytes")
+    assert isinstance(plan, FusionPlan)
+    (row,) = (row for row in plan.layers if "sum" in row.layers)
+    assert row.layers == ("sum",)
+    assert row.by_operand["IN"] == 64
