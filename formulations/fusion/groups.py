@@ -196,7 +196,7 @@ class Group:
             return False
         if any(net.layers[t].broadcast and net.unlike(t) for t in self.layers):
             return False
-        if any(net.apart.get((t, store)) for t in self.layers for store in set(net.reads[t]) - self.made):
+        if any(t in self.layers and store not in self.made for t, store in net.apart):
             return False
         for t in self.layers:
             for store in set(net.reads[t]) & self.made:
