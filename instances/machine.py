@@ -235,6 +235,9 @@ class Machine(Sparse):
             mine = self.problem == problem or (self.problem, problem) == ("hybrid", "banks")
             if mine != (section is not None):
                 raise ValueError(f"problem {problem!r} needs {said}, and {said} {needs} problem {problem!r}")
+        if self.banks is not None and self.banks.by_cycle and not self.compute.cycle_ticks:
+            said = "banks.bus 'weights_first' counts time by cycles"
+            raise ValueError(f"{said}, and compute.cycle_ticks is 0: give 1 or more")
         if self.mesh is not None and (self.ocm_bytes is not None or any(given)):
             raise ValueError("give either mesh or other on-chip memories, not both")
         if self.problem not in NESTED and (self.layer_ticks or not self.broadcast.none):

@@ -27,6 +27,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import solver.sweep
 from instances.commons import list_instances
 from instances.jsonfile import bundled
 from instances.load import dump_network
@@ -151,7 +152,7 @@ def tables() -> Files:
 
 def specs() -> Files:
     """What sweeps ask."""
-    folder = ROOT / "solver" / "sweep" / "examples"
+    folder = Path(solver.sweep.__file__).with_name("examples")
     asked = (("sweep", "{}", "--dry-run", "-j", "1", "-o", "{out}.sqlite"),)
     small = b"networks: [lenet5]\nlayers: [f6]\nmachines: [nmp]\nset: {ocm_bytes: [512, {from: 1, to: 9, step: 4}]}\n"
     return {"grids.yaml": ((folder / "grids.yaml").read_bytes(), asked), "small.yaml": (small, asked)}

@@ -24,6 +24,7 @@ from solver.emit.meaning import Meaning
 from solver.emit.moves import Picked, moved, moves
 from solver.emit.passing import kind_of
 from solver.emit.pointwise import Stage, require
+from solver.emit.quantise import rounded
 from solver.emit.several import Resized
 from solver.emit.states import paired
 from solver.emit.text import block, identifier
@@ -152,7 +153,8 @@ class ModelArranger(Arranger):
         if operator.name not in self.model.inputs.values():
             value = contiguous(self.array(name, prod(operator.shape), BYTES[held]), operator.shape)
             self.made.data.append(name)
-            self.made.constants[name] = self.model.constant(tensor).astype(dtype(held))
+            values, grid = self.model.constant(tensor), self.passing.constants(operator.name)
+            self.made.constants[name] = values.astype(dtype(held)) if grid is None else rounded(values, grid)
             return value
         array = self.array(f"input_{len(self.made.inputs)}", prod(operator.shape), BYTES[kind])
         value = contiguous(array, operator.shape)

@@ -21,7 +21,7 @@ from instances.operators import Concat, Eltwise, Input, MatMul, Operator, Reshap
 from instances.stores import inputs_of
 from solver.emit.kinds import FLOATS, KINDS, Elements
 from solver.emit.pointwise import stage
-from solver.emit.quantise import QUANTISERS, grid_of
+from solver.emit.quantise import QUANTISERS, Grid, grid_around, grid_of
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,22 @@ class Passing:
             return held
         if isinstance(operator, Reshape | Concat):
             return self.by_host(operator.inputs[0])
+        if (grid := self.constants(name)) is not None:
+            return grid.kind
         return self.elements.held(self.kinds[name]) or self.kinds[name]
+
+    def constants(self, name: str) -> Grid | None:
+        """The integers that constants become which a quantised model leaves as real numbers, and layers alone read."""
+        operator = self.model.network.operator(name)
+        real = isinstance(operator, Input) and operator.constant and self.kinds[name] in FLOATS
+        if not real or self.elements.held(self.kinds[name]) or name in self.results:
+            return None
+        for reader in self.readers[name]:
+            layer = reader.layer(self.model.network.input_shapes(reader))
+            if layer is None or name not in inputs_of(self.model.network, reader, layer):
+                return None
+        tensor = next(tensor for tensor, maker in self.model.makers.items() if maker == name)
+        return grid_around(self.model.constant(tensor), self.elements.machine.in_bytes)
 
     def by_host(self, name: str) -> str:
         """The kind in which the host finds an operator's elements: it applies what readers else would."""

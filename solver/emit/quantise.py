@@ -15,7 +15,7 @@ import numpy as np
 from instances.errors import InputError
 from instances.onnx_graph import Node
 from instances.onnx_model import OnnxModel
-from solver.emit.kinds import KINDS, limits
+from solver.emit.kinds import BYTES, KINDS, dtype, limits
 
 QUANTISERS = ("QuantizeLinear", "DequantizeLinear")
 
@@ -62,3 +62,21 @@ def grid_of(model: OnnxModel, node: Node) -> Grid:
     along = node.integer("axis", 1) if scale.size > 1 else None
     zeros = np.broadcast_to(zero.reshape(-1).astype(np.int64), scale.size)
     return Grid(KINDS[name], scale.reshape(-1), zeros, along)
+
+
+def grid_around(values: np.ndarray, size: int) -> Grid | None:
+    """Return the grid around 0 of signed integers of so many bytes that ends at the largest value; None if C has none.
+
+    Of constants that stay real numbers in a quantised model: each is off by half a step of its own at most.
+    """
+    kind = next((kind for kind in ("i8", "i16") if BYTES[kind] == size), None)
+    if kind is None:
+        return None
+    largest = float(np.abs(values).max(initial=0)) or 1.0
+    return Grid(kind, np.array([largest / limits(kind)[1]], np.float32), np.zeros(1, np.int64), None)
+
+
+def rounded(values: np.ndarray, grid: Grid) -> np.ndarray:
+    """Return the integers of real numbers on a grid with one scale."""
+    found = np.rint(values.astype(np.float32) / grid.scale[0]) + grid.one_zero
+    return np.asarray(np.clip(found, *grid.limits), dtype(grid.kind))

@@ -442,4 +442,6 @@ def test_the_bus_is_a_field_of_the_machine() -> None:
     assert "bus" not in published.model_copy(update={"bus": "first_come"}).model_dump()
     with pytest.raises(InputError, match="bus 'weights_first' needs writes 'free'"):
         load_machine("midap", {"banks.writes": "bus"})
+    with pytest.raises(InputError, match="counts time by cycles, and compute.cycle_ticks is 0"):
+        load_machine("midap", {"compute.cycle_ticks": 0})
     assert load_machine("midap", {"banks.writes": "bus", "banks.bus": "first_come"}).banks is not None

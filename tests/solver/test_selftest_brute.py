@@ -295,7 +295,7 @@ def _weights_of_each_reader(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _padding_must_move(monkeypatch: pytest.MonkeyPatch) -> None:
-    def elements(found: Any, one: Any, reading: Any, mask: Any) -> int:
+    def elements(found: Any, reading: Any, mask: Any) -> int:
         return int(mask.sum()) * int(found.layers[reading.layer].input_elements(reading.operand) // mask.size)
 
     monkeypatch.setattr(formulations.compulsory, "_elements", elements)
