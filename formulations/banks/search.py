@@ -115,6 +115,8 @@ class Search(Labels):
         """Lower bounds on the costs of a program: the fewest bytes, and the ticks of one step with all tiles on chip.
 
         They are there once the first one is. Or the lower bound on what is left from here, if that is more.
+        Where weights overtake, they bound the times of that clock: by `Clock.relaxed` several steps of a sum may be
+        quicker, as each of them forgets what its last stream delays.
         """
         stage = self.stage
         begin, end = State(0, stage.columns, 0), State(stage.columns, stage.columns, stage.results)

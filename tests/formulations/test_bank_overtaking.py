@@ -356,12 +356,37 @@ def _all(one: Timed) -> tuple[int, int, int, int]:
     return one.wait, one.ticks, one.bytes, one.late
 
 
+def between(found: list[Timed], task: Task, prices: Prices, timing: Timing, wait: int) -> None:
+    """What is found by the clock of bounds is what all programs take by it; of sums it may be nearer to what they take.
+
+    By the clock of bounds a step forgets what its last stream delays, the column of one long step does not: streams 9
+    and 5 bytes, tiles there at 40, 44, 48, streams from 36 on. All tiles in one step: 80; four steps by that clock: 76,
+    in truth: 88. So 80 is a bound (`Search.least`), though four steps seem to be quicker.
+    """
+    lower = replace(timing, clock=timing.clock.bound(), owed=0)
+    if not timing.streams:
+        assert costs(found) == expected(task, prices, lower, wait)
+        return
+    least, real = (
+        [along(task, prices, one, program, wait) for program in programs(task)]
+        for one in (lower, replace(timing, owed=0))
+    )
+    assert bool(found) == bool(least)
+    assert all(any(_covers(timing, bound, one) for bound in found) for one in real)
+    assert all(any(_covers(timing, bound, one) for bound in least) for one in found)
+
+
+def _covers(timing: Timing, bound: Timed, one: Timed) -> bool:
+    ready = timing.ready(bound.ticks, bound.wait) <= timing.ready(one.ticks, one.wait, one.late)
+    return bound.bytes <= one.bytes and bound.ticks <= one.ticks and ready
+
+
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(by_cycle(st.sampled_from(BUSES)))
 def test_bounds_are_those_of_all_programs_and_below_them(drawn: tuple[Task, Prices, Timing, int]) -> None:
     task, prices, timing, wait = drawn
     lower = replace(timing, clock=timing.clock.bound(), owed=0)
-    assert costs(Programs(prices, lower, wait).of(task)) == expected(task, prices, lower, wait)
+    between(Programs(prices, lower, wait).of(task), task, prices, timing, wait)
     for program in programs(task):
         least, real = (along(task, prices, one, program, wait) for one in (lower, timing))
         assert least.ticks <= real.ticks
@@ -376,7 +401,7 @@ def test_bounds_that_share_what_they_know_are_those_of_each_alone(
     task, prices, timing, wait = drawn
     if timing.asks == "never":
         reject()
-    timing = replace(timing, clock=timing.clock.bound(), owed=0)
+    real, timing = timing, replace(timing, clock=timing.clock.bound(), owed=0)
     sizes = [timing.share, timing.following.weights, task.stage.tile * prices.column, *timing.streams, *timing.biases]
     cheap, latest = prices._replace(reload=0), max(map(timing.clock.latency, sizes)) + 7 * timing.clock.cycle
     cheaper = Programs(cheap, timing, latest)
@@ -386,7 +411,7 @@ def test_bounds_that_share_what_they_know_are_those_of_each_alone(
         goal = replace(task.goal, keep=data.draw(st.integers(0, task.goal.tiles)), mirrored=data.draw(st.booleans()))
         other = replace(task, banks=data.draw(st.integers(1, 5)), goal=goal, retain=data.draw(st.integers(0, 2)))
         for known in data.draw(st.permutations([hidden, some])):
-            assert costs(known.of(other)) == expected(other, prices, timing, known.wait)
+            between(known.of(other), other, prices, real, known.wait)
 
 
 @settings(max_examples=18, deadline=None, suppress_health_check=list(HealthCheck))
@@ -442,6 +467,6 @@ def test_the_bus_is_a_field_of_the_machine() -> None:
     assert "bus" not in published.model_copy(update={"bus": "first_come"}).model_dump()
     with pytest.raises(InputError, match="bus 'weights_first' needs writes 'free'"):
         load_machine("midap", {"banks.writes": "bus"})
-    with pytest.raises(InputError, match="counts time by cycles, and compute.cycle_ticks is 0"):
-        load_machine("midap", {"compute.cycle_ticks": 0})
+    with pytest.raises(InputError, match=r"counts time by cycles, and compute\.cycle_ticks is 0"):
+        load_machine("midap", {"compute.cycle_ticks": "0"})
     assert load_machine("midap", {"banks.writes": "bus", "banks.bus": "first_come"}).banks is not None
