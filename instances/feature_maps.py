@@ -70,6 +70,8 @@ class _Reader:
     #: (columns, rows, channels)
     shapes: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     drafts: list[_Draft] = field(default_factory=list)
+    #: Of concatenations that are a part of another one, and read by nothing else, that one.
+    within: dict[str, str] = field(default_factory=dict)
 
     def read(self) -> Stages:
         """Make all stages."""
@@ -196,15 +198,16 @@ class _Reader:
             draft.target = draft.average or draft.operator.name
         joins = {o.name: tuple(self.held[n] for n in o.inputs) for o in self.network.operators if isinstance(o, Concat)}
         read = Counter(name for draft in self.drafts for name in draft.inputs)
-        read.update([*(name for parts in joins.values() for name in parts), *self._results()])
+        read.update(name for parts in joins.values() for name in parts)
         inner = {name for parts in joins.values() for name in parts if name in joins and read[name] == 1}
+        self.within = {name: whole for whole, parts in joins.items() for name in parts if name in inner}
         for whole in joins:
             offset = 0
             for part in _flat(whole, joins, inner) if whole not in inner else ():
                 if part not in made or made[part].kind == "whole" or read[part] > 1:
                     raise InputError(
                         f"network {self.network.name}: concat {whole!r} joins {part!r}, which is an input, a global "
-                        "pool, a result, or read by others too; banks hold one copy of a map"
+                        "pool, or read by others too; banks hold one copy of a map"
                     )
                 made[part].target, made[part].offset = whole, offset
                 offset += self.shapes[part][2]
@@ -281,6 +284,8 @@ class _Reader:
 
     def _named(self, name: str) -> str:
         """The map that a result is in: its own or the concatenation's."""
+        while name in self.within:
+            name = self.within[name]
         return next((d.target for d in self.drafts if d.operator.name == name), name)
 
     def _reads(self, draft: _Draft, maps: dict[str, FeatureMap]) -> Reads | None:

@@ -3,6 +3,10 @@
 Every operator is a task, the network's inputs and its last softmax included; element-wise operators of one tensor are
 part of the task before them, unless they normalise over several elements. So SqueezeNet has 40 tasks, MobileNet v1 31,
 v2 67 and DenseNet-40 64 (`heterogeneous_mapping_and_banks` Table 3.13).
+
+A result of the network is what no operator reads. If it is part of a task whose map other tasks read as well, it is
+handed to a task of its own that takes no time: a last one, as every result is. An example: convolutions a, b(a) and a
+ReLU of a that nobody reads are the tasks a, b and the ReLU.
 """
 
 from __future__ import annotations
@@ -104,6 +108,7 @@ def tasks(network: Network) -> TaskGraph:
     number: dict[str, int] = {}
     found: list[Task] = []
     edges: dict[tuple[int, int], None] = {}
+    read = {name for operator in network.operators for name in operator.inputs}
     for operator in network.operators:
         if isinstance(operator, Eltwise) and len(operator.inputs) == 1 and operator.fn in FUSED:
             number[operator.name] = at = number[operator.inputs[0]]
@@ -112,6 +117,11 @@ def tasks(network: Network) -> TaskGraph:
         number[operator.name] = at = len(found)
         found.append(_task(network, operator))
         edges.update(((number[name], at), None) for name in operator.inputs)
+    handed = {i for i, _ in edges}
+    for name, i in number.items():
+        if name not in read and i in handed and found[i].name != name:
+            edges[i, len(found)] = None
+            found.append(Task(name, "reshape", 0, found[i].results, 0, 0))
     return TaskGraph(network.name, tuple(found), tuple(edges))
 
 
