@@ -45,7 +45,7 @@ Nested: dict[str, type[BaseModel]] = {
 
 def load_network(
     name_or_path: str | os.PathLike[str], *, batch: int | None = None, symbols: Mapping[str, int] | None = None,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None, values: Mapping[str, float] | None = None,
 ) -> Network:  # fmt: skip
     """Load a network.
 
@@ -60,6 +60,8 @@ def load_network(
         Sizes of the other symbolic dimensions of an ONNX file.
     shapes : mapping, optional
         Shapes of inputs of an ONNX file with open sizes: ``{"x": (1, 3, 48, 320)}``.
+    values : mapping, optional
+        Inputs of an ONNX file that are constants, with the value of all their elements: ``{"sr": 16000}``.
 
     Raises
     ------
@@ -70,9 +72,11 @@ def load_network(
     if text.lower().endswith(".onnx"):
         from instances.onnx_reader import read_onnx  # onnx takes half a second to import
 
-        return read_onnx(text, batch=batch, symbols=symbols, shapes=shapes)
-    if named := [*(symbols or ()), *(shapes or ())]:
-        raise InputError(f"network {text}: only ONNX files have symbolic dimensions to set ({', '.join(named)})")
+        return read_onnx(text, batch=batch, symbols=symbols, shapes=shapes, values=values)
+    if named := [*(symbols or ()), *(shapes or ()), *(values or ())]:
+        raise InputError(
+            f"network {text}: only ONNX files have symbolic dimensions and inputs to set ({', '.join(named)})"
+        )
     if is_foreign(text):
         network = read_foreign(text)
     else:

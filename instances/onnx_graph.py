@@ -326,7 +326,8 @@ class Graph:
         for index, tensor in enumerate(outputs):
             if not self.has_shape(tensor):
                 since = next((self.unknown[t] for t in tensors if t in self.unknown), "")
-                self.unknown[tensor] = since or f"operator {node.label!r} ({node.op})"
+                helps = f": {reason}" if "--value" in reason else ""
+                self.unknown[tensor] = since or f"operator {node.label!r} ({node.op}){helps}"
             shape = (1,) if tensor in self.unknown else self.shape(tensor)
             name = self.unique(node.label if index == 0 else f"{node.label}:{index}")
             made = Opaque(

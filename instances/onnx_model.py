@@ -25,6 +25,7 @@ from instances.onnx_graph import Derived, Node
 from instances.onnx_quantised import move_integers, one_for_each, spell_out
 from instances.onnx_reader import read_graph
 from instances.onnx_sizes import Asked
+from instances.onnx_values import give
 
 #: The axis that a DequantizeLinear has scales along, if it does not say.
 _SCALES_ALONG = 1
@@ -82,6 +83,8 @@ class OnnxModel:
     _tensors: Mapping[str, onnx.TensorProto] = field(repr=False)
     _nodes: Mapping[str, onnx.NodeProto] = field(repr=False)
     _opsets: list[onnx.OperatorSetIdProto] = field(repr=False)
+    given: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
+    """Inputs of the file that are constants here, with what whoever runs the file has to feed it."""
     _values: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
 
     @property
@@ -202,13 +205,13 @@ def _taken_along(made: Derived, whole: Quantised, where: str) -> Quantised:
 
 def read_model(
     path: str | os.PathLike[str], *, batch: int | None = None, symbols: Mapping[str, int] | None = None,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None, values: Mapping[str, float] | None = None,
 ) -> OnnxModel:  # fmt: skip
     """Read an ONNX file with its weights.
 
     Parameters
     ----------
-    batch, symbols, shapes
+    batch, symbols, shapes, values
         As of `instances.onnx_reader.read_onnx`.
 
     Raises
@@ -216,13 +219,14 @@ def read_model(
     InputError
         As `read_onnx`; also if data in other files is missing.
     """
-    asked = Asked(batch, symbols or {}, shapes or {})
+    asked = Asked(batch, symbols or {}, shapes or {}, values or {})
     network, graph = read_graph(path, asked)
     try:
         model = onnx.load(os.fspath(path), load_external_data=True)
     except Exception as error:  # noqa: BLE001 - missing files, short data
         raise InputError(f"{graph.where}: its weights cannot be read: {str(error)[:200]}") from None
     model = inliner.inline_local_functions(model) if model.functions else model
+    asked, given = give(model, asked, graph.where)
     if any([unroll(model, asked, graph.where), spell_out(model), move_integers(model), one_for_each(model)]):
         spelled = onnx.ModelProto()
         spelled.CopyFrom(model)
@@ -240,7 +244,7 @@ def read_model(
         {info.name: info.type.tensor_type.elem_type for info in (*model.graph.input, *model.graph.output)},
         {t.name: t for t in model.graph.initializer},
         {o: node for node in model.graph.node for o in node.output if o and o not in reached},
-        list(model.opset_import), dict(graph.known.values),
+        list(model.opset_import), given, dict(graph.known.values),
     )  # fmt: skip
 
 

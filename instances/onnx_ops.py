@@ -24,6 +24,7 @@ from instances.onnx_repeat import expand, gather, tile
 from instances.onnx_resize import grid_sample, resize
 from instances.onnx_steps import Steps
 from instances.onnx_transposed import conv_transpose
+from instances.onnx_values import options
 from instances.operators import Concat, Conv, Eltwise, MatMul, Pool, Reshape
 
 logger = logging.getLogger(__name__)
@@ -55,6 +56,10 @@ COMPUTES = frozenset(
 )
 #: Why an operator that runs a graph is still there (`onnx_control`).
 _OF_THE_DATA = f"it runs a graph, as often as the data say or more than {MOST_PASSES} times"
+#: Operators whose first input says a size, not only the further ones; inputs that say which graph is run and how often,
+#: where not the first two.
+_OF_SIZES = frozenset(("ConstantOfShape", "Range"))
+_DECIDES = {"If": slice(0, 1), "Scan": slice(0, 0)}
 #: Operators with several results.
 SEVERAL = frozenset("Attention DynamicQuantizeLinear GRU LSTM RNN Split".split())
 
@@ -73,14 +78,15 @@ def convert(node: Node, graph: Graph) -> None:
     try:
         handler = HANDLERS.get(node.op)
         if handler is None:
-            raise Unsupported(_OF_THE_DATA if runs_a_graph(node) else "no conversion")
+            raise Unsupported(_why(node, graph) if runs_a_graph(node) else "no conversion")
         tensors = graph.activations(node)
         first = next((o for o in node.proto.output if o), "")
         if not all(map(graph.has_shape, tensors)) or (node.op not in COMPUTES and not graph.has_shape(first)):
             if node.op in COMPUTES:
                 for tensor in tensors:
                     graph.shape(tensor)
-            raise Unsupported("a shape is unknown")
+            decides = node.proto.input[0 if node.op in _OF_SIZES else 1 :]
+            raise Unsupported(f"a shape is unknown{_add(options(graph, decides))}")
         if node.op not in SEVERAL and any(o and graph.readers[o] for o in node.proto.output[1:]):
             raise Unsupported("its further outputs are used")
         handler(node, graph)
@@ -94,6 +100,15 @@ def convert(node: Node, graph: Graph) -> None:
         raise graph.fault(node, explain_faults(error, Conv)) from None
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise graph.fault(node, f"malformed attributes or inputs ({error})") from error
+
+
+def _why(node: Node, graph: Graph) -> str:
+    """Why an operator that runs a graph is still there, with the options that help."""
+    return f"{_OF_THE_DATA}{_add(options(graph, node.proto.input[_DECIDES.get(node.op, slice(0, 2))]))}"
+
+
+def _add(helps: str) -> str:
+    return f": add {helps}" if helps else ""
 
 
 # --- element by element ------------------------------------------------------------------------------------------
@@ -220,7 +235,7 @@ def _move(node: Node, graph: Graph, fn: Move, **place: tuple[int, ...]) -> None:
 def _slice(node: Node, graph: Graph) -> None:
     """Convert Slice, Gather with constant indices, Expand and Tile."""
     if node.op == "Gather" and not graph.is_constant(node.input(1)):
-        raise Unsupported("indices that depend on the data")
+        raise Unsupported(f"indices that depend on the data{_add(options(graph, [node.input(1)]))}")
     picked = graph.integers(node.input(1)) if node.op == "Gather" else None
     size = graph.shape(node.input(0))[node.integer("axis", 0)] if picked else 0
     before, after = prod(graph.shape(node.input(0))), prod(graph.shape(node.output))

@@ -27,6 +27,7 @@ from instances.onnx_shapes import infer, sort_nodes, strip_weights
 from instances.onnx_sizes import Asked, bind
 from instances.onnx_standard import standardise
 from instances.onnx_types import element_types
+from instances.onnx_values import give, said_of
 from instances.onnx_weights import Tensors, share
 from instances.operators import Input, Opaque, Reshape
 
@@ -40,7 +41,7 @@ LARGEST_MODEL = 2**31 - 1
 
 def read_onnx(
     path: str | os.PathLike[str], *, batch: int | None = None, symbols: Mapping[str, int] | None = None,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None, values: Mapping[str, float] | None = None,
 ) -> Network:  # fmt: skip
     """Read an ONNX file.
 
@@ -55,6 +56,8 @@ def read_onnx(
         Numbers for the other symbolic sizes, by their name in the file or as ``input[axis]``.
     shapes : mapping, optional
         Shapes of inputs, by their names: ``{"x": (1, 3, 48, 320)}``.
+    values : mapping, optional
+        Inputs that are constants, with the value of all their elements: ``{"sr": 16000}``.
 
     Returns
     -------
@@ -66,7 +69,7 @@ def read_onnx(
     InputError
         If the file is no ONNX model, its opset is not supported, or shapes are missing or contradict each other.
     """
-    return read_graph(path, Asked(batch, symbols or {}, shapes or {}))[0]
+    return read_graph(path, Asked(batch, symbols or {}, shapes or {}, values or {}))[0]
 
 
 def read_graph(
@@ -81,6 +84,7 @@ def read_graph(
     model = model or _parse(read_bytes(path, what="network", largest=LARGEST_MODEL), where)
     _check(model, where)
     model = _inline(model, where)
+    asked, given = give(model, asked, where)
     unroll(model, asked, where)
     originals = standardise(model.graph, _opset(model))
     known = strip_weights(model.graph, where)
@@ -101,7 +105,9 @@ def read_graph(
             raise InputError(f"{where}: holds constants only, no operator of the inputs")
         network = Network(
             name=Path(path).stem,
-            description="; ".join(filter(None, (_describe(model, Path(path).name), folded_macs(graph)))),
+            description="; ".join(
+                filter(None, (_describe(model, Path(path).name), said_of(given), folded_macs(graph)))
+            ),
             map_type=maps,
             weight_type=weights,
             operators=tuple(graph.operators.values()),

@@ -8,11 +8,13 @@ declares of other tensors are what shape inference is told where it knows nothin
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import onnx
 
 from instances.errors import InputError
@@ -27,14 +29,15 @@ _LETTERS: Mapping[int, str] = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
 
 @dataclass(frozen=True)
 class Asked:
-    """The sizes that are asked for."""
+    """The sizes that are asked for, and the values of inputs that are constants (`onnx_values`)."""
 
     batch: int | None = None
     symbols: Mapping[str, int] = field(default_factory=dict)
     shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    values: Mapping[str, float] = field(default_factory=dict)
 
     def check(self, where: str) -> None:
-        """Raise InputError for sizes that are no positive numbers."""
+        """Raise InputError for sizes that are no positive numbers, and values that are no numbers."""
         if self.batch is not None and self.batch < 1:
             raise InputError(f"{where}: batch {self.batch}: a positive number is needed")
         for name, size in self.symbols.items():
@@ -43,6 +46,9 @@ class Asked:
         for name, sizes in self.shapes.items():
             if isinstance(sizes, str | bytes) or not all(map(_is_size, sizes)):
                 raise InputError(f"{where}: shape of {name}: positive numbers are needed, such as {name}=1,3,224,224")
+        for name, value in self.values.items():
+            if not isinstance(value, int | float | np.number | np.bool_) or not math.isfinite(value):
+                raise InputError(f"{where}: value of {name}: a number is needed, such as {name}=16000")
 
 
 def _is_size(size: object) -> bool:

@@ -23,7 +23,7 @@ from solver.calibration import cli as calibrate_cli
 from solver.completion import cli as completion_cli
 from solver.emit import cli as emit_cli
 from solver.exits import BAD_INPUT, EXIT_CODES, exit_code
-from solver.flags import BatchOpt, ShapeOpt, SymbolOpt
+from solver.flags import BatchOpt, ShapeOpt, SymbolOpt, ValueOpt
 from solver.library import cli as library_cli
 from solver.mappings import cli as mappings_cli
 from solver.pages import cli as report_cli
@@ -167,6 +167,7 @@ def solve(
     size: SizeOpt = None,
     symbol: SymbolOpt = None,
     shape: ShapeOpt = None,
+    value: ValueOpt = None,
     compare: CompareOpt = "",
     profile: ProfileOpt = None,
     out: OutOpt = None,
@@ -180,10 +181,10 @@ def solve(
         options.check_writable(out)
     if is_several(network):
         several = "several applications: certile import writes each with its sizes"
-        _refuse(several, size=size, symbol=symbol, shape=shape)
+        _refuse(several, size=size, symbol=symbol, shape=shape, value=value)
         target: Network | Applications | str = applications(network, batch=batch)
     else:
-        target = _load(network, batch, size, Sizes.parse(symbol, shape))
+        target = _load(network, batch, size, Sizes.parse(symbol, shape, value))
     names = list(dict.fromkeys(name.strip() for name in compare.split(",") if name.strip()))
     asked, question = ask(
         target, machine, problem=problem, engine=engine, objective=objective, pins=pin, settings=set_, layers=layer,
@@ -236,7 +237,9 @@ def _load(network: str, batch: int | None, size: str | None, sizes: Sizes) -> Ne
     if is_several(network):
         raise InputError(f"{network!r}: several applications are planned together, by certile solve only")
     if is_own(network):
-        _refuse("buffers and variants", batch=batch, size=size, symbol=sizes.symbols, shape=sizes.shapes)
+        _refuse(
+            "buffers and variants", batch=batch, size=size, symbol=sizes.symbols, shape=sizes.shapes, value=sizes.values
+        )
         return network
     loaded = sizes.load(network, batch)
     return loaded if size is None else loaded.with_size(*options.parse_size(size))
@@ -299,6 +302,7 @@ def pareto(
     size: SizeOpt = None,
     symbol: SymbolOpt = None,
     shape: ShapeOpt = None,
+    value: ValueOpt = None,
     profile: ProfileOpt = None,
     out: OutOpt = None,
     as_json: JsonOpt = False,
@@ -307,9 +311,9 @@ def pareto(
     if out is not None:
         options.check_writable(out)
     front = find_front(
-        _load(network, batch, size, Sizes.parse(symbol, shape)), machine, problem=problem, axes=axes, engine=engine,
-        pins=pin, settings=set_, layers=layer, profile=profile, time_limit_s=time_limit, memory_limit=memory_limit,
-        all_kinds=all_kinds,
+        _load(network, batch, size, Sizes.parse(symbol, shape, value)), machine, problem=problem, axes=axes,
+        engine=engine, pins=pin, settings=set_, layers=layer, profile=profile, time_limit_s=time_limit,
+        memory_limit=memory_limit, all_kinds=all_kinds,
     )  # fmt: skip
     text = front.to_json()
     if out is not None:
@@ -335,12 +339,13 @@ def explain(
     size: SizeOpt = None,
     symbol: SymbolOpt = None,
     shape: ShapeOpt = None,
+    value: ValueOpt = None,
     as_json: JsonOpt = False,
 ) -> int:
     """Say how large a layer's search space is or, if nothing fits, which demands conflict (exit code 3)."""
     asked, question = ask(
-        _load(network, batch, size, Sizes.parse(symbol, shape)), machine, problem=problem, pins=pin, settings=set_,
-        layers=layer, all_kinds=all_kinds, full=full,
+        _load(network, batch, size, Sizes.parse(symbol, shape, value)), machine, problem=problem, pins=pin,
+        settings=set_, layers=layer, all_kinds=all_kinds, full=full,
     )  # fmt: skip
     parts = list(asked.explain(question))
     if as_json:

@@ -1,4 +1,4 @@
-"""Flags that several commands share: the sizes of a model, ``--batch 4 --symbol H=48 --shape x=1,3,48``."""
+"""Flags that several commands share: sizes and constants of a model, ``--batch 4 --symbol H=48 --value sr=16000``."""
 
 from __future__ import annotations
 
@@ -13,4 +13,8 @@ SymbolOpt = Annotated[
 ShapeOpt = Annotated[
     list[str] | None,
     typer.Option("--shape", metavar="NAME=N,..", help="Shape of an ONNX input with open sizes: x=1,3,48,320"),
+]
+ValueOpt = Annotated[
+    list[str] | None,
+    typer.Option("--value", metavar="NAME=V", help="Value of an ONNX input that is a constant from now on: sr=16000"),
 ]

@@ -68,7 +68,9 @@ class Preflight:
         always = self.c.get("", ())
         yield from (f"C on {self.on}: no: {reason}" for reason in always)
         for name, reasons in self.c.items():
-            if name and not reasons and not always:
+            if not name:
+                continue
+            if not reasons and not always:
                 yield f"C of {name} on {self.on}: can be written"
             yield from (f"C of {name} on {self.on}: not of a plan that needs it: {reason}" for reason in reasons)
 
@@ -94,6 +96,7 @@ def _answers(what: str, yes: str, reasons: Sequence[str]) -> list[str]:
 def preflight(
     model: str | os.PathLike[str], machine: Machine | str | None = None, *, batch: int | None = None,
     symbols: Mapping[str, int] | None = None, shapes: Mapping[str, Sequence[int]] | None = None,
+    values: Mapping[str, float] | None = None,
 ) -> Preflight:  # fmt: skip
     """Say what can be planned of a model, and what C can be written; nothing is searched.
 
@@ -101,15 +104,15 @@ def preflight(
     ----------
     machine : Machine, str or path, optional
         Without one no problem is asked, and C for the model's elements.
-    batch, symbols, shapes
-        Open sizes, as of `instances.load.load_network`.
+    batch, symbols, shapes, values
+        Open sizes and constant inputs, as of `instances.load.load_network`.
 
     Raises
     ------
     InputError
         If the model or the machine cannot be read.
     """
-    sizes = Sizes.of(symbols, shapes)
+    sizes = Sizes.of(symbols, shapes, values)
     network = sizes.load(model, batch)
     real = load_machine(machine) if isinstance(machine, str) else machine
     problems = {} if real is None else dict(_problems(network, real))
@@ -117,7 +120,7 @@ def preflight(
     if not is_onnx(model):
         return Preflight(network, real, notes, problems)
     try:
-        read = read_model(model, batch=batch, symbols=symbols, shapes=shapes)
+        read = read_model(model, batch=batch, symbols=symbols, shapes=shapes, values=values)
     except InputError as error:  # weights that lie elsewhere: what is planned needs their shapes alone
         return Preflight(network, real, notes, problems, {"": (str(error),)}, _DEFAULT if real is None else real.name)
     on = fitted(read, load_machine(_DEFAULT)) if real is None else real

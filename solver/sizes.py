@@ -1,7 +1,8 @@
-"""The open sizes of a model, as all commands and calls that read one take them; `solver.flags` has the flags."""
+"""Open sizes and constant inputs of a model, as all commands and calls that read one take them (`solver.flags`)."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,27 +16,33 @@ _MOST_DIGITS = 10
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is said of open sizes; networks that have none refuse it."""
+    """What is said of open sizes and of inputs that are constants; networks that have none refuse it."""
 
     symbols: Mapping[str, int] = field(default_factory=dict)
     shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    values: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, symbols: Mapping[str, int] | None, shapes: Mapping[str, Sequence[int]] | None) -> Sizes:
+    def of(
+        cls, symbols: Mapping[str, int] | None, shapes: Mapping[str, Sequence[int]] | None,
+        values: Mapping[str, float] | None = None,
+    ) -> Sizes:  # fmt: skip
         """As calls in Python say it."""
-        return cls(symbols or {}, shapes or {})
+        return cls(symbols or {}, shapes or {}, values or {})
 
     @classmethod
-    def parse(cls, symbols: Sequence[str] | None, shapes: Sequence[str] | None) -> Sizes:
-        """Read ``NAME=N`` and ``INPUT=N,N,..``; raises InputError for others."""
-        return cls(parse_symbols(symbols or ()), parse_shapes(shapes or ()))
+    def parse(
+        cls, symbols: Sequence[str] | None, shapes: Sequence[str] | None, values: Sequence[str] | None = None
+    ) -> Sizes:  # fmt: skip
+        """Read ``NAME=N``, ``INPUT=N,N,..`` and ``INPUT=NUMBER``; raises InputError for others."""
+        return cls(parse_symbols(symbols or ()), parse_shapes(shapes or ()), parse_values(values or ()))
 
     def __bool__(self) -> bool:
-        return bool(self.symbols or self.shapes)
+        return bool(self.symbols or self.shapes or self.values)
 
     def load(self, network: str | os.PathLike[str], batch: int | None = None) -> Network:
         """Load a network with these sizes; raises InputError as `load_network` does, or if nothing of it is planned."""
-        found = load_network(network, batch=batch, symbols=self.symbols, shapes=self.shapes)
+        found = load_network(network, batch=batch, symbols=self.symbols, shapes=self.shapes, values=self.values)
         if not found.layers:
             why = "; ".join(found.warnings[:3]) or "no operator that multiplies, pools or reads several tensors"
             raise InputError(f"network {os.fspath(network)}: nothing of it can be planned: {why}")
@@ -67,6 +74,33 @@ def parse_shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
             raise InputError(f"shape {text!r}: {name} is set twice")
         shapes[name] = tuple(map(int, sizes))
     return shapes
+
+
+def parse_values(texts: Sequence[str]) -> dict[str, float]:
+    """Read ``INPUT=NUMBER`` values of ONNX inputs; raises InputError for others."""
+    values: dict[str, float] = {}
+    for text in texts:
+        name, written = _named(text)
+        number = _number(written)
+        if not name or number is None:
+            raise InputError(f"value {text!r}: write INPUT=NUMBER (or true, false), for example sr=16000")
+        if name in values:
+            raise InputError(f"value {text!r}: {name} is set twice")
+        values[name] = number
+    return values
+
+
+def _number(text: str) -> float | None:
+    """The number that is written; None for what is none, and for what is not finite."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            number = kind(text)
+        except ValueError:
+            continue
+        return number if text.isascii() and "_" not in text and math.isfinite(number) else None
+    return None
 
 
 def _named(text: str) -> tuple[str, str]:

@@ -57,6 +57,7 @@ def solve(
     bounding: bool = True,
     symbols: Mapping[str, int] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    values: Mapping[str, float] | None = None,
 ) -> Plan:
     """Plan a layer, a network, or several applications on a machine.
 
@@ -101,6 +102,8 @@ def solve(
         choices by bounds before they search.
     symbols, shapes : mapping, optional
         Open sizes of an ONNX file: ``{"sequence": 128}``, ``{"x": (1, 3, 48, 320)}``.
+    values : mapping, optional
+        Inputs of an ONNX file that are constants, with the value of all their elements: ``{"sr": 16000}``.
 
     Returns
     -------
@@ -118,6 +121,7 @@ def solve(
         target, machine, problem=problem, objective=objective, engine=engine, pins=pins, settings=settings,
         layers=layers, profile=profile, time_limit_s=time_limit_s, jobs=jobs, progress=progress,
         memory_limit=memory_limit, all_kinds=all_kinds, full=full, bounding=bounding, symbols=symbols, shapes=shapes,
+        values=values,
     )  # fmt: skip
     return answered(asked, question)
 
@@ -162,6 +166,7 @@ def pareto(
     all_kinds: bool = False,
     symbols: Mapping[str, int] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    values: Mapping[str, float] | None = None,
 ) -> Front:
     """Return the exact Pareto front: all plans that no other beats in all axes.
 
@@ -175,6 +180,7 @@ def pareto(
     asked, question = ask(
         target, machine, problem=problem, engine=engine, pins=pins, settings=settings, layers=layers, profile=profile,
         time_limit_s=time_limit_s, memory_limit=memory_limit, all_kinds=all_kinds, symbols=symbols, shapes=shapes,
+        values=values,
     )  # fmt: skip
     names = tuple(part.strip() for text in as_texts("axes", axes) for part in text.split(","))
     if not asked.axes:
@@ -200,6 +206,7 @@ def explain(
     all_kinds: bool = False,
     symbols: Mapping[str, int] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    values: Mapping[str, float] | None = None,
 ) -> tuple[Explained, ...]:
     """Return for every part which demands conflict (none: it fits), and how large its search space is.
 
@@ -208,6 +215,7 @@ def explain(
     asked, question = ask(
         target, machine, problem=problem, pins=pins, settings=settings, layers=layers, profile=profile, full=full,
         all_kinds=all_kinds, symbols=symbols, shapes=shapes,
+        values=values,
     )  # fmt: skip
     return tuple(asked.explain(question))
 
@@ -251,6 +259,7 @@ def ask(
     bounding: bool = True,
     symbols: Mapping[str, int] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    values: Mapping[str, float] | None = None,
 ) -> tuple[Problem[Any], Question]:
     """Load and check everything that is asked, before any time is spent; raises InputError."""
     if isinstance(target, str) and is_instance(target):
@@ -260,7 +269,7 @@ def ask(
             jobs=jobs, progress=progress, memory_limit=memory_limit, all_kinds=all_kinds, full=full, bounding=bounding,
         )  # fmt: skip
     set_fields = as_texts("settings", settings)
-    loaded, own = _target(target, Sizes.of(symbols, shapes))
+    loaded, own = _target(target, Sizes.of(symbols, shapes, values))
     real = pick_machine(own if machine is None else machine, set_fields)
     asked = _problem(problem, real, loaded)
     try:
@@ -298,7 +307,7 @@ def _target(target: Target | Plan | str | os.PathLike[str], sizes: Sizes) -> tup
     """What is planned, and the machine that it brings."""
     if sizes:
         if not isinstance(target, str | os.PathLike):
-            raise InputError("symbols, shapes: sizes of an ONNX file that is named by its path, and this is an object")
+            raise InputError("symbols, shapes, values: of an ONNX file named by its path, and this is an object")
         return sizes.load(target), None
     if isinstance(target, Plan):
         return buffers_of(target), target.machine_data

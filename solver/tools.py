@@ -20,7 +20,7 @@ from instances.new_machine import machine_template
 from instances.schemas import FILES, file_schema
 from solver import options
 from solver.console import complain, emit, emit_tables, printable, write
-from solver.flags import BatchOpt, ShapeOpt, SymbolOpt
+from solver.flags import BatchOpt, ShapeOpt, SymbolOpt, ValueOpt
 from solver.generic import GenericProblem
 from solver.options import AUTO
 from solver.plan import version
@@ -135,6 +135,7 @@ def import_(
     batch: BatchOpt = None,
     symbol: SymbolOpt = None,
     shape: ShapeOpt = None,
+    value: ValueOpt = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse a model with operators that are not planned")
     ] = False,
@@ -160,9 +161,9 @@ def import_(
         raise InputError("--set: fields of a machine, and none is named (--machine)")
     from solver.preflight import preflight  # late: reading models imports onnx
 
-    sizes = Sizes.parse(symbol, shape)
+    sizes = Sizes.parse(symbol, shape, value)
     real = None if machine is None else options.pick_machine(machine, set_ or ())
-    found = preflight(model, real, batch=batch, symbols=sizes.symbols, shapes=sizes.shapes)
+    found = preflight(model, real, batch=batch, symbols=sizes.symbols, shapes=sizes.shapes, values=sizes.values)
     network = found.network
     if strict and network.opaque:
         raise InputError(f"network {model}: not planned: {'; '.join(network.warnings)}")

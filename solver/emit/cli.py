@@ -12,7 +12,7 @@ from solver.check import sound_plan
 from solver.emit.compile import compile_model
 from solver.emit.emit import emit_c
 from solver.emit.states import parse_states
-from solver.flags import BatchOpt, ShapeOpt, SymbolOpt
+from solver.flags import BatchOpt, ShapeOpt, SymbolOpt, ValueOpt
 from solver.progress import progress_bar
 from solver.sizes import Sizes
 
@@ -41,6 +41,7 @@ def emit(
     batch: BatchOpt = None,
     symbol: SymbolOpt = None,
     shape: ShapeOpt = None,
+    value: ValueOpt = None,
     requantise: RequantiseOpt = None,
     state: StateOpt = None,
 ) -> int:
@@ -50,11 +51,12 @@ def emit(
     with naive loop nests; with one it computes what the model does (float32, float16, or quantised to 8 or 16 bits) and
     is compared with onnxruntime. What moves is compared with the plan. docs/emit.md says how the files are used.
     """
-    sizes = Sizes.parse(symbol, shape)
+    sizes = Sizes.parse(symbol, shape, value)
     if model is None and (sizes or batch is not None):
-        raise InputError("--batch, --symbol, --shape: sizes of a model, and none is named (--model)")
+        raise InputError("--batch, --symbol, --shape, --value: of a model, and none is named (--model)")
     names = emit_c(
         sound_plan(plan), out, model, memory_bytes=memory, batch=batch, symbols=sizes.symbols, shapes=sizes.shapes,
+        values=sizes.values,
         requantise=requantise, states=parse_states(state),
     )  # fmt: skip
     console.emit(f"{len(names)} files written to {out}; build and check them: make -C {out} run")
@@ -89,6 +91,7 @@ def compile_(
     batch: BatchOpt = None,
     symbol: SymbolOpt = None,
     shape: ShapeOpt = None,
+    value: ValueOpt = None,
     requantise: RequantiseOpt = None,
     state: StateOpt = None,
 ) -> int:
@@ -100,11 +103,12 @@ def compile_(
     plan. The machine's elements are the model's: in_bytes, w_bytes, out_bytes and psum_bytes are 4 for float32 (2, 2, 2
     and 4 store it as float16), 1, 1, 1 and 4 for a model quantised to 8 bits.
     """
-    sizes = Sizes.parse(symbol, shape)
+    sizes = Sizes.parse(symbol, shape, value)
     made = compile_model(
         model, machine, out, problem=problem, objective=objective,
         pins=pin, settings=set_, time_limit_s=time_limit, memory_limit=memory_limit, batch=batch,
-        symbols=sizes.symbols, shapes=sizes.shapes, requantise=requantise, states=parse_states(state),
+        symbols=sizes.symbols, shapes=sizes.shapes,
+        values=sizes.values, requantise=requantise, states=parse_states(state),
         progress=progress_bar(),
     )  # fmt: skip
     for line in made.lines():

@@ -70,6 +70,7 @@ def compile_model(
     problem: str | None = None, time_limit_s: float | None = None, memory_limit: int | str | None = None,
     batch: int | None = None,
     symbols: Mapping[str, int] | None = None, shapes: Mapping[str, Sequence[int]] | None = None,
+    values: Mapping[str, float] | None = None,
     requantise: str | None = None, states: Mapping[str, str] | None = None, progress: Progress | None = None,
 ) -> Compiled:  # fmt: skip
     """Plan an ONNX model and write C that runs it.
@@ -80,8 +81,8 @@ def compile_model(
         By default joint where the machine's memory has banks (`ocm_banks`), else, or where no C of it can be written,
         tiling or slicing, layer by layer; "joint" and "fusion" can be asked for wherever all operands share a memory
         (`ocm_bytes`).
-    batch, symbols, shapes
-        Open sizes, as of `instances.load.load_network`.
+    batch, symbols, shapes, values
+        Open sizes and constant inputs, as of `instances.load.load_network`.
     requantise, states
         As of `solver.emit.emit.emit_c`.
     out : str or path
@@ -94,7 +95,7 @@ def compile_model(
     """
     if not is_onnx(model):
         raise InputError(f"model {os.fspath(model)}: an .onnx file is expected")
-    given: Any = {"batch": batch, "symbols": symbols, "shapes": shapes}
+    given: Any = {"batch": batch, "symbols": symbols, "shapes": shapes, "values": values}
     how: Any = {"requantise": requantise, "states": states}
     network = read_onnx(model, **given)
     fields = as_texts("settings", settings)

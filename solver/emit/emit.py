@@ -27,7 +27,8 @@ from solver.tiling.plan import LayersPlan
 def emit_c(
     plan: Plan, out: str | os.PathLike[str], model: str | os.PathLike[str] | None = None, *,
     memory_bytes: int | None = None, batch: int | None = None, symbols: Mapping[str, int] | None = None,
-    shapes: Mapping[str, Sequence[int]] | None = None, requantise: str | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    values: Mapping[str, float] | None = None, requantise: str | None = None,
     states: Mapping[str, str] | None = None,
 ) -> tuple[str, ...]:  # fmt: skip
     """Write C11 that carries a plan out, and checks itself.
@@ -42,8 +43,8 @@ def emit_c(
     memory_bytes : int, optional
         Of plans of whole networks, the bytes of the memory on chip, where it has more than was planned with: then
         fewer strips of groups have to move.
-    batch, symbols, shapes
-        Open sizes of the model, as the plan has them.
+    batch, symbols, shapes, values
+        Open sizes of the model and constant inputs, as the plan has them.
     requantise : str, optional
         How sums of a quantised model become results: "float", or by a multiplier and a shift "double" (gemmlowp,
         TFLite), "single" (its single rounding, CMSIS-NN) or "even"; by default as the machine says.
@@ -65,7 +66,7 @@ def emit_c(
         If the disk is full: the folder is as it was, and the files are among temporary files, if there is room.
     """
     folder = check_folder(out)
-    read = None if model is None else read_model(model, batch=batch, symbols=symbols, shapes=shapes)
+    read = None if model is None else read_model(model, batch=batch, symbols=symbols, shapes=shapes, values=values)
     if read is None and states:
         raise InputError(f"state {next(iter(states))}: of a model, and none is named")
     files = files_of(plan, read, memory_bytes, requantise, states)

@@ -29,7 +29,10 @@ _Judge = Callable[[Mapping[str, np.ndarray]], Sequence[np.ndarray]]
 
 @dataclass(frozen=True)
 class _Calls:
-    """A model, the inputs of every call, and which of them are what the call before has made."""
+    """A model, the inputs of every call, and which of them are what the call before has made.
+
+    What is constant is fed as well: the file has it as an input.
+    """
 
     model: OnnxModel
     inputs: Sequence[Mapping[str, np.ndarray]]
@@ -39,7 +42,7 @@ class _Calls:
         """The results of all calls, one after the other."""
         found, state = list[np.ndarray](), dict[str, np.ndarray]()
         for feeds in self.inputs:
-            made = run({**feeds, **state})
+            made = run({**self.model.given, **feeds, **state})
             found += made
             state = {name: made[self.model.outputs.index(result)] for name, result in self.states.items()}
         return found

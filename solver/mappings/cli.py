@@ -13,7 +13,7 @@ from instances.network import Network
 from solver import console, options
 from solver.check import sound_plan
 from solver.exits import EXIT_CODES
-from solver.flags import BatchOpt, ShapeOpt, SymbolOpt
+from solver.flags import BatchOpt, ShapeOpt, SymbolOpt, ValueOpt
 from solver.mappings.price import LIMIT_S, LayerPrice, PricedMapping, price, workloads_of
 from solver.mappings.read import read
 from solver.mappings.text import text_of
@@ -61,6 +61,7 @@ def price_(
     batch: BatchOpt = None,
     symbol: SymbolOpt = None,
     shape: ShapeOpt = None,
+    value: ValueOpt = None,
     time_limit: Annotated[
         float, typer.Option("--time-limit", metavar="S", help="Seconds for each search for an optimum: 60")
     ] = LIMIT_S,
@@ -81,7 +82,7 @@ def price_(
     if alone and improve:
         raise InputError("--alone: --improve compares with the optimum")
     found = price(
-        _target(network, batch, Sizes.parse(symbol, shape)), machine, mapping, layers=layer, level=level,
+        _target(network, batch, Sizes.parse(symbol, shape, value)), machine, mapping, layers=layer, level=level,
         objective=objective, settings=set_ or (), compare=not alone, improve=improve, time_limit_s=time_limit,
     )  # fmt: skip
     saved = []
@@ -145,6 +146,7 @@ def import_mapping(
     batch: BatchOpt = None,
     symbol: SymbolOpt = None,
     shape: ShapeOpt = None,
+    value: ValueOpt = None,
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="FILE", help="Write the lines: -o mapping.txt")
     ] = None,
@@ -156,7 +158,7 @@ def import_mapping(
     if out is not None:
         options.check_writable(out)
     mine = options.pick_machine(machine or "scratchpad_64k", set_ or ())
-    known = workloads_of(_target(network, batch, Sizes.parse(symbol, shape)), layer)
+    known = workloads_of(_target(network, batch, Sizes.parse(symbol, shape, value)), layer)
     found = read(mapping, known, mine, level)
     many = len(found) > 1
     lines = [(f"{one.layer.name}: " if many else "") + text_of(one.nest) for one in found]

@@ -10,7 +10,7 @@ import typer
 from instances.errors import InputError
 from instances.write_variants import variants_text
 from solver import console, options
-from solver.flags import BatchOpt, ShapeOpt, SymbolOpt
+from solver.flags import BatchOpt, ShapeOpt, SymbolOpt, ValueOpt
 from solver.sizes import Sizes
 
 _MOST_PPM = 1_000_000
@@ -55,6 +55,7 @@ def variants(
     batch: BatchOpt = None,
     symbol: SymbolOpt = None,
     shape: ShapeOpt = None,
+    value: ValueOpt = None,
 ) -> int:
     """Estimate what variants of layers take, and write a profile for problem selection.
 
@@ -74,8 +75,8 @@ def variants(
     from solver.selection.estimate import estimate  # late: models import solver packages
 
     made = estimate(
-        Sizes.parse(symbol, shape).load(network, batch), options.pick_machine(machine, set_ or ()), _ranks(ranks),
-        sensitivity, None if cpu_config is None else _configuration(cpu_config),
+        Sizes.parse(symbol, shape, value).load(network, batch), options.pick_machine(machine, set_ or ()),
+        _ranks(ranks), sensitivity, None if cpu_config is None else _configuration(cpu_config),
     )  # fmt: skip
     console.write(out, variants_text(made.variants, out))
     number = sum(len(layer.options) for layer in made.variants.layers)

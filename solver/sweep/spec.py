@@ -167,6 +167,8 @@ class NetworkEntry(Frozen):
     """Sizes of symbolic dimensions of an .onnx file: ``[H=48]``."""
     shapes: Texts | None = None
     """Shapes of inputs of an .onnx file with open sizes: ``["x=1,3,48,320"]``."""
+    values: Texts | None = None
+    """Inputs of an .onnx file that are constants: ``["sr=16000"]``."""
     layers: Texts | None = None
     """Only these; left out: those of the grid."""
 
@@ -174,7 +176,7 @@ class NetworkEntry(Frozen):
     def label(self) -> str:
         """What the network is called in tables."""
         more = [f"batch={self.batch}"] * (self.batch is not None) + [f"size={self.size}"] * (self.size is not None)
-        more += [*(self.symbols or ()), *(self.shapes or ())]
+        more += [*(self.symbols or ()), *(self.shapes or ()), *(self.values or ())]
         return " ".join([os.path.basename(self.network).removesuffix(".json").removesuffix(".onnx"), *more])
 
 

@@ -242,7 +242,7 @@ class Expansion:
 
     def _network(self, entry: NetworkEntry) -> Network:
         if entry not in self._networks:
-            loaded = Sizes.parse(entry.symbols, entry.shapes).load(entry.network, entry.batch)
+            loaded = Sizes.parse(entry.symbols, entry.shapes, entry.values).load(entry.network, entry.batch)
             self._networks[entry] = loaded if entry.size is None else loaded.with_size(*parse_size(entry.size))
         return self._networks[entry]
 

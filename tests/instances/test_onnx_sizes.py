@@ -207,7 +207,7 @@ def test_calls_take_sizes(tmp_path: Path) -> None:
     assert plan.objective.value == 3 * 48 + 108 + 4 * 48
     assert len(explain(path, "scratchpad_64k", **said)) == 1  # type: ignore[arg-type]
     assert pareto(path, "scratchpad_64k", **said).parts[0].points  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="sizes of an ONNX file that is named by its path"):
+    with pytest.raises(InputError, match="of an ONNX file named by its path"):
         solve(read_onnx(path, **said), "scratchpad_64k", **said)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="only ONNX files have symbolic dimensions"):
         solve("lenet5", "scratchpad_64k", **said)  # type: ignore[arg-type]
