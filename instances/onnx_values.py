@@ -110,6 +110,8 @@ def options(graph: Graph, tensors: Iterable[str]) -> str:
 
 def _example(graph: Graph, tensor: str) -> str:
     """A number with which an input is compared, behind what does not change it."""
+    if any(i.name == tensor and i.type.tensor_type.elem_type == onnx.TensorProto.BOOL for i in graph.proto.input):
+        return "true"
     names = {tensor}
     for node in graph.proto.node:
         if node.op_type in _PASSES and node.input[0] in names:
