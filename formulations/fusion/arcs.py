@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, combinations
 
@@ -12,10 +12,10 @@ import numpy as np
 from formulations.fusion.groups import Group, Net
 from formulations.fusion.options import NEVER, Option, weights_of
 from formulations.fusion.pins import Demands
-from formulations.fusion.pricing import KEPT, MODES, Priced, Pricing, ways
+from formulations.fusion.pricing import MODES, ONCE, Priced, Pricing, ways
 from formulations.fusion.problem import Arc, along
 from formulations.fusion.strips import Ints
-from formulations.joint.problem import Joint, Residence
+from formulations.joint.problem import KEPT, NOT, Joint, Residence
 from hwmodels.nest.limits import tensor_bytes
 from instances.machine import Machine
 
@@ -92,7 +92,7 @@ class Groups:
 
     def _pricing(self, group: Group) -> Pricing | None:
         demands = self.demands
-        along = ways(group, demands.heights(group), MODES if demands.recompute else KEPT)
+        along = ways(group, demands.heights(group), MODES if demands.recompute else ONCE)
         if along is None:
             return None
         stores = tuple(self.residences[k].store for k in self.axes(group))
@@ -174,18 +174,35 @@ def _dominates(one: Arc, other: Arc) -> bool:
     return one.macs <= other.macs and bool((one.table <= other.table + more[..., None]).all())
 
 
+def staying(residences: Iterable[Residence]) -> tuple[Residence, ...]:
+    """Return the residences of F10 as those of F11: weights are on chip or not, arcs say whether they load them."""
+    return tuple(
+        replace(one, banks=_ends(one.banks), rows=_ends(one.rows), write=_ends(one.write)) if one.weights else one
+        for one in residences
+    )
+
+
+def _ends(levels: Sequence[int]) -> tuple[int, ...]:
+    return levels[NOT], levels[KEPT]
+
+
 def singles(joint: Joint, macs: Sequence[int]) -> Iterator[Arc]:
-    """Yield the arcs of one layer each, from the tables of F10."""
+    """Yield the arcs of one layer each, from the tables of F10; the first that reads weights loads them once."""
     for t, step in enumerate(joint.steps):
-        classes, reads = [], []
+        classes, reads, fixed = [], [], step.fixed
         groups = [step.classes(axis) for axis in range(len(step.axes))]
         for k, members in zip(step.axes, groups, strict=True):
             names = np.zeros(len(joint.residences[k].banks), np.int64)
             for number, levels in enumerate(members):
                 names[list(levels)] = number
-            classes.append(names)
             given = zip(step.once, step.inputs, strict=True)
-            reads.append(np.array([once for once, source in given if source == k], np.int64).sum(axis=0))
+            read = np.array([once for once, source in given if source == k], np.int64).sum(axis=0)
+            if joint.residences[k].weights:
+                names, read = names[[NOT, KEPT]], read[[NOT, KEPT]]
+                if joint.residences[k].born == t:
+                    fixed, read = fixed + int(read[0]), np.zeros_like(read)
+            classes.append(names)
+            reads.append(read)
         table = step.extra[np.ix_(*([levels[0] for levels in members] for members in groups), range(len(step.rooms)))]
-        fixed = step.fixed + sum(once[0] for once, k in zip(step.once, step.inputs, strict=True) if k < 0)
+        fixed += sum(once[0] for once, k in zip(step.once, step.inputs, strict=True) if k < 0)
         yield Arc(t, t, step.axes, tuple(classes), tuple(reads), fixed, macs[t], step.rooms, table)

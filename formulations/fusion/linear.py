@@ -8,6 +8,7 @@ Sets         arcs A; H[a] the maps alive at either end of arc a; V[s] their leve
 Parameters   banks[s, v], write[s, v], reads[a, s, v], fixed[a], macs[a]; B     (integers; banks, bytes, MACs)
 Variables    z[a] in {0, 1}: a is of the path;  y[a, g] in {0, 1}: with step g
              p[a, s, v] in {0, 1} for v >= 1: the level of s during a is v or more;  p[a, s, 0] = z[a]
+             l[a] in {0, 1}: a loads the weights s that several layers read, to stay; costs reads[a, s, 0]
 Objective    min sum (fixed[a] z[a] + bytes[g] y[a, g] + sum over v of (reads[a, s, v] - reads[a, s, v - 1]) p[a, s, v]
              and of write[s] likewise where a uses s up)                              (energy: with MACs, in fJ)
 Constraints  (PATH)   sum of z over the arcs that end at a cut = sum over those that begin there; 1 at the outer cuts
@@ -16,6 +17,7 @@ Constraints  (PATH)   sum of z over the arcs that end at a cut = sum over those 
                       sum of y[a, g] over all g = z[a]
              (SHRINK) sum of p[a, s, v] over the arcs that begin at a cut <= that over those that end there, and
                       >= that over those that end there and keep s (`Fusion.shrinks` says which may not)
+             (LOAD)   l[a] <= p[a, s, 1]; SHRINK has p[a, s, 1] - l[a] for what a begins with
              (ROOM)   sum (banks[s, v] - banks[s, v - 1]) p[a, s, v] + sum banks[g] y[a, g] <= B z[a], in grains d of
                       the arc: step g takes floor(B / d) - floor((B - banks[g]) / d) of floor(B / d)
              (CAP)    another measure, likewise a sum over arcs, is at most its cap
@@ -27,7 +29,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from math import gcd
 
@@ -55,11 +57,18 @@ class Row:
 
 @dataclass(frozen=True)
 class _Place:
-    """An arc's variables: z, and p of every map from level 1 on."""
+    """An arc's variables: z, p of every map from level 1 on, and l of weights that it may load (numbered `loads`)."""
 
     arc: Arc
     taken: int
     levels: Mapping[int, tuple[int, ...]]
+    loads: int = -1
+    load: int = -1
+
+    def before(self, k: int, v: int) -> Terms:
+        """Whether a map had level v + 1 or more ahead of the arc."""
+        terms = {self.levels[k][v]: 1} if v < len(self.levels[k]) else {}
+        return {**terms, self.load: -1} if k == self.loads and terms else terms
 
 
 @dataclass(eq=False)
@@ -108,7 +117,8 @@ class Linear:
             free = fusion.banks - sum(fusion.residences[k].banks[v] for k, v in levels.items())
             if free < 0 or place.arc.bytes(levels, free) >= NEVER:
                 raise InputError(f"the solver's arc from cut {cut} finds no room")
-            path.append(Taken(place.arc, levels, free))
+            loaded = place.load >= 0 and value(place.load)
+            path.append(Taken(place.arc, levels, free, place.loads if loaded else -1))
             cut = place.arc.last + 1
         return tuple(path)
 
@@ -145,9 +155,12 @@ class Linear:
         steps = self._steps(arc)
         room = fusion.banks - min((banks for _, banks, _ in steps), default=fusion.banks + 1)
         levels = {
-            k: tuple(self._new() for banks in fusion.residences[k].banks[1:] if banks <= room) for k in fusion.held(arc)
+            k: tuple(
+                self._new() for banks in fusion.residences[k].banks[1:] if banks <= room and not fusion.barred(arc, k)
+            )
+            for k in fusion.held(arc)
         }
-        place = _Place(arc, taken, levels)
+        place = self._loading(_Place(arc, taken, levels))
         for ps in levels.values():
             for before, after in pairwise((taken, *ps)):
                 self._add({before: 1, after: -1}, 0, None)
@@ -170,6 +183,16 @@ class Linear:
         self._macs[taken] += macs
         self._moved(place)
         return place
+
+    def _loading(self, place: _Place) -> _Place:
+        """LOAD: an arc loads weights only where they are on chip during it."""
+        k = self.fusion.loads(place.arc)
+        if k < 0 or not place.levels[k]:
+            return place
+        load = self._new()
+        self._add({place.levels[k][0]: 1, load: -1}, 0, None)
+        self._bytes[load] = int(place.arc.reads[place.arc.axes.index(k)][0])
+        return replace(place, loads=k, load=load)
 
     def _steps(self, arc: Arc) -> list[tuple[tuple[int, ...], int, int]]:
         """The steps of an arc for which there is room beside the smallest levels of their classes."""
@@ -216,9 +239,9 @@ class Linear:
         for k in self.fusion.alive[cut] if inner else ():
             fixed = [place for place in ending if not self.fusion.shrinks(place.arc, k)]
             for v in range(len(self.fusion.residences[k].banks) - 1):
-                after, before, kept = (
-                    {place.levels[k][v]: 1 for place in some if v < len(place.levels[k])}
-                    for some in (begin, ending, fixed)
+                after = {x: n for place in begin for x, n in place.before(k, v).items()}
+                before, kept = (
+                    {place.levels[k][v]: 1 for place in some if v < len(place.levels[k])} for some in (ending, fixed)
                 )
                 if before == kept:
                     self._add({**after, **dict.fromkeys(before, -1)}, 0, 0)

@@ -19,12 +19,13 @@ from typing import Any
 
 from formulations.clock import Clock, TimeUp
 from formulations.compulsory import compulsory_bytes
-from formulations.fusion.arcs import Groups
+from formulations.fusion.arcs import Groups, staying
 from formulations.fusion.groups import Group, Net
 from formulations.fusion.linear import Limit
 from formulations.fusion.options import NEVER
+from formulations.fusion.paths import Paths
 from formulations.fusion.pins import Demands
-from formulations.fusion.problem import Arc, Fusion, Paths, Taken, by_cut
+from formulations.fusion.problem import Arc, Fusion, Taken, by_cut
 from formulations.fusion.schedule import Figures, fused, option_of
 from formulations.fusion.tables import Factors, Tables, heavier
 from formulations.joint.part import JointPart
@@ -50,9 +51,9 @@ class FusionPart(Part[Runs]):
         self.name, self.machine, self.pins = network.name, machine, pins
         self.net = Net.read(network, machine)
         of_nests = Pins(tuple(pin for pin in pins.pins if pin.name in NEST_DECISIONS))
-        self.joint = JointPart(network, machine, of_nests, search_nests, weights=False)
+        self.joint = JointPart(network, machine, of_nests, search_nests)
         self.demands = Demands(pins, self.net)
-        self.groups = Groups(self.net, machine, self.joint.tables.residences, self.demands)
+        self.groups = Groups(self.net, machine, staying(self.joint.tables.residences), self.demands)
         self.tables = Tables(self.groups, self.joint.tables)
         self.figures = Figures(self.groups)
         self._walked: tuple[Runs, FusionReplay] | None = None
@@ -93,14 +94,14 @@ class FusionPart(Part[Runs]):
 
     def price(self, runs: Runs) -> Priced:
         """Sums over all groups; counts are all figures of every group."""
-        figures = {}
+        figures, before = {}, None
         for first, last, run in self.numbered(runs):
             if isinstance(run, FusedRun):
                 price = self.figures.price(run)
                 mine = {**price.bytes, "macs": price.macs, "peak": price.peak, "visits": price.visits}
             else:
-                mine = self._alone(first, self.joint.outcome(self.joint.layer(first, run), run.nest))
-            figures[self.figures.name(first, last)] = mine
+                mine = self._alone(first, self.joint.ran(first, run, before))
+            figures[self.figures.name(first, last)], before = mine, run
         moved, macs, counts = _sums(figures)
         return Priced(self.measures(moved, macs), self._terms(moved, macs), counts)
 
@@ -175,7 +176,8 @@ class FusionPart(Part[Runs]):
 
     def _faster(self, step: int, run: LayerRun, clock: Clock) -> LayerRun:
         layer, (free, room) = self.joint.layer(step, run), left_of(self.net, self.machine, run)
-        nest = self.joint.tables.plans[step].faster(run.nest, clock)
+        tables = self.joint.tables
+        nest = (tables.plans_there if layer.resident_w else tables.plans)[step].faster(run.nest, clock)
         now, then = (self.joint.outcome(layer, one) for one in (run.nest, nest))
         if then.bytes > now.bytes or then.occupancy_bytes["ocm"] > room:  # equal with other rows on chip, not these
             return run
@@ -189,14 +191,14 @@ class FusionPart(Part[Runs]):
         final = {k: v for s in path for k, v in s.levels.items() if residences[k].uses[-1] <= s.arc.last}
         places, made = Places(self.machine), list[FusedRun | LayerRun]()
         for step in path:
-            held, free = places.given({k: residences[k].banks[level] for k, level in step.levels.items()})
+            held, free = places.given({k: residences[k].banks[level] for k, level in step.levels.items() if level})
             residents = {
                 residences[k].store: (residences[k].rows[level], held[k]) for k, level in step.levels.items() if level
             }
             layers = range(step.arc.first, step.arc.last + 1)
             unwritten = tuple(self._unwritten(t, step, final) for t in layers)
             if step.arc.options is None:
-                nest = self.joint.tables.plans[layers[0]].nest(*self.tables.place(step))
+                nest = self.tables.plans(step).nest(*self.tables.place(step))
                 made.append(self.joint.trimmed(layers[0], LayerRun(nest, residents, unwritten[0], free)))
             else:
                 made.append(fused(self.groups, self.figures, step, free, unwritten, residents))

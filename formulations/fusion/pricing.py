@@ -26,8 +26,8 @@ from formulations.fusion.memory import Memory, Turns
 from formulations.fusion.options import NEVER, Option, Weights
 from formulations.fusion.strips import Ints, Mode, Strips, Way, strips
 
-KEPT: tuple[Mode, ...] = ("lead", "retain")
-MODES: tuple[Mode, ...] = (*KEPT, "recompute")
+ONCE: tuple[Mode, ...] = ("lead", "retain")
+MODES: tuple[Mode, ...] = (*ONCE, "recompute")
 #: Groups compute at most so many times the MACs of their layers once.
 MOST_AGAIN = 2
 

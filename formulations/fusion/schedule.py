@@ -154,7 +154,7 @@ class _Walked:
     def memory(self, residents: Mapping[int, tuple[int, tuple[int, ...]]], turns: tuple[Turns, ...] = ()) -> Memory:
         """Bytes on chip beside maps that stay."""
         stores = self.group.net.stores
-        whole = tuple(s for s, (rows, _) in residents.items() if rows == stores[s].rows)
+        whole = tuple(s for s, (rows, _) in residents.items() if rows == stores[s].rows and not stores[s].weights)
         return Memory(self.group, self.down, self.across, whole, turns)
 
 

@@ -15,7 +15,8 @@ import numpy as np
 from formulations.clock import Clock, TimeUp
 from formulations.fusion.arcs import Grouped, Groups, singles
 from formulations.fusion.options import NEVER
-from formulations.fusion.problem import Arc, Fusion, Paths, Taken, by_cut
+from formulations.fusion.paths import Paths
+from formulations.fusion.problem import Arc, Fusion, Taken, by_cut
 from formulations.joint import tables as joint
 from formulations.joint.plans import Bound, Plans
 
@@ -108,7 +109,7 @@ class Tables:
         alone = (arc for arc in singles(nests, self.macs) if demands.allows(arc.first, arc.last))
         arcs = by_cut((*groups, *alone))
         return Fusion(
-            self.groups.machine.bank_count, len(self.macs), self.nests.residences, nests.constant, arcs, factors
+            self.groups.machine.bank_count, len(self.macs), self.groups.residences, nests.constant, arcs, factors
         )
 
     def known(self, factors: Factors, groups: Sequence[Arc]) -> Fusion:
@@ -117,13 +118,18 @@ class Tables:
 
     def relied(self, path: Sequence[Taken]) -> list[_Place]:
         """Where a path relies on bounds that no known nest reaches."""
-        places = [(self.nests.plans[s.arc.first], *self.place(s)) for s in path if s.arc.options is None]
+        places = [(self.plans(s), *self.place(s)) for s in path if s.arc.options is None]
         return [place for place in dict.fromkeys(places) if not place[0].known(*place[1:])]
 
     def knows(self, path: Sequence[Taken]) -> bool:
         """Whether there are nests for all groups of one layer on a path."""
         alone = {arc.first: arc for arc in singles(self.nests.joint(bound="known"), self.macs)}
         return all(alone[s.arc.first].bytes(s.levels, s.free) < NEVER for s in path if s.arc.options is None)
+
+    def plans(self, step: Taken) -> Plans:
+        """The plans of a single layer, with weights on chip or without."""
+        t = step.arc.first
+        return (self.nests.plans_there if step.levels.get(self.nests.shared[t]) else self.nests.plans)[t]
 
     def place(self, step: Taken) -> tuple[tuple[int, ...], int]:
         """Rows of every input of a single layer on chip, and banks for its tiles."""

@@ -31,7 +31,7 @@ from hwmodels.joint.replay import JointReplay, replay_joint
 from hwmodels.nest.homes import operand_of
 from hwmodels.nest.price import price
 from hwmodels.outcome import OPERANDS, Outcome
-from hwmodels.schedule import LayerRun, Loop, Nest
+from hwmodels.schedule import FusedRun, LayerRun, Loop, Nest
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
@@ -43,14 +43,12 @@ Runs = tuple[LayerRun, ...]
 
 
 class JointPart(Part[Runs]):
-    """A network; `weights`: whether those that several layers read may stay. Raises InputError without layers."""
+    """A network; raises InputError without layers."""
 
-    def __init__(
-        self, network: Network, machine: Machine, pins: Pins, search_nests: SearchNests, *, weights: bool = True
-    ) -> None:
+    def __init__(self, network: Network, machine: Machine, pins: Pins, search_nests: SearchNests) -> None:
         self.name, self.machine, self.pins = network.name, machine, pins
         self.found = stores(network)
-        self.tables = Tables(self.found, machine, pins, search_nests, weights=weights)
+        self.tables = Tables(self.found, machine, pins, search_nests)
         self._search_nests = search_nests
         self._outcomes: dict[object, Outcome] = {}
         self._priced: dict[Runs, Priced] = {}
@@ -87,16 +85,18 @@ class JointPart(Part[Runs]):
             self._outcomes[key] = price(layer, self.machine, nest)
         return self._outcomes[key]
 
-    def _ran(self, step: int, runs: Runs) -> Outcome:
-        """What a layer costs, with the loading of weights that stay."""
-        outcome = self.outcome(self.layer(step, runs[step]), runs[step].nest)
-        priced = self.outcome(*ran(self.found, runs, step))
+    def ran(self, step: int, run: LayerRun, before: LayerRun | FusedRun | None) -> Outcome:
+        """What a layer costs after another run, with the loading of weights that stay."""
+        outcome = self.outcome(self.layer(step, run), run.nest)
+        priced = self.outcome(*ran(self.found, step, run, before))
         return replace(priced, occupancy_bytes=outcome.occupancy_bytes)  # weights that stay are no tile
 
     def price(self, runs: Runs) -> Priced:
         """Sums over the layers; counts are all figures of every layer."""
         if runs not in self._priced:
-            outcomes = [self._ran(t, runs) for t in range(len(runs))]
+            outcomes = [
+                self.ran(t, run, before) for t, (run, before) in enumerate(zip(runs, (None, *runs), strict=False))
+            ]
             moved = {o: sum(one.by_operand[o].bytes for one in outcomes if o in one.by_operand) for o in OPERANDS}
             energy = {o: self.machine.byte_fj_of(operand_of(o)) * number for o, number in moved.items()}
             terms = {"bytes": moved, "energy": {**energy, "MAC": self._mac_fj}}

@@ -34,11 +34,9 @@ _Place = tuple[Plans, Rows, int]
 class Tables:
     """The layers, stores and plans of one network on one machine."""
 
-    def __init__(
-        self, found: Stores, machine: Machine, pins: Pins, search_nests: SearchNests, *, weights: bool = True
-    ) -> None:
+    def __init__(self, found: Stores, machine: Machine, pins: Pins, search_nests: SearchNests) -> None:
         self.found, self.machine, self.pins = found, machine, pins
-        self.residences = tuple(one for one in self._residences() if weights or not one.weights)
+        self.residences = tuple(self._residences())
         self.number = {r.store: k for k, r in enumerate(self.residences)}
         known: dict[object, Plans] = {}
         self.plans = [

@@ -84,7 +84,7 @@ def replay_fusion(found: Stores, machine: Machine, runs: Sequence[LayerRun | Fus
         if wrong:
             return FusionReplay((), tuple(f"{name}: {fault}" for fault in wrong))
         if isinstance(run, LayerRun):
-            alone = single.replay(t, run)
+            alone = single.replay(t, run, loads=account.loads(run, t))
             walked.append(alone)
             said_now = list(single.faults(run, alone))
         else:

@@ -253,7 +253,8 @@ class _Execution:
         weights = np.ones(shape, np.int64) if layer.weights == "none" else self.rng.integers(-9, 10, shape)
         bias = self.rng.integers(-99, 100, (layer.g, layer.m)) if layer.bias else np.zeros((layer.g, layer.m), np.int64)
         if (owner := self.group.first + self.owners[t - self.group.first]) < t:
-            weights, bias = self.operands[owner].weights.reshape(shape), self.operands[owner].bias.reshape(bias.shape)
+            weights = self.operands[owner].weights.reshape(shape)
+            bias = self.operands[owner].bias.reshape(bias.shape) if layer.bias else bias
         self.operands[t] = Operands(inputs, weights, bias)
         self.whole[t] = direct(layer, self.operands[t]).reshape(-1, layer.r, layer.c) % PRIME
 

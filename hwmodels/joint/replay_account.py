@@ -73,9 +73,13 @@ class Account:
         return mine.dram or mine.results > 0 or any(t > last for t in mine.readers)
 
     def loads(self, run: Run, layer: int) -> bool:
-        """Whether the weights of a layer are on chip while it runs, and were not before: it loads them."""
+        """Whether the weights of a layer are on chip while it runs by itself, and were not before: it loads them."""
         store = self.found.shared[layer]
-        return store in run.residents and (store not in self.maps or not self.maps[store].rows)
+        return (
+            isinstance(run, LayerRun)
+            and store in run.residents
+            and (store not in self.maps or not self.maps[store].rows)
+        )
 
     def _banks(self, run: Run) -> Iterator[str]:
         stores, machine = self.found.stores, self.machine

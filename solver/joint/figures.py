@@ -56,7 +56,7 @@ def _times(plan: JointPlan) -> Iterator[tuple[str, dict[str, float]]]:
         for row in plan.layers
     ]
     for step, row in enumerate(plan.layers):
-        yield row.layer, nest_times(plan, *ran(found, runs, step), row)
+        yield row.layer, nest_times(plan, *ran(found, step, runs[step], runs[step - 1] if step else None), row)
 
 
 def nest_times(plan: JointPlan, layer: Layer, nest: Nest, row: JointLayer) -> dict[str, float]:

@@ -11,13 +11,14 @@ from itertools import pairwise, product
 import pytest
 
 from formulations.clock import ENDLESS, Clock, TimeUp
-from formulations.fusion import problem as fusion_problem
+from formulations.fusion import paths as fusion_paths
 from formulations.fusion.cp_sat import cp_sat
 from formulations.fusion.linear import Limit, Linear
 from formulations.fusion.milp import milp
 from formulations.fusion.options import NEVER
 from formulations.fusion.part import FusionPart
-from formulations.fusion.problem import Arc, Fusion, Paths, Taken
+from formulations.fusion.paths import Paths
+from formulations.fusion.problem import Arc, Fusion, Taken
 from formulations.pins import parse_pins
 from instances.errors import InputError
 from instances.machine import Machine, Transfer
@@ -325,7 +326,7 @@ def test_a_cap_that_nothing_keeps_is_infeasible_for_models() -> None:
 @pytest.mark.slow
 def test_models_need_no_dynamic_programming(monkeypatch: pytest.MonkeyPatch) -> None:
     value = answer("dynamic", part_of(bottleneck, 4), "energy").values
-    monkeypatch.setattr(fusion_problem, "MOST_STATES", 0)
+    monkeypatch.setattr(fusion_paths, "MOST_STATES", 0)
     alone = [answer(engine, part_of(bottleneck, 4), "energy") for engine in ENGINES[1:]]
     assert {(one.status, one.values["energy"]) for one in alone} == {("OPTIMAL", value["energy"])}
     assert settled(FUSION, part_of(bottleneck, 4), ("energy",), "dynamic").status != "OPTIMAL"
