@@ -80,6 +80,8 @@ def _elements(found: Stores, reading: Reading, mask: Mask) -> int:
     if size != reading.size:  # its elements are read more than once, or not all of them
         among = min(size, reading.size)
         least -= reading.size - among
+    if mask.all():
+        return least
     return min(int(mask.sum()) * (among // mask.size) - (among - least), least)
 
 

@@ -163,7 +163,7 @@ class OnnxModel:
 
     def is_constant(self, tensor: str) -> bool:
         """Whether no input of the model reaches a tensor."""
-        found = (self._tensors, self._nodes, self.derived)
+        found = (self._values, self._tensors, self._nodes, self.derived)  # the first: sizes and what they decide, too
         return tensor not in self.makers and any(tensor in table for table in found)
 
     def _evaluated(self, tensor: str) -> np.ndarray:

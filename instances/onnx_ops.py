@@ -17,6 +17,7 @@ from instances.onnx_attention import attention
 from instances.onnx_compute import conv, gemm, global_pool, matmul, pool, reduce
 from instances.onnx_control import MOST_PASSES
 from instances.onnx_graph import Graph, Node, Unsupported
+from instances.onnx_indices import gather_by, known_indices, scatter
 from instances.onnx_macs import macs_of, runs_a_graph
 from instances.onnx_products import einsum
 from instances.onnx_recurrent import recurrent
@@ -234,17 +235,16 @@ def _move(node: Node, graph: Graph, fn: Move, **place: tuple[int, ...]) -> None:
 
 def _slice(node: Node, graph: Graph) -> None:
     """Convert Slice, Gather with constant indices, Expand and Tile."""
-    if node.op == "Gather" and not graph.is_constant(node.input(1)):
-        raise Unsupported(f"indices that depend on the data{_add(options(graph, [node.input(1)]))}")
-    picked = graph.integers(node.input(1)) if node.op == "Gather" else None
-    size = graph.shape(node.input(0))[node.integer("axis", 0)] if picked else 0
     before, after = prod(graph.shape(node.input(0))), prod(graph.shape(node.output))
+    picked = None
+    fixed = graph.is_constant(node.input(1)) and graph.value(node.input(1)) is None
+    if node.op == "Gather" and not (fixed and before >= after):  # many indices are not looked at: each once, we take it
+        picked = [int(k) for k in known_indices(node, graph).ravel()]
+    size = graph.shape(node.input(0))[node.integer("axis", 0)] if picked else 0
     if picked is not None and len({k % size for k in picked}) < len(picked):
         gather(node, graph, [k % size for k in picked])
     elif before < after and node.op in ("Expand", "Tile"):
         (expand if node.op == "Expand" else tile)(node, graph)
-    elif before < after:
-        raise Unsupported("it repeats elements, by indices that are not known")
     else:
         starts, steps = _place(node, graph) if node.op == "Slice" else ((), ())
         _move(node, graph, "slice", starts=starts, steps=steps)
@@ -325,6 +325,7 @@ HANDLERS: dict[str, Callable[[Node, Graph], None]] = {
     **dict.fromkeys(UNARY, _unary), **dict.fromkeys(NARY, _nary),
     **_each("BatchNormalization", _batch_norm), **_each("DynamicQuantizeLinear", _quantize),
     **_each("Concat", _concat), **_each("Pad", _pad),
+    **_each("GatherElements GatherND", gather_by), **_each("Scatter ScatterElements ScatterND", scatter),
     **_each("Split", _split), **_each("Expand Gather Slice Tile", _slice),
     **_each("DepthToSpace Flatten Reshape SpaceToDepth Squeeze Unsqueeze", partial(_move, fn="reshape")),
     **_each("Cast CastLike Dropout Identity", partial(_move, fn="identity")),

@@ -1,7 +1,8 @@
-"""ONNX operators that repeat elements: Expand, Tile, and Gather whose constant indices repeat evenly. Data that moves.
+"""ONNX operators that repeat elements: Expand, Tile, and Gather by constant indices. Data that moves.
 
 Repeating along an axis is a change of size by nearest neighbours: an axis of one element in front of those that stay
-together becomes as many rows. Every element is read once and written as often as it is wanted.
+together becomes as many rows. Every element is read once and written as often as it is wanted. Where indices repeat in
+no even way, every element of the result reads the one that it is by itself.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ import numpy as np
 from instances.onnx_graph import Graph, Node, Unsupported
 from instances.onnx_resize import resampled
 from instances.onnx_steps import Steps
+
+#: Elements by those that they may be: a table of as many is made.
+MOST_CHOICES = 2**24
 
 
 def expand(node: Node, graph: Graph) -> None:
@@ -44,13 +48,7 @@ def tile(node: Node, graph: Graph) -> None:
 
 
 def gather(node: Node, graph: Graph, picked: Sequence[int]) -> None:
-    """Convert Gather of constant indices, some of them more than once: what is picked, each as often as the others.
-
-    Raises
-    ------
-    Unsupported
-        If indices repeat in no even way.
-    """
+    """Convert Gather of constant indices, some of them more than once: what is picked, each as often as the others."""
     axis = node.integer("axis", 0) % graph.rank(node.input(0))
     number = len(picked)
     for times in (t for t in range(number, 1, -1) if number % t == 0):
@@ -59,7 +57,33 @@ def gather(node: Node, graph: Graph, picked: Sequence[int]) -> None:
             if len(set(once)) == len(once) and list(again) == list(picked):
                 _gathered(node, graph, axis, once, times, each)
                 return
-    raise Unsupported("indices that repeat elements unevenly")
+    steps = Steps(node, graph)
+    made = picked_along(steps, steps.source(node.input(0)), np.array(picked), axis)
+    steps.finish(made, graph.shape(node.output))
+
+
+def picked_along(steps: Steps, source: str, picked: np.ndarray, axis: int) -> str:
+    """Take elements of an axis in any order, each as often as it is wanted.
+
+    Raises
+    ------
+    Unsupported
+        If elements are wanted again, and there are too many.
+    """
+    shape = steps.shape(source)
+    once, places = np.unique(picked, return_inverse=True)
+    if len(once) == len(picked):
+        return source if list(picked) == list(range(shape[axis])) else steps.pick(source, picked, axis, "picked")
+    if len(picked) * len(once) > MOST_CHOICES:
+        raise Unsupported(f"{len(picked):,} indices that repeat elements unevenly, of {len(once):,}")
+    if len(once) < shape[axis]:
+        source = steps.pick(source, once, axis, "kept")
+    lead, rest = prod(shape[:axis]), prod(shape[axis + 1 :])
+    source = steps.move(source, (1, lead, len(once), rest), "in")
+    taken = np.zeros((len(picked), len(once)), np.float32)
+    taken[np.arange(len(picked)), places.ravel()] = 1
+    made = resampled(steps, source, "nearest", (len(picked), rest), [taken, None], anywhere=True)
+    return steps.move(made, (*shape[:axis], len(picked), *shape[axis + 1 :]), "taken")
 
 
 def _gathered(node: Node, graph: Graph, axis: int, once: Sequence[int], times: int, each: int) -> None:
@@ -67,7 +91,7 @@ def _gathered(node: Node, graph: Graph, axis: int, once: Sequence[int], times: i
     steps, shape = Steps(node, graph), list(graph.shape(node.input(0)))
     source = steps.source(node.input(0))
     shape[axis] = kept = len(once)
-    if kept < graph.shape(node.input(0))[axis]:
+    if list(once) != list(range(graph.shape(node.input(0))[axis])):
         source = steps.pick(source, once, axis, "kept")
     lead = prod(shape[:axis]) * (kept if each > 1 else 1)
     steps.finish(_repeated(steps, source, lead, times), graph.shape(node.output))

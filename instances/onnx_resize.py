@@ -68,13 +68,14 @@ def _scales(node: Node, graph: Graph, before: Sequence[int], after: Sequence[int
 
 
 def resampled(
-    steps: Steps, source: str, mode: str, size: Sequence[int], matrices: Sequence[np.ndarray | None]
+    steps: Steps, source: str, mode: str, size: Sequence[int], matrices: Sequence[np.ndarray | None], *,
+    anywhere: bool = False,
 ) -> str:  # fmt: skip
-    """Add a layer, with as narrow windows as have all that its elements are made of."""
+    """Add a layer, with as narrow windows as have all that its elements are made of, or none if these lie anywhere."""
     names = ["" if one is None else steps.derive("taps", lambda m=one: m) for one in matrices]
     means = Means("Resample", names, domain=OWN)
     for fn in _REACH[_REACH.index(mode) :]:
-        made = Resample(name="resample", inputs=("map",), shape=(1,), fn=fn, size=tuple(size))
+        made = Resample(name="resample", inputs=("map",), shape=(1,), fn=fn, size=tuple(size), anywhere=anywhere)
         layer = made.layer([steps.shape(source)])
         if made.scattered([steps.shape(source)]) or all(
             one is None or _fits(one, *axis)
@@ -82,7 +83,7 @@ def resampled(
                 (layer.r, layer.stride_h, layer.pad_top, layer.kh), (layer.c, layer.stride_w, layer.pad_left, layer.kw)
             ), strict=True)
         ):  # fmt: skip
-            return steps.add(Resample, [source], means=means, fn=fn, size=tuple(size))
+            return steps.add(Resample, [source], means=means, fn=fn, size=tuple(size), anywhere=anywhere)
     raise Unsupported("elements that lie beyond its window")
 
 

@@ -1,7 +1,8 @@
 """First half of the ONNX reader: infers every shape, folds the constants that shapes depend on.
 
-Weights are never looked at: tensors of more than `SMALL` elements, and all tensors kept in other files, are turned
-into inputs of the graph before anything else happens, so that no code after that could read them.
+Weights are never looked at: tensors of more than `SMALL` elements (`MOST_INDICES` wide integers), and all tensors
+kept in other files, are turned into inputs of the graph before anything else happens, so that no code after that could
+read them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from instances.operators import Shape
 
 #: Tensors up to this size may describe shapes, axes or pads; larger ones are weights.
 SMALL = 1024
+#: Integers of 32 and 64 bits are indices: so many of them are read.
+MOST_INDICES = 2**16
 #: Operators that may be evaluated on small constants: their results are never larger than their inputs' sum.
 FOLDABLE = frozenset(
     """Abs Add And Cast Ceil Concat Div Equal Flatten Floor Gather Greater GreaterOrEqual Identity Less LessOrEqual Max
@@ -88,12 +91,13 @@ def _hide(
     known.constants.add(name)
     known.shapes[name] = shape
     external = _external(tensor)
-    if prod(shape) <= SMALL and not external:
+    most = MOST_INDICES if tensor.data_type in (onnx.TensorProto.INT32, onnx.TensorProto.INT64) else SMALL
+    if prod(shape) <= most and not external:
         try:
             known.values[name] = numpy_helper.to_array(tensor)
         except Exception:  # noqa: BLE001 - odd element types and short data: the value stays unknown
             external = True
-    if prod(shape) <= SMALL and not external:
+    if prod(shape) <= most and not external:
         return True
     _declare(graph, declared, known, name, tensor.data_type, shape)
     return False
@@ -259,12 +263,17 @@ def fold(
         outputs = _evaluate(node, known, opsets)
         for name, value in zip(node.output, outputs, strict=False):
             new = bool(name) and name not in known.values
-            if new and isinstance(value, np.ndarray | np.generic) and value.size <= SMALL:
+            if new and isinstance(value, np.ndarray | np.generic) and value.size <= _most(value.dtype):
                 found[name] = np.asarray(value)
                 known.values[name] = found[name]
                 known.shapes[name] = tuple(found[name].shape)
     known.constants.update(found)
     return found
+
+
+def _most(kind: np.dtype) -> int:
+    """So many elements of a kind are looked at."""
+    return MOST_INDICES if kind in (np.int32, np.int64) else SMALL
 
 
 def _evaluate(node: onnx.NodeProto, known: Inferred, opsets: list[onnx.OperatorSetIdProto]) -> list[object]:
@@ -280,10 +289,12 @@ def _evaluate(node: onnx.NodeProto, known: Inferred, opsets: list[onnx.OperatorS
     foldable = node.op_type in FOLDABLE or (node.op_type == "Constant" and not node.input)
     if node.op_type == "ConstantOfShape" and len(node.input) == 1 and node.input[0] in known.values:
         sizes = [abs(int(size)) for size in known.values[node.input[0]].reshape(-1)]
-        foldable = prod(sizes) <= SMALL
+        fill = next((numpy_helper.to_array(a.t).dtype for a in node.attribute if a.name == "value"), np.dtype("f4"))
+        foldable = prod(sizes) <= _most(fill)
     if node.op_type in GROWING:
         size = known.shapes.get(node.output[0])
-        foldable = size is not None and prod(size) <= SMALL
+        first = known.values.get(node.input[0])
+        foldable = size is not None and first is not None and prod(size) <= _most(first.dtype)
     if not foldable or any(name and name not in known.values for name in node.input):
         return []
     feeds = {name: known.values[name] for name in node.input if name}

@@ -91,7 +91,7 @@ class Steps:
         """Return a constant that is computed of others."""
         return self.graph.derive(f"{self.node.label}:{suffix} (constant)", function, *tensors)
 
-    def numbers(self, suffix: str, values: Sequence[int]) -> str:
+    def numbers(self, suffix: str, values: Sequence[int] | np.ndarray) -> str:
         """Return a constant of integers, such as the sizes of a Reshape."""
         return self.derive(suffix, lambda: np.asarray(values, np.int64))
 
@@ -152,7 +152,7 @@ class Steps:
         given = tuple(steps) if max(steps) > 1 else ()
         return self._moved(source, shape, suffix, "slice", Means("Slice", names), starts=starts, steps=given)
 
-    def pick(self, source: str, picked: Sequence[int], axis: int, suffix: str) -> str:
+    def pick(self, source: str, picked: Sequence[int] | np.ndarray, axis: int, suffix: str) -> str:
         """Take some elements of an axis of what an operator makes."""
         shape = [len(picked) if k == axis else size for k, size in enumerate(self.shape(source))]
         means = Means("Gather", [self.numbers(f"{suffix}.picked", picked)], {"axis": axis})

@@ -1,10 +1,13 @@
-"""ConvTranspose, by one of two forms that multiply exactly what the operator does: each input element meets each tap.
+"""ConvTranspose, by one of three forms; the first and the last multiply each input element by each tap.
 
 * **Phases**, where the output is `stride` times the input in rows and columns (the usual padding): of the kernel, every
   stride-th tap makes every stride-th pixel. Each of the ``S_h * S_w`` phases is a convolution of the input; their
   results are joined and interleaved. With stride 1 that is one plain convolution.
+* **One convolution** with stride 1 where the output is no larger than the input, or the kernel dilated: what is cut off
+  is not computed.
 * **Columns** otherwise, and where windows do not overlap: a 1x1 convolution makes all taps of each input element, and
-  windows that overlap are added. Without overlap the result is only reordered.
+  windows that overlap are added. Without overlap the result is only reordered. Taps of a dilated kernel lie apart: each
+  is added by itself.
 
 The stride-expanded input of the textbooks, with its products by zero, is never made.
 """
@@ -62,7 +65,25 @@ class _Window:
     def covers(self) -> bool:
         """Whether every element of the result is one tap of one window."""
         axes = zip(self.size, self.stride, self.begin, self.out, strict=True)
-        return self.kernel == self.stride and all(i * s - b >= o for i, s, b, o in axes)
+        return self.kernel == self.stride and not any(self.dilated) and all(i * s - b >= o for i, s, b, o in axes)
+
+    @property
+    def dilated(self) -> tuple[bool, bool]:
+        """Along which axes taps lie apart."""
+        return self.dilation[0] > 1 < self.kernel[0], self.dilation[1] > 1 < self.kernel[1]
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is one convolution, which makes no more products or has no better form."""
+        smaller = all(o <= i for o, i in zip(self.out, self.size, strict=True))
+        return self.stride == (1, 1) and (smaller or any(self.dilated))
+
+    def taps(self, axis: int) -> list[tuple[int, int, int]]:
+        """Taps along an axis that are placed together: the first, how many, and the pixel where the first one falls."""
+        kernel, stride, dilation = self.kernel[axis], self.stride[axis], self.dilation[axis]
+        if self.dilated[axis]:
+            return [(tap, 1, tap * dilation) for tap in range(kernel)]
+        return [(tap, min(kernel - tap, stride), tap) for tap in range(0, kernel, stride)]
 
     def phase(self, axis: int, phase: int) -> tuple[int, int, int]:
         """Return the taps of a phase along an axis, and its padding before and behind."""
@@ -86,6 +107,8 @@ def conv_transpose(node: Node, graph: Graph) -> None:
     source = steps.move(steps.source(tensor), (batch, window.channels, *window.size), "in")
     if window.in_phases and not window.apart:
         made = _phases(steps, source, window, filters)
+    elif window.plain:
+        made = _plain(steps, source, window, filters)
     else:
         made = _columns(steps, source, window, filters)
     steps.finish(made, graph.shape(node.output))
@@ -157,6 +180,26 @@ def _phases(steps: Steps, source: str, w: _Window, filters: int) -> str:
     return _interleaved(steps, steps.permute(made, (0, 3, 4, 1, 5, 2), "order"))
 
 
+def _plain(steps: Steps, source: str, w: _Window, filters: int) -> str:
+    """A convolution with the kernel turned; rows and columns that no result is made of are cut off first."""
+    reach = [(k - 1) * d for k, d in zip(w.kernel, w.dilation, strict=True)]
+    before = [r - b for r, b in zip(reach, w.begin, strict=True)]
+    behind = [o - i + r - b for o, i, r, b in zip(w.out, w.size, reach, before, strict=True)]
+    size = [i + min(b, 0) + min(e, 0) for i, b, e in zip(w.size, before, behind, strict=True)]
+    if min(size) < 1:
+        raise Unsupported("a transposed convolution of which nothing is left")
+    used = steps.cut(source, (*steps.shape(source)[:2], *size), "used", (0, 0, *(max(-b, 0) for b in before)))
+    top, left, bottom, right = (max(b, 0) for b in (*before, *map(min, behind, reach)))
+    fields = {"kernel": w.kernel, "pad": (top, left, bottom, right), "dilation": w.dilation}
+    pads = {"pads": [top, left, bottom, right], "dilations": list(w.dilation), "group": w.groups}
+    means = Means("Conv", [_weights(steps, w, (0, 0), (1, 1), w.kernel)], pads)
+    made = steps.add(Conv, [used], "", means, filters=filters, groups=w.groups, **fields)
+    steps.graph.weigh(made, steps.node.input(1))
+    # Rows and columns that no window reaches (output padding) are added behind it.
+    whole = steps.pad(made, (steps.shape(made)[0], filters, *w.out), "rest")
+    return steps.bias(whole, steps.node.input(2), lambda b: b.reshape(-1, 1, 1))
+
+
 def _interleaved(steps: Steps, source: str) -> str:
     """Blocks of pixels (batch, filters, rows, their rows, columns, their columns) as a map."""
     batch, filters, rows, down, columns, across = steps.shape(source)
@@ -164,11 +207,9 @@ def _interleaved(steps: Steps, source: str) -> str:
 
 
 def _columns(steps: Steps, source: str, w: _Window, filters: int) -> str:
-    if any(d > 1 and k > 1 for d, k in zip(w.dilation, w.kernel, strict=True)):
-        raise Unsupported("a dilated transposed convolution that changes the size of its map")
-    blocks = [-(-k // s) for k, s in zip(w.kernel, w.stride, strict=True)]
-    if prod(blocks) > MOST_PARTS:
-        raise Unsupported(f"{prod(blocks)} windows overlap in a pixel")
+    blocks = [w.taps(axis) for axis in (0, 1)]
+    if prod(map(len, blocks)) > MOST_PARTS:
+        raise Unsupported(f"{prod(map(len, blocks))} windows overlap in a pixel")
     batch, taps = steps.shape(source)[0], prod(w.kernel)
 
     def arranged(weights: np.ndarray) -> np.ndarray:
@@ -182,12 +223,11 @@ def _columns(steps: Steps, source: str, w: _Window, filters: int) -> str:
     if w.covers:
         made, bias = steps.bias(made, bias, lambda b: np.repeat(b, taps).reshape(-1, 1, 1)), ""
     made = steps.move(made, (batch, filters, *w.kernel, *w.size), "taps")
-    full = tuple((i + b - 1) * s for i, b, s in zip(w.size, blocks, w.stride, strict=True))
+    full = tuple(i * s + b[-1][2] for i, b, s in zip(w.size, blocks, w.stride, strict=True))
     parts = []
-    for at in product(*map(range, blocks)):
-        mine = [min(k - b * s, s) for k, b, s in zip(w.kernel, at, w.stride, strict=True)]
-        begin = tuple(b * s for b, s in zip(at, w.stride, strict=True))
-        part = steps.cut(made, (batch, filters, *mine, *w.size), "taps", (0, 0, *begin, 0, 0))
+    for at in product(*blocks):
+        first, mine, begin = zip(*at, strict=True)
+        part = steps.cut(made, (batch, filters, *mine, *w.size), "taps", (0, 0, *first, 0, 0))
         filled = steps.pad(part, (batch, filters, *w.stride, *w.size), "filled")
         whole = _interleaved(steps, steps.permute(filled, (0, 1, 4, 2, 5, 3), "order"))
         parts.append(steps.pad(whole, (batch, filters, *full), "placed", (0, 0, *begin)))

@@ -264,10 +264,14 @@ class Resample(NamedOperator):
     by a grid (batch, rows, columns, 2), every element of the result is taken to read its neighbours by itself.
     """
 
+    LEFT_OUT: ClassVar = frozenset(("anywhere",))
+
     op: Literal["resample"] = "resample"
     fn: Literal["nearest", "linear", "cubic"] = "nearest"
     size: Pair
     """Rows and columns of the result."""
+    anywhere: bool = False
+    """Whether elements of the result are any of the map, those that indices say: no windows follow them."""
 
     def infer(self, inputs: Sequence[Shape]) -> Shape:
         """Return (batch, channels, rows, columns)."""
@@ -279,8 +283,13 @@ class Resample(NamedOperator):
 
     def scattered(self, inputs: Sequence[Shape]) -> bool:
         """Whether every element of the result reads its neighbours by itself."""
-        return len(inputs) == 2 or any(
-            before // gcd(before, after) > LARGEST_BLOCK for before, after in zip(inputs[0][2:], self.size, strict=True)
+        return (
+            self.anywhere
+            or len(inputs) == 2
+            or any(
+                before // gcd(before, after) > LARGEST_BLOCK
+                for before, after in zip(inputs[0][2:], self.size, strict=True)
+            )
         )
 
     def layer(self, inputs: Sequence[Shape]) -> Layer:

@@ -210,7 +210,8 @@ def _origin(known: Mapping[str, Operator], name: str) -> tuple[Hashable, ...]:
         operator = known[name]
         if isinstance(operator, Reshape):
             if operator.fn not in ("identity", "reshape"):
-                moves.append((operator.fn, operator.starts, operator.steps, operator.shape))
+                where = operator.starts or name  # two moves that do not say where are taken for different ones
+                moves.append((operator.fn, where, operator.steps, operator.shape))
         elif not (isinstance(operator, Eltwise) and len(operator.inputs) == 1):
             return (name, *moves)
         name = operator.inputs[0]

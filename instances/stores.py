@@ -286,7 +286,8 @@ class _Reader:
         elif isinstance(operator, Reshape) or (isinstance(operator, Eltwise) and layer is None):
             self.groups.join(operator.name, operator.inputs[0])
             before = self.network.operator(operator.inputs[0]).shape
-            if isinstance(operator, Reshape) and (operator.fn == "transpose" or operator.shape != before):
+            turned = isinstance(operator, Reshape) and operator.fn in ("transpose", "slice") and not operator.starts
+            if isinstance(operator, Reshape) and (turned or operator.shape != before):
                 self.whole.add(operator.name)
         elif isinstance(operator, Concat):
             self._concat(operator)
