@@ -163,7 +163,7 @@ class OnnxModel:
 
     def is_constant(self, tensor: str) -> bool:
         """Whether no input of the model reaches a tensor."""
-        found = (self._values, self._tensors, self._nodes, self.derived)  # the first: sizes and what they decide, too
+        found = (self._values, self._tensors, self._nodes, self.derived)
         return tensor not in self.makers and any(tensor in table for table in found)
 
     def _evaluated(self, tensor: str) -> np.ndarray:
@@ -235,7 +235,7 @@ def read_model(
     reached = set(inputs)
     for node in model.graph.node:
         if any(name in reached for name in node.input):
-            reached.update(node.output)
+            reached.update(o for o in node.output if o not in graph.known.constants)  # sizes depend on no data
     return OnnxModel(
         network, Path(path), graph.where, graph.origin, graph.bodies, graph.derived, graph.folded, graph.makers,
         graph.tensor_of,

@@ -596,7 +596,6 @@ def test_a_convolution_of_constants_that_cannot_be_planned_is_named(tmp_path: Pa
 @pytest.mark.parametrize(
     ("op", "inputs", "attributes", "macs", "why"),
     [
-        ("ConvTranspose", "x,up", {"strides": [2, 2], "dilations": [2, 2]}, 4 * 6 * 6 * (3 * 2 * 2), "dilated"),
         ("Einsum", "x,mix", {"equation": "bchw,de->bd"}, 4 * 6 * 6 * 4 * 5, "a sum over one operand alone"),
         ("Einsum", "x,mix", {"equation": "...hw,de->...d"}, 4 * 6 * 6 * 4 * 5, "a sum over one operand alone"),
         ("CumSum", "x,axis", {}, 0, "no conversion"),
@@ -608,7 +607,6 @@ def test_what_is_not_planned_says_why_and_how_much(
 ) -> None:  # fmt: skip
     m = Model(1, 4, 6, 6)
     m.constant("w", 4, 4, 1, 1)
-    m.constant("up", 4, 3, 2, 2)
     m.constant("mix", 4, 5)
     m.constant("axis", value=np.array(1, np.int64))
     m.node("Conv", "x,w", "c", name="conv")
