@@ -21,7 +21,7 @@ from tests.golden_plans import CASES
 
 #: Kinds whose commands take no search, or hardly any; the others are slow.
 QUICK = ("front", "table", "spec", "sweep", "library")
-MANY = int(os.environ.get("CERTILE_FUZZ", "60"))
+MANY = int(os.environ.get("CERTILE_FUZZ", "30"))
 
 
 def test_changed_files_are_told_in_a_line() -> None:

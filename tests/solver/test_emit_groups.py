@@ -57,19 +57,19 @@ def test_a_random_group_with_operands_that_are_broadcast(tmp_path: Path) -> None
 
 
 @pytest.mark.slow(90)
-@pytest.mark.parametrize("flags", [BUILDS[0], BUILDS[3]])
-def test_30_random_groups_with_operands_that_are_broadcast(tmp_path: Path, flags: str) -> None:
+@pytest.mark.parametrize(("flags", "first"), [(BUILDS[0], 100), (BUILDS[3], 118)])
+def test_36_random_groups_with_operands_that_are_broadcast(tmp_path: Path, flags: str, first: int) -> None:
     """Gates, masks, means of rows, columns and maps, in memories of the plan's peak."""
-    how = run_groups(range(100, 130), tmp_path, flags, broadcast=True)
-    assert min(how[kind] for kind in ("packed", "standing")) >= 5
+    how = run_groups(range(first, first + 18), tmp_path, flags, broadcast=True)
+    assert min(how[kind] for kind in ("packed", "standing")) >= 3
 
 
 @pytest.mark.slow(60)
-@pytest.mark.parametrize("flags", [BUILDS[1], BUILDS[2]])
-def test_50_random_groups(tmp_path: Path, flags: str) -> None:
+@pytest.mark.parametrize(("flags", "first"), [(BUILDS[1], 100), (BUILDS[2], 130)])
+def test_60_random_groups(tmp_path: Path, flags: str, first: int) -> None:
     """In memories of the plan's peak: halos kept or made again, warm-up, weights that stay in part, turns, images."""
-    how = run_groups(range(100, 150), tmp_path, flags)
-    assert min(how[kind] for kind in ("turns", "packed", "standing", "images")) >= 5
+    how = run_groups(range(first, first + 30), tmp_path, flags)
+    assert min(how[kind] for kind in ("turns", "packed", "standing", "images")) >= 2
 
 
 def test_random_networks_in_groups(tmp_path: Path) -> None:
@@ -77,11 +77,11 @@ def test_random_networks_in_groups(tmp_path: Path) -> None:
     assert emitted_networks("fusion", range(1000, 1002), tmp_path, BUILDS[2]) >= 1
 
 
-@pytest.mark.slow(150)
-@pytest.mark.parametrize("flags", [BUILDS[0], BUILDS[3]])
-def test_100_random_networks_in_groups(tmp_path: Path, flags: str) -> None:
+@pytest.mark.slow(80)
+@pytest.mark.parametrize(("flags", "first"), [(BUILDS[0], 0), (BUILDS[3], 50)])
+def test_100_random_networks_in_groups(tmp_path: Path, flags: str, first: int) -> None:
     """All that is planned is written, in the memory that was planned with."""
-    assert emitted_networks("fusion", range(100), tmp_path, flags) >= 60
+    assert emitted_networks("fusion", range(first, first + 50), tmp_path, flags) >= 30
 
 
 def test_where_maps_have_no_room_in_one_piece_they_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
