@@ -22,7 +22,7 @@ from solver.emit.emit import files_of
 from solver.emit.shared import pitches_in
 from solver.selftest.joint import Case
 from tests.emitted import BUILDS, build_and_run, write
-from tests.formulations.test_joint_weights import CASES
+from tests.formulations.test_joint_weights import CASES, FAR, machine
 from tests.solver.test_emit_broadcast import FLOATS
 
 pytestmark = pytest.mark.skipif(
@@ -86,6 +86,14 @@ def test_more_random_networks(tmp_path: Path, seed: int) -> None:
 def test_weights_by_hand(tmp_path: Path, case: str) -> None:
     """Two tensors by turns; one that comes late; a matrix from outside; bytes and banks."""
     write(files_of(joint(*CASES[case])), tmp_path / "c")
+    assert PLANNED in build_and_run(tmp_path / "c", BUILDS[3])
+
+
+def test_weights_go_past_a_group(tmp_path: Path) -> None:
+    """Problem fusion: a and b have the same weights, u and v run in strips between them; 28 bytes, each tensor once."""
+    plan = solve(FAR, machine(40), problem="fusion", pins=["cut=a", "fuse=u..v", "cut=v"])
+    assert [[one.map for one in row.on_chip if "(weights)" in one.map] for row in plan.layers] == [["a (weights)"]] * 3
+    write(files_of(plan), tmp_path / "c")
     assert PLANNED in build_and_run(tmp_path / "c", BUILDS[3])
 
 
