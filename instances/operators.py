@@ -38,6 +38,8 @@ Pads = tuple[Pad, Pad, Pad, Pad]
 Shape = tuple[int, ...]
 #: Blocks of more elements of a map are not taken as one window.
 LARGEST_BLOCK = 8
+#: Numbers of a grid for every pixel.
+GRID = 2
 Count = Annotated[int, Field(ge=0, le=2**53)]
 
 #: Element-wise functions of one tensor (some row-wise), and of several tensors.
@@ -261,7 +263,8 @@ class Resample(NamedOperator):
 
     The ``blocks`` of an axis are as many parts as both sizes have in common; of each the result has ``up`` elements
     of ``down`` of the map and the neighbours that an interpolation looks at. Where `down` exceeds `LARGEST_BLOCK`, and
-    by a grid (batch, rows, columns, 2), every element of the result is taken to read its neighbours by itself.
+    by a grid (batch, rows, columns, 2), every element of the result is taken to read its neighbours by itself. Of a
+    grid each number is an operand, which all channels of a pixel share.
     """
 
     LEFT_OUT: ClassVar = frozenset(("anywhere",))
@@ -281,6 +284,11 @@ class Resample(NamedOperator):
             raise ValueError(f"needs a grid of shape {(batch, *self.size, 2)}, its second input has {tuple(inputs[1])}")
         return (batch, channels, *self.size)
 
+    @property
+    def taps(self) -> int:
+        """Neighbours along an axis of one that is interpolated, where elements read them by themselves."""
+        return {"nearest": 1, "linear": 2, "cubic": 4}[self.fn]
+
     def scattered(self, inputs: Sequence[Shape]) -> bool:
         """Whether every element of the result reads its neighbours by itself."""
         return (
@@ -297,11 +305,12 @@ class Resample(NamedOperator):
         batch, channels, rows, columns = self.infer(inputs)
         shape: dict[str, Any] = {"name": self.name, "b": batch, "g": channels, "n": 1, "weights": "none"}
         if self.scattered(inputs):
-            grid = -(-2 // channels) if len(inputs) == 2 else 0  # its two numbers for every pixel, in whole operands
-            taps = {"nearest": 1, "linear": 2, "cubic": 4}[self.fn]
             moved = zip(inputs[0][2:], self.size, strict=True)
-            reads = prod(taps if len(inputs) == 2 or 1 != one != other else 1 for one, other in moved)
-            return Layer(kind="eltwise", m=1, r=rows, c=columns, h=rows, l=columns, inputs=reads + grid, **shape)
+            reads = prod(self.taps if len(inputs) == 2 or 1 != one != other else 1 for one, other in moved)
+            if len(inputs) == 2:
+                shape["broadcast"] = ("g",) * GRID + ("",) * reads if channels > 1 else ()
+                reads += GRID
+            return Layer(kind="eltwise", m=1, r=rows, c=columns, h=rows, l=columns, inputs=reads, **shape)
         before = inputs[0][2:]
         blocks = [gcd(*sizes) for sizes in zip(before, self.size, strict=True)]
         up, down = ([size // n for size, n in zip(sizes, blocks, strict=True)] for sizes in (self.size, before))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import gcd, prod
 from typing import NamedTuple
 
-from instances.operators import Concat, Correlation, Eltwise, Input, MatMul, Opaque, Operator, Resample, Reshape
+from instances.operators import GRID, Concat, Correlation, Eltwise, Input, MatMul, Opaque, Operator, Resample, Reshape
 from instances.workload import Layer
 
 #: The right operand of a product, where an input has a number.
@@ -54,7 +54,7 @@ class Reading:
     part: Part
     """What the operand holds; the other elements are padding, copies, other parts."""
     size: int
-    """Elements of the operator whose result is read."""
+    """Elements of the operator whose result is read; of a grid those that the operand has."""
 
 
 def sources_of(operator: Operator, shapes: Sequence[Sequence[int]], layer: Layer) -> tuple[str, ...]:
@@ -62,9 +62,19 @@ def sources_of(operator: Operator, shapes: Sequence[Sequence[int]], layer: Layer
     if isinstance(operator, MatMul):
         return operator.inputs[:1]
     if isinstance(operator, Resample) and operator.scattered([tuple(shape) for shape in shapes]):
-        grids = operator.inputs[1:] * -(-2 // layer.g)  # as many operands as the layer has for them
-        return (*operator.inputs[:1] * (layer.inputs - len(grids)), *grids)
+        grids = operator.inputs[1:] * GRID
+        return (*grids, *operator.inputs[:1] * (layer.inputs - len(grids)))
     return operator.inputs
+
+
+def _seen(operator: Operator, k: int, part: Part) -> Part:
+    """What operand k holds of a part of what it reads: of a grid one number of every pixel."""
+    if not isinstance(operator, Resample) or len(operator.inputs) == 1 or k >= GRID:
+        return part
+    batch, _, rows, columns = operator.shape
+    size = batch * rows * columns
+    box = (operator.inputs[1], ((0, batch, 1), (0, rows, 1), (0, columns, 1), (k, 1, 1)))
+    return part._replace(least=max(0, part.least - (GRID - 1) * size), among=size, boxes=(*part.boxes, box))
 
 
 def held(operators: Sequence[Operator], layers: frozenset[str], *, made: bool = True) -> Held:
@@ -147,7 +157,7 @@ def copies_of(layer: Layer, operator: Operator, shapes: Sequence[Sequence[int]],
     if layer.weights == "activation":
         reads.append((operator.inputs[1], layer.weight_elements))
     pieces = [
-        part._replace(least=max(0, min(size, total[name]) - (total[name] - part.least)), operand=k)
+        _seen(operator, k, part)._replace(least=max(0, min(size, total[name]) - (total[name] - part.least)), operand=k)
         for k, (name, size) in enumerate(reads)
         for part in parts[name]
     ]
@@ -181,25 +191,30 @@ def outside(
                 operands[RIGHT] = operator.inputs[1]
             for k, source in operands.items():
                 of = same.get(source, source)
-                found += [Reading(number[name], k, of, part, sizes[source]) for part in parts[source]]
+                for part in parts[source]:
+                    seen = _seen(operator, k, part)
+                    size = sizes[source] if seen is part else seen.among
+                    found.append(Reading(number[name], k, of, seen, size))
         elif _in_place(operator):
             same[name] = same.get(operator.inputs[0], operator.inputs[0])
     return tuple(found)
 
 
 def several_parts(
-    operators: Sequence[Operator], reads: Sequence[Sequence[int]], names: Sequence[Sequence[str]]
+    operators: Sequence[Operator], layers: Sequence[str], reads: Sequence[Sequence[int]], names: Sequence[Sequence[str]]
 ) -> dict[tuple[int, int], int]:
     """Return for every layer and store of how many different parts the layer reads it, where they are several.
 
-    `reads` and `names`: by layer the stores of its inputs, and the operators.
+    Neighbours that elements read by themselves are parts, too. `reads` and `names`: by layer the stores of its inputs,
+    and the operators; `layers`: the names of the layers.
     """
     known = {one.name: one for one in operators}
     parts: dict[tuple[int, int], set[tuple[Hashable, ...]]] = {}
-    for t, (read, given) in enumerate(zip(reads, names, strict=True)):
+    for t, (layer, read, given) in enumerate(zip(layers, reads, names, strict=True)):
         if len(set(read)) < len(read):
-            for store, name in zip(read, given, strict=True):
-                parts.setdefault((t, store), set()).add(_origin(known, name))
+            for k, (store, name) in enumerate(zip(read, given, strict=True)):
+                neighbour = (k,) if isinstance(known[layer], Resample) else ()
+                parts.setdefault((t, store), set()).add((*_origin(known, name), *neighbour))
     return {key: len(some) for key, some in parts.items() if len(some) > 1}
 
 

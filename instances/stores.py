@@ -190,7 +190,7 @@ def stores(network: Network) -> Stores:
     found = replace(
         found, barriers=barriers(network, found), weights_of=weights[0], biases_of=weights[1],
         outside=outside(network.operators, list(number), reads), shared=(-1,) * len(number),
-        apart=several_parts(network.operators, found.reads, reads),
+        apart=several_parts(network.operators, list(number), found.reads, reads),
     )  # fmt: skip
     return _with_weights(found, network.in_dram)
 

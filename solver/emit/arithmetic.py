@@ -24,6 +24,7 @@ from instances.operators import Conv, MatMul, Operator, Pool, Resample
 from instances.stores import inputs_of
 from instances.workload import Layer
 from solver.emit.chains import operators_of, statements
+from solver.emit.gridded import is_gridded
 from solver.emit.kinds import BYTES, C_TYPES, FLOATS, NAMES, Elements
 from solver.emit.numbers import Numbers, floats
 from solver.emit.passing import Chain, Passing
@@ -127,7 +128,8 @@ class Arithmetic:
             require(not spills or machine.psum_bytes == 4, where, "sums of real numbers take psum_bytes 4")
             made = Numbers(self.passing.stored(self.names[0]), "f32", result, "f32", "f32", "float")
         kinds = {self.passing.kinds[name] for name in self.names}
-        copies = isinstance(self.operator, Resample) and Resized(self.model, self.operator, self.layer).copies
+        resized = isinstance(self.operator, Resample) and not is_gridded(self.operator)
+        copies = resized and Resized(self.model, self.operator, self.layer).copies
         said = f"{self.node.op.removeprefix('certile.')} of integers, which no scale dequantises: quantise it as QDQ"
         require(copies or kinds <= set(FLOATS), where, said)
         zero = ""

@@ -14,10 +14,11 @@ import numpy as np
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
-from instances.operators import Concat, Eltwise, Input, Opaque, Operator, Resample, Reshape, Shape
+from instances.operators import GRID, Concat, Eltwise, Input, Opaque, Operator, Resample, Reshape, Shape
 from instances.workload import Layer
 from solver.emit.arrange import Arranged, Arranger, Host
 from solver.emit.chains import operators_of, statements
+from solver.emit.gridded import Gridded, is_gridded
 from solver.emit.host import element_by_element, of_rows, picked_in_c, stage_of
 from solver.emit.kinds import BYTES, FLOATS, dtype
 from solver.emit.meaning import Meaning
@@ -62,6 +63,7 @@ class ModelArranger(Arranger):
     def __init__(self, meaning: Meaning, machine: Machine, homes_of_weights: Sequence[str] = ()) -> None:
         self.meaning, self.model, self.passing = meaning, meaning.model, meaning.passing
         self.completed: dict[str, Value] = {}
+        self.gridded: dict[str, list[Value]] = {}
         super().__init__(meaning.model.network, machine, homes_of_weights)
 
     def run(self) -> Arranged:
@@ -115,10 +117,29 @@ class ModelArranger(Arranger):
         value = super()._operand(k, source, operator, layer)
         if not (isinstance(operator, Resample) and layer.kind == "eltwise"):
             return value
+        if is_gridded(operator):
+            return self._gridded(operator)[k]
         rows, columns = Resized(self.model, operator, layer).gathered(k)
         picked = Picked((np.arange(value.shape[0]), np.arange(value.shape[1]), rows, columns))
         number = self.network.operators.index(operator)
         return self._picked(f"near_{number:03}_{k}", operator, value, picked)
+
+    def _gridded(self, operator: Resample) -> list[Value]:
+        """What a layer reads of a map where a grid says: two parts of every pixel, then the neighbours."""
+        if operator.name in self.gridded:
+            return self.gridded[operator.name]
+        kinds = [self.passing.by_host(name) for name in operator.inputs]
+        made = Gridded(operator, self.model.node(operator.name))
+        made.check(kinds)
+        source, grid = map(self._complete, operator.inputs)
+        number, (batch, _, rows, columns) = self.network.operators.index(operator), operator.shape
+        pixels = (batch, 1, rows, columns)
+        parts = [contiguous(self.array(f"part_{number:03}_{k}", prod(pixels)), pixels) for k in range(GRID)]
+        near = [self._fresh(f"near_{number:03}_{k}", operator) for k in range(operator.taps**2)]
+        lines = made.found(near, parts, source, grid, self._address)
+        self.made.steps.append(Host(tuple(lines), f"{operator.name}: neighbours where its grid says", rows=True))
+        self.gridded[operator.name] = [*parts, *near]
+        return self.gridded[operator.name]
 
     def _numbers(self, operator: Operator, layer: Layer, *, biases: bool) -> bytes:
         """Integers of one tensor may differ: those of biases stand for multiples of two scales."""

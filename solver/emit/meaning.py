@@ -20,6 +20,7 @@ from instances.onnx_model import OnnxModel
 from instances.operators import Eltwise, Operator, Pool, Resample
 from instances.workload import Layer
 from solver.emit.arithmetic import BIAS, Arithmetic
+from solver.emit.gridded import Gridded, is_gridded
 from solver.emit.kinds import KINDS, NAMES, QUANTISED, Elements
 from solver.emit.numbers import Numbers, floats
 from solver.emit.passing import Passing
@@ -33,7 +34,7 @@ from solver.emit.trained import Trained, Training
 LAYERS = frozenset(
     """Conv Gemm MatMul Einsum MaxPool AveragePool GlobalAveragePool GlobalMaxPool ReduceMean ReduceMax ReduceSum
     ReduceMin ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum Add Sum Mul Sub
-    Div Max Min Mean certile.Resample""".split()
+    Div Max Min Mean GridSample certile.Resample""".split()
 )
 
 
@@ -143,6 +144,8 @@ class Meaning:
         divisor = 1
         if isinstance(operator, Pool):
             base, lines, divisor = _pool(operator, layer, node, base)
+        elif isinstance(operator, Resample) and is_gridded(operator):
+            base = Gridded(operator, node).numbers(base)
         elif isinstance(operator, Resample):
             resized = Resized(self.model, operator, layer)
             base = resized.scattered(base) if layer.kind == "eltwise" else resized.numbers(base)

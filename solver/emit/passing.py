@@ -19,6 +19,7 @@ from instances.errors import InputError
 from instances.onnx_model import OnnxModel
 from instances.operators import Concat, Eltwise, Input, MatMul, Operator, Reshape
 from instances.stores import inputs_of
+from solver.emit.gridded import is_gridded
 from solver.emit.kinds import FLOATS, KINDS, Elements
 from solver.emit.pointwise import stage
 from solver.emit.quantise import QUANTISERS, Grid, grid_around, grid_of
@@ -281,6 +282,8 @@ class _Readers:
         if layer is None:
             return ""
         inputs = inputs_of(self.network, reader, layer)
+        if is_gridded(reader):  # the host looks at the map and at the grid
+            return ""
         if isinstance(reader, MatMul) and name in reader.inputs[1:]:
             return "" if name in inputs else "last"
         return "direct" if name in inputs else "anywhere" if isinstance(reader, Eltwise) else ""

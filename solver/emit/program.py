@@ -34,7 +34,7 @@ _RUNTIME = (
     "certile_math.c",
 )
 #: As many inputs as certile_check.c has room for.
-MOST_INPUTS = 16
+MOST_INPUTS = 32
 
 
 @dataclass(frozen=True)

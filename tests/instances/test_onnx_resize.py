@@ -9,7 +9,9 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from instances.load import dump_network, load_network
+from formulations.compulsory import compulsory_bytes as network_bytes
+from hwmodels.nest.limits import compulsory_bytes
+from instances.load import dump_network, load_machine, load_network
 from instances.network import Network
 from instances.operators import Resample
 from instances.stores import stores
@@ -109,15 +111,19 @@ def test_what_stays_opaque(tmp_path: Path, attributes: dict[str, object], said: 
 
 
 @pytest.mark.parametrize(("mode", "channels", "operands"), [
-    ("bilinear", 3, 4 + 1), ("nearest", 3, 1 + 1), ("bicubic", 3, 16 + 1),
-    ("bilinear", 1, 4 + 2),  # two numbers of the grid for every pixel
+    ("bilinear", 3, 4 + 2), ("nearest", 3, 1 + 2), ("bicubic", 3, 16 + 2), ("bilinear", 1, 4 + 2),
 ])  # fmt: skip
 def test_a_grid_reads_every_neighbour(tmp_path: Path, mode: str, channels: int, operands: int) -> None:
     network = read(tmp_path, "GridSample", [(2, channels, 6, 4), (2, 5, 7, 2)], mode=mode)
     (layer,) = network.layers
     assert (layer.kind, layer.inputs) == ("eltwise", operands)
     assert (layer.b, layer.g, layer.r, layer.c) == (2, channels, 5, 7)
+    assert layer.patterns[:2] == (("g", "g") if channels > 1 else ("", ""))  # two numbers for every pixel
     assert network.operators[-1].shape == (2, channels, 5, 7)
+    # at least the map, both numbers of 2 * 35 pixels, and results
+    must = 2 * channels * 24 + 2 * 2 * 35 + 2 * channels * 35
+    machine = load_machine("scratchpad_768k")
+    assert compulsory_bytes(layer, machine) == network_bytes(stores(network), machine) == must
 
 
 def test_what_is_read_anywhere_stays_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -127,7 +133,7 @@ def test_what_is_read_anywhere_stays_whole_or_not_at_all(tmp_path: Path) -> None
     fields = network.model_dump(mode="json")
     fields["operators"][2:] = [pool, {**fields["operators"][3], "inputs": ["p", "t1"]}]
     found = stores(Network.model_validate(fields))
-    assert [found.stores[s].whole for s in found.reads[1]] == [True, True]
+    assert [found.stores[s].whole for s in found.reads[1]] == [True] * 3
     assert found.barriers == (-1, 0)  # it begins when the map is complete
 
 

@@ -208,11 +208,19 @@ def conv() -> onnx.NodeProto:
     return helper.make_node("Conv", ["x", "w"], ["a"], "conv")
 
 
-def test_a_map_that_is_read_where_data_says_is_refused(tmp_path: Path) -> None:
-    grid = helper.make_node("GridSample", ["a", "g"], ["y"], "sample")
-    said = asked(tmp_path, [conv(), grid], {"x": (1, 3, 6, 6), "g": (1, 4, 4, 2)}, w=drawn(4, 3, 1, 1))
-    assert len(said) >= 1
-    assert all("sample" in one for one in said)
+def test_a_grid_names_places_in_single_precision(tmp_path: Path) -> None:
+    """A grid of half precision would name other places; modes of padding are those of ONNX."""
+
+    def refused(settings: dict[str, str], **attributes: object) -> list[str]:
+        grid = helper.make_node("GridSample", ["a", "g"], ["y"], "sample", **attributes)
+        inputs = {"x": (1, 3, 6, 6), "g": (1, 4, 4, 2)}
+        return asked(tmp_path, [conv(), grid], inputs, settings=settings, w=drawn(4, 3, 1, 1))
+
+    assert refused(FLOATS) == []
+    halves = FLOATS | dict.fromkeys(("in_bytes", "out_bytes", "w_bytes"), "2")
+    said = "layer sample (GridSample): places in a map of f16 elements: in_bytes 4 and real numbers are needed"
+    assert refused(halves) == [f"{said}: no C is written"]
+    assert refused(FLOATS, padding_mode="wrap") == ["layer sample (GridSample): padding_mode wrap: no C is written"]
 
 
 def test_operators_that_are_not_planned_are_refused_with_the_reason(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from hwmodels.schedule import FusedRun
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.network import Network
-from instances.operators import Conv, Input, MatMul, Reshape
+from instances.operators import Conv, Input, MatMul, Resample, Reshape
 from instances.zoo.chains import CHAINS
 from solver import check, show
 from solver.bench.bank_sizes import HEADS, bank_row
@@ -255,3 +255,18 @@ def test_readers_that_see_a_map_unlike_load_it_each() -> None:
     assert plan.status == "OPTIMAL"
     assert [one.readers for one in plan.layers[-1].strips.streams if one.loaded] == [("b",), ("c",)]  # type: ignore[union-attr]
     assert check(plan).ok
+
+
+def test_a_layer_whose_elements_read_several_neighbours_runs_by_itself() -> None:
+    """A group would load one of them; of each of 4 * 10 * 17 elements 4 neighbours are read, 2,720 bytes.
+
+    Nearest reads one, 680: then a group may begin with it. Beside these come 8 weights and 340 results.
+    """
+    for fn, moved, together in (("linear", 2720, "INFEASIBLE"), ("nearest", 680, "OPTIMAL")):
+        sized = Resample(name="r", inputs=("x",), shape=(1, 4, 10, 17), fn=fn, size=(10, 17))  # type: ignore[arg-type]
+        last = Conv(name="c", inputs=("r",), shape=(1, 2, 10, 17), filters=2, kernel=(1, 1))
+        network = Network(name="n", operators=(Input(name="x", shape=(1, 4, 13, 11)), sized, last))
+        plan = solve(network, "scratchpad_768k", problem="fusion")
+        assert plan.objective is not None
+        assert (plan.status, plan.objective.value) == ("OPTIMAL", moved + 8 + 340)
+        assert solve(network, "scratchpad_768k", problem="fusion", pins=["fuse=r..c"]).status == together

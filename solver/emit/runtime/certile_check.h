@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-enum { CERTILE_MOST_INPUTS = 16 };
+enum { CERTILE_MOST_INPUTS = 32 };
 
 typedef void certile_function(unsigned char *const in[], unsigned char *w, unsigned char *bias, unsigned char *out,
                               unsigned char *psum);

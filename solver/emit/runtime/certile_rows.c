@@ -95,3 +95,55 @@ void certile_lp(unsigned char *to, const unsigned char *from, long outer, long s
         }
     }
 }
+
+/* A place beyond lo or hi, turned back there as often as it takes. */
+static float reflected(float x, float lo, float hi)
+{
+    const float beyond = x < lo ? lo - x : x - hi, range = hi - lo;
+    if (beyond <= 0 || range <= 0) {
+        return beyond <= 0 ? x : lo;
+    }
+    const float turns = floorf(beyond / range), rest = beyond - turns * range;
+    const int even = turns == 2 * floorf(turns / 2);
+    return (x < lo) == even ? lo + rest : hi - rest;
+}
+
+/* The neighbours of a place along an axis (-1: a zero), and how far it lies behind the first or second of them. */
+static float neighbours(long *at, float number, long size, int taps, int padding, int corners)
+{
+    const float lo = corners ? 0 : -0.5f, hi = (float)(size - 1) - lo;
+    float x = corners ? (number + 1) / 2 * (float)(size - 1) : ((number + 1) * (float)size - 1) / 2;
+    x = taps == 1 ? rintf(x) : x;
+    x = padding == 2 ? reflected(x, lo, hi) : x;
+    x = x > -4 ? (x < (float)size + 4 ? x : (float)size + 4) : -4; /* further off there is nothing else */
+    const float first = floorf(x);
+    for (int k = 0; k < taps; k++) {
+        const float found = first + (float)(taps == 4 ? k - 1 : k);
+        const long pixel = (long)(padding == 2 ? reflected(found, lo, hi) : found);
+        const long inside = pixel < 0 ? 0 : pixel < size ? pixel : size - 1;
+        at[k] = padding || inside == pixel ? inside : -1;
+    }
+    return x - first;
+}
+
+void certile_neighbours(unsigned char *const *near, const long *near_pitch, unsigned char *const *part,
+                        const unsigned char *map, const long *map_pitch, const unsigned char *grid, const long *grid_pitch,
+                        const long *size, int taps, int padding, int corners)
+{
+    const long rows = size[4], columns = size[5];
+    for (long k = 0; k < size[0] * rows * columns; k++) {
+        const long b = k / (rows * columns), r = k / columns % rows, c = k % columns;
+        const unsigned char *const place = grid + (b * grid_pitch[0] + r * grid_pitch[1] + c * grid_pitch[2]) * 4;
+        long at[2][4];
+        for (int axis = 0; axis < 2; axis++) {
+            const float number = certile_get_f32(place + axis * grid_pitch[3] * 4);
+            certile_put_f32(part[axis] + k * 4, neighbours(at[axis], number, size[3 - axis], taps, padding, corners));
+        }
+        for (long m = 0; m < size[1] * taps * taps; m++) {
+            const long g = m / (taps * taps), y = at[1][m / taps % taps], x = at[0][m % taps];
+            const long from = b * map_pitch[0] + g * map_pitch[1] + y * map_pitch[2] + x * map_pitch[3];
+            const long to = b * near_pitch[0] + g * near_pitch[1] + r * near_pitch[2] + c * near_pitch[3];
+            certile_put_f32(near[m % (taps * taps)] + to * 4, y < 0 || x < 0 ? 0 : certile_get_f32(map + from * 4));
+        }
+    }
+}

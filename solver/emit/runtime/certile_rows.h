@@ -20,4 +20,13 @@ void certile_lp(unsigned char *to, const unsigned char *from, long outer, long s
 void certile_lrn(unsigned char *to, const unsigned char *from, long outer, long size, long inner, long window, float alpha,
                  float beta, float bias);
 
+/* The neighbours of the places that a grid names in a map, and how far each place lies behind the first of them (with four
+ * along an axis the second one): `part[0]` along columns, `part[1]` along rows. `size`: images, channels, rows and columns
+ * of the map, rows and columns of the grid; pitches are by image, channel, row, column, of the grid by image, row, column,
+ * number. `taps` neighbours along an axis, 1, 2 or 4. Beyond the border there are zeros (`padding` 0), the pixels at the
+ * border (1), or what is reflected there (2). -1 and 1 are the middles of the outer pixels if `corners`, else their edges. */
+void certile_neighbours(unsigned char *const *near, const long *near_pitch, unsigned char *const *part,
+                        const unsigned char *map, const long *map_pitch, const unsigned char *grid, const long *grid_pitch,
+                        const long *size, int taps, int padding, int corners);
+
 #endif

@@ -1,0 +1,78 @@
+"""C of maps that are read where a grid says (GridSample): executed, and compared with onnxruntime."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+from solver.emit.compile import compile_model
+from tests.emitted import BUILDS, build_and_run
+from tests.solver.test_emit_operators import FLOATS, STRICT, difference
+
+PADDING = ("zeros", "border", "reflection")
+#: Every mode and padding with and without corners, in two opsets' names.
+EVERY = [
+    (opset, mode, padding, corners)
+    for opset, modes in ((16, ("nearest", "bilinear", "bicubic")), (20, ("nearest", "linear", "cubic")))
+    for mode, padding, corners in product(modes, PADDING, (0, 1))
+]
+
+
+def sampled(path: Path, cases: list[tuple[str, str, int]], opset: int, shape: tuple[int, ...] = (2, 3, 5, 4)) -> None:
+    """Write a model that reads the sigmoid of a convolution by grids: an input, and a sum with constants.
+
+    The convolution is a result, too, so others apply the sigmoid. Constants name middles of pixels, their edges, and
+    places far beyond the border on either side.
+    """
+    rng = np.random.default_rng(4)
+    batch, channels, rows, columns = shape
+    node, info = helper.make_node, helper.make_tensor_value_info
+    exact = rng.choice([-1, 1, 0, 0.5, -0.25, 1.75, -3.5, 9, -40, 0.2], (batch, 6, 7, 2)).astype(np.float32)
+    weights = {"w": rng.normal(size=(channels, 2, 1, 1)), "grid": exact + rng.uniform(-0.2, 0.2, exact.shape)}
+    nodes = [
+        node("Conv", ["x", "w"], ["c"], "conv"),
+        node("Sigmoid", ["c"], ["a"], "a"),
+        node("Add", ["g", "grid"], ["far"], "far"),
+    ]
+    for k, (mode, padding, corners) in enumerate(cases):
+        given = {"mode": mode, "padding_mode": padding, "align_corners": corners}
+        nodes.append(node("GridSample", ["a", ("g", "far")[k % 2]], [f"s{k}"], f"sample_{k}", **given))
+        nodes.append(node("Relu", [f"s{k}"], [f"y{k}"]))
+    graph = helper.make_graph(
+        nodes, "grids", [info("x", 1, (batch, 2, rows, columns)), info("g", 1, (batch, 6, 7, 2))],
+        [info(name, 1, None) for name in ("c", *(f"y{k}" for k in range(len(cases))))],
+        [numpy_helper.from_array(value.astype(np.float32), name) for name, value in weights.items()],
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9), path)
+
+
+def run(folder: Path, problem: str, flags: str, **settings: object) -> float:
+    made = compile_model(
+        folder / "m.onnx", "scratchpad_768k", folder / "c", settings=FLOATS | settings, problem=problem, time_limit_s=20
+    )
+    assert made.plan.problem == problem
+    return difference(build_and_run(folder / "c", flags))
+
+
+def test_a_few_modes(tmp_path: Path) -> None:
+    """Each mode and each padding once, with sanitizers."""
+    pytest.importorskip("onnxruntime")
+    cases = [("nearest", "reflection", 1), ("linear", "zeros", 0), ("cubic", "border", 0)]
+    sampled(tmp_path / "m.onnx", cases, 20)
+    assert run(tmp_path, "joint", BUILDS[2]) < 1e-5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("opset", "problem", "layout", "shape"), [
+    (20, "tiling", "CHW", (2, 3, 5, 4)), (16, "fusion", "HWC", (2, 1, 4, 6)),
+])  # fmt: skip
+def test_every_mode(tmp_path: Path, opset: int, problem: str, layout: str, shape: tuple[int, ...]) -> None:
+    """All modes, paddings and corners of an opset in one program, in both layouts, of one channel, too."""
+    pytest.importorskip("onnxruntime")
+    sampled(tmp_path / "m.onnx", [case[1:] for case in EVERY if case[0] == opset], opset, shape)
+    assert run(tmp_path, problem, STRICT, in_layout=layout, out_layout=layout) < 1e-5
