@@ -38,6 +38,11 @@ from solver.emit.values import coordinates_in, coordinates_of
 
 Tables: TypeAlias = list[str]
 Statements: TypeAlias = list[str]
+#: The larger and the smaller of whole numbers, as one after the other comes.
+_EXTREMES = {
+    op: f"{{{{ const int32_t seen = {{value}}; {{row}} = seen {sign} {{row}} ? seen : {{row}}; }}}}"
+    for op, sign in (("Max", ">"), ("Min", "<"))
+}
 #: Bytes of biases that are added to sums of integers.
 BIAS = {0: "i32", 4: "i32", 8: "i64"}
 
@@ -128,8 +133,8 @@ class Arithmetic:
             require(not spills or machine.psum_bytes == 4, where, "sums of real numbers take psum_bytes 4")
             made = Numbers(self.passing.stored(self.names[0]), "f32", result, "f32", "f32", "float")
         kinds = {self.passing.kinds[name] for name in self.names}
-        resized = isinstance(self.operator, Resample) and not is_gridded(self.operator)
-        copies = resized and Resized(self.model, self.operator, self.layer).copies
+        resized = None if not isinstance(self.operator, Resample) or is_gridded(self.operator) else self.operator
+        copies = resized is not None and Resized(self.model, resized, self.layer).copies
         said = f"{self.node.op.removeprefix('certile.')} of integers, which no scale dequantises: quantise it as QDQ"
         require(copies or kinds <= set(FLOATS), where, said)
         zero = ""
@@ -275,29 +280,32 @@ class Arithmetic:
         return tables, [f"float x = (float)certile_limit({text} + {zero}, {least}, {most});"], rest
 
     def of_maps(self, op: str) -> Numbers:
-        """A sum, difference or product of quantised maps by whole numbers: of a sum each map takes its share first.
+        """A function of quantised maps by whole numbers; of a sum, or the largest of unlike scales, by shares.
 
         Raises
         ------
         InputError
             For other functions, and maps that are no integers with one scale.
         """
-        rule, product = self.elements.rule, op == "Mul"
+        rule, product, extreme = self.elements.rule, op == "Mul", _EXTREMES.get(op)
         grids = [self._grid(name) for name in self.names]
         chains = [self.passing.before(name) for name in self.names]
         whole = all(g is not None for g in grids) and all(len(c.operators) < 2 and c.joined is None for c in chains)
-        known = op in ("Add", "Sum", "Sub") or (product and len(grids) == 2)
-        require(known and whole and len(grids) == len(self.operator.inputs), self._where,
+        known = op in ("Add", "Sum", "Sub") or extreme or (product and len(grids) == 2)
+        require(bool(known) and whole and len(grids) == len(self.operator.inputs), self._where,
                 f"{op} of these operands computes in real numbers: use requantise float")  # fmt: skip
         found = [grid for grid in grids if grid is not None]
         scales, taken = [float(g.scale[0]) for g in found], list[str]()
         kept, left = shares(scales, BYTES[self.passing.stored(self.names[0])])
+        apart = product or (extreme is not None and len(set(scales)) == 1)
         for grid, name, (multiplier, shift) in zip(found, self.names, kept, strict=True):
             value = f"(certile_get_{self.passing.stored(name)}({{place}}) - {grid.one_zero})"
             less = "-" if op == "Sub" and taken else ""
             shared = f"{less}(int32_t)certile_requantise_{rule}({value} * {1 << left}, {multiplier}, {shift})"
-            taken.append(value if product else shared)
-        factor = scales[0] * scales[1] if product else 2 * max(scales) / (1 << left)
+            taken.append(value if apart else shared)
+        factor = 2 * max(scales) / (1 << left)
+        if apart:
+            factor = scales[0] * scales[1] if product else scales[0]
         tables, body, rest = self._by_multiplier(np.array([factor]), "i32")
         place = {o.name: coordinates_of(o, self.layer) for o in rest}
         more, changes = statements(self.model, Chain(rest), place, "stage_")
@@ -307,7 +315,8 @@ class Arithmetic:
                 *function("static inline float finished", given, [unused, *body, *changes, "return x;"])]  # fmt: skip
         return Numbers(
             self.passing.stored(self.names[0]), "i8", self.passing.stored(self.operator.name), "i32", "i32", "int32_t",
-            combine="{row} *= {value};" if product else "{row} += {value};", combine_first="{row} = {value};",
+            combine=extreme or ("{row} *= {value};" if product else "{row} += {value};"),
+            combine_first="{row} = {value};",
             finished=tuple(text), taken=tuple(taken),
         )  # fmt: skip
 

@@ -28,7 +28,7 @@ from tests.emitted import build_and_run, small_model
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make")
 BYTES = {"in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 4}
 RULES = ("double", "single", "even")
-RESULTS = ("a", "b", "sum", "less", "product", "mean", "window", "fc")
+RESULTS = ("a", "b", "sum", "less", "product", "mean", "window", "fc", "most", "least")
 
 
 # ---- the rules, by fractions -------------------------------------------------------------------------------------
@@ -146,7 +146,10 @@ class Net:
 
 
 def model(rule: str, kind: str, path: Path) -> Net:
-    """A convolution by channel with Relu, one by tensor, both added, subtracted, multiplied; averages, a product."""
+    """A convolution by channel with Relu, one by tensor, both added, subtracted, multiplied; averages, a product.
+
+    And the largest of three maps of unlike scales, the smallest of it and one with its scale: that is exact.
+    """
     net, middle = Net(rule, kind), 0 if kind == "int8" else 128
     rng = net.rng
     net.node("QuantizeLinear", ["x", *net.grid_of("q", 0.03, middle + 5)], "q")
@@ -196,6 +199,14 @@ def model(rule: str, kind: str, path: Path) -> Net:
     sums = net.centred("product").reshape(1, 48) @ w.T.astype(np.int64)
     net.made("fc", net.node("Gemm", [net.real(flat), weights], transB=1), 0.5, middle, sums,
              [net.grid["product"][0] * float(np.float32(0.003))])  # fmt: skip
+    three = {k: net.grid[k][0] for k in ("a", "sum", "b")}
+    shares = [np.vectorize(lambda v, s=s: by_rule(rule, int(v) << 20, s / (2 * max(three.values()))))(net.centred(k))
+              for k, s in three.items()]  # fmt: skip
+    most = net.node("Max", [net.real(k) for k in three])
+    net.made("most", most, 0.06, middle - 40, np.max(shares, axis=0), [2 * max(three.values()) / 2**20])
+    least = np.minimum(net.centred("most"), net.centred("b"))
+    net.made("least", net.node("Min", [net.real("b"), net.real("most")]), 0.06, middle + 2, least, [net.grid["b"][0]])
+    assert (net.values["least"] == np.clip(least + middle + 2, limits.min, limits.max)).all()
     info, element = helper.make_tensor_value_info, helper.np_dtype_to_tensor_dtype(np.dtype(kind))
     outputs = [info(name, element, None) for name in RESULTS]
     graph = helper.make_graph(
@@ -214,7 +225,7 @@ def model(rule: str, kind: str, path: Path) -> Net:
     pytest.param("even", "uint8", "tiling", marks=pytest.mark.slow(15)),
 ])  # fmt: skip
 def test_a_model_bit_by_bit(tmp_path: Path, rule: str, kind: str, problem: str) -> None:
-    """Eight results, in elements of the rule; onnxruntime is a step away at most."""
+    """Ten results, in elements of the rule; onnxruntime is a step away at most."""
     net = model(rule, kind, tmp_path / "m.onnx")
     folder = tmp_path / "c"
     compile_model(tmp_path / "m.onnx", "scratchpad_768k", folder, problem=problem, settings=BYTES, requantise=rule,
