@@ -85,15 +85,20 @@ def floor_of(found: Stages, banks: Banks, clock: Clock) -> Point:
 def _compulsory(found: Stages, banks: Banks) -> int:
     """Bytes of every weight, bias, input and result once; of inputs without what may stay unread."""
     made = {stage.target for stage in found.stages}
-    weights = sum(stage.weight_bytes + stage.bias_bytes for stage in found.stages)
     inputs = sum(_read(found, banks, name) * m.column_bytes for name, m in found.maps.items() if name not in made)
+    return once(found) + inputs
+
+
+def once(found: Stages) -> int:
+    """Bytes of every weight, bias and result once."""
+    weights = sum(stage.weight_bytes + stage.bias_bytes for stage in found.stages)
     results = sum(s.written * found.maps[s.target].columns for s in found.stages if found.lasting(s.target))
-    return weights + inputs + results
+    return weights + results
 
 
 def _read(found: Stages, banks: Banks, name: str) -> int:
     """Columns of a map that have to be loaded."""
     columns, users = found.maps[name].columns, [stage for stage in found.stages if stage.name in found.users[name]]
-    if banks.unread == "loaded" or any(stage.kind == "patches" for stage in users):
+    if users and (banks.unread == "loaded" or any(stage.kind == "patches" for stage in users)):
         return columns
     return min(columns, max((stage.ends(found.computed(stage)[0]) for stage in users), default=0))

@@ -20,6 +20,7 @@ from formulations.banks.bounds import Point
 from formulations.banks.network import Walk
 from formulations.banks.programs import Programs
 from formulations.banks.readings import floor_of
+from formulations.banks.stage import fewest
 from formulations.banks.states import State
 from formulations.banks.tasks import Task
 from formulations.banks.times import Times
@@ -123,7 +124,7 @@ class Stagewise:
                 timing = times.timing(done, at, source, way, First(0, waits=False))
                 for there in range(1 if fresh else min(self.banks.count, walk.tiles(source)) + 1):
                     task = Task(walk.passed(at, source, way), self.banks.count, there, goal)
-                    if task.begin() is None:
+                    if task.begin() is None or fewest(task, prices) is None:
                         continue
                     programs = Programs(prices, timing)
                     found = programs.of(task) if searched else [None]

@@ -20,6 +20,7 @@ from formulations.banks.bounds import Point
 from formulations.banks.graph import NEVER
 from formulations.clock import ENDLESS, Clock
 from formulations.hybrid.costs import Costs, Known
+from formulations.hybrid.needed import boxes, cycles
 from formulations.hybrid.space import Cut, Space
 from instances.pieces import Group, Key, Parts, Piece, Span
 from instances.stage import Stage
@@ -173,7 +174,8 @@ class Pair:
         """So many times the weights, and the maps that leave; or work done once."""
         stages, maps, clock = self.group.stages, self.group.found.maps, self.costs.clock
         if self.measure != "bytes":
-            return sum(stage.cycles for stage in stages) * clock.cycle + pieces * len(stages) * clock.fixed
+            work = cycles(self.group.found, stages, boxes(self.group.found, stages, self.group.leaving))
+            return work * clock.cycle + pieces * len(stages) * clock.fixed
         weights = sum(stage.weight_bytes + stage.bias_bytes for stage in stages)
         left = (stage for stage in stages if stage.target in self.group.leaving)
         return pieces * weights + sum(stage.written * maps[stage.target].columns for stage in left)

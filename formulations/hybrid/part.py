@@ -18,6 +18,7 @@ from formulations.clock import ENDLESS, Clock, TimeUp
 from formulations.hybrid.chain import Chain, Chosen, backward, best_of, forward
 from formulations.hybrid.costs import Costs
 from formulations.hybrid.front import Fronts
+from formulations.hybrid.needed import least_of
 from formulations.hybrid.options import Grid, Option, Pair, sizes
 from formulations.hybrid.space import Cut, Space
 from formulations.pins import Pins
@@ -47,7 +48,8 @@ class Reading(Piece[HybridRun]):
     def __init__(self, part: HybridPart, name: FirstLayer, found: Stages) -> None:
         self.part, self.first_layer, self.found = part, name, found
         self.space = Space(found, part.pins)
-        self.least = floor_of(found, part.costs.banks, part.costs.clock)
+        whole = self.space.most <= 1
+        self.least = floor_of(found, part.costs.banks, part.costs.clock) if whole else least_of(found, part.costs.clock)
         self._chains: dict[str, Chain] = {}
 
     # ---- the space ---------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from hwmodels.schedule import StageRun
 from instances.feature_maps import Stage, Stages
 from instances.machine import Machine
 from solver.banks.plan import BankPlan
+from solver.hybrid.plan import HybridPlan
 from solver.selftest.banks_cases import Case
 from solver.selftest.cases import BruteForce, Known
 from solver.selftest.claims import Claim
@@ -201,6 +202,14 @@ def copied(chip: Chip) -> Chip:
 # ---- what engines claim ----------------------------------------------------------------------------------------------
 
 
+def undercut(case: Case, plan: BankPlan | HybridPlan) -> tuple[str, ...]:
+    """What a plan moves, or says that must move, and is less than what is read and made; what must is no more."""
+    least, said = case.least_bytes, plan.compulsory_bytes
+    moved = said if plan.measures is None else plan.measures.bytes
+    faults = [f"{number} bytes, what is read and made are {least}" for number in (said, moved) if number < least]
+    return (*faults, *([f"{said} bytes must move, it moves {moved}"] if said > moved else []))
+
+
 class _Banks(BruteForce[Case]):
     name = "banks"
     summary = "every order, tile that stays and sequence of actions of one to three stages in banks"
@@ -214,7 +223,8 @@ class _Banks(BruteForce[Case]):
             network, case.machine, engine=engine, objective=case.objective,
             time_limit_s=None if engine == "dynamic" else _LIMIT_S)  # fmt: skip
         value = None if plan.objective is None else plan.objective.value
-        return Claim(engine, plan.status, value, plan.bound if plan.status != "NO_SOLUTION_FOUND" else None)
+        faults = undercut(case, plan)
+        return Claim(engine, plan.status, value, plan.bound if plan.status != "NO_SOLUTION_FOUND" else None, faults)
 
     def known(self, case: Case, claims: Sequence[Claim]) -> Known:
         """The least once all schedules, or some, were looked at; and whether all were."""

@@ -14,7 +14,8 @@ from instances.machine import Machine
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Operator, Pool
 from solver.selftest import cases
-from solver.selftest.networks import fewer, network_of
+from solver.selftest.elements import Elements
+from solver.selftest.networks import fewer, network_of, with_result
 
 
 @dataclass(frozen=True)
@@ -22,11 +23,11 @@ class Case(cases.Case):
     """A small network and banks."""
 
     quick: ClassVar = ("dynamic",)
-    slow: ClassVar = ("milp", "cp-sat", "min", "min-all", "hide", "double-buffer", "no-reuse")
+    slow: ClassVar[tuple[str, ...]] = ("milp", "cp-sat", "min", "min-all", "hide", "double-buffer", "no-reuse")
     rules: ClassVar = ("", "", "", "bank", "weights", "scale")
     least: ClassVar = {
         "columns": 1, "channels": 1, "unread": 0, "writes": 0, "overtakes": 0, "fused": 0, "patches": 0, "streamed": 0,
-        "bias": 1,
+        "bias": 1, "inner": 0,
     }  # fmt: skip
 
     columns: int
@@ -52,11 +53,32 @@ class Case(cases.Case):
     """Whether second operands of sums always come from DRAM."""
     bias: int = 1
     """Bytes of a bias."""
+    inner: int = 0
+    """The layer whose result is one of the network's although others read it, too; 0: none."""
 
     @property
     def network(self) -> Network | None:
         """The operators; None if a layer does not fit its operands."""
-        return network_of((1, self.channels, 1, self.columns), self.layers, _operator)
+        return with_result(network_of((1, self.channels, 1, self.columns), self.layers, _operator), self.inner)
+
+    @property
+    def least_bytes(self) -> int:
+        """What moves at least, counted element by element; patches may come with biases of the first layer."""
+        return self.counted.least
+
+    @property
+    def counted(self) -> Elements:
+        """The elements, without biases that may come with patches."""
+        network = self.network
+        assert network is not None
+        without = [
+            one.model_copy(update={"bias": False})
+            if isinstance(one, Conv) and self.patches and one.inputs == ("in",)
+            else one
+            for one in network.operators
+        ]
+        machine = self.machine.model_copy(update={"bias_bytes": self.bias})
+        return Elements(Network(name=network.name, operators=tuple(without)), machine)
 
     @property
     def possible(self) -> bool:
@@ -104,7 +126,7 @@ class Case(cases.Case):
         objective = rng.choice(("bytes", "bytes", "time"))
         columns = rng.randint(2, 5 if objective == "bytes" else 4)
         banks = rng.choice((2, 2, 3, 3, 4)), rng.choice((2, 2, 3, 4, 6)), rng.choice((1, 4, 99))
-        case = Case(
+        case = cls(
             columns, rng.randint(1, 2), (), banks,
             rng.randrange(3) == 0, rng.randrange(2) == 0, objective,
         )  # fmt: skip
@@ -128,9 +150,7 @@ class Case(cases.Case):
             more = replace(case, layers=(*case.layers, one))
             if more.network is not None:
                 case = more
-        return replace(
-            case,
-        )  # fmt: skip
+        return replace(case, inner=rng.randint(1, max(1, len(case.layers) - 1)) if rng.randrange(3) == 0 else 0)
 
     def ruled(self, value: int, schedule: Any) -> tuple[Self, int | None] | None:
         """Other prices, or more banks or bytes."""

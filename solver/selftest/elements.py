@@ -12,8 +12,8 @@ result that is not written would be the same on both sides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
@@ -37,11 +37,20 @@ class Layered:
     name: str
     reads: tuple[frozenset[int], ...]
     padded: bool
-    """Whether a map that it reads was padded before, which a layer by itself does not know."""
+    """Whether a map that it reads was padded before, or has elements twice."""
     writes: frozenset[int]
     weights: tuple[str, int]
     """The tensor that it multiplies by, and its elements; none of operators without weights."""
     biases: int
+    right: frozenset[int] = frozenset()
+    """The numbers of a right operand that is a map: they have the bytes of weights."""
+    skips: bool = False
+    """Whether its windows leave out some of a map."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether no less may be said: what is padded is not skipped, no right operand is another one as well."""
+        return not (self.padded and self.skips) and not any(one & self.right for one in self.reads)
 
 
 class Elements:
@@ -75,32 +84,51 @@ class Elements:
     @property
     def once(self) -> int:
         """Bytes where all that layers make stays on chip, and every layer reads what comes from outside for itself."""
-        return self._bytes(sum(len(one & self.outside) for layer in self.layers for one in layer.reads))
+        return self._bytes(sum(self._read_by(layer, self.outside) for layer in self.layers))
 
     @property
     def least(self) -> int:
         """The same where what comes from outside is read once, whoever needs it."""
-        return self._bytes(len(self._read & self.outside))
+        return self._bytes(self._read(self.layers, self.outside))
 
     @property
-    def read_whole(self) -> bool:
-        """Whether all that layers make is read or a result: then nothing of it may be left out."""
-        return all(layer.writes <= self._read | self.results for layer in self.layers)
+    def plain(self) -> bool:
+        """Whether what must move is the least, and no less may be said.
 
-    @cached_property
-    def _read(self) -> frozenset[int]:
-        return frozenset().union(*(one for layer in self.layers for one in layer.reads))
+        All that layers make is read or a result, so nothing of it may be left out; what is padded is not skipped, and
+        what is a right operand is no other one as well.
+        """
+        maps, right = _read_of(self.layers)
+        whole = all(layer.writes <= maps | right | self.results for layer in self.layers)
+        return whole and not maps & right and not any(one.padded and one.skips for one in self.layers)
 
-    def _bytes(self, read: int) -> int:
-        moved = read * self.machine.in_bytes + len(self.results) * self.machine.out_bytes
-        return self.constant_bytes + moved
+    def distinct(self, layer: Layered) -> int:
+        """Bytes of a layer by itself, every element once."""
+        return self._read([layer]) + self._own(layer)
 
     def alone(self, layer: Layered) -> int:
-        """Bytes of a layer by itself, each of its operands once."""
+        """The same, each of its operands once."""
+        return self._read_by(layer) + self._own(layer)
+
+    def _own(self, layer: Layered) -> int:
+        """Weights, biases and results."""
         machine = self.machine
-        read = sum(len(one) for one in layer.reads) * machine.in_bytes
         own = layer.weights[1] * machine.w_bytes + layer.biases * machine.bias_bytes
-        return read + own + len(layer.writes) * machine.out_bytes
+        return own + len(layer.writes) * machine.out_bytes
+
+    def _read(self, layers: Sequence[Layered], among: Set[int] | None = None) -> int:
+        """Bytes of different elements that some layers read."""
+        maps, right = (one if among is None else one & among for one in _read_of(layers))
+        sizes = self.machine.in_bytes, self.machine.w_bytes
+        return len(maps) * sizes[0] + len(right) * sizes[1] - len(maps & right) * min(sizes)
+
+    def _read_by(self, layer: Layered, among: Set[int] | None = None) -> int:
+        """Bytes that a layer reads, each of its operands once."""
+        parts = [replace(layer, reads=(one,), right=frozenset()) for one in layer.reads]
+        return sum(self._read([one], among) for one in (*parts, replace(layer, reads=())))
+
+    def _bytes(self, read: int) -> int:
+        return self.constant_bytes + read + len(self.results) * self.machine.out_bytes
 
     # ---- operators ---------------------------------------------------------------------------------------------------
 
@@ -118,10 +146,26 @@ class Elements:
         if isinstance(operator, Input):
             self.outside.update(made.ravel().tolist())
         elif not isinstance(operator, Concat | Reshape) and made is not given[0]:
-            seen = tuple(frozenset(_seen(operator, one).ravel().tolist()) for one in given)
-            reads, padded = tuple(one - {0} for one in seen), any(0 in one for one in seen)
-            writes = frozenset(made.ravel().tolist())
-            self.layers.append(Layered(operator.name, reads, padded, writes, *_constants(operator, given)))
+            some = [_seen(operator, one) for one in given]
+            seen = [frozenset(one.ravel().tolist()) for one in some]
+            reads, padded = [one - {0} for one in seen], any(_uneven(one) for one in given)
+            right = reads.pop() if isinstance(operator, MatMul) and len(given) > 1 else frozenset[int]()
+            self.layers.append(Layered(
+                operator.name, tuple(reads), padded, frozenset(made.ravel().tolist()), *_constants(operator, given),
+                right, any(one.size < whole.size for one, whole in zip(some, given, strict=True)),
+            ))  # fmt: skip
+
+
+def _read_of(layers: Sequence[Layered]) -> tuple[frozenset[int], frozenset[int]]:
+    """The elements that layers read as maps, and as right operands."""
+    empty = frozenset[int]()
+    return empty.union(*(one for layer in layers for one in layer.reads)), empty.union(*(x.right for x in layers))
+
+
+def _uneven(given: Numbers) -> bool:
+    """Whether a map has padding in it, or an element twice."""
+    found, many = np.unique(given, return_counts=True)
+    return bool(found[0] == 0 or many.max() > 1)
 
 
 def _moved(operator: Reshape, given: Numbers) -> Numbers:
@@ -167,11 +211,14 @@ def miscounted(network: Network, machine: Machine) -> list[str]:
     """What is said to move at least, of layers by themselves and of all of them, and is not what their elements are."""
     found, counted = stores(network), Elements(network, machine)
     faults = []
-    for layer, mine in zip(found.layers, counted.layers, strict=True):
-        said, right = sum(tensor_bytes(layer, machine).values()), counted.alone(mine)
+    for layer, bare, mine in zip(network.layers, found.layers, counted.layers, strict=True):
+        said, right = sum(tensor_bytes(bare, machine).values()), counted.alone(mine)
         if said < right or (said > right and not mine.padded):
             faults.append(f"{mine.name} is said to move {said}, its elements are {right}")
+        said, right = sum(tensor_bytes(layer, machine).values()), counted.distinct(mine)
+        if said > right or (said < right and mine.exact):
+            faults.append(f"{mine.name} is said to move {said} at least, its different elements are {right}")
     said = compulsory_bytes(found, machine)
-    if said > counted.least or (counted.read_whole and said < counted.least):
+    if said > counted.least or (counted.plain and not found.copied and said < counted.least):
         faults.append(f"{said} bytes are said to move at least, what is read and made are {counted.least}")
     return faults

@@ -17,9 +17,10 @@ from formulations.fusion.part import FusionPart
 from formulations.pins import parse_pins
 from hwmodels.fusion.replay import FusedReplay, replay_fusion
 from hwmodels.nest.limits import tensor_bytes
+from hwmodels.nest.replay import Replay
 from instances.machine import Machine, Transfer
 from instances.network import Network
-from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool
+from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
 from instances.stores import stores
 from solver.fusion.problem import FUSION
 from solver.joint.problem import search_nests
@@ -27,9 +28,10 @@ from solver.search import settled
 from solver.selftest import cases
 from solver.selftest.cases import BruteForce, Known, kept, parts_of, times, widths
 from solver.selftest.claims import Claim
+from solver.selftest.elements import Elements, miscounted
 from solver.selftest.fusion_groups import MODES
 from solver.selftest.fusion_paths import Paths, Rules
-from solver.selftest.networks import fewer, network_of
+from solver.selftest.networks import fewer, network_of, with_result
 
 #: Convolutions and pools: kernel, stride, padding, dilation.
 _WINDOWS = {
@@ -37,13 +39,15 @@ _WINDOWS = {
     "dilated": (3, 1, 2, 2), "jump": (1, 2, 0, 1), "even": (2, 2, 0, 1),
     "deep": (3, 1, 1, 1), "deep2": (3, 2, 1, 1), "pool": (2, 2, 0, 1), "slide": (3, 1, 1, 1), "short": (2, 1, 0, 1),
 }  # fmt: skip
+#: Rows of a map at most.
+_ROWS = 10
 #: Which axes of a map a constant has: a gate, a mask, a number for every row, every column, column of every channel ...
 _FORMS = ((1, 1, 0, 0), (1, 0, 1, 1), (1, 0, 1, 0), (1, 0, 0, 1), (1, 1, 0, 1), (1, 1, 1, 0), (1, 0, 0, 0))
 _CONVS = ("conv", "point", "stride", "valid", "wide", "dilated", "jump", "even")
 _KINDS = (
     "conv", "conv", "conv", "point", "point", "stride", "valid", "wide", "dilated", "jump", "even", "deep", "deep",
     "deep2", "pool", "slide", "short", "global", "across", "down", "sum", "sum", "sum", "join", "join", "product",
-    "relu", "tied", "tied", "tied", "tied", "still", "still", "scale", "scale", "scale", "scale",
+    "relu", "tied", "tied", "tied", "tied", "still", "still", "scale", "scale", "scale", "scale", "pad", "fold",
 )  # fmt: skip
 
 
@@ -64,6 +68,7 @@ class Case(cases.Case):
         "energy": 0,
         "every": 0,
         "bytewise": 0,
+        "inner": 0,
     }
 
     rows: int
@@ -82,11 +87,13 @@ class Case(cases.Case):
     """Whether all numbers of rows are tried, not only the most in so many banks."""
     bytewise: bool = False
     """Whether maps take bytes, not banks."""
+    inner: int = 0
+    """The layer whose result is one of the network's although others read it, too; 0: none."""
 
     @property
     def network(self) -> Network | None:
         """The operators; None if a layer does not fit its operands."""
-        return network_of((1, self.channels, self.rows, self.columns), self.layers, _operator)
+        return with_result(network_of((1, self.channels, self.rows, self.columns), self.layers, _operator), self.inner)
 
     @property
     def possible(self) -> bool:
@@ -116,7 +123,7 @@ class Case(cases.Case):
     @classmethod
     def drawn(cls, rng: random.Random) -> Case:
         """One to five layers on maps of four to ten rows, memories in which a little fits."""
-        rows, columns = rng.randint(4, 10), rng.choice((1, 2, 3, 4, 4, 6))
+        rows, columns = rng.randint(4, _ROWS), rng.choice((1, 2, 3, 4, 4, 6))
         case = Case(rows, columns, rng.choice((1, 2, 3, 4)), (), 1, 1)
         wanted, tries = rng.choice((1, 2, 2, 3, 3, 3, 4, 4, 5)), 0
         while len(case.layers) < wanted and tries < 40:
@@ -136,7 +143,8 @@ class Case(cases.Case):
             energy=rng.randrange(5) == 0, every=rng.randrange(4) == 0,
         )  # fmt: skip
         bank = max(1, int(case._need() * rng.uniform(0.2, 1.1)) // banks)
-        return replace(case, bank=bank, bytewise=rng.randrange(3) == 0)
+        inner = rng.randint(1, max(1, len(case.layers) - 1)) if rng.randrange(4) == 0 else 0
+        return replace(case, bank=bank, bytewise=rng.randrange(3) == 0, inner=inner)
 
     def _need(self) -> int:
         """Bytes of the layer with the largest operands."""
@@ -238,6 +246,12 @@ def _operator(name: str, kind: str, before: Sequence[Operator], filters: int) ->
         alike = before[1].shape[:2] == shape[:2] and before[1].shape[2] == shape[3]
         whole = (*shape[:3], before[1].shape[3])
         return MatMul(name=name, inputs=inputs, shape=whole) if alike else None
+    if kind == "pad":  # a column of zeros, which counts nothing
+        return Reshape(name=name, inputs=inputs, shape=(*shape[:3], shape[3] + 1), fn="pad")
+    if kind == "fold":  # a map as rows of single columns
+        whole = (*shape[:2], shape[2] * shape[3], 1)
+        fits = shape[3] > 1 and whole[2] <= _ROWS
+        return Reshape(name=name, inputs=inputs, shape=whole, fn="reshape") if fits else None
     if kind == "global":
         return Pool(name=name, inputs=inputs, shape=(*shape[:2], 1, 1), fn="global_avg")
     if kind in ("across", "down"):  # the mean of every row, or of every column
@@ -296,6 +310,9 @@ class _Fusion(BruteForce[Case]):
             faults = [*seen.faults, *part.contains(said.schedule)]
             groups = [one for one in seen.runs if isinstance(one, FusedReplay)]
             faults += [f"{len(groups)} groups are not all executed"] if not all(x.executed for x in groups) else []
+            moved, counted = sum(map(_moved, seen.runs)), Elements(network, case.machine)
+            if counted.plain and moved < counted.least:
+                faults.append(f"it moves {moved}, what is read and made are {counted.least}")
         return Claim(
             engine, said.status, said.values.get(case.measure), said.bounds[case.measure], tuple(faults), part
         )  # fmt: skip
@@ -310,20 +327,22 @@ class _Fusion(BruteForce[Case]):
         found, machine = stores(network), case.machine
         factors = (3, 1) if case.energy else (1, 0)
         paths = Paths(network, found, machine, part.joint.tables, case.demanded, factors, every=case.every)
-        best = paths.best()
+        best, wrong = paths.best(), miscounted(network, machine)
         if best is None:
-            return Known(None)
+            return Known(None, faults=wrong)
         value, bound, path = best
         runs = paths.runs(path)
         seen = replay_fusion(found, machine, runs)
-        moved = macs = 0
+        moved, macs = sum(map(_moved, seen.runs)), 0
         for t, one in zip((step.first for step in path), seen.runs, strict=False):
-            if isinstance(one, FusedReplay):
-                moved, macs = moved + sum(one.operand_bytes.values()), macs + one.macs
-            else:
-                moved, macs = moved + one.outcome.bytes, macs + found.layers[t].macs
+            macs += one.macs if isinstance(one, FusedReplay) else found.layers[t].macs
         known = Known.replayed(value, factors[0] * moved + factors[1] * macs, seen.faults)
-        return known._replace(complete=value == bound)
+        return known._replace(complete=value == bound, faults=(*wrong, *known.faults))
+
+
+def _moved(run: FusedReplay | Replay) -> int:
+    """Bytes of a run."""
+    return sum(run.operand_bytes.values()) if isinstance(run, FusedReplay) else run.outcome.bytes
 
 
 TESTER = _Fusion()

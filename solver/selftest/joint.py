@@ -36,7 +36,7 @@ from solver.selftest.cases import BruteForce, Known, times, widths
 from solver.selftest.claims import Claim
 from solver.selftest.elements import Elements, miscounted
 from solver.selftest.nests import Best, fronts
-from solver.selftest.networks import fewer, network_of
+from solver.selftest.networks import fewer, network_of, with_result
 from solver.solve import solve_as
 
 _LIMIT_S = 5.0
@@ -89,7 +89,7 @@ class Case(cases.Case):
     def network(self) -> Network | None:
         """The operators; None if a layer does not fit its operands."""
         made = network_of((1, self.channels, self.rows, self.columns), self.layers, _operator)
-        return made and _shared(made, [kind for kind, _, _ in self.layers], self.inner)
+        return with_result(made and _shared(made, [kind for kind, _, _ in self.layers]), self.inner)
 
     @property
     def possible(self) -> bool:
@@ -172,8 +172,8 @@ class Case(cases.Case):
 KINDS = ("conv", "conv", "tall", "pool", "copy", "sum", "sum", "again", "again", "pad", "squeeze", "gate", "gate")
 
 
-def _shared(network: Network, kinds: Sequence[str], inner: int) -> Network | None:
-    """The network with weights that are shared, and a result that is read inside; None if no layer has as many."""
+def _shared(network: Network, kinds: Sequence[str]) -> Network | None:
+    """The network with weights that are shared; None if no layer has as many."""
     made: dict[str, Operator] = {o.name: o for o in network.operators}
     sizes: dict[str, int] = {}
     for number, kind in enumerate(kinds, 1):
@@ -187,9 +187,6 @@ def _shared(network: Network, kinds: Sequence[str], inner: int) -> Network | Non
         if kind == "again":
             made[operator.name] = operator.model_copy(update={"weights_of": first})
         sizes[operator.name] = weights
-    if inner and f"n{inner}" in made:
-        result = made[f"n{inner}"]
-        made["result"] = Reshape(name="result", inputs=(result.name,), shape=result.shape, fn="identity")
     return Network(name="n", operators=tuple(made.values())) if network.layers else None
 
 

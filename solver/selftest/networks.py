@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from instances.network import Network
-from instances.operators import Input, Operator
+from instances.operators import Input, Operator, Reshape
 
 L = TypeVar("L", bound=tuple[Any, ...])
 
@@ -37,6 +37,15 @@ def network_of(
         return Network(name="n", operators=tuple(made))
     except ValueError:  # weights that are shared have other sizes
         return None
+
+
+def with_result(network: Network | None, inner: int) -> Network | None:
+    """The network with the map of layer `inner` as one of its results, whoever reads it; 0 or none such: as it is."""
+    made = next((one for one in network.operators if one.name == f"n{inner}"), None) if network else None
+    if network is None or made is None:
+        return network
+    result = Reshape(name="result", inputs=(made.name,), shape=made.shape, fn="identity")
+    return Network(name=network.name, operators=(*network.operators, result))
 
 
 def fewer(layers: tuple[L, ...]) -> Iterator[tuple[L, ...]]:

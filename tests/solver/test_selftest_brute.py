@@ -11,12 +11,15 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 
 import formulations.applications.problem
 import formulations.banks.network
 import formulations.banks.stage
 import formulations.compulsory
+import formulations.fusion.memory
+import formulations.hybrid.part
 import formulations.joint.tables
 import formulations.mapping.engines
 import formulations.mapping.latency
@@ -29,23 +32,38 @@ import formulations.mesh.tables
 import formulations.partial_engine.search
 import formulations.partial_engine.space
 import hwmodels.partial_engine.work
+import instances.stage
+import instances.stores
+from formulations.fusion.held import BEFORE, DONE, MADE, states_of
 from hwmodels.nest.replay import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.machine import Machine, Transfer
 from instances.workload import DIMS, Layer
-from solver.selftest import base
+from solver.selftest import base, fusion, hybrid
 from solver.selftest.claims import Claim, contradictions
 from solver.selftest.moves import form_of
 from solver.selftest.nests import fronts, nests_of
 from solver.selftest.pricing import Pricer
 from solver.selftest.registry import TESTERS
 
-PROBLEMS = ("banks", "joint", "fusion", "partial_engine", "mapping", "applications", "mesh", "placement", "selection")
+PROBLEMS = (
+    "banks",
+    "hybrid",
+    "joint",
+    "fusion",
+    "partial_engine",
+    "mapping",
+    "applications",
+    "mesh",
+    "placement",
+    "selection",
+)
 #: Cases of a fast and of a slow test.
 FEW = {
     "banks": 25,
     "joint": 8,
     "fusion": 6,
+    "hybrid": 6,
     "partial_engine": 40,
     "mapping": 60,
     "applications": 60,
@@ -57,6 +75,7 @@ MANY = {
     "banks": 120,
     "joint": 24,
     "fusion": 14,
+    "hybrid": 20,
     "partial_engine": 90,
     "mapping": 200,
     "applications": 200,
@@ -315,6 +334,37 @@ def _inner_results_unwritten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formulations.joint.tables.Tables, "_residences", made)
 
 
+def _inner_results_are_no_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that somebody reads holds no result, for tables, referee and brute force alike."""
+    real = instances.stores._Reader._store
+
+    def made(*args: Any) -> Any:
+        store = real(*args)
+        return replace(store, results=0) if store.readers else store
+
+    monkeypatch.setattr(instances.stores._Reader, "_store", made)
+
+
+def _inner_maps_do_not_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same of maps in banks."""
+    monkeypatch.setattr(instances.stage.Stages, "lasting", lambda self, name: not self.users[name])
+
+
+def _skips_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that several layers read stay until the last of them has run."""
+
+    def alone(self: Any) -> Any:
+        made = np.zeros((len(self.group.layers), len(self.group.streams), states_of(self.group)))
+        for k, stream in enumerate(self.group.streams):
+            for t in self.group.layers:
+                done = len(stream.readers) if t > max(stream.readers, default=t) else 0
+                state = BEFORE if t < stream.maker else MADE if t == stream.maker else DONE + done
+                made[t - self.group.first, k, state] = stream.pixel
+        return made
+
+    monkeypatch.setattr(formulations.fusion.memory.Memory, "_alone", property(alone))
+
+
 def _places_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
     real = formulations.partial_engine.space._Sizes.__init__
 
@@ -384,6 +434,12 @@ FAULTS: dict[str, tuple[str, Patch]] = {
     "mesh: the halo is forgotten": (
         "mesh", _changed(formulations.mesh.tables, "extent", lambda size: size - (size > 2))
     ),
+    "banks: results that are read inside are not written": ("banks", _inner_maps_do_not_last),
+    "hybrid: results that are read inside are not written": ("hybrid", _inner_maps_do_not_last),
+    "hybrid: a byte too many must move": (
+        "hybrid", _changed(formulations.hybrid.part, "least_of", lambda least: least._replace(bytes=least.bytes + 1))
+    ),
+    "fusion: results that are read inside are not written": ("fusion", _inner_results_are_no_results),
     "banks: the last results never stay": ("banks", _last_results_go),
     "banks: a wrong bound inside a stage": ("banks", _rest_too_dear),
     "joint: rows on chip take a bank less": (
@@ -399,9 +455,20 @@ FAULTS: dict[str, tuple[str, Patch]] = {
     ),
 }  # fmt: skip
 #: Draws in which faults come up early, to be quick.
-SEEDS = {"banks": 4, "joint": 4, "mesh": 2}
+SEEDS = {
+    "banks": 4, "joint": 4, "mesh": 2, "fusion: results that are read inside are not written": 47,
+}  # fmt: skip
 #: Cases in which a fault has to be found: it took 1 to 71 of them when this was written.
-MOST = {"banks": 150, "joint": 80, "partial_engine": 150, "mapping": 150, "applications": 150, "mesh": 150}
+MOST = {
+    "banks": 150,
+    "hybrid": 40,
+    "fusion": 4,
+    "joint": 80,
+    "partial_engine": 150,
+    "mapping": 150,
+    "applications": 150,
+    "mesh": 150,
+}
 
 
 def _forget() -> None:
@@ -432,7 +499,38 @@ LONG = (
 def test_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch, forgetful: None) -> None:
     problem, patch = FAULTS[fault]
     patch(monkeypatch)
-    found, tried = hunt(TESTERS[problem], SEEDS.get(problem, 3), MOST[problem])
+    found, tried = hunt(TESTERS[problem], SEEDS.get(fault, SEEDS.get(problem, 3)), MOST[problem])
     assert found, f"{tried} cases and no disagreement"
     assert all(one.problem == problem for one in found)
     assert TESTERS[problem].run(TESTERS[problem].from_json(found[0].instance), random.Random(0))
+
+
+@pytest.mark.slow(5)
+def test_rows_of_a_skip_that_are_held_too_long_are_found(monkeypatch: pytest.MonkeyPatch, forgetful: None) -> None:
+    """A pool of three rows, a convolution, their sum and a layer of stride 2, in 12 bytes: the group needs no more."""
+    layers = (("slide", (0,), 1), ("conv", (1,), 1), ("sum", (2, 1), 1), ("jump", (3,), 1))
+    case = fusion.Case(6, 1, 1, layers, 12, 1, bytewise=True, engines=("dynamic",))
+    assert fusion.TESTER.run(case, random.Random(0)) == []
+    _forget()
+    _skips_are_held(monkeypatch)
+    assert {one.what for one in fusion.TESTER.run(case, random.Random(0))} == {
+        "dynamic says OPTIMAL 19 with bound 19, brute force finds 17"
+    }
+
+
+@pytest.mark.parametrize("engine", ["dynamic", "per-layer", "milp", "cp-sat", "pure-fusion", "hybrid-paper"])
+def test_pieces_need_not_load_what_no_window_reads(engine: str) -> None:
+    """A pool of one column, stride 2, over three columns: 2 are read, 2 written. A program for all of it loads 3."""
+    case = hybrid.Case(3, 1, (("pool", (0,), 1, 1, 2),), (1, 1, 1), unread=False, writes=False, objective="bytes")
+    claim = hybrid.TESTER.claim(case, engine)
+    assert (claim.bound, claim.faults) == (4, ())
+    assert (claim.status, claim.value) in [("OPTIMAL", 4), ("FEASIBLE", 5)]
+    assert hybrid.TESTER.known(case, [claim]).least == 4
+
+
+def test_a_stage_without_a_program_for_some_tiles_on_chip_has_a_time() -> None:
+    """Two banks of a column each: a pool of three columns has no program if both hold its map."""
+    layers = (("pool", (0,), 1, 3, 1), ("pool", (1,), 2, 1, 1))
+    case = hybrid.Case(4, 2, layers, (2, 3, 99), False, False, "time", fused=True, streamed=True)
+    case = replace(case, engines=("dynamic",))
+    assert hybrid.TESTER.run(case, random.Random(0)) == []

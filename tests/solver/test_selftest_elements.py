@@ -17,6 +17,7 @@ from instances.machine import Machine
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
 from solver.selftest.elements import Elements, miscounted
+from solver.selftest.fusion import Case as GroupCase
 from solver.selftest.joint import Case
 
 ON = Machine.model_validate({
@@ -93,6 +94,28 @@ def finds(number: int = 150) -> list[str]:
 
 def test_nothing_is_miscounted() -> None:
     assert finds() == []
+
+
+def test_nothing_is_miscounted_of_the_layers_of_groups() -> None:
+    """Strides, groups, products of maps, constants, padding before reshapes, results that are read inside."""
+    rng = random.Random(4)
+    drawn = [(case.network, case.machine) for case in (GroupCase.drawn(rng) for _ in range(200))]
+    assert [line for network, machine in drawn if network for line in miscounted(network, machine)] == []
+
+
+def test_elements_of_a_product_of_maps() -> None:
+    """3 x 2 numbers of a byte, 2 x 4 of two, as weights are; 3 x 4 out. A map times itself is one tensor."""
+    x, y = Input(name="x", shape=(1, 1, 3, 2)), Input(name="y", shape=(1, 1, 2, 4))
+    machine = ON.model_copy(update={"w_bytes": 2})
+    network = Network(name="n", operators=(x, y, MatMul(name="p", inputs=("x", "y"), shape=(1, 1, 3, 4))))
+    found = Elements(network, machine)
+    assert (found.alone(found.layers[0]), found.least) == (6 + 16 + 12,) * 2
+    assert miscounted(network, machine) == []
+    x = Input(name="x", shape=(1, 1, 2, 2))
+    network = Network(name="n", operators=(x, MatMul(name="p", inputs=("x", "x"), shape=(1, 1, 2, 2))))
+    found = Elements(network, machine)
+    assert (found.alone(found.layers[0]), found.least) == (4 + 8 + 4, 8 + 4)
+    assert miscounted(network, machine) == []
 
 
 def _phantoms(monkeypatch: pytest.MonkeyPatch) -> None:
