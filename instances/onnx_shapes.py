@@ -23,6 +23,8 @@ from instances.operators import Shape
 SMALL = 1024
 #: Integers of 32 and 64 bits are indices: so many of them are read.
 MOST_INDICES = 2**16
+#: Shape inference passes the values of tensors of one axis on, a record for each, up to so many.
+LONGEST_LIST = 2**20
 #: Operators that may be evaluated on small constants: their results are never larger than their inputs' sum.
 FOLDABLE = frozenset(
     """Abs Add And Cast Ceil Concat Div Equal Flatten Floor Gather Greater GreaterOrEqual Identity Less LessOrEqual Max
@@ -183,7 +185,7 @@ def infer(model: onnx.ModelProto, known: Inferred, where: str) -> None:
     declared = _take_declared(model.graph)
     while True:  # every round finds a value or a shape that none before did
         try:
-            graph = shape_inference.infer_shapes(model, check_type=False, strict_mode=False, data_prop=True).graph
+            graph = shape_inference.infer_shapes(model, data_prop=not _long_lists(model.graph)).graph
         except Exception as error:  # noqa: BLE001 - the C++ side raises many types
             raise InputError(f"{where}: shape inference fails: {str(error)[:200] or type(error).__name__}") from None
         for info in _infos(graph):
@@ -198,6 +200,13 @@ def infer(model: onnx.ModelProto, known: Inferred, where: str) -> None:
             break
         _make_initializers(model.graph, found)
     _spread_constants(model.graph, known)
+
+
+def _long_lists(graph: onnx.GraphProto) -> bool:
+    """Whether a tensor of one axis is too long for values to be passed on: each would be a record of the inference."""
+    sizes = [list(tensor.dims) for tensor in graph.initializer]
+    sizes += [[dim.dim_value for dim in info.type.tensor_type.shape.dim] for info in _infos(graph)]
+    return any(len(one) == 1 and one[0] > LONGEST_LIST for one in sizes)
 
 
 def _take_declared(graph: onnx.GraphProto) -> dict[str, Shape]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -211,3 +213,32 @@ def test_calls_take_sizes(tmp_path: Path) -> None:
         solve(read_onnx(path, **said), "scratchpad_64k", **said)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="only ONNX files have symbolic dimensions"):
         solve("lenet5", "scratchpad_64k", **said)  # type: ignore[arg-type]
+
+
+LONG_LIST = """
+import resource, sys
+import onnx
+from onnx import TensorProto, helper
+from instances.errors import InputError
+from instances.onnx_reader import read_onnx
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+sizes = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 8]) for name in "xy"}
+bias = TensorProto(name="b", data_type=TensorProto.FLOAT, dims=[2**40])
+inner = [helper.make_tensor_value_info(*one) for one in (("u", 1, [2, 8]), ("b", 1, [2**40]))]
+nodes = [helper.make_node("Relu", ["w"], ["u"]), helper.make_node("Add", ["u", "b"], ["y"])]
+graph = helper.make_graph(nodes, "g", [sizes["x"]], [sizes["y"]], initializer=[bias], value_info=inner)
+onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), sys.argv[1])
+try:
+    read_onnx(sys.argv[1])
+except InputError as error:
+    print(error)
+"""
+
+
+def test_a_list_that_is_too_long_takes_no_memory(tmp_path: Path) -> None:
+    """Beside a map that nothing makes; shape inference made a record for each of 10^12 elements."""
+    said = subprocess.run(
+        [sys.executable, "-c", LONG_LIST, tmp_path / "m.onnx"], capture_output=True, text=True, check=True, timeout=100
+    )
+    assert "bad_alloc" not in said.stdout
+    assert "tensor 'w' is used but nothing produces it" in said.stdout
