@@ -126,12 +126,12 @@ def compile_model(
 
     plan = planned(asked)
     try:
-        names = emit_c(plan, out, model, **given, **how)
+        names = emit_c(plan, out, read, **how)
     except InputError as error:
         if problem is not None or not found.ocm_banks:
             raise
         plan, note = planned(single), f"planned layer by layer, as no C is written of the joint plan: {error}"
-        names = emit_c(plan, out, model, **given, **how)
+        names = emit_c(plan, out, read, **how)
     measures = plan.measures  # type: ignore[attr-defined]
     time = sum(row.time_ticks for row in plan.layers) if isinstance(plan, FusionPlan) else measures.time
     return Compiled(plan, names, measures.bytes, _peak(plan), time, _macs(plan), elements.said(), note)

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from instances.errors import InputError, OutputError
 from instances.machine import Machine
@@ -25,7 +26,7 @@ from solver.tiling.plan import LayersPlan
 
 
 def emit_c(
-    plan: Plan, out: str | os.PathLike[str], model: str | os.PathLike[str] | None = None, *,
+    plan: Plan, out: str | os.PathLike[str], model: str | os.PathLike[str] | OnnxModel | None = None, *,
     memory_bytes: int | None = None, batch: int | None = None, symbols: Mapping[str, int] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
     values: Mapping[str, float] | None = None, requantise: str | None = None,
@@ -37,9 +38,9 @@ def emit_c(
     ----------
     plan : Plan
         Of problem tiling, slicing, joint or fusion, with a schedule for every layer.
-    model : str or path, optional
-        The ONNX file that was planned: the program computes what it does, with the machine's elements: integers of a
-        quantised model, or floats of 4 or 2 bytes.
+    model : str, path or OnnxModel, optional
+        The ONNX file that was planned, or what was read of it: the program computes what it does, with the machine's
+        elements: integers of a quantised model, or floats of 4 or 2 bytes.
     memory_bytes : int, optional
         Of plans of whole networks, the bytes of the memory on chip, where it has more than was planned with: then
         fewer strips of groups have to move.
@@ -66,7 +67,8 @@ def emit_c(
         If the disk is full: the folder is as it was, and the files are among temporary files, if there is room.
     """
     folder = check_folder(out)
-    read = None if model is None else read_model(model, batch=batch, symbols=symbols, shapes=shapes, values=values)
+    sizes: Any = {"batch": batch, "symbols": symbols, "shapes": shapes, "values": values}
+    read = model if model is None or isinstance(model, OnnxModel) else read_model(model, **sizes)
     if read is None and states:
         raise InputError(f"state {next(iter(states))}: of a model, and none is named")
     files = files_of(plan, read, memory_bytes, requantise, states)

@@ -61,12 +61,11 @@ class Training:
             If they are not known, or not as the layer needs them.
         """
         node, channels = self.model.node(self.operator.name), self.layer.g * self.layer.m
-        quantised, axis, swapped = None, 0, False
+        quantised, swapped = None, False
         if isinstance(self.operator, Conv) and node.op == "Conv":
-            weights, added, factor = self._constant(node, 1), node.input(2), 1.0
+            added, factor = node.input(2), 1.0
         elif isinstance(self.operator, MatMul) and node.op in ("Gemm", "MatMul"):
             swapped = not node.integer("transB", 0)
-            weights, axis = self._constant(node, 1), int(swapped)
             added = node.input(2) if node.op == "Gemm" else ""
             factor = node.number("alpha", 1.0) if node.op == "Gemm" else 1.0
         else:
@@ -81,15 +80,15 @@ class Training:
         for behind in self.model.folded.get(self.operator.name, ()):
             times, real = by_channel(self.model, Node(behind), times, real)
         if quantised is not None:
-            return self._integers(quantised, axis, swapped, times, real, grid, bias)
+            return self._integers(quantised, swapped, times, real, grid, bias)
         require(grid is None, self.where, "its input is quantised, its weights are not: quantise them, too (as QDQ)")
-        weights = (weights.T if swapped else weights).reshape(channels, -1) * times[:, None]
+        weights = self.model.constant(node.input(1))
+        weights = (weights.T if swapped else weights).reshape(channels, -1)
+        if (times != 1).any():  # double precision takes twice the room of weights, which may be all there is
+            weights = weights.astype(np.float64) * times[:, None]
         kind = {2: "f16", 4: "f32"}.get(self.machine.w_bytes, "")
         require(kind, self.where, f"weights of float32, and the machine has w_bytes {self.machine.w_bytes}")
         return Trained(self._laid_out(weights, dtype(kind)), real.astype(dtype(bias)))
-
-    def _constant(self, node: Node, index: int) -> np.ndarray:
-        return self.model.constant(node.input(index)).astype(np.float64)
 
     def _laid_out(self, weights: np.ndarray, element: np.dtype) -> np.ndarray:
         """Weights by channel in the machine's layout."""
@@ -99,14 +98,14 @@ class Training:
         return shaped.transpose(order).astype(element).ravel()
 
     def _integers(
-        self, found: Quantised, axis: int, swapped: bool, times: np.ndarray, real: np.ndarray, grid: Grid | None,
+        self, found: Quantised, swapped: bool, times: np.ndarray, real: np.ndarray, grid: Grid | None,
         bias: str,
     ) -> Trained:  # fmt: skip
         kind, channels = KINDS.get(str(found.integers.dtype), ""), len(times)
         has = self.machine.w_bytes
         fits = kind and BYTES[kind] == has
         require(fits, self.where, f"weights of {found.integers.dtype}, and the machine has w_bytes {has}")
-        require(found.axis in (None, axis), self.where, "weights with scales along an axis that is summed")
+        require(found.axis in (None, int(swapped)), self.where, "weights with scales along an axis that is summed")
         single = found.scale.size == 1 and (times == times[0]).all()
         scale = (found.scale * (times[0] if single else times)).astype(np.float32)
         require((scale != 0).all(), self.where, "weights with the scale 0")
