@@ -74,7 +74,7 @@ LayerOpt = Annotated[
 ]
 ProblemOpt = Annotated[
     str | None,
-    typer.Option("--problem", metavar="P", help="See certile list problems; default: by machine: --problem joint"),
+    typer.Option("--problem", metavar="P", help="See certile list problems; default by machine: joint"),
 ]
 EngineOpt = Annotated[
     str,

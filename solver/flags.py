@@ -16,5 +16,5 @@ ShapeOpt = Annotated[
 ]
 ValueOpt = Annotated[
     list[str] | None,
-    typer.Option("--value", metavar="NAME=V", help="Value of an ONNX input that is a constant from now on: sr=16000"),
+    typer.Option("--value", metavar="NAME=V", help="Value of an ONNX input that is constant: sr=16000"),
 ]

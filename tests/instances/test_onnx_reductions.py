@@ -114,11 +114,6 @@ def test_an_expanded_gate_by_hand(tmp_path: Path) -> None:
     assert layer.g * layer.m * layer.r * layer.c == 60
 
 
-def test_indices_that_repeat_unevenly_stay(tmp_path: Path) -> None:
-    network, _ = read(tmp_path, "Gather", (3, 4), np.array([0, 1, 1], np.int64), axis=0)
-    assert [one.reason for one in network.opaque] == ["indices that repeat elements unevenly"]
-
-
 # --- recurrent cells of 8 bits ----------------------------------------------------------------------------------------
 
 
