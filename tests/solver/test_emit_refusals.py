@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from types import FrameType
 from typing import TypeVar
@@ -16,11 +17,15 @@ import pytest
 from onnx import helper, numpy_helper
 
 import solver.emit
+from instances.errors import InputError
 from instances.load import load_machine
 from instances.onnx_model import read_model
+from solver.cli import main
 from solver.emit import host, meaning, moves, pointwise
 from solver.emit.compile import in_dram
 from solver.emit.emit import files_of
+from solver.emit.kinds import Elements
+from solver.emit.numbers import floats
 from solver.emit.preflight import refusals
 from solver.solve import solve
 from tests.onnx_models import MODELS, saved
@@ -255,3 +260,61 @@ def test_what_whole_numbers_cannot_compute_is_refused_before_the_search(tmp_path
     assert asked(tmp_path, nodes, given, "float", BYTES, **numbers) == []
     said = asked(tmp_path, nodes, given, "double", BYTES, **numbers)
     assert said == ["layer part: Div of these operands computes in real numbers: use requantise float: no C is written"]
+
+
+# ---- element types and options ---------------------------------------------------------------------------------------
+
+FIELDS = ("in_bytes", "w_bytes", "psum_bytes", "bias_bytes")
+#: Rows of the page -> the types of maps and of weights; none: a model of floats.
+TYPED = {
+    "float32": (("", ""),), "float16, or float32 that is to be stored so": (("", ""),),
+    "quantised to 8 bits (int8 or uint8, weights too)": (("int8", "int8"), ("uint8", "uint8")),
+    "activations of 16 bits (int16, uint16)": (("int16", "int8"), ("uint16", "uint8"), ("int16", "int16")),
+}  # fmt: skip
+
+
+def rows_of_element_types() -> dict[str, list[set[int]]]:
+    """By model what the page says of each of `FIELDS`; weights that are as in the model: nothing."""
+    table = PAGE.read_text().split("## Element types of a model")[1].split("\n\n")[1]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+    return {name: [set(map(int, re.findall(r"\d+", text))) for text in sizes] for name, *sizes in cells}
+
+
+def fits(maps: str, weights: str, sizes: dict[str, int]) -> bool:
+    """Whether C takes a machine with such elements."""
+    on = load_machine("scratchpad_64k").model_copy(update={**sizes, "out_bytes": sizes["in_bytes"]})
+    try:
+        if maps:
+            Elements(on, quantised=True, maps=maps).check(weights)
+        else:
+            floats(on)
+    except InputError:
+        return False
+    return True
+
+
+def test_the_page_says_which_elements_are_taken() -> None:
+    """Every combination of sizes, for every row; a model of floats is taken by either of two rows."""
+    found = rows_of_element_types()
+    assert set(found) == set(TYPED)
+    for values in product((1, 2, 4, 8), (1, 2, 4, 8), (1, 2, 4, 8), (0, 1, 2, 4, 8)):
+        sizes = dict(zip(FIELDS, values, strict=True))
+        said = {
+            name: all(not row or x in row for x, row in zip(values, rows, strict=True)) for name, rows in found.items()
+        }
+        real = [name for name, kinds in TYPED.items() if kinds == (("", ""),)]
+        assert fits("", "", sizes) == any(said[name] for name in real), sizes
+        for name, kinds in TYPED.items():
+            for maps, weights in kinds if name not in real else ():
+                own = sizes["w_bytes"] == np.dtype(weights).itemsize
+                assert fits(maps, weights, sizes) == (said[name] and own), (maps, weights, sizes)
+
+
+def test_the_page_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    """Those that only `compile` and `emit-c` have; the others are options of solve, or of reading a model."""
+    options = {}
+    for command in ("compile", "emit-c", "solve"):
+        assert main([command, "--help"]) == 0
+        options[command] = set(re.findall(r"--[a-z][a-z-]+", capsys.readouterr().out))
+    page = PAGE.read_text()
+    assert [one for one in sorted((options["compile"] | options["emit-c"]) - options["solve"]) if one not in page] == []
