@@ -26,7 +26,7 @@ _AT_ONCE = 2**20
 
 
 class Paths:
-    """Least costs from cut 0 to every cut, and the path back; raises TooLarge."""
+    """Least costs from cut 0 to every cut, and the path back; raises Unable where there are too many states."""
 
     def __init__(self, fusion: Fusion) -> None:
         self.fusion = fusion
@@ -171,8 +171,7 @@ class Paths:
             value = int(self.values[cut][tuple(state[k] for k in fusion.alive[cut])])
             step = next(s for arc in fusion.arcs.get(cut, ()) if (s := self._from(arc, state, value)) is not None)
             found.append(step)
-            levels = {**step.levels, step.loads: 0}
-            cut, state = step.arc.first, {k: levels[k] for k in fusion.alive[step.arc.first]}
+            cut, state = step.arc.first, {k: step.before[k] for k in fusion.alive[step.arc.first]}
         return tuple(reversed(found))
 
     def _from(self, arc: Arc, state: Mapping[int, int], value: int) -> Taken | None:

@@ -108,6 +108,11 @@ class Taken:
     loads: int = -1
     """The weights that are loaded before it, to stay; -1: none."""
 
+    @property
+    def before(self) -> dict[int, int]:
+        """The levels ahead of the arc."""
+        return {k: 0 if k == self.loads else level for k, level in self.levels.items()}
+
 
 @dataclass(frozen=True, eq=False)
 class Fusion:
@@ -183,8 +188,7 @@ class Fusion:
         for step in path:
             arc = step.arc
             total += arc.fixed + arc.bytes(step.levels, step.free)
-            before = {**step.levels, step.loads: 0}
-            total += sum(int(r[before[k]]) for k, r in zip(arc.axes, arc.reads, strict=True))
+            total += sum(int(r[step.before[k]]) for k, r in zip(arc.axes, arc.reads, strict=True))
             ended = ((k, v) for k, v in step.levels.items() if self.residences[k].uses[-1] <= arc.last)
             total += sum(self.residences[k].write[level] for k, level in ended)
         return each * total + per_mac * sum(step.arc.macs for step in path)

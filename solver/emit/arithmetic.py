@@ -87,8 +87,8 @@ class Arithmetic:
     def _grid(self, name: str) -> Grid | None:
         """Of a tensor that holds integers or that one scale has dequantised."""
         kind, chain = self.passing.kinds[name], self.passing.before(name)
-        if (held := self.passing.constants(name)) is not None:
-            return held
+        if name in self.passing.constants:
+            return self.passing.constants[name]
         if kind not in FLOATS:
             return Grid(kind, np.ones(1, np.float32), np.zeros(1, np.int64), None)
         if chain.operators and self.passing.per_tensor(chain.operators[-1]):
@@ -178,8 +178,8 @@ class Arithmetic:
             chain = chain.without_last() if exact else chain
             place = {o.name: coordinates_in(self.operator, o, self.layer) for o in operators_of(chain)}
             tables, changes = statements(self.model, chain, place, f"seen_{k}_")
-            if self.grid is None and (held := self.passing.constants(name)) is not None:
-                changes = [f"x *= {literal(float(held.scale[0]))};"]
+            if self.grid is None and name in self.passing.constants:
+                changes = [f"x *= {literal(float(self.passing.constants[name].scale[0]))};"]
             given = ["float x", "int b", "int g", "int n", "int row", "int column"]
             body = ["(void)b, (void)g, (void)n, (void)row, (void)column;", *changes, "return x;"]
             text = [

@@ -174,7 +174,7 @@ class ModelArranger(Arranger):
         if operator.name not in self.model.inputs.values():
             value = contiguous(self.array(name, prod(operator.shape), BYTES[held]), operator.shape)
             self.made.data.append(name)
-            values, grid = self.model.constant(tensor), self.passing.constants(operator.name)
+            values, grid = self.model.constant(tensor), self.passing.constants.get(operator.name)
             self.made.constants[name] = values.astype(dtype(held)) if grid is None else rounded(values, grid)
             return value
         array = self.array(f"input_{len(self.made.inputs)}", prod(operator.shape), BYTES[kind])

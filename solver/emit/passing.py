@@ -119,22 +119,29 @@ class Passing:
             return held
         if isinstance(operator, Reshape | Concat):
             return self.by_host(operator.inputs[0])
-        if (grid := self.constants(name)) is not None:
-            return grid.kind
+        if name in self.constants:
+            return self.constants[name].kind
         return self.elements.held(self.kinds[name]) or self.kinds[name]
 
-    def constants(self, name: str) -> Grid | None:
-        """The integers that constants become which a quantised model leaves as real numbers, and layers alone read."""
-        operator = self.model.network.operator(name)
-        real = isinstance(operator, Input) and operator.constant and self.kinds[name] in FLOATS
-        if not real or self.elements.held(self.kinds[name]) or name in self.results:
-            return None
-        for reader in self.readers[name]:
-            layer = reader.layer(self.model.network.input_shapes(reader))
-            if layer is None or name not in inputs_of(self.model.network, reader, layer):
-                return None
-        tensor = next(tensor for tensor, maker in self.model.makers.items() if maker == name)
-        return grid_around(self.model.constant(tensor), self.elements.machine.in_bytes)
+    @cached_property
+    def constants(self) -> Mapping[str, Grid]:
+        """By operator the integers that constants become which a quantised model leaves real, and layers alone read."""
+        tensors = {operator: tensor for tensor, operator in self.model.makers.items()}
+        found = {}
+        for name, readers in self.readers.items():
+            operator = self.model.network.operator(name)
+            real = isinstance(operator, Input) and operator.constant and self.kinds[name] in FLOATS
+            if not real or self.elements.held(self.kinds[name]) or name in self.results:
+                continue
+            grid = grid_around(self.model.constant(tensors[name]), self.elements.machine.in_bytes)
+            if grid is not None and all(self._reads(reader, name) for reader in readers):
+                found[name] = grid
+        return found
+
+    def _reads(self, reader: Operator, name: str) -> bool:
+        """Whether an operator is a layer that reads this as an input."""
+        layer = reader.layer(self.model.network.input_shapes(reader))
+        return layer is not None and name in inputs_of(self.model.network, reader, layer)
 
     def by_host(self, name: str) -> str:
         """The kind in which the host finds an operator's elements: it applies what readers else would."""
