@@ -161,14 +161,22 @@ def test_what_is_declared_is_believed_where_nothing_is_computed(tmp_path: Path) 
 
 MACHINE = ["--machine", "scratchpad_64k"]
 SAID = ["--symbol", "H=8", "--shape", "x=1,3,8,6"]
-COMMANDS: dict[str, list[str]] = {
-    "solve": ["solve", "MODEL", *MACHINE], "pareto": ["pareto", "MODEL", *MACHINE],
-    "explain": ["explain", "MODEL", *MACHINE], "import": ["import", "MODEL", "-o", "OUT.json"],
-    "price": ["price", "MODEL", *MACHINE, "--mapping", "IN | W | OUT", "--layer", "x.conv", "--alone"],
-    "import-mapping": ["import-mapping", "MODEL", "--mapping", "IN | W | OUT", "--layer", "x.conv"],
-    "variants": ["variants", "MODEL", *MACHINE, "-o", "OUT.json", "--ranks", "none"],
-    "compile": ["compile", "MODEL", *MACHINE, "-o", "OUT", *(f"--set={name}_bytes=4" for name in ("in", "w", "out"))],
-}  # fmt: skip
+SETS = [f"--set={name}_bytes=4" for name in ("in", "w", "out")]
+
+
+def commands(layer: str) -> dict[str, list[str]]:
+    """Every command that reads a model, one of whose layers is named; MODEL and OUT stand for paths."""
+    return {
+        "solve": ["solve", "MODEL", *MACHINE], "pareto": ["pareto", "MODEL", *MACHINE],
+        "explain": ["explain", "MODEL", *MACHINE], "import": ["import", "MODEL", "-o", "OUT.json"],
+        "price": ["price", "MODEL", *MACHINE, "--mapping", "IN | W | OUT", "--layer", layer, "--alone"],
+        "import-mapping": ["import-mapping", "MODEL", "--mapping", "IN | W | OUT", "--layer", layer],
+        "variants": ["variants", "MODEL", *MACHINE, "-o", "OUT.json", "--ranks", "none"],
+        "compile": ["compile", "MODEL", *MACHINE, "-o", "OUT", *SETS],
+    }  # fmt: skip
+
+
+COMMANDS = commands("x.conv")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -183,8 +191,7 @@ def test_every_command_takes_sizes(command: str, tmp_path: Path, capsys: pytest.
 
 def test_c_of_a_plan_takes_sizes(tmp_path: Path) -> None:
     path, plan = saved(tmp_path, {"x": [1, 3, "H", "W"]}), tmp_path / "plan.json"
-    sets = [f"--set={name}_bytes=4" for name in ("in", "w", "out")]
-    assert main(["solve", str(path), *MACHINE, *SAID, *sets, "--all-kinds", "-o", str(plan)]) == 0
+    assert main(["solve", str(path), *MACHINE, *SAID, *SETS, "--all-kinds", "-o", str(plan)]) == 0
     emit = ["emit-c", str(plan), "--model", str(path), "-o", str(tmp_path / "out")]
     assert main(emit) == 2
     assert main([*emit, *SAID]) == 0

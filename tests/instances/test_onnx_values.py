@@ -22,6 +22,7 @@ from solver.solve import explain, pareto, solve
 from solver.sweep.spec import read_spec
 from solver.sweep.tasks import Expansion
 from tests.emitted import build_and_run
+from tests.instances.test_onnx_sizes import MACHINE, SETS, commands
 from tests.onnx_models import Net
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
@@ -191,17 +192,8 @@ def test_a_gather_names_the_option(tmp_path: Path) -> None:
 
 # --- in every command and call ----------------------------------------------------------------------------------------
 
-MACHINE = ["--machine", "scratchpad_64k"]
-SETS = [f"--set={name}_bytes=4" for name in ("in", "w", "out")]
 #: The second convolution is in both branches.
-COMMANDS: dict[str, list[str]] = {
-    "solve": ["solve", "MODEL", *MACHINE], "pareto": ["pareto", "MODEL", *MACHINE],
-    "explain": ["explain", "MODEL", *MACHINE], "import": ["import", "MODEL", "-o", "OUT.json"],
-    "price": ["price", "MODEL", *MACHINE, "--mapping", "IN | W | OUT", "--layer", "conv_4", "--alone"],
-    "import-mapping": ["import-mapping", "MODEL", "--mapping", "IN | W | OUT", "--layer", "conv_4"],
-    "variants": ["variants", "MODEL", *MACHINE, "-o", "OUT.json", "--ranks", "none"],
-    "compile": ["compile", "MODEL", *MACHINE, "-o", "OUT", *SETS],
-}  # fmt: skip
+COMMANDS = commands("conv_4")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
