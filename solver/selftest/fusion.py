@@ -318,7 +318,7 @@ class _Fusion(BruteForce[Case]):
         )  # fmt: skip
 
     def known(self, case: Case, claims: Sequence[Claim]) -> Known:
-        """All schedules; the best one is run by the referee."""
+        """All schedules in which no weights stay from layer to layer; the best one is run by the referee."""
         network = case.network
         assert network is not None
         part = claims[0].schedule
@@ -328,8 +328,9 @@ class _Fusion(BruteForce[Case]):
         factors = (3, 1) if case.energy else (1, 0)
         paths = Paths(network, found, machine, part.joint.tables, case.demanded, factors, every=case.every)
         best, wrong = paths.best(), miscounted(network, machine)
+        stay = any(one.weights for one in part.groups.residences)
         if best is None:
-            return Known(None, faults=wrong)
+            return Known(None, not stay, wrong)
         value, bound, path = best
         runs = paths.runs(path)
         seen = replay_fusion(found, machine, runs)
@@ -337,7 +338,7 @@ class _Fusion(BruteForce[Case]):
         for t, one in zip((step.first for step in path), seen.runs, strict=False):
             macs += one.macs if isinstance(one, FusedReplay) else found.layers[t].macs
         known = Known.replayed(value, factors[0] * moved + factors[1] * macs, seen.faults)
-        return known._replace(complete=value == bound, faults=(*wrong, *known.faults))
+        return known._replace(complete=value == bound and not stay, faults=(*wrong, *known.faults))
 
 
 def _moved(run: FusedReplay | Replay) -> int:
