@@ -205,7 +205,7 @@ class Paths:
         if k not in state:
             return slice(None)
         if self.fusion.barred(arc, k):
-            return slice(1)
+            return slice(state[k], 1)  # none if it is on chip behind the arc
         return slice(state[k], None if self.fusion.shrinks(arc, k) else state[k] + 1)
 
 

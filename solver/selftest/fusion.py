@@ -47,7 +47,8 @@ _CONVS = ("conv", "point", "stride", "valid", "wide", "dilated", "jump", "even")
 _KINDS = (
     "conv", "conv", "conv", "point", "point", "stride", "valid", "wide", "dilated", "jump", "even", "deep", "deep",
     "deep2", "pool", "slide", "short", "global", "across", "down", "sum", "sum", "sum", "join", "join", "product",
-    "relu", "tied", "tied", "tied", "tied", "still", "still", "scale", "scale", "scale", "scale", "pad", "fold",
+    "relu", "tied", "tied", "tied", "tied", "again", "again", "still", "still", "scale", "scale", "scale", "scale",
+    "pad", "fold",
 )  # fmt: skip
 
 
@@ -129,7 +130,7 @@ class Case(cases.Case):
         while len(case.layers) < wanted and tries < 40:
             tries, number = tries + 1, len(case.layers)
             kind = rng.choice(_KINDS)
-            count = 1 + (kind in ("sum", "join", "scale", "product"))
+            count = 1 + (kind in ("sum", "join", "scale", "product", "again"))
             operands = tuple(number if rng.randrange(3) else rng.randint(0, number) for _ in range(count))
             more = replace(case, layers=(*case.layers, (kind, operands, rng.choice((1, 2, 3, 4, 8)))))
             if len(set(operands)) == count and more.network is not None:
@@ -258,8 +259,8 @@ def _operator(name: str, kind: str, before: Sequence[Operator], filters: int) ->
         kernel = (1, shape[3]) if kind == "across" else (shape[2], 1)
         means = (shape[2], 1) if kind == "across" else (1, shape[3])
         return Pool(name=name, inputs=inputs, shape=(*shape[:2], *means), fn="avg", kernel=kernel)
-    if kind == "tied":  # the same weights once more, if they fit
-        return _tied(name, before[0])
+    if kind in ("tied", "again"):  # the same weights once more, if they fit: of the layer before, or of another
+        return _tied(name, before[0], before[-1])
     taps, stride, pad, dilation = _WINDOWS[kind]
     kernel, pads, strides = (taps, taps), (pad,) * 4, (stride, stride)
     if shape[3] == 1 and taps > 1:  # columns that no window fits
@@ -282,12 +283,12 @@ def _operator(name: str, kind: str, before: Sequence[Operator], filters: int) ->
     )  # fmt: skip
 
 
-def _tied(name: str, source: Operator) -> Operator | None:
-    """A convolution with the weights of the one that it reads."""
-    if not isinstance(source, Conv):
+def _tied(name: str, source: Operator, like: Operator) -> Operator | None:
+    """A convolution of `source` with the weights and windows of another."""
+    if not isinstance(like, Conv):
         return None
-    of = source.weights_of or source.name
-    made = source.model_copy(update={"name": name, "inputs": (source.name,), "weights_of": of})
+    of = like.weights_of or like.name
+    made = like.model_copy(update={"name": name, "inputs": (source.name,), "weights_of": of})
     with suppress(ValueError):  # its window does not fit
         return made.model_copy(update={"shape": made.infer([source.shape])})
     return None
@@ -318,7 +319,7 @@ class _Fusion(BruteForce[Case]):
         )  # fmt: skip
 
     def known(self, case: Case, claims: Sequence[Claim]) -> Known:
-        """All schedules in which no weights stay from layer to layer; the best one is run by the referee."""
+        """All schedules; the best one is run by the referee."""
         network = case.network
         assert network is not None
         part = claims[0].schedule
@@ -328,9 +329,8 @@ class _Fusion(BruteForce[Case]):
         factors = (3, 1) if case.energy else (1, 0)
         paths = Paths(network, found, machine, part.joint.tables, case.demanded, factors, every=case.every)
         best, wrong = paths.best(), miscounted(network, machine)
-        stay = any(one.weights for one in part.groups.residences)
         if best is None:
-            return Known(None, not stay, wrong)
+            return Known(None, faults=wrong)
         value, bound, path = best
         runs = paths.runs(path)
         seen = replay_fusion(found, machine, runs)
@@ -338,7 +338,7 @@ class _Fusion(BruteForce[Case]):
         for t, one in zip((step.first for step in path), seen.runs, strict=False):
             macs += one.macs if isinstance(one, FusedReplay) else found.layers[t].macs
         known = Known.replayed(value, factors[0] * moved + factors[1] * macs, seen.faults)
-        return known._replace(complete=value == bound and not stay, faults=(*wrong, *known.faults))
+        return known._replace(complete=value == bound, faults=(*wrong, *known.faults))
 
 
 def _moved(run: FusedReplay | Replay) -> int:

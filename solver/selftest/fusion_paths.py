@@ -2,13 +2,15 @@
 
 From the first layer on, for every set of rows that maps may have on chip: the next run is a layer or a group; before it
 maps may shrink, and maps that it makes for later runs take any of their rows. A map's rows that are on chip when it is
-read last are never written (results of the network are), so that bytes of writing are counted then.
+read last are never written (results of the network are), so that bytes of writing are counted then. Weights that
+several layers read are on chip or not: a layer by itself that reads them may load them, and they stay or go behind
+every run.
 
 Left out is only what cannot be better: a map inside a group is not on chip beside its strips (they are never more than
 the map), and, unless `every`, of numbers of rows that take the same banks only the largest is tried.
 
 Layers that run alone move what the nests of F10 move (`solver.selftest.joint` attacks these): the tables that searches
-left, and more searches where the best path relies on a bound.
+left, and more searches where the best path relies on a bound. Groups of several layers load weights of their own.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from instances.stores import Stores
 from solver.selftest.fusion_groups import MODES, NEVER, Ints, Way, Ways, used_after
 
 Run = FusedRun | LayerRun
-#: Rows on chip by store, in the order of stores.
+#: Rows on chip by store, in the order of stores; of weights that lie there one row.
 Rows = tuple[tuple[int, int], ...]
 
 
@@ -72,6 +74,12 @@ class Paths:
         self.groups: dict[tuple[int, int], Group] = {}
         self.staying = {s for s, x in enumerate(found.stores) if not x.dram and x.readers and x.parts}
         self.born = {s: min(t for t, _ in found.stores[s].parts) for s in self.staying}
+        #: Weights by store, with the last layer that reads them; if layers have biases of their own they do not stay.
+        self.weights = {
+            s: t
+            for t, s in enumerate(found.shared)
+            if s >= 0 and not (found.stores[s].biases is None and machine.bias_bytes)
+        }
 
     def best(self) -> tuple[int, int, list[Step]] | None:
         """The least cost of all nests that are known, the least that bounds leave, and the steps; None: no schedule."""
@@ -121,22 +129,28 @@ class Paths:
                 if rows not in shrunk or cost < shrunk[rows][0]:
                     shrunk[rows] = cost, state
         born = [s for s in self.staying if first <= self.born[s] <= last < self.found.stores[s].readers[-1]]
+        born += [s for s in self.weights if first == last and self.found.shared[first] == s]
         for begun in product(*(self.levels(s) for s in born)):
             for before, (cost, state) in shrunk.items():
-                rows = tuple(sorted({**dict(before), **dict(zip(born, begun, strict=True))}.items()))
+                rows = self._state({**dict(before), **dict(zip(born, begun, strict=True))})
                 free = self.count - sum(self.banks(s, k) for s, k in rows)
                 moved = price(first, last, rows, free) if free >= 0 else NEVER
                 if moved >= NEVER:
                     continue
-                total = cost + moved + self.factors[0] * self._written(first, last, dict(rows))
-                after = tuple((s, k) for s, k in rows if self.found.stores[s].readers[-1] > last)
+                moved_else = self._written(first, last, dict(rows)) + self._loaded(dict(before), dict(rows))
+                total = cost + moved + self.factors[0] * moved_else
+                after = tuple((s, k) for s, k in rows if self.used(s) > last)
                 if after not in costs[last + 1] or total < costs[last + 1][after][0]:
                     costs[last + 1][after] = total, Step(first, last, rows, free), state
 
     def _shrunk(self, state: Rows) -> Iterator[Rows]:
         """All that may be left of rows on chip."""
         for chosen in product(*([k for k in self.levels(s) if k <= most] for s, most in state)):
-            yield tuple((s, k) for (s, _), k in zip(state, chosen, strict=True))
+            yield self._state({s: k for (s, _), k in zip(state, chosen, strict=True)})
+
+    def _state(self, rows: Mapping[int, int]) -> Rows:
+        """Rows on chip in order; weights only where they are there."""
+        return tuple(sorted((s, k) for s, k in rows.items() if k or s not in self.weights))
 
     def levels(self, s: int) -> list[int]:
         """The numbers of rows that are tried of a store."""
@@ -147,7 +161,16 @@ class Paths:
 
     def banks(self, s: int, rows: int) -> int:
         """Banks of some rows of a store; bytes if there are none."""
-        return -(-rows * self.found.stores[s].row_elements * self.machine.out_bytes // self.bank)
+        return -(-rows * self.found.stores[s].row_bytes(self.machine) // self.bank)
+
+    def used(self, s: int) -> int:
+        """The last layer that reads a store."""
+        return self.weights[s] if s in self.weights else self.found.stores[s].readers[-1]
+
+    def _loaded(self, before: Mapping[int, int], rows: Mapping[int, int]) -> int:
+        """Bytes of the weights that a run has on chip and that were not there before it."""
+        come = (s for s in rows if s in self.weights and s not in before)
+        return sum(self.found.stores[s].row_bytes(self.machine) for s in come)
 
     def _written(self, first: int, last: int, rows: Mapping[int, int]) -> int:
         """Bytes that are written of maps that a run makes or reads last."""
@@ -167,7 +190,11 @@ class Paths:
         """Where a step relies on a nest of one layer."""
         if step.first < step.last:
             return None
-        return self.tables.plans[step.first], self.seen(step.first, dict(step.rows)), step.free
+        return self.plans(step.first, dict(step.rows)), self.seen(step.first, dict(step.rows)), step.free
+
+    def plans(self, t: int, rows: Mapping[int, int]) -> Plans:
+        """The nests of a layer, with its weights on chip or without."""
+        return (self.tables.plans_there if self.found.shared[t] in rows else self.tables.plans)[t]
 
     def seen(self, t: int, rows: Mapping[int, int]) -> tuple[int, ...]:
         """The rows of every input of a layer that are on chip, as it sees them."""
@@ -201,7 +228,7 @@ class Paths:
             banks = tuple(self._free(held))
             unwritten = tuple(self._unwritten(t, step, final) for t in range(step.first, step.last + 1))
             if step.first == step.last:
-                nest = self.tables.plans[step.first].nest(self.seen(step.first, on_chip), step.free)
+                nest = self.plans(step.first, on_chip).nest(self.seen(step.first, on_chip), step.free)
                 made.append(LayerRun(nest, residents, unwritten[0], banks))
                 continue
             group = self.group(step.first, step.last)
@@ -228,16 +255,16 @@ class _Alone:
 
     def __init__(self, paths: Paths, bound: Bound) -> None:
         self.paths, self.bound = paths, bound
-        self.known: dict[tuple[int, tuple[int, ...]], Ints] = {}
+        self.known: dict[tuple[Plans, tuple[int, ...]], Ints] = {}
 
     def cost(self, first: int, last: int, rows: Rows, free: int) -> int:
         """Cost of a layer beside writing, with rows on chip and banks for its tiles."""
         paths = self.paths
-        seen, plans = paths.seen(first, dict(rows)), paths.tables.plans[first]
-        if (first, seen) not in self.known:
+        seen, plans = paths.seen(first, dict(rows)), paths.plans(first, dict(rows))
+        if (plans, seen) not in self.known:
             banks = np.arange(paths.count + 1)
-            self.known[first, seen] = plans.e([np.array(k) for k in seen], banks, self.bound)
-        moved = int(self.known[first, seen][free])
+            self.known[plans, seen] = plans.e([np.array(k) for k in seen], banks, self.bound)
+        moved = int(self.known[plans, seen][free])
         each, per_mac = paths.factors
         total = plans.fixed + sum(plans.once(k, n) for k, n in enumerate(seen)) + moved
         return NEVER if moved >= NEVER else each * total + per_mac * paths.found.layers[first].macs

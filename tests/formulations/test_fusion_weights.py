@@ -1,12 +1,20 @@
-"""F11 fusion: weights that several layers read stay on chip between layers by themselves, and go past groups."""
+"""F11 fusion: weights that several layers read stay on chip between layers by themselves, and go past groups.
+
+What groups and weights that stay are worth together is compared with all schedules there are (`WITH_GROUPS`).
+"""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from formulations.fusion.paths import Paths
 from formulations.fusion.pins import DECISIONS
+from formulations.fusion.problem import Fusion
 from formulations.pins import Pins, parse_pins
 from hwmodels.fusion.replay import replay_fusion
 from hwmodels.schedule import FusedRun, LayerRun
@@ -19,7 +27,10 @@ from solver import check, solve
 from solver.fusion.problem import FUSION
 from solver.joint.problem import JOINT
 from solver.search import Answer, settled
+from solver.selftest import fusion
 from solver.selftest.joint import Case
+from tests.formulations.test_fusion_brute import case as drawn
+from tests.formulations.test_fusion_brute import said as found_by_brute_force
 from tests.formulations.test_joint_weights import CASES, ENGINES, FAR, THREE, TURNS, conv, machine, network
 
 ALONE = parse_pins(["length=1"], DECISIONS)
@@ -141,3 +152,100 @@ def test_weights_come_late_and_go_early() -> None:
     )  # fmt: skip
     for memory in (13, 16, 20):
         assert fused(made, machine(memory), "dynamic").values["bytes"] == joint(made, machine(memory)).values["bytes"]
+
+
+# ---- groups of several layers and weights that stay, against all schedules -------------------------------------------
+
+
+def cuts(*after: int) -> tuple[str, ...]:
+    return tuple(f"cut=n{t}" for t in after)
+
+
+#: Small networks with a group (`fuse`) before, between or behind layers by themselves with weights that stay.
+WITH_GROUPS: dict[str, fusion.Case] = {
+    # they stay past the group
+    "past a group": drawn(
+        5, 1, 1, (("point", (0,), 1), ("conv", (1,), 1), ("again", (2, 1), 1), ("again", (3, 1), 1)), banks=8, bank=6,
+        bytes=(1, 3, 1, 2), pins=("fuse=n2..n3", *cuts(1, 3)), energy=True, bytewise=True,
+    ),
+    "past pools": drawn(
+        6, 2, 3, (("point", (0,), 3), ("pool", (1,), 3), ("pool", (2,), 1), ("again", (3, 1), 3)), banks=8, bank=24,
+        bytes=(1, 2, 1, 1), pins=("fuse=n2..n3", *cuts(1, 3)),
+    ),
+    "past a group of three": drawn(
+        3, 1, 3, (("point", (0,), 3), ("tied", (1,), 1), ("deep", (2,), 3), ("pool", (3,), 3), ("again", (4, 2), 3)),
+        banks=8, bank=16, bytes=(1, 3, 1, 2), pins=("fuse=n2..n3", *cuts(1, 4)),
+    ),
+    # the group reads them first: they come with a layer by itself behind it
+    "first in a group": drawn(
+        3, 1, 1, (("conv", (0,), 1), ("conv", (1,), 1), ("again", (2, 1), 1), ("again", (3, 1), 1)), banks=8, bank=2,
+        bytes=(1, 3, 1, 1), pins=("fuse=n1..n2", *cuts(2, 3)), bytewise=True,
+    ),
+    "first in a group of three": drawn(
+        6, 1, 2, (("conv", (0,), 2), ("relu", (1,), 4), ("point", (2,), 2), ("tied", (3,), 2), ("tied", (4,), 2)),
+        banks=8, bank=12, pins=("fuse=n1..n3", *cuts(3, 4)),
+    ),
+    "last of a group": drawn(
+        6, 1, 2, (("point", (0,), 2), ("tied", (1,), 1), ("conv", (2,), 2), ("deep", (2,), 2), ("tied", (4,), 2)),
+        banks=12, bank=6, bytes=(1, 3, 1, 1), pins=("fuse=n2..n3", *cuts(1, 4)),
+    ),
+    # they go before the group, which has none of them, or loads them once more
+    "before a group": drawn(
+        5, 1, 1, (("deep", (0,), 1), ("tied", (1,), 1), ("tied", (2,), 1), ("tied", (3,), 1)), banks=8, bank=2,
+        bytes=(1, 3, 1, 1), pins=("fuse=n3..n4", *cuts(1, 2)),
+    ),
+    "before others": drawn(
+        3, 1, 3, (("deep", (0,), 3), ("tied", (1,), 4), ("conv", (0,), 3), ("conv", (3,), 3)), banks=12, bank=7,
+        bytes=(2, 2, 2, 2), pins=("fuse=n3..n4", *cuts(1, 2)), bytewise=True,
+    ),
+    "behind others": drawn(
+        6, 1, 1, (("conv", (0,), 1), ("conv", (1,), 1), ("tied", (2,), 1), ("point", (3,), 1), ("again", (4, 2), 1)),
+        banks=8, bank=3, bytes=(1, 1, 1, 2), pins=("fuse=n1..n2", *cuts(2, 3, 4)),
+    ),
+    # layers with them and without take turns
+    "by themselves behind": drawn(
+        4, 2, 2, (("pool", (0,), 1), ("slide", (1,), 2), ("conv", (1,), 2), ("point", (0,), 2), ("tied", (4,), 1)),
+        banks=12, bank=3, bytes=(1, 3, 1, 2), pins=("fuse=n1..n2", *cuts(2, 3, 4)), bytewise=True,
+    ),
+    "no pins": drawn(
+        4, 1, 1, (("relu", (0,), 1), ("point", (1,), 1), ("tied", (2,), 1), ("deep", (3,), 1), ("tied", (4,), 1)),
+        banks=8, bank=1, bytes=(1, 1, 1, 2), every=True,
+    ),
+    # weights of 6 bytes that n1 (in the group) and n4 read; equally good with n1 and n2 by themselves and 6 bytes less
+    # for n4: the way back had mixed up both
+    "two ways of equal cost": drawn(
+        6, 1, 1, (("conv", (0,), 1), ("conv", (1,), 1), ("point", (0,), 1), ("again", (3, 1), 4)), banks=8, bank=3,
+        bytes=(2, 2, 2, 2), pins=("recompute=no",), energy=True,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WITH_GROUPS)
+def test_groups_beside_weights_that_stay_are_the_best_of_all(name: str) -> None:
+    assert found_by_brute_force(WITH_GROUPS[name]) == []
+
+
+@pytest.mark.slow(60)
+@pytest.mark.parametrize("name", WITH_GROUPS)
+def test_all_engines_find_the_best_of_all(name: str) -> None:
+    assert found_by_brute_force(replace(WITH_GROUPS[name], engines=("dynamic", "cp-sat", "milp"))) == []
+
+
+def _mixed_up(paths: Paths, arc: Any, k: int, state: Any) -> slice:
+    """As weights that a group reads first may be on chip behind it, on the way back."""
+    return slice(1) if paths.fusion.barred(arc, k) else slice(state.get(k), None)
+
+
+#: A method, what it does instead, and a case that shows it.
+PLANTED: dict[str, tuple[type, str, Callable[..., Any], str]] = {
+    "groups keep weights": (Fusion, "barred", lambda _, arc, k: False, "first in a group of three"),
+    "weights never come late": (Fusion, "loads", lambda _, arc: -1, "first in a group"),
+    "the way back is another": (Paths, "_before", _mixed_up, "two ways of equal cost"),
+}
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_faults_of_weights_that_stay_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    where, name, instead, case = PLANTED[fault]
+    monkeypatch.setattr(where, name, instead)
+    assert found_by_brute_force(WITH_GROUPS[case])
