@@ -40,6 +40,8 @@ SHARE = 0.8
 _POLL_S, _AGAIN_S, _LOST_S = 0.1, 5.0, 20.0
 #: What ends a search; the last one is that of a terminal that is closed.
 SIGNALS = (signal.SIGTERM, signal.SIGINT, *([signal.SIGHUP] if sys.platform != "win32" else []))
+#: By what a watch interrupts the main thread: nobody else sends it, and if it comes late nothing happens.
+_OWN = getattr(signal, "SIGURG", None)
 #: What they are called.
 _NAMES: dict[int, Reason] = {signal.SIGINT: "SIGINT", signal.SIGTERM: "SIGTERM"}
 if sys.platform != "win32":
@@ -124,7 +126,7 @@ class Watch:
 
     def __enter__(self) -> Watch:
         if threading.current_thread() is threading.main_thread():
-            for number in SIGNALS:
+            for number in (*SIGNALS, *filter(None, (_OWN,))):
                 handler = signal.getsignal(number)
                 outer = getattr(handler, "__self__", None)
                 if isinstance(outer, Watch):
@@ -248,11 +250,8 @@ class Watch:
         self.stop(reason)
 
     def _interrupt(self) -> None:
-        """Have the main thread run our handler, which knows by `_due` that nobody sent the signal.
-
-        SIGTERM if it is ours: no solver touches it.
-        """
-        number = next(iter(self._kept), None)
+        """Have the main thread run our handler, which knows by `_due` why."""
+        number = _OWN if _OWN in self._kept else next(iter(self._kept), None)
         if number is None:
             return
         self._due, main = self.reason, threading.main_thread().ident
@@ -273,6 +272,8 @@ class Watch:
         due = [watch for watch in chain if watch._due is not None]
         if due:
             self.stop(due[0]._due or "time limit")
+        elif number == _OWN:  # sent twice before the first was heard
+            return
         else:
             for watch in chain:
                 watch._signals += 1

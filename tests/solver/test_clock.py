@@ -272,6 +272,17 @@ def test_who_does_not_end_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None
                 times += 1
 
 
+def test_what_a_watch_sent_twice_is_no_second_signal() -> None:
+    """The first of both is heard late, on a busy machine, and leaves nothing for the other."""
+    with Watch(0.0, slack_s=0.0) as watch:
+        with pytest.raises(Stopped), watch.armed():
+            _wait()
+        for _ in range(2):
+            signal.raise_signal(signal.SIGURG)
+        assert (watch.reason, watch.urgent) == ("time limit", False)
+    signal.raise_signal(signal.SIGURG)  # late, with the handlers of before
+
+
 def test_too_much_memory_ends_it(caplog: pytest.LogCaptureFixture) -> None:
     with Watch(memory_bytes=5 << 20, used=lambda: 6 << 20) as watch, pytest.raises(Stopped), watch.armed():
         _wait()
