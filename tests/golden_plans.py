@@ -1,8 +1,9 @@
-"""Golden plans: small requests of every problem, and the plans that they had when they were recorded.
+"""Golden plans: small requests of every problem, and what was decided when they were recorded.
 
-Whoever moves code holds it to these: the same schedule, objective, bound and status. The engines of most requests
-decide by themselves and always alike. Of an engine that hands a model to a solver only figures are kept, for of equal
-optima another version of the solver may find another one.
+Whoever moves code holds it to these: the same schedule, values, bounds and status. A schedule is recorded as the
+referee reads it, values and bounds as a plan claims them: no class or file format of plans is in a record. The engines
+of most requests decide by themselves and always alike. Of an engine that hands a model to a solver no schedule is kept,
+for of equal optima another version of the solver may find another one.
 
 `python -m tests.golden_plans` names what differs from tests/golden; with `--write` it records all plans anew.
 """
@@ -11,35 +12,34 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, is_dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
+from hwmodels.schedule import Nest
 from instances.applications import Application, Applications
 from instances.buffers import Buffer, Buffers, Memory
 from instances.load import load_machine
 from instances.machine import Machine
 from instances.network import Network
+from instances.stage import Stage
 from instances.zoo.chains import chain, skip
-from solver import MappingFront, front_engine, pareto, size_engine, solve
+from solver import MappingFront, Plan, front_engine, pareto, size_engine, solve
+from solver.parts import PartsProblem
+from solver.problems import problem_of
 from solver.solve import ask as question
 from solver.tiling.front import fronts
+from solver.tiling.problem import LayersProblem
 from solver.tiling.solve import prepare
 
 Json = Any  # what is recorded of an answer
 
 FOLDER = Path(__file__).with_name("golden")
-#: Engines that ask a solver: their figures are recorded, their decisions are not.
+#: Engines that ask a solver: their values and bounds are recorded, their schedules are not.
 SOLVERS = frozenset({"cp-sat", "milp", "milp-cbc"})
-#: Fields of plans that are no part of the answer: the request, versions, seconds, statistics, and what follows.
-LEFT_OUT = frozenset({
-    "format", "certile", "problem", "network", "machine", "engine", "engine_version", "objectives", "pins", "options",
-    "gap", "wall_s", "stats", "network_digest", "machine_digest", "machine_data", "network_data", "profile", "workload",
-    "size", "limits", "compulsory_bytes", "by_operand", "replay",
-})  # fmt: skip
-#: All that is recorded where a solver decides.
-FIGURES = frozenset({"layers", "layer", "status", "objective", "value", "unit", "bound", "bounds"})
 
 
 # ---- requests --------------------------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ class Case:
 
     def record(self, answer: object) -> Json:
         """Return what is recorded of an answer."""
-        return recorded(answer, FIGURES if self.options.get("engine") in SOLVERS else None)
+        return recorded(answer, schedules=self.options.get("engine") not in SOLVERS)
 
     def answer(self) -> Json:
         """Solve, and return what is recorded."""
@@ -278,29 +278,67 @@ CASES = (
 # ---- what is recorded, and how it is compared ------------------------------------------------------------------------
 
 
-def recorded(answer: Any, only: frozenset[str] | None = None) -> Json:
-    """What is kept of a plan, of plans or of anything else that is found; `only` these fields of plans."""
+def recorded(answer: Any, *, schedules: bool = True) -> Json:
+    """What is kept of a plan, of plans or of anything else that is found."""
+    if isinstance(answer, Plan):
+        return _decided(answer, schedules=schedules)
     if isinstance(answer, MappingFront):
-        return {"proven": answer.proven, "plans": recorded(answer.plans, only)}
-    if isinstance(answer, list | tuple):
-        return [recorded(one, only) for one in answer]
-    if isinstance(answer, dict):
-        return {key: recorded(one, only) for key, one in answer.items()}
-    if is_dataclass(answer) and not isinstance(answer, type):
-        return json.loads(json.dumps(asdict(answer)))
-    return _kept(json.loads(answer.to_json()), only)
+        return {"proven": answer.proven, "plans": recorded(answer.plans, schedules=schedules)}
+    return [recorded(one) for one in answer] if isinstance(answer, list | tuple) else plain(answer)
 
 
-def _kept(data: Json, only: frozenset[str] | None) -> Json:
-    """The fields of a plan that are recorded."""
-    if isinstance(data, list):
-        return [_kept(one, only) for one in data]
-    if not isinstance(data, dict):
-        return data
-    wanted = data.keys() & only if only else data.keys() - LEFT_OUT
-    if not isinstance(data.get("buffers"), int):  # places of tiles follow from the nest; numbers of buffers are decided
-        wanted -= {"buffers"}
-    return {key: _kept(value, only) for key, value in data.items() if key in wanted}
+def _decided(plan: Plan, *, schedules: bool) -> Json:
+    """What a plan claims, part by part, and what it decides; `schedules`: and all figures, which follow from these."""
+    problem = problem_of(plan)
+    record = {
+        "status": plan.status,
+        "parts": {
+            claim.part or "network": {
+                "status": claim.status,
+                "values": dict(zip(claim.objectives, claim.values, strict=False)),
+                "bounds": dict(zip(claim.objectives, claim.bounds, strict=False)),
+            }
+            for claim in problem.claims(plan)
+        },
+        "conflicts": [line for one in (plan, *getattr(plan, "layers", ())) for line in getattr(one, "conflicts", ())],
+    }
+    if not schedules:
+        return record
+    made = {part: plain(schedule) for part, schedule in schedules_of(plan).items() if schedule is not None}
+    return {**record, "figures": plain(problem.figures(plan)), "schedules": made}
+
+
+def schedules_of(plan: Plan) -> dict[str, Any]:
+    """The schedules of a plan as the referees read them, by part."""
+    problem: Any = problem_of(plan)
+    rows: Any = getattr(plan, "layers", ())
+    if isinstance(problem, LayersProblem):
+        return {row.layer: row.schedule and row.schedule.to_nest() for row in rows}
+    if isinstance(problem, PartsProblem):
+        return {row.layer: problem.decided(row) for row in rows}
+    (part,) = problem.parts(problem.question(plan))
+    return {"network": problem.decided(plan, part)}
+
+
+def plain(value: Any) -> Json:
+    """Numbers, texts, lists and objects, whatever the classes."""
+    if isinstance(value, Nest):
+        return {"nest": value.to_json(), **({"homes": dict(value.homes)} if value.homes else {})}
+    if isinstance(value, Stage):  # of the network, not decided
+        return value.name
+    if is_dataclass(value) and not isinstance(value, type):
+        return {one.name: plain(getattr(value, one.name)) for one in fields(value) if one.compare}
+    if isinstance(value, BaseModel):
+        return plain(dict(value))
+    if isinstance(value, Mapping):
+        texts = all(isinstance(key, str) for key in value)
+        return {k: plain(v) for k, v in value.items()} if texts else [[plain(k), plain(v)] for k, v in value.items()]
+    if isinstance(value, set | frozenset):
+        return sorted(plain(one) for one in value)
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    assert value is None or isinstance(value, int | float | str), f"{type(value).__name__} is not plain"
+    return value
 
 
 def differences(golden: Json, found: Json, where: str = "") -> Iterator[str]:

@@ -16,19 +16,19 @@ from tests.golden_plans import CASES, FOLDER, SOLVERS, Case, Json, differences, 
 PROBLEMS = tuple(dict.fromkeys(one.problem for one in CASES))
 #: By problem the request whose record is edited, and a decision in it.
 DECISIONS = {
-    "tiling": ("bytes, exhaustive", "layers[0].schedule.T_M"),
-    "slicing": ("time, exhaustive", "layers[0].schedule.T_M"),
-    "homes": ("time", "layers[0].schedule.homes.W"),
-    "banks": ("time, dynamic", "layers[0].tiles[0].bank"),
-    "hybrid": ("bytes, dynamic", "layers[0].kinds[0].programs[0].stages[0].tiles[0].bank"),
-    "joint": ("bytes, dynamic", "layers[0].on_chip[0].rows"),
-    "fusion": ("bytes, dynamic", "layers[0].strips.rows.last"),
-    "mapping": ("latency, exhaustive", "tasks[1].processor"),
-    "applications": ("response, exhaustive", "tasks[1].processor"),
-    "mesh": ("dram, exhaustive", "layers[0].share"),
-    "engine": ("bytes, exhaustive", "layers[0].schedule.program"),
-    "placement": ("bytes, search", "places[0].address"),
-    "selection": ("period, search", "layers[0].variant"),
+    "tiling": ("bytes, exhaustive", "schedules.c0.nest[0].step"),
+    "slicing": ("time, exhaustive", "schedules.c0.nest[0].over"),
+    "homes": ("time", "schedules.c0.homes.W"),
+    "banks": ("time, dynamic", "schedules.network.runs[0].tiles[0].bank"),
+    "hybrid": ("bytes, dynamic", "schedules.network.groups[0].pieces[0][0].stages[0].tiles[0].bank"),
+    "joint": ("bytes, dynamic", "schedules.network[0].residents[0][1][0]"),
+    "fusion": ("bytes, dynamic", "schedules.network[0].rows.last"),
+    "mapping": ("latency, exhaustive", "schedules.network.at[1]"),
+    "applications": ("response, exhaustive", "schedules.network.at[1]"),
+    "mesh": ("dram, exhaustive", "schedules.c0.choice.share"),
+    "engine": ("bytes, exhaustive", "schedules.c0.program"),
+    "placement": ("bytes, search", "schedules.network.places[0].address"),
+    "selection": ("period, search", "schedules.network.choices[0].variant"),
 }
 
 
@@ -107,11 +107,13 @@ def edited(record: Json, place: str) -> Json:
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_an_edited_record_is_found(problem: str) -> None:
-    """Another status, objective, bound or schedule in the record, and no other place, is named."""
+    """Another status, value, bound or schedule in the record, and no other place, is named."""
     name, decision = DECISIONS[problem]
     one = next(one for one in CASES if (one.problem, one.name) == (problem, name))
     found = one.answer()
-    for place in ("status", "objective.value", "bounds.dram" if problem == "mesh" else "bound", decision):
+    part = next(iter(found["parts"]))
+    measure = next(iter(found["parts"][part]["values"]))
+    for place in ("status", f"parts.{part}.values.{measure}", f"parts.{part}.bounds.{measure}", decision):
         (line,) = differences(edited(golden(problem)[name], place), found)
         assert line.startswith(f"{place}: ")
 
@@ -142,15 +144,13 @@ def test_of_solvers_only_figures_are_recorded() -> None:
     for one in CASES:
         if one.options.get("engine") in SOLVERS:
             record = golden(one.problem)[one.name]
-            assert (
-                {"status", "objective"} <= set(record) <= {"status", "objective", "unit", "bound", "bounds", "layers"}
-            )
+            assert set(record) == {"status", "parts", "conflicts"}
 
 
 def test_the_script_names_differences(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     one = next(one for one in CASES if one.problem == "engine")
     monkeypatch.setattr("tests.golden_plans.CASES", (one,))
     assert main([]) == 0
-    monkeypatch.setattr("tests.golden_plans.golden", lambda _: {one.name: edited(golden("engine")[one.name], "bound")})
+    monkeypatch.setattr("tests.golden_plans.golden", lambda _: {one.name: edited(golden("engine")[one.name], "status")})
     assert main([]) == 1
-    assert "engine, bytes, auto: bound: " in capsys.readouterr().out
+    assert "engine, bytes, auto: status: " in capsys.readouterr().out
