@@ -1,0 +1,74 @@
+"""The faults of `tests.planted`: by file the tests that should fail, and by name what becomes of which place."""
+
+from __future__ import annotations
+
+#: (file, tests, [(name, old, new), ...])
+BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
+    ("hwmodels/nest/limits.py", "tests/hwmodels/test_limits.py", [
+        ("limits: a batch does not share weights", "repeats, layer.b * y.per_tap", "repeats, y.per_tap"),
+        ("limits: reads and writes in turn", "max(moving // 2, computing)", "max(moving, computing)"),
+        ("limits: wide results when begun", "min(most[2], _UNIT * sizes.out)", "_UNIT * sizes.out"),
+    ]),
+    ("hwmodels/nest/relaxed.py", "tests/hwmodels/test_ideal.py tests/formulations/test_relaxed.py", [
+        ("relaxed: segments of what may span", "np.where(self._unsure, 0, self.number - self.full(extent))",
+         "self.number - self.full(extent)"),
+        ("relaxed: fetches of nothing", "np.where(total > 0, np.maximum(calls, 1), 0)  #", "np.maximum(calls, 1)  #"),
+        ("relaxed: overlaps at clipped places", "np.maximum(before - start, 0)",
+         "np.full(len(place), max(0, window.reach - window.stride))"),
+        ("relaxed: a window above the least", "_least_window(lo, hi, part)[made.pieces[at]]",
+         "_least_window(lo, hi, window)[made.pieces[at]]"),
+    ]),
+    ("formulations/banks/bounds.py", "tests/formulations/test_bank_overtaking.py", [
+        ("bank bounds: a cycle a stage more", "max(0, stage.cycles * cycle - begun)", "max(0, stage.cycles * cycle)"),
+    ]),
+    ("hwmodels/nest/replay_walk.py", "tests/hwmodels/test_replay_walk.py", [
+        ("walk: no store at a seam", "max(self.pending, int(load[0]), self.stored)",
+         "max(self.pending, int(load[0]))"),
+    ]),
+    ("formulations/selection/trellis.py", "tests/formulations/test_selection.py", [
+        ("trellis: converted for each reader", "kinds |= {v[1]}", "kinds |= set()"),
+    ]),
+    ("formulations/banks/labels.py", "tests/formulations/test_bank_time.py tests/formulations/test_banks.py", [
+        ("labels: a group's bytes rounded down", "-(-(self.sizes[after.made] - self.sizes[state.made]) // groups)",
+         "(self.sizes[after.made] - self.sizes[state.made]) // groups"),
+    ]),
+    ("formulations/tiling/cp_sat.py", "tests/formulations/test_models.py tests/formulations/test_staged.py", [
+        ("tiling cp-sat: one table of a level", "for table in branch.tables(measure):",
+         "for table in list(branch.tables(measure))[:1]:"),
+    ]),
+    ("formulations/applications/cp_sat.py", "tests/formulations/test_applications.py", [
+        ("applications: no jitter of the other", "sum([response, built.responses[h]])", "sum([response])"),
+    ]),
+    ("formulations/fusion/linear.py", "tests/formulations/test_fusion_models.py", [
+        ("fusion SHRINK: turned round", "if not self.fusion.shrinks(place.arc, k)]",
+         "if self.fusion.shrinks(place.arc, k)]"),
+    ]),
+    ("solver/prove.py", "tests/solver/test_prove.py", [
+        ("prove: proven without an end", 'elif other.status in ("OPTIMAL", "INFEASIBLE") if claim.nothing else',
+         "elif claim.nothing or"),
+    ]),
+    ("solver/search.py", "tests/solver/test_knapsack.py", [
+        ("search: a floor one too low", "if value and floor >= value[0]:", "if value and floor >= value[0] - 1:"),
+        ("search: INFEASIBLE of a part", "return Told(None, None if made.proves else self.proven)",
+         "return Told(None, None)"),
+        ("search: time is over, nothing is left", "found.append(floor)\n                continue", "continue"),
+    ]),
+    ("solver/verdict.py", "tests/solver/test_knapsack.py tests/solver/test_check.py", [
+        ("verdict: figures of the price alone", "one != two:", "two is not None and one != two:"),
+        ("verdict: figures of the replay alone", "if one != two:", "if one is not None and one != two:"),
+    ]),
+    ("solver/watch.py", "tests/solver/test_clock.py", [
+        ("watch: a later reason", "self.reason = self.reason or reason", "self.reason = reason"),
+    ]),
+    ("solver/pages/plan_page.py", "tests/solver/test_pages.py", [
+        ("page: microseconds without the tick", "value * plan.machine_data.tick_ps / 1e6", "value / 1e6"),
+        ("page: a replay that failed", "if ok is False]", "if ok is None]"),
+    ]),
+    ("solver/sweep/store.py", "tests/solver/test_sweep_store.py", [
+        ("sweep: a point keeps its old task", "excluded.generation, task = excluded.task WHERE",
+         "excluded.generation WHERE"),
+    ]),
+    ("solver/emit/runtime/certile_check.c", "tests/solver/test_emit.py", [
+        ("check in C: not the first row", "at[3] >= a->unwritten", "at[3] > a->unwritten"),
+    ]),
+]  # fmt: skip
