@@ -84,7 +84,7 @@ def gemm(node: Node, graph: Graph) -> None:
     a, b, c = node.input(0), node.input(1), node.input(2)
     left, right = bool(node.integer("transA", 0)), bool(node.integer("transB", 0))
     fixed = graph.is_constant(b)
-    rows = bool(c) and graph.size(c) > graph.shape(node.output)[-1]  # no bias: another addend for every row
+    rows = bool(c) and prod(graph.shape(c)[:-1]) > 1  # no bias: another addend for every row
     if graph.is_constant(a) or (left and fixed) or rows or (c and not graph.is_constant(c)):
         terms = ("ba" if left else "ab", "cb" if right else "bc", "ac")
         contract(node, graph, (a, b), terms, _addend(node, graph, c), node.number("alpha", 1.0))

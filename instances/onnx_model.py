@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,11 @@ class OnnxModel:
     given: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
     """Inputs of the file that are constants here, with what whoever runs the file has to feed it."""
     _values: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def first(self) -> Mapping[str, str]:
+        """Operator -> its first tensor: later ones are what was folded into it, or into who reads it."""
+        return {operator: tensor for tensor, operator in reversed(list(self.makers.items()))}
 
     @property
     def opset(self) -> int:

@@ -150,12 +150,12 @@ def _window(node: Node, graph: Graph) -> _Window:
 
 def _begin(node: Node, cut: list[int]) -> tuple[int, ...]:
     """Return how much is cut off before the result; `cut` is that before and behind (negative: output padding)."""
-    mode = node.text("auto_pad", "NOTSET")
-    if mode in ("SAME_UPPER", "SAME_LOWER"):  # the odd one is cut at the end or the begin
-        return tuple(
-            max(total, 0) - max(total, 0) // 2 if mode == "SAME_LOWER" else max(total, 0) // 2 for total in cut
-        )
-    pads = node.integers("pads")
+    mode, pads = node.text("auto_pad", "NOTSET"), node.integers("pads")
+    if mode in ("SAME_UPPER", "SAME_LOWER") or node.integers("output_shape"):  # pads do not count
+        more = node.integers("output_padding") or (0,) * len(cut)
+        totals = [max(behind + one, 0) for behind, one in zip(cut, more, strict=True)]
+        # the odd one is cut at the end where it says so, else at the begin
+        return tuple(total // 2 if mode == "SAME_UPPER" else total - total // 2 for total in totals)
     return (0,) * len(cut) if pads is None or mode == "VALID" else pads[: len(cut)]
 
 

@@ -172,5 +172,6 @@ def _alone(network: Network, operator: Operator) -> Network | None:
     if operator.layer(shapes) is None:
         return None
     given = {name: Input(name=name, shape=shape) for name, shape in zip(operator.inputs, shapes, strict=True)}
-    own = operator.model_copy(update={"weights_of": ""}) if getattr(operator, "weights_of", "") else operator
-    return Network(name=network.name, operators=(*given.values(), own))
+    if getattr(operator, "weights_of", ""):
+        operator = operator.model_copy(update={"weights_of": "", "own_bias": False})
+    return Network(name=network.name, operators=(*given.values(), operator))

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-#: Name -> shape of the input, operator, further inputs (constants), attributes.
+#: Name -> shape of the input, operator, further inputs (constants), attributes; `ahead` are pads of zeros before it.
 Case = tuple[tuple[int, ...], str, Sequence[object], dict[str, object]]
 _RNG = np.random.default_rng(7)
 _FLOAT = np.float32
@@ -83,6 +83,21 @@ TRANSPOSED: dict[str, Case] = {
     "strides that differ": _transposed((4, 5), (4, 3, 4, 3), strides=[2, 1], pads=[1, 1, 1, 1]),
     "sequence": _transposed((7,), (4, 3, 4), strides=[2], pads=[1, 1]),
     "same_upper": _transposed((4, 5), (4, 3, 3, 3), strides=[2, 2], auto_pad="SAME_UPPER"),
+    # of the size that is asked for the odd pixel is cut at the begin, but with SAME_UPPER
+    "to an odd size": _transposed((5, 5), (4, 3, 3, 3), strides=[2, 2], output_shape=[10, 11]),
+    "to a smaller size": _transposed((5, 4), (4, 3, 4, 4), strides=[2, 2], output_shape=[7, 9]),
+    "to a size in phases": _transposed((4, 5), (4, 3, 4, 4), strides=[2, 2], output_shape=[8, 10]),
+    "to a size with pads": _transposed((4, 5), (4, 3, 3, 3), strides=[2, 2], output_shape=[8, 10], pads=[1, 1, 1, 1]),
+    "to a size with output padding": _transposed((4, 5), (4, 3, 3, 3), strides=[2, 2], output_shape=[8, 11],
+                                                 output_padding=[1, 1]),
+    "to a size same_upper": _transposed((5, 5), (4, 3, 3, 3), strides=[2, 2], output_shape=[10, 10],
+                                        auto_pad="SAME_UPPER"),
+    "to a size same_lower": _transposed((5, 5), (4, 3, 3, 3), strides=[2, 2], output_shape=[10, 10],
+                                        auto_pad="SAME_LOWER"),
+    "to a size of stride 1": _transposed((5, 6), (4, 3, 4, 3), output_shape=[5, 7]),
+    "to a size in groups": _transposed((4, 5), (4, 2, 3, 3), strides=[2, 2], output_shape=[8, 10], group=2),
+    "to a size dilated": _transposed((6, 5), (4, 3, 3, 2), dilations=[2, 2], output_shape=[7, 6]),
+    "a sequence to a size": _transposed((7,), (4, 3, 4), strides=[3], output_shape=[19]),
 }  # fmt: skip
 CELLS: dict[str, Case] = {
     "LSTM": _cell("LSTM", 4, 3, 2), "LSTM reverse": _cell("LSTM", 4, 3, 1, "reverse"),
@@ -143,6 +158,16 @@ OTHERS: dict[str, Case] = {
     "Einsum grouped": ((2, 3, 4), "Einsum", [_weights(3, 4, 5)], {"equation": "bij,ijk->bik"}),
     "MatMul of many": ((2, 3, 4), "MatMul", [_weights(2, 4, 5)], {}),
     "Gemm turned": ((3, 4), "Gemm", [_weights(3, 5), _weights(5)], {"transA": 1, "alpha": 0.5, "beta": 2.0}),
+    # an addend is a bias only where it is the same for every row
+    "Gemm with an addend a row": ((3, 5), "Gemm", [_weights(5, 4), _weights(3, 1)], {}),
+    "Gemm of a square with an addend a row": ((4, 5), "Gemm", [_weights(5, 4), _weights(4, 1)], {"beta": 0.5}),
+    "Gemm with addends for all": ((3, 5), "Gemm", [_weights(4, 5), _weights(3, 4)], {"transB": 1}),
+    "Gemm with a row of addends": ((3, 5), "Gemm", [_weights(5, 4), _weights(1, 4)], {}),
+    "Gemm with one addend": ((3, 5), "Gemm", [_weights(5, 4), _weights(1, 1)], {}),
+    "Gemm with a number": ((3, 5), "Gemm", [_weights(5, 4), _weights()], {"alpha": 2.0}),
+    "Gemm of one row": ((1, 5), "Gemm", [_weights(5, 4), _weights(1, 1)], {}),
+    "Gemm turned with an addend a row": ((5, 3), "Gemm", [_weights(5, 4), _weights(3, 1)], {"transA": 1}),
+    "MatMul of a square, then rows": ((4, 5), "MatMul", [_weights(5, 4)], {"then": _weights(4, 1)}),
     "Conv of frames": ((1, 2, 4, 5, 6), "Conv", [_weights(3, 2, 3, 3, 3), _weights(3)],
                        {"pads": [1, 1, 1, 1, 1, 1], "strides": [2, 1, 1]}),
     "Conv of frames in groups": ((1, 4, 4, 5, 6), "Conv", [_weights(4, 2, 2, 3, 3)], {"group": 2}),
@@ -161,14 +186,42 @@ OTHERS: dict[str, Case] = {
     "ReduceSumSquare": ((2, 3, 4), "ReduceSumSquare", [_ints(1)], {}),
     "ReduceMax of two": ((2, 4, 5, 6), "ReduceMax", [_ints(1, 3)], {}),
 }  # fmt: skip
+
+
+def _padded(
+    shape: tuple[int, ...], ahead: list[int], op: str, *constants: np.ndarray, **attributes: object
+) -> Case:  # fmt: skip
+    return shape, op, constants, {"ahead": ahead, **attributes}
+
+
+#: What frameworks with padding at one side only export: the input is padded, then comes a layer.
+PADDED: dict[str, Case] = {
+    "Conv": _padded((1, 1, 4, 4), [0, 0, 1, 1, 0, 0, 1, 1], "Conv", _weights(2, 1, 3, 3)),
+    "Conv with biases": _padded((1, 3, 6, 5), [0, 0, 1, 1, 0, 0, 1, 1], "Conv", _weights(4, 3, 3, 3), _weights(4)),
+    "Conv of stride 2": _padded((1, 3, 8, 8), [0, 0, 0, 0, 0, 0, 1, 1], "Conv", _weights(4, 3, 3, 3), strides=[2, 2]),
+    "Conv with pads": _padded((1, 3, 6, 5), [0, 0, 1, 0, 0, 0, 0, 2], "Conv", _weights(4, 3, 3, 3), pads=[1, 1, 1, 1]),
+    "Conv by channel": _padded((1, 4, 6, 6), [0, 0, 1, 1, 0, 0, 1, 1], "Conv", _weights(4, 1, 3, 3), group=4),
+    "Conv of a sequence": _padded((1, 3, 9), [0, 0, 2, 0, 0, 0], "Conv", _weights(4, 3, 3)),
+    "Conv, then a sum": _padded((1, 3, 6, 6), [0, 0, 1, 1, 0, 0, 1, 1], "Conv", _weights(4, 3, 3, 3),
+                                then=_weights(4, 1, 1)),
+    "Conv, then columns": _padded((1, 3, 4, 4), [0, 0, 1, 1, 0, 0, 1, 1], "Conv", _weights(4, 3, 3, 3),
+                                  then=_weights(4, 1)),
+    "of more channels": _padded((1, 3, 6, 6), [0, 1, 1, 1, 0, 0, 1, 1], "Conv", _weights(4, 4, 3, 3)),
+    "MaxPool": _padded((1, 3, 6, 6), [0, 0, 0, 0, 0, 0, 1, 1], "MaxPool", kernel_shape=[3, 3], strides=[2, 2]),
+    "AveragePool": _padded((1, 3, 6, 6), [0, 0, 1, 1, 0, 0, 1, 1], "AveragePool", kernel_shape=[2, 2]),
+    "ConvTranspose": _padded((1, 3, 4, 4), [0, 0, 1, 1, 0, 0, 1, 1], "ConvTranspose", _weights(3, 2, 2, 2),
+                             strides=[2, 2]),
+}  # fmt: skip
 KINDS: dict[str, dict[str, Case]] = {
     "Resize": RESIZE, "ConvTranspose": TRANSPOSED, "cell": CELLS, "move": MOVES, "function": FUNCTIONS, "other": OTHERS,
+    "padded": PADDED,
 }  # fmt: skip
 
 
 def model(case: Case, *, between: bool = False, opset: int = 21) -> onnx.ModelProto:
     """Return a model of an operator; `between` 1x1 convolutions and functions, where it takes maps and makes maps."""
-    shape, op, constants, attributes = case
+    shape, op, constants, attributes = case[0], case[1], case[2], dict(case[3])
+    ahead, then = attributes.pop("ahead", None), attributes.pop("then", None)
     tensors, nodes, source = [], [], "x"
 
     def constant(name: str, value: object) -> str:
@@ -181,9 +234,15 @@ def model(case: Case, *, between: bool = False, opset: int = 21) -> onnx.ModelPr
         nodes.append(helper.make_node("Conv", ["x", constant("w_in", _weights(shape[1], shape[1], 1, 1))], ["c"]))
         nodes.append(helper.make_node("Relu", ["c"], ["r"]))
         source = "r"
+    if ahead is not None:
+        nodes.append(helper.make_node("Pad", [source, constant("pads", np.array(ahead, np.int64))], ["padded"]))
+        source = "padded"
     given = [source, *(constant(f"k{k}", value) for k, value in enumerate(constants))]
     made = ["y", "y_h", "y_c"] if op == "LSTM" else ["y", "y_h"] if op in ("GRU", "RNN") else ["y"]
     nodes.append(helper.make_node(op, given, made, name="it", **attributes))  # type: ignore[arg-type]
+    if then is not None:
+        nodes.append(helper.make_node("Add", ["y", constant("then", then)], ["sum"]))
+        made = ["sum"]
     if between:
         nodes.append(helper.make_node("LeakyRelu", ["y"], ["v"], alpha=0.5))
         nodes.append(helper.make_node("Conv", ["v", constant("w_out", _weights(3, _channels(case), 1, 1))], ["z"]))

@@ -169,7 +169,7 @@ class ModelArranger(Arranger):
 
     def _given(self, name: str, operator: Input) -> Value:
         """An input of the model, or constants that are read as one."""
-        tensor = next(tensor for tensor, maker in self.model.makers.items() if maker == operator.name)
+        tensor = self.model.first[operator.name]
         kind, held = self.passing.kinds[operator.name], self.passing.stored(operator.name)
         if operator.name not in self.model.inputs.values():
             value = contiguous(self.array(name, prod(operator.shape), BYTES[held]), operator.shape)

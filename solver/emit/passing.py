@@ -81,17 +81,16 @@ class Passing:
     @cached_property
     def kinds(self) -> Mapping[str, str]:
         """By operator the kind of its tensor, as the model says."""
-        tensors = {operator: tensor for tensor, operator in self.model.makers.items()}
         found: dict[str, str] = {}
         for operator in self.model.network.operators:
             given = found[operator.inputs[0]] if operator.inputs else "f32"
-            found[operator.name] = self._kind(operator, given, tensors)
+            found[operator.name] = self._kind(operator, given)
         return found
 
-    def _kind(self, operator: Operator, given: str, tensors: Mapping[str, str]) -> str:
+    def _kind(self, operator: Operator, given: str) -> str:
         """The kind of one tensor; `given`: of the first that is read."""
         if isinstance(operator, Input):
-            return kind_of(self.model.element(tensors[operator.name]), operator.name)
+            return kind_of(self.model.element(self.model.first[operator.name]), operator.name)
         return self._made(operator, given)
 
     def _made(self, operator: Operator, given: str) -> str:
@@ -126,14 +125,13 @@ class Passing:
     @cached_property
     def constants(self) -> Mapping[str, Grid]:
         """By operator the integers that constants become which a quantised model leaves real, and layers alone read."""
-        tensors = {operator: tensor for tensor, operator in self.model.makers.items()}
         found = {}
         for name, readers in self.readers.items():
             operator = self.model.network.operator(name)
             real = isinstance(operator, Input) and operator.constant and self.kinds[name] in FLOATS
             if not real or self.elements.held(self.kinds[name]) or name in self.results:
                 continue
-            grid = grid_around(self.model.constant(tensors[name]), self.elements.machine.in_bytes)
+            grid = grid_around(self.model.constant(self.model.first[name]), self.elements.machine.in_bytes)
             if grid is not None and all(self._reads(reader, name) for reader in readers):
                 found[name] = grid
         return found

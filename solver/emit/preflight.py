@@ -183,8 +183,8 @@ class _Passing(Passing):
         super().__init__(model, elements)
         self.found = found
 
-    def _kind(self, operator: Operator, given: str, tensors: Mapping[str, str]) -> str:
-        return self.found.ask(partial(super()._kind, operator, given, tensors)) or "f32"
+    def _kind(self, operator: Operator, given: str) -> str:
+        return self.found.ask(partial(super()._kind, operator, given)) or "f32"
 
 
 class _Arranger(ModelArranger):

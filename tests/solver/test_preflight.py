@@ -170,3 +170,22 @@ def test_weights_in_a_file_that_is_missing_are_a_reason_of_c_alone(tmp_path: Pat
     assert found.problems["tiling"] == ()
     assert list(found.c) == [""]
     assert "weights cannot be read" in found.c[""][0]
+
+
+@pytest.mark.parametrize("number", range(10))
+def test_weights_that_are_shared_have_biases_of_their_own_or_not(tmp_path: Path, number: int) -> None:
+    """Heads on several levels of a pyramid: one tensor of weights, and a bias or a batch norm for every level."""
+    given = {"w": weights(4, 4, 1, 1), "b": weights(4), "c": weights(4), "v": weights(4) ** 2}
+    first, second = [("w",), ("w", "b"), ("w", "c")][number % 3], [("w", "b"), ("w",), ("w", "c")][number // 3 % 3]
+    nodes = [
+        helper.make_node("Conv", ["x", *first], ["p"], "one"),
+        helper.make_node("Conv", ["p", *second], ["q"], "two"),
+    ]
+    if number == 9:
+        norms = (("p", "b", "r"), ("q", "c", "s"))
+        nodes[1] = helper.make_node("Conv", ["r", "w"], ["q"], "two")
+        one, two = (helper.make_node("BatchNormalization", [x, n, n, n, "v"], [y]) for x, n, y in norms)
+        nodes = [nodes[0], one, nodes[1], two]
+    path = saved(tmp_path, nodes, (1, 4, 5, 5), **given)
+    found = preflight(path, "scratchpad_768k")
+    assert all(found.problems[problem] == () for problem in ("tiling", "joint", "fusion"))
