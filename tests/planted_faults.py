@@ -1,4 +1,4 @@
-"""The faults of `tests.planted`: by file the tests that should fail, and by name what becomes of which place."""
+"""Faults of `tests.planted`, but for referees: by file the tests that should fail, and what becomes of which place."""
 
 from __future__ import annotations
 
@@ -20,10 +20,6 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ]),
     ("formulations/banks/bounds.py", "tests/formulations/test_bank_overtaking.py", [
         ("bank bounds: a cycle a stage more", "max(0, stage.cycles * cycle - begun)", "max(0, stage.cycles * cycle)"),
-    ]),
-    ("hwmodels/nest/replay_walk.py", "tests/hwmodels/test_replay_walk.py", [
-        ("walk: no store at a seam", "max(self.pending, int(load[0]), self.stored)",
-         "max(self.pending, int(load[0]))"),
     ]),
     ("formulations/selection/trellis.py", "tests/formulations/test_selection.py", [
         ("trellis: converted for each reader", "kinds |= {v[1]}", "kinds |= set()"),
@@ -70,5 +66,33 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ]),
     ("solver/emit/runtime/certile_check.c", "tests/solver/test_emit.py", [
         ("check in C: not the first row", "at[3] >= a->unwritten", "at[3] > a->unwritten"),
+    ]),
+    ("formulations/tiling/cp_sat.py", "tests/formulations/test_models.py", [
+        ("tiling cp-sat CAPACITY: anywhere", "[built.channel[q].negated(), *fitting]",
+         "[built.channel[q].negated(), *built.spatial]"),
+        ("tiling cp-sat COST: one table", "for table in branch.tables(objective):\n        _cost",
+         "for table in list(branch.tables(objective))[:1]:\n        _cost"),
+        ("tiling cp-sat LEVEL: one more", 'table, value, factors, "LEVEL"', 'table, value + 1, factors, "LEVEL"'),
+        ("tiling cp-sat CUT: all of a row", "add_bool_or(built.spatial[s].negated(), built.channel[q].negated())",
+         "add_bool_or(built.spatial[s].negated())"),
+        ("tiling cp-sat FIT: one more", "column >= int(least[s])", "column >= int(least[s]) + 1"),
+        ("tiling cp-sat FACTOR: at most", "column == cp_model.LinearExpr", "column <= cp_model.LinearExpr"),
+        ("tiling cp-sat: at_most is left out", "min(top, at_most)", "min(top, at_most - 1)"),
+    ]),
+    ("formulations/tiling/milp.py", "tests/formulations/test_models.py", [
+        ("tiling milp CAPACITY: anywhere", 'pulp.LpConstraintLE, 0, "CAPACITY"', 'pulp.LpConstraintLE, 1, "CAPACITY"'),
+        ("tiling milp LEVEL: twice as much", 'pulp.LpConstraintLE, value, "LEVEL"',
+         'pulp.LpConstraintLE, 2 * value, "LEVEL"'),
+        ("tiling milp CUT: nothing", 'pulp.LpConstraintLE, 1, "CUT"', 'pulp.LpConstraintLE, 2, "CUT"'),
+        ("tiling milp FACTOR: at least too much", "np.where(built.fits, row, high).min(axis=1)",
+         "np.where(built.fits, row, high).max(axis=1)"),
+        ("tiling milp COST: one table", "for row in _expressions(built, t) for term in row] for t in tables]",
+         "for row in _expressions(built, t) for term in row] for t in tables[:1]]"),
+        ("tiling milp: at_most is left out", "else at_most // built.unit", "else (at_most - 1) // built.unit"),
+    ]),
+    ("formulations/homes/cp_sat.py", "tests/formulations/test_off_chip.py", [
+        ("homes cp-sat ROOM: a byte more", "- most <= room", "- most <= room + 1"),
+        ("homes cp-sat TIE: one way", "homes[one].get(name, 0) == homes", "homes[one].get(name, 0) >= 0 * homes"),
+        ("homes cp-sat TABLE: other homes", "model.add_implication(y, of[x][name])", "model.add_implication(y, y)"),
     ]),
 ]  # fmt: skip

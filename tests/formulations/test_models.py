@@ -95,8 +95,9 @@ def test_levels_cuts_and_cut_offs_bind() -> None:
     assert kept_cp == kept_milp
     assert kept_cp is not None
     assert kept_cp >= fastest
-    assert solve_cp(cp_sat.build_cp_sat(b, "time", at_most=fastest - 1)) is None
-    assert solve_milp(milp.build_milp(b, "time", at_most=fastest - 1)) is None
+    for most, found in ((fastest, fastest), (fastest - 1, None)):
+        assert solve_cp(cp_sat.build_cp_sat(b, "time", at_most=most)) == found
+        assert solve_milp(milp.build_milp(b, "time", at_most=most)) == found
     values = np.where(b.feasible(), np.max([t.matrix() for t in b.time], axis=0), np.inf)
     cuts = [(int(s), int(q)) for s, q in np.argwhere(values == fastest)]
     second = int(np.min(values[values > fastest]))
@@ -123,6 +124,42 @@ def test_every_table_of_an_earlier_objective_binds() -> None:
         for t in (1, 2, 3):
             assert solve_cp(cp_sat.build_cp_sat(made, "bytes", levels={"time": t})) == high + wide + 2 - 2 * t
             assert solve_milp(milp.build_milp(made, "bytes", levels={"time": t})) == high + wide + 2 - 2 * t
+
+
+def tables_of(*tables: Bilinear) -> Branch:
+    """The branch with other times, and nothing that does not fit."""
+    return replace(branch(), time=tables, capacity=())
+
+
+def test_the_slower_of_two_buffers_counts() -> None:
+    """Times s and S + 1 - s: one of both is at least half of S + 1, rounded up; alone either would be 1."""
+    s, one = np.arange(1, branch().choices.shape[0] + 1, dtype=np.int64), np.ones(branch().choices.shape[1], np.int64)
+    made = tables_of(Bilinear(s[None], one[None]), Bilinear(s[None, ::-1].copy(), one[None]))
+    assert len(s) > 3
+    assert solve_cp(cp_sat.build_cp_sat(made, "time")) == (len(s) + 2) // 2
+    assert solve_milp(milp.build_milp(made, "time")) == (len(s) + 2) // 2
+
+
+@pytest.mark.parametrize(("of_s", "of_q"), [(100, 1), (1, 100)])
+def test_a_cut_leaves_out_one_pair(of_s: int, of_q: int) -> None:
+    """Of 100 s + q, with s and q from 1 on, 101 is the least, and without that pair 102; 100 s would be 201 at best."""
+    high, wide = branch().choices.shape
+    s, q = of_s * np.arange(1, high + 1, dtype=np.int64), of_q * np.arange(1, wide + 1, dtype=np.int64)
+    made = tables_of(Bilinear(np.stack([s, np.ones_like(s)]), np.stack([np.ones_like(q), q])))
+    for cuts, least in (((), 101), (((0, 0),), 102)):
+        assert solve_cp(cp_sat.build_cp_sat(made, "time", cuts=cuts)) == least
+        assert solve_milp(milp.build_milp(made, "time", cuts=cuts)) == least
+
+
+@pytest.mark.parametrize("first", [1, 2, 3])
+def test_what_does_not_fit_is_not_taken(first: int) -> None:
+    """A time of s, whatever q: S + 1 - s bytes of S + 1 - first leave s = first, the least that fits."""
+    b = branch()
+    s, one = np.arange(1, b.choices.shape[0] + 1, dtype=np.int64), np.ones(b.choices.shape[1], np.int64)
+    room = "ocm", Bilinear(len(s) + 1 - s[None], one[None]), len(s) + 1 - first
+    made = replace(b, time=(Bilinear(s[None], one[None]),), capacity=(room,))
+    assert solve_cp(cp_sat.build_cp_sat(made, "time")) == first
+    assert solve_milp(milp.build_milp(made, "time")) == first
 
 
 def test_factors_that_are_multiples_share_variables_and_add_up() -> None:

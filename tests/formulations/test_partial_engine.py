@@ -472,6 +472,7 @@ def test_replay_counts_by_hand() -> None:
         (GOOD.replace("L1@1", "L1@2"), "there is no input place 2"),
         (GOOD.replace("S1@0", "S3@0"), "there is no such group"),
         (GOOD.replace("R1.0@f A0@0", "R1.0@f R1.1@f"), "partial maps 1 are in no place"),
+        (GOOD.replace("R1.0@f", "R1.0@f R1.0@f"), "the fresh place holds maps that are not added yet"),
         (GOOD.replace("L1@1", "B0@0 L1@1"), "are not in DRAM"),
     ],
 )

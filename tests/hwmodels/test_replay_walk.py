@@ -550,3 +550,15 @@ def test_blocks_do_not_matter(data: st.DataObject, block: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(replay_walk, "BLOCK_STEPS", block)
         assert replay(layer, on, nest, execute=False) == whole
+
+
+@pytest.mark.parametrize(
+    ("finals", "said"),
+    [((1, 1), ()), ((1, 0), ("1 of 2 tiles never finished",)), ((2, 1), ("1 of 2 tiles finished more than once",))],
+)
+def test_every_output_is_finished_once(finals: tuple[int, int], said: tuple[str, ...]) -> None:
+    """Two pieces of work, both seen, in two tiles of the output."""
+    found = replay_walk._faults({}, np.ones(2, np.bool_), 2, np.array(finals, np.int64))
+    assert found == tuple(f"output: {fault}" for fault in said)
+    assert replay_walk._faults({}, np.array([True, False]), 2, np.ones(2, np.int64))
+    assert replay_walk._faults({}, np.ones(2, np.bool_), 3, np.ones(2, np.int64))
