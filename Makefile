@@ -12,7 +12,7 @@ STAMP := $(VENV)/.certile-installed
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test slow coverage lint format types schemas site ci constraints clean distclean
+.PHONY: help install demo test slow coverage lint format types machine-fields site ci constraints clean distclean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -52,9 +52,7 @@ format: install  ## let ruff mend what it can
 types: install  ## mypy --strict on the four rooms
 	$(BIN)/mypy
 
-schemas: install  ## write the schemas of plan files and the table of machine fields
-	@for kind in plan banks fusion hybrid joint mapping applications mesh partial_engine placement selection; do \
-	  $(BIN)/certile schema $$kind > solver/$$kind.new && mv solver/$$kind.new solver/$$kind.schema.json || exit 1; done
+machine-fields: install  ## write the table of machine fields in docs/machines.md
 	$(BIN)/python -m instances.machine_fields
 
 site: install  ## the documentation as a site in build/site (SITE=folder): warnings are errors, every link is checked

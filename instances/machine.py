@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, PositiveInt, ValidationInfo, field_validator, model_validator
+from pydantic import Field, PositiveInt, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from instances.banks import Banks
@@ -97,11 +97,10 @@ class Machine(Sparse):
     """What the machine is called in tables and plans."""
     description: str = ""
     """One line for ``certile list machines``."""
-    problem: Annotated[
-        Literal["tiling", "slicing", "joint", "fusion", "banks", "hybrid", "mapping", "engine", "mesh", "selection"],
-        BeforeValidator(lambda name: "engine" if name == "partial_engine" else name),
+    problem: Literal[
+        "tiling", "slicing", "joint", "fusion", "banks", "hybrid", "mapping", "partial_engine", "mesh", "selection"
     ] = "tiling"
-    """The problem that ``certile solve`` decides if ``--problem`` says nothing; engine: partial_engine."""
+    """The problem that ``certile solve`` decides if ``--problem`` says nothing."""
     tick_ps: PositiveInt
     """Length of a tick, the unit of all ``_ticks``. Choose it so that all prices are whole."""
     in_bytes: PositiveInt
@@ -228,7 +227,7 @@ class Machine(Sparse):
             raise ValueError("give either banks or other on-chip memories, not both")
         sections = {
             "banks": (self.banks, "banks", "need"), "mapping": (self.processors, "processors", "need"),
-            "engine": (self.engine, "an engine", "needs"), "mesh": (self.mesh, "mesh", "needs"),
+            "partial_engine": (self.engine, "an engine", "needs"), "mesh": (self.mesh, "mesh", "needs"),
             "selection": (self.platform, "a platform", "needs"),
         }  # fmt: skip
         for problem, (section, said, needs) in sections.items():

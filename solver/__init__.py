@@ -12,16 +12,6 @@ from solver.calibration.result import Calibration
 from solver.check import CheckReport, check
 from solver.front import Front
 from solver.joint.plan import JointPlan
-from solver.legacy import (
-    front_mapping,
-    front_network,
-    solve_applications,
-    solve_engine,
-    solve_joint,
-    solve_mapping,
-    solve_mesh,
-    solve_network,
-)
 from solver.mapping.front import MappingFront
 from solver.mapping.plan import MappingPlan
 from solver.mappings.price import PricedMapping, price
@@ -39,7 +29,6 @@ from solver.why.model import Why
 __all__ = [
     "ApplicationsPlan", "BankPlan", "Calibration", "CheckReport", "EnginePlan", "EngineSize", "Front", "InputError",
     "JointPlan", "LayerPlan", "LayersPlan", "MappingFront", "MappingPlan", "MeshPlan", "Plan", "PlanMismatch",
-    "PricedMapping", "Why", "calibrate", "check", "explain", "front_engine", "front_mapping", "front_network",
-    "load_plan", "pareto", "plot", "price", "report", "show", "size_engine", "solve", "solve_applications",
-    "solve_engine", "solve_joint", "solve_mapping", "solve_mesh", "solve_network", "to_plotly", "why",
+    "PricedMapping", "Why", "calibrate", "check", "explain", "front_engine", "load_plan", "pareto", "plot",
+    "price", "report", "show", "size_engine", "solve", "to_plotly", "why",
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import cast
 
 from hwmodels.outcome import UNITS
@@ -46,8 +46,8 @@ def undecided_of(plan: NetworkPlan, replayed: bool | None) -> Iterator[str]:
         yield "status INFEASIBLE without conflicts"
 
 
-def fields_of(plan: SubjectPlan, made: Mapping[str, object], *, later: Collection[str] = ()) -> Iterator[str]:
-    """Fields of a plan, and of its layers one by one, against those derived again; None of `later` fields is old."""
+def fields_of(plan: SubjectPlan, made: Mapping[str, object]) -> Iterator[str]:
+    """Fields of a plan, and of its layers one by one, against those derived again."""
     for name, value in made.items():
         stated = getattr(plan, name)
         if name != "layers":
@@ -55,5 +55,4 @@ def fields_of(plan: SubjectPlan, made: Mapping[str, object], *, later: Collectio
             continue
         for one, two in zip(stated, cast(tuple[Frozen, ...], value), strict=True):
             for field in type(one).model_fields:
-                if field not in later or getattr(one, field) is not None:
-                    yield from unequal(f"layer {one.layer}: {field}", getattr(one, field), getattr(two, field))
+                yield from unequal(f"layer {one.layer}: {field}", getattr(one, field), getattr(two, field))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self
@@ -212,7 +212,7 @@ class Options(Frozen):
 
 
 class Plan(Frozen):
-    """What every plan begins with, whatever the problem; written as JSON, with a schema shipped beside this file.
+    """What every plan begins with, whatever the problem; written as JSON (`certile schema` prints what holds).
 
     A problem adds its body: a subclass with `PROBLEM`, the names that its plans may have in the field `problem`.
     """
@@ -221,8 +221,6 @@ class Plan(Frozen):
         frozen=True, extra="forbid", json_schema_extra={"$schema": "https://json-schema.org/draft/2020-12/schema"}
     )
     PROBLEMS: ClassVar[tuple[str, ...]] = ()
-    #: Of plans of problems that came before format 2.
-    FORMAT_1: ClassVar[str] = ""
     #: By problem, filled by the subclasses.
     KINDS: ClassVar[dict[str, type[Plan]]] = {}
 
@@ -289,11 +287,12 @@ class Plan(Frozen):
 
     @classmethod
     def from_json(cls, data: bytes | str, where: str = "plan") -> Self:
-        """Read what `to_json` wrote, or earlier versions; raises InputError that names every fault of the schema.
+        """Read what `to_json` wrote; raises InputError that names every fault of the schema.
 
         Of `Plan` itself plans of all problems are read, of a subclass only its own.
         """
-        fields = _as_format_2(as_object(parse_json(data, where), where), where)
+        fields = as_object(parse_json(data, where), where)
+        _check_format(fields.get("format"), where)
         kind = Plan.KINDS.get(str(fields.get("problem")))
         if kind is None or not issubclass(kind, cls):
             able = sorted(name for name, one in Plan.KINDS.items() if issubclass(one, cls))
@@ -362,17 +361,11 @@ class Plan(Frozen):
         return json.dumps(cls.model_json_schema(), indent=1) + "\n"
 
 
-def _as_format_2(fields: Mapping[str, Json], where: str) -> Mapping[str, Json]:
-    """Return the fields of a plan file as format 2 has them: format 1 had a name of its own for every problem."""
-    named = fields.get("format")
-    if named == FORMAT:
-        return fields
-    for kind in set(Plan.KINDS.values()):
-        if named == kind.FORMAT_1 and kind.FORMAT_1:
-            problem = "partial_engine" if fields.get("problem") == "engine" else fields.get("problem")
-            return {**fields, "format": FORMAT, "problem": problem}
-    said = "is missing" if named is None else f"is {shown(named)}"
-    raise InputError(f"{where}: field format {said}, this version reads {FORMAT!r}, and what versions before 0.2 wrote")
+def _check_format(named: Json, where: str) -> None:
+    """Refuse other formats; raises InputError."""
+    if named != FORMAT:
+        said = "is missing" if named is None else f"is {shown(named)}"
+        raise InputError(f"{where}: field format {said}, this version reads {FORMAT!r}: solve again")
 
 
 def proof(objectives: Sequence[str], proven: Iterable[str]) -> dict[str, Stat]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from formulations import registry
@@ -39,16 +39,13 @@ _ALL: tuple[Problem[Any], ...] = (
     *map(GenericProblem, registry.FORMULATIONS),
 )
 PROBLEMS: dict[str, Problem[Any]] = {problem.name: problem for problem in _ALL}
-#: Names of earlier versions.
-ALIASES: Mapping[str, str] = {"engine": "partial_engine"}
 
 
 def pick_problem(name: str) -> Problem[Any]:
     """Return a problem by its name; raises InputError with the known ones."""
-    named = ALIASES.get(name, name)
-    if named not in PROBLEMS:
+    if name not in PROBLEMS:
         raise unknown("problem", name, PROBLEMS)
-    return PROBLEMS[named]
+    return PROBLEMS[name]
 
 
 def problem_of(plan: Plan) -> Problem[Any]:

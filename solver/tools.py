@@ -25,7 +25,7 @@ from solver.generic import GenericProblem
 from solver.options import AUTO
 from solver.plan import version
 from solver.problem import Problem
-from solver.problems import ALIASES, PROBLEMS, pick_problem
+from solver.problems import PROBLEMS, pick_problem
 from solver.sizes import Sizes
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def new_machine(
     out: Annotated[str | None, typer.Option("--out", "-o", metavar="FILE", help="A new file: -o my_npu.json")] = None,
 ) -> int:
     """Print a machine file to begin with: every field that the problem reads, with its unit, default and meaning."""
-    text = machine_template(ALIASES.get(problem, problem))
+    text = machine_template(problem)
     if out is None:
         emit(text.rstrip())
         return 0

@@ -32,8 +32,6 @@ P = TypeVar("P", bound=SubjectPlan)
 class WholeProblem(FormulationProblem[P]):
     """A formulation whose part is the network; a subclass says what stands in its plans."""
 
-    later: tuple[str, ...] = ()
-    """Fields of rows that earlier versions did not write."""
     unasked: frozenset[str] = frozenset(("time_limit_s", "settings"))
     """Options that no question has, or that nothing follows from."""
 
@@ -98,7 +96,7 @@ class WholeProblem(FormulationProblem[P]):
         if schedule is None:
             yield from self._lost(plan, part)
         if not verdict.disagreements:
-            yield from fields_of(plan, self.body(verdict, question), later=self.later)
+            yield from fields_of(plan, self.body(verdict, question))
 
     def _stated(self, plan: P, part: Part[Any], schedule: Any) -> Answer[Any]:
         """What a plan states of the network."""

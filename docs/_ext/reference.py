@@ -31,9 +31,7 @@ class FileSchemas(SphinxDirective):
         """Parse the tables as Markdown."""
         from schemas import markdown
 
-        for path in sorted((ROOT / "solver").glob("*.schema.json")):
-            self.env.note_dependency(str(path))
-        return self.parse_text_to_nodes(markdown(ROOT / "solver"), allow_section_headings=True)
+        return self.parse_text_to_nodes(markdown(), allow_section_headings=True)
 
 
 class CommandHelp(SphinxDirective):

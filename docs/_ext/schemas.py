@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from instances.schemas import file_schema
+from solver.plan import Plan
+from solver.problems import PROBLEMS
 
 Schema = Mapping[str, Any]
 #: What the keys of the head of a plan mean; the records of plans say it themselves.
@@ -36,14 +37,11 @@ _HEAD = {
     "machine_digest": "SHA-256 of `machine_data`.",
     "machine_data": "The machine, with the fields that `--set` changed.",
 }
-#: What is in braces in the names of plan files: solver/{plan}.schema.json is the one of tiling and slicing.
-_TITLES = {"plan": "tiling, slicing"}
 
 
-def markdown(folder: Path) -> str:
+def markdown() -> str:
     """Return every schema as Markdown: the head of a plan, then a section for every kind of file."""
-    kinds = {path.name.split(".")[0]: json.loads(path.read_text("utf-8")) for path in folder.glob("*.schema.json")}
-    kinds = {name: kinds[name] for name in sorted(kinds, key=lambda name: _TITLES.get(name, name))}
+    kinds = plan_schemas()
     machine = json.loads(file_schema("machine"))
     network = json.loads(file_schema("network"))
     known = {"Machine", "Network", *machine["$defs"]} - set(network["$defs"])
@@ -53,9 +51,18 @@ def markdown(folder: Path) -> str:
     parts += _records(network, known)
     for name, schema in kinds.items():
         own = [key for key in schema["properties"] if key not in head]
-        parts += [f"## A plan of {_TITLES.get(name, name)}", _summary(schema), _table(schema, own)]
+        parts += [f"## A plan of {name}", _summary(schema), _table(schema, own)]
         parts += _records(schema, known)
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def plan_schemas() -> dict[str, Schema]:
+    """Return the schema of every kind of plan by the problems that have it, sorted."""
+    problems: dict[type[Plan], list[str]] = {}
+    for problem in PROBLEMS.values():
+        problems.setdefault(problem.plan, []).append(problem.name)
+    names = sorted((", ".join(names), kind) for kind, names in problems.items())
+    return {name: json.loads(kind.schema_text()) for name, kind in names}
 
 
 def _head(schemas: list[Schema]) -> list[str]:

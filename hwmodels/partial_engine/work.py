@@ -125,7 +125,7 @@ class Work:
 def engine_of(machine: Machine) -> PartialEngine:
     """Return the engine of a machine; raises InputError if it has none."""
     if machine.engine is None:
-        raise InputError(f"machine {machine.name}: problem engine needs an engine, such as partial_cnn_16 has")
+        raise InputError(f"machine {machine.name}: problem partial_engine needs an engine, such as partial_cnn_16 has")
     return machine.engine
 
 

@@ -83,7 +83,6 @@ class ApplicationsPlan(WholePlan):
     """
 
     PROBLEMS = ("applications",)
-    FORMAT_1 = "certile-applications/1"
 
     problem: Literal["applications"]
     objectives: Annotated[tuple[str, ...], Field(min_length=1)]

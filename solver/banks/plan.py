@@ -146,7 +146,6 @@ class BankPlan(NetworkPlan):
     """
 
     PROBLEMS = ("banks",)
-    FORMAT_1 = "certile-banks/1"
 
     problem: Literal["banks"]
     options: BankOptions

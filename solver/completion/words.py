@@ -20,7 +20,7 @@ from instances.measured import list_measured
 from instances.schemas import FILES
 from solver.options import AUTO
 from solver.problem import Problem
-from solver.problems import ALIASES, PROBLEMS
+from solver.problems import PROBLEMS
 from solver.tools import kinds, suites
 
 #: Parameter -> the kind of words it takes. Others take a text.
@@ -133,11 +133,10 @@ _OF_PROBLEMS: dict[str, Callable[[Problem[Any]], tuple[str, ...]]] = {
 
 def _machine_problems() -> dict[str, str]:
     """Return what the bundled machines are for; one that cannot be read is left out."""
-    found = {}
+    found: dict[str, str] = {}
     for name in list_machines():
         try:
-            meant = load_machine(name).problem
+            found[name] = load_machine(name).problem
         except InputError:
             continue
-        found[name] = ALIASES.get(meant, meant)
     return found

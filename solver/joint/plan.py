@@ -64,9 +64,9 @@ class JointLayer(Frozen):
     counts: LayerCounts
     occupancy_bytes: Natural
     """What the tiles take."""
-    buffers: tuple[Buffer, ...] | None = None
+    buffers: tuple[Buffer, ...]
     """Where the tiles lie: addresses count through `banks` in their order, as if these were one memory (without banks
-    they leave room for tiles alone, not for maps). None in plans that earlier versions wrote.
+    they leave room for tiles alone, not for maps).
     """
 
 
@@ -88,7 +88,6 @@ class JointPlan(NetworkPlan):
     """
 
     PROBLEMS = ("joint",)
-    FORMAT_1 = "certile-joint/1"
 
     problem: Literal["joint"]
     pins: tuple[str, ...]

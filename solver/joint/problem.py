@@ -70,7 +70,6 @@ class JointProblem(WholeProblem[JointPlan]):
     """F10: tile plans of all layers, and what stays on chip between them."""
 
     plan = JointPlan
-    later = ("buffers",)
 
     def __init__(self) -> None:
         super().__init__(JOINT)

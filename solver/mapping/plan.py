@@ -80,7 +80,6 @@ class MappingPlan(WholePlan):
     """A plan for the processors of a board."""
 
     PROBLEMS = ("mapping",)
-    FORMAT_1 = "certile-mapping/1"
 
     problem: Literal["mapping"]
     objectives: Annotated[tuple[Literal["period", "energy", "latency"], ...], Field(min_length=1)]

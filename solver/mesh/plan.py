@@ -98,7 +98,6 @@ class MeshPlan(PartsPlan):
     """A plan of layers on a machine with mesh; `measures` and `bounds` are sums over them, `bound` is the first one."""
 
     PROBLEMS = ("mesh",)
-    FORMAT_1 = "certile-mesh/1"
 
     problem: Literal["mesh"]
     objectives: Annotated[tuple[Aim, ...], Field(min_length=1)]

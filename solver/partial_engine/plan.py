@@ -53,7 +53,6 @@ class EnginePlan(PartsPlan):
     """A plan for a small engine, layer by layer."""
 
     PROBLEMS = ("partial_engine",)
-    FORMAT_1 = "certile-engine/1"
 
     problem: Literal["partial_engine"]
     objectives: tuple[Literal["bytes"]]

@@ -81,7 +81,7 @@ def _asked(
 ) -> tuple[list[Network], PartialEngine, Rates]:  # fmt: skip
     if isinstance(networks, Network | str | os.PathLike):
         networks = [networks]
-    found = [pick_network(one, "engine") for one in networks]
+    found = [pick_network(one, "partial_engine") for one in networks]
     if not found:
         raise InputError("networks: at least one is needed")
     if aim not in ("worst", "mean"):

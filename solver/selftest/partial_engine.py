@@ -84,7 +84,7 @@ class Case(cases.Case):
             "bram_bytes": 4096,
         }  # fmt: skip
         return Machine.model_validate({
-            "name": "toy", "problem": "engine", "tick_ps": 1, "transfer": {"byte_ticks": 1}, "engine": engine,
+            "name": "toy", "problem": "partial_engine", "tick_ps": 1, "transfer": {"byte_ticks": 1}, "engine": engine,
             **widths(self.bytes),
         })  # fmt: skip
 

@@ -18,14 +18,11 @@ from pathlib import Path
 from instances.errors import InputError
 from instances.jsonfile import as_object, parse_json, read_bytes, write_atomically
 from solver.plan import version
-from solver.problems import ALIASES
 from solver.progress import Progress, Silent
 from solver.selftest.base import Disagreement, Tester
 from solver.watch import Watch
 
 FORMAT = "certile-disagreement/1"
-#: What problems were called before.
-_OLD = {**ALIASES, "runs": "partial_engine"}
 #: Seconds for shrinking a find, and finds after which a problem is left alone.
 SHRINK_S, MOST_FINDS = 60.0, 5
 
@@ -190,7 +187,7 @@ def load_case(path: str, testers: Mapping[str, Tester]) -> tuple[Tester, object,
     if data.get("format") != FORMAT:
         raise InputError(f"{where}: format {data.get('format')!r}, expected {FORMAT!r}")
     name, instance, seed = data.get("problem"), data.get("instance"), data.get("seed")
-    tester = testers.get(_OLD.get(name, name)) if isinstance(name, str) else None
+    tester = testers.get(name) if isinstance(name, str) else None
     if tester is None:
         raise InputError(f"{where}: problem {name!r}, expected one of {', '.join(testers)}")
     if not isinstance(instance, Mapping) or not isinstance(seed, str):
@@ -200,8 +197,7 @@ def load_case(path: str, testers: Mapping[str, Tester]) -> tuple[Tester, object,
 
 def chosen(names: Sequence[str], testers: Mapping[str, Tester]) -> dict[str, Tester]:
     """Return the testers of these names, all without names; raises InputError for unknown ones."""
-    wanted = {_OLD.get(name, name): name for name in names}
-    for name, written in wanted.items():
+    for name in names:
         if name not in testers:
-            raise InputError(f"unknown problem {written!r}: expected one of {', '.join(testers)}")
-    return {name: tester for name, tester in testers.items() if not names or name in wanted}
+            raise InputError(f"unknown problem {name!r}: expected one of {', '.join(testers)}")
+    return {name: tester for name, tester in testers.items() if not names or name in names}

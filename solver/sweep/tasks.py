@@ -27,7 +27,7 @@ from instances.workload import Layer
 from solver.cache import asked_of
 from solver.options import AUTO, parse_size, pick_layers, unknown
 from solver.plan import digest
-from solver.problems import ALIASES, PROBLEMS
+from solver.problems import PROBLEMS
 from solver.sizes import Sizes
 from solver.solve import ask
 from solver.sweep.rules import Rules
@@ -159,8 +159,7 @@ class Expansion:
         names = entry.layers or grid.layers
         names = None if names in (None, (_ALL,)) else names
         kinds, limit = bool(grid.all_kinds), grid.time_limit_s
-        named = ALIASES.get(problem or "", problem) or (made.problem if made is not None else "")
-        named = ALIASES.get(named, named)
+        named = problem or (made.problem if made is not None else "")
         said = Asked(named, objective or "", engine, pins, limit, kinds)
         whole = self._whole(entry, names)
         if made is None:
@@ -231,7 +230,7 @@ class Expansion:
             parse_overrides([f"{name}=0" for name in grid.set])
         except InputError as error:
             yield f"{path}set: {error}"
-        yield from _unknown(f"{path}problems", grid.problems, "problem", {*PROBLEMS, *ALIASES})
+        yield from _unknown(f"{path}problems", grid.problems, "problem", set(PROBLEMS))
         measures = {name for one in PROBLEMS.values() for name in one.measures}
         parts = [part.strip() for text in grid.objectives or () for part in text.split(",")]
         yield from _unknown(f"{path}objectives", parts, "objective", measures)

@@ -23,9 +23,8 @@ from solver.tiling.rows import row, totals
 from solver.verdict import judged, judgement
 from solver.verify import gap_of, unequal
 
-#: What follows from a schedule; what of it earlier versions did not write.
+#: What follows from a schedule.
 _FIGURES = ("measures", "objective", "counts", "occupancy_bytes", "limits", "buffers")
-_LATER = frozenset({"limits", "buffers"})
 
 
 def part_of(layer: LayerPlan, plan: LayersPlan, formulation: Nests, pins: Pins) -> NestPart:
@@ -122,8 +121,7 @@ class _Checker:
         if layer.bound is not None and layer.objective is not None and layer.bound > layer.objective.value:
             yield f"bound {layer.bound} is above the value {layer.objective.value}"
         for field in _FIGURES:
-            if field not in _LATER or getattr(layer, field) is not None:
-                yield from unequal(field, getattr(layer, field), getattr(made, field))
+            yield from unequal(field, getattr(layer, field), getattr(made, field))
         for field, value in made.replay or ():
             yield from unequal(f"replay.{field}", getattr(layer.replay, field, None), value)
         for stated in (layer.decision, schedule.decision):

@@ -92,11 +92,9 @@ class LayerPlan(Frozen):
     same_as: str | None
     """The layer before that it equals, whose plan it has."""
     limits: TrafficLimits | None = None
-    """None in the literal reading, whose counts are a paper's estimates."""
+    """None without a schedule, and in the literal reading, whose counts are a paper's estimates."""
     buffers: tuple[Buffer, ...] | None = None
-    """Where the tiles lie on chip (on the core with the largest tiles, others alike); None without a schedule, and in
-    plans that earlier versions wrote.
-    """
+    """Where the tiles lie on chip (on the core with the largest tiles, others alike); None without a schedule."""
 
 
 class LayersOptions(Options):
@@ -110,7 +108,6 @@ class LayersPlan(Plan):
     """A plan of one or more layers; docs/files.md explains every key."""
 
     PROBLEMS = ("tiling", "slicing")
-    FORMAT_1 = "certile-plan/1"
 
     objectives: Annotated[tuple[Measure, ...], Field(min_length=1)]
     unit: Unit

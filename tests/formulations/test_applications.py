@@ -278,8 +278,6 @@ def test_a_plan_is_proven_checked_and_follows_its_schema(plan: ApplicationsPlan)
     assert (plan.status, plan.gap, plan.replay.ok) == ("OPTIMAL", 0, True)
     assert check(plan).ok
     Draft202012Validator(json.loads(ApplicationsPlan.schema_text())).validate(json.loads(plan.to_json()))
-    shipped = Path(__file__).parents[2] / "solver" / "applications.schema.json"
-    assert shipped.read_text(encoding="utf-8") == ApplicationsPlan.schema_text()
     for engine in ("apart", "ga"):
         other = solve(TWO, "hikey970", engine=engine, pins="cpu_config=1,1,1,1", time_limit_s=1, problem="applications")
         assert plan.objective is not None

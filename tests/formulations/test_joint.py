@@ -35,7 +35,6 @@ from solver import JointPlan, check, solve
 from solver.bench.demo import wheel_model
 from solver.cli import main
 from solver.engines.exhaustive import Search
-from solver.joint import plan as joint_plan
 from solver.joint.problem import JOINT, runs_in
 from solver.search import Answer
 from solver.verdict import judged
@@ -824,8 +823,3 @@ def test_an_onnx_network() -> None:
     plan = solve(read_onnx(wheel_model("light_squeezenet")), "scratchpad_768k", problem="joint")
     assert plan.status == "OPTIMAL"
     assert check(plan).ok
-
-
-def test_the_schema_is_shipped_and_current() -> None:
-    shipped = Path(joint_plan.__file__).parents[1].joinpath("joint.schema.json").read_text(encoding="utf-8")
-    assert shipped == joint_plan.JointPlan.schema_text()

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import certile
-import solver
 from solver import cache
 from solver.problems import PROBLEMS
 from solver.solve import ask
@@ -100,15 +99,6 @@ def test_a_repeated_solve_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     certile.solve(*SMALL, objective="bytes", layers="c3")
     assert len(list(tmp_path.iterdir())) == number
     assert cache.path_of(ask(*SMALL)[1]) is None
-
-
-@pytest.mark.parametrize("name", ["solve_mesh", "solve_network", "front_network"])
-def test_calls_of_earlier_versions_warn(name: str) -> None:
-    machine = {"solve_mesh": "vectormesh_128"}.get(name, "midap")
-    options = {"layers": ["c1"], "engine": "greedy"} if name == "solve_mesh" else {"waiting": False}
-    with pytest.warns(DeprecationWarning, match=f"{name} goes with the next version: certile"):
-        found = getattr(solver, name)("lenet5", machine, **options)
-    assert found
 
 
 @pytest.mark.parametrize(

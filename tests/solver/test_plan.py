@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib import resources
 from pathlib import Path
 
 import jsonschema
@@ -13,11 +12,10 @@ from pydantic import ValidationError
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
 from instances.errors import InputError
 from instances.workload import Layer
-from solver import BankPlan, LayersPlan, Plan, check, show, solve
+from solver import LayersPlan, Plan, solve
 from solver.plan import FORMAT, Objective, Schedule, digest, network_digest, version
 from tests.small import TOY as MACHINE
 
-FORMAT_1 = Path(__file__).parents[1] / "data" / "format_1"
 #: 2 channels of 4x4 to 2 channels: IN 32 bytes, W 4, OUT 32; together 68, so 64 bytes on chip need two tiles.
 LAYER = Layer.conv("tiny", channels=2, filters=2, size=(4, 4))
 
@@ -48,13 +46,6 @@ def test_round_trip_through_a_file(plan: Plan, tmp_path: Path) -> None:
     assert Plan.load(path) == plan
     assert path.read_text() == plan.to_json()
     assert [p.name for p in tmp_path.iterdir()] == ["plan.json"], "nothing is left beside it"
-
-
-def test_schema_is_shipped_and_current() -> None:
-    shipped = (resources.files("solver") / "plan.schema.json").read_text()
-    assert shipped == LayersPlan.schema_text(), "run: certile schema > solver/plan.schema.json"
-    shipped = (resources.files("solver") / "banks.schema.json").read_text()
-    assert shipped == BankPlan.schema_text(), "run: certile schema banks > solver/banks.schema.json"
 
 
 def test_the_schema_explains_what_a_code_generator_reads() -> None:
@@ -89,28 +80,23 @@ def test_the_schema_requires_every_key() -> None:
         "stats",
     }  # of several memories off the chip; of networks
     layer = schema["$defs"]["LayerPlan"]
-    added = {"limits", "buffers"}  # later: older files have none
-    assert set(layer["required"]) == set(layer["properties"]) - added
+    assert set(layer["required"]) == set(layer["properties"]) - {"limits", "buffers"}  # of a schedule
     assert schema["properties"]["format"]["const"] == FORMAT
 
 
-@pytest.mark.parametrize("path", sorted(FORMAT_1.glob("*.json")), ids=lambda path: path.stem)
-def test_files_of_version_0_1_are_read_checked_and_shown(path: Path) -> None:
-    """Written by 0.1 for every problem, proven or infeasible."""
-    assert not json.loads(path.read_bytes())["format"].endswith("/2")
-    plan = Plan.load(path)
-    assert plan.status == ("INFEASIBLE" if path.stem.endswith("_conflict") else "OPTIMAL")
-    report = check(plan)
-    assert report.ok, report.problems
-    assert plan.status in show(plan)
-    assert Plan.from_json(plan.to_json()) == plan
-
-
-def test_plans_of_earlier_versions_are_read(plan: Plan) -> None:
+def test_plans_of_unknown_problems_are_refused(plan: Plan) -> None:
     data = json.loads(plan.to_json())
-    assert Plan.from_json(json.dumps({**data, "format": "certile-plan/1"})) == plan
     with pytest.raises(InputError, match="field problem is 'unheard_of', expected applications"):
         Plan.from_json(json.dumps({**data, "problem": "unheard_of"}))
+
+
+@pytest.mark.parametrize("named", ["certile-plan/1", "certile-banks/1", "certile-plan/9", 2, None])
+def test_plans_of_other_formats_get_one_line(plan: Plan, named: object) -> None:
+    data = {**json.loads(plan.to_json()), "format": named}
+    said = "is missing" if named is None else f"is {named!r}"
+    with pytest.raises(InputError) as caught:
+        Plan.from_json(json.dumps(data), "plan old.json")
+    assert str(caught.value) == f"plan old.json: field format {said}, this version reads {FORMAT!r}: solve again"
 
 
 def test_plans_are_frozen(plan: Plan) -> None:

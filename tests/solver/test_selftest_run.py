@@ -108,10 +108,6 @@ def test_problems_are_chosen_by_name() -> None:
         chosen(("less",), testers)
 
 
-def test_old_words_name_a_problem() -> None:
-    assert [list(chosen((name,), registry.TESTERS)) for name in ("runs", "engine")] == [["partial_engine"]] * 2
-
-
 # ---- the command -------------------------------------------------------------------------------------------------
 
 
