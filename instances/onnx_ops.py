@@ -19,6 +19,7 @@ from instances.onnx_control import MOST_PASSES
 from instances.onnx_graph import Graph, Node, Unsupported
 from instances.onnx_indices import gather_by, known_indices, scatter
 from instances.onnx_macs import macs_of, runs_a_graph
+from instances.onnx_norms import NORMS, mean_variance, norm
 from instances.onnx_products import einsum
 from instances.onnx_recurrent import recurrent
 from instances.onnx_repeat import expand, gather, tile
@@ -33,18 +34,15 @@ logger = logging.getLogger(__name__)
 #: ONNX name -> our element-wise function of one tensor.
 UNARY = {
     "Abs": "abs", "Ceil": "ceil", "Celu": "celu", "Clip": "clip", "Cos": "cos", "DequantizeLinear": "dequantize",
-    "Elu": "elu", "Erf": "erf", "Exp": "exp", "Floor": "floor", "Gelu": "gelu", "GroupNormalization": "group_norm",
-    "HardSigmoid": "hard_sigmoid", "HardSwish": "hard_swish", "InstanceNormalization": "instance_norm",
-    "IsInf": "is_inf", "IsNaN": "is_nan",
-    "LayerNormalization": "layer_norm", "LeakyRelu": "leaky_relu", "Log": "log", "LogSoftmax": "log_softmax",
+    "Elu": "elu", "Erf": "erf", "Exp": "exp", "Floor": "floor", "Gelu": "gelu",
+    "HardSigmoid": "hard_sigmoid", "HardSwish": "hard_swish", "IsInf": "is_inf", "IsNaN": "is_nan",
+    "LeakyRelu": "leaky_relu", "Log": "log", "LogSoftmax": "log_softmax",
     "LpNormalization": "lp_norm", "LRN": "lrn", "Mish": "mish", "Neg": "neg", "Not": "not", "PRelu": "prelu",
-    "QuantizeLinear": "quantize", "RMSNormalization": "rms_norm", "Reciprocal": "reciprocal", "Relu": "relu",
-    "Round": "round", "Selu": "selu", "Sigmoid": "sigmoid", "Sign": "sign", "Sin": "sin", "Softmax": "softmax",
+    "QuantizeLinear": "quantize", "Reciprocal": "reciprocal", "Relu": "relu", "Round": "round", "Selu": "selu",
+    "Shrink": "shrink", "Sigmoid": "sigmoid", "Sign": "sign", "Sin": "sin", "Softmax": "softmax",
     "Softplus": "softplus", "Softsign": "softsign", "Sqrt": "sqrt", "Swish": "swish", "Tan": "tan", "Tanh": "tanh",
     "ThresholdedRelu": "thresholded_relu",
 }  # fmt: skip
-#: Their further constant inputs are trained parameters.
-TRAINED = frozenset("GroupNormalization InstanceNormalization LayerNormalization PRelu RMSNormalization".split())
 NARY = {
     "Add": "add", "And": "and", "Div": "div", "Equal": "equal", "Greater": "greater", "GreaterOrEqual": "greater",
     "Less": "less", "LessOrEqual": "less", "Max": "max", "Mean": "mean", "Min": "min", "Mod": "mod", "Mul": "mul",
@@ -120,7 +118,7 @@ def _unary(node: Node, graph: Graph) -> None:
     if tensors != [node.input(0)]:
         raise Unsupported("its parameters are not constant")
     further = [t for t in node.proto.input[1:] if t]
-    parameters = graph.count(further) if node.op in TRAINED else 0
+    parameters = graph.count(further) if node.op == "PRelu" else 0  # the others' are no trained parameters
     graph.place(node, graph.made(node, Eltwise, tensors, fn=UNARY[node.op], parameters=parameters))
 
 
@@ -323,6 +321,7 @@ def _each(names: str, handler: Callable[[Node, Graph], None]) -> dict[str, Calla
 
 HANDLERS: dict[str, Callable[[Node, Graph], None]] = {
     **dict.fromkeys(UNARY, _unary), **dict.fromkeys(NARY, _nary),
+    **dict.fromkeys(NORMS, norm), **_each("MeanVarianceNormalization", mean_variance),
     **_each("BatchNormalization", _batch_norm), **_each("DynamicQuantizeLinear", _quantize),
     **_each("Concat", _concat), **_each("Pad", _pad),
     **_each("GatherElements GatherND", gather_by), **_each("Scatter ScatterElements ScatterND", scatter),

@@ -33,8 +33,12 @@ FOLDABLE = frozenset(
 )
 #: Operators that may be evaluated where shape inference says that their results are small.
 GROWING = frozenset("Expand Pad Range Tile".split())
-#: Operators that older opsets do not have: their first result has the shape of their first input.
-SAME_SHAPE = frozenset("Gelu HardSwish LayerNormalization Mish RMSNormalization Swish".split())
+#: Operators that shape inference does not know, at all or in older opsets: their first result has the shape of their
+#: first input (`GroupNorm` and `RotaryEmbedding` of com.microsoft, too).
+SAME_SHAPE = frozenset(
+    """Gelu GroupNorm GroupNormalization HardSwish LayerNormalization MeanVarianceNormalization Mish RMSNormalization
+    RotaryEmbedding Swish""".split()
+)
 RANDOM = frozenset("Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike".split())
 
 
@@ -50,6 +54,8 @@ class Inferred:
     shapes: dict[str, Shape | None] = field(default_factory=dict)
     constants: set[str] = field(default_factory=set)
     values: dict[str, np.ndarray] = field(default_factory=dict)
+    types: dict[str, int] = field(default_factory=dict)
+    """Element types as ONNX numbers them; 0 or none: not known."""
     folded: list[onnx.NodeProto] = field(default_factory=list)
     """Nodes whose results are constants: products and other work that no plan holds may be among them."""
 
@@ -193,6 +199,7 @@ def infer(model: onnx.ModelProto, known: Inferred, where: str) -> None:
             if shape is not None or info.name not in known.shapes:
                 known.shapes[info.name] = shape
         found = fold(graph.node, known, list(model.opset_import))
+        known.types.update((i.name, i.type.tensor_type.elem_type) for i in _infos(graph))
         passed = _pass_on(model.graph, known)
         if all(known.shapes.get(o) is not None for n in graph.node for o in n.output if o):
             break
@@ -247,7 +254,8 @@ def _pass_on(graph: onnx.GraphProto, known: Inferred) -> bool:
         shape = known.shapes.get(node.input[0]) if node.op_type in SAME_SHAPE and node.input else None
         if shape is not None and node.output and known.shapes.get(node.output[0]) is None:
             known.shapes[node.output[0]] = shape
-            graph.value_info.append(helper.make_tensor_value_info(node.output[0], onnx.TensorProto.FLOAT, shape))
+            kind = known.types.get(node.input[0]) or onnx.TensorProto.FLOAT
+            graph.value_info.append(helper.make_tensor_value_info(node.output[0], kind, shape))
             found = True
     return found
 

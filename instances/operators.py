@@ -46,7 +46,7 @@ Count = Annotated[int, Field(ge=0, le=2**53)]
 UNARY = frozenset(
     """abs batch_norm cast ceil celu clip cos dequantize elu erf exp floor gelu group_norm hard_sigmoid hard_swish
     instance_norm is_inf is_nan layer_norm leaky_relu log log_softmax lp_norm lrn mish neg not prelu quantize reciprocal
-    relu relu6 rms_norm round selu sigmoid sign sin softmax softplus softsign sqrt swish tan tanh
+    relu relu6 rms_norm round selu shrink sigmoid sign sin softmax softplus softsign sqrt swish tan tanh
     thresholded_relu""".split()
 )
 NARY = frozenset("add and div equal greater less max mean min mod mul or pow sub where xor".split())

@@ -9,7 +9,7 @@ import numpy as np
 
 from instances.onnx_graph import Node
 from instances.onnx_model import OnnxModel
-from instances.operators import Eltwise
+from instances.operators import Eltwise, Shape
 from solver.emit.kinds import BYTES, C_TYPES, FLOATS
 from solver.emit.moves import Picked
 from solver.emit.pointwise import Stage, require, stage
@@ -18,8 +18,8 @@ from solver.emit.values import Value
 
 #: Functions of whole rows.
 OF_ROWS = (
-    "InstanceNormalization", "LRN", "LayerNormalization", "LogSoftmax", "LpNormalization", "RMSNormalization",
-    "Softmax",
+    "GroupNormalization", "InstanceNormalization", "LRN", "LayerNormalization", "LogSoftmax", "LpNormalization",
+    "RMSNormalization", "Softmax",
 )  # fmt: skip
 
 
@@ -87,7 +87,7 @@ def of_rows(model: OnnxModel, operator: Eltwise, to: str, source: str) -> list[s
         return [f"certile_lrn({to}, {source}, {outer}, {size}, {inner}, {node.integer('size', 1)}, {values});"]
     if node.op == "LayerNormalization":
         axis = node.integer("axis", -1) % len(shape)
-        return _normalised(model, node, to, source, prod(shape[:axis]), prod(shape[axis:]), 0)
+        return _normalised(model, node, to, source, (prod(shape[:axis]), prod(shape[axis:])), shape[axis:], (1, 1))
     if node.op == "RMSNormalization":
         axis = node.integer("axis", -1) % len(shape)
         epsilon, outer, size = literal(node.number("epsilon", 1e-5)), prod(shape[:axis]), prod(shape[axis:])
@@ -99,7 +99,10 @@ def of_rows(model: OnnxModel, operator: Eltwise, to: str, source: str) -> list[s
         sizes = f"{prod(shape[:axis])}, {shape[axis]}, {prod(shape[axis + 1 :])}"
         return [f"certile_lp({to}, {source}, {sizes}, {node.integer('p', 2)});"]
     require(node.op in OF_ROWS, f"operator {operator.name} ({node.op})", "its function is not known")
-    return _normalised(model, node, to, source, shape[0] * shape[1], prod(shape[2:]), shape[1])
+    groups = node.integer("num_groups", 1) if node.op == "GroupNormalization" else shape[1]
+    held = model.constant(node.input(1)).shape
+    rows = (shape[0] * groups, prod(shape[1:]) // groups)
+    return _normalised(model, node, to, source, rows, held, (groups, prod(shape[1:]) // held[0]))
 
 
 def _softmax_axis(model: OnnxModel, node: Node, rank: int) -> tuple[int, int]:
@@ -115,17 +118,20 @@ def _along(node: Node, shape: tuple[int, ...], axes: tuple[int, int]) -> tuple[i
 
 
 def _normalised(
-    model: OnnxModel, node: Node, to: str, source: str, outer: int, size: int, channels: int
+    model: OnnxModel, node: Node, to: str, source: str, rows: tuple[int, int], held: Shape, places: tuple[int, int]
 ) -> list[str]:  # fmt: skip
+    """Rows (their number and size) with mean 0 and variance 1, scaled and shifted by numbers of the shape `held`.
+
+    `places`: how many rows have numbers of their own, and how many elements beside each other share one.
+    """
     tables, names = [], []
     for k, name in ((1, "scale"), (2, "shift")):
         if node.input(k):
-            values = ", ".join(literal(float(v)) for v in model.constant(node.input(k)).ravel())
-            tables.append(f"static const float {name}[] = {{{values}}};")
+            numbers = np.broadcast_to(model.constant(node.input(k)), held).ravel()
+            tables.append(f"static const float {name}[] = {{{', '.join(literal(float(v)) for v in numbers)}}};")
         names.append(name if node.input(k) else "NULL")
-    epsilon = literal(node.number("epsilon", 1e-5))
-    call = f"certile_normalise({to}, {source}, {outer}, {size}, {epsilon}, {', '.join(names)}, {channels});"
-    return block("", [*tables, call])
+    given = ", ".join(map(str, (*rows, literal(node.number("epsilon", 1e-5)), *names, *places)))
+    return block("", [*tables, f"certile_normalise({to}, {source}, {given});"])
 
 
 def stage_of(model: OnnxModel, operator: Eltwise, name: str) -> Stage | None:

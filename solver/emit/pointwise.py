@@ -34,6 +34,7 @@ WITH_NUMBERS: dict[str, tuple[dict[str, float], str]] = {
         "{gamma} * (x > 0 ? x : {alpha} * (expf(x) - 1))",
     ),
     "HardSigmoid": ({"alpha": 0.2, "beta": 0.5}, "certile_fmin(certile_fmax({alpha} * x + {beta}, 0), 1)"),
+    "Shrink": ({"lambd": 0.5, "bias": 0.0}, "x < -{lambd} ? x + {bias} : x > {lambd} ? x - {bias} : 0"),
     "ThresholdedRelu": ({"alpha": 1.0}, "x > {alpha} ? x : 0"),
     "Swish": ({"alpha": 1.0}, "x / (1 + expf(-{alpha} * x))"),
 }

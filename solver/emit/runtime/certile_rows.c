@@ -24,7 +24,7 @@ void certile_softmax(unsigned char *to, const unsigned char *from, long outer, l
 }
 
 void certile_normalise(unsigned char *to, const unsigned char *from, long outer, long size, float epsilon,
-                       const float *scale, const float *shift, long channels)
+                       const float *scale, const float *shift, long rows, long run)
 {
     for (long k = 0; k < outer; k++) {
         double mean = 0, variance = 0;
@@ -38,7 +38,7 @@ void certile_normalise(unsigned char *to, const unsigned char *from, long outer,
         }
         const double factor = 1 / sqrt(variance / (double)size + epsilon);
         for (long i = 0; i < size; i++) {
-            const long c = channels ? k % channels : i;
+            const long c = k % rows * (size / run) + i / run;
             double x = (certile_get_f32(from + (k * size + i) * 4) - mean) * factor;
             x = x * (scale ? scale[c] : 1) + (shift ? shift[c] : 0);
             certile_put_f32(to + (k * size + i) * 4, (float)x);

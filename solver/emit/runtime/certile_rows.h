@@ -5,10 +5,10 @@
 /* Functions along the middle axis. */
 void certile_softmax(unsigned char *to, const unsigned char *from, long outer, long size, long inner, int logarithm);
 
-/* (x - mean) / sqrt(variance + epsilon) * scale + shift, `outer` times over `size` elements. Scale and shift (or NULL) are
- * by element, or with `channels` by the number of the run modulo it. */
+/* (x - mean) / sqrt(variance + epsilon) * scale + shift, `outer` times over `size` elements. Scale and shift (or NULL):
+ * `rows` rows have numbers of their own, which then repeat, and `run` elements beside each other share one. */
 void certile_normalise(unsigned char *to, const unsigned char *from, long outer, long size, float epsilon,
-                       const float *scale, const float *shift, long channels);
+                       const float *scale, const float *shift, long rows, long run);
 
 /* x / sqrt(mean of squares + epsilon) * scale, `outer` times over `size` elements; scale by element. */
 void certile_rms(unsigned char *to, const unsigned char *from, long outer, long size, float epsilon, const float *scale);
