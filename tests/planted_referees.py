@@ -54,4 +54,7 @@ REFEREES: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("partial replay: a taken fresh place", "if held is not None:\n                self._fault",
          "if False:\n                self._fault"),
     ]),
+    ("hwmodels/fusion/replay_memory.py", "tests/hwmodels/test_fusion_memory.py", [
+        ("fusion memory: more than there is", "if count > self._left:", "if False:"),
+    ]),
 ]  # fmt: skip

@@ -9,17 +9,21 @@ from itertools import product
 
 import numpy as np
 import pytest
+from ortools.sat.python import cp_model
 
 from formulations.clock import Clock
 from formulations.pins import Pins, parse_pins
 from formulations.placement import columns, explore, search
 from formulations.placement.blocks import Block
+from formulations.placement.cuts import Cut
 from formulations.placement.greedy import GREEDY
+from formulations.placement.master_cp_sat import Master
 from formulations.placement.packing import Packing
 from formulations.placement.part import PlacementPart
 from formulations.placement.peak import least_peak
 from formulations.placement.problem import PlacementFormulation
 from formulations.placement.search import fit
+from formulations.problem import Goal
 from instances.buffers import Buffer, Buffers, Gap, Memory
 from instances.errors import InputError
 from instances.load import load_machine
@@ -354,6 +358,16 @@ def test_cuts_of_the_master_lead_to_the_optimum() -> None:
     said = solved(given, "search", "bytes")
     assert (said.status, said.values["bytes"]) == ("OPTIMAL", 4)  # a leaves
     assert said.stats["rounds"] > 1
+
+
+@pytest.mark.parametrize("least", [4, 5, 7])
+def test_the_master_takes_what_a_cut_says_and_no_more(least: int) -> None:
+    """Two buffers of 4 bytes, one after the other: a peak of 4, or of what a cut says that both take."""
+    given = few(*(Buffer(name=name, lower=at, upper=at + 1, size=4) for at, name in enumerate("ab")))
+    instance = PlacementPart(given, Pins(())).instance
+    model, _, _ = Master(instance, [Cut("m0", frozenset("ab"), least)]).model(Goal("peak"))
+    solver = cp_model.CpSolver()
+    assert (solver.status_name(solver.solve(model)), solver.objective_value) == ("OPTIMAL", least)
 
 
 def test_rows_of_a_case_are_buffers() -> None:
