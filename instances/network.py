@@ -220,7 +220,9 @@ class Network(Sparse):
     def warnings(self) -> tuple[str, ...]:
         """One line for every operator that certile cannot plan."""
         return tuple(
-            f"operator {o.name!r} ({o.kind}) is kept as opaque: it will not be planned{_why(o)}" for o in self.opaque
+            f"operator {o.name!r} ({o.kind}) is kept as opaque: it will not be planned{_why(o)}"
+            for o in self.opaque
+            if not o.result_of
         )
 
     @property
@@ -228,7 +230,8 @@ class Network(Sparse):
         """What the MAC total leaves out: kinds of opaque operators with their MACs; empty if there are none."""
         kinds: dict[str, list[Opaque]] = {}
         for operator in self.opaque:
-            kinds.setdefault(operator.kind, []).append(operator)
+            if not operator.result_of:
+                kinds.setdefault(operator.kind, []).append(operator)
         parts = []
         for kind, found in sorted(kinds.items()):
             known = [o.macs for o in found if o.macs is not None]

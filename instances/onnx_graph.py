@@ -323,6 +323,7 @@ class Graph:
         held = [t for t in constants if self.size(t) > 1 and not self._describes_shape(t)]
         parameters = self.count(held, self.unique(node.label))
         outputs = [o for o in node.proto.output if o and self.readers[o]] or [node.output or node.label]
+        first = ""
         for index, tensor in enumerate(outputs):
             if not self.has_shape(tensor):
                 since = next((self.unknown[t] for t in tensors if t in self.unknown), "")
@@ -333,7 +334,9 @@ class Graph:
             made = Opaque(
                 name=name, inputs=inputs, shape=shape, kind=node.op, parameters=0 if index else parameters,
                 dynamic=tensor in self.unknown, reason=reason[:500], macs=0 if index else macs,
+                result_of=first,
             )  # fmt: skip
+            first = first or name
             self.emit(made, tensor)
 
     def _describes_shape(self, tensor: str) -> bool:

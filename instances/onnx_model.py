@@ -84,6 +84,8 @@ class OnnxModel:
     _tensors: Mapping[str, onnx.TensorProto] = field(repr=False)
     _nodes: Mapping[str, onnx.NodeProto] = field(repr=False)
     _opsets: list[onnx.OperatorSetIdProto] = field(repr=False)
+    types: Mapping[str, int] = field(default_factory=dict, repr=False)
+    """Element types of the file's tensors, as ONNX numbers them (0 or none: not known)."""
     given: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
     """Inputs of the file that are constants here, with what whoever runs the file has to feed it."""
     _values: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
@@ -161,6 +163,11 @@ class OnnxModel:
             return str(helper.tensor_dtype_to_np_dtype(self.elements[tensor]))
         return str(self.constant(tensor).dtype)
 
+    def type_in_file(self, tensor: str) -> str:
+        """The element type of a tensor of the file, as numpy calls it; empty if it is not known."""
+        number = self.types.get(tensor, 0)
+        return str(helper.tensor_dtype_to_np_dtype(number)) if number else ""
+
     def _held(self, tensor: str) -> np.ndarray:
         try:
             return numpy_helper.to_array(self._tensors[tensor])
@@ -227,6 +234,7 @@ def read_model(
     """
     asked = Asked(batch, symbols or {}, shapes or {}, values or {})
     network, graph = read_graph(path, asked)
+    types = dict(graph.known.types)
     try:
         model = onnx.load(os.fspath(path), load_external_data=True)
     except Exception as error:  # noqa: BLE001 - missing files, short data
@@ -250,7 +258,7 @@ def read_model(
         {info.name: info.type.tensor_type.elem_type for info in (*model.graph.input, *model.graph.output)},
         {t.name: t for t in model.graph.initializer},
         {o: node for node in model.graph.node for o in node.output if o and o not in reached},
-        list(model.opset_import), given, dict(graph.known.values),
+        list(model.opset_import), types, given, dict(graph.known.values),
     )  # fmt: skip
 
 

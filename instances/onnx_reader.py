@@ -92,7 +92,7 @@ def read_graph(
     tensors = Tensors(model.graph, known.constants)
     batch_bound = bind(model.graph, known.constants, asked, where)
     infer(model, known, where)
-    maps, weights = element_types(model.graph, known.constants)
+    maps, weights = element_types(model.graph, known.constants, known.types)
     graph = Graph(model.graph, known, where, originals, tensors)
     try:
         _inputs(graph)
@@ -220,5 +220,5 @@ def _describe(model: onnx.ModelProto, file: str) -> str:
 
 def _report(network: Network, where: str) -> None:
     if network.opaque:
-        number = len(network.opaque)
+        number = len(network.warnings)
         logger.warning("%s: %d operators are kept as opaque and not planned: %s", where, number, network.unplanned)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import onnx
 
@@ -24,10 +24,15 @@ _MAKERS = {
 class _Types:
     """What is known of the tensors of a graph."""
 
-    def __init__(self, graph: onnx.GraphProto) -> None:
+    def __init__(self, graph: onnx.GraphProto, inferred: Mapping[str, int]) -> None:
+        self.inferred = inferred
         self.stated = {tensor.name: tensor.data_type for tensor in graph.initializer}
         self.stated.update({info.name: info.type.tensor_type.elem_type for info in graph.input})
         self.makers = {name: node for node in graph.node for name in node.output if name}
+
+    def type_of(self, tensor: str) -> int:
+        """The type of a tensor as the file or shape inference has it (0: not known)."""
+        return self.stated.get(tensor) or self.inferred.get(tensor, 0)
 
     def held(self, tensor: str) -> tuple[str, int]:
         """Follow a tensor to where its elements come from: a tensor, and its type (0: not known)."""
@@ -46,16 +51,21 @@ class _Types:
                 return tensor, _MAKERS.get(node.op_type, value)
             if node.op_type == "Cast":
                 return tensor, next((a.i for a in node.attribute if a.name == "to"), 0)
+            made, read = self.type_of(tensor), self.type_of(node.input[0])
+            if made and read and made != read and node.op_type != "DequantizeLinear":  # OneHot: of indices numbers
+                return tensor, made
             tensor = node.input[0]
         return tensor, self.stated.get(tensor, 0)
 
 
-def element_types(graph: onnx.GraphProto, constants: Collection[str]) -> tuple[str, str]:
+def element_types(
+    graph: onnx.GraphProto, constants: Collection[str], inferred: Mapping[str, int]
+) -> tuple[str, str]:  # fmt: skip
     """Return the element types of maps and of weights: the most frequent among products (empty: not known).
 
-    What is quantised in between (QDQ) counts as what it is quantised to.
+    What is quantised in between (QDQ) counts as what it is quantised to. `inferred` has what shape inference says.
     """
-    types = _Types(graph)
+    types = _Types(graph, inferred)
     found: tuple[Counter[int], Counter[int]] = (Counter(), Counter())
     for node in graph.node:
         data, weights = _FACTORS.get(node.op_type, (0, 0))

@@ -359,6 +359,8 @@ class Eltwise(NamedOperator):
 class Opaque(NamedOperator):
     """An operator that certile keeps but does not plan."""
 
+    LEFT_OUT: ClassVar = frozenset(("result_of",))
+
     op: Literal["opaque"] = "opaque"
     kind: str = Field(min_length=1, max_length=200)
     """Its name in the source."""
@@ -369,6 +371,8 @@ class Opaque(NamedOperator):
     """Why it is not planned."""
     macs: Count | None = None
     """Its multiply-accumulates, which no total holds (None: not known)."""
+    result_of: str = Field("", max_length=500)
+    """Of an operator with several results the first one, which is reported for all of them."""
 
     def count_parameters(self, inputs: Sequence[Shape]) -> int:
         """Return the declared parameters."""

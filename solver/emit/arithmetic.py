@@ -115,7 +115,7 @@ class Arithmetic:
         read = [*self.names, *self.operator.inputs[1:]] if self.layer.weights == "activation" else self.names
         for name in read:
             kind, size = self.passing.stored(name), self.elements.machine.in_bytes
-            said = f"it reads maps of {NAMES[kind]}, and the machine has in_bytes {size}"
+            said = f"it reads maps of {self.passing.said(name, kind)}, and the machine has in_bytes {size}"
             said += ": quantise what it reads and makes" if self.elements.quantised else ""
             require(self.elements.held(kind) == kind, f"layer {self.layer.name}", said)
             has = self.elements.machine.w_bytes

@@ -97,7 +97,8 @@ class ModelArranger(Arranger):
             return self._given(name, operator)
         if isinstance(operator, Opaque) and not moves(operator):
             said = operator.reason or "it is not planned"
-            raise InputError(f"operator {operator.name} ({operator.kind}): {said}: no C is written")
+            name = operator.result_of or operator.name
+            raise InputError(f"operator {name} ({operator.kind}): {said}: no C is written")
         if isinstance(operator, Concat):
             kinds = {self.passing.stored(source) for source in operator.inputs}
             require(len(kinds) == 1, f"operator {operator.name}", f"it joins elements of {' and '.join(sorted(kinds))}")
@@ -107,9 +108,10 @@ class ModelArranger(Arranger):
         source = self._complete(operator.inputs[0])
         if isinstance(operator, Eltwise):
             return self._computed(name, operator, source)
-        assert isinstance(operator, Reshape | Opaque)
+        assert isinstance(operator, Reshape | Opaque)  # of an embedding the first that is read are ids
         alike = {self.passing.kinds[one] in FLOATS for one in (operator.name, operator.inputs[0])}
-        require(len(alike) == 1, f"operator {operator.name}", "integers become real numbers, or the other way round")
+        fits = len(alike) == 1 or isinstance(operator, Opaque)
+        require(fits, f"operator {operator.name}", "integers become real numbers, or the other way round")
         return self._moved(name, operator, source)
 
     def _operand(self, k: int, source: str, operator: Operator, layer: Layer) -> Value:

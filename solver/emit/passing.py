@@ -17,10 +17,11 @@ from functools import cached_property
 
 from instances.errors import InputError
 from instances.onnx_model import OnnxModel
-from instances.operators import Concat, Eltwise, Input, MatMul, Operator, Reshape
+from instances.operators import Concat, Eltwise, Input, MatMul, Opaque, Operator, Reshape
 from instances.stores import inputs_of
 from solver.emit.gridded import is_gridded
-from solver.emit.kinds import FLOATS, KINDS, Elements
+from solver.emit.kinds import FLOATS, KINDS, NAMES, Elements
+from solver.emit.moves import moves
 from solver.emit.pointwise import stage
 from solver.emit.quantise import QUANTISERS, Grid, grid_around, grid_of
 
@@ -91,6 +92,9 @@ class Passing:
         """The kind of one tensor; `given`: of the first that is read."""
         if isinstance(operator, Input):
             return kind_of(self.model.element(self.model.first[operator.name]), operator.name)
+        if isinstance(operator, Opaque):  # what is picked by indices is of the table's type
+            stated = self.model.type_in_file(self.model.first.get(operator.name, ""))
+            return KINDS.get(stated, given if moves(operator) else "f32")
         return self._made(operator, given)
 
     def _made(self, operator: Operator, given: str) -> str:
@@ -103,6 +107,11 @@ class Passing:
             return kind_of(node.element("to", "float32"), operator.name)
         return given
 
+    def said(self, name: str, kind: str) -> str:
+        """What the file calls elements of an operator: sums of integers that are spelled out are real numbers here."""
+        stated = self.model.type_in_file(self.model.first.get(name, ""))
+        return stated if kind in FLOATS and stated else NAMES[kind]
+
     def stored(self, name: str) -> str:
         """The kind in which an operator's elements lie in memory."""
         network = self.model.network
@@ -112,7 +121,8 @@ class Passing:
         if name in self.behind or name in self.applied:
             end = self.ends[name]
             if not (held := self.elements.held(self.kinds[end])):
-                said = f"its result is of {_said(self.kinds[end])}, and out_bytes is {self.elements.machine.out_bytes}"
+                made, has = self.said(end, self.kinds[end]), self.elements.machine.out_bytes
+                said = f"its result is of {made}, and out_bytes is {has}"
                 said += ": quantise it right behind the layer" if self.elements.quantised else ""
                 raise InputError(f"layer {name}: {said}: no C is written")
             return held
@@ -323,7 +333,3 @@ def kind_of(name: str, operator: str) -> str:
     if name not in KINDS:
         raise InputError(f"operator {operator}: elements of {name}: no C is written")
     return KINDS[name]
-
-
-def _said(kind: str) -> str:
-    return next(name for name, one in KINDS.items() if one == kind)
