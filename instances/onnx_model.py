@@ -8,9 +8,9 @@ Operators on quantised tensors are spelled out (`onnx_quantised`).
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,11 @@ from instances.onnx_values import give
 
 #: The axis that a DequantizeLinear has scales along, if it does not say.
 _SCALES_ALONG = 1
+#: Operators that take elements of their first input along as they are.
+_TAKERS = frozenset(
+    """Expand Flatten Gather GatherElements GatherND Identity Reshape Slice Split Squeeze Tile Transpose
+    Unsqueeze""".split()
+)
 
 
 @dataclass(frozen=True)
@@ -143,9 +148,11 @@ class OnnxModel:
             For scales of blocks, which are not read.
         """
         if (made := self.derived.get(tensor)) is not None:
-            whole = self.quantised(made.tensors[0]) if made.tensors else None
-            return None if whole is None else _taken_along(made, whole, f"{self.where}: tensor {tensor!r}")
+            whole = self.quantised(made.tensors[0]) if len(made.tensors) == 1 else None
+            return None if whole is None else _taken_along(made.function, whole, f"{self.where}: tensor {tensor!r}")
         proto = self._nodes.get(tensor)
+        if proto is not None and proto.op_type in _TAKERS:
+            return self._taken(tensor, proto)
         if proto is None or proto.op_type != "DequantizeLinear":
             return None
         node = Node(proto)
@@ -156,6 +163,14 @@ class OnnxModel:
         if node.integer("block_size", 0) or scale.ndim > 1:
             raise InputError(f"{self.where}: tensor {tensor!r} has a scale for every block: one for an axis is read")
         return Quantised(integers, scale.reshape(-1), zero, axis)
+
+    def _taken(self, tensor: str, proto: onnx.NodeProto) -> Quantised | None:
+        """The integers of a constant that takes elements of another; None where scales are no longer along an axis."""
+        whole = self.quantised(proto.input[0])
+        try:
+            return whole and _taken_along(partial(self._evaluated, tensor), whole, self.where)
+        except InputError:
+            return None
 
     def element(self, tensor: str) -> str:
         """The element type of an input or a result of the model, or of a constant, as numpy calls it."""
@@ -179,9 +194,11 @@ class OnnxModel:
         found = (self._values, self._tensors, self._nodes, self.derived)
         return tensor not in self.makers and any(tensor in table for table in found)
 
-    def _evaluated(self, tensor: str) -> np.ndarray:
+    def _evaluated(self, tensor: str, first: np.ndarray | None = None) -> np.ndarray:
+        """What a node makes of constants; `first`: what its first input is taken as."""
         node = self._nodes[tensor]
         feeds = {name: self.constant(name) for name in node.input if name}
+        feeds |= {} if first is None else {node.input[0]: first}
         kinds = {name: helper.np_dtype_to_tensor_dtype(value.dtype) for name, value in feeds.items()}
         inputs = [helper.make_tensor_value_info(name, kind, None) for name, kind in kinds.items()]
         outputs = [helper.make_tensor_value_info(n, onnx.TensorProto.UNDEFINED, None) for n in node.output if n]
@@ -196,13 +213,13 @@ class OnnxModel:
         return np.asarray(found[[n for n in node.output if n].index(tensor)])
 
 
-def _taken_along(made: Derived, whole: Quantised, where: str) -> Quantised:
+def _taken_along(function: Callable[..., np.ndarray], whole: Quantised, where: str) -> Quantised:
     """Integers with their scales and zero points after a function that takes elements along."""
     along = [1] * whole.integers.ndim
     if whole.axis is not None:
         along[whole.axis] = -1
     integers, scale, zero = (
-        np.asarray(made.function(np.broadcast_to(x, whole.integers.shape)))
+        np.asarray(function(np.broadcast_to(x, whole.integers.shape)))
         for x in (
             whole.integers,
             *(x.reshape(along) if whole.axis is not None else x for x in (whole.scale, whole.zero)),

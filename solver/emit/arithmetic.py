@@ -28,7 +28,7 @@ from solver.emit.gridded import is_gridded
 from solver.emit.kinds import BYTES, C_TYPES, FLOATS, NAMES, Elements
 from solver.emit.numbers import Numbers, floats
 from solver.emit.passing import Chain, Passing
-from solver.emit.pointwise import clip_of, require
+from solver.emit.pointwise import clip_of, dequantiser, require
 from solver.emit.quantise import Grid, grid_of
 from solver.emit.requantise import scaled, shares
 from solver.emit.several import Resized
@@ -179,7 +179,11 @@ class Arithmetic:
             place = {o.name: coordinates_in(self.operator, o, self.layer) for o in operators_of(chain)}
             tables, changes = statements(self.model, chain, place, f"seen_{k}_")
             if self.grid is None and name in self.passing.constants:
-                changes = [f"x *= {literal(float(self.passing.constants[name].scale[0]))};"]
+                source = self.model.network.operator(name)
+                made = dequantiser(
+                    self.passing.constants[name], f"seen_{k}", coordinates_in(self.operator, source, self.layer)
+                )
+                tables, changes = made.lines(), list(made.statements)
             given = ["float x", "int b", "int g", "int n", "int row", "int column"]
             body = ["(void)b, (void)g, (void)n, (void)row, (void)column;", *changes, "return x;"]
             text = [

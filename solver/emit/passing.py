@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from instances.errors import InputError
 from instances.onnx_model import OnnxModel
 from instances.operators import Concat, Eltwise, Input, MatMul, Opaque, Operator, Reshape
@@ -23,7 +25,7 @@ from solver.emit.gridded import is_gridded
 from solver.emit.kinds import FLOATS, KINDS, NAMES, Elements
 from solver.emit.moves import moves
 from solver.emit.pointwise import stage
-from solver.emit.quantise import QUANTISERS, Grid, grid_around, grid_of
+from solver.emit.quantise import QUANTISERS, Grid, grid_around, grid_in_file, grid_of
 
 
 @dataclass(frozen=True)
@@ -134,17 +136,34 @@ class Passing:
 
     @cached_property
     def constants(self) -> Mapping[str, Grid]:
-        """By operator the integers that constants become which a quantised model leaves real, and layers alone read."""
+        """By operator the integers of constants that stand for real numbers in a quantised model, read by layers alone.
+
+        Those of the file where it has quantised them; what it leaves real becomes integers around 0.
+        """
         found = {}
         for name, readers in self.readers.items():
             operator = self.model.network.operator(name)
             real = isinstance(operator, Input) and operator.constant and self.kinds[name] in FLOATS
             if not real or self.elements.held(self.kinds[name]) or name in self.results:
                 continue
-            grid = grid_around(self.model.constant(self.model.first[name]), self.elements.machine.in_bytes)
-            if grid is not None and all(self._reads(reader, name) for reader in readers):
+            if not all(self._reads(reader, name) for reader in readers):
+                continue
+            size, own = self.elements.machine.in_bytes, self._in_file(name, self.model.first[name])
+            if (grid := own or grid_around(self.model.constant(self.model.first[name]), size)) is not None:
                 found[name] = grid
         return found
+
+    def _in_file(self, name: str, tensor: str) -> Grid | None:
+        """The grid of a constant that the file has quantised; None where its readers cannot take it as it is.
+
+        Scales along an axis are for layers that take real numbers, of one place each.
+        """
+        stands = self.model.quantised(tensor)
+        if stands is None or not np.array_equal(stands.real(), self.model.constant(tensor)):
+            return None
+        grid = grid_in_file(stands, self.elements.machine.in_bytes)
+        by_place = all(isinstance(reader, Eltwise) for reader in self.readers[name]) and self.elements.rule == "float"
+        return grid if grid is not None and (grid.axis is None or by_place) else None
 
     def _reads(self, reader: Operator, name: str) -> bool:
         """Whether an operator is a layer that reads this as an input."""
@@ -180,7 +199,7 @@ class Passing:
             while len(self.readers[last.name]) == 1 and last.name not in self.results:
                 last = self.readers[last.name][0]
                 if not self._single(last):
-                    if not self._moves(last):
+                    if not self._moves(last) and not (held == 0 and self._joins_sums(last)):
                         break
                     moved = True
                     continue
@@ -219,6 +238,28 @@ class Passing:
         """Whether it lays elements of a quantised model otherwise, and fills none in."""
         fills = isinstance(operator, Reshape) and operator.fn == "pad"
         return self.elements.quantised and isinstance(operator, Reshape) and not fills
+
+    def _joins_sums(self, operator: Operator) -> bool:
+        """Whether it joins results of layers of a quantised model that none of them can hold before."""
+        joins = self.elements.quantised and isinstance(operator, Concat)
+        return joins and all(map(self._is_sum, operator.inputs))
+
+    def _is_sum(self, name: str, moved: bool = True) -> bool:
+        """Whether a tensor holds a layer's results that are not quantised yet, and one operator alone reads it.
+
+        `moved`: elements may have been moved before; not where a function behind asks for their places.
+        """
+        network = self.model.network
+        operator = network.operator(name)
+        if self.elements.held(self.kinds[name]) or len(self.readers[name]) != 1 or name in self.results:
+            return False
+        if operator.layer(network.input_shapes(operator)) is not None:
+            return True
+        if self._single(operator):
+            return self._is_sum(operator.inputs[0], moved and self._anywhere(operator))
+        if isinstance(operator, Concat):
+            return moved and self._joins_sums(operator)
+        return moved and self._moves(operator) and self._is_sum(operator.inputs[0])
 
     def _stage(self, operator: Operator) -> object:
         return stage(self.model, operator, "t", ["0"] * len(operator.shape))

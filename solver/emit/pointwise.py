@@ -147,6 +147,11 @@ def body(
     return Stage(tuple(tables), ("{", *lines, f"x = {known[nodes[-1].output]};", "}"))
 
 
+def dequantiser(grid: Grid, name: str, coordinates: Sequence[str]) -> Stage:
+    """Return how an integer becomes what it stands for; `name`, `coordinates` as of `stage`."""
+    return _quantiser(grid, False, name, coordinates)
+
+
 def _quantiser(grid: Grid, rounds: bool, name: str, coordinates: Sequence[str]) -> Stage:
     """To integers (as floats) or back; scales and zero points along an axis are in tables."""
     tables: tuple[tuple[str, np.ndarray], ...] = ()

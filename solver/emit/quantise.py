@@ -14,8 +14,8 @@ import numpy as np
 
 from instances.errors import InputError
 from instances.onnx_graph import Node
-from instances.onnx_model import OnnxModel
-from solver.emit.kinds import BYTES, KINDS, dtype, limits
+from instances.onnx_model import OnnxModel, Quantised
+from solver.emit.kinds import BYTES, KINDS, QUANTISED, dtype, limits
 
 QUANTISERS = ("QuantizeLinear", "DequantizeLinear")
 
@@ -76,7 +76,25 @@ def grid_around(values: np.ndarray, size: int) -> Grid | None:
     return Grid(kind, np.array([largest / limits(kind)[1]], np.float32), np.zeros(1, np.int64), None)
 
 
+def grid_in_file(found: Quantised, size: int) -> Grid | None:
+    """Return the grid of a constant that the file has quantised, in integers of so many bytes; None if none hold it.
+
+    Integers of another size keep their values, scale and zero point where they all fit.
+    """
+    least, most = (int(end) for end in (found.integers.min(initial=0), found.integers.max(initial=0)))
+    own = KINDS.get(str(found.integers.dtype), "")
+    kinds = [kind for kind in (own, *QUANTISED) if BYTES.get(kind) == size]
+    fits = [kind for kind in kinds if limits(kind)[0] <= least and most <= limits(kind)[1]]
+    if not fits or found.scale.dtype != np.float32 or not (found.scale >= np.finfo(np.float32).tiny).all():
+        return None
+    return Grid(fits[0], found.scale, found.zero.astype(np.int64), found.axis)
+
+
 def rounded(values: np.ndarray, grid: Grid) -> np.ndarray:
-    """Return the integers of real numbers on a grid with one scale."""
-    found = np.rint(values.astype(np.float32) / grid.scale[0]) + grid.one_zero
+    """Return the integers of real numbers on a grid."""
+    along = [1] * values.ndim
+    if grid.axis is not None:
+        along[grid.axis] = -1
+    scale, zero = (x.reshape(along) if grid.axis is not None else x[0] for x in (grid.scale, grid.zero))
+    found = np.rint(values.astype(np.float32) / scale) + zero
     return np.asarray(np.clip(found, *grid.limits), dtype(grid.kind))
