@@ -261,11 +261,11 @@ def test_buffers_lie_one_after_the_other_in_the_banks_of_the_tiles(network: Netw
         assert end == row.occupancy_bytes <= len(row.banks) * on.bank_bytes
 
 
-def test_plans_of_earlier_versions_have_no_buffers() -> None:
+def test_a_plan_without_buffers_is_refused() -> None:
     data = json.loads(best_of(with_skip).to_json())
-    for row in data["layers"]:
-        del row["buffers"]
-    assert check(JointPlan.from_json(json.dumps(data))).ok
+    del data["layers"][0]["buffers"]
+    with pytest.raises(InputError, match=r"field layers\[0\].buffers is missing"):
+        JointPlan.from_json(json.dumps(data))
 
 
 def pools(*inputs: str, rows: int = 4) -> Network:
