@@ -21,8 +21,6 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import make_refnode
 
-ROOT = Path(__file__).resolve().parents[2]
-
 
 class FileSchemas(SphinxDirective):
     """The JSON Schemas of all files as tables."""

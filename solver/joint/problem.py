@@ -276,7 +276,7 @@ def _layer(plan: JointPlan, row: JointLayer, layer: Layer, nest: Nest) -> Iterab
         yield f"inputs have {rows} rows on chip; loads name the rows of the one with the fewest"
     where = f" in banks {ranges(row.banks)}" if plan.machine_data.ocm_banks else ""
     yield from ("", f"tiles take {row.occupancy_bytes:,} bytes{where}:")
-    yield from buffer_lines(row.buffers or buffers(layer, plan.machine_data, nest))
+    yield from buffer_lines(row.buffers)
     yield from ("", *pseudo_code(layer, plan.machine_data, nest).splitlines(), "")
 
 
