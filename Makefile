@@ -12,7 +12,7 @@ STAMP := $(VENV)/.certile-installed
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test slow coverage lint format types machine-fields site ci constraints clean distclean
+.PHONY: help install demo test slow selftest coverage lint format types machine-fields site ci constraints clean distclean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -37,6 +37,9 @@ test: install  ## the tests, without those marked slow or bench
 slow: install  ## the tests marked slow or bench (README examples, versions, whole networks)
 	$(BIN)/python -m pytest -q -m "slow or bench" --maxschedchunk=1 $(PYTEST_ARGS)
 
+selftest: install  ## the adversary against every claim; ARGS='--minutes 10 --problem fusion'
+	$(BIN)/python -m tests.adversary $(ARGS)
+
 coverage: install  ## branch coverage of the fast tests, nothing omitted
 	COVERAGE_FILE=$(COVERAGE_FILE) $(BIN)/python -m pytest -q -m "not slow and not bench" \
 	  --cov --cov-report=term $(PYTEST_ARGS)
@@ -49,7 +52,7 @@ format: install  ## let ruff mend what it can
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-types: install  ## mypy --strict on the four rooms
+types: install  ## mypy --strict on the four rooms and the adversary
 	$(BIN)/mypy
 
 machine-fields: install  ## write the table of machine fields in docs/machines.md

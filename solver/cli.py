@@ -30,7 +30,6 @@ from solver.pages import cli as report_cli
 from solver.plan import Plan, version
 from solver.progress import progress_bar
 from solver.selection import variants_cli
-from solver.selftest import cli as selftest_cli
 from solver.sizes import Sizes
 from solver.solve import answered, ask
 from solver.solve import pareto as find_front
@@ -365,7 +364,6 @@ def explain(
 
 
 tools.register(app)
-selftest_cli.register(app)
 completion_cli.register(app)
 sweep_cli.register(app)
 library_cli.register(app)

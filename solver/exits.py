@@ -8,7 +8,7 @@
 4      no solution, or no proof, in time or in memory
 5      output could not be written: a full disk, or a reader that left early (``| head``)
 6      a defect of certile: a plan that it refused itself, or an unforeseen exception (with its traceback)
-7      `selftest` found a disagreement
+7      `bench library`: an answer contradicts what is proven
 130    interrupted before there was anything to write
 =====  ================================================================================================
 """

@@ -14,9 +14,9 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import Layer
 from solver import Plan, check, solve
-from solver.selftest.anneal import Goal, searched
-from solver.selftest.layers import random_layer, random_machine
-from solver.selftest.moves import Moves
+from tests.adversary.anneal import Goal, searched
+from tests.adversary.layers import random_layer, random_machine
+from tests.adversary.moves import Moves
 from tests.formulations.test_joint import FOUR, chain
 from tests.hwmodels.test_replay_walk import machine
 

@@ -33,7 +33,7 @@ from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool
 from solver.bench.banks import MOVED, WAITS, block, both, grown, midap, table42
 from solver.progress import Silent
-from solver.selftest.banks import OPEN, Actions, copied
+from tests.adversary.banks import OPEN, Actions, copied
 
 MEASURED = json.loads((Path(__file__).parents[1] / "data" / "midap.json").read_text())
 

@@ -27,8 +27,8 @@ from instances.workload import Layer
 from solver import check, solve
 from solver.engines import ENGINES, Limits
 from solver.engines.base import EngineResult
-from solver.selftest.anneal import Goal
-from solver.selftest.tiny import enumerated
+from tests.adversary.anneal import Goal
+from tests.adversary.tiny import enumerated
 
 #: Loops outside the Holds of IN and of OUT, of all canonical nests.
 LEVELS = ((0, 1), (1, 0), (1, 1), (1, 2), (2, 1))

@@ -25,7 +25,7 @@ from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool, Reshape
 from instances.stores import stores
 from solver.fusion.plan import FusionPlan
-from solver.selftest.fusion import TESTER, Case
+from tests.adversary.fusion import TESTER, Case
 from tests.emitted import random_group
 from tests.hwmodels.test_fusion_replay import ALL, MACHINE, faults, weights_of
 

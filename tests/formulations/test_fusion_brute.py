@@ -13,7 +13,7 @@ from formulations.fusion.memory import Memory
 from formulations.fusion.options import Weights
 from formulations.fusion.pricing import parts_of
 from hwmodels.fusion.replay_strips import ALL, _Visit
-from solver.selftest.fusion import TESTER, Case
+from tests.adversary.fusion import TESTER, Case
 
 Layers = tuple[tuple[str, tuple[int, ...], int], ...]
 

@@ -15,8 +15,8 @@ from instances.stores import stores
 from solver import check, pareto
 from solver.fusion.problem import FUSION
 from solver.joint.problem import search_nests
-from solver.selftest.fusion import Case
-from solver.selftest.fusion_paths import Paths
+from tests.adversary.fusion import Case
+from tests.adversary.fusion_paths import Paths
 
 AGAIN = ("recompute=any",)
 

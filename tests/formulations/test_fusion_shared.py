@@ -17,7 +17,7 @@ from hwmodels.fusion.replay_strips import Walk
 from instances.network import Network
 from instances.operators import Conv, Input
 from instances.stores import stores
-from solver.selftest.fusion import TESTER, Case
+from tests.adversary.fusion import TESTER, Case
 from tests.hwmodels.test_fusion_replay import MACHINE, fused
 
 

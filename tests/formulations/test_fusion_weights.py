@@ -27,8 +27,8 @@ from solver import check, solve
 from solver.fusion.problem import FUSION
 from solver.joint.problem import JOINT
 from solver.search import Answer, settled
-from solver.selftest import fusion
-from solver.selftest.joint import Case
+from tests.adversary import fusion
+from tests.adversary.joint import Case
 from tests.formulations.test_fusion_brute import case as drawn
 from tests.formulations.test_fusion_brute import said as found_by_brute_force
 from tests.formulations.test_joint_weights import CASES, ENGINES, FAR, THREE, TURNS, conv, machine, network

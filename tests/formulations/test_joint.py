@@ -229,7 +229,7 @@ def test_all_engines_find_the_optimum_of_everything(network: Network, banks: int
     assert {plans[name].status for name in EXACT} == {"OPTIMAL"}
 
 
-# Four networks, whose every plan is tried; the selftest of joint (`test_selftest_brute.py`) draws more.
+# Four networks, whose every plan is tried; the adversary of joint (`tests/adversary`) draws more.
 @pytest.mark.slow(20)
 @settings(max_examples=3, suppress_health_check=list(HealthCheck))
 @given(networks(), st.sampled_from([(2, 96), (3, 96), (4, 128), (4, 64)]))

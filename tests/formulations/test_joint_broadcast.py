@@ -12,7 +12,7 @@ from instances.stores import stores
 from solver import JointPlan, check, solve
 from solver.joint.problem import JOINT
 from solver.search import settled
-from solver.selftest.joint import best
+from tests.adversary.joint import best
 
 
 def machine(memory: int, banks: int = 0) -> Machine:

@@ -16,7 +16,7 @@ from instances.stores import stores
 from solver import JointPlan, check, solve
 from solver.joint.problem import JOINT, runs_in
 from solver.search import settled
-from solver.selftest.joint import best
+from tests.adversary.joint import best
 
 ENGINES = ("dynamic", "milp", "cp-sat")
 

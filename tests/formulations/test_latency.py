@@ -36,8 +36,8 @@ from instances.processors import Group
 from instances.tasks import Task, TaskGraph
 from solver import MappingPlan, check, pareto, solve
 from solver.cli import main
-from solver.selftest.mapping import TESTER, Case
 from solver.solve import show
+from tests.adversary.mapping import TESTER, Case
 from tests.mapping_answers import ENGINES, answer
 
 EXACT = ("auto", "milp", "milp-cbc", "cp-sat", "exhaustive")
@@ -156,7 +156,7 @@ def orders(made: Mapping) -> Iterator[Order]:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_engines_agree_with_all_orders_of_all_assignments(seed: int) -> None:
-    """Cases of `solver.selftest.mapping` in which latency counts, by every engine that proves."""
+    """Cases of `tests.adversary.mapping` in which latency counts, by every engine that proves."""
     drawn = (TESTER.case(random.Random(f"latency {seed} {n}")) for n in count())
     case = next(one for one in drawn if isinstance(one, Case) and (one.aim == "latency" or one.latency is not None))
     case = replace(case, engines=("exhaustive", "milp", "cp-sat", "auto"))

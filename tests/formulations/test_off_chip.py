@@ -38,13 +38,13 @@ from solver.homes import solve as homes_solve
 from solver.plan import Plan
 from solver.question import Question
 from solver.search import unanswered
-from solver.selftest.layers import _off_chip, random_layer, random_machine
-from solver.selftest.moves import Moves, nest_of
 from solver.solve import ask as question
 from solver.solve import show
 from solver.tiling.check import answer_of
 from solver.tiling.front import fronts
 from solver.tiling.solve import prepare
+from tests.adversary.layers import _off_chip, random_layer, random_machine
+from tests.adversary.moves import Moves, nest_of
 
 #: In one process: optima by brute force are found once for all engines.
 pytestmark = pytest.mark.xdist_group("homes by brute force")

@@ -29,7 +29,7 @@ from instances.errors import InputError
 from instances.load import load_machine
 from solver.bench.placement import hard
 from solver.search import Answer, settled
-from solver.selftest.placement import Case, Row, least_of
+from tests.adversary.placement import Case, Row, least_of
 
 PROBLEM = PlacementFormulation()
 ENGINES = ("search", "cp-sat", "milp", "milp-cbc")

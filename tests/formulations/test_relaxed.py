@@ -22,9 +22,9 @@ from instances.machine import Machine
 from instances.workload import Layer
 from solver.engines import ENGINES, Limits
 from solver.engines.exhaustive import Search, least_of
-from solver.selftest.anneal import Goal, searched
-from solver.selftest.layers import random_layer, random_machine
-from solver.selftest.moves import Moves, nest_of
+from tests.adversary.anneal import Goal, searched
+from tests.adversary.layers import random_layer, random_machine
+from tests.adversary.moves import Moves, nest_of
 from tests.formulations.test_cuts import compositions, fetched
 from tests.formulations.test_cuts import windows as some_windows
 

@@ -21,7 +21,7 @@ from instances.platform import Budget, Conversion, ElementType, Frequency, Hando
 from instances.variants import Option, Size, VariantLayer, Variants
 from solver.bench.selection import large
 from solver.search import Answer, settled
-from solver.selftest.selection import TESTER, Case
+from tests.adversary.selection import TESTER, Case
 
 ENGINES = ("search", "dynamic", "cp-sat", "milp", "milp-cbc", "exhaustive")
 

@@ -17,8 +17,8 @@ from instances.machine import Broadcast, Compute, Machine, Transfer
 from instances.workload import Layer
 from solver import solve
 from solver.check import check
-from solver.selftest.layers import random_layer, random_machine
-from solver.selftest.moves import Moves, nest_of
+from tests.adversary.layers import random_layer, random_machine
+from tests.adversary.moves import Moves, nest_of
 
 #: M = 4 filters over N = 2 channels of 4x4, 1x1 kernel.
 LAYER = Layer.conv("x", channels=2, filters=4, size=(4, 4))

@@ -20,8 +20,8 @@ from instances.machine import Machine
 from instances.network import Network
 from instances.operators import Conv, Eltwise, Input, Pool
 from instances.stores import Stores, stores
-from solver.selftest.fusion import TESTER
-from solver.selftest.fusion_groups import Ways
+from tests.adversary.fusion import TESTER
+from tests.adversary.fusion_groups import Ways
 from tests.hwmodels.test_fusion_replay import MACHINE, fused, pair, read, residual
 
 BYTES = MACHINE.model_copy(update={"psum_bytes": 1})

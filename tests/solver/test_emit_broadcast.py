@@ -23,8 +23,8 @@ from instances.workload import DIMS, Layer
 from solver.emit.compile import compile_model
 from solver.emit.emit import files_of
 from solver.emit.program import Planned, single_layers
-from solver.selftest.layers import random_layer
 from solver.solve import solve
+from tests.adversary.layers import random_layer
 from tests.emitted import BUILDS, build_and_run, random_machine, random_nest, write
 from tests.quantised import Maker
 from tests.solver.test_emit import numbers

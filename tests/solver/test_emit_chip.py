@@ -20,7 +20,7 @@ from solver import JointPlan, solve
 from solver.emit.compile import Compiled, compile_model
 from solver.emit.emit import files_of
 from solver.emit.shared import pitches_in
-from solver.selftest.joint import Case
+from tests.adversary.joint import Case
 from tests.emitted import BUILDS, build_and_run, write
 from tests.formulations.test_joint_weights import CASES, FAR, machine
 from tests.solver.test_emit_broadcast import FLOATS
