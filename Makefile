@@ -52,7 +52,7 @@ format: install  ## let ruff mend what it can
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-types: install  ## mypy --strict on the four rooms and the adversary
+types: install  ## mypy --strict on the four rooms, the adversary and the makers of the library
 	$(BIN)/mypy
 
 machine-fields: install  ## write the table of machine fields in docs/machines.md

@@ -1,1 +1,1 @@
-"""The library of instances: made, checked without a solver, and measured (`instances.commons` has the format)."""
+"""The library of instances, checked without a solver (`instances.commons` has the format, `tests/library` makes it)."""

@@ -19,10 +19,10 @@ from solver import Plan, check, solve
 from solver.cli import main
 from solver.library.certificate import DECISIONS, decisions, judge, question_of
 from solver.library.check import check_instance, judge_solution, solutions
-from solver.library.counts import table
-from solver.library.families import FAMILIES
-from solver.library.make import better, instance_of, make
 from solver.problems import PROBLEMS
+from tests.library.counts import table
+from tests.library.families import FAMILIES
+from tests.library.make import better, instance_of, make
 
 ROOT = Path(__file__).resolve().parents[2]
 ALL = tuple(library())
@@ -67,7 +67,7 @@ def test_the_families_are_those_of_the_script() -> None:
 
 
 def test_the_page_counts_right() -> None:
-    """`python -m solver.library --counts` prints the table anew."""
+    """`python -m tests.library --counts` prints the table anew."""
     page = ROOT / "docs" / "library.md"
     if not page.is_file():
         pytest.skip("no documents beside the tests")

@@ -1,8 +1,8 @@
-"""`python -m solver.library [FAMILY[/CASE]]... [--into FOLDER] [--times N] [--open]`: make library files again.
+"""`python -m tests.library [FAMILY[/CASE]]... [--into FOLDER] [--times N] [--open]`: make library files again.
 
 `--times 3` gives engines three times their seconds; `--open` asks only what is not proven, or not there yet.
 
-`python -m solver.library --counts` prints the table of docs/library.md.
+`python -m tests.library --counts` prints the table of docs/library.md.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 
 from instances.errors import InputError
-from solver.library.counts import table
-from solver.library.families import FAMILIES
-from solver.library.make import make
 from solver.verify import PlanMismatch
+from tests.library.counts import table
+from tests.library.families import FAMILIES
+from tests.library.make import make
 
 
 def main(arguments: list[str]) -> int:

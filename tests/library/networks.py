@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from instances.zoo.chains import CHAINS, chain, skip
-from solver.library.case import Case, Cases, inline, named
+from tests.library.case import Case, Cases, inline, named
 
 _BUNDLED = "networks that certile brings, from their public definitions (docs/files.md)"
 _MIDAP = "networks that certile brings; machine and tables of heterogeneous_mapping_and_banks 4"

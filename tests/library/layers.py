@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from instances.workload import Layer
-from solver.library.case import Case, Cases, alone, layer_of
+from tests.library.case import Case, Cases, alone, layer_of
 
 _BUNDLED = "networks that certile brings, from their public definitions (docs/files.md)"
 _KIB = 1024

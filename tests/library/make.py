@@ -31,13 +31,13 @@ from instances.library_format import (
     Target,
     target_json,
 )
-from solver.library.case import Case, Cases
 from solver.library.certificate import decisions, judge, question_of, with_engine
 from solver.plan import Plan, version
 from solver.problem import Problem
 from solver.question import Question
 from solver.tiling.problem import LayersProblem
 from solver.verify import PlanMismatch, gap_of
+from tests.library.case import Case, Cases
 
 #: Once two engines have proven it, and these seconds are over, no further one is asked.
 _QUICK_S, _AIDED_S = 2.0, 8.0

@@ -13,7 +13,7 @@ from typing import Any
 from instances.buffers import Buffer, Buffers, Gap, Memory, load_buffers
 from instances.commons import families, family
 from instances.errors import InputError
-from solver.library.case import Case, Cases, named
+from tests.library.case import Case, Cases, named
 
 _BUNDLED = "networks that certile brings, from their public definitions (docs/files.md)"
 _BOARDS = "networks that certile brings; boards of heterogeneous_mapping_and_banks 3, times estimated (docs/mapping.md)"
@@ -41,57 +41,20 @@ def _mapping() -> Iterator[Case]:
     yield case("squeezenet1_1-free-period", "squeezenet1_1", "galaxy_s9", "period")
     yield case("inception_v3-1111-period", "inception_v3", "galaxy_s9", "period", "cpu_config=1,1,1,1")
     yield case("densenet121-31-period", "densenet121", "galaxy_s9", "period", "cpu_config=3,1")
-    yield case(
-        "shufflenet_1x-22-cap50", "shufflenet_1x", "galaxy_s9", "period", "cpu_config=2,2", "cap=50", tags=("pins",)
-    )
-    yield case(
-        "lenet5-pinned", "lenet5", "galaxy_s9", "energy", "cpu_config=2,2", "c1=gpu", "period<=2000", tags=("pins",)
-    )
-    yield case(
-        "squeezenet1_1-split-period",
-        "squeezenet1_1",
-        "galaxy_s9",
-        "period",
-        "cpu_config=2,2",
-        "split=on",
-        tags=("split",),
-    )
-    yield case(
-        "squeezenet1_1-split-latency",
-        "squeezenet1_1",
-        "galaxy_s9",
-        "latency",
-        "cpu_config=2,2",
-        "split=on",
-        tags=("split",),
-    )
-    yield case(
-        "inception_v3-split-latency",
-        "inception_v3",
-        "galaxy_s9",
-        "latency",
-        "cpu_config=2,2",
-        "split=on",
-        tags=("split", "large"),
-    )
-    yield case(
-        "infeasible-period",
-        "lenet5",
-        "galaxy_s9",
-        "energy",
-        "cpu_config=2,2",
-        "period<=10",
-        tags=("infeasible", "pins"),
-    )
-    yield case(
-        "infeasible-latency",
-        "lenet5",
-        "galaxy_s9",
-        "energy",
-        "cpu_config=2,2",
-        "latency<=10",
-        tags=("infeasible", "pins"),
-    )
+    yield case("shufflenet_1x-22-cap50", "shufflenet_1x", "galaxy_s9", "period", "cpu_config=2,2", "cap=50",
+               tags=("pins",))  # fmt: skip
+    yield case("lenet5-pinned", "lenet5", "galaxy_s9", "energy", "cpu_config=2,2", "c1=gpu", "period<=2000",
+               tags=("pins",))  # fmt: skip
+    yield case("squeezenet1_1-split-period", "squeezenet1_1", "galaxy_s9", "period", "cpu_config=2,2", "split=on",
+               tags=("split",))  # fmt: skip
+    yield case("squeezenet1_1-split-latency", "squeezenet1_1", "galaxy_s9", "latency", "cpu_config=2,2", "split=on",
+               tags=("split",))  # fmt: skip
+    yield case("inception_v3-split-latency", "inception_v3", "galaxy_s9", "latency", "cpu_config=2,2", "split=on",
+               tags=("split", "large"))  # fmt: skip
+    yield case("infeasible-period", "lenet5", "galaxy_s9", "energy", "cpu_config=2,2", "period<=10",
+               tags=("infeasible", "pins"))  # fmt: skip
+    yield case("infeasible-latency", "lenet5", "galaxy_s9", "energy", "cpu_config=2,2", "latency<=10",
+               tags=("infeasible", "pins"))  # fmt: skip
 
 
 def _applications() -> Iterator[Case]:
@@ -109,9 +72,8 @@ def _applications() -> Iterator[Case]:
         yield case(f"three-{objectives}", three, "hikey970", objectives, "cpu_config=1,1,1,1", tags=("large",))
     yield case("squeeze-and-lenet", "lenet5@5ms,squeezenet1_1@60ms", "galaxy_s9", "response", "cpu_config=2,2")
     yield case("two-squeezes", "squeezenet1_1@60ms,squeezenet1_1@90ms", "hikey970", "response", "cpu_config=2,2")
-    yield case(
-        "infeasible", "lenet5@100us,lenet5@100us", "hikey970", "response", "cpu_config=2,2", tags=("infeasible",)
-    )
+    yield case("infeasible", "lenet5@100us,lenet5@100us", "hikey970", "response", "cpu_config=2,2",
+               tags=("infeasible",))  # fmt: skip
 
 
 # ---- meshes and engines ----------------------------------------------------------------------------------------------
@@ -256,25 +218,17 @@ def _selection() -> Iterator[Case]:
         yield case(f"tiny-{objectives.replace(',', '-')}", tiny, objectives)
     yield case("tiny-default-clocks", tiny, "period", "frequency=default", tags=("pins",))
     yield case("tiny-accurate", tiny, "energy", "accuracy>=0.313", "seconds<=600", tags=("pins",))
-    yield case(
-        "tiny-excluded", tiny, "energy,error", "seconds<=500", "conv8!=f16", "frequency!=default", tags=("pins",)
-    )
+    yield case("tiny-excluded", tiny, "energy,error", "seconds<=500", "conv8!=f16", "frequency!=default",
+               tags=("pins",))  # fmt: skip
     yield case("tiny-infeasible", tiny, "period", "seconds<=300", "accuracy>=0.3", tags=("infeasible", "pins"))
     for profile in ("yolov2_tx2", "darknet19_tx2", "densenet201_tx2", "darknet_srp", "lpirc_models"):
         yield case(f"{profile.removesuffix('_tx2')}-period", profile, "period")
     yield case("lpirc-score", "lpirc_models", "score")
     for network in ("lenet5", "squeezenet1_1", "mobilenet_v1"):
-        yield Case(
-            f"{network}-board-period", "selection", named(network), "galaxy_s9", "period", pins=("cpu_config=4",)
-        )
-    yield Case(
-        "squeezenet1_1-board-energy",
-        "selection",
-        named("squeezenet1_1"),
-        "galaxy_s9",
-        "energy",
-        pins=("cpu_config=2,2",),
-    )
+        yield Case(f"{network}-board-period", "selection", named(network), "galaxy_s9", "period",
+                   pins=("cpu_config=4",))  # fmt: skip
+    yield Case("squeezenet1_1-board-energy", "selection", named("squeezenet1_1"), "galaxy_s9", "energy",
+               pins=("cpu_config=2,2",))  # fmt: skip
 
 
 BOARDS = (
