@@ -81,6 +81,8 @@ class Replayed:
     """Figures that are no measures."""
     compared: bool = True
     """False where the price is a paper's printed estimate, which no machine executes: then both are reported."""
+    figures: Any = None
+    """What else the referee saw, of the type that the formulation names (`Formulation.figures`)."""
 
 
 @dataclass(frozen=True)
@@ -206,6 +208,15 @@ class Part(ABC, Generic[S]):
         """What was counted while it was searched, for the plan."""
         return {}
 
+    @property
+    def must(self) -> Mapping[str, int]:
+        """What must move, by counting alone: by measure, as far as it is known."""
+        return {}
+
+    def figures_of(self, schedule: S, walked: Replayed) -> Any:
+        """Return what a plan says of a schedule beside measures: by default what the referee saw."""
+        return walked.figures
+
     @abstractmethod
     def pieces(self, goal: Goal) -> Iterator[Piece[S]]:
         """Yield what may hold an optimum for the goal, the most promising piece first."""
@@ -249,8 +260,14 @@ class Formulation(ABC, Generic[S]):
 
     name: str
     summary: str
-    schedule: type[S]
-    """Of its schedules: frozen data, a pydantic model or a dataclass."""
+    schedule: Any
+    """The type of its schedules: frozen data, a pydantic model, a dataclass, or a tuple of these."""
+    figures: Any = None
+    """The type of what a plan says of a schedule beside its measures (`Part.figures_of`), if it says more."""
+    target: Any = Network
+    """The type of what is planned."""
+    whole: bool = False
+    """Whether its one part is all that is planned; else its parts are layers."""
     measures: Mapping[str, str]
     """What may be minimised, with units, in the order that breaks ties; the first one if nothing is asked for."""
     decisions: Mapping[str, Decision] = {}

@@ -15,12 +15,13 @@ import re
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import NoReturn, TypeVar, get_args
+from typing import Any, NoReturn, TypeVar, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from instances.errors import InputError, OutputError, did_you_mean
@@ -157,15 +158,36 @@ def validate(model: type[Model], data: Json, where: str) -> Model:
     if not isinstance(data, dict):
         raise InputError(f"{where}: a JSON object is needed, found {_kind(data)}")
     try:
-        text = json.dumps(data, ensure_ascii=False).encode("utf-8")
+        return model.model_validate_json(_as_text(data, where), strict=True)
+    except ValidationError as error:
+        raise InputError(f"{where}: {explain_faults(error, model)}") from None
+
+
+def validate_as(kind: Any, data: Json, where: str) -> Any:
+    """Read parsed JSON as any type, strictly: a model, a dataclass, a tuple of these; raises InputError as `validate`.
+
+    Fields of dataclasses that are not known are faults, too.
+    """
+    try:
+        return adapter_of(kind).validate_json(_as_text(data, where), strict=True)
+    except ValidationError as error:
+        model = kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+        raise InputError(f"{where}: {explain_faults(error, model)}") from None
+
+
+@cache
+def adapter_of(kind: Any, *, documented: bool = False) -> TypeAdapter[Any]:
+    """Return what reads and writes a type, or null; `documented`: with the texts beneath fields of dataclasses."""
+    return TypeAdapter(kind | None, config=ConfigDict(extra="forbid", use_attribute_docstrings=documented))
+
+
+def _as_text(data: Json, where: str) -> bytes:
+    try:
+        return json.dumps(data, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
         raise InputError(f"{where}: a text holds half of a surrogate pair, which is not valid Unicode") from None
     except RecursionError:
         raise InputError(f"{where}: nested too deeply") from None
-    try:
-        return model.model_validate_json(text, strict=True)
-    except ValidationError as error:
-        raise InputError(f"{where}: {explain_faults(error, model)}") from None
 
 
 def _kind(data: Json) -> str:
@@ -173,14 +195,14 @@ def _kind(data: Json) -> str:
     return names.get(type(data), "null")
 
 
-def explain_faults(error: ValidationError, model: type[BaseModel]) -> str:
+def explain_faults(error: ValidationError, model: type[BaseModel] | None) -> str:
     """Turn pydantic's faults into one line: ``field.path: rule (got value); ...``."""
     faults = [_fault(e, model) for e in error.errors(include_url=False)]
     more = [f"and {len(faults) - MOST_FAULTS} more"] if len(faults) > MOST_FAULTS else []
     return "; ".join(faults[:MOST_FAULTS] + more)
 
 
-def _fault(error: ErrorDetails, model: type[BaseModel]) -> str:
+def _fault(error: ErrorDetails, model: type[BaseModel] | None) -> str:
     location = error["loc"]
     owner, path = _locate(model, location[:-1])
     last = location[-1] if location else ""
@@ -189,6 +211,8 @@ def _fault(error: ErrorDetails, model: type[BaseModel]) -> str:
     if error["type"] == "extra_forbidden":
         known = sorted(owner.model_fields) if owner else []
         return f"unknown field {path}: {did_you_mean(str(last), known, 1)}known fields: {', '.join(known)}"
+    if error["type"] == "unexpected_keyword_argument":
+        return f"unknown field {path}"
     if error["type"] == "missing":
         return f"field {path} is missing"
     if error["type"] == "union_tag_not_found":
@@ -215,9 +239,9 @@ def _models(annotation: object) -> Iterator[type[BaseModel]]:
         yield from _models(argument)
 
 
-def _locate(model: type[BaseModel], location: tuple[int | str, ...]) -> tuple[type[BaseModel] | None, str]:
+def _locate(model: type[BaseModel] | None, location: tuple[int | str, ...]) -> tuple[type[BaseModel] | None, str]:
     """Walk a pydantic location; return the model it ends in and the path without union tags."""
-    owner: type[BaseModel] | None = model
+    owner = model
     candidates: list[type[BaseModel]] = []
     path = ""
     for part in location:

@@ -15,7 +15,6 @@ from solver.joint.plan import JointPlan
 from solver.mapping.front import MappingFront
 from solver.mapping.plan import MappingPlan
 from solver.mappings.price import PricedMapping, price
-from solver.mesh.plan import MeshPlan
 from solver.pages.face import plot, report, to_plotly
 from solver.partial_engine.plan import EnginePlan
 from solver.partial_engine.size import EngineSize, front_engine, size_engine
@@ -28,7 +27,7 @@ from solver.why.model import Why
 
 __all__ = [
     "ApplicationsPlan", "BankPlan", "Calibration", "CheckReport", "EnginePlan", "EngineSize", "Front", "InputError",
-    "JointPlan", "LayerPlan", "LayersPlan", "MappingFront", "MappingPlan", "MeshPlan", "Plan", "PlanMismatch",
+    "JointPlan", "LayerPlan", "LayersPlan", "MappingFront", "MappingPlan", "Plan", "PlanMismatch",
     "PricedMapping", "Why", "calibrate", "check", "explain", "front_engine", "load_plan", "pareto", "plot",
     "price", "report", "show", "size_engine", "solve", "to_plotly", "why",
 ]  # fmt: skip

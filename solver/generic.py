@@ -1,103 +1,289 @@
-"""Plans of any formulation: one that implements `formulations.problem` needs nothing else in `solver`."""
+"""Plans of any formulation: one that implements `formulations.problem` needs nothing else in `solver`.
+
+A plan has a row for every part. What stands in a row, and what a plan says of all rows, follows from the `Verdict` on
+every part; so a check takes the decisions out of the rows, makes both anew, and compares.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
-from pydantic import TypeAdapter
-
+from formulations.problem import Formulation, Part
+from instances.errors import InputError
+from instances.jsonfile import adapter_of
+from solver.claims import Claim, picked
+from solver.formulated import FormulationProblem
+from solver.front import Front, FrontPart, FrontPoint
+from solver.network_check import head_of, status_of
+from solver.network_plan import head
 from solver.network_show import known_parts
-from solver.parts import PartsPlan, PartsProblem
-from solver.plan import Frozen, Gap, Natural, Stat, Status
+from solver.plan import Asked, GenericPlan, Objective, PartPlan, PartReplay, PlanTypes, Stat, proof, worst
+from solver.problem import Derived, Explained, front_of_plans
+from solver.question import Question
 from solver.search import Answer
+from solver.search import status_of as status_from
 from solver.tables import ABSENT, GAP, Column, Sheet, name_column, percent
-from solver.verdict import Verdict
+from solver.verdict import Verdict, judged, proven_of, sum_of
+from solver.verify import differences, gap_of, unequal
+
+#: Notes that a plan repeats.
+_NOTES = 3
 
 
-class PartReplay(Frozen):
-    """What the referee found."""
-
-    ok: bool
-    faults: tuple[str, ...]
-
-
-class PartPlan(Frozen):
-    """A part that is decided by itself."""
-
-    layer: str
-    """Its name."""
-    status: Status
-    measures: dict[str, Natural]
-    terms: dict[str, dict[str, int]]
-    """`measures`, `terms`: all measures, and what sums to each; empty without a schedule."""
-    bounds: dict[str, Natural | None]
-    """By objective what no schedule is below, given what the objectives before it ended with."""
-    gap: Gap | None
-    schedule: dict[str, Any] | None
-    """As the formulation writes it."""
-    replay: PartReplay | None
-    conflicts: tuple[str, ...]
-    stats: dict[str, Stat]
-
-
-class GenericPlan(PartsPlan):
-    """A plan of a formulation."""
-
-    measures: dict[str, Natural] | None
-    layers: tuple[PartPlan, ...]
-
-    @property
-    def decided(self) -> bool:
-        """Whether every part has a schedule."""
-        return all(row.schedule is not None for row in self.layers)
-
-
-class GenericProblem(PartsProblem[GenericPlan]):
-    """A formulation with plans that are alike for all formulations."""
+class GenericProblem(FormulationProblem[GenericPlan]):
+    """A formulation; a subclass says how its plans are shown, and what of a question it reads in its own way."""
 
     plan = GenericPlan
 
-    def row(self, verdict: Verdict) -> PartPlan:
-        """Return the schedule as the formulation writes it, and what it costs."""
-        said, priced = verdict.said, verdict.priced
-        return PartPlan(
-            layer=verdict.part.name, status=said.status, measures=dict(priced.measures) if priced else {},
-            terms={name: dict(terms) for name, terms in priced.terms.items()} if priced else {},
-            bounds=dict(said.bounds), gap=verdict.gap, conflicts=said.conflicts, stats=dict(said.stats),
-            schedule=self._json.dump_python(said.schedule, mode="json") if priced else None,
-            replay=PartReplay(ok=not verdict.disagreements, faults=verdict.disagreements) if priced else None,
+    def __init__(self, formulation: Formulation[Any]) -> None:
+        super().__init__(formulation)
+        self.explains = not formulation.whole
+        self.takes = frozenset() if formulation.whole else frozenset({"layers"})
+        self.types = PlanTypes(formulation.target, formulation.schedule, formulation.figures)
+        GenericPlan.TYPES[self.name] = self.types
+
+    # ---- solving -----------------------------------------------------------------------------------------------------
+
+    def solve(self, question: Question) -> GenericPlan:
+        """Decide every part, those that are alike once."""
+        start = time.monotonic()
+        with question.watch() as watch:
+            parts = self.parts(question)
+            answers = self.answers(parts, question, watch)
+            return self.made(question, [(part, answers[part.key]) for part in parts], start)
+
+    def made(self, question: Question, answers: Sequence[tuple[Part[Any], Answer[Any]]], start: float) -> GenericPlan:
+        """Return the plan of answers; raises PlanMismatch if replay or proof disagrees."""
+        parts, said = zip(*answers, strict=True)
+        verdicts = self.verified(parts, said, question)
+        rows = self.rows(verdicts)
+        totals = self.totals(question.objectives, rows)
+        fields = head(
+            question, self.name, question.engine, status=totals.pop("status"), start=start,
+            engine_version=next((one.versions for one in said if one.versions), ""),
+            unit=self.measures[question.objectives[0]], stats=self._stats(question.objectives, verdicts, rows),
+        )  # fmt: skip
+        return GenericPlan.model_validate({**fields, **totals, "options": self.asked(question), "parts": rows})
+
+    def asked(self, question: Question) -> Asked:
+        """Return what a plan says of a question beside network, machine and objectives."""
+        return Asked(
+            time_limit_s=question.time_limit_s, settings=question.settings, layers=question.layers or (),
+            pins=question.pins, full=question.full, bounding=question.bounding, all_kinds=question.all_kinds,
         )  # fmt: skip
 
-    def said(self, row: PartPlan) -> Answer[Any]:
-        """Return what a row says of measures and bounds."""
-        return Answer(None, row.measures, row.bounds, row.status, stats=row.stats, conflicts=row.conflicts)
+    def question(self, plan: GenericPlan) -> Question:
+        """What a stored plan was asked."""
+        asked = plan.options
+        return Question(
+            plan.network_data, plan.machine_data, plan.objectives, self.name, self.auto, pins=asked.pins,
+            settings=asked.settings, layers=asked.layers or None, full=asked.full, bounding=asked.bounding,
+            all_kinds=asked.all_kinds,
+        )  # fmt: skip
 
-    def decided(self, row: PartPlan) -> Any:
-        """Return the schedule of a row."""
-        return None if row.schedule is None else self._json.validate_python(row.schedule)
+    @staticmethod
+    def _stats(objectives: Sequence[str], verdicts: Sequence[Verdict], rows: Sequence[PartPlan]) -> dict[str, Stat]:
+        notes = [f"{row.name}: {row.stats['note']}" for row in rows if "note" in row.stats]
+        noted = {"note": "; ".join(notes[:_NOTES])} if notes else {}
+        distinct = sum(row.same_as is None for row in rows)
+        return {"parts": len(rows), "distinct": distinct, **proof(objectives, proven_of(objectives, verdicts)), **noted}
 
-    @property
-    def _json(self) -> TypeAdapter[Any]:
-        return TypeAdapter(self.formulation.schedule)
+    # ---- what a plan says --------------------------------------------------------------------------------------------
 
-    def totals(self, objectives: Sequence[str], verdicts: Sequence[Verdict]) -> dict[str, Any]:
-        """Sum all measures."""
-        priced = [one.priced.measures for one in verdicts if one.priced is not None]
-        sums = {name: sum(one[name] for one in priced) for name in self.measures}
-        return {**super().totals(objectives, verdicts), "measures": sums if len(priced) == len(verdicts) else None}
+    def rows(self, verdicts: Sequence[Verdict]) -> tuple[PartPlan, ...]:
+        """Return what is said of parts; those that equal one before them with its schedule say so."""
+        made: list[PartPlan] = []
+        firsts: dict[Any, PartPlan] = {}
+        for one in verdicts:
+            first = firsts.get(one.part.key)
+            if first is None or first.schedule != one.said.schedule:
+                made.append(self.row(one))
+                firsts.setdefault(one.part.key, made[-1])
+            else:
+                made.append(first.model_copy(update={"name": one.part.name, "wall_s": 0.0, "same_as": first.name}))
+        return tuple(made)
+
+    @staticmethod
+    def row(verdict: Verdict) -> PartPlan:
+        """Return what follows from the schedule of a part, or that there is none."""
+        part, said, priced, walked = verdict.part, verdict.said, verdict.priced, verdict.walked
+        faults = verdict.disagreements
+        return PartPlan(
+            name=part.name, status=said.status, measures=dict(priced.measures) if priced else {},
+            terms={name: dict(terms) for name, terms in priced.terms.items()} if priced else {},
+            bounds=dict(said.bounds), gap=verdict.gap, must=dict(part.must), schedule=said.schedule,
+            figures=None if walked is None else part.figures_of(said.schedule, walked),
+            replay=None if walked is None else PartReplay(ok=not faults, faults=faults, counts=dict(walked.counts)),
+            conflicts=said.conflicts, stats=dict(said.stats), wall_s=said.wall_s,
+        )  # fmt: skip
+
+    def totals(self, objectives: Sequence[str], rows: Sequence[PartPlan]) -> dict[str, Any]:
+        """Return what a plan says of all parts together."""
+        first, solved = objectives[0], all(row.measures for row in rows)
+        status = worst(row.status for row in rows)
+        bound = None if status == "INFEASIBLE" else sum_of(row.bounds.get(first) for row in rows)
+        values = {row.name: row.measures[first] for row in rows if row.measures}
+        value = sum(values.values()) if solved else None
+        terms = rows[0].terms.get(first, values) if len(rows) == 1 else values
+        names = rows[0].measures if solved else ()
+        return {
+            "status": status, "bound": bound, "gap": gap_of(value, bound),
+            "objective": None if value is None else Objective(value=value, unit=self.measures[first], terms=terms),
+            "conflicts": tuple(f"{self._where(row)}{line}" for row in rows for line in row.conflicts),
+            "measures": {name: sum(row.measures[name] for row in rows) for name in names} if solved else None,
+        }  # fmt: skip
+
+    def _where(self, row: PartPlan) -> str:
+        return "" if self.formulation.whole else f"{row.name}: "
+
+    # ---- other questions ---------------------------------------------------------------------------------------------
+
+    def front(self, question: Question, axes: tuple[str, ...]) -> Front:
+        """The exact front of two measures: the least first one, of these the least second one; then with less of it."""
+        wanted = axes or tuple(self.axes)[:2]
+        if len(wanted) != 2:
+            raise InputError(f"axes {','.join(wanted)}: fronts of problem {self.name} have two")
+        parts = []
+        for part in self.parts(question):
+            points, (verdicts, proven) = list[FrontPoint](), self.lowest(part, question, (wanted[0], wanted[1]))
+            for verdict in verdicts:
+                body = {name: value for name, value in self.row(verdict).model_dump(mode="json").items()
+                        if name not in ("stats", "wall_s", "same_as")}  # fmt: skip
+                points.append(FrontPoint(verdict.values, body, part.label(verdict.said.schedule)))
+            parts.append(FrontPart(part.name, tuple(points), complete=proven, proven=proven))
+        units = {axis: self.axes[axis] for axis in wanted}
+        return Front(self.name, question.subject.name, question.machine.name, units, tuple(parts))
+
+    def front_of(self, question: Question, said: Sequence[Answer[Any]], part: Part[Any], *, proven: bool) -> Front:
+        """Return a front of whole plans, one for each answer."""
+        start = time.monotonic()
+        plans = [self.made(question, [(part, one)], start) for one in said]
+        return front_of_plans(self, question, plans, proven=proven, details=lambda _: {})
+
+    def explain(self, question: Question) -> Iterator[Explained]:
+        """Part by part; where a part cannot say by itself what conflicts, by solving."""
+        if not self.explains:
+            yield from super().explain(question)
+            return
+        for part in self.parts(question):
+            yield Explained(part.name, part.explain(), {})
+
+    # ---- checking ----------------------------------------------------------------------------------------------------
+
+    def derive(self, plan: GenericPlan) -> Derived:
+        """Price and replay every schedule again."""
+        verdicts: list[Verdict] = []
+        problems = tuple(dict.fromkeys(self.faults(plan, verdicts)))
+        executed = sum(one.walked.counts.get("executed", 0) for one in verdicts if one.walked is not None)
+        return Derived(problems, sum(one.priced is not None for one in verdicts), executed)
+
+    def faults(self, plan: GenericPlan, verdicts: list[Verdict]) -> Iterator[str]:
+        """Yield what does not follow from the decisions of a plan; a verdict for each row that can be read."""
+        yield from head_of(plan, unit=self.measures.get(plan.objectives[0]))
+        yield from status_of(plan)
+        try:
+            question = self.question(plan)
+            parts = self.parts(question)
+        except InputError as error:
+            yield str(error)
+            return
+        for name, value in self.asked(question).model_dump(exclude={"time_limit_s", "settings", "most"}).items():
+            yield from unequal(f"options.{name}", getattr(plan.options, name), value)
+        if [row.name for row in plan.parts] != [part.name for part in parts]:
+            names = ", ".join(row.name for row in plan.parts), ", ".join(part.name for part in parts)
+            yield f"parts: the plan has {names[0] or 'none'}, there are {names[1]}"
+            return
+        stated = []
+        for row, part in zip(plan.parts, parts, strict=True):
+            try:
+                stated.append((row, part, self._restated(plan, row, part)))
+            except InputError as error:
+                yield f"{_part(row)}{error}"
+        try:
+            verdicts += judged((part, said) for _, part, said in stated)
+        except InputError as error:
+            yield str(error)
+            return
+        made = self.rows(verdicts)
+        for (row, _, _), verdict, again in zip(stated, verdicts, made, strict=True):
+            yield from (f"{self._named(row)}{line}" for line in self._faults_of(plan, row, verdict, again))
+        if len(verdicts) == len(parts):
+            for name, value in self.totals(plan.objectives, made).items():
+                yield from unequal(name, getattr(plan, name), value)
+
+    def _named(self, row: PartPlan) -> str:
+        """How to begin a line about a part."""
+        return "" if self.formulation.whole else _part(row)
+
+    def _restated(self, plan: GenericPlan, row: PartPlan, part: Part[Any]) -> Answer[Any]:
+        """What a row states, with the status that follows from values and bounds, and with conflicts found again."""
+        said: Answer[Any] = Answer(
+            None, row.measures, row.bounds, row.status, stats=row.stats, conflicts=row.conflicts, wall_s=row.wall_s
+        )
+        if row.schedule is None:
+            conflicts = part.explain() if self.explains or row.status == "INFEASIBLE" else ()
+            return replace(said, status="INFEASIBLE" if conflicts else "NO_SOLUTION_FOUND", conflicts=conflicts)
+        measures = part.price(row.schedule).measures
+        status = status_from({name: measures[name] for name in plan.objectives}, said.bounds, empty=False)
+        return replace(said, schedule=row.schedule, values=measures, status=status, conflicts=())
+
+    def _faults_of(self, plan: GenericPlan, row: PartPlan, verdict: Verdict, again: PartPlan) -> Iterator[str]:
+        """What does not follow from a row's decisions."""
+        yield from verdict.faults
+        if verdict.priced is None:
+            yield from self._lost(plan, verdict)
+        yield from unequal("bounds: objectives", list(verdict.said.bounds), list(plan.objectives))
+        for name in PartPlan.model_fields:
+            if name not in ("schedule", "wall_s", "same_as"):
+                yield from differences(name, getattr(row, name), getattr(again, name))
+        if row.same_as != again.same_as:
+            yield f"same_as: the plan says {row.same_as}, it equals {again.same_as}"
+
+    def _lost(self, plan: GenericPlan, verdict: Verdict) -> Iterator[str]:
+        """What a part without a schedule may not say: it has none only if quick heuristics have none."""
+        status = verdict.said.status
+        if status == "INFEASIBLE":
+            yield from (f"{name}: bound {bound} of nothing" for name, bound in verdict.said.bounds.items() if bound)
+            if self.explains:
+                return
+        proves = status == "INFEASIBLE" or plan.engine in self.formulation.engines
+        for name in islice(self.doubting(verdict.part, plan, proves=proves), 1):
+            yield f"status {status}: engine {name} has a schedule"
+
+    def claims(self, plan: GenericPlan) -> Iterator[Claim]:
+        """Part by part."""
+        for row in plan.parts:
+            values, bounds = picked(plan.objectives, row.measures), tuple(map(row.bounds.get, plan.objectives))
+            name = "" if self.formulation.whole else row.name
+            yield Claim(name, row.status, plan.objectives, values, bounds)
+
+    def replays(self, plan: GenericPlan) -> Iterator[tuple[str, bool | None, tuple[str, ...]]]:
+        """Yield where, verdict and faults of every replay that a plan states."""
+        for row in plan.parts:
+            if row.replay is not None:
+                yield self._named(row), row.replay.ok, row.replay.faults
 
     def figures(self, plan: GenericPlan) -> Mapping[str, int]:
         """Sums over the parts."""
         return plan.measures or {}
 
+    # ---- showing -----------------------------------------------------------------------------------------------------
+
     def status(self, plan: GenericPlan) -> list[str]:
         """What is known."""
         return [*known_parts(plan), *(["replay agrees"] if plan.objective is not None else [])]
 
+    def names(self, plan: GenericPlan) -> list[str]:
+        """The parts of a plan that has something to show."""
+        return [row.name for row in plan.parts] if any(row.schedule is not None for row in plan.parts) else []
+
     def sheet(self, plan: GenericPlan) -> Sheet:
         """A row a part: the objective, gap, the other measures, and the schedule in short."""
-        parts, rows = self.parts(self.question(plan)), plan.layers
+        parts, rows = self.parts(self.question(plan)), plan.parts
         measures = [
             Column(
                 f"{name} ({self.measures[name]})",
@@ -107,12 +293,11 @@ class GenericProblem(PartsProblem[GenericPlan]):
             for name in dict.fromkeys((plan.objectives[0], *self.measures))
         ]
         gaps = [row.status if row.schedule is None else percent(row.gap) for row in rows]
-        made = [
-            part.label(self.decided(row)) if row.schedule else ABSENT for part, row in zip(parts, rows, strict=True)
-        ]
+        made = [ABSENT if row.schedule is None else part.label(row.schedule)
+                for part, row in zip(parts, rows, strict=True)]  # fmt: skip
         return Sheet(
             [
-                name_column("part", [row.layer for row in rows]),
+                name_column("part", [row.name for row in rows]),
                 measures[0],
                 Column("gap (%)", gaps, GAP, percent(plan.gap)),
                 *measures[1:],
@@ -122,6 +307,20 @@ class GenericProblem(PartsProblem[GenericPlan]):
 
     def details(self, plan: GenericPlan, layer: str | None) -> Iterator[str]:
         """Schedules as the formulation writes them."""
-        for part, row in zip(self.parts(self.question(plan)), plan.layers, strict=True):
-            if row.schedule is not None and layer in (None, row.layer):
-                yield from (f"{row.layer}: {row.status}", part.show(self.decided(row)), "")
+        for part, row in zip(self.parts(self.question(plan)), plan.parts, strict=True):
+            if row.schedule is not None and layer in (None, row.name):
+                yield from (f"{row.name}: {row.status}", part.show(row.schedule), "")
+
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON schema of the plans."""
+        return self.types.schema(GenericPlan.model_json_schema())
+
+
+def _part(row: PartPlan) -> str:
+    """How to begin a line about a part."""
+    return f"layer {row.name}: "
+
+
+def as_json(kind: Any, value: object) -> Any:
+    """Return a schedule or figures of a type as JSON data."""
+    return adapter_of(kind).dump_python(value, mode="json")

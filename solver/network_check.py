@@ -7,11 +7,11 @@ from typing import cast
 
 from hwmodels.outcome import UNITS
 from solver.network_plan import NetworkPlan, SubjectPlan
-from solver.plan import Frozen, digest
+from solver.plan import Frozen, GenericPlan, digest
 from solver.verify import gap_of, unequal
 
 
-def head_of(plan: SubjectPlan, *, unit: str | None = None) -> Iterator[str]:
+def head_of(plan: SubjectPlan | GenericPlan, *, unit: str | None = None) -> Iterator[str]:
     """Names, digests, unit and objectives."""
     yield from unequal("network", plan.network, plan.network_data.name)
     yield from unequal("machine", plan.machine, plan.machine_data.name)
@@ -22,7 +22,7 @@ def head_of(plan: SubjectPlan, *, unit: str | None = None) -> Iterator[str]:
         yield f"objectives: {', '.join(plan.objectives)}: one stands twice"
 
 
-def status_of(plan: SubjectPlan) -> Iterator[str]:
+def status_of(plan: SubjectPlan | GenericPlan) -> Iterator[str]:
     """Status, objective, bound and gap against each other."""
     value, solved = plan.objective.value if plan.objective else None, plan.status in ("OPTIMAL", "FEASIBLE")
     yield from unequal("gap", plan.gap, gap_of(value, plan.bound))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from solver.network_plan import NetworkPlan, SubjectPlan, WholePlan
-from solver.plan import Measures
+from solver.plan import GenericPlan, Measures
 from solver.tables import ABSENT, Column, percent, ratio
 from solver.tiling.plan import LayersPlan
 
@@ -53,7 +53,7 @@ def measure_columns(plan: NetworkPlan | LayersPlan, rows: Sequence[Measured]) ->
     ]
 
 
-def known_parts(plan: SubjectPlan) -> list[str]:
+def known_parts(plan: SubjectPlan | GenericPlan) -> list[str]:
     """Status, value, bound and gap; why there is no plan if there is none."""
     parts = [f"{plan.network} on {plan.machine} ({plan.problem}, {plan.engine}): {plan.status}"]
     bound = "no bound" if plan.bound is None else f"bound {plan.bound:,}"

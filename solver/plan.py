@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self
@@ -28,7 +29,17 @@ from hwmodels.schedule import Nest
 from instances import frozen
 from instances.digests import digest as digest
 from instances.errors import InputError, choices
-from instances.jsonfile import Json, as_object, parse_json, read_bytes, shown, validate, write_atomically
+from instances.jsonfile import (
+    Json,
+    adapter_of,
+    as_object,
+    parse_json,
+    read_bytes,
+    shown,
+    validate,
+    validate_as,
+    write_atomically,
+)
 from instances.machine import Machine
 from instances.workload import Layer
 from solver.faces import FACES
@@ -297,7 +308,10 @@ class Plan(Frozen):
         if kind is None or not issubclass(kind, cls):
             able = sorted(name for name, one in Plan.KINDS.items() if issubclass(one, cls))
             raise InputError(f"{where}: field problem is {shown(fields.get('problem'))}, expected {choices(able)}")
-        return validate(kind, dict(fields), where)
+        plan: Any = validate(kind, dict(fields), where)
+        types = GenericPlan.TYPES.get(plan.problem) if isinstance(plan, GenericPlan) else None
+        made: Any = plan if types is None else types.read(plan, where)
+        return made  # type: ignore[no-any-return]
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -359,6 +373,150 @@ class Plan(Frozen):
     def schema_text(cls) -> str:
         """Return the JSON Schema as text."""
         return json.dumps(cls.model_json_schema(), indent=1) + "\n"
+
+
+class Asked(Options):
+    """What else was asked for, of any problem."""
+
+    layers: tuple[str, ...] = ()
+    """Only these; none: all that the problem plans."""
+    pins: tuple[str, ...] = ()
+    full: bool = False
+    bounding: bool = True
+    all_kinds: bool = False
+    """`full`, `bounding`, `all_kinds`: the unreduced space; whether choices are removed by bounds first; pool and
+    element-wise layers, too.
+    """
+    most: dict[str, Natural] = {}  # noqa: RUF012 - pydantic copies it
+    """Of a plan on a front the most of other measures: it is the best of those that keep to them."""
+
+
+class PartReplay(Frozen):
+    """What the referee found."""
+
+    ok: bool
+    faults: tuple[str, ...]
+    counts: dict[str, int] = {}  # noqa: RUF012 - pydantic copies it
+    """What it counted beside the measures."""
+
+
+class PartPlan(Frozen):
+    """What is said of a part that is decided by itself: a layer, or all that is planned."""
+
+    name: str
+    status: Status
+    measures: dict[str, Natural]
+    terms: dict[str, dict[str, int]]
+    """`measures`, `terms`: all measures, and what sums to each; empty without a schedule."""
+    bounds: dict[str, Natural | None]
+    """By objective what no schedule is below, given what the objectives before it ended with."""
+    gap: Gap | None
+    """Of the first objective."""
+    must: dict[str, Natural]
+    """By measure what must move, by counting alone; what that is, says the page of the problem."""
+    schedule: Any
+    """The decisions, as the referee reads them; None if there are none."""
+    figures: Any
+    """What follows from them beside the measures, by problem."""
+    replay: PartReplay | None
+    conflicts: tuple[str, ...]
+    """Demands that cannot be met together, if it is proven that there is no schedule."""
+    stats: dict[str, Stat]
+    """Of the engine."""
+    wall_s: Seconds
+    """Seconds it took to decide; 0 where the answer was that of an equal part."""
+    same_as: str | None = None
+    """The part before it that it equals, whose schedule it has."""
+
+
+@dataclass(frozen=True)
+class PlanTypes:
+    """The types of what a problem puts in its plans: what is planned, schedules, and figures."""
+
+    target: Any
+    schedule: Any
+    figures: Any
+
+    def read(self, plan: GenericPlan, where: str) -> GenericPlan:
+        """Return a plan whose fields of JSON are of these types; raises InputError with every fault."""
+        target = validate_as(self.target, plan.network_data, f"{where}: network_data")
+        parts = [
+            part.model_copy(
+                update={
+                    name: validate_as(kind, value, f"{where}: parts[{number}].{name}")
+                    for name, kind in (("schedule", self.schedule), ("figures", self.figures))
+                    if (value := getattr(part, name)) is not None
+                }
+            )
+            for number, part in enumerate(plan.parts)
+        ]
+        return plan.model_copy(update={"network_data": target, "parts": tuple(parts)})
+
+    def schema(self, plan: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the JSON schema of plans with what is of these types said in full."""
+        whole = json.loads(json.dumps(plan))
+        for owner, name in ((whole, "network_data"), *((whole["$defs"]["PartPlan"], one) for one in _TYPED)):
+            kind = {"network_data": self.target, "schedule": self.schedule, "figures": self.figures}[name]
+            said = {"type": "null"} if kind is None else adapter_of(kind, documented=True).json_schema()
+            whole["$defs"].update(said.pop("$defs", {}))
+            field = owner["properties"][name]
+            owner["properties"][name] = {
+                **{key: field[key] for key in ("title", "description") if key in field},
+                **said,
+            }
+        return dict(whole)
+
+
+_TYPED = ("schedule", "figures")
+
+
+class GenericPlan(Plan):
+    """A plan of any problem: what was asked, and a row for every part that is decided by itself."""
+
+    #: By problem, filled by the problems.
+    TYPES: ClassVar[dict[str, PlanTypes]] = {}
+
+    network_data: Any
+    """What is planned: a network, or variants, buffers, applications, layers."""
+    options: Asked
+    measures: dict[str, Natural] | None
+    """Sums over the parts; None unless every part has a schedule."""
+    parts: tuple[PartPlan, ...]
+
+    @property
+    def size(self) -> int:
+        """How many parts there are."""
+        return len(self.parts)
+
+    @property
+    def decided(self) -> bool:
+        """Whether every part has a schedule."""
+        return bool(self.parts) and all(part.schedule is not None for part in self.parts)
+
+    @property
+    def bounds(self) -> dict[str, int | None]:
+        """By objective the sum of the bounds of all parts, None if one is not known."""
+        known = {name: [part.bounds.get(name) for part in self.parts] for name in self.objectives}
+        return {name: None if None in of else sum(one for one in of if one is not None) for name, of in known.items()}
+
+    @property
+    def part(self) -> PartPlan:
+        """Return the only part, of problems that decide all at once; raises InputError if there are several."""
+        if len(self.parts) != 1:
+            raise InputError(f"plan of {self.network} has {len(self.parts)} parts: name one")
+        return self.parts[0]
+
+    @property
+    def schedule(self) -> Any:
+        """The schedule of the only part; raises InputError if there are several."""
+        return self.part.schedule
+
+    def named(self, name: str) -> PartPlan:
+        """Return the part of a name; raises InputError if there is none."""
+        for part in self.parts:
+            if part.name == name:
+                return part
+        raise InputError(f"plan of {self.network} has no {name!r}; it has {choices(one.name for one in self.parts)}")
 
 
 def _check_format(named: Json, where: str) -> None:

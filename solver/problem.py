@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from instances.applications import Applications
 from instances.buffers import Buffers
@@ -230,6 +230,10 @@ class Problem(ABC, Generic[P]):
         """Return the details of a plan for a report: all together, unless a subclass has them part by part."""
         text = "\n".join(self.details(plan, None)).strip() if self.names(plan) else ""
         return (Block("All of the plan", "", text),) if text else ()
+
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON schema of the plans."""
+        return self.plan.model_json_schema()
 
     # ---- proving again -----------------------------------------------------------------------------------------------
 

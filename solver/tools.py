@@ -245,7 +245,7 @@ def schema(
     if kind in FILES:
         emit(file_schema(kind).rstrip())
         return 0
-    emit(pick_problem("tiling" if kind in ("plan", "layers") else kind).plan.schema_text().rstrip())
+    emit(json.dumps(pick_problem("tiling" if kind in ("plan", "layers") else kind).schema(), indent=1))
     return 0
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
+
+from pydantic_core import to_jsonable_python
 
 from hwmodels.nest.homes import operand_of, settled
 from hwmodels.nest.limits import compulsory_bytes, lower_bound_bytes
@@ -80,3 +83,23 @@ def unequal(where: str, stated: object, derived: object) -> Iterator[str]:
     """Yield one line if what a plan states is not what follows from its decisions."""
     if stated != derived:
         yield f"{where}: the plan says {stated}, it is {derived}"
+
+
+#: Lines about one field of a plan.
+_MOST = 5
+
+
+def differences(where: str, stated: object, derived: object) -> Iterator[str]:
+    """Yield a line for every place, five at most, where what a plan states is not what follows from its decisions."""
+    yield from islice(_differences(where, to_jsonable_python(stated), to_jsonable_python(derived)), _MOST)
+
+
+def _differences(where: str, one: object, two: object) -> Iterator[str]:
+    if isinstance(one, dict) and isinstance(two, dict) and one.keys() == two.keys():
+        for name in one:
+            yield from _differences(f"{where}.{name}", one[name], two[name])
+    elif isinstance(one, list) and isinstance(two, list) and len(one) == len(two):
+        for number, pair in enumerate(zip(one, two, strict=True)):
+            yield from _differences(f"{where}[{number}]", *pair)
+    else:
+        yield from unequal(where, one, two)

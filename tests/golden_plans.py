@@ -5,14 +5,14 @@ referee reads it, values and bounds as a plan claims them: no class or file form
 of most requests decide by themselves and always alike. Of an engine that hands a model to a solver no schedule is kept,
 for of equal optima another version of the solver may find another one.
 
-`python -m tests.golden_plans` names what differs from tests/golden; with `--write` it records all plans anew.
+`python -m tests.golden_plans [PROBLEM ...]` names what differs from tests/golden; with `--write` it records them anew.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from instances.stage import Stage
 from instances.zoo.chains import chain, skip
 from solver import MappingFront, Plan, front_engine, pareto, size_engine, solve
 from solver.parts import PartsProblem
+from solver.plan import GenericPlan
 from solver.problems import problem_of
 from solver.solve import ask as question
 from solver.tiling.front import fronts
@@ -289,7 +290,7 @@ def recorded(answer: Any, *, schedules: bool = True) -> Json:
 
 def _decided(plan: Plan, *, schedules: bool) -> Json:
     """What a plan claims, part by part, and what it decides; `schedules`: and all figures, which follow from these."""
-    problem = problem_of(plan)
+    problem, rows = problem_of(plan), () if isinstance(plan, GenericPlan) else getattr(plan, "layers", ())
     record = {
         "status": plan.status,
         "parts": {
@@ -300,7 +301,7 @@ def _decided(plan: Plan, *, schedules: bool) -> Json:
             }
             for claim in problem.claims(plan)
         },
-        "conflicts": [line for one in (plan, *getattr(plan, "layers", ())) for line in getattr(one, "conflicts", ())],
+        "conflicts": [line for one in (plan, *rows) for line in getattr(one, "conflicts", ())],
     }
     if not schedules:
         return record
@@ -310,6 +311,9 @@ def _decided(plan: Plan, *, schedules: bool) -> Json:
 
 def schedules_of(plan: Plan) -> dict[str, Any]:
     """The schedules of a plan as the referees read them, by part."""
+    if isinstance(plan, GenericPlan):
+        whole = problem_of(plan).formulation.whole
+        return {"network" if whole else row.name: row.schedule for row in plan.parts}
     problem: Any = problem_of(plan)
     rows: Any = getattr(plan, "layers", ())
     if isinstance(problem, LayersProblem):
@@ -364,10 +368,10 @@ def golden(problem: str) -> dict[str, Json]:
     return found
 
 
-def write() -> None:
-    """Record all plans: a file for every problem, a line for every case."""
+def write(problems: Sequence[str]) -> None:
+    """Record all plans of some problems: a file for every problem, a line for every case."""
     FOLDER.mkdir(exist_ok=True)
-    for problem in dict.fromkeys(one.problem for one in CASES):
+    for problem in problems:
         rows = [
             f"{json.dumps(one.name)}: {json.dumps(one.answer(), separators=(',', ':'))}"
             for one in CASES
@@ -376,17 +380,20 @@ def write() -> None:
         (FOLDER / f"{problem}.json").write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
 
 
-def main(arguments: list[str]) -> int:
-    """Record, or say what differs."""
-    if arguments == ["--write"]:
-        write()
+def main(arguments: Sequence[str]) -> int:
+    """Record, or say what differs: of all problems, or of those that are named."""
+    asked = [name for name in arguments if name != "--write"]
+    problems = [name for name in dict.fromkeys(one.problem for one in CASES) if name in asked or not asked]
+    if "--write" in arguments:
+        write(problems)
         return 0
+    cases = [one for one in CASES if one.problem in problems]
     lines = [
         f"{one.problem}, {one.name}: {line}"
-        for one in CASES
+        for one in cases
         for line in differences(golden(one.problem).get(one.name), one.answer())
     ]
-    print("\n".join(lines) or f"{len(CASES)} plans are as recorded")
+    print("\n".join(lines) or f"{len(cases)} plans are as recorded")
     return 1 if lines else 0
 
 

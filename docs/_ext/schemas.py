@@ -14,7 +14,6 @@ from itertools import chain
 from typing import Any
 
 from instances.schemas import file_schema
-from solver.plan import Plan
 from solver.problems import PROBLEMS
 
 Schema = Mapping[str, Any]
@@ -58,11 +57,10 @@ def markdown() -> str:
 
 def plan_schemas() -> dict[str, Schema]:
     """Return the schema of every kind of plan by the problems that have it, sorted."""
-    problems: dict[type[Plan], list[str]] = {}
+    named: dict[str, list[str]] = {}
     for problem in PROBLEMS.values():
-        problems.setdefault(problem.plan, []).append(problem.name)
-    names = sorted((", ".join(names), kind) for kind, names in problems.items())
-    return {name: json.loads(kind.schema_text()) for name, kind in names}
+        named.setdefault(json.dumps(problem.schema()), []).append(problem.name)
+    return dict(sorted((", ".join(names), json.loads(schema)) for schema, names in named.items()))
 
 
 def _head(schemas: list[Schema]) -> list[str]:

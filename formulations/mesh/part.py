@@ -190,12 +190,12 @@ class MeshPart(Part[MeshLayout]):
         return f"{sizes}; {choice.rows or '-'} x {choice.cols or '-'}; keep {choice.keep}"
 
     @property
-    def compulsory_bytes(self) -> int:
+    def must(self) -> dict[str, int]:
         """Every element of the operands and the results once (operands whole, though strides may skip some)."""
         workload = ndrange(self.layer)
         sizes = zip(workload.inputs, (self.machine.in_bytes, self.machine.w_bytes), strict=True)
         moved = sum(size * prod(axis.size for axis in operand.axes) for operand, size in sizes)
-        return moved + workload.results * self.machine.out_bytes
+        return {"dram": moved + workload.results * self.machine.out_bytes}
 
     # ---- why there is none -------------------------------------------------------------------------------------------
 

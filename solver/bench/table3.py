@@ -7,13 +7,14 @@ is bytes per 1,000 MACs, averaged over the layers of Table I; performance is in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from statistics import fmean
+from typing import Any
 
 from instances.load import load_machine
 from instances.machine import Machine
+from instances.workload import Layer
 from solver.bench.report import Cell, Report, Section
-from solver.mesh.plan import MeshLayer, MeshPlan
+from solver.plan import GenericPlan, PartPlan
 from solver.progress import Progress
 from solver.solve import solve_as
 
@@ -40,26 +41,36 @@ _REASONS = {
 }
 
 
-def point(part: MeshLayer, machine: Machine) -> dict[str, Cell]:
+def point(part: PartPlan, layer: Layer, machine: Machine) -> dict[str, Cell]:
     """A layer in the roofline plot: MACs per byte of DRAM that must move, 10**9 MACs a second, and the roof there."""
-    mesh, macs = machine.mesh, part.workload.macs
+    mesh, macs = machine.mesh, layer.macs
     ghz = 1e3 / machine.tick_ps
     peak = 0.0 if mesh is None else mesh.all_pes * ghz
     rate = 0.0 if mesh is None else mesh.dram_bytes_per_cycle * ghz
-    intensity = macs / part.compulsory_bytes
+    intensity = macs / part.must["dram"]
     return {
-        "machine": machine.name, "layer": part.layer, "macs_per_byte": intensity,
-        "gmacs": macs / part.measures.time * ghz, "roof": min(peak, rate * intensity),
+        "machine": machine.name, "layer": part.name, "macs_per_byte": intensity,
+        "gmacs": macs / part.measures["time"] * ghz, "roof": min(peak, rate * intensity),
     }  # fmt: skip
 
 
-def averages(parts: Sequence[MeshLayer], machine: Machine) -> dict[str, float]:
+def layers_of(plan: GenericPlan) -> list[tuple[PartPlan, Layer]]:
+    """The layers of a plan, with what they compute."""
+    return [(part, plan.network_data.layer(part.name)) for part in plan.parts]
+
+
+def averages(plan: GenericPlan) -> dict[str, float]:
     """The cells of Table III: means over layers."""
+    rows = [(part.measures, layer.macs) for part, layer in layers_of(plan)]
     return {
-        "glb": fmean(1000 * p.measures.glb / p.workload.macs for p in parts),
-        "dram": fmean(1000 * p.measures.dram / p.workload.macs for p in parts),
-        "gops": fmean(p.workload.macs / p.measures.time * 1e3 / machine.tick_ps for p in parts),
+        "glb": fmean(1000 * cost["glb"] / macs for cost, macs in rows),
+        "dram": fmean(1000 * cost["dram"] / macs for cost, macs in rows),
+        "gops": fmean(macs / cost["time"] * 1e3 / plan.machine_data.tick_ps for cost, macs in rows),
     }
+
+
+def _solved(network: str, machine: str, **options: Any) -> GenericPlan:
+    return solve_as(GenericPlan, network, machine, problem="mesh", **options)
 
 
 def table3(progress: Progress) -> Report:
@@ -70,11 +81,11 @@ def table3(progress: Progress) -> Report:
     layers = Section("Layers of Table I, 128 PEs: bytes per 1,000 MACs, 10**9 MACs a second",
                      ["layer", "machine", "glb", "dram", "gmacs", "roof", "gap"])  # fmt: skip
     for name in report.each(MACHINES):
-        machine, plan = load_machine(name), solve_as(MeshPlan, "vectormesh_classic", name, objective=_ORDER)
-        rows[name], proven[name] = averages(plan.layers, machine), plan.status == "OPTIMAL"
-        fig3 += [point(part, machine) for part in plan.layers]
+        machine, plan = load_machine(name), _solved("vectormesh_classic", name, objective=_ORDER)
+        rows[name], proven[name] = averages(plan), plan.status == "OPTIMAL"
+        fig3 += [point(*row, machine) for row in layers_of(plan)]
         if name in PUBLISHED:
-            layers.rows += [_layer(part, machine) for part in plan.layers]
+            layers.rows += [_layer(*row, machine) for row in layers_of(plan)]
     head = report.section("Table III: bytes per 1,000 MACs, 10**9 MACs a second",
                    ["machine", "glb", "published", "dram", "published ", "gops", "published  ", "proven"])  # fmt: skip
     for name, row in rows.items():
@@ -90,8 +101,8 @@ def table3(progress: Progress) -> Report:
     base.notes.append("hand: section II-B's way to choose, as we read it (docs/mesh.md); no-sharing: no FIFOs.")
     heads = ["changed", "machine", "glb", "dram", "gops"]
     report.fill("Other readings of what is not printed", heads, _readings(), lambda case: _read(*case), lambda c: c[0])
-    plan = solve_as(MeshPlan, "vectormesh_modern", "vectormesh_128", objective="time")
-    fig4 = [point(part, plan.machine_data) for part in plan.layers]
+    plan = _solved("vectormesh_modern", "vectormesh_128", objective="time")
+    fig4 = [point(*row, plan.machine_data) for row in layers_of(plan)]
     report.sections.append(layers)
     report.section("Fig. 4: recent layers on vectormesh_128, shortest time", list(fig4[0])).rows += [
         list(one.values()) for one in fig4
@@ -102,15 +113,15 @@ def table3(progress: Progress) -> Report:
     return report
 
 
-def _layer(part: MeshLayer, machine: Machine) -> list[Cell]:
-    at, macs = point(part, machine), part.workload.macs
-    per = [1000 * value / macs for value in (part.measures.glb, part.measures.dram)]
-    return [part.layer, machine.name, *per, at["gmacs"], at["roof"], part.gap]
+def _layer(part: PartPlan, layer: Layer, machine: Machine) -> list[Cell]:
+    at = point(part, layer, machine)
+    per = [1000 * part.measures[name] / layer.macs for name in ("glb", "dram")]
+    return [part.name, machine.name, *per, at["gmacs"], at["roof"], part.gap]
 
 
 def _baseline(engine: str, least: float) -> list[Cell]:
-    plan = solve_as(MeshPlan, "vectormesh_classic", "vectormesh_128", engine=engine, objective="dram")
-    row = averages(plan.layers, plan.machine_data)
+    plan = _solved("vectormesh_classic", "vectormesh_128", engine=engine, objective="dram")
+    row = averages(plan)
     return [engine, *row.values(), row["dram"] / least]
 
 
@@ -123,5 +134,5 @@ def _readings() -> list[tuple[str, str, str, list[str]]]:
 
 
 def _read(what: str, machine: str, objective: str, settings: list[str]) -> list[Cell]:
-    plan = solve_as(MeshPlan, "vectormesh_classic", machine, objective=objective, settings=settings)
-    return [what, machine, *averages(plan.layers, plan.machine_data).values()]
+    plan = _solved("vectormesh_classic", machine, objective=objective, settings=settings)
+    return [what, machine, *averages(plan).values()]

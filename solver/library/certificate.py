@@ -7,7 +7,7 @@ a person or another tool writes down nothing else is needed. A whole plan is dec
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Union, get_args, get_origin
 
@@ -19,12 +19,13 @@ from formulations.registry import NESTS
 from formulations.tiling.part import NestPart
 from instances.buffers import Buffers
 from instances.errors import InputError
-from instances.jsonfile import explain_faults
+from instances.jsonfile import explain_faults, validate_as
 from instances.library_format import Instance
+from solver.generic import GenericProblem, as_json
 from solver.mapping.board import BoardProblem
 from solver.options import pick_layers, pick_pins
 from solver.parts import PartsProblem
-from solver.plan import Plan
+from solver.plan import GenericPlan, Plan
 from solver.problem import Problem
 from solver.problems import pick_problem
 from solver.question import Question
@@ -47,11 +48,6 @@ _ON_CHIP: Fields = {"map": None, "rows": None, "banks": None}
 DECISIONS: Mapping[str, Fields] = {
     "tiling": {"layers": {"layer": None, "schedule": _NEST}},
     "slicing": {"layers": {"layer": None, "schedule": _NEST}},
-    "mesh": {
-        "layers": dict.fromkeys(
-            ("layer", "tile", "rows", "cols", "vector", "share", "keep", "filters", "channels", "banks")
-        )
-    },
     "partial_engine": {"layers": {"layer": None, "schedule": None}},
     "mapping": {
         "cpu_config": None, "tasks": dict.fromkeys(("task", "processor", "share", "start", "stage")),
@@ -89,6 +85,9 @@ def decisions(plan: Plan) -> dict[str, Any]:
     """Return the decisions of a plan as JSON data; nothing if it has no schedule."""
     if plan.objective is None:
         return {}
+    if isinstance(plan, GenericPlan):
+        schedule = GenericPlan.TYPES[plan.problem].schedule
+        return {"parts": [{"name": row.name, "schedule": as_json(schedule, row.schedule)} for row in plan.parts]}
     return dict(_kept(plan.model_dump(mode="json"), DECISIONS[plan.problem]))
 
 
@@ -144,7 +143,7 @@ def parts_of(problem: Problem[Any], question: Question) -> Sequence[Part[Any]]:
         pins = pick_pins(question.pins, problem.formulation)
         layers, build = pick_layers(target, question.layers), NESTS[problem.name].build
         return [NestPart(layer, question.machine, build, pins) for layer in layers]
-    if not isinstance(problem, PartsProblem | WholeProblem):
+    if not isinstance(problem, GenericProblem | PartsProblem | WholeProblem):
         raise InputError(f"problem {problem.name}: the library has no instances of it")
     return problem.parts(question)
 
@@ -169,6 +168,8 @@ def _schedules(
     problem: Problem[Any], question: Question, parts: Sequence[Part[Any]], data: Mapping[str, Any]
 ) -> list[Any]:
     """The schedule of every part; raises InputError."""
+    if isinstance(problem, GenericProblem):
+        return list(_of_parts(problem, parts, data))
     made = _read(problem, question, data)
     try:
         if isinstance(problem, BoardProblem):
@@ -187,6 +188,19 @@ def _schedules(
     if None in found:
         raise InputError("there is no schedule")
     return found
+
+
+def _of_parts(problem: GenericProblem, parts: Sequence[Part[Any]], data: Mapping[str, Any]) -> Iterator[Any]:
+    """The schedules of parts, whose other fields are ignored; raises InputError."""
+    rows = data.get("parts")
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise InputError("parts: a list of objects is needed, with name and schedule each")
+    if [row.get("name") for row in rows] != [part.name for part in parts]:
+        raise InputError(f"parts: {len(rows)} of them, expected {', '.join(part.name for part in parts)}")
+    for number, row in enumerate(rows):
+        if row.get("schedule") is None:
+            raise InputError(f"parts[{number}]: there is no schedule")
+        yield validate_as(problem.types.schedule, row["schedule"], f"parts[{number}].schedule")
 
 
 def _read(problem: Problem[Any], question: Question, data: Mapping[str, Any]) -> Any:

@@ -4,30 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from solver.mesh.plan import MeshPlan
 from solver.pages.common import stacked
 from solver.pages.data import Figure
 from solver.pages.roofline import Rate, roofline
+from solver.plan import GenericPlan
 
 
-def figures(plan: MeshPlan, others: Mapping[str, MeshPlan]) -> list[Figure]:
+def figures(plan: GenericPlan, others: Mapping[str, GenericPlan]) -> list[Figure]:
     """Return all figures."""
-    plans = {plan.engine: plan, **others}
+    plans = {
+        engine: [row for row in one.parts if row.schedule is not None]
+        for engine, one in {plan.engine: plan, **others}.items()
+    }
+    macs = {layer.name: layer.macs for layer in plan.network_data.layers}
     rates = {
-        engine: [Rate(row.layer, row.workload.macs, row.measures.dram, row.measures.time) for row in one.layers]
-        for engine, one in plans.items()
+        engine: [Rate(row.name, macs[row.name], row.measures["dram"], row.measures["time"]) for row in rows]
+        for engine, rows in plans.items()
     }
     dram = {
         engine: {
-            row.layer: {
-                "what must move": min(row.compulsory_bytes, row.measures.dram),
-                "moved again": max(0, row.measures.dram - row.compulsory_bytes),
+            row.name: {
+                "what must move": min(row.must["dram"], row.measures["dram"]),
+                "moved again": max(0, row.measures["dram"] - row.must["dram"]),
             }
-            for row in one.layers
+            for row in rows
         }
-        for engine, one in plans.items()
+        for engine, rows in plans.items()
     }
-    buffer = {engine: {row.layer: {"bytes": row.measures.glb} for row in one.layers} for engine, one in plans.items()}
+    buffer = {engine: {row.name: {"bytes": row.measures["glb"]} for row in rows} for engine, rows in plans.items()}
     return [
         stacked(
             "dram", "DRAM bytes by layer", "Every input, weight and result once, and what moves again.", "bytes", dram

@@ -35,9 +35,10 @@ from instances.ndrange import ndrange
 from instances.network import Network
 from instances.operators import Conv, Input
 from instances.workload import DIMS, Layer
-from solver import MeshPlan, check, pareto, solve
-from solver.bench.table3 import PUBLISHED, averages, point
+from solver import Plan, check, pareto, solve
+from solver.bench.table3 import PUBLISHED, averages, layers_of, point
 from solver.cli import main
+from solver.mesh.problem import Mesh
 from tests.golden_plans import chain
 from tests.mesh_answers import answer
 
@@ -341,12 +342,12 @@ def test_objectives_one_after_the_other() -> None:
     time_first = solve("vectormesh_classic", machine, layers=layer, objective="time,dram", problem="mesh")
     assert bytes_first.measures is not None
     assert time_first.measures is not None
-    assert bytes_first.measures.dram < time_first.measures.dram
-    assert time_first.measures.time < bytes_first.measures.time
+    assert bytes_first.measures["dram"] < time_first.measures["dram"]
+    assert time_first.measures["time"] < bytes_first.measures["time"]
     alone = solve("vectormesh_classic", machine, layers=layer, problem="mesh")
     assert alone.measures is not None
-    assert alone.measures.dram == bytes_first.measures.dram
-    assert alone.measures.time >= bytes_first.measures.time
+    assert alone.measures["dram"] == bytes_first.measures["dram"]
+    assert alone.measures["time"] >= bytes_first.measures["time"]
 
 
 @pytest.mark.parametrize(
@@ -504,54 +505,65 @@ def test_conflicts_are_found() -> None:
 
 
 @pytest.fixture(scope="module")
-def plan() -> MeshPlan:
+def plan() -> Plan:
     return solve("vectormesh_classic", "vectormesh_128", layers=["al_conv3", "ty_conv8"], problem="mesh")
 
 
-def test_plans_are_checked_anew(plan: MeshPlan, tmp_path: Path) -> None:
+def test_plans_are_checked_anew(plan: Plan, tmp_path: Path) -> None:
     path = tmp_path / "mesh.json"
     plan.save(path)
     assert check(path).ok
     assert plan.status == "OPTIMAL"
-    assert all(part.replay.ok and part.banks is not None for part in plan.layers)
-    Draft202012Validator(json.loads(MeshPlan.schema_text())).validate(json.loads(path.read_text(encoding="utf-8")))
+    assert all(part.replay.ok and part.schedule.layout is not None for part in plan.parts)
+    Draft202012Validator(Mesh().schema()).validate(json.loads(path.read_text(encoding="utf-8")))
+
+
+_CHOICE = "parts", 0, "schedule", "choice"
 
 
 @pytest.mark.parametrize(
     ("where", "value", "said"),
     [
-        (("layers", 0, "tile", "m"), 8, "measures"), (("layers", 0, "tile", "n"), 64, "bytes too many"),
-        (("layers", 0, "measures", "dram"), 1, "measures"), (("layers", 0, "bounds", "dram"), 10**9, "above the value"),
-        (("layers", 0, "banks", "operands", 0, "axes", 1, "pitch"), 1, "lie in one word"),
-        (("layers", 0, "banks", "operands", 0, "words"), 9000, "with padding"), (("layers", 0, "rows"), "n", "rows"),
-        (("layers", 0, "share"), "none", "measures"), (("layers", 0, "vector", "m"), 64, "product must be"),
-        (("layers", 0, "keep"), "W", "needs a tile with all"), (("layers", 1, "replay", "fetches"), 1, "replay"),
-        (("bound",), 1, "bound"), (("machine_data", "mesh", "rows"), 1, "machine_digest"),
-        (("options", "pins"), ["T_M=1"], "not kept"), (("layers", 0, "tile", "r"), 99, "must be 1.."),
+        ((*_CHOICE, "tile", 2), 8, "measures"),
+        ((*_CHOICE, "tile", 3), 64, "bytes too many"),
+        (("parts", 0, "measures", "dram"), 1, "measures"),
+        (("parts", 0, "bounds", "dram"), 10**9, "above the value"),
+        (("parts", 0, "schedule", "layout", "operands", 0, "axes", 1, "pitch"), 1, "lie in one word"),
+        (("parts", 0, "schedule", "layout", "operands", 0, "words"), 9000, "with padding"),
+        ((*_CHOICE, "rows"), "n", "rows"),
+        ((*_CHOICE, "share"), "none", "measures"),
+        ((*_CHOICE, "vector", 2), 64, "product must be"),
+        ((*_CHOICE, "keep"), "W", "needs a tile with all"),
+        (("parts", 1, "replay", "counts", "fetches"), 1, "replay"),
+        (("bound",), 1, "bound"),
+        (("machine_data", "mesh", "rows"), 1, "machine_digest"),
+        (("options", "pins"), ["T_M=1"], "not kept"),
+        ((*_CHOICE, "tile", 4), 99, "must be 1.."),
         (("network",), "other", "network"),
     ],
 )  # fmt: skip
-def test_lies_are_found(plan: MeshPlan, where: tuple[str | int, ...], value: object, said: str) -> None:
+def test_lies_are_found(plan: Plan, where: tuple[str | int, ...], value: object, said: str) -> None:
     problems = problems_with(plan, where, value)
     assert any(said in line for line in problems), problems
 
 
-def problems_with(plan: MeshPlan, where: tuple[str | int, ...], value: object) -> tuple[str, ...]:
+def problems_with(plan: Plan, where: tuple[str | int, ...], value: object) -> tuple[str, ...]:
     """What check finds in a plan that says something else in one place."""
     data = json.loads(plan.to_json())
     at = data
     for key in where[:-1]:
         at = at[key]
     at[where[-1]] = value
-    return check(MeshPlan.model_validate(data)).problems
+    return check(Plan.from_json(json.dumps(data))).problems
 
 
 def test_pins() -> None:
     asked = ["T_M=4", "T_R<=6", "P_C=8", "rows=r", "cols=m", "keep=none", "share=IN"]
     made = solve("vectormesh_classic", "vectormesh_128", layers="al_conv3", pins=asked, problem="mesh")
-    part = made.layers[0]
-    assert (part.tile["m"], part.vector["c"], part.rows, part.cols, part.share) == (4, 8, "r", "m", "IN")
-    assert part.tile["r"] <= 6
+    one = made.parts[0].schedule.choice
+    tile, vector = dict(zip(DIMS, one.tile, strict=True)), dict(zip(DIMS, one.vector, strict=True))
+    assert (tile["m"], vector["c"], one.rows, one.cols, one.share) == (4, 8, "r", "m", "IN")
+    assert tile["r"] <= 6
     assert check(made).ok
     free = solve("vectormesh_classic", "vectormesh_128", layers="al_conv3", problem="mesh")
     assert made.bound is not None
@@ -572,7 +584,7 @@ def test_infeasible_is_explained() -> None:
     lanes = solve("lenet5", "vectormesh_128", layers="c1", pins=["P_M=32", "P_C=2"], problem="mesh")
     assert lanes.conflicts == ("c1: without pin P_M=32 there is a plan", "c1: without pin P_C=2 there is a plan")
     lied = pinned.model_copy(update={"conflicts": ("c1: no reason",)})
-    assert any("is not so" in line for line in check(lied).problems)
+    assert any("conflicts: the plan says" in line for line in check(lied).problems)
 
 
 @pytest.mark.parametrize(
@@ -675,13 +687,13 @@ def test_below_the_published_figures() -> None:
     machine = load_machine("vectormesh_128")
     best = solve("vectormesh_classic", machine, problem="mesh")
     assert best.status == "OPTIMAL"
-    found, known = averages(best.layers, machine), PUBLISHED["vectormesh_128"]
+    found, known = averages(best), PUBLISHED["vectormesh_128"]
     assert found["dram"] == found["glb"] < known["glb"] < known["dram"]
     assert found["dram"] == pytest.approx(30.42, abs=0.005)  # regression
-    tiles = averages(solve("vectormesh_classic", machine, engine="hand", problem="mesh").layers, machine)
+    tiles = averages(solve("vectormesh_classic", machine, engine="hand", problem="mesh"))
     assert 0.9 * known["glb"] < tiles["glb"] < 1.1 * known["dram"]
-    for part in best.layers:
-        at = point(part, machine)
+    for row in layers_of(best):
+        at = point(*row, machine)
         assert isinstance(at["gmacs"], float)
         assert isinstance(at["roof"], float)
         assert at["gmacs"] <= at["roof"] * (1 + 1e-9) <= 25.6 * (1 + 1e-9)
@@ -707,31 +719,37 @@ def test_pins_of_decisions_that_a_machine_does_not_have() -> None:
         with pytest.raises(InputError, match="is a decision of"):
             solve("lenet5", on, layers=["c1"], pins=[pin], problem="mesh")
     plan = solve("lenet5", "vectormesh_128", layers=["c1"], engine="greedy", problem="mesh")
-    lie = plan.model_copy(update={"layers": tuple(row.model_copy(update={"status": "OPTIMAL"}) for row in plan.layers)})
+    lie = plan.model_copy(update={"parts": tuple(row.model_copy(update={"status": "OPTIMAL"}) for row in plan.parts)})
     assert any("the plan says OPTIMAL, it is FEASIBLE" in line for line in check(lie).problems)
-    row = plan.layers[0]
-    sure = row.model_copy(update={"bounds": {"dram": row.measures.dram}, "gap": 0.0, "status": "OPTIMAL"})
-    assert any("proves nothing" in line for line in check(plan.model_copy(update={"layers": (sure,)})).problems)
+    row = plan.parts[0]
+    sure = row.model_copy(update={"bounds": {"dram": row.measures["dram"]}, "gap": 0.0, "status": "OPTIMAL"})
+    assert any("proves nothing" in line for line in check(plan.model_copy(update={"parts": (sure,)})).problems)
 
 
 def test_layouts_of_other_tiles_are_found() -> None:
     """Operands without axes would lie in one word each; an axis may not stand for another one."""
     plan = solve("lenet5", "vectormesh_128", layers=["c1"], problem="mesh")
-    row = plan.layers[0]
-    assert row.banks is not None
-    mine, other = row.banks.operands
+    row = plan.parts[0]
+    made = row.schedule
+    mine, other = made.layout.operands
     for axes in ((), mine.axes[:1] * 2):
-        banks = row.banks.model_copy(update={"operands": (mine.model_copy(update={"axes": axes}), other)})
-        lie = plan.model_copy(update={"layers": (row.model_copy(update={"banks": banks}),)})
+        layout = replace(made.layout, operands=(replace(mine, axes=axes), other))
+        lie = plan.model_copy(update={"parts": (row.model_copy(update={"schedule": replace(made, layout=layout)}),)})
         assert any("its axes are not those of a tile" in line for line in check(lie).problems)
 
 
 def test_a_plan_is_not_infeasible_by_its_own_word() -> None:
     plan = solve("lenet5", "vectormesh_128", layers=["c1"], problem="mesh")
-    empty = {"layers": (), "measures": None, "objective": None, "bound": None, "gap": None, "status": "INFEASIBLE"}
-    bare = plan.model_copy(update=empty)
-    assert any("INFEASIBLE with 0 conflicts" in line for line in check(bare).problems)
-    said = ("c1: no tile keeps all demands with a bank layout",)
-    assert any("is not so" in line for line in check(bare.model_copy(update={"conflicts": said})).problems)
-    late = bare.model_copy(update={"status": "NO_SOLUTION_FOUND", "bound": 10**9})
-    assert any("bound 1000000000: engine greedy has a plan" in line for line in check(late).problems)
+    none = {"measures": None, "objective": None, "bound": None, "gap": None, "status": "INFEASIBLE"}
+    assert any("the plan has none" in line for line in check(plan.model_copy(update={**none, "parts": ()})).problems)
+    left = {"measures": {}, "terms": {}, "schedule": None, "replay": None, "gap": None, "status": "INFEASIBLE"}
+
+    def bare(**said: object) -> Plan:
+        row = plan.parts[0].model_copy(update={**left, "bounds": {"dram": None}, **said})
+        return plan.model_copy(update={**none, "status": row.status, "bound": row.bounds["dram"], "parts": (row,)})
+
+    assert any("says INFEASIBLE, it is NO_SOLUTION" in line for line in check(bare()).problems)
+    said = ("no tile keeps all demands with a bank layout",)
+    assert any("conflicts: the plan says" in line for line in check(bare(conflicts=said)).problems)
+    late = bare(status="NO_SOLUTION_FOUND", bounds={"dram": 10**9})
+    assert any("status NO_SOLUTION_FOUND: engine greedy has a schedule" in line for line in check(late).problems)

@@ -56,13 +56,13 @@ def test_the_optimum_by_hand(engine: str) -> None:
     """{3, 4} stay: 12 bytes once, 5 nine times more."""
     plan = certile.solve(ROW, SMALL, problem="knapsack", engine=engine)
     assert (plan.status, plan.objective.value, plan.bound) == ("OPTIMAL", 57, 57)
-    assert plan.layers[0].schedule == {"layers": ["c3", "c4"]}
+    assert plan.parts[0].schedule == Kept(layers=("c3", "c4"))
     assert certile.check(plan).ok
 
 
 def test_several_objectives_each_with_a_bound() -> None:
     plan = certile.solve(ROW, SMALL, problem="knapsack", objective="bytes,room", engine="cp-sat")
-    assert (plan.layers[0].bounds, plan.status) == ({"bytes": 57, "room": 7}, "OPTIMAL")
+    assert (plan.parts[0].bounds, plan.status) == ({"bytes": 57, "room": 7}, "OPTIMAL")
 
 
 @pytest.mark.parametrize("engine", ["cp-sat", "milp", "milp-cbc"])
@@ -77,7 +77,7 @@ def test_ctrl_c_keeps_what_the_solver_had(engine: str, monkeypatch: pytest.Monke
     for driver in (driver_cp_sat, driver_milp):
         monkeypatch.setattr(driver, "interruptible", stopped)
     plan = certile.solve(ROW, SMALL, problem="knapsack", objective="bytes,room", engine=engine)
-    assert (len(calls), plan.status, plan.layers[0].stats.get("interrupted")) == (1, "FEASIBLE", True)
+    assert (len(calls), plan.status, plan.parts[0].stats.get("interrupted")) == (1, "FEASIBLE", True)
     assert certile.check(plan).ok
 
 
@@ -96,14 +96,14 @@ def test_pins_keep_and_lies_are_found() -> None:
     free = certile.solve(ROW, SMALL, problem="knapsack")
     lie = free.model_copy(update={"options": free.options.model_copy(update={"pins": ("most<=1",)})})
     assert "more stay than most" in certile.check(lie).problems[0]
-    row = free.layers[0].model_copy(update={"schedule": {"layers": ["c4", "c5"]}})
-    assert "room for 7" in certile.check(free.model_copy(update={"layers": (row,)})).problems[0]
+    row = free.parts[0].model_copy(update={"schedule": Kept(layers=("c4", "c5"))})
+    assert "room for 7" in certile.check(free.model_copy(update={"parts": (row,)})).problems[0]
     with pytest.raises(certile.InputError, match="unknown decision 'least'"):
         certile.solve(ROW, SMALL, problem="knapsack", pins=["least=1"])
     worse = certile.solve(ROW, SMALL, problem="knapsack", engine="largest")
-    row = worse.layers[0].model_copy(update={"status": "OPTIMAL", "bounds": {"bytes": 75}, "gap": 0.0})
+    row = worse.parts[0].model_copy(update={"status": "OPTIMAL", "bounds": {"bytes": 75}, "gap": 0.0})
     claimed = worse.model_copy(
-        update={"layers": (row,), "status": "OPTIMAL", "bound": 75, "gap": 0.0, "engine": "exact"}
+        update={"parts": (row,), "status": "OPTIMAL", "bound": 75, "gap": 0.0, "engine": "exact"}
     )
     assert certile.check(claimed, prove=True).proof == "refuted"
 

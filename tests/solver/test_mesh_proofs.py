@@ -19,10 +19,10 @@ from formulations.pins import Pins, parse_pins
 from formulations.problem import Goal
 from instances.errors import InputError
 from instances.load import load_machine, load_network
-from instances.workload import Layer
+from instances.workload import DIMS, Layer
 from solver import check, solve
-from solver.mesh.plan import MeshPlan
 from solver.mesh.problem import Mesh
+from solver.plan import Plan
 from solver.solve import show
 from tests.formulations.test_mesh import problems_with
 from tests.mesh_answers import answer
@@ -31,30 +31,30 @@ from tests.mesh_answers import answer
 
 
 @pytest.fixture(scope="module")
-def both() -> MeshPlan:
+def both() -> Plan:
     return solve("lenet5", "vectormesh_128", layers=["c1", "c3"], objective="dram,time", problem="mesh")
 
 
-def test_every_objective_has_a_bound(both: MeshPlan) -> None:
+def test_every_objective_has_a_bound(both: Plan) -> None:
     assert both.measures is not None
     assert both.status == "OPTIMAL"
-    assert both.bounds == {"dram": both.measures.dram, "time": both.measures.time}
-    assert both.bound == both.measures.dram
-    for part in both.layers:
-        assert part.bounds == {"dram": part.measures.dram, "time": part.measures.time}
-    again = MeshPlan.model_validate_json(both.to_json())
+    assert both.bounds == {"dram": both.measures["dram"], "time": both.measures["time"]}
+    assert both.bound == both.measures["dram"]
+    for part in both.parts:
+        assert part.bounds == {"dram": part.measures["dram"], "time": part.measures["time"]}
+    again = Plan.from_json(both.to_json())
     assert list(again.bounds) == ["dram", "time"]
     assert check(again).ok
 
 
-def gaps(plan: MeshPlan) -> list[list[str]]:
+def gaps(plan: Plan) -> list[list[str]]:
     """What the table says, by objective and layer."""
     return [list(column.cells) for column in Mesh().sheet(plan).columns if column.head == "gap (%)"]
 
 
-def test_every_bound_is_shown(both: MeshPlan) -> None:
+def test_every_bound_is_shown(both: Plan) -> None:
     assert both.measures is not None
-    assert f"time {both.measures.time:,} ticks, bound {both.measures.time:,}, gap 0 %" in show(both)
+    assert f"time {both.measures['time']:,} ticks, bound {both.measures['time']:,}, gap 0 %" in show(both)
     assert gaps(both) == [["0", "0"], ["0", "0"]]
     greedy = solve("lenet5", "vectormesh_128", layers=["c1"], objective="dram,time", engine="greedy", problem="mesh")
     assert greedy.bounds == {"dram": None, "time": None}
@@ -64,17 +64,16 @@ def test_every_bound_is_shown(both: MeshPlan) -> None:
 @pytest.mark.parametrize(
     ("where", "value", "said"),
     [
-        (("layers", 0, "bounds", "time"), 10**9, "bounds: time 1000000000 is above the value"),
-        (("layers", 0, "bounds", "time"), 1, "the plan says OPTIMAL, it is FEASIBLE"),
-        (("layers", 0, "bounds", "time"), None, "the plan says OPTIMAL, it is FEASIBLE"),
-        (("layers", 0, "bounds"), {"dram": 1}, "bounds: objectives"),
-        (("layers", 0, "bounds"), {"time": 1, "dram": 1}, "bounds: objectives"),
-        (("bounds", "time"), 1, "bounds: the plan says"),
+        (("parts", 0, "bounds", "time"), 10**9, "bounds: time 1000000000 is above the value"),
+        (("parts", 0, "bounds", "time"), 1, "the plan says OPTIMAL, it is FEASIBLE"),
+        (("parts", 0, "bounds", "time"), None, "the plan says OPTIMAL, it is FEASIBLE"),
+        (("parts", 0, "bounds"), {"dram": 1}, "bounds: objectives"),
+        (("parts", 0, "bounds"), {"time": 1, "dram": 1}, "bounds: objectives"),
         (("objectives",), ["dram"], "bounds: objectives"),
     ],
 )
 def test_lies_on_any_objective_are_found(
-    both: MeshPlan, where: tuple[str | int, ...], value: object, said: str
+    both: Plan, where: tuple[str | int, ...], value: object, said: str
 ) -> None:  # fmt: skip
     problems = problems_with(both, where, value)
     assert any(said in line for line in problems), problems
@@ -92,7 +91,7 @@ def test_pes_along_an_index_are_a_power_of_two(pin: str) -> None:
 def test_check_reads_pins_alike() -> None:
     plan = solve("lenet5", "vectormesh_128", layers=["c1"], pins=["P_C<=3", "P_M!=3"], engine="greedy", problem="mesh")
     assert check(plan).ok
-    assert plan.layers[0].vector["c"] <= 2
+    assert plan.parts[0].schedule.choice.vector[DIMS.index("c")] <= 2
     lie = plan.model_copy(update={"options": plan.options.model_copy(update={"pins": ("P_C=3",)})})
     assert any("a power of two" in line for line in check(lie).problems)
 
