@@ -134,9 +134,9 @@ def _quick(plan: Plan) -> Iterator[tuple[str, dict[str, Claim]]]:
 
 def _first_pass(plan: LayersPlan) -> Iterator[Claim]:
     """The best plan of every layer among few candidates, and the largest tile: priced, and replayed if it matters."""
-    from solver.engines.base import complete, stages  # late: importing the engines imports every solver
-    from solver.engines.exhaustive import Search
-    from solver.engines.greedy import largest_tile
+    from formulations.tiling.heuristics import largest_tile
+    from formulations.tiling.pick import complete, stages
+    from formulations.tiling.search import Search
 
     formulation, deadline = pick_nests(plan.problem), time.monotonic() + _QUICK_S
     pins = pick_pins(list(plan.pins), formulation)

@@ -12,7 +12,6 @@ from formulations.fusion.pins import DECISIONS
 from formulations.fusion.problem import Arc, Fusion
 from formulations.joint.heuristics import in_order
 from formulations.joint.part import check_machine
-from formulations.joint.plans import SearchNests
 from formulations.pins import Pins
 from formulations.problem import Formulation, Goal, Unable
 from instances.errors import InputError
@@ -78,7 +77,7 @@ def _heuristic(run: Callable[[FusionPart, Goal], Runs]) -> Callable[[FusionPart,
 
 
 class FusionFormulation(Formulation[Runs]):
-    """Groups of layers, strips, and what stays on chip; `search_nests` is the search of single layers."""
+    """Groups of layers, strips, and what stays on chip."""
 
     name = "fusion"
     summary = "F11: groups of layers that run strip by strip, tile plans of the others, and what stays between them"
@@ -98,9 +97,6 @@ class FusionFormulation(Formulation[Runs]):
     }
     quick = ("per-layer",)
 
-    def __init__(self, search_nests: SearchNests) -> None:
-        self.search_nests = search_nests
-
     def read(
         self, network: Network, machine: Machine, pins: Pins, layers: Sequence[str] | None
     ) -> Sequence[FusionPart]:  # fmt: skip
@@ -110,4 +106,4 @@ class FusionFormulation(Formulation[Runs]):
             refuse_long(layer, "fusion")
             if layer.kind == "correlation":
                 raise InputError(f"layer {layer.name}: only problem mesh plans correlations")
-        return [FusionPart(network, machine, pins, self.search_nests)]
+        return [FusionPart(network, machine, pins)]

@@ -30,7 +30,7 @@ from formulations.fusion.schedule import Figures, fused, option_of
 from formulations.fusion.tables import Factors, Tables, heavier
 from formulations.joint.part import JointPart
 from formulations.joint.places import Places, left_of
-from formulations.joint.plans import Bound, SearchNests
+from formulations.joint.plans import Bound
 from formulations.pins import Pins
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Unable
 from formulations.tiling.problem import DECISIONS as NEST_DECISIONS
@@ -47,11 +47,11 @@ Runs = tuple[FusedRun | LayerRun, ...]
 class FusionPart(Part[Runs]):
     """A network; raises InputError if it has no layers."""
 
-    def __init__(self, network: Network, machine: Machine, pins: Pins, search_nests: SearchNests) -> None:
+    def __init__(self, network: Network, machine: Machine, pins: Pins) -> None:
         self.name, self.machine, self.pins = network.name, machine, pins
         self.net = Net.read(network, machine)
         of_nests = Pins(tuple(pin for pin in pins.pins if pin.name in NEST_DECISIONS))
-        self.joint = JointPart(network, machine, of_nests, search_nests)
+        self.joint = JointPart(network, machine, of_nests)
         self.demands = Demands(pins, self.net)
         self.groups = Groups(self.net, machine, staying(self.joint.tables.residences), self.demands)
         self.tables = Tables(self.groups, self.joint.tables)

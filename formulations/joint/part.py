@@ -20,12 +20,13 @@ from typing import Any
 from formulations.clock import Clock
 from formulations.joint.heuristics import in_order, in_sequence, no_reuse
 from formulations.joint.places import Places, left_of
-from formulations.joint.plans import Bound, SearchNests
+from formulations.joint.plans import Bound
 from formulations.joint.problem import NEVER, Choice, Joint, TooLarge, least
 from formulations.joint.tables import Tables
 from formulations.pins import Pins
 from formulations.problem import Formulation, Goal, Model, Part, Piece, Priced, Replayed, Unable
 from formulations.tiling import problem as tiling
+from formulations.tiling.search import search_nests
 from hwmodels.joint.loading import ran
 from hwmodels.joint.replay import JointReplay, replay_joint
 from hwmodels.nest.homes import operand_of
@@ -45,11 +46,10 @@ Runs = tuple[LayerRun, ...]
 class JointPart(Part[Runs]):
     """A network; raises InputError without layers."""
 
-    def __init__(self, network: Network, machine: Machine, pins: Pins, search_nests: SearchNests) -> None:
+    def __init__(self, network: Network, machine: Machine, pins: Pins) -> None:
         self.name, self.machine, self.pins = network.name, machine, pins
         self.found = stores(network)
-        self.tables = Tables(self.found, machine, pins, search_nests)
-        self._search_nests = search_nests
+        self.tables = Tables(self.found, machine, pins)
         self._outcomes: dict[object, Outcome] = {}
         self._priced: dict[Runs, Priced] = {}
         self._walked: tuple[Runs, JointReplay] | None = None
@@ -194,7 +194,7 @@ class JointPart(Part[Runs]):
         space = tiling.build(layer, self.machine, self.pins)
         if not clock.over:
             known = {"bytes": most["bytes"]}  # any nest within it is as good, but for the time
-            return self._search_nests(space, ("bytes",), clock, most=most, proving=(), known=known).nest or nest
+            return search_nests(space, ("bytes",), clock, most=most, proving=(), known=known).nest or nest
         for item in nest.items:  # without loops that save nothing there are fewer tiles, which take time to replay, too
             fewer = replace(nest, items=tuple(one for one in nest.items if one is not item))
             if isinstance(item, Loop) and space.contains(fewer):
@@ -344,7 +344,7 @@ def _heuristic(choose: Callable[[Tables, Clock], Choice]) -> Callable[[JointPart
 
 
 class JointFormulation(Formulation[Runs]):
-    """Tile plans of all layers, and what stays on chip between them; `search_nests` is the search of single layers."""
+    """Tile plans of all layers, and what stays on chip between them."""
 
     name = "joint"
     summary = "F10: tile plans of all layers and what stays in a shared memory between them"
@@ -365,9 +365,6 @@ class JointFormulation(Formulation[Runs]):
     }  # fmt: skip
     quick = ("greedy", "sequence", "no-reuse")
 
-    def __init__(self, search_nests: SearchNests) -> None:
-        self.search_nests = search_nests
-
     def read(
         self, network: Network, machine: Machine, pins: Pins, layers: Sequence[str] | None
     ) -> Sequence[JointPart]:  # fmt: skip
@@ -377,7 +374,7 @@ class JointFormulation(Formulation[Runs]):
             refuse_long(layer, "joint")
             if layer.kind == "correlation":
                 raise InputError(f"layer {layer.name}: only problem mesh plans correlations")
-        return [JointPart(network, machine, pins, self.search_nests)]
+        return [JointPart(network, machine, pins)]
 
 
 def check_machine(machine: Machine, problem: str = "joint") -> None:

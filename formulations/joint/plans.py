@@ -13,8 +13,7 @@ that the least nest needs as well; every input has a tile of its own, so what ro
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Literal
 
@@ -24,6 +23,7 @@ from formulations.clock import Clock
 from formulations.joint.problem import NEVER, Ints
 from formulations.pins import Pins
 from formulations.tiling import problem as tiling
+from formulations.tiling.search import Searched, search_nests
 from hwmodels.nest.limits import tensor_bytes
 from hwmodels.nest.price import price
 from hwmodels.schedule import Nest
@@ -33,25 +33,6 @@ from instances.workload import Layer
 #: A lower bound on all nests; one on all that searches can find; what a known nest reaches.
 Bound = Literal["proven", "found", "known"]
 Rows = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Searched:
-    """What a search of a layer's nests says."""
-
-    nest: Nest | None
-    measures: Mapping[str, int] = field(default_factory=dict)
-    """Of the nest; none without one."""
-    bounds: Mapping[str, int] = field(default_factory=dict)
-    """What no nest is below, where the nest is not proven."""
-    whole: bool = True
-    """Whether it was not cut short, but where ties are broken."""
-
-
-#: Searches nests exhaustively: (space, objectives, clock); with `most` of some measures, `proving` those whose optimum
-#: is to be proven (all by default), `known` bounds at which it may end, and `polishing`: whether further measures break
-#: ties; `first`: a good nest will do.
-SearchNests = Callable[..., Searched]
 
 
 class Plans:
@@ -69,8 +50,8 @@ class Plans:
         That they took, with those that break ties for the final plan.
     """
 
-    def __init__(self, layer: Layer, machine: Machine, pins: Pins, search_nests: SearchNests) -> None:
-        self.layer, self.machine, self.pins, self.search_nests = layer, machine, pins, search_nests
+    def __init__(self, layer: Layer, machine: Machine, pins: Pins) -> None:
+        self.layer, self.machine, self.pins = layer, machine, pins
         self.banks, self.bank_bytes, self.several = (
             machine.bank_count,
             machine.bank_bytes,
@@ -195,9 +176,9 @@ class Plans:
         hasty, none = clock.over, (0,) * self.layer.inputs
         machine = self.machine.model_copy(update={"ocm_bytes": self.banks * self.bank_bytes})
         space = tiling.build(self.layer, machine, self.pins)
-        nest = self.search_nests(space.uniform(), ("bytes",), clock, first=True).nest if hasty else None
+        nest = search_nests(space.uniform(), ("bytes",), clock, first=True).nest if hasty else None
         if nest is None:
-            nest = self.search_nests(space, ("bytes",), clock, first=True).nest
+            nest = search_nests(space, ("bytes",), clock, first=True).nest
         if nest is not None:
             self._learn(nest, none if hasty else None)
         self._begun = True
@@ -235,7 +216,7 @@ class Plans:
         start = time.monotonic()
         space = tiling.build(self._variant(rows), self.machine, self.pins)
         least = self._everything(rows) + int(self.e([np.array(k) for k in rows], np.array(banks), "proven"))
-        said = self.search_nests(
+        said = search_nests(
             space, ("bytes", "ocm"), clock, most={"ocm": banks * self.bank_bytes},
             proving=("bytes", "ocm") if self.several else ("bytes",), known={"bytes": least}, polishing=polishing,
         )  # fmt: skip

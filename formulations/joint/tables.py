@@ -21,7 +21,7 @@ import numpy as np
 
 from formulations.clock import Clock
 from formulations.compulsory import compulsory_bytes
-from formulations.joint.plans import Bound, Plans, Rows, SearchNests
+from formulations.joint.plans import Bound, Plans, Rows
 from formulations.joint.problem import NEVER, NOT, Choice, Ints, Joint, Residence, Step
 from formulations.pins import Pins
 from instances.machine import Machine
@@ -34,23 +34,19 @@ _Place = tuple[Plans, Rows, int]
 class Tables:
     """The layers, stores and plans of one network on one machine."""
 
-    def __init__(self, found: Stores, machine: Machine, pins: Pins, search_nests: SearchNests) -> None:
+    def __init__(self, found: Stores, machine: Machine, pins: Pins) -> None:
         self.found, self.machine, self.pins = found, machine, pins
         self.residences = tuple(self._residences())
         self.number = {r.store: k for k, r in enumerate(self.residences)}
         known: dict[object, Plans] = {}
-        self.plans = [
-            known.setdefault(layer.signature(), Plans(layer, machine, pins, search_nests)) for layer in found.layers
-        ]
+        self.plans = [known.setdefault(layer.signature(), Plans(layer, machine, pins)) for layer in found.layers]
         self.inputs = tuple(tuple(self.number.get(s, -1) for s in given) for given in found.reads)
         self.shared = tuple(self.number.get(s, -1) for s in found.shared)
         on_chip = [
             layer.model_copy(update={"resident_w": w >= 0}) for layer, w in zip(found.layers, self.shared, strict=True)
         ]
         #: The same with weights on chip, where these may stay.
-        self.plans_there = [
-            known.setdefault(layer.signature(), Plans(layer, machine, pins, search_nests)) for layer in on_chip
-        ]
+        self.plans_there = [known.setdefault(layer.signature(), Plans(layer, machine, pins)) for layer in on_chip]
 
     # ---- stores ----------------------------------------------------------------------------------------------
 

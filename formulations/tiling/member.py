@@ -70,7 +70,7 @@ class Member:
     def holds(self, nest: Nest) -> bool:
         """Whether the nest is one of this member's, whatever chains are listed."""
         options = [self.skeleton.last(slide) for slide in self.slides] or [self.skeleton]
-        if self.machine.snake:  # the order of loops between Holds is free (`solver.engines.turns`)
+        if self.machine.snake:  # the order of loops between Holds is free (`formulations.tiling.turns`)
             options, nest = [self.skeleton.ordered()], nest.ordered()
         return self._allows(nest) and any(_matches(skeleton, nest) for skeleton in options)
 

@@ -69,7 +69,7 @@ What is not proven by candidates alone
 Lines and snake order
     A nest in lines has the loops over r and c of some segment before Hold(IN) last in it, in either order, the kernel
     whole, and perhaps a second loop over the inner one of them in the same segment (strips). In snake order a nest of
-    the family is priced as it runs, in the order of loops between Holds that `solver.engines.turns` finds.
+    the family is priced as it runs, in the order of loops between Holds that `formulations.tiling.turns` finds.
     (1)-(4) may then cost bytes: they move loops of different dimensions past each other. So nothing is proven by
     candidates; bounds count what (1)-(4) never raise: with lines, for every operand, the trips of the loops outside its
     Hold that it does not depend on, and for each of them every input that is used once; in snake order every element

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from formulations.tiling.heuristics import noburst_ties
+from formulations.tiling.search import Search
 from formulations.tiling.slicing import DATAFLOWS, PARTITIONS
 from formulations.tiling.space import Space
 from hwmodels.nest.price import price
@@ -18,8 +20,6 @@ from instances.machine import Machine
 from instances.workload import Layer
 from solver.bench.engines import space_of
 from solver.bench.report import Cell, Report
-from solver.engines.exhaustive import Search
-from solver.engines.published import noburst_ties
 from solver.progress import Progress
 
 #: `tso_burst_slicing` Table II [us]; the rows of the other networks are withheld.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from formulations.tiling.search import best_pick
 from hwmodels.nest.boxes import box_terms
 from hwmodels.nest.choices import Choices
 from hwmodels.transfer import bursts_of_segment
@@ -12,7 +13,6 @@ from instances.machine import Machine
 from instances.workload import DIMS, Layer
 from solver.bench.engines import space_of
 from solver.bench.report import Report, Section
-from solver.engines.exhaustive import best_pick
 from solver.progress import Progress
 
 #: The IN tiles that the paper prints for the fifth convolution of Inception v3, as pins (T_H = T_R + 2, T_L = T_C + 2).

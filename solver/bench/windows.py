@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from formulations.tiling.search import best_pick
 from hwmodels.nest.price import price
 from hwmodels.schedule import Nest
 from instances.load import load_machine
@@ -15,7 +16,6 @@ from instances.machine import Machine
 from instances.workload import Layer
 from solver.bench.engines import distinct_layers, space_of
 from solver.bench.report import Report, timed
-from solver.engines.exhaustive import best_pick
 from solver.progress import Progress
 
 _NETWORKS = ("lenet5", "squeezenet1_1", "resnet50", "mobilenet_v2")

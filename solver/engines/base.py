@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
-from formulations.tiling.branch import Branch
-from formulations.tiling.floors import stage_of
+from formulations.tiling.pick import Pick
 from formulations.tiling.space import Space
 from hwmodels.nest.price import price
-from hwmodels.outcome import MEASURES
 from hwmodels.schedule import Nest
-from instances.machine import Machine
 from solver.plan import proof
 
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "NO_SOLUTION_FOUND"]
@@ -62,50 +59,6 @@ class Engine:
     proves: bool
     run: Callable[[Space, tuple[str, ...], Limits], EngineResult]
     problems: frozenset[str] = ALL
-
-
-@dataclass(frozen=True)
-class Pick:
-    """One plan of a space: a branch, a spatial and a channel choice, with its exact measures.
-
-    `order` is its nest with loops between Holds in another order, where that counts (`solver.engines.turns`).
-    """
-
-    branch: Branch
-    s: int
-    q: int
-    measures: dict[str, int]
-    order: Nest | None = None
-
-    @property
-    def nest(self) -> Nest:
-        """The nest of the plan."""
-        return self.order or self.branch.nest(self.s, self.q)
-
-
-def complete(objectives: tuple[str, ...]) -> tuple[str, ...]:
-    """Append the measures not named, in the fixed order that breaks ties."""
-    return (*objectives, *(m for m in MEASURES if m not in objectives))
-
-
-def aims(objectives: tuple[str, ...], machine: Machine) -> tuple[str, ...]:
-    """The measures to prove for these objectives, by `stage_of`."""
-    return tuple(dict.fromkeys(stage_of(m, machine) for m in objectives))
-
-
-def stages(objectives: tuple[str, ...], machine: Machine) -> tuple[str, ...]:
-    """The measures to settle one after the other."""
-    return aims(complete(objectives), machine)
-
-
-def vector(measures: dict[str, int], objectives: tuple[str, ...]) -> tuple[int, ...]:
-    """The full objective vector of a plan."""
-    return tuple(measures[m] for m in complete(objectives))
-
-
-def proven_of(objectives: tuple[str, ...], machine: Machine, settled: Collection[str]) -> tuple[str, ...]:
-    """Return the objectives that are proven when these stages are."""
-    return tuple(m for m in objectives if stage_of(m, machine) in settled)
 
 
 def told(objectives: tuple[str, ...], proven: tuple[str, ...], *, stopped: bool) -> dict[str, object]:

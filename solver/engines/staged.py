@@ -16,9 +16,11 @@ from dataclasses import dataclass
 
 from formulations.tiling.branch import Branch, lower_bounds, undominated
 from formulations.tiling.member import Member
+from formulations.tiling.pick import Pick, stages
+from formulations.tiling.search import Search
 from formulations.tiling.space import Space
-from solver.engines.base import EngineResult, Limits, Pick, stages
-from solver.engines.exhaustive import Search, decided
+from solver.engines.base import EngineResult, Limits
+from solver.engines.exhaustive import decided
 
 #: Exact timelines laid out per branch before a double-buffered plan is reported with a gap.
 _MAX_CUTS = 200

@@ -30,7 +30,6 @@ from solver.fusion.plan import (
 from solver.fusion.show import drawn, halo_words
 from solver.joint.homes import check_homes
 from solver.joint.plan import residents_of
-from solver.joint.problem import search_nests
 from solver.network_show import known_parts, microseconds
 from solver.pages.common import terms
 from solver.pages.data import Pictures
@@ -41,7 +40,7 @@ from solver.tables import ABSENT, Column, Sheet, name_column, ratio
 from solver.verdict import Verdict
 from solver.whole import WholeProblem
 
-FUSION = FusionFormulation(search_nests)
+FUSION = FusionFormulation()
 _AGAIN = "recompute=any"
 
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import cycle, islice
-from math import inf
 from typing import Any, Literal, cast
 
-from formulations.clock import Clock
 from formulations.joint.part import JointFormulation, JointPart, Runs
-from formulations.joint.plans import Searched
 from formulations.pins import parse_pins
 from formulations.tiling.problem import DECISIONS, read
-from formulations.tiling.space import Space
 from hwmodels.nest.replay import Replay
 from hwmodels.schedule import LayerRun, Nest
 from instances.errors import InputError
@@ -43,27 +39,7 @@ Operand = Literal["IN", "W", "OUT", "PSUM"]
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def search_nests(
-    space: Space, objectives: tuple[str, ...], clock: Clock, *, most: Mapping[str, int] | None = None,
-    proving: tuple[str, ...] | None = None, known: Mapping[str, int] | None = None, polishing: bool = True,
-    first: bool = False,
-) -> Searched:  # fmt: skip
-    """Search nests exhaustively (`formulations.joint.plans.SearchNests`)."""
-    from solver.engines.exhaustive import Search  # late: the engines' package imports every solver
-
-    deadline = None if clock.until == inf else clock.until
-    search = Search(
-        space, objectives, deadline=deadline, kept=dict(most or {}), proving=proving, known=known or {},
-        polishing=polishing,
-    )  # fmt: skip
-    pick = search.first(objectives[0]) if first else search.run()
-    whole = not (search.stopped and search.ties)  # what breaks ties may stop
-    if pick is None:
-        return Searched(None, {}, search.bounds, whole)
-    return Searched(pick.nest, pick.measures, search.bounds, whole)
-
-
-JOINT = JointFormulation(search_nests)
+JOINT = JointFormulation()
 
 
 class JointProblem(WholeProblem[JointPlan]):

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from formulations.homes.read import places_of
+from formulations.tiling.search import Search
 from formulations.tiling.space import Space
 from hwmodels.schedule import Nest
 from instances.errors import InputError, choices
 from instances.workload import Layer
-from solver.engines.exhaustive import Search
 from solver.verdict import judgement
 from solver.verify import PlanMismatch
 

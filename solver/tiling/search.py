@@ -64,8 +64,8 @@ def _answer(part: NestPart, objectives: tuple[str, ...], found: EngineResult) ->
 
 def _quick(part: NestPart, objectives: tuple[str, ...]) -> Answer[Nest]:
     """Return a plan in no time, FEASIBLE with a bound; NO_SOLUTION_FOUND with a bound if none of few sizes fits."""
-    from solver.engines.base import stages
-    from solver.engines.exhaustive import Search
+    from formulations.tiling.pick import stages
+    from formulations.tiling.search import Search
 
     first, said = stages(objectives, part.on)[0], unanswered(part, objectives)
     pick = Search(part.space.uniform(), objectives, deadline=0.0).first(first)

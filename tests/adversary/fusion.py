@@ -23,7 +23,6 @@ from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
 from instances.stores import stores
 from solver.fusion.problem import FUSION
-from solver.joint.problem import search_nests
 from solver.search import settled
 from tests.adversary import cases
 from tests.adversary.cases import BruteForce, Known, kept, parts_of, times, widths
@@ -324,7 +323,7 @@ class _Fusion(BruteForce[Case]):
         assert network is not None
         part = claims[0].schedule
         if not isinstance(part, FusionPart):
-            part = FusionPart(network, case.machine, parse_pins(case.pins, FUSION.decisions), search_nests)
+            part = FusionPart(network, case.machine, parse_pins(case.pins, FUSION.decisions))
         found, machine = stores(network), case.machine
         factors = (3, 1) if case.energy else (1, 0)
         paths = Paths(network, found, machine, part.joint.tables, case.demanded, factors, every=case.every)

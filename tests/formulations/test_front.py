@@ -102,7 +102,7 @@ def test_ties_that_are_cut_short_end_no_front(monkeypatch: pytest.MonkeyPatch) -
     machine = MACHINE.model_copy(update={"ocm_bytes": 40})
     small = tiling(Layer.conv("y", channels=2, filters=3, size=(4, 3), kernel=(2, 2)), machine)
     whole = front(small, ("bytes", "ocm"))
-    monkeypatch.setattr("solver.engines.exhaustive.TIES", -1)
+    monkeypatch.setattr("formulations.tiling.search.TIES", -1)
     cut = front(small, ("bytes", "ocm"))
     assert len(whole.points) > 1
     assert ([p.values for p in cut.points], cut.complete) == ([p.values for p in whole.points], True)

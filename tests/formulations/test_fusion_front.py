@@ -14,7 +14,6 @@ from instances.operators import Conv, Input
 from instances.stores import stores
 from solver import check, pareto
 from solver.fusion.problem import FUSION
-from solver.joint.problem import search_nests
 from tests.adversary.fusion import Case
 from tests.adversary.fusion_paths import Paths
 
@@ -60,7 +59,7 @@ def test_no_schedule_is_below_the_front(name: str) -> None:
     assert points == sorted(points)
     assert [macs for _, macs in points] == sorted({macs for _, macs in points}, reverse=True)
     assert all(check(plan).ok for plan in front.plans)
-    part = FusionPart(case.network, case.machine, parse_pins(AGAIN, FUSION.decisions), search_nests)
+    part = FusionPart(case.network, case.machine, parse_pins(AGAIN, FUSION.decisions))
     for factors in ((1, 0), (10, 1), (3, 1), (1, 1), (1, 3), (1, 10)):
         paths = Paths(case.network, stores(case.network), case.machine, part.joint.tables, case.demanded, factors)
         best = paths.best()

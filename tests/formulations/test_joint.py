@@ -21,6 +21,7 @@ from formulations.joint.problem import NEVER, Joint, Residence, Step, TooLarge, 
 from formulations.pins import Pins, parse_pins
 from formulations.problem import Replayed
 from formulations.tiling import problem as tiling
+from formulations.tiling.search import Search
 from hwmodels.joint.replay import replay_joint
 from hwmodels.schedule import LayerRun
 from instances.errors import InputError
@@ -34,7 +35,6 @@ from instances.workload import Layer
 from solver import JointPlan, check, solve
 from solver.bench.demo import wheel_model
 from solver.cli import main
-from solver.engines.exhaustive import Search
 from solver.joint.problem import JOINT, runs_in
 from solver.search import Answer
 from solver.verdict import judged
@@ -132,7 +132,7 @@ def best_of(make: Callable[[], Network], on: str = "MACHINE") -> JointPlan:
 def by_everything(network: Network, on: Machine, pins: Pins = Pins(())) -> int | None:  # noqa: B008 - it is frozen
     """The fewest bytes over all levels of all maps, every layer searched for each, without any table or bound."""
     found = stores(network)
-    tables = JointPart(network, on, pins, JOINT.search_nests).tables
+    tables = JointPart(network, on, pins).tables
     best: int | None = None
     known: dict[object, int | None] = {}
 
@@ -341,7 +341,7 @@ def test_what_is_found_counts_where_bounds_stay_below_it(monkeypatch: pytest.Mon
         assert plan.bound is not None
         assert plan.compulsory_bytes < plan.bound < 100
         assert check(plan).ok
-    one = JointPart(network, on, Pins(()), JOINT.search_nests).tables.plans[1]
+    one = JointPart(network, on, Pins(())).tables.plans[1]
     assert one.search((1,), 3, ENDLESS)
     place = [np.array(1)], np.array(3)
     reached = int(one.e(*place, "known"))
@@ -644,7 +644,7 @@ def test_every_figure_of_every_layer_is_compared() -> None:
             walked = super().replay(runs)
             return replace(walked, counts={**walked.counts, "layer b: occupancy_bytes ocm": 3})
 
-    part, (_, runs) = Wrong(with_skip(), FOUR, Pins(()), JOINT.search_nests), solved()
+    part, (_, runs) = Wrong(with_skip(), FOUR, Pins(())), solved()
     (verdict,) = judged([(part, Answer(runs, {}, {}, "FEASIBLE"))])
     priced = part.price(runs).counts["layer b: occupancy_bytes ocm"]
     assert verdict.disagreements == (f"layer b: occupancy_bytes ocm: priced {priced}, replayed 3",)

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from formulations.pins import parse_pins
 from formulations.registry import NESTS
+from formulations.tiling.floors import least_of
+from formulations.tiling.search import Search
 from formulations.tiling.space import Space
 from hwmodels.nest.pieces import Window
 from hwmodels.nest.price import price
@@ -21,7 +23,6 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import Layer
 from solver.engines import ENGINES, Limits
-from solver.engines.exhaustive import Search, least_of
 from tests.adversary.anneal import Goal, searched
 from tests.adversary.layers import random_layer, random_machine
 from tests.adversary.moves import Moves, nest_of

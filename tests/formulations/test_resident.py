@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formulations.registry import NESTS
+from formulations.tiling.search import Search
 from hwmodels.nest.limits import compulsory_bytes
 from hwmodels.nest.price import price
 from hwmodels.nest.replay import replay
@@ -14,7 +15,6 @@ from hwmodels.schedule import Hold, Loop, Nest
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import Layer
-from solver.engines.exhaustive import Search
 from tests.formulations.test_exactness import any_nest, layers, machines, space
 from tests.hwmodels.test_core import machine
 

@@ -9,13 +9,13 @@ from formulations.registry import NESTS
 from formulations.tiling.branch import Branch
 from formulations.tiling.floors import floor
 from formulations.tiling.member import Member
+from formulations.tiling.search import Search
 from formulations.tiling.space import Space
 from instances.load import load_machine, load_network, parse_overrides
 from instances.machine import Machine, Transfer
 from instances.workload import Layer
 from solver import solve
 from solver.engines import ENGINES, Limits, cp_sat, exhaustive
-from solver.engines.exhaustive import Search
 from solver.engines.staged import Answer, Wanted, solve_staged
 
 LAYER = Layer.conv("x", channels=3, filters=4, size=(6, 5), kernel=(3, 3), pad=(1, 1, 1, 1))
@@ -132,8 +132,8 @@ def test_double_buffering_on_256_kib_ends_with_a_plan() -> None:
 def test_a_proof_by_timelines_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a limit: a search that would lay out more timelines says FEASIBLE and the bound of the next one."""
     best = exhaustive.run(_space(machine=DOUBLE), ("time",), Limits())
-    monkeypatch.setattr(exhaustive, "FIRST_TIMELINES", 1)
-    monkeypatch.setattr(exhaustive, "MOST_TIMELINES", 1)
+    monkeypatch.setattr("formulations.tiling.search.FIRST_TIMELINES", 1)
+    monkeypatch.setattr("formulations.tiling.search.MOST_TIMELINES", 1)
     found = exhaustive.run(_space(machine=DOUBLE), ("time",), Limits())
     assert found.status == "FEASIBLE"
     assert found.stats["left_open"]

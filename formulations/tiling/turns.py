@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.tiling.branch import Branch
+from formulations.tiling.pick import Pick, vector
 from formulations.tiling.space import Space
 from hwmodels.nest.boxes import input_windows
 from hwmodels.nest.choices import AXIS, S_DIMS
@@ -31,7 +32,6 @@ from hwmodels.nest.pieces import cut
 from hwmodels.nest.price import price
 from hwmodels.schedule import Loop, Nest
 from instances.workload import RELEVANT, Layer
-from solver.engines.base import Pick, vector
 
 #: Nests whose orders are tried, and how much more than the best they may move forwards.
 NEAR, SHARE = 24, 0.05

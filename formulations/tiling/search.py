@@ -1,0 +1,391 @@
+"""Exhaustive search: every combination of candidates, vectorised, one objective after the other.
+
+For one unconstrained layer this is exact and faster than any solver; CP-SAT and MILP confirm it by another route.
+Stage k minimises the k-th objective among the plans that keep the values of the earlier ones. A first pass over few
+candidates gives a good plan; the second looks at everything that separable lower bounds do not exclude: chains by the
+least factors of all other axes (`formulations.tiling.member`), rows and columns by ``sum_k a[k,s] * min_q b[k,q]``. The
+first stage ends early where the plan moves no more than any plan must (`hwmodels.nest.limits`), or reaches a bound that
+the caller has proven (`Search.known`).
+
+Double-buffered time is a sum of maxima over steps and no table. As the first objective timelines are laid out in the
+order of their lower bounds, until none is below the best, or `MOST_TIMELINES` are; the lower bound of the next one is
+then the bound of its block. As a tie-break it is the best of the `TIMELINES` most promising ones, the same for
+every engine.
+
+Nests beyond the candidates. Where a member's candidates are not proven to hold an optimum (`Member.exact`), bounds on
+all its nests are searched first, by the same tables (`hwmodels.nest.relaxed`): a member none of whose bounds is below
+the best plan is settled, the others leave their least bound open. An objective is proven if nothing below the plan is
+open. Ties beyond the objectives asked for are broken with `TIES` work, after a proof that took more than that among the
+nests of the best plan's member only, which takes less time than the proof; the plan says so where that leaves some out.
+
+Time limit. The first pass goes on until it has a plan, so that there is one whatever the limit. What is left open keeps
+a bound: of a block its least separable bound, of a member that was not priced one that prices no combination
+(see `formulations.tiling.floors`). A search stopped from outside keeps its best plan and its proofs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.clock import Clock
+from formulations.tiling.branch import Branch, lower_bounds, within
+from formulations.tiling.floors import closed, least_of
+from formulations.tiling.member import Member
+from formulations.tiling.pick import Pick, aims, stages, vector
+from formulations.tiling.space import Space
+from formulations.tiling.turns import turned
+from hwmodels.nest.bilinear import Ints
+from hwmodels.nest.limits import compulsory_bytes
+from hwmodels.schedule import Nest
+
+#: Timelines that are laid out to break a tie, of a member in the first pass, and in all for a proof (some seconds).
+TIMELINES, FIRST_TIMELINES, MOST_TIMELINES = 300, 30, 5_000
+#: Work that goes into breaking ties, if the proof took less: values of measures of combinations, and choices priced.
+TIES = 4_000_000
+#: Combinations that can be looked at in the time that pricing one choice takes.
+_PRICED = 20
+_CHUNK = 4_000_000
+Values = Mapping[str, int]
+
+
+@dataclass
+class Search:
+    """One lexicographic search of a space."""
+
+    space: Space
+    objectives: tuple[str, ...]
+    bounding: bool = True
+    deadline: float | None = None
+    best: Pick | None = None
+    """The best plan so far."""
+    kept: dict[str, int] = field(default_factory=dict)
+    """The values of the objectives that are settled."""
+    whole: bool = True
+    """Whether the last measure is proven: nothing below the best plan is left open."""
+    bound: int | None = None
+    """No nest that was not looked at is below it; None where nothing is left, or nothing is known."""
+    stopped: bool = False
+    """Whether candidates were left out as time was up."""
+    proven: tuple[str, ...] = ()
+    """The measures asked for that are proven, in their order."""
+    proving: tuple[str, ...] | None = None
+    """The measures to prove, if not all that are asked for."""
+    known: Mapping[str, int] = field(default_factory=dict)
+    """What is known that no nest is below: a plan that reaches it is looked for no further."""
+    polishing: bool = True
+    """Whether the measures that are not asked for break ties."""
+    bounds: dict[str, int] = field(default_factory=dict)
+    """Of the measures asked for that are not, what no nest is below."""
+    ties: bool = True
+    """Whether all candidates were looked at to break ties."""
+    looked: int = 0
+    """Combinations of candidates whose value was computed."""
+    end: float | None = None
+    """When nothing may take time any more: what is left out then has a bound in closed form, as if `broken` off."""
+    broken: bool = False
+    _work: int = 0
+    _long: bool = False
+    _open: int | None = None
+    _allowance: int | None = None
+    _patient: bool = False
+    _later: bool = False
+    _laid: int = 0
+
+    def run(self) -> Pick | None:
+        """Settle all objectives, then break ties by the other measures."""
+        for measure in stages(self.objectives, self.space.machine):
+            if not self.polishing and measure not in (*self.aims, *self.objectives):
+                break
+            tie = measure not in self.aims
+            if tie and measure not in self.objectives:
+                self._long |= self._allowance is None and self._work > TIES
+                self._allowance = self._work + TIES
+            self.settle(measure)
+            if not tie:
+                self._record(measure)
+            self.ties &= not (tie and self.stopped)
+            if self.best is None or self.stopped:
+                break
+            self.kept[measure], self._later = self.best.measures[measure], True
+        self.turn()
+        return self.best
+
+    @property
+    def stats(self) -> dict[str, object]:
+        """Figures for the plan."""
+        return {"looked_at": self.looked}
+
+    def turn(self) -> None:
+        """Look for better orders of the loops where the machine runs them to and fro and the plan is not proven."""
+        if self.best is None or not self.space.machine.snake or self.proven == self.aims:
+            return
+        self.kept = {m: v for m, v in self.kept.items() if m not in stages(self.objectives, self.space.machine)}
+        self._take(turned(self.space, self.objectives, self.aims[0], self.best, self._late))
+
+    @property
+    def aims(self) -> tuple[str, ...]:
+        """The measures asked for, which are to be proven."""
+        if self.proving is not None:
+            return self.proving
+        return aims(self.objectives, self.space.machine)
+
+    def _record(self, measure: str) -> None:
+        """Note what is proven, of a measure only if the ones before are."""
+        if self.whole and len(self.proven) == self.aims.index(measure):
+            self.proven += (measure,)
+        if self.bound is not None:
+            self.bounds[measure] = self.bound
+
+    def settle(self, measure: str) -> None:
+        """Minimise one measure with the earlier ones kept."""
+        before = self.best
+        try:
+            if self.kept and any(m.timeline for m in self.space.members):
+                self.best = None  # what is looked at shall not depend on how the first plan was found
+            self._settle(measure)
+        finally:
+            if before is not None:
+                self._take(before)
+        beaten = self.best is None or self._open is None or self._open < self.best.measures[measure]
+        self.bound = self._open if beaten else None
+        self.whole = self.bound is None
+
+    def _settle(self, measure: str) -> None:
+        """Look at all members."""
+        members = list(self.space.members)
+        if self.bounding:
+            self.first(measure)
+            members.sort(key=self._promise)
+        self.stopped, self._open, self._laid = False, None, 0  # the first pass leaves much out
+        for number, member in enumerate(members):
+            if self._settled(measure):
+                break
+            if self._late() or (number and self._long):
+                self._stop(measure, min(self._least_of(one, measure) for one in members[number:]))
+                break
+            self._look(member, measure)
+
+    def first(self, measure: str) -> Pick | None:
+        """Find a good plan among few candidates: those that settled the objectives before, at first very few."""
+        if self._later and (measure != "time" or "time" in self.kept or self._long):
+            return self.best  # they are the same, or take long
+        measures = (*self.kept, measure)
+        self._patient = not self._later
+        for member in sorted(self.space.members, key=self._promise):
+            if self._late():
+                break
+            few = {"listed": tuple(self.kept)} if self._later else {"coarse": True}
+            branch = member.branch(measures, self._limits(measure), **few)
+            self._search(branch, measure, first=True)
+        self._patient = False
+        return self.best
+
+    def _promise(self, member: Member) -> bool:
+        return self.best is None or member.label != self.best.branch.label
+
+    def _settled(self, measure: str) -> bool:
+        if self.best is None or self._later or not self.bounding:
+            return False
+        least = self.known.get(measure, 0)
+        if measure == "bytes":
+            least = max(least, compulsory_bytes(self.space.layer, self.space.machine))
+        return self.best.measures[measure] <= least
+
+    def _late(self) -> bool:
+        """Whether time is up; in the first pass not before there is a plan."""
+        if self._patient and self.best is None:
+            return False
+        spent = self._allowance is not None and self._work > self._allowance
+        return spent or (self.deadline is not None and time.monotonic() > self.deadline)
+
+    def _leave(self, bound: int) -> None:
+        """Some nests are not looked at; none is below `bound`."""
+        self._open = bound if self._open is None else min(self._open, bound)
+
+    def _stop(self, measure: str, bound: int) -> None:
+        """Candidates are left out, none below `bound`, as time is up; it is no loss if they cannot be better."""
+        if self.best is None or bound < self.best.measures[measure]:
+            self.stopped = True
+            self._leave(bound)
+
+    def _least_of(self, member: Member, measure: str) -> int:
+        """A bound on what is left out; to break ties none is needed."""
+        if measure in self.aims and self.hurried:
+            return closed(self.space.layer, self.space.machine, measure)
+        return least_of(member, measure) if measure in self.aims else 0
+
+    @property
+    def hurried(self) -> bool:
+        """Whether nothing may take time any more."""
+        return self.broken or (self.end is not None and time.monotonic() > self.end)
+
+    def _limits(self, measure: str) -> dict[str, int]:
+        """What a plan must keep, and below what it must be to matter."""
+        limits = dict(self.kept)
+        if self.bounding and self.best is not None:
+            limits[measure] = self.best.measures[measure] - 1
+        return limits
+
+    def _look(self, member: Member, measure: str) -> None:
+        if measure in self.aims and not self.open(member, measure):
+            return
+        for number, branch in enumerate(member.branches((*self.kept, measure), self._limits(measure))):
+            if number and self._late():
+                self._stop(measure, self._least_of(member, measure))
+                return
+            self._search(branch, measure)
+
+    def open(self, member: Member, measure: str) -> bool:
+        """Whether a nest of the member may be below the best plan; where its candidates may miss some, note how far."""
+        if member.skeleton.line or member.exact(
+            (*self.kept, measure)
+        ):  # bounds of other members are below all in lines
+            return True
+        branches = member.branches((*self.kept, measure), self._limits(measure), ideal=True)
+        some = [least for one in branches if (least := self._least_bound(one, measure)) is not None]
+        if some:
+            self._leave(min(some))
+        return bool(some)
+
+    def _least_bound(self, branch: Branch, measure: str) -> int | None:
+        """The least of a branch of bounds, None if none is below the best plan."""
+        least = np.inf if self.best is None else float(self.best.measures[measure])
+        found = False
+        self._work += _PRICED * sum(branch.choices.shape)
+        for block in _blocks(branch, measure, bounding=self.bounding):
+            values = self._values(block, measure)
+            found |= bool(values.min() < least)
+            least = min(least, float(values.min()))
+        return int(least) if found else None
+
+    def _search(self, branch: Branch, measure: str, *, first: bool = False) -> None:
+        self._work += _PRICED * sum(branch.choices.shape) * (len(self.kept) + 1)
+        for block in _blocks(branch, measure, bounding=self.bounding):
+            if self._late():
+                self._stop(measure, int(lower_bounds(block.tables(measure), "s").min()))
+                if self.bounding:  # the blocks behind it have no lower bound
+                    return
+                continue
+            if block is not branch and self.bounding:
+                block = within(block, self._limits(measure))
+                if block.empty:
+                    continue
+            self.looked += block.choices.shape[0] * block.choices.shape[1]
+            self._work += block.choices.shape[0] * block.choices.shape[1] * (len(self.kept) + 1)
+            values = self._values(block, measure)
+            if not branch.exact and "time" in (*self.kept, measure):
+                most = FIRST_TIMELINES if first else MOST_TIMELINES - self._laid
+                self._by_timeline(block, measure, values, max(0, most))
+            else:
+                self._least(block, measure, values)
+
+    def _values(self, branch: Branch, measure: str) -> NDArray[np.float64]:
+        """The measure of every choice (S, Q), infinite where it does not fit or exceeds what is settled."""
+        values: NDArray[np.float64] = np.max([t.matrix() for t in branch.tables(measure)], axis=0).astype(np.float64)
+        values[~branch.feasible()] = np.inf
+        for earlier, value in self.kept.items():
+            if earlier == "time" and not branch.exact:
+                continue
+            for table in branch.tables(earlier):
+                values[table.matrix() > value] = np.inf
+        return values
+
+    def _least(self, branch: Branch, measure: str, values: NDArray[np.float64]) -> None:
+        at = int(values.argmin())
+        least = values.flat[at]
+        if np.isfinite(least) and (self.best is None or least < self.best.measures[measure]):
+            s, q = divmod(at, values.shape[1])
+            self._take(self._pick(branch, s, q))
+
+    def _pick(self, branch: Branch, s: int, q: int) -> Pick:
+        outcome = branch.outcome(s, q)
+        on_chip = {"ocm": max(outcome.occupancy_bytes.values())} if "ocm" in (*self.kept, *self.objectives) else {}
+        return Pick(branch, s, q, {**outcome.measures, **on_chip})
+
+    def _by_timeline(self, branch: Branch, measure: str, values: NDArray[np.float64], most: int) -> None:
+        """Lay out timelines in the order of the values, which are lower bounds, until none is below the best."""
+        tie = measure not in self.aims
+        most = min(most, TIMELINES) if tie else most
+        s, q = np.nonzero(np.isfinite(values))
+        order = np.argsort(values[s, q], kind="stable")
+        for number, i in enumerate(order):
+            best = self.best.measures[measure] if self.best is not None else np.inf
+            if values[s[i], q[i]] >= best or (tie and number >= most):
+                return
+            if self._late() or (number >= most and self.best is not None):
+                self._stop(measure, int(values[s[i], q[i]]))
+                return
+            self._laid += 1
+            self._take(self._pick(branch, int(s[i]), int(q[i])))
+
+    def _take(self, pick: Pick) -> None:
+        if any(pick.measures[m] > v for m, v in self.kept.items()):
+            return
+        if self.best is None or vector(pick.measures, self.objectives) < vector(self.best.measures, self.objectives):
+            self.best = pick
+
+
+def best_pick(
+    space: Space, objectives: tuple[str, ...], *, bounding: bool = True, deadline: float | None = None
+) -> tuple[Pick | None, bool]:
+    """Return the lexicographically best plan, and whether the whole space was looked at.
+
+    Ties beyond the full objective vector go to the plan found first, in the fixed order of members and candidates.
+    """
+    search = Search(space, objectives, bounding, deadline)
+    return search.run(), search.whole
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What a search of a layer's nests says."""
+
+    nest: Nest | None
+    measures: Mapping[str, int] = field(default_factory=dict)
+    """Of the nest; none without one."""
+    bounds: Mapping[str, int] = field(default_factory=dict)
+    """What no nest is below, where the nest is not proven."""
+    whole: bool = True
+    """Whether it was not cut short, but where ties are broken."""
+
+
+def search_nests(
+    space: Space, objectives: tuple[str, ...], clock: Clock, *, most: Values | None = None,
+    proving: tuple[str, ...] | None = None, known: Values | None = None, polishing: bool = True, first: bool = False,
+) -> Searched:  # fmt: skip
+    """Search nests for a problem that has them as a part: for a good one (`first`), or the best one (`Search`).
+
+    `most` of some measures; `proving`, `known` and `polishing` as in `Search`.
+    """
+    search = Search(
+        space, objectives, deadline=None if clock.until == inf else clock.until, kept=dict(most or {}),
+        proving=proving, known=known or {}, polishing=polishing,
+    )  # fmt: skip
+    pick = search.first(objectives[0]) if first else search.run()
+    whole = not (search.stopped and search.ties)  # what breaks ties may stop
+    if pick is None:
+        return Searched(None, {}, search.bounds, whole)
+    return Searched(pick.nest, pick.measures, search.bounds, whole)
+
+
+def _blocks(branch: Branch, measure: str, *, bounding: bool) -> Iterator[Branch]:
+    """Cut a branch in row blocks of bounded size, the most promising rows first."""
+    if branch.empty:
+        return
+    rows = max(1, _CHUNK // branch.choices.shape[1])
+    if branch.choices.shape[0] <= rows:
+        yield branch
+        return
+    if bounding:
+        rows = max(1, rows // 4)  # similar rows exclude many columns
+    order: Ints = np.arange(branch.choices.shape[0])
+    if bounding:
+        order = np.argsort(lower_bounds(branch.tables(measure), "s"), kind="stable")
+    for i in range(0, len(order), rows):
+        yield branch.take(s=np.sort(order[i : i + rows]))
