@@ -28,7 +28,7 @@ from formulations.fusion.pins import Demands
 from formulations.fusion.problem import Arc, Fusion, Taken, by_cut
 from formulations.fusion.schedule import Figures, fused, option_of
 from formulations.fusion.tables import Factors, Tables, heavier
-from formulations.joint.part import JointPart
+from formulations.joint.part import Fastest, JointPart
 from formulations.joint.places import Places, left_of
 from formulations.joint.plans import Bound
 from formulations.pins import Pins
@@ -168,20 +168,12 @@ class FusionPart(Part[Runs]):
         return self.joint.explain()
 
     def polished(self, runs: Runs, clock: Clock) -> Runs:
-        """Layers by themselves with the fastest of equal nests, as far as there is time: searches leave them open."""
+        """Layers by themselves with the fastest of equal nests."""
+        known: Fastest = {}
         return tuple(
-            self._faster(first, run, clock) if isinstance(run, LayerRun) else run
+            self.joint.faster(first, run, known, clock) if isinstance(run, LayerRun) else run
             for first, _, run in self.numbered(runs)
         )
-
-    def _faster(self, step: int, run: LayerRun, clock: Clock) -> LayerRun:
-        layer, (free, room) = self.joint.layer(step, run), left_of(self.net, self.machine, run)
-        tables = self.joint.tables
-        nest = (tables.plans_there if layer.resident_w else tables.plans)[step].faster(run.nest, clock)
-        now, then = (self.joint.outcome(layer, one) for one in (run.nest, nest))
-        if then.bytes > now.bytes or then.occupancy_bytes["ocm"] > room:  # equal with other rows on chip, not these
-            return run
-        return self.joint.trimmed(step, replace(run, nest=nest, banks=free))
 
     # ---- banks -------------------------------------------------------------------------------------------------------
 

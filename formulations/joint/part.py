@@ -41,6 +41,8 @@ from instances.workload import Layer, refuse_long
 
 #: A schedule: every layer's nest, what is on chip while it runs, and where.
 Runs = tuple[LayerRun, ...]
+#: The fastest nests of layers, by what they find on chip, room for tiles and bytes.
+Fastest = dict[tuple[object, int, int], Nest]
 
 
 class JointPart(Part[Runs]):
@@ -178,23 +180,24 @@ class JointPart(Part[Runs]):
         return replace(run, banks=run.banks[: -(-taken // self.machine.bank_bytes)])
 
     def polished(self, runs: Runs, clock: Clock) -> Runs:
-        """Of the nests with as few bytes in the room that is free the fastest; a coarser one if the time is over."""
-        known: dict[object, Nest] = {}
-        made = []
-        for t, run in enumerate(runs):
-            layer, (free, room) = self.layer(t, run), left_of(self.found, self.machine, run)
-            key = layer.signature(), room
-            if key not in known:
-                known[key] = self._faster(layer, run.nest, room, clock)
-            made.append(self.trimmed(t, replace(run, nest=known[key], banks=free)))
-        return tuple(made)
+        """Every layer with the fastest of equal nests."""
+        known: Fastest = {}
+        return tuple(self.faster(t, run, known, clock) for t, run in enumerate(runs))
+
+    def faster(self, step: int, run: LayerRun, known: Fastest, clock: Clock) -> LayerRun:
+        """The fastest nest that moves as little in the room that is free; without time a coarser one."""
+        layer, (free, room) = self.layer(step, run), left_of(self.found, self.machine, run)
+        key = layer.signature(), room, self.outcome(layer, run.nest).bytes
+        if key not in known:
+            known[key] = self._faster(layer, run.nest, room, clock)
+        return self.trimmed(step, replace(run, nest=known[key], banks=free))
 
     def _faster(self, layer: Layer, nest: Nest, room: int, clock: Clock) -> Nest:
         most = {"ocm": room, "bytes": self.outcome(layer, nest).bytes}
         space = tiling.build(layer, self.machine, self.pins)
         if not clock.over:
-            known = {"bytes": most["bytes"]}  # any nest within it is as good, but for the time
-            return search_nests(space, ("bytes",), clock, most=most, proving=(), known=known).nest or nest
+            said = search_nests(space, ("bytes",), clock, most=most, proving=(), known=most).nest or nest
+            return min(said, nest, key=lambda one: ((of := self.outcome(layer, one)).bytes, of.time_ticks))
         for item in nest.items:  # without loops that save nothing there are fewer tiles, which take time to replay, too
             fewer = replace(nest, items=tuple(one for one in nest.items if one is not item))
             if isinstance(item, Loop) and space.contains(fewer):

@@ -23,7 +23,7 @@ from formulations.clock import Clock
 from formulations.joint.problem import NEVER, Ints
 from formulations.pins import Pins
 from formulations.tiling import problem as tiling
-from formulations.tiling.search import Searched, search_nests
+from formulations.tiling.search import search_nests
 from hwmodels.nest.limits import tensor_bytes
 from hwmodels.nest.price import price
 from hwmodels.schedule import Nest
@@ -47,7 +47,7 @@ class Plans:
     searches : int
         Made so far.
     seconds : float
-        That they took, with those that break ties for the final plan.
+        That they took.
     """
 
     def __init__(self, layer: Layer, machine: Machine, pins: Pins) -> None:
@@ -66,8 +66,6 @@ class Plans:
         self._searched: set[tuple[Rows, int]] = set()
         self._laid: dict[object, tuple[Ints, Ints]] = {}
         self._reached: dict[tuple[Rows, int], bool] = {}
-        self._places: dict[Nest, tuple[Rows, int]] = {}
-        self._faster: dict[Nest, Nest] = {}
 
     def once(self, number: int, rows: int) -> int:
         """Bytes of an input (the first is 0) beyond its first rows, read once."""
@@ -186,13 +184,19 @@ class Plans:
     def search(self, rows: Rows, banks: int, clock: Clock) -> bool:
         """Find e(rows, banks) and all that follows from it; False if the time ran out.
 
-        Its nest is not the fastest: that is looked for where a plan keeps it (`faster`, `JointPart.polished`).
+        It ends early at what searches with more rows or banks have proven. Of nests that move as little it finds the
+        smallest, not the fastest: that is looked for where a plan keeps it (`JointPart.faster`).
         """
         self.searches += 1
-        banks = self._asked(banks)
-        said = self._asking(rows, banks, clock, polishing=False)
+        start, banks = time.monotonic(), self._asked(banks)
+        space = tiling.build(self._variant(rows), self.machine, self.pins)
+        least = self._everything(rows) + int(self.e([np.array(k) for k in rows], np.array(banks), "proven"))
+        said = search_nests(
+            space, ("bytes", "ocm"), clock, most={"ocm": banks * self.bank_bytes},
+            proving=("bytes", "ocm") if self.several else ("bytes",), known={"bytes": least}, polishing=False,
+        )  # fmt: skip
+        self.seconds += time.monotonic() - start
         if said.nest is not None:
-            self._places.setdefault(said.nest, (rows, banks))
             self._learn(said.nest)
         if said.whole:
             self._searched.add((rows, banks))
@@ -200,28 +204,6 @@ class Plans:
             self._note("found", rows, banks, said.measures)
         self._forget()
         return said.whole
-
-    def faster(self, nest: Nest, clock: Clock) -> Nest:
-        """The fastest nest that moves and takes as much as this one where a search found it; itself without time."""
-        if nest in self._places and nest not in self._faster and not clock.over:
-            said = self._asking(*self._places[nest], clock)
-            self._faster[nest] = said.nest or nest
-        return self._faster.get(nest, nest)
-
-    def _asking(self, rows: Rows, banks: int, clock: Clock, *, polishing: bool = True) -> Searched:
-        """The fewest bytes with so many rows and banks; of nests that move as much the smallest, then the fastest.
-
-        It ends early at what searches with more rows or banks have proven.
-        """
-        start = time.monotonic()
-        space = tiling.build(self._variant(rows), self.machine, self.pins)
-        least = self._everything(rows) + int(self.e([np.array(k) for k in rows], np.array(banks), "proven"))
-        said = search_nests(
-            space, ("bytes", "ocm"), clock, most={"ocm": banks * self.bank_bytes},
-            proving=("bytes", "ocm") if self.several else ("bytes",), known={"bytes": least}, polishing=polishing,
-        )  # fmt: skip
-        self.seconds += time.monotonic() - start
-        return said
 
     def _asked(self, banks: int) -> int:
         """The banks of a search: of several inputs it finds the least nest, in whatever banks."""

@@ -35,8 +35,10 @@ from instances.workload import Layer
 from solver import JointPlan, check, solve
 from solver.bench.demo import wheel_model
 from solver.cli import main
+from solver.fusion.plan import FusionPlan
 from solver.joint.problem import JOINT, runs_in
 from solver.search import Answer
+from solver.solve import solve_as
 from solver.verdict import judged
 
 EXACT = ("dynamic", "milp", "cp-sat")
@@ -721,6 +723,8 @@ def test_of_equal_nests_the_fastest() -> None:
     # run
     assert plan.measures is not None
     assert plan.measures.time == 288 + 6 * (5 + 2)
+    alone = solve_as(FusionPlan, chain(), MACHINE, problem="fusion", pins=["length=1"])
+    assert sum(row.time_ticks for row in alone.layers) == plan.measures.time
 
 
 def test_pins_are_for_every_layer() -> None:
