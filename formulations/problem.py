@@ -83,6 +83,8 @@ class Replayed:
     """False where the price is a paper's printed estimate, which no machine executes: then both are reported."""
     figures: Any = None
     """What else the referee saw, of the type that the formulation names (`Formulation.figures`)."""
+    executed: int = 0
+    """How many layers, or groups, were also computed on integers and found right."""
 
 
 @dataclass(frozen=True)

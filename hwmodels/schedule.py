@@ -23,6 +23,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, PositiveInt, Tag
+from pydantic_core import CoreSchema, core_schema
 
 from instances.errors import InputError
 from instances.feature_maps import Stage
@@ -33,6 +37,8 @@ LEVELS = ("tle", "tlt")
 SHARES: dict[str, tuple[str, ...]] = {"both": ("IN", "W"), "IN": ("IN",), "W": ("W",), "none": ()}
 #: How a loop cuts: in equal steps, or at these places of the core's range.
 Step = int | tuple[int, ...]
+#: Ranges beyond which a schedule read from a file says nothing (what is made here is not looked at).
+Natural = Annotated[int, Field(ge=0)]
 
 
 @dataclass(frozen=True)
@@ -132,6 +138,32 @@ class Nest:
             raise InputError(f"{where}: expected a list of items, got {type(rows).__name__}")
         return cls(tuple(_item(row, f"{where}[{i}]") for i, row in enumerate(rows)))
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Read and write files as `{"nest": [...], "homes": {...}}`; homes may be left out."""
+        written = core_schema.plain_serializer_function_ser_schema(cls._to_file)
+        return core_schema.no_info_plain_validator_function(cls._from_file, serialization=written)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return _nest_schema()
+
+    def _to_file(self) -> dict[str, object]:
+        return {"nest": self.to_json(), **({"homes": dict(self.homes)} if self.homes else {})}
+
+    @classmethod
+    def _from_file(cls, data: object) -> Nest:
+        if isinstance(data, Nest):
+            return data
+        if not isinstance(data, Mapping) or "nest" not in data or data.keys() - {"nest", "homes"}:
+            raise InputError("a schedule is an object with nest, and homes where the machine has several memories")
+        homes = data.get("homes", {})
+        if not isinstance(homes, Mapping) or not all(
+            operand in RELEVANT and isinstance(name, str) for operand, name in homes.items()
+        ):
+            raise InputError(f"homes: expected an operand ({_names(RELEVANT)}) and a memory each, got {homes!r}")
+        return cls.from_json(data["nest"]).at({str(operand): str(name) for operand, name in homes.items()})
+
     def steps(self, dim: str) -> tuple[int, ...]:
         """Return the steps of all cuts of `dim`, outermost first."""
         return tuple(i.step for i in self.items if not isinstance(i, Hold) and i.dim == dim)
@@ -187,6 +219,35 @@ class Nest:
             longest = max(hi - lo for lo, hi in pieces)
             if item.cuts and item.step != longest:
                 raise InputError(f"{where}: the largest piece has {longest}, step says {item.step}")
+
+
+def _nest_schema() -> dict[str, Any]:
+    """The JSON schema of a nest in a file."""
+    dim, operand, step = {"enum": list(DIMS)}, {"enum": list(RELEVANT)}, {"type": "integer", "minimum": 1}
+    cuts = {"type": "array", "items": step, "description": "Where pieces of free sizes end; left out for equal steps."}
+
+    def item(about: str, fields: dict[str, Any], *optional: str) -> dict[str, Any]:
+        needed = [name for name in fields if name not in optional]
+        return {"type": "object", "description": about, "properties": fields, "required": needed,
+                "additionalProperties": False}  # fmt: skip
+
+    items = [
+        item("Pieces side by side over the units of a level.",
+             {"spatial": dim, "step": step, "over": {"enum": list(LEVELS)}}),
+        item("Pieces one after the other; step is the largest.", {"loop": dim, "step": step, "cuts": cuts}, "cuts"),
+        item("The tile of an operand lies on chip from here inwards: in one buffer or two, IN in lines or not.",
+             {"hold": operand, "buffers": {"enum": [1, 2]}, "line": {"type": "boolean"}}, "buffers", "line"),
+    ]  # fmt: skip
+    homes = {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "propertyNames": operand,
+        "description": "Operand and the memory off the chip where it lies, on machines that have several.",
+    }
+    return item(
+        "The nest of a layer: items, outermost first (docs/nest.md).",
+        {"nest": {"type": "array", "items": {"anyOf": items}}, "homes": homes}, "homes",
+    )  # fmt: skip
 
 
 def _item(row: object, where: str) -> Item:
@@ -273,13 +334,13 @@ class LayerRun:
     """What a plan says of one layer of a network in a shared memory."""
 
     nest: Nest
-    residents: Mapping[int, tuple[int, tuple[int, ...]]] = field(hash=False)
+    residents: Mapping[Natural, tuple[PositiveInt, tuple[Natural, ...]]] = field(hash=False)
     """The stores on chip while it runs, by number: their first rows, and the banks that hold them; no banks where the
     memory has none.
     """
-    unwritten: int
+    unwritten: Natural
     """How many first rows of its result never go to DRAM (of the store's rows)."""
-    banks: tuple[int, ...]
+    banks: tuple[Natural, ...]
     """The banks for its tiles; none where the memory has none."""
 
     @property
@@ -297,11 +358,11 @@ class Pace:
     it is recomputed, what lies from tail(k) to front(k).
     """
 
-    step: int
+    step: Natural
     """0 where a map from outside has one row (column) for all that its readers make."""
     ahead: int
     behind: int
-    end: int
+    end: Natural
     """Only so many first rows or columns are ever made or loaded."""
 
 
@@ -309,7 +370,7 @@ class Pace:
 class Steps:
     """The steps of a group along an axis, `first` to `last`."""
 
-    halo: str
+    halo: Literal["retain", "recompute"]
     """"retain" or "recompute": what is done with rows or columns that later steps need again."""
     first: int
     last: int
@@ -319,10 +380,10 @@ class Steps:
 class Stream:
     """A map on its way through a group: what a layer makes of it, or what is loaded of a map from outside."""
 
-    store: int
-    maker: int
+    store: Natural
+    maker: Natural
     """The layer (number) that makes it; of a map from outside the first of its readers: it is loaded before that."""
-    readers: tuple[int, ...]
+    readers: tuple[Natural, ...]
     """The layers of the group that read it from here, ascending."""
     outside: bool
     rows: Pace
@@ -337,10 +398,10 @@ class Blocks:
     next channels. The sums become its result when all channels have been added.
     """
 
-    first: int
-    last: int
+    first: Natural
+    last: Natural
     """`first`, `last`: the layers, by number."""
-    channels: int
+    channels: PositiveInt
     """Of every map between them in a turn; a divisor of all."""
 
 
@@ -351,25 +412,34 @@ class FusedRun:
     A visit is a step of rows and, inside it, a step of columns.
     """
 
-    first: int
-    last: int
+    first: Natural
+    last: Natural
     """`first`, `last`: its layers, by number."""
     rows: Steps
     columns: Steps
     streams: tuple[Stream, ...]
     """One for every layer, in their order, then those from outside."""
-    weights: tuple[int, ...]
+    weights: tuple[Natural, ...]
     """Of every layer the bytes of weights that stay on chip while the group runs. The rest is loaded in every visit in
     which the layer makes something, filter by filter.
     """
-    residents: Mapping[int, tuple[int, tuple[int, ...]]] = field(hash=False)
+    residents: Mapping[Natural, tuple[PositiveInt, tuple[Natural, ...]]] = field(hash=False)
     """As in `LayerRun`."""
-    unwritten: tuple[int, ...]
+    unwritten: tuple[Natural, ...]
     """Of every layer how many first rows of its result never go to DRAM."""
-    banks: tuple[int, ...]
+    banks: tuple[Natural, ...]
     """The banks for strips and weights, one memory together; none where the memory has none."""
     blocks: tuple[Blocks, ...] = ()
     """Layers that take turns for some channels, ascending; the others run one after the other."""
+
+
+def _kind(run: object) -> str:
+    strips = "streams" in run if isinstance(run, Mapping) else isinstance(run, FusedRun)
+    return "strips" if strips else "layer"
+
+
+#: A layer by itself, or a group of layers.
+Run = Annotated[Annotated[LayerRun, Tag("layer")] | Annotated[FusedRun, Tag("strips")], Discriminator(_kind)]
 
 
 @dataclass(frozen=True)

@@ -50,3 +50,8 @@ def _texts(data: object, path: str, free: bool) -> Iterator[tuple[str, str, bool
                 waiting.append((item, f"{at}.{key}" if at else str(key), loose or key in _FREE))
         elif isinstance(value, Sequence):
             waiting += [(item, f"{at}[{n}]", loose) for n, item in enumerate(value)]
+
+
+def many(number: int, noun: str) -> str:
+    """Return a number of things: ``1 call``, ``2,000 calls``."""
+    return f"{number:,} {noun}" + "s" * (number != 1)

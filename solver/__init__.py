@@ -11,7 +11,6 @@ from solver.calibration.calibrate import calibrate
 from solver.calibration.result import Calibration
 from solver.check import CheckReport, check
 from solver.front import Front
-from solver.joint.plan import JointPlan
 from solver.mapping.front import MappingFront
 from solver.mapping.plan import MappingPlan
 from solver.mappings.price import PricedMapping, price
@@ -27,7 +26,7 @@ from solver.why.model import Why
 
 __all__ = [
     "ApplicationsPlan", "BankPlan", "Calibration", "CheckReport", "EnginePlan", "EngineSize", "Front", "InputError",
-    "JointPlan", "LayerPlan", "LayersPlan", "MappingFront", "MappingPlan", "Plan", "PlanMismatch",
+    "LayerPlan", "LayersPlan", "MappingFront", "MappingPlan", "Plan", "PlanMismatch",
     "PricedMapping", "Why", "calibrate", "check", "explain", "front_engine", "load_plan", "pareto", "plot",
     "price", "report", "show", "size_engine", "solve", "to_plotly", "why",
 ]  # fmt: skip

@@ -117,7 +117,10 @@ class GenericProblem(FormulationProblem[GenericPlan]):
             terms={name: dict(terms) for name, terms in priced.terms.items()} if priced else {},
             bounds=dict(said.bounds), gap=verdict.gap, must=dict(part.must), schedule=said.schedule,
             figures=None if walked is None else part.figures_of(said.schedule, walked),
-            replay=None if walked is None else PartReplay(ok=not faults, faults=faults, counts=dict(walked.counts)),
+            replay=None if priced is None or walked is None else PartReplay(
+                ok=not faults, faults=faults, executed=walked.executed,
+                counts={name: value for name, value in walked.counts.items() if name not in priced.counts},
+            ),
             conflicts=said.conflicts, stats=dict(said.stats), wall_s=said.wall_s,
         )  # fmt: skip
 
@@ -178,13 +181,17 @@ class GenericProblem(FormulationProblem[GenericPlan]):
         """Price and replay every schedule again."""
         verdicts: list[Verdict] = []
         problems = tuple(dict.fromkeys(self.faults(plan, verdicts)))
-        executed = sum(one.walked.counts.get("executed", 0) for one in verdicts if one.walked is not None)
-        return Derived(problems, sum(one.priced is not None for one in verdicts), executed)
+        executed = sum(one.walked.executed for one in verdicts if one.walked is not None)
+        made = [one.said.schedule for one in verdicts if one.priced is not None]
+        return Derived(problems, sum(len(one) if isinstance(one, tuple) else 1 for one in made), executed)
 
     def faults(self, plan: GenericPlan, verdicts: list[Verdict]) -> Iterator[str]:
         """Yield what does not follow from the decisions of a plan; a verdict for each row that can be read."""
         yield from head_of(plan, unit=self.measures.get(plan.objectives[0]))
         yield from status_of(plan)
+        if strange := [name for name in plan.objectives if name not in self.measures]:
+            yield f"objectives: {', '.join(strange)}: problem {self.name} minimises {' and '.join(self.measures)}"
+            return
         try:
             question = self.question(plan)
             parts = self.parts(question)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
 
-from solver.network_plan import NetworkPlan, SubjectPlan, WholePlan
-from solver.plan import GenericPlan, Measures
+from solver.network_plan import NetworkPlan, SubjectPlan
+from solver.plan import GenericPlan, Plan
 from solver.tables import ABSENT, Column, percent, ratio
-from solver.tiling.plan import LayersPlan
 
 _UNITS = {"time": " (us)", "bytes": "", "energy": " (uJ)"}
 _MEANS = {"bytes": "to and from off-chip memory"}
@@ -16,27 +14,21 @@ _MEANS = {"bytes": "to and from off-chip memory"}
 _SPARE = {"bytes": 1, "time": 2, "energy": 3}
 
 
-class Measured(Protocol):
-    """A layer of a plan, or a plan."""
-
-    @property
-    def measures(self) -> Measures | None:
-        """What it takes."""
-
-
-def microseconds(plan: WholePlan | LayersPlan, ticks: int) -> str:
+def microseconds(plan: Plan, ticks: int) -> str:
     """Ticks of the plan's machine in microseconds."""
     return f"{ticks * plan.machine_data.tick_ps / 1e6:,.1f}"
 
 
-def measure_columns(plan: NetworkPlan | LayersPlan, rows: Sequence[Measured]) -> list[Column]:
-    """Return time, bytes and energy of the rows and their sums, the objective first."""
+def measure_columns(
+    plan: Plan, rows: Sequence[Mapping[str, int] | None], total: Mapping[str, int] | None
+) -> list[Column]:  # fmt: skip
+    """Return time, bytes and energy of the rows and their sums, the objective first; None of rows without a plan."""
     first = plan.objectives[0]
 
-    def shown(name: str, row: Measured) -> str:
-        if row.measures is None:
+    def shown(name: str, row: Mapping[str, int] | None) -> str:
+        if not row:
             return ABSENT
-        value: int = getattr(row.measures, name)
+        value = row[name]
         if name == "time":
             return microseconds(plan, value)
         return f"{value:,}" if name == "bytes" else f"{value / 1e9:,.1f}"
@@ -46,7 +38,7 @@ def measure_columns(plan: NetworkPlan | LayersPlan, rows: Sequence[Measured]) ->
             name + _UNITS[name],
             [shown(name, row) for row in rows],
             _MEANS.get(name, ""),
-            shown(name, plan),
+            shown(name, total),
             spare=0 if name == first else _SPARE[name],
         )
         for name in dict.fromkeys((first, "bytes", "time", "energy"))

@@ -397,7 +397,9 @@ class PartReplay(Frozen):
     ok: bool
     faults: tuple[str, ...]
     counts: dict[str, int] = {}  # noqa: RUF012 - pydantic copies it
-    """What it counted beside the measures."""
+    """What it counted beside measures and figures."""
+    executed: Natural = 0
+    """How many layers, or groups, were also computed on integers and found right."""
 
 
 class PartPlan(Frozen):
@@ -452,6 +454,14 @@ class PlanTypes:
         ]
         return plan.model_copy(update={"network_data": target, "parts": tuple(parts)})
 
+    def written(self, plan: GenericPlan, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of a plan with schedules and figures written by their types."""
+        for part, row in zip(plan.parts, fields.get("parts", ()), strict=False):
+            for name, kind in (("schedule", self.schedule), ("figures", self.figures)):
+                if row.get(name) is not None:
+                    row[name] = adapter_of(kind).dump_python(getattr(part, name), mode="json")
+        return fields
+
     def schema(self, plan: Mapping[str, Any]) -> dict[str, Any]:
         """Return the JSON schema of plans with what is of these types said in full."""
         whole = json.loads(json.dumps(plan))
@@ -482,6 +492,11 @@ class GenericPlan(Plan):
     measures: dict[str, Natural] | None
     """Sums over the parts; None unless every part has a schedule."""
     parts: tuple[PartPlan, ...]
+
+    @model_serializer(mode="wrap")
+    def _typed(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Write schedules and figures as their types do."""
+        return self.TYPES[self.problem].written(self, write(self)) if self.problem in self.TYPES else write(self)
 
     @property
     def size(self) -> int:

@@ -145,7 +145,7 @@ def answered(problem: Problem[Any], question: Question, first: Callable[[Plan], 
 
 def solve_as(kind: type[P], target: Target | str | os.PathLike[str], machine: Machine | str, **options: Any) -> P:
     """Solve the problem whose plans are of a kind; parameters and errors as in `solve`."""
-    plan = solve(target, machine, **{"problem": kind.PROBLEMS[0], **options})
+    plan = solve(target, machine, **{"problem": next(iter(kind.PROBLEMS), None), **options})
     assert isinstance(plan, kind)
     return plan
 

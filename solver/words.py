@@ -23,11 +23,6 @@ _MEANS = {
 }
 
 
-def many(number: int, noun: str) -> str:
-    """Return a number of things: ``1 call``, ``2,000 calls``."""
-    return f"{number:,} {noun}" + "s" * (number != 1)
-
-
 # ---- layers -------------------------------------------------------------------------------------------------------
 
 

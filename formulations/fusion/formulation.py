@@ -14,6 +14,7 @@ from formulations.joint.heuristics import in_order
 from formulations.joint.part import check_machine
 from formulations.pins import Pins
 from formulations.problem import Formulation, Goal, Unable
+from hwmodels.joint.replay import RunFigures
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
@@ -82,6 +83,8 @@ class FusionFormulation(Formulation[Runs]):
     name = "fusion"
     summary = "F11: groups of layers that run strip by strip, tile plans of the others, and what stays between them"
     schedule = Runs
+    figures = tuple[RunFigures, ...]
+    whole = True
     measures = {"bytes": "bytes", "energy": "fJ", "macs": "MACs"}  # noqa: RUF012
     decisions = DECISIONS
     engines = {  # noqa: RUF012

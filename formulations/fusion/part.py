@@ -28,20 +28,21 @@ from formulations.fusion.pins import Demands
 from formulations.fusion.problem import Arc, Fusion, Taken, by_cut
 from formulations.fusion.schedule import Figures, fused, option_of
 from formulations.fusion.tables import Factors, Tables, heavier
-from formulations.joint.part import Fastest, JointPart
+from formulations.joint.part import Fastest, JointPart, on_chip
 from formulations.joint.places import Places, left_of
 from formulations.joint.plans import Bound
 from formulations.pins import Pins
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Unable
 from formulations.tiling.problem import DECISIONS as NEST_DECISIONS
 from hwmodels.fusion.replay import FusedReplay, FusionReplay, replay_fusion
+from hwmodels.joint.replay import RunFigures, layer_figures
 from hwmodels.outcome import OPERANDS, Outcome
-from hwmodels.schedule import FusedRun, LayerRun
+from hwmodels.schedule import FusedRun, LayerRun, Run
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
 
-Runs = tuple[FusedRun | LayerRun, ...]
+Runs = tuple[Run, ...]
 
 
 class FusionPart(Part[Runs]):
@@ -77,6 +78,11 @@ class FusionPart(Part[Runs]):
     def compulsory_bytes(self) -> int:
         """What every schedule moves."""
         return compulsory_bytes(self.net, self.machine)
+
+    @property
+    def must(self) -> Mapping[str, int]:
+        """Every weight, and every input and result of the network once."""
+        return {"bytes": self.compulsory_bytes}
 
     # ---- a schedule --------------------------------------------------------------------------------------------------
 
@@ -130,15 +136,35 @@ class FusionPart(Part[Runs]):
     def replay(self, runs: Runs) -> Replayed:
         """Group by group, strip by strip, bank by bank."""
         walked = self.walked(runs)
-        figures = {}
+        figures, said_of = {}, list[RunFigures]()
         for (first, last, _), said in zip(self.numbered(runs), walked.runs, strict=False):  # may be broken off
             if isinstance(said, FusedReplay):
                 mine = {**said.operand_bytes, "macs": said.macs, "peak": said.peak_bytes, "visits": said.visits}
+                said_of.append(self._group_figures(first, last, said))
             else:
                 mine = self._alone(first, said.outcome)
+                said_of.append(layer_figures(self.net.layers[first], said.outcome))
             figures[self.figures.name(first, last)] = mine
         moved, macs, counts = _sums(figures)
-        return Replayed(self.measures(moved, macs), walked.faults, counts)
+        executed = sum(said.executed for said in walked.runs)
+        return Replayed(self.measures(moved, macs), walked.faults, counts, figures=tuple(said_of), executed=executed)
+
+    def figures_of(self, runs: Runs, walked: Replayed) -> tuple[RunFigures, ...]:
+        """What the referee saw, and where the tiles of layers by themselves lie."""
+        made = []
+        for (first, _, run), seen in zip(self.numbered(runs), walked.figures, strict=False):
+            if isinstance(run, LayerRun):
+                made.append(self.joint.figured(first, run, seen))
+            else:
+                made.append(replace(seen, on_chip=on_chip(self.net, self.machine, run)))
+        return tuple(made)
+
+    def _group_figures(self, first: int, last: int, said: FusedReplay) -> RunFigures:
+        energy = self.measures(said.operand_bytes, said.macs)["energy"]
+        return RunFigures(
+            tuple(layer.name for layer in self.net.layers[first : last + 1]), dict(said.operand_bytes), said.macs,
+            energy, said.peak_bytes, said.ticks, said.visits,
+        )  # fmt: skip
 
     def contains(self, runs: Runs) -> tuple[str, ...]:
         """Every group runs in strips, every nest is a plan of problem tiling, with the pins."""

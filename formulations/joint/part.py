@@ -28,15 +28,16 @@ from formulations.problem import Formulation, Goal, Model, Part, Piece, Priced, 
 from formulations.tiling import problem as tiling
 from formulations.tiling.search import search_nests
 from hwmodels.joint.loading import ran
-from hwmodels.joint.replay import JointReplay, replay_joint
+from hwmodels.joint.replay import JointReplay, RunFigures, layer_figures, replay_joint
+from hwmodels.nest.buffers import buffers
 from hwmodels.nest.homes import operand_of
 from hwmodels.nest.price import price
 from hwmodels.outcome import OPERANDS, Outcome
-from hwmodels.schedule import FusedRun, LayerRun, Loop, Nest
+from hwmodels.schedule import FusedRun, LayerRun, Loop, Nest, Run
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
-from instances.stores import stores
+from instances.stores import Stores, stores
 from instances.workload import Layer, refuse_long
 
 #: A schedule: every layer's nest, what is on chip while it runs, and where.
@@ -115,7 +116,24 @@ class JointPart(Part[Runs]):
         """Layer by layer and bank by bank."""
         walked = self.walked(runs)
         outcomes = [one.outcome for one in walked.layers]
-        return Replayed(_sums(outcomes), walked.faults, self._figures(outcomes))
+        figures = tuple(map(layer_figures, self.found.layers, outcomes))
+        executed = sum(one.executed for one in walked.layers)
+        return Replayed(_sums(outcomes), walked.faults, self._figures(outcomes), figures=figures, executed=executed)
+
+    def figures_of(self, runs: Runs, walked: Replayed) -> tuple[RunFigures, ...]:
+        """What the referee saw, and where tiles lie."""
+        pairs = enumerate(zip(runs, walked.figures, strict=False))
+        return tuple(self.figured(t, run, seen) for t, (run, seen) in pairs)
+
+    def figured(self, step: int, run: LayerRun, seen: RunFigures) -> RunFigures:
+        """What is said of a layer by itself."""
+        lie = buffers(self.layer(step, run), self.machine, run.nest)
+        return replace(seen, buffers=lie, on_chip=on_chip(self.found, self.machine, run))
+
+    @property
+    def must(self) -> dict[str, int]:
+        """Every weight, and every input and result of the network once."""
+        return {"bytes": self.tables.compulsory_bytes}
 
     def _figures(self, outcomes: Sequence[Outcome]) -> dict[str, int]:
         pairs = zip(self.found.layers, outcomes, strict=False)  # a walk that is broken off has fewer
@@ -205,6 +223,12 @@ class JointPart(Part[Runs]):
                 if outcome.bytes <= most["bytes"] and outcome.occupancy_bytes["ocm"] <= most["ocm"]:
                     nest = fewer
         return nest
+
+
+def on_chip(found: Stores, machine: Machine, run: Run) -> dict[str, int]:
+    """Return the bytes of what stays on chip while a layer or a group runs, by name."""
+    rows = {found.stores[s]: count for s, (count, _) in run.residents.items()}
+    return {store.name: count * store.row_bytes(machine) for store, count in rows.items()}
 
 
 def _sums(outcomes: Sequence[Outcome]) -> dict[str, int]:
@@ -352,6 +376,8 @@ class JointFormulation(Formulation[Runs]):
     name = "joint"
     summary = "F10: tile plans of all layers and what stays in a shared memory between them"
     schedule = Runs
+    figures = tuple[RunFigures, ...]
+    whole = True
     measures = {"bytes": "bytes", "energy": "fJ"}  # noqa: RUF012
     decisions = tiling.DECISIONS
     engines = {  # noqa: RUF012

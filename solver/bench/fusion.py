@@ -15,7 +15,7 @@ from instances.zoo.chains import CHAINS
 from instances.zoo.resnet import REPEATS, resnet
 from solver.bench.bank_sizes import HEADS, NOTE, bank_row
 from solver.bench.report import Cell, Report, timed
-from solver.fusion.plan import FusionPlan
+from solver.plan import GenericPlan
 from solver.progress import Progress
 from solver.solve import solve_as
 
@@ -79,22 +79,22 @@ def convolutions(name: str) -> Network:
     return Network(name=f"{name}_convs", description=whole.description, operators=whole.operators[:end])
 
 
-def _solved(target: Network | str, kib: int, engine: str = "auto", **settings: int) -> FusionPlan:
+def _solved(target: Network | str, kib: int, engine: str = "auto", **settings: int) -> GenericPlan:
     shared = {"ocm_bytes": kib * 1024, "ocm_banks": kib * 1024 // _BANK, **settings}
-    return solve_as(FusionPlan, target, "scratchpad_768k", problem="fusion", engine=engine, settings=shared)
+    return solve_as(GenericPlan, target, "scratchpad_768k", problem="fusion", engine=engine, settings=shared)
 
 
-def _bytes(plan: FusionPlan) -> int | None:
-    return plan.measures.bytes if plan.measures else None
+def _bytes(plan: GenericPlan) -> int | None:
+    return plan.measures["bytes"] if plan.measures else None
 
 
-def _macs(plan: FusionPlan) -> float | None:
+def _macs(plan: GenericPlan) -> float | None:
     """MACs over those of every layer once."""
-    return plan.measures.macs / sum(layer.macs for layer in plan.network_data.layers) if plan.measures else None
+    return plan.measures["macs"] / sum(layer.macs for layer in plan.network_data.layers) if plan.measures else None
 
 
-def _nest_seconds(plan: FusionPlan) -> float:
-    return cast(float, plan.stats["nest_s"])
+def _nest_seconds(plan: GenericPlan) -> float:
+    return cast(float, plan.part.stats["nest_s"])
 
 
 def network_row(name: str, kib: int) -> list[Cell]:
@@ -102,22 +102,29 @@ def network_row(name: str, kib: int) -> list[Cell]:
     target = _network(name)
     heuristics = [_bytes(_solved(target, kib, engine)) for engine in _HEURISTICS.values()]
     plan, seconds = timed(lambda: _solved(target, kib))
-    said: list[Cell] = [_bytes(plan), plan.bound, plan.status, plan.compulsory_bytes, _macs(plan), len(plan.layers)]
+    said: list[Cell] = [
+        _bytes(plan),
+        plan.bound,
+        plan.status,
+        plan.part.must["bytes"],
+        _macs(plan),
+        len(plan.schedule or ()),
+    ]
     return [name, kib, *heuristics, *said, seconds, _nest_seconds(plan)]
 
 
 def depth_row(depth: int) -> list[Cell]:
     """Layers, seconds and bytes of a ResNet."""
     plan, seconds = timed(lambda: _solved(resnet(depth), _DEPTH_KIB))
-    layers, searches = len(plan.network_data.layers), plan.stats["searches"]
-    said: list[Cell] = [_bytes(plan), plan.bound, plan.status, plan.compulsory_bytes]
+    layers, searches = len(plan.network_data.layers), plan.part.stats["searches"]
+    said: list[Cell] = [_bytes(plan), plan.bound, plan.status, plan.part.must["bytes"]]
     return [f"resnet{depth}", layers, *said, seconds, _nest_seconds(plan), searches, seconds / layers]
 
 
 def chain_row(chain: _Chain) -> list[Cell]:
     """What a chain moves beside what AccelForge printed."""
     plan, seconds = timed(lambda: _solved(CHAINS[chain.name](), chain.kib, psum_bytes=1))
-    ours: list[Cell] = [_bytes(plan), plan.bound, plan.status, plan.compulsory_bytes, _macs(plan), seconds]
+    ours: list[Cell] = [_bytes(plan), plan.bound, plan.status, plan.part.must["bytes"], _macs(plan), seconds]
     return [chain.name, chain.kib, chain.accelforge, chain.accelforge_s, *ours]
 
 

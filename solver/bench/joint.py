@@ -13,8 +13,8 @@ from instances.network import Network
 from solver.bench.bank_sizes import HEADS, NOTE, bank_row
 from solver.bench.banks import chain
 from solver.bench.report import Cell, Report, timed
-from solver.joint.plan import JointPlan
 from solver.joint.problem import JOINT
+from solver.plan import GenericPlan
 from solver.progress import Progress
 from solver.search import Answer, settled
 from solver.solve import solve_as
@@ -35,15 +35,17 @@ _BANKS = (4, 8, 16, 32, 48, 96)
 _LAYERS = (10, 50, 100, 200, 500)
 
 
-def _bytes(plan: JointPlan) -> int | None:
-    return plan.measures.bytes if plan.measures else None
+def _bytes(plan: GenericPlan) -> int | None:
+    return plan.measures["bytes"] if plan.measures else None
 
 
 def network_row(name: str) -> list[Cell]:
     """Bytes of heuristics and of the optimum on scratchpad_768k, and what every engine takes to prove it."""
-    plan = solve_as(JointPlan, name, "scratchpad_768k")
-    heuristics: list[Cell] = [_bytes(solve_as(JointPlan, name, "scratchpad_768k", engine=e)) for e in _HEURISTICS]
-    row: list[Cell] = [name, len(plan.layers), *heuristics, _bytes(plan), plan.gap, plan.compulsory_bytes]
+    plan = solve_as(GenericPlan, name, "scratchpad_768k", problem="joint")
+    heuristics: list[Cell] = [
+        _bytes(solve_as(GenericPlan, name, "scratchpad_768k", problem="joint", engine=e)) for e in _HEURISTICS
+    ]
+    row: list[Cell] = [name, len(plan.schedule or ()), *heuristics, _bytes(plan), plan.gap, plan.part.must["bytes"]]
     return [*row, plan.stats["searches"], plan.wall_s, *_solvers(load_network(name), load_machine("scratchpad_768k"))]
 
 
@@ -75,7 +77,10 @@ def memory(kib: int) -> list[Cell]:
     """ResNet-50 on so much shared memory in banks of 16 KiB."""
     settings = {"ocm_bytes": kib * 1024, "ocm_banks": kib // 16}
     engines = (*_HEURISTICS, "dynamic")
-    plans = [solve_as(JointPlan, "resnet50", "scratchpad_768k", engine=e, settings=settings) for e in engines]
+    plans = [
+        solve_as(GenericPlan, "resnet50", "scratchpad_768k", problem="joint", engine=e, settings=settings)
+        for e in engines
+    ]
     best = plans[-1]
     return [kib, *(_bytes(plan) for plan in plans), best.gap, best.stats["searches"], best.wall_s]
 

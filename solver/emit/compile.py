@@ -16,8 +16,7 @@ from instances.stores import stores
 from solver.emit.emit import check_folder, emit_c
 from solver.emit.meaning import Meaning
 from solver.emit.preflight import check_model
-from solver.fusion.plan import FusionPlan
-from solver.joint.plan import JointPlan
+from solver.joint.rows import is_shared, rows_of
 from solver.options import as_texts, pick_machine
 from solver.plan import Plan
 from solver.preflight import reasons_of
@@ -132,19 +131,18 @@ def compile_model(
             raise
         plan, note = planned(single), f"planned layer by layer, as no C is written of the joint plan: {error}"
         names = emit_c(plan, out, read, **how)
-    measures = plan.measures  # type: ignore[attr-defined]
-    time = sum(row.time_ticks for row in plan.layers) if isinstance(plan, FusionPlan) else measures.time
-    return Compiled(plan, names, measures.bytes, _peak(plan), time, _macs(plan), elements.said(), note)
+    moved, ticks, macs = _figures(plan)
+    return Compiled(plan, names, moved, _peak(plan), ticks, macs, elements.said(), note)
 
 
-def _macs(plan: Plan) -> int:
-    """Multiply-accumulates of a plan, those that are computed again included."""
-    if isinstance(plan, FusionPlan) and plan.measures is not None:
-        return plan.measures.macs
-    if isinstance(plan, LayersPlan):
-        return sum(layer.workload.macs for layer in plan.layers)
-    assert isinstance(plan, JointPlan)
-    return plan.network_data.macs
+def _figures(plan: Plan) -> tuple[int, int, int]:
+    """Bytes, ticks, and multiply-accumulates (those that are computed again included) of a plan."""
+    if is_shared(plan):
+        rows = rows_of(plan)
+        return tuple(sum(getattr(row.figures, name) for row in rows) for name in ("moved", "ticks", "macs"))
+    assert isinstance(plan, LayersPlan)
+    assert plan.measures is not None
+    return plan.measures.bytes, plan.measures.time, sum(layer.workload.macs for layer in plan.layers)
 
 
 def in_dram(network: Network, reasons: Mapping[int, str], machine: Machine) -> tuple[Network, str]:
@@ -172,6 +170,7 @@ def _peak(plan: Plan) -> int:
     """The most bytes on chip while a layer runs."""
     if isinstance(plan, LayersPlan):
         return max(sum(layer.occupancy_bytes.values()) for layer in plan.layers if layer.occupancy_bytes)
-    assert isinstance(plan, JointPlan | FusionPlan)
+    assert is_shared(plan)
     size = {s.name: s.row_bytes(plan.machine_data) for s in stores(plan.network_data).stores}
-    return max(row.occupancy_bytes + sum(kept.rows * size[kept.map] for kept in row.on_chip) for row in plan.layers)
+    return max(row.figures.occupancy_bytes + sum(kept.rows * size[kept.map] for kept in row.on_chip)
+               for row in rows_of(plan))  # fmt: skip

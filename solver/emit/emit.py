@@ -17,10 +17,7 @@ from solver.emit.meaning import Meaning
 from solver.emit.network import NetworkPlanned, alone, network_program
 from solver.emit.program import Planned, single_layers
 from solver.emit.zeros import no_zeros
-from solver.fusion.plan import FusionPlan
-from solver.fusion.problem import runs_in as fused_runs_in
-from solver.joint.plan import JointPlan
-from solver.joint.problem import runs_in
+from solver.joint.rows import is_shared
 from solver.plan import Plan
 from solver.tiling.plan import LayersPlan
 
@@ -98,20 +95,19 @@ def files_of(
 ) -> Mapping[str, str | bytes]:  # fmt: skip
     """Return the text of every file by its name; raises InputError as `emit_c`."""
     meaning = None if model is None else Meaning(model, plan.machine_data, rule=requantise, states=states or {})
-    if isinstance(plan, JointPlan | FusionPlan):
-        if not plan.layers:
+    if is_shared(plan):
+        if plan.schedule is None:
             raise InputError(f"plan of {plan.network}: no schedule")
         if meaning and meaning.model.network.layers != plan.network_data.layers:
             raise InputError(f"{meaning.model.where}: its layers are not those of the plan of {plan.network}")
-        for store in stores(plan.network_data).stores if isinstance(plan, FusionPlan) else ():
+        for store in stores(plan.network_data).stores if plan.problem == "fusion" else ():
             if store.zeros:
                 raise no_zeros(store)
         network = plan.network_data
         if meaning:
             network = meaning.model.network.model_copy(update={"in_dram": network.in_dram})
-        runs = runs_in(plan) if isinstance(plan, JointPlan) else fused_runs_in(plan)
         machine = _with_memory(plan.machine_data, memory_bytes)
-        return network_program(NetworkPlanned(network, machine, runs, meaning))
+        return network_program(NetworkPlanned(network, machine, plan.schedule, meaning))
     if memory_bytes is not None:
         raise InputError(f"memory_bytes: for plans of problems joint and fusion, not of {plan.problem}")
     if not isinstance(plan, LayersPlan):

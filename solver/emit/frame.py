@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from hwmodels.nest.buffers import Buffer, NestOnCore, buffers
 from hwmodels.nest.execute import FetchPoint, fetch_points
 from hwmodels.nest.replay_slides import lined_sizes
 from hwmodels.nest.skeleton import Core, cores
@@ -13,7 +14,6 @@ from hwmodels.schedule import Nest
 from instances.machine import Machine
 from instances.workload import DIMS, REDUCTION, Layer, depends
 from solver.emit.numbers import Numbers
-from solver.tiling.buffers import Buffer, NestOnCore, buffers
 
 #: Axes of the operands in storage order, by layout; input rows and columns stand under r and c.
 AXES = {

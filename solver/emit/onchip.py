@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from formulations.placement.blocks import Block
+from hwmodels.nest.buffers import Buffer, buffers
 from hwmodels.schedule import FusedRun, Hold, LayerRun, Nest
 from instances.errors import InputError
 from instances.machine import Machine
@@ -23,7 +24,6 @@ from solver.emit.meaning import Meaning
 from solver.emit.numbers import Numbers, integers
 from solver.emit.shared import pitches_in, refused, shape_of
 from solver.emit.values import Value, rows_of
-from solver.tiling.buffers import Buffer, buffers
 
 AnyRun = LayerRun | FusedRun
 

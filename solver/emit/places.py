@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
+from hwmodels.nest.buffers import Buffer
 from instances.workload import DIMS
 from solver.emit.frame import ZEROS, Frame, storage_order
 from solver.emit.text import larger, smaller, total
-from solver.tiling.buffers import Buffer
 
 #: The first and the last row and column of IN that a tile needs.
 EDGES = {"r": ("top", "bottom"), "c": ("left", "right")}

@@ -4,32 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from solver.fusion.plan import FusionGroup, FusionPlan
+from hwmodels.schedule import FusedRun
 from solver.joint.figures import MOVED, on_chip
+from solver.joint.rows import RunRow, rows_of
 from solver.pages.common import stacked
 from solver.pages.data import Figure
 from solver.pages.network import graph
 from solver.pages.roofline import Rate, roofline
+from solver.plan import GenericPlan
 
 
-def figures(plan: FusionPlan, others: Mapping[str, FusionPlan]) -> list[Figure]:
+def figures(plan: GenericPlan, others: Mapping[str, GenericPlan]) -> list[Figure]:
     """Return all figures."""
-    plans = {plan.engine: plan, **others}
-    groups = {row.layer: row.layers for row in plan.layers}
-    notes = {row.layer: _note(row) for row in plan.layers}
+    rows = rows_of(plan)
+    plans = {plan.engine: rows, **{engine: rows_of(one) for engine, one in others.items()}}
+    groups = {row.name: row.layers for row in rows}
+    notes = {row.name: _note(row) for row in rows}
     caption = (
         "Operators of a frame run together, strip by strip; the others of a colour by themselves. Operators of no "
         "colour move nothing of their own."
     )
     bytes_ = {
-        engine: {row.layer: {words: row.by_operand.get(o, 0) for o, words in MOVED.items()} for row in one.layers}  # type: ignore[call-overload]
-        for engine, one in plans.items()
+        engine: {row.name: {words: row.figures.bytes.get(o, 0) for o, words in MOVED.items()} for row in mine}
+        for engine, mine in plans.items()
     }
     rates = {
-        engine: [Rate(row.layer, row.macs, row.bytes, row.time_ticks) for row in one.layers]
-        for engine, one in plans.items()
+        engine: [Rate(row.name, row.figures.macs, row.figures.moved, row.figures.ticks) for row in mine]
+        for engine, mine in plans.items()
     }
-    rows = [(row.layer, row.on_chip, row.banks, row.occupancy_bytes) for row in plan.layers]
     return [
         graph("groups", "Groups over the network", caption, plan.network_data, groups, notes),
         on_chip(plan.machine_data, rows, "group", "strips, weights and tiles"),
@@ -38,6 +40,6 @@ def figures(plan: FusionPlan, others: Mapping[str, FusionPlan]) -> list[Figure]:
     ]
 
 
-def _note(row: FusionGroup) -> str:
-    how = f"strips in {row.visits} visits" if row.strips else "by itself"
-    return f"{how}, {row.bytes:,} bytes"
+def _note(row: RunRow) -> str:
+    how = f"strips in {row.figures.visits} visits" if isinstance(row.run, FusedRun) else "by itself"
+    return f"{how}, {row.figures.moved:,} bytes"

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from hwmodels.fusion.replay_count import weight_bytes
 from hwmodels.fusion.replay_strips import Span, Walk
-from hwmodels.schedule import FusedRun, LayerRun
-from instances.stores import Stores, stores
-from solver.fusion.plan import FusionGroup, FusionPlan, StepsPlan
-from solver.joint.problem import lie_in, ranges
-from solver.tiling.buffers import buffer_lines, buffers
+from hwmodels.nest.buffers import buffer_lines, buffers
+from hwmodels.schedule import FusedRun, LayerRun, Steps
+from instances.stores import Stores
+from solver.joint.rows import RunRow, ranges
+from solver.plan import GenericPlan
 from solver.tiling.pseudo_code import pseudo_code
 from solver.words import workload_text
 
@@ -19,34 +19,34 @@ from solver.words import workload_text
 _DRAWN = 6
 
 
-def halo_words(row: FusionGroup) -> str:
+def halo_words(run: FusedRun | LayerRun) -> str:
     """What is done with halos, in a few words."""
-    if row.strips is None:
+    if isinstance(run, LayerRun):
         return ""
-    axes = ((row.strips.rows, ""), (row.strips.columns, "columns "))
+    axes = ((run.rows, ""), (run.columns, "columns "))
     return "; ".join(f"{what}{_steps(steps)}" for steps, what in axes if steps.first < steps.last) or "one step"
 
 
-def _steps(steps: StepsPlan) -> str:
+def _steps(steps: Steps) -> str:
     if steps.halo == "recompute":
         return "computed again"
     return f"kept, {1 - steps.first} warm-up" if steps.first < 1 else "kept"
 
 
-def drawn(plan: FusionPlan, row: FusionGroup, run: FusedRun | LayerRun) -> Iterator[str]:
+def drawn(plan: GenericPlan, row: RunRow) -> Iterator[str]:
     """Lines about a group."""
-    found = stores(plan.network_data)
-    yield f"{row.layer} on {plan.machine}: {row.bytes:,} bytes move, {row.macs:,} MACs"
+    figures = row.figures
+    yield f"{row.name} on {plan.machine}: {figures.moved:,} bytes move, {figures.macs:,} MACs"
     for one in row.on_chip:
-        total = next(store.rows for store in found.stores if store.name == one.map)
-        yield f"  {one.rows} of {total} rows of {one.map} {lie_in(one)}"
-    what = "tiles" if isinstance(run, LayerRun) else "strips and weights"
-    where = f" in {_banks(row.banks)}" if plan.machine_data.ocm_banks else ""
-    yield f"  {what} take at most {row.occupancy_bytes:,} bytes{where}"
-    if isinstance(run, LayerRun):
-        yield from _alone(plan, row, run, found)
+        total = next(store.rows for store in row.found.stores if store.name == one.map)
+        yield f"  {one.rows} of {total} rows of {one.map} {one.where}"
+    what = "tiles" if isinstance(row.run, LayerRun) else "strips and weights"
+    where = f" in {_banks(row.run.banks)}" if plan.machine_data.ocm_banks else ""
+    yield f"  {what} take at most {figures.occupancy_bytes:,} bytes{where}"
+    if isinstance(row.run, LayerRun):
+        yield from _alone(plan, row, row.run)
     else:
-        yield from _together(plan, row, run, found)
+        yield from _together(plan, row, row.run, row.found)
     yield ""
 
 
@@ -54,12 +54,10 @@ def _banks(banks: tuple[int, ...]) -> str:
     return f"bank {banks[0]}" if len(banks) == 1 else f"banks {ranges(banks)}" if banks else "no bank"
 
 
-def _alone(plan: FusionPlan, row: FusionGroup, run: LayerRun, found: Stores) -> Iterator[str]:
-    step = next(t for t, layer in enumerate(found.layers) if layer.name == row.layers[0])
-    layer = found.layer(step, run.rows, run.unwritten)
-    yield f"  {workload_text(layer)}"
-    yield from (f"  {line}" for line in buffer_lines(buffers(layer, plan.machine_data, run.nest)))
-    yield from (f"  {line}" for line in pseudo_code(layer, plan.machine_data, run.nest).splitlines())
+def _alone(plan: GenericPlan, row: RunRow, run: LayerRun) -> Iterator[str]:
+    yield f"  {workload_text(row.layer)}"
+    yield from (f"  {line}" for line in buffer_lines(buffers(row.layer, plan.machine_data, run.nest)))
+    yield from (f"  {line}" for line in pseudo_code(row.layer, plan.machine_data, run.nest).splitlines())
 
 
 # ---- strips ----------------------------------------------------------------------------------------------------------
@@ -74,7 +72,7 @@ class _Strips:
     kept: dict[int, int]
 
 
-def _together(plan: FusionPlan, row: FusionGroup, run: FusedRun, found: Stores) -> Iterator[str]:
+def _together(plan: GenericPlan, row: RunRow, run: FusedRun, found: Stores) -> Iterator[str]:
     seen, count = _walked(found, run), len(row.layers)
     lines = [["rows in step", *(str(k) if k is not None else "..." for k in _chosen(seen.steps)), "kept", "weights"]]
     for t, name in enumerate(row.layers, run.first):

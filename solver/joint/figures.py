@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hwmodels.joint.loading import ran
 from hwmodels.nest.price import price
-from hwmodels.schedule import LayerRun, Nest
+from hwmodels.schedule import LayerRun
 from instances.machine import Machine
-from instances.stores import stores
-from instances.workload import Layer
-from solver.joint.plan import JointLayer, JointPlan, Resident
+from solver.joint.rows import RunRow, rows_of
 from solver.pages.common import Stay, residency, stacked, us
 from solver.pages.data import Axis, Boxes, Figure
 from solver.pages.roofline import Rate, roofline
+from solver.plan import GenericPlan
 from solver.tiling.figures import time_figures
 from solver.verify import objective_of
 
@@ -21,60 +20,44 @@ from solver.verify import objective_of
 MOVED = {"IN": "inputs", "W": "weights", "PSUM": "partial sums", "OUT": "results"}
 
 
-def figures(plan: JointPlan, others: Mapping[str, JointPlan]) -> list[Figure]:
+def figures(plan: GenericPlan, others: Mapping[str, GenericPlan]) -> list[Figure]:
     """Return all figures."""
-    plans = {plan.engine: plan, **others}
-    macs = {layer.name: layer.macs for layer in plan.network_data.layers}
+    rows = rows_of(plan)
+    plans = {plan.engine: rows, **{engine: rows_of(one) for engine, one in others.items()}}
     rates = {
-        engine: [Rate(row.layer, macs[row.layer], row.measures.bytes, row.measures.time) for row in one.layers]
-        for engine, one in plans.items()
+        engine: [Rate(row.name, row.figures.macs, row.figures.moved, row.figures.ticks) for row in mine]
+        for engine, mine in plans.items()
     }
     bytes_ = {
-        engine: {
-            row.layer: {words: row.counts.by_operand[operand].bytes for operand, words in MOVED.items()}  # type: ignore[index]
-            for row in one.layers
-        }
-        for engine, one in plans.items()
+        engine: {row.name: {words: row.figures.bytes[operand] for operand, words in MOVED.items()} for row in mine}
+        for engine, mine in plans.items()
     }
-    times = {engine: dict(_times(one)) for engine, one in plans.items()}
+    times = {engine: dict(_times(plan, mine)) for engine, mine in plans.items()}
     return [
-        on_chip(plan.machine_data, [(row.layer, row.on_chip, row.banks, row.occupancy_bytes) for row in plan.layers]),
+        on_chip(plan.machine_data, rows),
         stacked("bytes-by-layer", "Bytes by layer", "To and from DRAM, by what moves.", "bytes", bytes_),
         *time_figures(times),
         roofline(plan.machine_data, rates),
     ]
 
 
-def _times(plan: JointPlan) -> Iterator[tuple[str, dict[str, float]]]:
+def _times(plan: GenericPlan, rows: Sequence[RunRow]) -> Iterator[tuple[str, dict[str, float]]]:
     """Yield every layer with the terms of its time in microseconds."""
-    found = stores(plan.network_data)
-    number = {store.name: at for at, store in enumerate(found.stores)}
-    runs = [
-        LayerRun(
-            row.schedule.to_nest(), {number[x.map]: (x.rows, x.banks) for x in row.on_chip}, row.unwritten, row.banks
-        )
-        for row in plan.layers
-    ]
-    for step, row in enumerate(plan.layers):
-        yield row.layer, nest_times(plan, *ran(found, step, runs[step], runs[step - 1] if step else None), row)
+    before: LayerRun | None = None
+    for row in rows:
+        run = row.run
+        assert isinstance(run, LayerRun)
+        layer, nest = ran(row.found, row.step, run, before)
+        outcome = price(layer, plan.machine_data, nest)
+        terms = objective_of("time", layer, plan.machine_data, outcome, dict(run.nest.homes)).terms
+        yield row.name, {term: us(plan, ticks) for term, ticks in terms.items()}
+        before = run
 
 
-def nest_times(plan: JointPlan, layer: Layer, nest: Nest, row: JointLayer) -> dict[str, float]:
-    """Return the terms of a layer's time in microseconds."""
-    outcome = price(layer, plan.machine_data, nest)
-    homes = {str(operand): name for operand, name in (row.schedule.homes or {}).items()}
-    terms = objective_of("time", layer, plan.machine_data, outcome, homes).terms
-    return {term: us(plan, ticks) for term, ticks in terms.items()}
-
-
-#: A layer or a group: its name, maps on chip, the banks and the bytes of its tiles.
-Row = tuple[str, Sequence[Resident], Sequence[int], int]
-
-
-def on_chip(machine: Machine, rows: Sequence[Row], what: str = "layer", tiles: str = "tiles") -> Boxes:
+def on_chip(machine: Machine, rows: Sequence[RunRow], what: str = "layer", tiles: str = "tiles") -> Boxes:
     """Return what lies in the shared memory while each layer runs: in its banks; or, without banks, how much of it."""
     stays = list(_in_banks(rows, tiles) if machine.ocm_banks else _in_bytes(rows, tiles))
-    names = [row[0] for row in rows]
+    names = [row.name for row in rows]
     size = machine.memories["ocm"]
     if machine.ocm_banks:
         axis, limit = Axis(f"bank of {machine.bank_bytes:,} bytes"), machine.ocm_banks
@@ -89,19 +72,20 @@ def on_chip(machine: Machine, rows: Sequence[Row], what: str = "layer", tiles: s
     return residency("memory-ocm", "What lies on chip", caption, names, stays, axis, limit)
 
 
-def _in_banks(rows: Sequence[Row], tiles: str) -> Iterator[Stay]:
-    for step, (name, residents, banks, taken) in enumerate(rows):
-        held = [(one.map, "maps that stay", one.banks, f"{one.rows} rows") for one in residents]
-        held.append((tiles, tiles, tuple(banks), f"{taken:,} bytes"))
+def _in_banks(rows: Sequence[RunRow], tiles: str) -> Iterator[Stay]:
+    for step, row in enumerate(rows):
+        name, taken = row.name, row.figures.occupancy_bytes
+        held = [(one.map, "maps that stay", one.banks, f"{one.rows} rows") for one in row.on_chip]
+        held.append((tiles, tiles, row.run.banks, f"{taken:,} bytes"))
         for what, kind, mine, note in held:
             for low, high in _runs(mine):
                 yield Stay(step, low, high, what, kind, f"{name}: {what}, {note}")
 
 
-def _in_bytes(rows: Sequence[Row], tiles: str) -> Iterator[Stay]:
-    for step, (name, residents, _, taken) in enumerate(rows):
-        top = 0
-        for one in residents:
+def _in_bytes(rows: Sequence[RunRow], tiles: str) -> Iterator[Stay]:
+    for step, row in enumerate(rows):
+        name, taken, top = row.name, row.figures.occupancy_bytes, 0
+        for one in row.on_chip:
             size = one.bytes or 0
             yield Stay(
                 step, top, top + size, one.map, "maps that stay", f"{name}: {one.map}, {one.rows} rows, {size:,} bytes"

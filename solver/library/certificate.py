@@ -43,7 +43,6 @@ _STAGE: Fields = {
     "layer": None, "kind": None, "source": None, "backwards": None, "tiles": _TILE, "actions": None, "results": _TILE,
     "mirrored": None, "keep": None, "retain": None,
 }  # fmt: skip
-_ON_CHIP: Fields = {"map": None, "rows": None, "banks": None}
 #: By problem.
 DECISIONS: Mapping[str, Fields] = {
     "tiling": {"layers": {"layer": None, "schedule": _NEST}},
@@ -60,14 +59,6 @@ DECISIONS: Mapping[str, Fields] = {
         "layers": {
             "layer": None, "stages": None, "columns": None, "rows": None, "pieces": None,
             "kinds": {"programs": {"count": None, "stages": _STAGE}},
-        },
-    },
-    "joint": {
-        "layers": {"layer": None, "on_chip": _ON_CHIP, "unwritten": None, "banks": None, "schedule": _NEST},
-    },
-    "fusion": {
-        "layers": {
-            "layers": None, "on_chip": _ON_CHIP, "unwritten": None, "banks": None, "schedule": _NEST, "strips": None,
         },
     },
     "placement": {"places": {"buffer": None, "memory": None, "address": None}},

@@ -16,8 +16,8 @@ from hwmodels.nest.skeleton import cores
 from hwmodels.outcome import OPERANDS
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
 from instances.machine import Machine
+from instances.texts import many
 from instances.workload import DIMS, RELEVANT, Layer
-from solver.words import many
 
 _NAMES = {"IN": "inputs", "W": "weights", "OUT": "results", "PSUM": "partial sums"}
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from hwmodels.nest.buffers import Buffer
 from instances.workload import Layer
 from solver.pages.data import Drawing, Label, Polygon, Table
-from solver.tiling.buffers import Buffer
 
 _GROWTH, _LONGEST, _SLANT, _SPACE, _NARROWEST = 0.4, 4.0, 0.45, 1.4, 4.2
 

@@ -7,17 +7,14 @@ from collections.abc import Iterable
 from typing import Literal
 
 from formulations.placement.blocks import Block
+from hwmodels.nest.buffers import buffers
 from instances.buffers import BUFFERS_FORMAT, Buffers, load_buffers
 from instances.errors import InputError
 from instances.jsonfile import parse_json, read_bytes
 from instances.machine import Machine
 from instances.stores import stores
-from solver.fusion.plan import FusionPlan
-from solver.fusion.problem import runs_in as fused_runs_in
-from solver.joint.plan import JointPlan
-from solver.joint.problem import runs_in
+from solver.joint.rows import is_shared
 from solver.plan import Plan
-from solver.tiling.buffers import buffers
 from solver.tiling.plan import LayersPlan
 
 #: What formats of plan files begin with.
@@ -72,11 +69,10 @@ def buffers_of(plan: Plan) -> Buffers:
     """
     if isinstance(plan, LayersPlan):
         blocks = dict(_of_layers(plan))
-    elif isinstance(plan, JointPlan | FusionPlan) and plan.layers:
+    elif is_shared(plan) and plan.schedule is not None:
         from solver.emit.onchip import OnChip  # late: it knows how models are read
 
-        runs = runs_in(plan) if isinstance(plan, JointPlan) else fused_runs_in(plan)
-        chip = OnChip(plan.network_data, plan.machine_data, stores(plan.network_data), runs, None)
+        chip = OnChip(plan.network_data, plan.machine_data, stores(plan.network_data), plan.schedule, None)
         blocks = dict.fromkeys(chip.blocks(), "ocm")
     else:
         raise InputError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from hwmodels.nest.buffers import Buffer, buffers
 from hwmodels.nest.price import price
 from solver.pages.common import Stay, residency, stacked, total, us
 from solver.pages.data import Axis, Bars, Block, Boxes, Figure, Pictures
@@ -11,7 +12,6 @@ from solver.pages.roofline import Rate, roofline
 from solver.pages.style import slugs
 from solver.pages.tensor import tensors, tile_drawing
 from solver.tables import percent
-from solver.tiling.buffers import Buffer, buffers
 from solver.tiling.plan import LayerPlan, LayersPlan
 from solver.verify import objective_of
 

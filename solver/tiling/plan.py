@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
+from hwmodels.nest.buffers import Buffer
 from instances.errors import InputError
 from instances.workload import Layer
 from solver.homes.plan import HomesPlan
@@ -25,7 +26,6 @@ from solver.plan import (
     Status,
     Unit,
 )  # fmt: skip
-from solver.tiling.buffers import Buffer
 
 #: The engine of plans that nobody decided here: a mapping was given, priced and replayed (docs/mappings.md).
 GIVEN = "given"

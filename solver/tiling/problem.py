@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from formulations.registry import Nests
 from formulations.tiling.part import NestPart
+from hwmodels.nest.buffers import buffer_lines, buffers
 from hwmodels.nest.homes import assignments
 from hwmodels.nest.limits import lower_bound_bytes
 from hwmodels.outcome import MEASURES
@@ -20,7 +21,6 @@ from solver.pages.data import Pictures
 from solver.problem import Derived, EngineInfo, Explained
 from solver.question import Question
 from solver.tables import GAP, Column, Sheet, conflicts_of, few, name_column, percent, ratio
-from solver.tiling.buffers import buffer_lines, buffers
 from solver.tiling.check import problems_of_layers
 from solver.tiling.figures import pictures
 from solver.tiling.plan import GIVEN, LayerPlan, LayersPlan
@@ -197,7 +197,7 @@ def nest_table(plan: LayersPlan, others: Mapping[str, LayersPlan]) -> Sheet:
         )
         for name, other in others.items()
     ]  # fmt: skip
-    objective, *measures = measure_columns(plan, rows)
+    objective, *measures = measure_columns(plan, [_measures(row) for row in rows], _measures(plan))
     return Sheet(
         [
             name_column("layer", [label(row.layer, row.workload) for row in rows], distinct),
@@ -233,6 +233,10 @@ def _limit(rows: Sequence[LayerPlan]) -> int | None:
     """The bytes that no plan of these layers can do without."""
     limits = [row.limits for row in rows]
     return sum(limit.lower_bound_bytes for limit in limits if limit) if all(limits) else None
+
+
+def _measures(row: LayersPlan | LayerPlan) -> dict[str, int] | None:
+    return row.measures.model_dump() if row.measures else None
 
 
 def _bytes(row: LayersPlan | LayerPlan) -> int | None:

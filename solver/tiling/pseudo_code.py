@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from math import prod
 
 from hwmodels.nest.boxes import input_windows
+from hwmodels.nest.buffers import KERNEL, NestOnCore
 from hwmodels.nest.execute import FetchPoint
 from hwmodels.nest.price import price
 from hwmodels.nest.replay_cuts import Cuts
 from hwmodels.outcome import Counts
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
 from instances.machine import Machine
+from instances.texts import many
 from instances.workload import DIMS, REDUCTION, RELEVANT, Layer
-from solver.tiling.buffers import KERNEL, NestOnCore
 from solver.tiling.sums import Sum, least, most
-from solver.words import many
 
 _INDENT = "  "
 #: What lies along an axis of IN.

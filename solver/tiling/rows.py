@@ -7,12 +7,12 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from formulations.tiling.part import NestPart
+from hwmodels.nest.buffers import buffers
 from hwmodels.outcome import MEASURES
 from hwmodels.schedule import Nest
 from instances.jsonfile import LARGEST_INTEGER
 from instances.machine import Machine
 from solver.plan import Measures, Objective, Schedule, Status, worst
-from solver.tiling.buffers import buffers
 from solver.tiling.plan import LayerPlan, LayerReplay, PlanReplay
 from solver.verdict import Verdict, sum_of
 from solver.verify import LITERAL_NOTE, counts_of, gap_of, limits_of, measures_of, objective_of

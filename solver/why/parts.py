@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from hwmodels.nest.buffers import buffers
 from hwmodels.nest.causes import Share, held_outside, shares
 from hwmodels.nest.homes import housed, operand_of
 from hwmodels.nest.price import price
@@ -21,7 +22,6 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import Layer
 from solver.plan import Plan
-from solver.tiling.buffers import buffers
 from solver.why.model import Part, Split
 
 #: What the loops of a nest run over.

@@ -28,8 +28,8 @@ from instances.machine import Machine, Transfer
 from instances.network import Network
 from instances.operators import Conv, Eltwise, Operator, Pool, Reshape
 from instances.stores import stores
-from solver.joint.plan import JointPlan
 from solver.joint.problem import JOINT
+from solver.plan import GenericPlan
 from solver.search import settled
 from solver.solve import solve_as
 from tests.adversary import cases
@@ -355,11 +355,11 @@ class _Joint(BruteForce[Case]):
             clock = Clock.of(None if engine == "dynamic" else _LIMIT_S)
             said = settled(JOINT, part, ("bytes",), engine, clock)
             return Claim(engine, said.status, said.values.get("bytes"), said.bounds["bytes"])
-        plan = solve_as(JointPlan, network, case.machine)
+        plan = solve_as(GenericPlan, network, case.machine, problem="joint")
         value = None if plan.objective is None else plan.objective.value
-        faults = [] if plan.measures is None or plan.measures.bytes == value else ["its value is not its bytes"]
-        if value is not None and plan.compulsory_bytes > value:
-            faults.append(f"{plan.compulsory_bytes} bytes must move, it moves {value}")
+        faults = [] if plan.measures is None or plan.measures["bytes"] == value else ["its value is not its bytes"]
+        if value is not None and plan.part.must["bytes"] > value:
+            faults.append(f"{plan.part.must['bytes']} bytes must move, it moves {value}")
         return Claim(engine, plan.status, value, plan.bound, tuple(faults))
 
     def known(self, case: Case, claims: Sequence[Claim]) -> Known:

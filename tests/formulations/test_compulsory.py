@@ -125,5 +125,5 @@ def test_joint_says_what_fusion_says() -> None:
     network = Network(name="n", operators=tuple(KINDS["every other pixel, through a layer"][0]))
     for problem in ("joint", "fusion"):
         plan = solve(network, machine(), problem=problem)
-        assert (plan.status, plan.compulsory_bytes) == ("OPTIMAL", 32 + 64 + 64)
+        assert (plan.status, plan.part.must["bytes"]) == ("OPTIMAL", 32 + 64 + 64)
     assert solve(network, machine(), problem="joint").objective.value == 32 + 256 + 64  # its layers make whole maps

@@ -19,7 +19,7 @@ from instances.machine import Machine
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
 from instances.stores import stores
-from solver.joint.plan import JointPlan
+from solver.plan import GenericPlan
 from solver.solve import solve_as
 from solver.tiling.plan import LayersPlan
 
@@ -197,9 +197,9 @@ def test_tiling_says_what_joint_and_fusion_say() -> None:
     assert row.limits is not None
     assert tiling.objective.value == tiling.bound == 308
     assert row.limits.compulsory_bytes == row.limits.lower_bound_bytes == 292
-    joint = solve_as(JointPlan, network, ON)
+    joint = solve_as(GenericPlan, network, ON, problem="joint")
     assert joint.objective is not None
-    assert (joint.objective.value, joint.compulsory_bytes) == (308, 292)
+    assert (joint.objective.value, joint.part.must["bytes"]) == (308, 292)
 
 
 def test_a_pad_between_two_layers_counts_nothing_for_either() -> None:

@@ -24,7 +24,7 @@ from instances.load import load_machine
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool, Reshape
 from instances.stores import stores
-from solver.fusion.plan import FusionPlan
+from solver.plan import GenericPlan
 from tests.adversary.fusion import TESTER, Case
 from tests.emitted import random_group
 from tests.hwmodels.test_fusion_replay import ALL, MACHINE, faults, weights_of
@@ -65,10 +65,10 @@ def test_a_gate_is_loaded_once_and_held_until_its_last_reader_is_done() -> None:
     # strips of 2 rows, in step 2: a runs: in 4 rows, a 2, m 2 of before = 8 rows of 32 bytes; m runs: in 2, a 2, m 4;
     # b runs: in 2, m 4, b 2: 8 rows each, and the gate's 4 bytes; 288 bytes of weights
     plan = planned(GATED, 2000, "fuse=a..b", "strip=2")
-    assert plan.measures.bytes == 256 + 4 + 288 + 256 == plan.compulsory_bytes
-    (row,) = plan.layers
+    assert plan.measures["bytes"] == 256 + 4 + 288 + 256 == plan.part.must["bytes"]
+    (row,) = plan.part.figures
     assert (row.occupancy_bytes, row.visits) == (8 * 32 + 4 + 288, 4)
-    assert plan.replay.executed == 1
+    assert plan.part.replay.executed == 1
     line = next(line for line in show(plan, layer="m").splitlines() if "load gate" in line)
     assert line.split() == ["load", "gate", "0", "-", "-", "-", "1"]  # loaded in step 1, then kept
 
@@ -106,9 +106,9 @@ def test_a_gate_is_loaded_in_every_step_where_nothing_is_kept() -> None:
 def test_a_mask_is_made_and_read_strip_by_strip() -> None:
     # rows of the mask take 8 bytes; in step 2 m runs: in 2 rows, a 2, m 4 of 32 bytes and 2 of the mask
     plan = planned(MASKED, 2000, "fuse=a..b", "strip=2")
-    assert plan.measures.bytes == 256 + 144 + 4 + 144 + 256 == plan.compulsory_bytes
-    assert plan.layers[0].occupancy_bytes == 8 * 32 + 2 * 8 + 292
-    assert plan.replay.executed == 1
+    assert plan.measures["bytes"] == 256 + 144 + 4 + 144 + 256 == plan.part.must["bytes"]
+    assert plan.part.figures[0].occupancy_bytes == 8 * 32 + 2 * 8 + 292
+    assert plan.part.replay.executed == 1
 
 
 def test_rows_by_columns_read_no_map_of_full_shape() -> None:
@@ -120,10 +120,10 @@ def test_rows_by_columns_read_no_map_of_full_shape() -> None:
         times("s", "b", "in"),
     )
     plan = planned(net, 2000, "fuse=m..s", "strip=2")
-    assert plan.measures.bytes == 32 + 32 + 144 + 256 + 256 == plan.compulsory_bytes
+    assert plan.measures["bytes"] == 32 + 32 + 144 + 256 + 256 == plan.part.must["bytes"]
     # step 2: b runs: m 4 rows (2 of before) and b 2 of 32 bytes, x 1 row of 4 bytes has gone, y 32; s: in 2, b 2, s 2,
     # m 2, y
-    assert plan.layers[0].occupancy_bytes == 8 * 32 + 32 + 144
+    assert plan.part.figures[0].occupancy_bytes == 8 * 32 + 32 + 144
 
 
 def test_the_mean_of_a_row_needs_strips_of_full_width() -> None:
@@ -135,8 +135,8 @@ def test_the_mean_of_a_row_needs_strips_of_full_width() -> None:
     assert across is not None
     assert across.ways == (("lead", 8),)
     plan = planned(net, 2000, "fuse=a..b", "strip=2")
-    assert plan.measures.bytes == 256 + 288 + 256 == plan.compulsory_bytes
-    assert plan.layers[0].occupancy_bytes == 8 * 32 + 2 * 4 + 288  # as the mask, of 4 bytes a row
+    assert plan.measures["bytes"] == 256 + 288 + 256 == plan.part.must["bytes"]
+    assert plan.part.figures[0].occupancy_bytes == 8 * 32 + 2 * 4 + 288  # as the mask, of 4 bytes a row
 
 
 SQUEEZED = network(
@@ -149,11 +149,11 @@ def test_a_gate_of_the_map_itself_needs_all_of_it_first() -> None:
     """In one group there is one strip; without it the map and the gate stay on chip between groups."""
     assert planned(SQUEEZED, 2000, "fuse=a..m", "strip=2").status == "INFEASIBLE"
     whole = planned(SQUEEZED, 2000, "fuse=a..m")
-    assert (whole.status, whole.layers[0].strips.rows.last) == ("OPTIMAL", 1)
+    assert (whole.status, whole.schedule[0].rows.last) == ("OPTIMAL", 1)
     # a's map and the gate on chip: strips of 2 rows of m and b beside them take 2 + 4 + 2 rows
     plan = planned(SQUEEZED, 700, "strip<=2")
-    assert plan.measures.bytes == 256 + 144 + 16 + 144 + 256 == plan.compulsory_bytes
-    held = {one.map for row in plan.layers if "m" in row.layers for one in row.on_chip}
+    assert plan.measures["bytes"] == 256 + 144 + 16 + 144 + 256 == plan.part.must["bytes"]
+    held = {name for row in plan.part.figures if "m" in row.layers for name in row.on_chip}
     assert held == {"a", "g"}
 
 
@@ -162,9 +162,10 @@ def test_a_constant_of_two_layers_is_loaded_once_for_both() -> None:
         constant("gate", 1, 4, 1, 1), conv("a", "in"), times("m", "a", "gate"), conv("b", "m"), times("n", "b", "gate")
     )
     plan = planned(net, 2000, "fuse=a..n", "strip=2")
-    assert plan.measures.bytes == 256 + 288 + 4 + 256 == plan.compulsory_bytes
-    outside = [one for one in plan.layers[0].strips.streams if one.map == "gate"]
-    assert [one.readers for one in outside] == [("m", "n")]
+    assert plan.measures["bytes"] == 256 + 288 + 4 + 256 == plan.part.must["bytes"]
+    names = [store.name for store in stores(net).stores]
+    outside = [one for one in plan.schedule[0].streams if names[one.store] == "gate"]
+    assert [one.readers for one in outside] == [(1, 3)]  # m and n, of a, m, b, n
     assert [(one.rows.step, one.columns.step) for one in outside] == [(0, 0)]
 
 
@@ -278,7 +279,7 @@ def test_parts_of_a_store_from_outside_are_read_each() -> None:
     net = Net.read(joined, machine)
     assert [Group(net, *group).legal for group in ((0, 1), (1, 2), (2, 3))] == [False, False, True]
     plan = solve(joined, machine, problem="fusion", objective="bytes")
-    assert isinstance(plan, FusionPlan)
-    (row,) = (row for row in plan.layers if "sum" in row.layers)
+    assert isinstance(plan, GenericPlan)
+    (row,) = (row for row in plan.part.figures if "sum" in row.layers)
     assert row.layers == ("sum",)
-    assert row.by_operand["IN"] == 64
+    assert row.bytes["IN"] == 64

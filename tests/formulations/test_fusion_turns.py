@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import product
 
 import pytest
@@ -21,7 +22,7 @@ from instances.network import Network
 from instances.zoo.builder import Builder
 from instances.zoo.chains import CHAINS
 from solver import check, show
-from solver.fusion.plan import FusionPlan
+from solver.plan import GenericPlan, Plan
 from solver.solve import solve_as
 
 
@@ -86,11 +87,11 @@ def test_prices_refuse_other_turns() -> None:
             part.figures.price(run)
 
 
-def products(*pins: str) -> FusionPlan:
+def products(*pins: str) -> GenericPlan:
     """Two matrix products on 64 KiB, sums of 1 byte."""
     memory = {"ocm_bytes": 65_536, "ocm_banks": 16, "psum_bytes": 1}
     return solve_as(
-        FusionPlan, CHAINS["products"](), "scratchpad_768k", problem="fusion", settings=memory, pins=pins
+        GenericPlan, CHAINS["products"](), "scratchpad_768k", problem="fusion", settings=memory, pins=pins
     )  # fmt: skip
 
 
@@ -101,11 +102,10 @@ def test_two_products_by_hand() -> None:
     32,768 bytes of the input, as many of the result, 65,536 of weights and again 33,536 of them are moved.
     """
     plan = products()
-    assert (plan.status, plan.measures and plan.measures.bytes, plan.bound) == ("OPTIMAL", 164_608, 164_608)
-    (group,) = plan.layers
-    assert group.strips is not None
-    assert [(one.layers, one.channels) for one in group.strips.blocks] == [(("first", "second"), 1)]
-    assert (group.occupancy_bytes, group.by_operand["W"]) == (65_536, 65_536 + 33_536)
+    assert (plan.status, plan.measures and plan.measures["bytes"], plan.bound) == ("OPTIMAL", 164_608, 164_608)
+    ((group,), (figures,)) = plan.schedule, plan.part.figures
+    assert [(one.first, one.last, one.channels) for one in group.blocks] == [(0, 1, 1)]
+    assert (figures.occupancy_bytes, figures.bytes["W"]) == (65_536, 65_536 + 33_536)
     assert "first, second take turns: 1 of 512 channels" in show(plan, layer="first")
     assert "first..second by 1" in show(plan)
     assert check(plan).ok
@@ -113,32 +113,30 @@ def test_two_products_by_hand() -> None:
 
 def test_without_turns_more_is_moved() -> None:
     plan = products("turns=no")
-    assert (plan.status, plan.measures and plan.measures.bytes) == ("OPTIMAL", 370_432)
-    edited = products().model_copy(update={"pins": ("turns=no",)})
+    assert (plan.status, plan.measures and plan.measures["bytes"]) == ("OPTIMAL", 370_432)
+    plan = products()
+    edited = plan.model_copy(update={"options": plan.options.model_copy(update={"pins": ("turns=no",)})})
     assert not check(edited).ok
 
 
 def test_turns_are_of_as_many_channels_as_fit() -> None:
     """With 256 KiB weights and strips of one step fit beside half of the inner map, so a turn has 256 channels."""
     memory = {"ocm_bytes": 2**18 + 2**12, "ocm_banks": 65, "psum_bytes": 1}
-    plan = solve_as(FusionPlan, CHAINS["products"](), "scratchpad_768k", problem="fusion", settings=memory)
-    (group,) = plan.layers
-    assert group.strips is not None
-    assert group.bytes == plan.compulsory_bytes
-    assert group.strips.blocks == () or group.strips.blocks[0].channels >= 64
+    plan = solve_as(GenericPlan, CHAINS["products"](), "scratchpad_768k", problem="fusion", settings=memory)
+    ((group,), (figures,)) = plan.schedule, plan.part.figures
+    assert figures.moved == plan.part.must["bytes"]
+    assert group.blocks == () or group.blocks[0].channels >= 64
 
 
 @pytest.mark.parametrize(
     ("field", "value", "said"),
-    [("channels", 3, "turns"), ("channels", 512, "turns"), ("layers", ["second", "first"], "do not follow each other")],
+    [("channels", 3, "turns"), ("channels", 512, "turns"), ("last", 0, "turns"), ("last", 2, "turns")],
 )
-def test_edited_turns_are_refused(field: str, value: object, said: str) -> None:
+def test_edited_turns_are_refused(field: str, value: int, said: str) -> None:
     plan = products()
-    (group,) = plan.layers
-    assert group.strips is not None
-    blocks = group.strips.blocks[0].model_copy(update={field: tuple(value) if isinstance(value, list) else value})
-    strips = group.strips.model_copy(update={"blocks": (blocks,)})
-    edited = plan.model_copy(update={"layers": (group.model_copy(update={"strips": strips}),)})
+    data = json.loads(plan.to_json())
+    data["parts"][0]["schedule"][0]["blocks"][0][field] = value
+    edited = Plan.from_json(json.dumps(data))
     report = check(edited)
     assert not report.ok
     assert said in str(report)

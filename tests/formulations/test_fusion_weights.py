@@ -104,9 +104,9 @@ def test_weights_stay_past_a_group() -> None:
     plan = solve(FAR, on, problem="fusion", pins=["cut=a", "fuse=u..v", "cut=v"])
     assert check(plan).ok
     assert plan.objective.value == 4 + 4 + 8 + 8 + 4
-    group = next(row for row in plan.layers if len(row.layers) == 2)
-    assert "a (weights)" in {one.map for one in group.on_chip}
-    assert [row.by_operand["W"] for row in plan.layers] == [4, 16, 0]
+    group = next(row for row in plan.part.figures if len(row.layers) == 2)
+    assert "a (weights)" in group.on_chip
+    assert [row.bytes["W"] for row in plan.part.figures] == [4, 16, 0]
 
 
 def test_groups_have_weights_of_their_own() -> None:

@@ -20,12 +20,10 @@ from instances.machine import Machine, Transfer
 from instances.network import Network
 from instances.operators import Eltwise, Input
 from instances.stores import Stores, stores
-from solver import JointPlan, check, show, solve
-from solver.fusion.plan import FusionPlan
+from solver import check, show, solve
 from solver.fusion.problem import FUSION
-from solver.fusion.problem import runs_in as fused_in
-from solver.joint.problem import runs_in
-from solver.plan import Plan
+from solver.joint.rows import rows_of
+from solver.plan import GenericPlan, Plan
 from tests.formulations.test_joint import chain as chain_of_two
 from tests.formulations.test_joint import conv, with_skip
 from tests.golden_plans import chain
@@ -46,15 +44,15 @@ def moved(plan: Plan) -> int | None:
     return None if plan.objective is None else plan.objective.value
 
 
-def joint(network: Network, machine: Machine, engine: str = "dynamic") -> JointPlan:
+def joint(network: Network, machine: Machine, engine: str = "dynamic") -> GenericPlan:
     plan = solve(network, machine, problem="joint", engine=engine)
-    assert isinstance(plan, JointPlan)
+    assert isinstance(plan, GenericPlan)
     return plan
 
 
-def fused(network: Network, machine: Machine, **options: Any) -> FusionPlan:
+def fused(network: Network, machine: Machine, **options: Any) -> GenericPlan:
     plan = solve(network, machine, problem="fusion", **options)
-    assert isinstance(plan, FusionPlan)
+    assert isinstance(plan, GenericPlan)
     return plan
 
 
@@ -69,8 +67,8 @@ def test_rows_take_their_bytes(size: int, rows: int, engine: str) -> None:
     # Bytes: in 128, weights 2 * 16, b 128, and 2 * 16 for each of the others.
     plan = joint(chain_of_two(), memory(size), engine)
     assert (plan.status, moved(plan)) == ("OPTIMAL", 288 + 32 * (8 - rows))
-    assert [(one.rows, one.banks, one.bytes) for one in plan.layers[1].on_chip] == [(rows, (), 16 * rows)]
-    assert {row.banks for row in plan.layers} == {()}
+    assert [(one.rows, one.banks, one.bytes) for one in rows_of(plan)[1].on_chip] == [(rows, (), 16 * rows)]
+    assert {row.banks for row in plan.schedule} == {()}
     assert check(plan).ok
 
 
@@ -79,13 +77,12 @@ def test_strips_take_their_bytes() -> None:
     pins = ["fuse=c0..c1", "strip=2", "turns=no"]
     two, on = chain(4, 4, size=8), load_machine("scratchpad_768k", {"ocm_bytes": "544", "ocm_banks": "0"})
     whole = fused(two, on, pins=pins)
-    assert (whole.status, moved(whole), whole.layers[0].occupancy_bytes) == ("OPTIMAL", 800, 544)
+    assert (whole.status, moved(whole), whole.part.figures[0].occupancy_bytes) == ("OPTIMAL", 800, 544)
     # with a byte less the strips are parts of rows, in two steps of columns or more
     less = fused(two, on.model_copy(update={"ocm_bytes": 543}), pins=pins)
     assert (less.status, moved(less)) == ("OPTIMAL", 800)
-    assert less.layers[0].occupancy_bytes <= 543
-    assert less.layers[0].strips is not None
-    assert less.layers[0].strips.columns.last > 1
+    assert less.part.figures[0].occupancy_bytes <= 543
+    assert less.schedule[0].columns.last > 1
     assert check(whole).ok
     assert check(less).ok
 
@@ -144,7 +141,7 @@ def test_rooms_are_all_that_maps_may_leave() -> None:
 
 
 def planned() -> tuple[Stores, tuple[LayerRun, ...]]:
-    return stores(chain_of_two()), runs_in(joint(chain_of_two(), MACHINE))
+    return stores(chain_of_two()), joint(chain_of_two(), MACHINE).schedule
 
 
 def faults(changed: LayerRun, step: int = 1) -> str:
@@ -174,7 +171,7 @@ def test_there_is_no_bank() -> None:
 def test_strips_that_do_not_fit_beside_maps() -> None:
     two = chain(4, 4, size=8)
     on = load_machine("scratchpad_768k", {"ocm_bytes": "544", "ocm_banks": "0"})
-    (run,) = fused_in(fused(two, on, pins=["fuse=c0..c1", "strip=2", "turns=no"]))
+    (run,) = fused(two, on, pins=["fuse=c0..c1", "strip=2", "turns=no"]).schedule
     assert isinstance(run, FusedRun)
     found, tight = stores(two), on.model_copy(update={"ocm_bytes": 543})
     assert not replay_fusion(found, on, (run,)).faults
@@ -205,21 +202,25 @@ def test_places_of_maps() -> None:
 
 def test_a_plan_says_bytes_and_no_banks() -> None:
     plan = joint(chain_of_two(), MACHINE)
-    said = json.loads(plan.to_json())["layers"][1]["on_chip"]
-    assert said == [{"map": "a", "rows": 5, "bytes": 80}]
-    assert JointPlan.from_json(plan.to_json()) == plan
-    banked = json.loads(joint(chain_of_two(), memory(104, 4)).to_json())["layers"][1]["on_chip"]
-    assert set(banked[0]) == {"map", "rows", "banks"}
+    (part,) = json.loads(plan.to_json())["parts"]
+    (number,) = part["schedule"][1]["residents"]
+    assert (part["schedule"][1]["residents"][number], part["figures"][1]["on_chip"]) == ([5, []], {"a": 80})
+    assert GenericPlan.from_json(plan.to_json()) == plan
+    (banked,) = rows_of(joint(chain_of_two(), memory(104, 4)))[1].on_chip
+    assert banked.banks
+    assert banked.bytes is None
 
 
 @pytest.mark.parametrize(
     ("field", "value", "message"),
-    [("bytes", 79, "layer b: on_chip"), ("banks", [0], "m has no banks"), ("rows", 6, "in the layer before 5 were")],
+    [("on_chip", {"a": 79}, "figures[1].on_chip.a"), (1, [0], "m has no banks"), (0, 6, "in the layer before 5 were")],
 )
-def test_a_plan_that_lies_is_found_out(field: str, value: object, message: str) -> None:
+def test_a_plan_that_lies_is_found_out(field: str | int, value: object, message: str) -> None:
     data = json.loads(joint(chain_of_two(), MACHINE).to_json())
-    data["layers"][1]["on_chip"][0][field] = value
-    assert any(message in line for line in check(JointPlan.from_json(json.dumps(data))).problems)
+    (part,) = data["parts"]
+    place = part["figures"][1] if isinstance(field, str) else next(iter(part["schedule"][1]["residents"].values()))
+    place[field] = value
+    assert any(message in line for line in check(GenericPlan.from_json(json.dumps(data))).problems)
 
 
 def test_what_is_shown() -> None:

@@ -32,11 +32,12 @@ from instances.onnx_reader import read_onnx
 from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
 from instances.stores import Stores, stores
 from instances.workload import Layer
-from solver import JointPlan, check, solve
+from solver import check, solve
 from solver.bench.demo import wheel_model
 from solver.cli import main
-from solver.fusion.plan import FusionPlan
-from solver.joint.problem import JOINT, runs_in
+from solver.joint.problem import JOINT
+from solver.joint.rows import rows_of
+from solver.plan import GenericPlan
 from solver.search import Answer
 from solver.solve import solve_as
 from solver.verdict import judged
@@ -121,10 +122,10 @@ def networks(draw: st.DrawFn) -> Network:
 
 
 @cache
-def best_of(make: Callable[[], Network], on: str = "MACHINE") -> JointPlan:
+def best_of(make: Callable[[], Network], on: str = "MACHINE") -> GenericPlan:
     """The best plan of a network, solved once for all tests that look at it."""
     plan = solve(make(), {"MACHINE": MACHINE, "FOUR": FOUR}[on], problem="joint")
-    assert isinstance(plan, JointPlan)
+    assert isinstance(plan, GenericPlan)
     return plan
 
 
@@ -182,10 +183,10 @@ def test_what_fits_stays_by_hand() -> None:
     plan = best_of(chain)
     assert plan.status == "OPTIMAL"
     assert plan.objective is not None
-    assert plan.objective.value == plan.compulsory_bytes == 128 + 128 + 32
-    assert [one.rows for one in plan.layers[1].on_chip] == [8]
-    assert plan.layers[0].unwritten == 8
-    assert plan.replay.ok
+    assert plan.objective.value == plan.part.must["bytes"] == 128 + 128 + 32
+    assert [one.rows for one in rows_of(plan)[1].on_chip] == [8]
+    assert plan.schedule[0].unwritten == 8
+    assert plan.part.replay.ok
 
 
 def test_a_part_of_a_map_stays_by_hand() -> None:
@@ -195,18 +196,18 @@ def test_a_part_of_a_map_stays_by_hand() -> None:
     plan = solve(chain(), MACHINE.model_copy(update={"ocm_bytes": 96, "ocm_banks": 3}), problem="joint")
     assert plan.objective is not None
     assert plan.objective.value == 288 + 128
-    assert [one.rows for one in plan.layers[1].on_chip] == [4]
-    assert plan.layers[0].unwritten == 4
+    assert [one.rows for one in rows_of(plan)[1].on_chip] == [4]
+    assert plan.schedule[0].unwritten == 4
 
 
 def test_a_map_may_leave_before_its_last_use() -> None:
     # 4 rows of a stay for b; for the sum all of it comes from DRAM, because c takes their place
     plan = best_of(with_skip, "FOUR")
     assert plan.status == "OPTIMAL"
-    rows = {row.layer: {one.map: one.rows for one in row.on_chip} for row in plan.layers}
+    rows = {row.name: {one.map: one.rows for one in row.on_chip} for row in rows_of(plan)}
     assert rows["a"] == rows["b"] == {"a": 4}
     assert "a" not in rows["sum"]
-    assert plan.layers[0].unwritten == 0
+    assert plan.schedule[0].unwritten == 0
 
 
 @pytest.mark.parametrize(
@@ -255,19 +256,20 @@ def test_any_network(network: Network, memory: tuple[int, int]) -> None:
 @given(networks(), st.sampled_from([(2, 96), (3, 96), (4, 128), (4, 64)]))
 def test_buffers_lie_one_after_the_other_in_the_banks_of_the_tiles(network: Network, memory: tuple[int, int]) -> None:
     on = MACHINE.model_copy(update={"ocm_banks": memory[0], "ocm_bytes": memory[1]})
-    for row in solve(network, on, engine="greedy", problem="joint").layers:
+    part = solve(network, on, engine="greedy", problem="joint").part
+    for run, figures in zip(part.schedule or (), part.figures or (), strict=True):
         end = 0
-        for buffer in row.buffers or ():
+        for buffer in figures.buffers:
             assert buffer.address == end
             end = buffer.end
-        assert end == row.occupancy_bytes <= len(row.banks) * on.bank_bytes
+        assert end == figures.occupancy_bytes <= len(run.banks) * on.bank_bytes
 
 
 def test_a_plan_without_buffers_is_refused() -> None:
     data = json.loads(best_of(with_skip).to_json())
-    del data["layers"][0]["buffers"]
-    with pytest.raises(InputError, match=r"field layers\[0\].buffers is missing"):
-        JointPlan.from_json(json.dumps(data))
+    data["parts"][0]["figures"][0]["buffers"] = None
+    (said,) = check(GenericPlan.from_json(json.dumps(data))).problems
+    assert said.startswith("figures[0].buffers: the plan says None, it is [{")
 
 
 def pools(*inputs: str, rows: int = 4) -> Network:
@@ -341,7 +343,7 @@ def test_what_is_found_counts_where_bounds_stay_below_it(monkeypatch: pytest.Mon
         plan = solve(network, on, engine=engine, problem="joint")
         assert (plan.status, plan.objective and plan.objective.value) == ("FEASIBLE", 100)
         assert plan.bound is not None
-        assert plan.compulsory_bytes < plan.bound < 100
+        assert plan.part.must["bytes"] < plan.bound < 100
         assert check(plan).ok
     one = JointPart(network, on, Pins(())).tables.plans[1]
     assert one.search((1,), 3, ENDLESS)
@@ -403,9 +405,9 @@ def test_a_result_is_written_though_others_read_it() -> None:
         plan = solve(network, on, problem="joint")
         # in 96 bytes, weights 2 x 16, a and b 96 each; a is read on chip
         assert plan.objective is not None
-        assert plan.objective.value == plan.compulsory_bytes == 96 + 32 + 2 * 96
-        assert [row.unwritten for row in plan.layers] == [0, 0]
-        assert [one.rows for one in plan.layers[1].on_chip if one.map in ("a", "join")] == [6]
+        assert plan.objective.value == plan.part.must["bytes"] == 96 + 32 + 2 * 96
+        assert [row.unwritten for row in plan.schedule] == [0, 0]
+        assert [one.rows for one in rows_of(plan)[1].on_chip if one.map in ("a", "join")] == [6]
         assert check(plan).ok
 
 
@@ -415,8 +417,8 @@ def test_both_operands_of_a_square() -> None:
         MatMul(name="g", inputs=("a", "a"), shape=(1, 8, 8), transpose_b=True),
     ))  # fmt: skip
     plan = solve(network, MACHINE.model_copy(update={"ocm_banks": 16, "ocm_bytes": 512}), problem="joint")
-    assert plan.layers[0].unwritten == 0
-    assert plan.layers[0].counts.by_operand["OUT"].bytes == 64
+    assert plan.schedule[0].unwritten == 0
+    assert plan.part.figures[0].counts["OUT"].bytes == 64
 
 
 @pytest.mark.parametrize("fn", ["transpose", "reshape"])
@@ -431,7 +433,7 @@ def test_reshaped_maps_stay_whole_or_not_at_all(fn: str) -> None:
     ))  # fmt: skip
     assert next(store for store in stores(network).stores if store.name == "a").whole
     plan = solve(network, FOUR, problem="joint")
-    assert plan.layers[0].unwritten in (0, 1)
+    assert plan.schedule[0].unwritten in (0, 1)
     assert check(plan).ok
 
 
@@ -560,7 +562,7 @@ def test_what_is_joined_with_itself_lies_in_dram(problem: str) -> None:
     assert [store.name for store in found.stores if store.dram] == ["a", "in", "both"]
     assert found.barriers == (-1, 0)  # the copy is made when a is complete
     plan = solve(network, MACHINE, problem=problem)
-    assert (plan.status, plan.measures and plan.measures.bytes) == ("OPTIMAL", 528)  # type: ignore[attr-defined]
+    assert (plan.status, plan.measures and plan.measures["bytes"]) == ("OPTIMAL", 528)  # type: ignore[attr-defined]
     assert check(plan).ok
     other = (*network.operators[:2], conv("c", "in", shape, 4), both.model_copy(update={"inputs": ("a", "c")}))
     assert stores(Network(name="others", operators=other)).copied == frozenset()
@@ -578,7 +580,7 @@ def test_what_an_unknown_operator_reads_is_in_dram() -> None:
 def solved() -> tuple[Stores, tuple[LayerRun, ...]]:
     plan = best_of(with_skip, "FOUR")
     found = stores(with_skip())
-    return found, runs_in(plan)
+    return found, plan.schedule
 
 
 def number_of(name: str) -> int:
@@ -658,33 +660,36 @@ def test_every_figure_of_every_layer_is_compared() -> None:
 def test_a_plan_file_says_everything(tmp_path: Path) -> None:
     plan = best_of(with_skip)
     plan.save(tmp_path / "plan.json")
-    assert JointPlan.load(tmp_path / "plan.json") == plan
+    assert GenericPlan.load(tmp_path / "plan.json") == plan
     report = check(tmp_path / "plan.json")
     assert report.ok
     assert report.layers == 5
 
 
+_RUNS = "parts", 0, "schedule"
+_FIGURES = "parts", 0, "figures"
+
+
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("layers", 1, "unwritten"), 99, "99 rows are not written"),
-        (("layers", 1, "occupancy_bytes"), 3, "layer b: occupancy_bytes"),
-        (("layers", 1, "buffers", 0, "address"), 7, "layer b: buffers"),
-        (("layers", 1, "banks"), [0, 0, 77], "bank"),
-        (("layers", 1, "layer"), "x", "the first that differs: 'x' for 'b'"),
-        (("layers", 1, "writes"), "x", "layer b: writes"),
-        (("layers", 0, "on_chip", 0, "map"), "x", "no map is called x"),
-        (("compulsory_bytes",), 1, "compulsory_bytes"),
+        ((*_RUNS, 1, "unwritten"), 99, "99 rows are not written"),
+        ((*_FIGURES, 1, "occupancy_bytes"), 3, "figures[1].occupancy_bytes"),
+        ((*_FIGURES, 1, "buffers", 0, "address"), 7, "figures[1].buffers[0].address"),
+        ((*_RUNS, 1, "banks"), [0, 0, 77], "bank"),
+        ((*_FIGURES, 1, "layers"), ["x"], "figures[1].layers[0]: the plan says x, it is b"),
+        ((*_RUNS, 0, "residents"), {"99": [1, [0]]}, "99"),
+        ((*_RUNS[:2], "must", "bytes"), 1, "must.bytes"),
         (("measures", "bytes"), 1, "measures"),
         (("bound",), 1, "status OPTIMAL with bound 1"),
         (("network_digest",), "x", "network_digest"),
-        (("replay", "ok"), False, "replay: the plan says"),
+        ((*_RUNS[:2], "replay", "ok"), False, "replay.ok: the plan says"),
         (("machine_data", "ocm_banks"), 4, "machine_digest"),
         (("machine_data", "ocm_banks"), 0, "does not exist, m has no banks"),
         (("machine_data", "in_bytes"), 2, "in_bytes 2 and out_bytes 1 differ"),
-        (("pins",), ["T_R=5"], "is no plan of problem tiling with T_R=5"),
-        (("pins",), ["T_X=5"], "T_X"),
-        (("objectives",), ["time"], "the plan says time"),
+        (("options", "pins"), ["T_R=5"], "is no plan of problem tiling with T_R=5"),
+        (("options", "pins"), ["T_X=5"], "T_X"),
+        (("objectives",), ["time"], "objectives: time: problem joint minimises bytes and energy"),
         (("conflicts",), ["x"], "it names 1"),
         (("engine",), "x", "engine x: there is none of this name"),
         (("objectives",), ["bytes", "bytes"], "one stands twice"),
@@ -696,15 +701,19 @@ def test_a_plan_that_lies_is_found_out(path: tuple[object, ...], value: object, 
     for key in path[:-1]:
         place = place[key]
     place[path[-1]] = value
-    assert any(message in line for line in check(JointPlan.from_json(json.dumps(data))).problems)
+    assert any(message in line for line in check(GenericPlan.from_json(json.dumps(data))).problems)
 
 
 def test_a_plan_that_only_says_it_is_infeasible_is_found_out() -> None:
-    claimed = best_of(with_skip).model_copy(
-        update={"status": "INFEASIBLE", "layers": (), "objective": None, "bound": None, "gap": None}
+    plan = best_of(with_skip)
+    none = {"status": "INFEASIBLE", "gap": None}
+    row = plan.part.model_copy(
+        update={**none, "schedule": None, "figures": None, "replay": None, "bounds": {"bytes": None}}
     )
-    assert any("no measures and no replay" in line for line in check(claimed).problems)
-    assert any(line.startswith("conflicts:") for line in check(claimed).problems)
+    claimed = plan.model_copy(update={**none, "parts": (row,), "objective": None, "bound": None})
+    problems = check(claimed).problems
+    assert any(line.startswith("measures") for line in problems)
+    assert any(line.startswith("conflicts") for line in problems)
 
 
 def test_energy_is_bytes_in_another_unit() -> None:
@@ -722,9 +731,9 @@ def test_of_equal_nests_the_fastest() -> None:
     # layer reads, or 7 of those that the second one writes: two calls each, with the weights six; 5 ticks a call, 2 a
     # run
     assert plan.measures is not None
-    assert plan.measures.time == 288 + 6 * (5 + 2)
-    alone = solve_as(FusionPlan, chain(), MACHINE, problem="fusion", pins=["length=1"])
-    assert sum(row.time_ticks for row in alone.layers) == plan.measures.time
+    assert plan.measures["time"] == 288 + 6 * (5 + 2)
+    alone = solve_as(GenericPlan, chain(), MACHINE, problem="fusion", pins=["length=1"])
+    assert sum(row.ticks for row in alone.part.figures) == plan.measures["time"]
 
 
 def test_pins_are_for_every_layer() -> None:
@@ -733,7 +742,7 @@ def test_pins_are_for_every_layer() -> None:
     assert free.objective is not None
     assert uniform.objective is not None
     assert free.objective.value <= uniform.objective.value
-    assert uniform.pins == ("holds=uniform",)
+    assert uniform.options.pins == ("holds=uniform",)
 
 
 def test_a_layer_that_cannot_fit_is_explained() -> None:

@@ -13,8 +13,9 @@ from instances.machine import Machine
 from instances.network import Network
 from instances.operators import Conv, Eltwise, Input, MatMul, Operator
 from instances.stores import stores
-from solver import JointPlan, check, solve
-from solver.joint.problem import JOINT, runs_in
+from solver import check, solve
+from solver.joint.problem import JOINT
+from solver.plan import GenericPlan
 from solver.search import settled
 from tests.adversary.joint import best
 
@@ -91,9 +92,9 @@ def test_the_optimum_is_that_of_all_schedules(case: str) -> None:
         assert (said.status, said.values["bytes"]) == ("OPTIMAL", found.bytes), engine
 
 
-def joint(made: Network, on: Machine) -> JointPlan:
+def joint(made: Network, on: Machine) -> GenericPlan:
     plan = solve(made, on, problem="joint")
-    assert isinstance(plan, JointPlan)
+    assert isinstance(plan, GenericPlan)
     assert check(plan).ok
     return plan
 
@@ -110,35 +111,39 @@ def test_tiles_are_double_buffered_and_weights_that_stay_are_not(made: Network, 
     assert not replay_joint(stores(made), on, found.runs).faults
 
 
-def there(plan: JointPlan, name: str = "a (weights)") -> list[str]:
+def there(plan: GenericPlan, name: str = "a (weights)") -> list[str]:
     """The layers during which weights are on chip."""
-    return [row.layer for row in plan.layers if name in [one.map for one in row.on_chip]]
+    return [row.name for row in plan.part.figures if name in row.on_chip]
 
 
 def test_weights_stay_for_all_readers() -> None:
     """4 weights once, 4 in, 4 out; in DRAM they would be 12. On chip: 4 weights, two maps of 4, and tiles."""
     plan = joint(THREE, machine(16))
-    assert (plan.objective.value, plan.compulsory_bytes, there(plan)) == (12, 12, ["a", "b", "c"])
-    assert [row.counts.by_operand["W"].bytes for row in plan.layers] == [4, 0, 0]
-    assert plan.layers[0].occupancy_bytes <= 16 - 4 - 4  # weights and the map that stays are no tiles
-    assert "a (weights)" in str(plan.layers[0].on_chip)
+    assert (plan.objective.value, plan.part.must["bytes"], there(plan)) == (12, 12, ["a", "b", "c"])
+    assert [row.counts["W"].bytes for row in plan.part.figures] == [4, 0, 0]
+    assert plan.part.figures[0].occupancy_bytes <= 16 - 4 - 4  # weights and the map that stays are no tiles
+    assert "a (weights)" in plan.part.figures[0].on_chip
 
 
 def test_weights_come_when_there_is_room() -> None:
     """First two rows of a map stay, which is worth more; the later readers keep the weights between them."""
     plan = joint(LATE, machine(11))
     assert there(plan) == ["b", "c"]
-    assert [row.counts.by_operand["W"].bytes for row in plan.layers] == [4, 16, 4, 0]
+    assert [row.counts["W"].bytes for row in plan.part.figures] == [4, 16, 4, 0]
 
 
 def test_biases_come_with_the_weights_or_keep_them_off_the_chip() -> None:
     """Six bytes with two biases of a byte; where the layers have biases of their own, weights are loaded each time."""
     one = network(X, conv("a", "x", 2, bias=True), conv("b", "a", 2, "a", bias=True))
     plan = joint(one, machine(100, bias_bytes=1))
-    assert (plan.objective.value, plan.layers[0].on_chip[-1].bytes, plan.compulsory_bytes) == (4 + 2 + 8, 6, 14)
+    assert (plan.objective.value, list(plan.part.figures[0].on_chip.values())[-1], plan.part.must["bytes"]) == (
+        4 + 2 + 8,
+        6,
+        14,
+    )
     own = network(X, conv("a", "x", 2, bias=True), conv("b", "a", 2, "a", bias=True, own_bias=True))
     plan = joint(own, machine(100, bias_bytes=1))
-    assert (plan.objective.value, there(plan), plan.compulsory_bytes) == (2 * 6 + 8, [], 4 + 2 * 2 + 8)
+    assert (plan.objective.value, there(plan), plan.part.must["bytes"]) == (2 * 6 + 8, [], 4 + 2 * 2 + 8)
     assert joint(own, machine(100)).objective.value == 4 + 8
 
 
@@ -150,7 +155,7 @@ def test_a_state_of_zeros_is_read_from_nowhere() -> None:
 def test_a_plan_with_weights_that_were_never_loaded_is_refused() -> None:
     """Weights come for a layer that reads them; they are in the same banks until then."""
     plan = joint(TURNS, machine(32, 8))
-    found, runs = stores(TURNS), list(runs_in(plan))
+    found, runs = stores(TURNS), list(plan.schedule)
     number = {store.name: s for s, store in enumerate(found.stores)}["p (weights)"]
     assert not replay_joint(found, plan.machine_data, runs).faults
     early = [replace(runs[0], residents={**runs[0].residents, number: runs[1].residents[number]}), *runs[1:]]
@@ -164,9 +169,9 @@ def test_a_plan_with_weights_that_were_never_loaded_is_refused() -> None:
 def test_time_and_energy_count_the_loading() -> None:
     """Every byte and every call costs: price and replay agree, and a load is a call of its own."""
     plan = joint(THREE, machine(100))
-    assert plan.layers[0].counts.by_operand["W"].calls == 1
-    assert plan.measures.energy == 12 + 3 * 8  # 8 MACs a layer
-    times = [row.measures.time for row in plan.layers]
+    assert plan.part.figures[0].counts["W"].calls == 1
+    assert plan.measures["energy"] == 12 + 3 * 8  # 8 MACs a layer
+    times = [row.ticks for row in plan.part.figures]
     assert all(earlier >= later for earlier, later in pairwise(times[:2]))
 
 
@@ -174,4 +179,4 @@ def test_weights_stay_where_buffers_are_double() -> None:
     """They are loaded before all else, whatever the machine says of tiles: 12 bytes as above."""
     plan = joint(THREE, machine(32, buffering="double"))
     assert (plan.objective.value, there(plan)) == (12, ["a", "b", "c"])
-    assert [row.counts.by_operand["W"].bytes for row in plan.layers] == [4, 0, 0]
+    assert [row.counts["W"].bytes for row in plan.part.figures] == [4, 0, 0]

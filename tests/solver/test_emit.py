@@ -16,7 +16,7 @@ import pytest
 
 from formulations.placement.blocks import Block
 from hwmodels.nest.execute import Operands, direct
-from hwmodels.schedule import Hold, Loop, Nest
+from hwmodels.schedule import FusedRun, Hold, Loop, Nest
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.machine import Machine, Transfer
@@ -238,8 +238,8 @@ def emitted_networks(problem: str, seeds: range, folder: Path, flags: str) -> in
             continue
         emit_c(plan, folder / str(seed))
         assert "results and transfers as planned" in build_and_run(folder / str(seed), flags)
-        rows = plan.layers  # type: ignore[attr-defined]
-        kept += any(row.strips for row in rows) if problem == "fusion" else any(row.on_chip for row in rows)
+        fused = any(isinstance(run, FusedRun) for run in plan.schedule)  # type: ignore[attr-defined]
+        kept += fused if problem == "fusion" else any(run.residents for run in plan.schedule)  # type: ignore[attr-defined]
     return kept
 
 
@@ -332,7 +332,7 @@ def test_a_group_adds_maps(tmp_path: Path) -> None:
         tmp_path / "model.onnx", "scratchpad_768k", tmp_path / "c", settings=[*FLOATS, "ocm_bytes=20000"],
         problem="fusion",
     )  # fmt: skip
-    assert [row.layers for row in made.plan.layers if "e" in row.layers] == [("a", "c", "d", "e")]  # type: ignore[attr-defined]
+    assert [row.layers for row in made.plan.part.figures if "e" in row.layers] == [("a", "c", "d", "e")]  # type: ignore[attr-defined]
     assert difference(build_and_run(tmp_path / "c", BUILDS[3])) < 1e-5
 
 

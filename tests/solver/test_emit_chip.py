@@ -16,10 +16,11 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
 from instances.stores import stores
-from solver import JointPlan, solve
+from solver import solve
 from solver.emit.compile import Compiled, compile_model
 from solver.emit.emit import files_of
 from solver.emit.shared import pitches_in
+from solver.plan import GenericPlan
 from tests.adversary.joint import Case
 from tests.emitted import BUILDS, build_and_run, write
 from tests.formulations.test_joint_weights import CASES, FAR, machine
@@ -32,13 +33,13 @@ pytestmark = pytest.mark.skipif(
 PLANNED = "results and transfers as planned"
 
 
-def joint(made: Network, on: Machine) -> JointPlan:
+def joint(made: Network, on: Machine) -> GenericPlan:
     plan = solve(made, on, problem="joint", time_limit_s=20)
-    assert isinstance(plan, JointPlan)
+    assert isinstance(plan, GenericPlan)
     return plan
 
 
-def special(plan: JointPlan) -> set[str]:
+def special(plan: GenericPlan) -> set[str]:
     """Of what stays on chip that which is no map of full shape: gates and weights."""
     found = stores(plan.network_data)
     gates = {
@@ -47,7 +48,7 @@ def special(plan: JointPlan) -> set[str]:
         for lacks, s in zip(layer.patterns, read, strict=True)
         if lacks
     }
-    return {one.map for row in plan.layers for one in row.on_chip if one.map in gates or "(weights)" in one.map}
+    return {name for row in plan.part.figures for name in row.on_chip if name in gates or "(weights)" in name}
 
 
 def drawn(rng: random.Random) -> dict[str, str | bytes]:
@@ -92,7 +93,7 @@ def test_weights_by_hand(tmp_path: Path, case: str) -> None:
 def test_weights_go_past_a_group(tmp_path: Path) -> None:
     """Problem fusion: a and b have the same weights, u and v run in strips between them; 28 bytes, each tensor once."""
     plan = solve(FAR, machine(40), problem="fusion", pins=["cut=a", "fuse=u..v", "cut=v"])
-    assert [[one.map for one in row.on_chip if "(weights)" in one.map] for row in plan.layers] == [["a (weights)"]] * 3
+    assert [[name for name in row.on_chip if "(weights)" in name] for row in plan.part.figures] == [["a (weights)"]] * 3
     write(files_of(plan), tmp_path / "c")
     assert PLANNED in build_and_run(tmp_path / "c", BUILDS[3])
 
@@ -124,7 +125,7 @@ def test_an_lstm_reads_its_weights_once(tmp_path: Path) -> None:
 
 def compiled(path: Path, folder: Path, **settings: int) -> Compiled:
     made = compile_model(path, "scratchpad_64k", folder, problem="joint", settings=FLOATS | settings, time_limit_s=20)
-    assert isinstance(made.plan, JointPlan)
+    assert isinstance(made.plan, GenericPlan)
     return made
 
 

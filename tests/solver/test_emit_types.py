@@ -128,7 +128,7 @@ def test_random_quantised_networks_by_plans_of_every_problem(tmp_path: Path) -> 
             exact, number, steps = compared(build_and_run(folder, BUILDS[seed]))
             assert exact >= 0.97 * number
             assert steps <= 1
-            kept += any(getattr(row, "on_chip", ()) for row in made.plan.layers)  # type: ignore[attr-defined]
+            kept += any(row.on_chip for row in made.plan.part.figures)  # type: ignore[attr-defined]
     assert written >= 12
     assert kept > 0
 
@@ -156,7 +156,7 @@ def test_a_quantised_network_on_chip(tmp_path: Path) -> None:
     """Maps with scales of their own are joined where they are: readers take every channel by its scale."""
     pytest.importorskip("onnxruntime")
     made = compile_model(MODELS / "densenet_qdq.onnx", "scratchpad_768k", tmp_path / "c", settings=BYTES)
-    assert any(row.on_chip for row in made.plan.layers)  # type: ignore[attr-defined]
+    assert any(row.on_chip for row in made.plan.part.figures)  # type: ignore[attr-defined]
     assert compared(build_and_run(tmp_path / "c", "-O0"))[:2] == (10, 10)
 
 

@@ -27,7 +27,7 @@ from solver import check, show
 from solver.bench.bank_sizes import HEADS, bank_row
 from solver.bench.fusion import convolutions, fusion, fusion_chains
 from solver.cli import main
-from solver.fusion.plan import FusionPlan
+from solver.plan import GenericPlan
 from solver.progress import Silent
 from solver.solve import solve, solve_as
 from tests.golden_plans import chain
@@ -37,10 +37,10 @@ BOTH = "fuse=c0..c1"
 
 
 @cache
-def two(banks: int, *pins: str) -> FusionPlan:
+def two(banks: int, *pins: str) -> GenericPlan:
     """The hand example in so many banks of 16 bytes."""
     settings = {"ocm_bytes": 16 * banks, "ocm_banks": banks}
-    return solve_as(FusionPlan, TWO, "scratchpad_768k", problem="fusion", pins=pins, settings=settings)
+    return solve_as(GenericPlan, TWO, "scratchpad_768k", problem="fusion", pins=pins, settings=settings)
 
 
 # ---- the hand example ------------------------------------------------------------------------------------------------
@@ -67,9 +67,9 @@ def test_hand_figures_are_priced_replayed_and_executed(mode: Mode, moved: int, m
 def test_hand_figures_are_planned() -> None:
     kept, again, alone = two(34, BOTH, "strip=2"), two(28, BOTH, "strip=2", "recompute=any"), two(28, "cut=c0")
     assert all(check(plan).ok and plan.status == "OPTIMAL" for plan in (kept, again, alone))
-    assert [plan.measures and plan.measures.bytes for plan in (kept, again, alone)] == [800, 1_184, 928]
-    assert kept.layers[0].occupancy_bytes == 544
-    assert alone.layers[0].on_chip[0].rows == 6
+    assert [plan.measures and plan.measures["bytes"] for plan in (kept, again, alone)] == [800, 1_184, 928]
+    assert kept.part.figures[0].occupancy_bytes == 544
+    assert [rows for rows, _ in alone.schedule[0].residents.values()] == [6]
 
 
 # ---- what is shown ---------------------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ def test_pins_that_contradict_each_other() -> None:
 @pytest.mark.parametrize("setting", ["reserved_bytes=16", "im2col_rows=1"])
 def test_room_that_strips_do_not_leave_is_refused(setting: str) -> None:
     with pytest.raises(InputError, match="keeps no room for reserved_bytes and im2col_rows"):
-        solve_as(FusionPlan, TWO, "scratchpad_768k", problem="fusion", settings=[setting])
+        solve_as(GenericPlan, TWO, "scratchpad_768k", problem="fusion", settings=[setting])
 
 
 # ---- benches ---------------------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def test_rows_that_say_what_banks_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 62_504 < fused["in banks of 16 KiB"] < alone["in banks of 16 KiB"]
     # one bank of 16 KiB: no map stays beside a tile
     dram = solve("lenet5", "scratchpad_768k", settings={"ocm_bytes": 16384}, problem="joint", engine="no-reuse")
-    assert alone["in banks of 16 KiB"] == dram.measures.bytes  # type: ignore[attr-defined]
+    assert alone["in banks of 16 KiB"] == dram.measures["bytes"]  # type: ignore[attr-defined]
     assert alone["cost of 16 KiB %"] == 100 * (alone["in banks of 16 KiB"] / alone["bytes"] - 1)
 
 
@@ -251,9 +251,9 @@ def test_readers_that_see_a_map_unlike_load_it_each() -> None:
     group = Group(part.net, 1, 2)
     assert (group.legal, group.alike) == (True, False)
     assert Group(part.net, 1, 2, group.shared).alike
-    plan = solve_as(FusionPlan, network, "scratchpad_768k", problem="fusion", settings=settings, pins=("fuse=b..c",))
+    plan = solve_as(GenericPlan, network, "scratchpad_768k", problem="fusion", settings=settings, pins=("fuse=b..c",))
     assert plan.status == "OPTIMAL"
-    assert [one.readers for one in plan.layers[-1].strips.streams if one.loaded] == [("b",), ("c",)]  # type: ignore[union-attr]
+    assert [one.readers for one in plan.schedule[-1].streams if one.outside] == [(1,), (2,)]  # b and c
     assert check(plan).ok
 
 

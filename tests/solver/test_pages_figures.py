@@ -12,7 +12,6 @@ from instances.load import load_machine
 from instances.operators import Input
 from instances.workload import Layer
 from solver.banks.plan import BankPlan
-from solver.joint.plan import JointPlan
 from solver.mapping.plan import MappingPlan
 from solver.pages.common import Stay, layer_axis, residency, stacked
 from solver.pages.data import Axis, Bars, Box, Boxes, Drawing, Figure, Graph, Point, Points, Series
@@ -24,7 +23,7 @@ from solver.pages.roofline import Rate, roofline, roofs, unpadded
 from solver.pages.style import short, slugs, spoken
 from solver.pages.tensor import tensors, tile_drawing
 from solver.placement.plan import PlacementPlan
-from solver.plan import Plan
+from solver.plan import GenericPlan, Plan
 from solver.selection.plan import SelectionPlan
 from solver.solve import solve_as
 from solver.tiling.figures import times_of
@@ -129,11 +128,11 @@ def test_what_stays_is_one_box() -> None:
 
 def test_maps_on_chip_lie_in_the_banks_of_the_plan() -> None:
     plan = plan_of("joint")
-    assert isinstance(plan, JointPlan)
+    assert isinstance(plan, GenericPlan)
     drawn = figure_of(plan, "memory-ocm")
     assert isinstance(drawn, Boxes)
     area = sum((box.x_end - box.x) * (box.y_end - box.y) for box in drawn.boxes)
-    assert area == sum(len(row.banks) + sum(len(one.banks) for one in row.on_chip) for row in plan.layers)
+    assert area == sum(len(run.banks) + sum(len(banks) for _, banks in run.residents.values()) for run in plan.schedule)
 
 
 def test_placed_buffers_are_where_the_plan_says() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hwmodels.nest.buffers import Buffer, buffers
 from hwmodels.nest.price import price
 from hwmodels.nest.replay import replay
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
@@ -20,7 +21,6 @@ from instances.workload import Layer
 from solver import Plan, check, solve
 from solver.cli import main
 from solver.solve import show
-from solver.tiling.buffers import Buffer, buffers
 from solver.tiling.pseudo_code import pseudo_code
 from solver.words import decision_text
 from tests.formulations.test_exactness import any_nest, layers, machines

@@ -16,8 +16,8 @@ from hwmodels.nest.skeleton import Core, cores
 from hwmodels.schedule import Hold, Nest, Spatial
 from instances.frozen import Sparse
 from instances.machine import Machine
+from instances.texts import many
 from instances.workload import DIMS, REDUCTION, Layer, depends
-from solver.words import many
 
 #: The kernel's dimension along the input's rows and columns.
 KERNEL = {"r": "i", "c": "j"}
