@@ -294,7 +294,7 @@ def random_group(rng: random.Random, *, broadcast: bool = False) -> NetworkPlann
             continue
         machine = random_scratchpad(rng, network)
         machine = machine.model_copy(update={"ocm_bytes": 2**20, "ocm_banks": 1, "buffering": "single"})
-        part = FusionPart(network, machine, Pins(()), None)
+        part = FusionPart(network, machine, Pins(()))
         layers, last = part.net.layers, len(part.net.layers) - 1
         twice = frozenset(s for s in sorted(Group(part.net, 0, last).shared) if rng.random() < 0.5)
         group = Group(part.net, 0, last, twice)

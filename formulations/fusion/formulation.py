@@ -14,7 +14,7 @@ from formulations.joint.heuristics import in_order
 from formulations.joint.part import check_machine
 from formulations.pins import Pins
 from formulations.problem import Formulation, Goal, Unable
-from hwmodels.joint.replay import RunFigures
+from hwmodels.joint.figures import RunFigures
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network

@@ -35,7 +35,7 @@ from formulations.pins import Pins
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Unable
 from formulations.tiling.problem import DECISIONS as NEST_DECISIONS
 from hwmodels.fusion.replay import FusedReplay, FusionReplay, replay_fusion
-from hwmodels.joint.replay import RunFigures, layer_figures
+from hwmodels.joint.figures import RunFigures, layer_figures
 from hwmodels.outcome import OPERANDS, Outcome
 from hwmodels.schedule import FusedRun, LayerRun, Run
 from instances.errors import InputError

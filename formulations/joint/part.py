@@ -27,8 +27,9 @@ from formulations.pins import Pins
 from formulations.problem import Formulation, Goal, Model, Part, Piece, Priced, Replayed, Unable
 from formulations.tiling import problem as tiling
 from formulations.tiling.search import search_nests
+from hwmodels.joint.figures import RunFigures, layer_figures
 from hwmodels.joint.loading import ran
-from hwmodels.joint.replay import JointReplay, RunFigures, layer_figures, replay_joint
+from hwmodels.joint.replay import JointReplay, replay_joint
 from hwmodels.nest.buffers import buffers
 from hwmodels.nest.homes import operand_of
 from hwmodels.nest.price import price

@@ -139,7 +139,8 @@ def _figures(plan: Plan) -> tuple[int, int, int]:
     """Bytes, ticks, and multiply-accumulates (those that are computed again included) of a plan."""
     if is_shared(plan):
         rows = rows_of(plan)
-        return tuple(sum(getattr(row.figures, name) for row in rows) for name in ("moved", "ticks", "macs"))
+        moved, ticks, macs = (sum(getattr(row.figures, name) for row in rows) for name in ("moved", "ticks", "macs"))
+        return moved, ticks, macs
     assert isinstance(plan, LayersPlan)
     assert plan.measures is not None
     return plan.measures.bytes, plan.measures.time, sum(layer.workload.macs for layer in plan.layers)
@@ -168,9 +169,7 @@ def in_dram(network: Network, reasons: Mapping[int, str], machine: Machine) -> t
 
 def _peak(plan: Plan) -> int:
     """The most bytes on chip while a layer runs."""
-    if isinstance(plan, LayersPlan):
-        return max(sum(layer.occupancy_bytes.values()) for layer in plan.layers if layer.occupancy_bytes)
-    assert is_shared(plan)
-    size = {s.name: s.row_bytes(plan.machine_data) for s in stores(plan.network_data).stores}
-    return max(row.figures.occupancy_bytes + sum(kept.rows * size[kept.map] for kept in row.on_chip)
-               for row in rows_of(plan))  # fmt: skip
+    if is_shared(plan):
+        return max(one.occupancy_bytes + sum(one.on_chip.values()) for one in plan.part.figures)
+    rows = plan.layers if isinstance(plan, LayersPlan) else ()
+    return max(sum(layer.occupancy_bytes.values()) for layer in rows if layer.occupancy_bytes)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeGuard
 
-from hwmodels.joint.replay import RunFigures
+from hwmodels.joint.figures import RunFigures
 from hwmodels.schedule import FusedRun, LayerRun
 from instances.machine import Machine
 from instances.stores import Stores, stores

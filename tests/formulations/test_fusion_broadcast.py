@@ -221,7 +221,7 @@ def check(seeds: range) -> Counter[str]:
     how: Counter[str] = Counter()
     for seed in seeds:
         one = random_group(random.Random(seed), broadcast=True)
-        part = FusionPart(one.network, one.machine, Pins(()), None)
+        part = FusionPart(one.network, one.machine, Pins(()))
         priced, replayed = part.price(one.runs), part.replay(one.runs)
         assert (replayed.faults, priced.counts) == ((), replayed.counts)
         (run,), (walked,) = one.runs, part.walked(one.runs).runs

@@ -38,7 +38,7 @@ def inverted(wide: int = 8, last: int = 3, stride: int = 2, size: int = 8) -> Ne
 
 def part_of(network: Network, **settings: int) -> FusionPart:
     machine = load_machine("scratchpad_768k", {name: str(value) for name, value in settings.items()})
-    return FusionPart(network, machine, Pins(()), None)  # type: ignore[arg-type]
+    return FusionPart(network, machine, Pins(()))
 
 
 @pytest.mark.parametrize(

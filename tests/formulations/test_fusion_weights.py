@@ -141,7 +141,7 @@ def test_the_referee_runs_layers_whose_weights_lie_transposed() -> None:
     )  # fmt: skip
     plan = solve(made, machine(100), problem="fusion", pins=["fuse=a..b"])
     assert check(plan).ok
-    assert (plan.objective.value, plan.replay.executed) == (10, 1)
+    assert (plan.objective.value, plan.part.replay.executed) == (10, 1)
 
 
 def test_weights_come_late_and_go_early() -> None:

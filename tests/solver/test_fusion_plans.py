@@ -52,7 +52,7 @@ def two(banks: int, *pins: str) -> GenericPlan:
 )
 def test_hand_figures_are_priced_replayed_and_executed(mode: Mode, moved: int, macs: int, peak: int) -> None:
     machine = load_machine("scratchpad_768k", {"ocm_bytes": "640", "ocm_banks": "40"})
-    part = FusionPart(TWO, machine, Pins(()), None)  # type: ignore[arg-type]
+    part = FusionPart(TWO, machine, Pins(()))
     steps = streams_of(Group(part.net, 0, 1), Option(2, 8, mode, "lead"))
     run = FusedRun(0, 1, *steps, (144, 144), {}, (8, 0), tuple(range(40)))
     price = part.figures.price(run)
@@ -247,7 +247,7 @@ def test_readers_that_see_a_map_unlike_load_it_each() -> None:
         MatMul(name="c", inputs=("flat",), shape=(1, 1), out_features=1),
     ))  # fmt: skip
     settings = {"ocm_bytes": 128, "ocm_banks": 8}
-    part = FusionPart(network, load_machine("scratchpad_768k", {"ocm_bytes": "128", "ocm_banks": "8"}), Pins(()), None)  # type: ignore[arg-type]
+    part = FusionPart(network, load_machine("scratchpad_768k", {"ocm_bytes": "128", "ocm_banks": "8"}), Pins(()))
     group = Group(part.net, 1, 2)
     assert (group.legal, group.alike) == (True, False)
     assert Group(part.net, 1, 2, group.shared).alike
