@@ -170,6 +170,6 @@ def in_dram(network: Network, reasons: Mapping[int, str], machine: Machine) -> t
 def _peak(plan: Plan) -> int:
     """The most bytes on chip while a layer runs."""
     if is_shared(plan):
-        return max(one.occupancy_bytes + sum(one.on_chip.values()) for one in plan.part.figures)
+        return max(row.figures.occupancy_bytes + sum(row.figures.on_chip.values()) for row in rows_of(plan))
     rows = plan.layers if isinstance(plan, LayersPlan) else ()
     return max(sum(layer.occupancy_bytes.values()) for layer in rows if layer.occupancy_bytes)
