@@ -7,6 +7,7 @@ every part; so a check takes the decisions out of the rows, makes both anew, and
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -131,11 +132,15 @@ class GenericProblem(FormulationProblem[GenericPlan]):
         bound = None if status == "INFEASIBLE" else sum_of(row.bounds.get(first) for row in rows)
         values = {row.name: row.measures[first] for row in rows if row.measures}
         value = sum(values.values()) if solved else None
-        terms = rows[0].terms.get(first, values) if len(rows) == 1 else values
+        terms = Counter[str]()
+        for row in rows:
+            terms.update(row.terms.get(first, {}))
         names = rows[0].measures if solved else ()
         return {
             "status": status, "bound": bound, "gap": gap_of(value, bound),
-            "objective": None if value is None else Objective(value=value, unit=self.measures[first], terms=terms),
+            "objective": None if value is None else Objective(
+                value=value, unit=self.measures[first], terms=dict(terms) or values
+            ),
             "conflicts": tuple(f"{self._where(row)}{line}" for row in rows for line in row.conflicts),
             "measures": {name: sum(row.measures[name] for row in rows) for name in names} if solved else None,
         }  # fmt: skip
