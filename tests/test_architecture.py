@@ -38,6 +38,29 @@ REFEREE_MAY_IMPORT = (
     "hwmodels.outcome",
     "hwmodels.nest.replay*", "hwmodels.*.replay*", "hwmodels.nest.execute",
 )  # fmt: skip
+# The adversary attacks the formulations: it asks them, by their parts, and shares nothing with how they search.
+ADVERSARY_MAY_IMPORT = (
+    "hwmodels.schedule", "hwmodels.*.schedule", "hwmodels.*.replay*", "hwmodels.nest.homes",
+    "formulations.clock", "formulations.pins", "formulations.problem",
+    "formulations.*.part", "formulations.*.problem", "formulations.*.formulation",
+)  # fmt: skip
+ADVERSARY_TOO = {  # what else, and why
+    "hwmodels.nest.limits": "bytes of tensors, which are held against elements",
+    "formulations.compulsory": "held against elements",
+    "formulations.tiling.floors": "bounds, which are held against nests",
+    "formulations.banks.readings": "the stages that a network may be read as",
+    "formulations.joint.plans": "nests of layers by themselves, which tiling and joint attack",
+    "formulations.joint.tables": "the same",
+    "formulations.mapping.parts": "an instance of divided tasks, for the referee",
+    "formulations.mapping.pipeline": "the same",
+    "formulations.mapping.places": "the same",
+    "formulations.mesh.choice": "names of decisions",
+    "formulations.partial_engine.orders": "programs as text",
+    "formulations.selection.frame": "an instance",
+    "formulations.selection.rows": "names of measures",
+}
+# These files ask nobody: they search and price, and import the first four alone.
+ADVERSARY_ALONE = "anneal boxes demands fusion_groups layers moves networks nests pricing tiny".split()
 MAY_PRINT = ("solver/cli.py", "solver/progress.py", "solver/tables.py", "*/__main__.py")
 MAY_EXIT = {
     "solver/cli.py": "the command line's exit codes",
@@ -137,7 +160,7 @@ def test_rooms_import_only_downwards(room: str) -> None:
         for name in sources()
         if name.startswith(f"{room}/")
         for line, target in imported(name)
-        if target.split(".")[0] in ROOMS and target.split(".")[0] not in below
+        if target.split(".")[0] in (*ROOMS, "tests") and target.split(".")[0] not in below
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -203,6 +226,23 @@ def test_replay_shares_nothing_with_the_closed_forms() -> None:
         if target.split(".")[0] == "hwmodels" and not matches(target, patterns)
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_the_adversary_shares_nothing_with_what_it_attacks() -> None:
+    files = [path.stem for path in (ROOT / "tests" / "adversary").glob("*.py") if not path.name.startswith("test_")]
+    assert set(files) >= set(ADVERSARY_ALONE)
+    used, wrong = set[str](), []
+    for stem in files:
+        alone = stem in ADVERSARY_ALONE
+        rooms = ("hwmodels", "formulations", "solver") if alone else ("hwmodels", "formulations")
+        allowed = ADVERSARY_MAY_IMPORT[:4] if alone else (*ADVERSARY_MAY_IMPORT, *ADVERSARY_TOO)
+        for line, target in imported(f"tests/adversary/{stem}.py"):
+            module = target.rpartition(".")[0]
+            used.add(module)
+            if target.split(".")[0] in rooms and not matches(module, allowed):
+                wrong.append(f"tests/adversary/{stem}.py:{line} imports {target}")
+    assert not wrong, "\n".join(wrong)
+    assert set(ADVERSARY_TOO) <= used, "no longer an exception"
 
 
 def test_only_the_command_line_prints() -> None:

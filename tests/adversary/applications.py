@@ -26,18 +26,17 @@ import numpy as np
 
 from formulations.applications.part import ApplicationsFormulation, ApplicationsPart
 from formulations.applications.problem import Several, Stream
-from formulations.clock import Clock
 from formulations.mapping.problem import Mapping as Instance
+from formulations.mapping.problem import Schedule
 from hwmodels.board.replay import Referee, Repeated
 from instances.processors import Group
 from instances.tasks import Task, TaskGraph
-from solver.search import settled
 from tests.adversary import cases
-from tests.adversary.cases import BruteForce, Known, less_time, times
+from tests.adversary.cases import BruteForce, Known, claimed, less_time, times
 from tests.adversary.claims import Claim
 
-#: Seconds for one engine; release offsets that are simulated.
-_LIMIT_S, _DRAWS = 5.0, 12
+#: Release offsets that are simulated.
+_DRAWS = 12
 #: By application the tasks of every processor, in order.
 Lists = tuple[tuple[tuple[int, ...], ...], ...]
 
@@ -297,27 +296,25 @@ def instance_of(case: Case) -> Several:
 
 class _Applications(BruteForce[Case]):
     name = "applications"
-    summary = "every assignment and order of two or three applications, and releases simulated"
     kind = Case
 
     def claim(self, case: Case, engine: str) -> Claim:
         """The responses of its schedule are computed here."""
         part = ApplicationsPart("n", {(): instance_of(case)})
         measure = next(name for name, goal in part.goals.items() if goal.streams == case.goal)
-        said = settled(ApplicationsFormulation(), part, (measure,), engine, Clock.of(_LIMIT_S))
-        bound = said.bounds[measure]
-        if said.schedule is None:
-            return Claim(engine, said.status, None, bound)
-        made, at = Schedules(case), said.schedule.at
-        lists = tuple(
-            tuple(tuple(i for i in said.schedule.order if i in stream and at[i] == p) for p in range(len(case.watts)))
-            for stream in case.streams
-        )
-        value = made.value(at, lists)
-        faults = [] if value is not None else ["its schedule misses a deadline"]
-        if case.safe and value is not None:
-            faults += made.late(at, lists, random.Random(0))
-        return Claim(engine, said.status, value, bound, tuple(faults))
+
+        def judged(schedule: Schedule) -> tuple[int | None, list[str]]:
+            made, at = Schedules(case), schedule.at
+            lists = tuple(
+                tuple(tuple(i for i in schedule.order if i in stream and at[i] == p) for p in range(len(case.watts)))
+                for stream in case.streams
+            )
+            value = made.value(at, lists)
+            if value is None:
+                return None, ["its schedule misses a deadline"]
+            return value, made.late(at, lists, random.Random(0)) if case.safe else []
+
+        return claimed(ApplicationsFormulation(), part, measure, engine, judged)
 
     def known(self, case: Case, claims: Sequence[Claim]) -> Known:
         """All schedules."""

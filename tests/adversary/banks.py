@@ -15,9 +15,11 @@ with the smaller one: docs/banks.md names that under "Not decided yet", and it i
 from __future__ import annotations
 
 import random
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from typing import Generic, TypeVar
 
 from hwmodels.banks.replay import Chip, Moved, replay_banks
 from hwmodels.banks.replay_cycles import spent_on
@@ -28,17 +30,17 @@ from solver.banks.plan import BankPlan
 from solver.hybrid.plan import HybridPlan
 from solver.solve import solve_as
 from tests.adversary.banks_cases import Case
-from tests.adversary.cases import BruteForce, Known
+from tests.adversary.cases import LIMIT_S, BruteForce, Known
 from tests.adversary.claims import Claim
 
 __all__ = ["OPEN", "TESTER", "Actions", "Case", "Programs", "copied"]
 
-_LIMIT_S = 5.0
 #: Actions that are tried for a case; for a column of a stage (more of them load the same columns again and again).
 _NODES, _ROUNDS = 700, 4
 #: Faults that more actions may mend.
 OPEN = ("columns are made", "tiles are never processed", "are never loaded", "tiles stay")
 Actions = tuple[tuple[str, int], ...]
+C = TypeVar("C", bound=Case)
 
 
 # ---- brute force -----------------------------------------------------------------------------------------------------
@@ -210,33 +212,48 @@ def undercut(case: Case, plan: BankPlan | HybridPlan) -> tuple[str, ...]:
     return (*faults, *([f"{said} bytes must move, it moves {moved}"] if said > moved else []))
 
 
-class _Banks(BruteForce[Case]):
-    name = "banks"
-    summary = "every order, tile that stays and sequence of actions of one to three stages in banks"
-    kind = Case
+class InBanks(BruteForce[C], Generic[C]):
+    """The adversary of a problem whose plans lie in banks."""
 
-    def claim(self, case: Case, engine: str) -> Claim:
-        """Its plan has been replayed."""
-        network = case.network
-        assert network is not None
-        plan = solve_as(BankPlan,
-            network, case.machine, engine=engine, objective=case.objective,
-            time_limit_s=None if engine == "dynamic" else _LIMIT_S)  # fmt: skip
+    plan: type[BankPlan] | type[HybridPlan]
+
+    @abstractmethod
+    def least(self, case: C, found: Stages, known: int | None) -> tuple[int | None, bool]:
+        """Return the least of a reading's schedules, or `known` if none is less; and whether all were looked at."""
+
+    def claim(self, case: C, engine: str) -> Claim:
+        """Its plan has been replayed, and computes what it has to."""
+        limit = None if engine == "dynamic" else LIMIT_S
+        plan = solve_as(
+            self.plan, case.made, case.machine, problem=self.name, engine=engine, objective=case.objective,
+            time_limit_s=limit,
+        )  # fmt: skip
         value = None if plan.objective is None else plan.objective.value
-        faults = undercut(case, plan)
-        return Claim(engine, plan.status, value, plan.bound if plan.status != "NO_SOLUTION_FOUND" else None, faults)
+        bound = plan.bound if plan.status != "NO_SOLUTION_FOUND" else None
+        return Claim(engine, plan.status, value, bound, undercut(case, plan))
 
-    def known(self, case: Case, claims: Sequence[Claim]) -> Known:
+    def known(self, case: C, claims: Sequence[Claim]) -> Known:
         """The least once all schedules, or some, were looked at; and whether all were."""
         known = min((one.value for one in claims if one.value is not None), default=None)
         complete = True
         for found in case.stages:
-            if any(one.column_bytes > case.banks[1] for one in found.maps.values()):
-                continue
-            search = Programs(found, case.machine, case.objective, known, random.Random(0))
-            complete &= search.search()
-            known = search.least
+            known, whole = self.least(case, found, known)
+            complete &= whole
         return Known(known, complete)
+
+
+class _Banks(InBanks[Case]):
+    name = "banks"
+    kind = Case
+    plan = BankPlan
+
+    def least(self, case: Case, found: Stages, known: int | None) -> tuple[int | None, bool]:
+        """All programs of a network whose columns fit a bank."""
+        if any(one.column_bytes > case.banks[1] for one in found.maps.values()):
+            return known, True
+        search = Programs(found, case.machine, case.objective, known, random.Random(0))
+        whole = search.search()
+        return search.least, whole
 
 
 TESTER = _Banks()

@@ -13,13 +13,13 @@ from instances.feature_maps import Stages
 from instances.machine import Machine
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Operator, Pool
-from tests.adversary import cases
+from tests.adversary.cases import OfNetwork
 from tests.adversary.elements import Elements
 from tests.adversary.networks import fewer, network_of, with_result
 
 
 @dataclass(frozen=True)
-class Case(cases.Case):
+class Case(OfNetwork):
     """A small network and banks."""
 
     quick: ClassVar = ("dynamic",)
@@ -69,8 +69,7 @@ class Case(cases.Case):
     @property
     def counted(self) -> Elements:
         """The elements, without biases that may come with patches."""
-        network = self.network
-        assert network is not None
+        network = self.made
         without = [
             one.model_copy(update={"bias": False})
             if isinstance(one, Conv) and self.patches and one.inputs == ("in",)

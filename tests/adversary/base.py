@@ -23,7 +23,6 @@ class Tester(Protocol):
     """The adversary of one problem; its cases are of a type of its own."""
 
     name: str
-    summary: str
 
     def case(self, rng: random.Random) -> Any:
         """A random tiny instance: layer or network, machine, pins, objectives."""

@@ -66,7 +66,6 @@ class Case:
 
 class _CCode:
     name = "c"
-    summary = "C code of random networks: built, run, and compared with naive loop nests and with the plan"
 
     def case(self, rng: random.Random) -> Case:
         """A network of one to five small layers, as problem fusion draws it."""

@@ -9,11 +9,15 @@ from __future__ import annotations
 import random
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast
 
+from formulations.clock import Clock
+from formulations.problem import Formulation, Part
+from instances.network import Network
+from solver.search import settled
 from tests.adversary.base import Disagreement
 from tests.adversary.claims import Claim, asked, contradictions
 
@@ -74,11 +78,35 @@ class Case(ABC):
         return (case for case in cases if case.possible)
 
 
+class OfNetwork(Case):
+    """A case that asks something of a small network."""
+
+    @property
+    @abstractmethod
+    def network(self) -> Network | None:
+        """The operators; None if a layer does not fit its operands."""
+
+    @property
+    def possible(self) -> bool:
+        """Whether every layer fits its operands."""
+        return self.network is not None
+
+    @property
+    def made(self) -> Network:
+        """The network of a case that can be asked."""
+        network = self.network
+        assert network is not None
+        return network
+
+
 #: Cases of a hundred on which a solver that takes long is asked too.
 _SLOW_PERCENT = 8
 _PIN = re.compile(r"([A-Za-z_]+)(<=|>=|!=|=|%)(.+)")
 C = TypeVar("C", bound=Case)
+S = TypeVar("S")
 T = TypeVar("T")
+#: Seconds for one engine that is asked for a schedule.
+LIMIT_S = 5.0
 
 
 class Known(NamedTuple):
@@ -99,7 +127,6 @@ class BruteForce(ABC, Generic[C]):
     """The adversary of one problem, `kind` the type of its cases."""
 
     name: str
-    summary: str
     kind: type[C]
 
     # ---- of the problem ----------------------------------------------------------------------------------------------
@@ -158,6 +185,18 @@ class BruteForce(ABC, Generic[C]):
     def from_json(self, data: Mapping[str, object]) -> C:
         """Return what `to_json` gave."""
         return self.kind(**{name: frozen(value) for name, value in data.items()})
+
+
+def claimed(
+    formulation: Formulation[S], part: Part[S], measure: str, engine: str,
+    judged: Callable[[S], tuple[int | None, Sequence[str]]],
+) -> Claim:  # fmt: skip
+    """Ask an engine to decide a part; `judged`: the value of a schedule by the referee, and what is wrong with it."""
+    said = settled(formulation, part, (measure,), engine, Clock.of(LIMIT_S))
+    if said.schedule is None:
+        return Claim(engine, said.status, None, said.bounds[measure])
+    value, faults = judged(said.schedule)
+    return Claim(engine, said.status, value, said.bounds[measure], tuple(faults), said.schedule)
 
 
 def frozen(value: object) -> Any:

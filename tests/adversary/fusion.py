@@ -24,8 +24,7 @@ from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, 
 from instances.stores import stores
 from solver.fusion.problem import FUSION
 from solver.search import settled
-from tests.adversary import cases
-from tests.adversary.cases import BruteForce, Known, kept, parts_of, times, widths
+from tests.adversary.cases import BruteForce, Known, OfNetwork, kept, parts_of, times, widths
 from tests.adversary.claims import Claim
 from tests.adversary.elements import Elements, miscounted
 from tests.adversary.fusion_groups import MODES
@@ -52,7 +51,7 @@ _KINDS = (
 
 
 @dataclass(frozen=True)
-class Case(cases.Case):
+class Case(OfNetwork):
     """A small network and a memory in banks, or without any."""
 
     quick: ClassVar = ("dynamic", "cp-sat", "milp")
@@ -60,16 +59,9 @@ class Case(cases.Case):
     rules: ClassVar = ("", "", "", "", "", "banks", "scale", "bytes")
     proves: ClassVar = False  # nests that no search finds may move less
     least: ClassVar = {
-        "rows": 1,
-        "columns": 1,
-        "channels": 1,
-        "banks": 1,
-        "bank": 1,
-        "energy": 0,
-        "every": 0,
-        "bytewise": 0,
+        "rows": 1, "columns": 1, "channels": 1, "banks": 1, "bank": 1, "energy": 0, "every": 0, "bytewise": 0,
         "inner": 0,
-    }
+    }  # fmt: skip
 
     rows: int
     columns: int
@@ -148,15 +140,11 @@ class Case(cases.Case):
 
     def _need(self) -> int:
         """Bytes of the layer with the largest operands."""
-        network = self.network
-        assert network is not None
-        return max(sum(tensor_bytes(layer, self.machine).values()) for layer in network.layers)
+        return max(sum(tensor_bytes(layer, self.machine).values()) for layer in self.made.layers)
 
     def _pinned(self, rng: random.Random) -> tuple[str, ...]:
         """No pin mostly, else one or two."""
-        network = self.network
-        assert network is not None
-        names = [layer.name for layer in network.layers]
+        names = [layer.name for layer in self.made.layers]
         made = []
         for _ in range(rng.choice((0, 0, 0, 1, 2))):
             kind, sign = (
@@ -199,9 +187,7 @@ class Case(cases.Case):
     @property
     def demanded(self) -> Rules:
         """What pins allow, read anew."""
-        network = self.network
-        assert network is not None
-        number = {layer.name: t for t, layer in enumerate(network.layers)}
+        number = {layer.name: t for t, layer in enumerate(self.made.layers)}
         pins = [parts_of(pin) for pin in self.pins]
 
         def group(first: int, last: int) -> bool:
@@ -295,13 +281,11 @@ def _tied(name: str, source: Operator, like: Operator) -> Operator | None:
 
 class _Fusion(BruteForce[Case]):
     name = "fusion"
-    summary = "every cut, strip height, halo and row on chip of networks of one to five small layers"
     kind = Case
 
     def claim(self, case: Case, engine: str) -> Claim:
         """A schedule is counted by the referee; its part has the nests that were searched."""
-        network = case.network
-        assert network is not None
+        network = case.made
         (part,) = FUSION.read(network, case.machine, parse_pins(case.pins, FUSION.decisions), None)
         said = settled(FUSION, part, (case.measure,), engine)
         faults: list[str] = []
@@ -319,8 +303,7 @@ class _Fusion(BruteForce[Case]):
 
     def known(self, case: Case, claims: Sequence[Claim]) -> Known:
         """All schedules; the best one is run by the referee."""
-        network = case.network
-        assert network is not None
+        network = case.made
         part = claims[0].schedule
         if not isinstance(part, FusionPart):
             part = FusionPart(network, case.machine, parse_pins(case.pins, FUSION.decisions))

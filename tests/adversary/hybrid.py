@@ -9,20 +9,15 @@ elements that the network reads and makes (`tests.adversary.elements`), whatever
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 from instances.pieces import Group, Piece
 from instances.stage import Stages
 from solver.hybrid.plan import HybridPlan
-from solver.solve import solve_as
 from tests.adversary import banks_cases
-from tests.adversary.banks import Programs, undercut
-from tests.adversary.cases import BruteForce, Known
-from tests.adversary.claims import Claim
-
-_LIMIT_S = 5.0
+from tests.adversary.banks import InBanks, Programs
 
 
 @dataclass(frozen=True)
@@ -80,31 +75,15 @@ class _Chains:
         return self._costs[piece]
 
 
-class _Hybrid(BruteForce[Case]):
+class _Hybrid(InBanks[Case]):
     name = "hybrid"
-    summary = "every group, size of pieces and program of one to three stages in banks"
     kind = Case
+    plan = HybridPlan
 
-    def claim(self, case: Case, engine: str) -> Claim:
-        """Its plan has been replayed, and computes what it has to."""
-        network = case.network
-        assert network is not None
-        plan = solve_as(HybridPlan,
-            network, case.machine, problem="hybrid", engine=engine, objective=case.objective,
-            time_limit_s=None if engine == "dynamic" else _LIMIT_S)  # fmt: skip
-        value = None if plan.objective is None else plan.objective.value
-        bound = plan.bound if plan.status != "NO_SOLUTION_FOUND" else None
-        return Claim(engine, plan.status, value, bound, undercut(case, plan))
-
-    def known(self, case: Case, claims: Sequence[Claim]) -> Known:
-        """The least once all chains, or some, were looked at; and whether all were."""
-        known = min((one.value for one in claims if one.value is not None), default=None)
-        complete = True
-        for found in case.stages:
-            chains = _Chains(found, case, known)
-            values = [value for value in (known, chains.least()) if value is not None]
-            known, complete = min(values, default=None), complete and chains.complete
-        return Known(known, complete)
+    def least(self, case: Case, found: Stages, known: int | None) -> tuple[int | None, bool]:
+        """All chains of groups."""
+        chains = _Chains(found, case, known)
+        return min((value for value in (known, chains.least()) if value is not None), default=None), chains.complete
 
 
 TESTER = _Hybrid()

@@ -32,14 +32,12 @@ from solver.joint.problem import JOINT
 from solver.plan import GenericPlan
 from solver.search import settled
 from solver.solve import solve_as
-from tests.adversary import cases
-from tests.adversary.cases import BruteForce, Known, times, widths
+from tests.adversary.cases import LIMIT_S, BruteForce, Known, OfNetwork, times, widths
 from tests.adversary.claims import Claim
 from tests.adversary.elements import Elements, miscounted
 from tests.adversary.nests import Best, fronts
 from tests.adversary.networks import fewer, network_of, with_result
 
-_LIMIT_S = 5.0
 #: Two memories off the chip: maps in one, weights in the other.
 _TWO: Mapping[str, object] = {
     "off_chip": [
@@ -53,7 +51,7 @@ ROWS = 4
 
 
 @dataclass(frozen=True)
-class Case(cases.Case):
+class Case(OfNetwork):
     """A small network and a memory in banks, or without any."""
 
     quick: ClassVar = ("dynamic",)
@@ -90,11 +88,6 @@ class Case(cases.Case):
         """The operators; None if a layer does not fit its operands."""
         made = network_of((1, self.channels, self.rows, self.columns), self.layers, _operator)
         return with_result(made and _shared(made, [kind for kind, _, _ in self.layers]), self.inner)
-
-    @property
-    def possible(self) -> bool:
-        """Whether every layer fits its operands."""
-        return self.network is not None
 
     @property
     def machine(self) -> Machine:
@@ -144,12 +137,9 @@ class Case(cases.Case):
         whole = self.bytewise or self.memory % self.banks == 0
         return (replace(self, bytes=times(self.bytes, 3), memory=3 * self.memory), 3 * value) if whole else None
 
-    def _in_plenty(self) -> tuple[Self, int | None] | None:
+    def _in_plenty(self) -> tuple[Self, int | None]:
         """A memory in which everything stays, and what moves then, counted element by element."""
-        network = self.network
-        if network is None:
-            return None
-        found = Elements(network, self.machine)
+        found = Elements(self.made, self.machine)
         most = sum(found.alone(layer) for layer in found.layers) * max(self.bytes)
         banks = 2 * len(found.layers) + 4
         return replace(self, banks=banks, memory=banks * most), found.once
@@ -343,19 +333,16 @@ def best(network: Network, machine: Machine) -> Found | None:
 
 class _Joint(BruteForce[Case]):
     name = "joint"
-    summary = "every nest and all rows that may stay, of two to four tiny layers"
     kind = Case
 
     def claim(self, case: Case, engine: str) -> Claim:
         """A value that no schedule has is known by brute force."""
-        network = case.network
-        assert network is not None
         if engine != "plan":
-            (part,) = JOINT.read(network, case.machine, Pins(()), None)
-            clock = Clock.of(None if engine == "dynamic" else _LIMIT_S)
+            (part,) = JOINT.read(case.made, case.machine, Pins(()), None)
+            clock = Clock.of(None if engine == "dynamic" else LIMIT_S)
             said = settled(JOINT, part, ("bytes",), engine, clock)
             return Claim(engine, said.status, said.values.get("bytes"), said.bounds["bytes"])
-        plan = solve_as(GenericPlan, network, case.machine, problem="joint")
+        plan = solve_as(GenericPlan, case.made, case.machine, problem="joint")
         value = None if plan.objective is None else plan.objective.value
         faults = [] if plan.measures is None or plan.measures["bytes"] == value else ["its value is not its bytes"]
         if value is not None and plan.part.must["bytes"] > value:
@@ -364,8 +351,7 @@ class _Joint(BruteForce[Case]):
 
     def known(self, case: Case, claims: Sequence[Claim]) -> Known:
         """All schedules; the best one is run by the referee, and what must move is counted by elements."""
-        network = case.network
-        assert network is not None
+        network = case.made
         found, wrong = best(network, case.machine), miscounted(network, case.machine)
         if found is None:
             return Known(None, faults=wrong)

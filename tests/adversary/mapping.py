@@ -23,7 +23,6 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from formulations.clock import Clock
 from formulations.mapping.formulation import MappingFormulation
 from formulations.mapping.part import MappingPart, replayed
 from formulations.mapping.parts import parts
@@ -34,13 +33,11 @@ from formulations.mapping.problem import Mapping as Instance
 from hwmodels.board.replay import Seen, replay_once
 from instances.processors import Group
 from instances.tasks import Task, TaskGraph
-from solver.search import settled
 from tests.adversary import cases
-from tests.adversary.cases import BruteForce, Known, less_time, times
+from tests.adversary.cases import BruteForce, Known, claimed, less_time, times
 from tests.adversary.claims import Claim
 
 #: What is left to an engine that takes longer than it ever should, seconds.
-_LIMIT_S = 5.0
 #: Processors with their shares.
 Place = tuple[tuple[int, int], ...]
 
@@ -108,7 +105,7 @@ class Case(cases.Case):
     def ruled(self, value: int, schedule: Any) -> tuple[Self, int | None] | None:
         """The optimum pinned, other ticks or powers, or more freedom."""
         if self.rule == "pin" and self.shares == 1:
-            kept = zip(self.times, schedule, strict=True)
+            kept = zip(self.times, schedule.at, strict=True)
             pinned = tuple(tuple(t if q == p else None for q, t in enumerate(row)) for row, p in kept)
             return replace(self, times=pinned), value
         if self.rule == "scale" and self.shares == 1 and self.cap == 100 and value > 1:
@@ -270,7 +267,6 @@ def _copies(cores: tuple[int, ...], rng: random.Random) -> tuple[tuple[int, ...]
 
 class _Mapping(BruteForce[Case]):
     name = "mapping"
-    summary = "every assignment and every order of a few tasks on a few processors"
     kind = Case
 
     def claim(self, case: Case, engine: str) -> Claim:
@@ -278,15 +274,13 @@ class _Mapping(BruteForce[Case]):
         made, limits = Timetables(case), Limits(case.cap, case.period, case.energy, case.latency)
         instance = instance_of(case)
         part = MappingPart("n", {(): instance}, limits, alone=case.aim == "latency")
-        said = settled(MappingFormulation(), part, (case.aim,), engine, Clock.of(_LIMIT_S))
-        bound = said.bounds[case.aim]
-        if said.schedule is None:
-            return Claim(engine, said.status, None, bound)
-        places = tuple(instance.places[a] for a in said.schedule.at)
-        prices = made.prices(made.run(places, said.schedule.order))
-        faults = [] if made.keeps(prices) else [f"limits are not kept: {prices}"]
-        faults += _steady(instance, said.schedule, prices["period"])
-        return Claim(engine, said.status, prices[case.aim], bound, tuple(faults), said.schedule.at)
+
+        def judged(schedule: Schedule) -> tuple[int, list[str]]:
+            prices = made.prices(made.run(tuple(instance.places[a] for a in schedule.at), schedule.order))
+            faults = [] if made.keeps(prices) else [f"limits are not kept: {prices}"]
+            return prices[case.aim], [*faults, *_steady(instance, schedule, prices["period"])]
+
+        return claimed(MappingFormulation(), part, case.aim, engine, judged)
 
     def known(self, case: Case, claims: Sequence[Claim]) -> Known:
         """All schedules."""

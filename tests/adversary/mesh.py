@@ -18,23 +18,20 @@ from dataclasses import asdict
 from itertools import permutations, product
 from math import prod
 
-from formulations.clock import Clock
 from formulations.mesh.choice import DECISIONS
 from formulations.mesh.part import MeshPart
 from formulations.mesh.problem import MeshFormulation
 from formulations.pins import parse_pins
 from hwmodels.mesh.replay import boxes, replay_array, replay_mesh
 from hwmodels.mesh.replay_lanes import replay_lanes
-from hwmodels.schedule import SHARES, Choice
+from hwmodels.schedule import SHARES, Choice, MeshLayout
 from instances.workload import DIMS
-from solver.search import settled
-from tests.adversary.cases import BruteForce, Known, kept
+from tests.adversary.cases import BruteForce, Known, claimed, kept
 from tests.adversary.claims import Claim
 from tests.adversary.mesh_cases import Case
 
 __all__ = ["MOST", "TESTER", "Case", "Choices", "best"]
 
-_LIMIT_S = 5.0
 #: Choices that are all looked at; steps of a walk; layouts that are tried for a choice, and in all.
 MOST, _STEPS, _TRIES, _LAYOUTS = 500, 60, 400, 40
 _SUMMED = ("n", "i", "j")
@@ -243,27 +240,24 @@ def _laid_out(made: Choices, tile: Mapping[str, int], layout: object) -> Iterato
 
 class _Mesh(BruteForce[Case]):
     name = "mesh"
-    summary = "every tile, side, vector and layout of a tiny layer on a mesh or an array, or a walk among them"
     kind = Case
 
     def claim(self, case: Case, engine: str) -> Claim:
         """Its choice and its layout are run by the referee."""
         part = MeshPart(case.workload, case.machine, parse_pins(case.pins, DECISIONS))
-        said = settled(MeshFormulation(), part, (case.measure,), engine, Clock.of(_LIMIT_S))
-        bound = said.bounds[case.measure]
-        if said.schedule is None:
-            return Claim(engine, said.status, None, bound)
-        made, choice = Choices(case), said.schedule.choice
-        value, faults = made.replayed(choice)
-        said_no = made.unfit(choice)
-        faults = [*faults, *([f"does not fit: {said_no}"] if said_no else [])]
-        if case.kind == "teu":
-            faults += _laid_out(made, _tile(choice), said.schedule.layout)
-        return Claim(engine, said.status, value, bound, tuple(faults), choice)
+
+        def judged(schedule: MeshLayout) -> tuple[int, list[str]]:
+            made, choice = Choices(case), schedule.choice
+            value, faults = made.replayed(choice)
+            unfit = made.unfit(choice)
+            faults = [*faults, *([f"does not fit: {unfit}"] if unfit else [])]
+            return value, [*faults, *(_laid_out(made, _tile(choice), schedule.layout) if case.kind == "teu" else ())]
+
+        return claimed(MeshFormulation(), part, case.measure, engine, judged)
 
     def known(self, case: Case, claims: Sequence[Claim]) -> Known:
         """All choices, or a walk that begins at the claimed ones."""
-        return Known(*best(case, [one.schedule for one in claims if isinstance(one.schedule, Choice)]))
+        return Known(*best(case, [one.schedule.choice for one in claims if isinstance(one.schedule, MeshLayout)]))
 
 
 TESTER = _Mesh()

@@ -57,7 +57,6 @@ class NestTester:
     """The adversary of one problem of nests."""
 
     name: str
-    summary: str
     cores: bool
     """Whether its machines have several cores."""
 

@@ -20,19 +20,18 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, ClassVar, NamedTuple, Self
 
-from formulations.clock import Clock
 from formulations.partial_engine.orders import from_text
 from formulations.partial_engine.problem import DECISIONS, EngineFormulation, EnginePart
 from formulations.pins import parse_pins
 from hwmodels.partial_engine.replay import replay_engine
+from hwmodels.partial_engine.schedule import EngineSchedule
 from instances.machine import Machine
 from instances.workload import Layer
-from solver.search import settled
 from tests.adversary import cases
-from tests.adversary.cases import BruteForce, Known, kept, times, widths
+from tests.adversary.cases import BruteForce, Known, claimed, kept, times, widths
 from tests.adversary.claims import Claim
 
-_LIMIT_S, _LARGE = 5.0, 10**6
+_LARGE = 10**6
 #: The engine: maps a run reads and makes.
 _IN, _OUT = 2, 2
 _PINS = ("spill=no", "strips=1", "strips<=2", "strips>=2", "in_places=1", "in_places<=1", "part_places<=1",
@@ -309,19 +308,18 @@ def best(case: Case) -> Found | None:
 
 class _PartialEngine(BruteForce[Case]):
     name = "partial_engine"
-    summary = "every strip, place and program of a few runs on a small engine"
     kind = Case
 
     def claim(self, case: Case, engine: str) -> Claim:
         """Its program is run by the referee."""
         part = EnginePart(case.layer, case.machine(), parse_pins(case.pins, DECISIONS))
-        said = settled(EngineFormulation(), part, ("bytes",), engine, Clock.of(_LIMIT_S))
-        bound, made = said.bounds["bytes"], said.schedule
-        if made is None:
-            return Claim(engine, said.status, None, bound)
-        places, steps = (made.in_places, made.part_places), [tuple(step) for step in from_text(made.program)]
-        seen = replay_engine(case.layer, case.machine(), made.rows, places, steps, held=case.held)  # type: ignore[arg-type]
-        return Claim(engine, said.status, seen.bytes, bound, tuple(seen.faults), made)
+
+        def judged(made: EngineSchedule) -> tuple[int, Sequence[str]]:
+            places, steps = (made.in_places, made.part_places), [tuple(step) for step in from_text(made.program)]
+            seen = replay_engine(case.layer, case.machine(), made.rows, places, steps, held=case.held)  # type: ignore[arg-type]
+            return seen.bytes, seen.faults
+
+        return claimed(EngineFormulation(), part, "bytes", engine, judged)
 
     def known(self, case: Case, claims: Sequence[Claim]) -> Known:
         """All programs; the best one is run by the referee."""

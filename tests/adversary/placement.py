@@ -12,20 +12,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
-from formulations.clock import Clock
 from formulations.pins import Pins
 from formulations.placement.part import PlacementPart
 from formulations.placement.problem import PlacementFormulation
 from hwmodels.placement.replay import replay
 from hwmodels.placement.schedule import Place, Placement
 from instances.buffers import Buffer, Buffers, Gap, Memory
-from solver.search import settled
 from tests.adversary import cases
-from tests.adversary.cases import BruteForce, Known, without
+from tests.adversary.cases import BruteForce, Known, claimed, without
 from tests.adversary.claims import Claim
-
-#: What is left to an engine that takes longer than it ever should, seconds.
-_LIMIT_S = 20.0
 
 
 class Row(NamedTuple):
@@ -150,18 +145,17 @@ class PlacementTester(BruteForce[Case]):
     """The adversary of problem placement."""
 
     name = "placement"
-    summary = "buffers in memories: engines, every memory and address judged by the referee, rules"
     kind = Case
 
     def claim(self, case: Case, engine: str) -> Claim:
         """What an engine says."""
         part = PlacementPart(case.given, Pins())
-        said = settled(PlacementFormulation(), part, [case.aim], engine, Clock.of(_LIMIT_S))
-        if said.schedule is None:
-            return Claim(engine, said.status, None, said.bound)
-        walked = part.replay(said.schedule)
-        faults = (*walked.faults, *part.contains(said.schedule))
-        return Claim(engine, said.status, walked.measures[case.aim], said.bound, faults, said.schedule)
+
+        def judged(schedule: Placement) -> tuple[int | None, tuple[str, ...]]:
+            walked = part.replay(schedule)
+            return walked.measures.get(case.aim), (*walked.faults, *part.contains(schedule))
+
+        return claimed(PlacementFormulation(), part, case.aim, engine, judged)
 
     def known(self, case: Case, claims: Sequence[Claim]) -> Known:
         """Look at all placements; the referee walks through the best one."""

@@ -1,4 +1,4 @@
-"""The adversaries: one for each problem, and one for C code."""
+"""The adversaries: a line for each problem, and one for C code."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from tests.adversary import (
 from tests.adversary.base import Tester
 from tests.adversary.nest_tester import NestTester
 
-TESTERS: dict[str, Tester] = {
-    "tiling": NestTester("tiling", "nests of one core: engines, annealing, enumeration, rules", cores=False),
-    "slicing": NestTester("slicing", "partitions and nests of several cores: engines, annealing, rules", cores=True),
-    "banks": banks.TESTER,
-    "hybrid": hybrid.TESTER,
-    "joint": joint.TESTER,
-    "fusion": fusion.TESTER,
-    "partial_engine": partial_engine.TESTER,
-    "mapping": mapping.TESTER,
-    "applications": applications.TESTER,
-    "mesh": mesh.TESTER,
-    "placement": placement.TESTER,
-    "selection": selection.TESTER,
-    "c": c_code.TESTER,
-}
+_ALL: tuple[Tester, ...] = (
+    NestTester("tiling", cores=False),
+    NestTester("slicing", cores=True),
+    banks.TESTER,
+    hybrid.TESTER,
+    joint.TESTER,
+    fusion.TESTER,
+    partial_engine.TESTER,
+    mapping.TESTER,
+    applications.TESTER,
+    mesh.TESTER,
+    placement.TESTER,
+    selection.TESTER,
+    c_code.TESTER,
+)
+TESTERS: dict[str, Tester] = {one.name: one for one in _ALL}

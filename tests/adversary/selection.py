@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, ClassVar, NamedTuple, Self
 
-from formulations.clock import Clock
 from formulations.selection.frame import Setting
 from formulations.selection.part import SelectionPart
 from formulations.selection.problem import SelectionFormulation
@@ -21,13 +20,10 @@ from hwmodels.selection.replay import replay
 from hwmodels.selection.schedule import Choice, Selection
 from instances.platform import Budget, Conversion, ElementType, Frequency, Handover, Platform, Stage
 from instances.variants import Option, Size, VariantLayer, Variants
-from solver.search import settled
 from tests.adversary import cases
-from tests.adversary.cases import BruteForce, Known, without
+from tests.adversary.cases import BruteForce, Known, claimed, without
 from tests.adversary.claims import Claim
 
-#: What is left to an engine that takes longer than it ever should, seconds.
-_LIMIT_S = 20.0
 _TICK_PS = 1000
 #: Element types and their bytes.
 _TYPES = (("f32", 4), ("f16", 2))
@@ -222,18 +218,17 @@ class SelectionTester(BruteForce[Case]):
     """The adversary of problem selection."""
 
     name = "selection"
-    summary = "variants of layers: engines, every choice walked through the pipeline, rules"
     kind = Case
 
     def claim(self, case: Case, engine: str) -> Claim:
         """What an engine says."""
         part = case.part
-        said = settled(SelectionFormulation(), part, [case.aim], engine, Clock.of(_LIMIT_S))
-        if said.schedule is None:
-            return Claim(engine, said.status, None, said.bound)
-        walked = part.replay(said.schedule)
-        faults = (*walked.faults, *part.contains(said.schedule))
-        return Claim(engine, said.status, walked.measures.get(case.aim), said.bound, faults, said.schedule)
+
+        def judged(schedule: Selection) -> tuple[int | None, tuple[str, ...]]:
+            walked = part.replay(schedule)
+            return walked.measures.get(case.aim), (*walked.faults, *part.contains(schedule))
+
+        return claimed(SelectionFormulation(), part, case.aim, engine, judged)
 
     def known(self, case: Case, claims: Sequence[Claim]) -> Known:
         """Walk through all choices."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,7 +51,7 @@ def test_c_that_does_not_build_is_found() -> None:
 def test_without_a_compiler_it_is_left_out(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(c_code.shutil, "which", lambda _: None)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
     command = ["--problem", "c", "--problem", "mapping", "--minutes", "0.01", "-o", str(tmp_path)]
     assert main(command) == 0
     said = capsys.readouterr()

@@ -16,6 +16,7 @@ import instances.stores
 from instances.machine import Machine
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
+from instances.shape_rules import element_wise
 from tests.adversary.elements import Elements, miscounted
 from tests.adversary.fusion import Case as GroupCase
 from tests.adversary.joint import Case
@@ -120,7 +121,7 @@ def test_elements_of_a_product_of_maps() -> None:
 
 def _phantoms(monkeypatch: pytest.MonkeyPatch) -> None:
     """An operand is read as if it had all elements of the result."""
-    real = instances.operators.element_wise
+    real = element_wise
     monkeypatch.setattr(
         instances.operators, "element_wise", lambda shapes: (real(shapes)[0], tuple("" for _ in real(shapes)[1]))
     )

@@ -20,7 +20,7 @@ from tests.adversary.run import FORMAT, MOST_FINDS, chosen, load_case, selftest
 class Numbers:
     """Cases are numbers up to 1,000; those from `wrong` on disagree; smaller ones are one or a half less."""
 
-    name, summary = "numbers", "numbers"
+    name = "numbers"
 
     def __init__(self, wrong: int) -> None:
         self.wrong, self.seen = wrong, list[int]()
