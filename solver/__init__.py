@@ -15,7 +15,6 @@ from solver.mapping.front import MappingFront
 from solver.mapping.plan import MappingPlan
 from solver.mappings.price import PricedMapping, price
 from solver.pages.face import plot, report, to_plotly
-from solver.partial_engine.plan import EnginePlan
 from solver.partial_engine.size import EngineSize, front_engine, size_engine
 from solver.plan import Plan, load_plan
 from solver.solve import explain, pareto, show, solve
@@ -25,7 +24,7 @@ from solver.why.ask import why
 from solver.why.model import Why
 
 __all__ = [
-    "ApplicationsPlan", "BankPlan", "Calibration", "CheckReport", "EnginePlan", "EngineSize", "Front", "InputError",
+    "ApplicationsPlan", "BankPlan", "Calibration", "CheckReport", "EngineSize", "Front", "InputError",
     "LayerPlan", "LayersPlan", "MappingFront", "MappingPlan", "Plan", "PlanMismatch",
     "PricedMapping", "Why", "calibrate", "check", "explain", "front_engine", "load_plan", "pareto", "plot",
     "price", "report", "show", "size_engine", "solve", "to_plotly", "why",

@@ -290,8 +290,8 @@ class GenericProblem(FormulationProblem[GenericPlan]):
         return [*known_parts(plan), *(["replay agrees"] if plan.objective is not None else [])]
 
     def names(self, plan: GenericPlan) -> list[str]:
-        """The parts of a plan that has something to show."""
-        return [row.name for row in plan.parts] if any(row.schedule is not None for row in plan.parts) else []
+        """The parts of a plan; nothing if all is one part without a schedule."""
+        return [] if self.formulation.whole and not plan.decided else [row.name for row in plan.parts]
 
     def sheet(self, plan: GenericPlan) -> Sheet:
         """A row a part: the objective, gap, the other measures, and the schedule in short."""

@@ -275,6 +275,11 @@ class Plan(Frozen):
             Plan.KINDS[name] = cls
 
     @property
+    def rows(self) -> tuple[Any, ...]:
+        """What is said of layers, or of other parts that are decided by themselves."""
+        return tuple(getattr(self, "layers", ()))
+
+    @property
     def size(self) -> int:
         """How many layers there are, or tasks."""
         return len(getattr(self, "layers", ()) or getattr(self, "tasks", ()))
@@ -430,6 +435,11 @@ class PartPlan(Frozen):
     same_as: str | None = None
     """The part before it that it equals, whose schedule it has."""
 
+    @property
+    def layer(self) -> str:
+        """Its name, as rows of layers say it."""
+        return self.name
+
 
 @dataclass(frozen=True)
 class PlanTypes:
@@ -497,6 +507,11 @@ class GenericPlan(Plan):
     def _typed(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
         """Write schedules and figures as their types do."""
         return self.TYPES[self.problem].written(self, write(self)) if self.problem in self.TYPES else write(self)
+
+    @property
+    def rows(self) -> tuple[PartPlan, ...]:
+        """The parts."""
+        return self.parts
 
     @property
     def size(self) -> int:

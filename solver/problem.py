@@ -163,6 +163,10 @@ class Problem(ABC, Generic[P]):
         measures = getattr(plan, "measures", None)
         return {} if measures is None else measures.model_dump()
 
+    def rooms(self, plan: P) -> Iterable[tuple[str, int, int]]:
+        """Return memories by name: the most bytes that lie there at a time, and how many it has."""
+        return ()
+
     def replays(self, plan: P) -> Iterator[tuple[str, bool | None, tuple[str, ...]]]:
         """Yield where, verdict and faults of every replay that a plan states."""
         replay = getattr(plan, "replay", None)
@@ -195,7 +199,7 @@ class Problem(ABC, Generic[P]):
 
     def known(self, plan: P) -> list[str]:
         """Return the status, and what ended the search if it did not end by itself."""
-        said = [plan.stats, *(getattr(row, "stats", {}) for row in getattr(plan, "layers", ()))]
+        said = [plan.stats, *(getattr(row, "stats", {}) for row in plan.rows)]
         open_ = plan.status not in ("OPTIMAL", "INFEASIBLE")
         reasons = dict.fromkeys(str(stats["stopped"]) for stats in said if open_ and "stopped" in stats)
         return [*self.status(plan), *(f"stopped by {reason}: the best so far" for reason in reasons)]

@@ -290,7 +290,7 @@ def recorded(answer: Any, *, schedules: bool = True) -> Json:
 
 def _decided(plan: Plan, *, schedules: bool) -> Json:
     """What a plan claims, part by part, and what it decides; `schedules`: and all figures, which follow from these."""
-    problem, rows = problem_of(plan), () if isinstance(plan, GenericPlan) else getattr(plan, "layers", ())
+    problem, rows = problem_of(plan), () if isinstance(plan, GenericPlan) else plan.rows
     record = {
         "status": plan.status,
         "parts": {

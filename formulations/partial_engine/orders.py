@@ -217,13 +217,18 @@ def program(
 
 def price(game: Game, steps: Iterable[Step]) -> int:
     """Return the bytes of inputs and partial maps that a program moves."""
-    total = 0
+    return sum(priced(game, steps))
+
+
+def priced(game: Game, steps: Iterable[Step]) -> tuple[int, int]:
+    """Return the bytes of inputs that a program moves, and those of partial maps, out and in."""
+    inputs, swapped = 0, 0
     for step in steps:
         if step.verb == "load":
-            total += game.loads[step.i]
+            inputs += game.loads[step.i]
         elif step.verb == "back":
-            total += game.swaps[step.o]
-    return total
+            swapped += game.swaps[step.o]
+    return inputs, swapped
 
 
 _LETTERS: dict[Verb, str] = {"load": "L", "back": "B", "run": "R", "add": "A", "spill": "P", "store": "S"}

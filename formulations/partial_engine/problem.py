@@ -14,7 +14,18 @@ from typing import Any
 
 from formulations.clock import ENDLESS, Clock, TimeUp
 from formulations.partial_engine.bounds import Bounded, branch_bound
-from formulations.partial_engine.orders import Order, Step, as_text, from_text, greedy, passes, plain, price, program
+from formulations.partial_engine.orders import (
+    Order,
+    Step,
+    as_text,
+    from_text,
+    greedy,
+    passes,
+    plain,
+    price,
+    priced,
+    program,
+)
 from formulations.partial_engine.search import MOST_RUNS, best_order
 from formulations.partial_engine.space import Branch, Choices, Demands, Game, branch_at, build
 from formulations.pins import Decision, Pins
@@ -31,7 +42,7 @@ from instances.workload import Layer
 _MANY, _HUGE = 2_000, 20_000
 #: Seconds for a search of the order itself.
 _SECONDS = 20.0
-#: Kinds of DRAM bytes, the terms of the objective.
+#: Kinds of DRAM bytes, the terms that sum to them.
 _KINDS = ("inputs", "weights", "spilled", "reloaded", "results")
 _NUMBERS = ("strips", "in_places", "part_places")
 DECISIONS = {
@@ -63,6 +74,14 @@ def demands(pins: Pins) -> Demands:
         strips, inputs, parts, stay=not pins.allows("spill", "yes"), before=not pins.allows("inputs", "dram"),
         after=not pins.allows("results", "dram"),
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class BankUse:
+    """How full banks are."""
+
+    peak_bytes: int
+    """The most bytes that are ever used in a bank."""
 
 
 class EnginePart(Part[EngineSchedule]):
@@ -113,12 +132,24 @@ class EnginePart(Part[EngineSchedule]):
         branch = self._branch(schedule)
         try:
             steps = from_text(schedule.program)
-            value = branch.fixed + sum(number * price(game, steps) for game, number in branch.games)
+            moved = [(number, *priced(game, steps)) for game, number in branch.games]
         except (ValueError, IndexError) as error:
             reason = "there is no such group" if isinstance(error, IndexError) else error
             raise InputError(f"program: {reason}") from None
         runs, adds = self.work.runs * branch.strips, self.work.adds * branch.strips
-        return Priced({"bytes": value, "runs": runs, "adds": adds, "cycles": self.work.cycles(schedule.rows)})
+        swapped = sum(number * one for number, _, one in moved) // 2
+        terms = {"inputs": sum(number * one for number, one, _ in moved), "weights": branch.weights,
+                 "spilled": swapped, "reloaded": swapped, "results": branch.results}  # fmt: skip
+        measures = {"bytes": sum(terms.values()), "runs": runs, "adds": adds, "cycles": self.work.cycles(schedule.rows)}
+        return Priced(measures, {"bytes": terms}, {**terms, "peak_bytes": self._peak(schedule, branch)})
+
+    def _peak(self, schedule: EngineSchedule, branch: Branch) -> int:
+        """Bytes of all places in a bank."""
+        grids = sum(grid.number for grid in self.work.grids)
+        inputs = schedule.in_places * (grids if schedule.inputs_at == "banks" else 1)
+        parts = schedule.part_places * (grids if schedule.results_at == "banks" else 1)
+        fresh = int(self.work.engine.adds == "steps" and self.work.inputs > 1)
+        return inputs * branch.in_place + (parts + fresh) * branch.part_place
 
     def replay(self, schedule: EngineSchedule) -> Replayed:
         """Run the program in every strip and grid."""
@@ -130,7 +161,7 @@ class EnginePart(Part[EngineSchedule]):
             faults.append(f"spilled: {seen.spilled} bytes are stored, {seen.reloaded} are loaded again")
         measures = {name: getattr(seen, name) for name in ("bytes", "runs", "adds", "cycles")}
         counts = {**{kind: getattr(seen, kind) for kind in _KINDS}, "peak_bytes": seen.peak}
-        return Replayed(measures, tuple(faults), counts)
+        return Replayed(measures, tuple(faults), counts, figures=BankUse(seen.peak))
 
     def contains(self, schedule: EngineSchedule) -> tuple[str, ...]:
         """What follows from strips and places, and the pins."""
@@ -366,6 +397,7 @@ class EngineFormulation(Formulation[EngineSchedule]):
     name = "partial_engine"
     summary = "F4: runs of layers on a small engine, and where maps lie in its banks; how large it should be"
     schedule = EngineSchedule
+    figures = BankUse
     measures = {"bytes": "bytes"}  # noqa: RUF012
     decisions = DECISIONS
     engines = {  # noqa: RUF012

@@ -46,8 +46,9 @@ class Branch:
     strips: int
     x: int
     y: int
-    fixed: int
-    """Bytes of weights and results."""
+    weights: int
+    results: int
+    """`weights`, `results`: their bytes."""
     games: tuple[tuple[Game, int], ...]
     """The grids' games, and how many grids are alike. Only those of the first may have more than
     a run.
@@ -55,6 +56,11 @@ class Branch:
     in_place: int
     part_place: int
     """`in_place`, `part_place`: A and p."""
+
+    @property
+    def fixed(self) -> int:
+        """Bytes of weights and results, whatever the order."""
+        return self.weights + self.results
 
     @property
     def others(self) -> int:
@@ -148,9 +154,9 @@ class _Sizes:
         self.part_place = rows * layer.c * max(machine.psum_bytes, machine.out_bytes)
         self.in_map = 0 if wanted.before else sum(s.in_rows for s in strips) * layer.l * machine.in_bytes
         self.swap_map = 2 * layer.r * layer.c * machine.psum_bytes
-        self.fixed = layer.g * layer.m * layer.n * layer.kh * layer.kw * machine.w_bytes * len(strips) * (
-            layer.weights != "none"
-        ) + layer.g * layer.m * layer.r * layer.c * machine.out_bytes * (not wanted.after)
+        constants = layer.g * layer.m * layer.n * layer.kh * layer.kw * machine.w_bytes
+        self.weights = constants * len(strips) * (layer.weights != "none")
+        self.results = layer.g * layer.m * layer.r * layer.c * machine.out_bytes * (not wanted.after)
 
     def places(self, x: int, y: int) -> tuple[int, int]:
         """Places in a bank for inputs and partial maps of all grids, if a grid has x and y of them."""
@@ -160,7 +166,9 @@ class _Sizes:
     def branch(self, x: int, y: int) -> Branch:
         """The choice with x and y places."""
         games = tuple((self._game(grid, x, y), grid.number) for grid in self.work.grids)
-        return Branch(self.rows, self.strips, x, y, self.fixed, games, self.in_place, self.part_place)
+        return Branch(
+            self.rows, self.strips, x, y, self.weights, self.results, games, self.in_place, self.part_place
+        )  # fmt: skip
 
     def _game(self, grid: Grid, x: int, y: int) -> Game:
         return Game(

@@ -14,8 +14,8 @@ from instances.machine import Machine
 from instances.network import Network
 from instances.workload import Layer
 from solver.bench.report import Cell, Report, Section, timed
-from solver.partial_engine.plan import EnginePlan
 from solver.partial_engine.size import SIZE_ENGINES, fits, front_engine, size_engine
+from solver.plan import GenericPlan
 from solver.progress import Progress
 from solver.search import settled
 from solver.solve import solve_as
@@ -129,20 +129,22 @@ def _examples(report: Report) -> None:
 
 def transfers(network: Network, machine: Machine) -> list[Cell]:
     """A row: the proven bytes of a network, what is compulsory, and others over the optimum."""
-    plan, wall = timed(lambda: solve_as(EnginePlan, network, machine))
+    plan, wall = timed(lambda: solve_as(GenericPlan, network, machine, problem="partial_engine"))
     assert plan.objective is not None
     totals = dict.fromkeys(_RIVALS, 0)
     least, equal = 0, 0
-    for row in plan.layers:
-        layer = network.layer(row.layer)
+    for row in plan.parts:
+        layer = network.layer(row.name)
         part = EnginePart(layer, machine)
         work = part.work
         least += branch_at(work, machine, layer.r, work.inputs, work.outputs, Demands()).least
         said = {name: settled(EngineFormulation(), part, ("bytes",), name) for name in _RIVALS}
         totals = {name: totals[name] + one.values.get("bytes", 0) for name, one in said.items()}
-        equal += all((said[n].bounds["bytes"], said[n].status) == (row.bound, row.status) for n in ("cp-sat", "milp"))
-    value, layers = plan.objective.value, len(plan.layers)
-    proven = sum(row.status == "OPTIMAL" for row in plan.layers)
+        equal += all(
+            (said[n].bounds["bytes"], said[n].status) == (row.bounds["bytes"], row.status) for n in ("cp-sat", "milp")
+        )
+    value, layers = plan.objective.value, len(plan.parts)
+    proven = sum(row.status == "OPTIMAL" for row in plan.parts)
     return [
         network.name, machine.psum_bytes, value, value / least, plan.objective.terms["spilled"] * 2, proven, equal,
         layers, totals["greedy"] / value, totals["paper"] / value, wall,

@@ -47,7 +47,6 @@ _STAGE: Fields = {
 DECISIONS: Mapping[str, Fields] = {
     "tiling": {"layers": {"layer": None, "schedule": _NEST}},
     "slicing": {"layers": {"layer": None, "schedule": _NEST}},
-    "partial_engine": {"layers": {"layer": None, "schedule": None}},
     "mapping": {
         "cpu_config": None, "tasks": dict.fromkeys(("task", "processor", "share", "start", "stage")),
         "waiting": dict.fromkeys(("source", "target", "buffers")),

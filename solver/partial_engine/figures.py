@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from solver.pages.common import stacked
 from solver.pages.data import Axis, Bars, Figure, Series
-from solver.partial_engine.plan import EngineCounts, EnginePlan
+from solver.plan import GenericPlan, PartPlan
 
 _KINDS = {
     "inputs": "inputs", "weights": "weights", "spilled": "sums spilled",
@@ -14,7 +14,7 @@ _KINDS = {
 }  # fmt: skip
 
 
-def figures(plan: EnginePlan, others: Mapping[str, EnginePlan]) -> list[Figure]:
+def figures(plan: GenericPlan, others: Mapping[str, GenericPlan]) -> list[Figure]:
     """Return all figures."""
     plans = {plan.engine: plan, **others}
 
@@ -39,16 +39,23 @@ def figures(plan: EnginePlan, others: Mapping[str, EnginePlan]) -> list[Figure]:
             Bars(
                 "banks", "Room in the banks", "The fullest bank of every layer; the mark is the size of a bank.",
                 Axis("bytes"), tuple(name for name, _ in mine),
-                (Series("fullest bank", tuple(counts.peak_bytes for _, counts in mine)),),
+                (Series("fullest bank", tuple(counts["peak_bytes"] for _, counts in mine)),),
                 marks=tuple(engine.bank_bytes for _ in mine), marked="size of a bank",
             )
         )  # fmt: skip
     return made
 
 
-def _counted(plan: EnginePlan) -> list[tuple[str, EngineCounts]]:
-    return [(row.layer, row.counts) for row in plan.layers if row.counts is not None]
+def counted(row: PartPlan) -> dict[str, int]:
+    """Return what a layer takes: measures, bytes by kind, the fullest bank; nothing without a schedule."""
+    if row.schedule is None:
+        return {}
+    return {**row.measures, **row.terms["bytes"], "peak_bytes": row.figures.peak_bytes}
 
 
-def _of(counts: EngineCounts, words: Mapping[str, str]) -> dict[str, float]:
-    return {said: getattr(counts, name) for name, said in words.items()}
+def _counted(plan: GenericPlan) -> list[tuple[str, Mapping[str, int]]]:
+    return [(row.name, counted(row)) for row in plan.parts if row.schedule is not None]
+
+
+def _of(counts: Mapping[str, int], words: Mapping[str, str]) -> dict[str, float]:
+    return {said: counts[name] for name, said in words.items()}

@@ -172,9 +172,7 @@ class _Chip:
         key = (layer.signature(), machine is self.machine)
         if key not in self.known:
             plan = solve(layer, machine, objective="time")
-            stopped = any(
-                row.stats.get("interrupted") or row.stats.get("stopped") for row in getattr(plan, "layers", ())
-            )
+            stopped = any(row.stats.get("interrupted") or row.stats.get("stopped") for row in plan.rows)
             if stopped or plan.status == "NO_SOLUTION_FOUND":
                 raise InputError(f"layer {layer.name}: its search was stopped, and no time is known")
             objective = getattr(plan, "objective", None)

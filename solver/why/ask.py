@@ -77,7 +77,7 @@ def why(
 def _check_layer(plan: Plan, layer: str | None) -> None:
     if layer is None:
         return
-    rows = [row for row in getattr(plan, "layers", ()) if hasattr(row, "status")]
+    rows = [row for row in plan.rows if hasattr(row, "status")]
     names = [row.layer for row in rows]
     if not names:
         raise InputError(f"--layer {layer}: a plan of problem {plan.problem} is explained as a whole")

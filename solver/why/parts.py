@@ -21,7 +21,7 @@ from hwmodels.schedule import Nest
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import Layer
-from solver.plan import Plan
+from solver.plan import PartPlan, Plan
 from solver.why.model import Part, Split
 
 #: What the loops of a nest run over.
@@ -175,7 +175,7 @@ def plan_splits(plan: Plan, figures: Mapping[str, int], units: Mapping[str, str]
         return ()
     first = plan.objectives[0]
     made = [_split(first, plan.objective.unit, plan.objective.value, plan.objective.terms)]
-    rows = getattr(plan, "layers", ())
+    rows = plan.rows
     for name, value in figures.items():
         if name != first and value:
             terms = _of_rows(name, rows)
@@ -199,6 +199,8 @@ def _of_rows(name: str, rows: Iterable[Any]) -> dict[str, int]:
 
 
 def _of_row(name: str, row: Any) -> dict[str, int]:
+    if isinstance(row, PartPlan):
+        return row.terms.get(name) or {row.name: row.measures[name]}
     volume, measures = getattr(row, "volume", None), getattr(row, "measures", None)
     if volume is not None and name == "bytes":
         return {what: value for what, value in volume.model_dump().items() if what != "total"}

@@ -15,7 +15,7 @@ from typing import Any
 from formulations.pins import Decision
 from instances.buffers import Buffers
 from instances.machine import Machine
-from solver.plan import Plan
+from solver.plan import Objective, PartPlan, Plan
 from solver.problem import Problem
 from solver.question import Question
 from solver.tables import percent
@@ -46,8 +46,8 @@ def about_plan(problem: Problem[Any], plan: Plan, layer: str | None, time_limit_
     return About(
         layer=layer or "", cause=cause, headline=_sentence(facts, cause, shown), objective=facts.objective,
         unit=facts.unit, value=own.value, status=_status(own, plan),
-        splits=_splits(problem, plan, layer), rooms=tuple(_rooms(plan)), busy="", trials=tuple(found), knee=None,
-        rivals=rivals.best(rival), limits=limits,
+        splits=_splits(problem, plan, layer), rooms=tuple(_rooms(problem, plan)), busy="", trials=tuple(found),
+        knee=None, rivals=rivals.best(rival), limits=limits,
         left_out=(*(one.change for one in found if one.status == "SKIPPED"),
                   *(one.decision for one in rival if one.status == "SKIPPED")),
         solves=again.solves, wall_s=time.monotonic() - start,
@@ -152,9 +152,9 @@ _SAID: dict[Cause, str] = {
 def _limits(plan: Plan, layer: str | None, base: Found) -> Iterator[Limit]:
     least = getattr(plan, "compulsory_bytes", None)
     if layer is not None:
-        least = next((getattr(row, "compulsory_bytes", None) for row in _rows(plan) if row.layer == layer), None)
+        least = next((_must(row, plan.objectives[0]) for row in plan.rows if row.layer == layer), None)
     elif least is None:
-        each = [getattr(row, "compulsory_bytes", None) for row in _rows(plan)]
+        each = [_must(row, plan.objectives[0]) for row in plan.rows]
         least = sum(int(one) for one in each if one is not None) if each and None not in each else None
     if least is not None and plan.unit == "bytes" and plan.objectives[0] in ("bytes", "dram"):
         means = "each weight, and each input and result of the network once"
@@ -163,29 +163,32 @@ def _limits(plan: Plan, layer: str | None, base: Found) -> Iterator[Limit]:
         yield Limit(name="solver", value=base.bound, means="the bound that the search has proven")
 
 
-def _rows(plan: Plan) -> tuple[Any, ...]:
-    rows: tuple[Any, ...] = getattr(plan, "layers", ())
-    return rows
+def _must(row: Any, measure: str) -> int | None:
+    return row.must.get(measure) if isinstance(row, PartPlan) else getattr(row, "compulsory_bytes", None)
 
 
 def _splits(problem: Problem[Any], plan: Plan, layer: str | None) -> Any:
     if layer is None:
         return plan_splits(plan, problem.figures(plan), problem.measures)
-    row = next((one for one in _rows(plan) if one.layer == layer), None)
+    row = next((one for one in plan.rows if one.layer == layer), None)
+    if isinstance(row, PartPlan) and row.measures:
+        value, first = row.measures[plan.objectives[0]], plan.objectives[0]
+        terms = row.terms.get(first) or {row.name: value}
+        objective: Objective | None = Objective(value=value, unit=plan.unit, terms=terms)
+        return plan_splits(plan.model_copy(update={"objective": objective}), {}, problem.measures)
     objective = getattr(row, "objective", None)
     if objective is None:
         return ()
     return plan_splits(plan.model_copy(update={"objective": objective, "layers": (row,)}), {}, problem.measures)
 
 
-def _rooms(plan: Plan) -> Iterator[Room]:
+def _rooms(problem: Problem[Any], plan: Plan) -> Iterator[Room]:
     """Memories, as far as the plan says what lies in them."""
+    for name, used, capacity in problem.rooms(plan):
+        yield Room(memory=name, used=used, capacity=capacity)
     for memory in getattr(plan, "memories", ()):
         yield Room(memory=memory.name, used=memory.peak, capacity=memory.bytes)
-    counts, engine = getattr(plan, "counts", None), plan.machine_data.engine
-    if engine is not None and counts is not None and hasattr(counts, "peak_bytes"):
-        yield Room(memory="bank", used=counts.peak_bytes, capacity=engine.bank_bytes)
-    size, rows = plan.machine_data.ocm_bytes, _rows(plan)
+    size, rows = plan.machine_data.ocm_bytes, plan.rows
     taken = [_taken(row, plan.machine_data) for row in rows if isinstance(getattr(row, "occupancy_bytes", None), int)]
     if size is not None and taken:
         yield Room(memory="ocm", used=min(max(taken), size), capacity=size)

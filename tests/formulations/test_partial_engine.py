@@ -32,12 +32,12 @@ from instances.network import Network
 from instances.operators import Conv, Input
 from instances.partial_engine import PartialEngine
 from instances.workload import Layer
-from solver import EnginePlan, PlanMismatch, check, front_engine, size_engine, solve
+from solver import Plan, PlanMismatch, check, front_engine, size_engine, solve
 from solver.cli import main
 from solver.engines import driver_cp_sat
-from solver.partial_engine.plan import EngineReplay
 from solver.partial_engine.problem import PartialEngineProblem
 from solver.partial_engine.size import SIZE_ENGINES
+from solver.plan import PartReplay
 from solver.solve import show
 from tests.engine_answers import answer
 
@@ -379,7 +379,7 @@ def test_milp_does_not_claim_what_its_tolerances_cannot_carry(monkeypatch: pytes
         monkeypatch.setattr(piece, "floor", lambda piece, goal: 1)
     found = solve(network((6, 1, 1)), machine(), engine="milp", problem="partial_engine")
     assert (found.status, found.bound, check(found).problems) == ("FEASIBLE", 1, ())
-    assert found.layers[0].stats["note"] == "values are too large for a proof by this solver"
+    assert found.parts[0].stats["note"] == "values are too large for a proof by this solver"
 
 
 @settings(max_examples=60)
@@ -540,21 +540,21 @@ def _carry_out(steps: Sequence[Step], windows: np.ndarray, kernels: np.ndarray, 
 
 
 @pytest.fixture(scope="module")
-def plan() -> EnginePlan:
+def plan() -> Plan:
     return solve(network((6, 1, 1), (6, 3, 6), (4, 3, 2)), machine(bank=64), problem="partial_engine")
 
 
-def test_a_plan_and_its_file(plan: EnginePlan, tmp_path: Path) -> None:
-    assert (plan.status, plan.replay.ok, check(plan).problems) == ("OPTIMAL", True, ())
+def test_a_plan_and_its_file(plan: Plan, tmp_path: Path) -> None:
+    assert (plan.status, plan.parts[0].replay.ok, check(plan).problems) == ("OPTIMAL", True, ())
     path = tmp_path / "plan.json"
     plan.save(path)
-    assert EnginePlan.load(path) == plan
-    schema = json.loads(EnginePlan.schema_text())
+    assert Plan.load(path) == plan
+    schema = PartialEngineProblem().schema()
     jsonschema.validate(json.loads(path.read_text()), schema)
-    assert plan.counts is not None
-    assert [row.layer for row in plan.layers] == ["c0", "c1", "c2"]
+    assert plan.measures is not None
+    assert [row.name for row in plan.parts] == ["c0", "c1", "c2"]
     # c0: 2 x 3 groups; c1: 3 runs of two maps; c2: two groups of 3 -> 2 maps, 2 x 1 groups each. In strips: more.
-    assert [(row.schedule.grids, row.schedule.inputs, row.schedule.outputs) for row in plan.layers if row.schedule] == [
+    assert [(row.schedule.grids, row.schedule.inputs, row.schedule.outputs) for row in plan.parts if row.schedule] == [
         (1, 2, 3), (3, 1, 1), (2, 2, 1)
     ]  # fmt: skip
 
@@ -564,29 +564,29 @@ def test_a_plan_and_its_file(plan: EnginePlan, tmp_path: Path) -> None:
     [
         ({"bound": 1}, "bound"),
         ({"machine": "other"}, "machine"),
-        ({"layers.0.bound": 1}, "gap"),
-        ({"layers.0.objective.value": 1}, "objective"),
-        ({"layers.0.counts.runs": 1}, "counts"),
-        ({"layers.0.schedule.rows": 99}, "strips of 99 rows"),
-        ({"layers.0.schedule.rows": 1}, "strips"),
-        ({"layers.0.schedule.fresh_places": 0}, "fresh_places"),
-        ({"layers.0.schedule.in_place_bytes": 1}, "bytes of places"),
-        ({"layers.0.schedule.in_places": 9}, "a bank has"),
-        ({"layers.0.schedule.program": "L0@0"}, "is never stored"),
-        ({"layers.0.schedule.program": "Z"}, "is no step"),
-        ({"layers.0.schedule.results_at": "banks"}, "results_at"),
-        ({"layers.0.status": "FEASIBLE"}, "status"),
-        ({"layers.0.layer": "other"}, "layers"),
-        ({"layers.0.bound": 10**6}, "bytes 1000000 is above the value"),
-        ({"layers.0.replay.ok": None}, "replay: the plan says"),
-        ({"layers.0.conflicts": ["why"]}, "conflicts: the plan says"),
-        ({"layers.0.schedule.program": "L7@0"}, "there is no such group"),
-        ({"layers.0.schedule.in_places": 2, "layers.0.schedule.program": "L0@5"}, "there is no input place 5"),
+        ({"parts.0.bounds.bytes": 1}, "gap"),
+        ({"parts.0.measures.bytes": 1}, "measures"),
+        ({"parts.0.figures.peak_bytes": 1}, "figures.peak_bytes: the plan says 1"),
+        ({"parts.0.schedule.rows": 99}, "strips of 99 rows"),
+        ({"parts.0.schedule.rows": 1}, "strips"),
+        ({"parts.0.schedule.fresh_places": 0}, "fresh_places"),
+        ({"parts.0.schedule.in_place_bytes": 1}, "bytes of places"),
+        ({"parts.0.schedule.in_places": 9}, "a bank has"),
+        ({"parts.0.schedule.program": "L0@0"}, "is never stored"),
+        ({"parts.0.schedule.program": "Z"}, "is no step"),
+        ({"parts.0.schedule.results_at": "banks"}, "results_at"),
+        ({"parts.0.status": "FEASIBLE"}, "status"),
+        ({"parts.0.name": "other"}, "parts"),
+        ({"parts.0.bounds.bytes": 10**6}, "bytes 1000000 is above the value"),
+        ({"parts.0.replay": None}, "replay: the plan says"),
+        ({"parts.0.conflicts": ["why"]}, "conflicts: the plan says"),
+        ({"parts.0.schedule.program": "L7@0"}, "there is no such group"),
+        ({"parts.0.schedule.in_places": 2, "parts.0.schedule.program": "L0@5"}, "there is no input place 5"),
         ({"options.pins": ["strips=4"]}, "the pins ask for"),
         ({"options.pins": ["what=4"]}, "unknown decision 'what'"),
     ],
 )
-def test_check_sees_lies(plan: EnginePlan, change: dict[str, object], said: str) -> None:
+def test_check_sees_lies(plan: Plan, change: dict[str, object], said: str) -> None:
     data = json.loads(plan.to_json())
     for path, value in change.items():
         *way, last = path.split(".")
@@ -594,18 +594,18 @@ def test_check_sees_lies(plan: EnginePlan, change: dict[str, object], said: str)
         for key in way:
             target = target[int(key)] if key.isdigit() else target[key]
         target[last] = value
-    problems = check(EnginePlan.from_json(json.dumps(data))).problems
+    problems = check(Plan.from_json(json.dumps(data))).problems
     assert any(said in text for text in problems), problems
 
 
-def test_pins_hold(plan: EnginePlan) -> None:
+def test_pins_hold(plan: Plan) -> None:
     toy, net = machine(bank=64), network((6, 1, 1))
     for pins in (["strips=2"], ["in_places=1"], ["part_places>=2"], ["strips>=3", "in_places<=1"], ["spill=no"]):
         found = solve(net, toy, pins=pins, problem="partial_engine")
         assert (found.status, check(found).problems) == ("OPTIMAL", ())
         assert found.objective is not None
-        assert plan.layers[0].objective is not None
-        assert found.objective.value >= plan.layers[0].objective.value
+        assert plan.parts[0].measures
+        assert found.objective.value >= plan.parts[0].measures["bytes"]
 
 
 def test_inputs_and_results_in_the_banks() -> None:
@@ -638,7 +638,7 @@ def test_infeasible_names_what_conflicts() -> None:
 
 
 @pytest.mark.parametrize("name", ["greedy", "paper", "exhaustive"])
-def test_baselines_are_plans(name: str, plan: EnginePlan) -> None:
+def test_baselines_are_plans(name: str, plan: Plan) -> None:
     found = solve(plan.network_data, plan.machine_data, engine=name, problem="partial_engine")
     assert check(found).problems == ()
     assert found.objective is not None
@@ -649,7 +649,7 @@ def test_baselines_are_plans(name: str, plan: EnginePlan) -> None:
 def test_exhaustive_says_that_a_grid_is_too_large() -> None:
     found = solve("mobilenet_v1", "partial_cnn_16", layers="conv3/pw", engine="exhaustive", problem="partial_engine")
     assert (found.status, found.bound, check(found).problems) == ("OPTIMAL", found.objective.value, ())
-    assert found.layers[0].stats["note"] == "32 runs of a grid, at most 12 are searched"
+    assert found.parts[0].stats["note"] == "32 runs of a grid, at most 12 are searched"
 
 
 def test_an_engine_that_lies_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -698,26 +698,24 @@ def test_layers_that_an_engine_does_not_compute() -> None:
 def test_check_sees_wrong_conflicts() -> None:
     tiny = solve(network((6, 1, 1)), machine(bank=11), problem="partial_engine")
     data = json.loads(tiny.to_json())
-    data["layers"][0]["conflicts"] = ["because"]
-    problems = check(EnginePlan.from_json(json.dumps(data))).problems
-    assert any("conflicts: the plan says" in text for text in problems)
+    data["parts"][0]["conflicts"] = ["because"]
+    problems = check(Plan.from_json(json.dumps(data))).problems
+    assert any("conflicts[0]: the plan says because" in text for text in problems)
 
 
-def changed(plan: EnginePlan, **fields: object) -> EnginePlan:
+def changed(plan: Plan, **fields: object) -> Plan:
     """The first layer of a plan with other fields."""
-    return plan.model_copy(update={"layers": (plan.layers[0].model_copy(update=fields), *plan.layers[1:])})
+    return plan.model_copy(update={"parts": (plan.parts[0].model_copy(update=fields), *plan.parts[1:])})
 
 
-NOTHING = {
-    **dict.fromkeys(("schedule", "counts", "objective", "bound", "gap")), "replay": EngineReplay(ok=None)
-}  # fmt: skip
+NOTHING = {"schedule": None, "measures": {}, "terms": {}, "bounds": {"bytes": None}, "gap": None, "replay": None}
 
 
 def test_layers_where_nothing_fits_have_no_bound() -> None:
     tiny = solve(network((6, 1, 1)), machine(bank=11), problem="partial_engine")
-    assert (tiny.status, tiny.layers[0].bound, check(tiny).problems) == ("INFEASIBLE", None, ())
-    assert "layer c0: bytes: bound 7 of nothing" in check(changed(tiny, bound=7)).problems
-    faults = check(changed(tiny, replay=EngineReplay(ok=None, faults=("why",)))).problems
+    assert (tiny.status, tiny.parts[0].bounds["bytes"], check(tiny).problems) == ("INFEASIBLE", None, ())
+    assert "layer c0: bytes: bound 7 of nothing" in check(changed(tiny, bounds={"bytes": 7})).problems
+    faults = check(changed(tiny, replay=PartReplay(ok=False, faults=("why",)))).problems
     assert any("replay: the plan says" in line for line in faults)
 
 
@@ -755,12 +753,14 @@ def test_check_refutes_bounds_above_what_orders_in_passes_move(status: str) -> N
     assert value > 835_584
     bound = value - (status == "FEASIBLE")
     claimed = {"status": status, "bound": bound, "gap": (value - bound) / value}
-    lie = changed(worse, **claimed).model_copy(update={**claimed, "engine": "auto"})
+    row = {"status": status, "bounds": {"bytes": bound}, "gap": claimed["gap"]}
+    lie = changed(worse, **row).model_copy(update={**claimed, "engine": "auto"})
     said = "status OPTIMAL in bytes" if status == "OPTIMAL" else "bound"
     refuted = f"layer conv4/pw: {said} {bound}: engine passes has a plan of bytes 835584"
     assert refuted in check(lie).problems
     least = {"bound": 835_584, "gap": (value - 835_584) / value}
-    true = changed(worse, status="FEASIBLE", **least).model_copy(update=least)
+    row = {"status": "FEASIBLE", "bounds": {"bytes": 835_584}, "gap": least["gap"]}
+    true = changed(worse, **row).model_copy(update=least)
     assert check(true).problems == ("layer conv4/pw: bounds: engine paper proves nothing",)
     assert check(true.model_copy(update={"engine": "auto"})).problems == ()
 
@@ -791,15 +791,15 @@ def test_check_sees_partial_maps_that_may_not_leave() -> None:
     assert "again to partial place 0" in show(found, "c")
     data = json.loads(found.to_json())
     data["options"]["pins"].append("spill=no")
-    problems = check(EnginePlan.from_json(json.dumps(data))).problems
+    problems = check(Plan.from_json(json.dumps(data))).problems
     assert problems == ("layer c: spill=no: the program stores partial maps",)
 
 
-def test_show(plan: EnginePlan) -> None:
+def test_show(plan: Plan) -> None:
     assert "OPTIMAL\nbytes" in show(plan)
     assert show(plan).startswith("net on")
     assert "addresses" not in show(plan)
-    assert show(plan, details=True).count("addresses in every bank") == len(plan.layers)
+    assert show(plan, details=True).count("addresses in every bank") == len(plan.parts)
     one = show(plan, "c0")
     assert "addresses in every bank: input place" in one
     assert "add the fresh maps to output group" in one
@@ -834,7 +834,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["show", str(path), "--layer", "conv3/pw"]) == 0
     assert "4 x 8 groups" in capsys.readouterr().out
     assert main(["schema", "partial_engine"]) == 0
-    assert capsys.readouterr().out == EnginePlan.schema_text()
+    assert capsys.readouterr().out == json.dumps(PartialEngineProblem().schema(), indent=1) + "\n"
     assert main(["solve", "mobilenet_v1", "-m", "partial_cnn_16", "-l", "conv1", "--pin", "strips=1"]) == 3
     assert main(["solve", "mobilenet_v1", "-m", "partial_cnn_16", "--problem", "tiling"]) == 2
     assert "meant for problem partial_engine, not tiling" in capsys.readouterr().err
@@ -994,7 +994,7 @@ def test_machines_need_engines_for_their_problem() -> None:
 
 def test_a_branch_bound_adds_weights_and_results() -> None:
     game = Game((3, 3), (6,) * 4, 1, 2)
-    branch = Branch(4, 1, 1, 2, 100, ((game, 2),), 1, 1)
+    branch = Branch(4, 1, 1, 2, 60, 40, ((game, 2),), 1, 1)
     assert branch_bound(branch) == 100 + 2 * 9
 
 
@@ -1019,5 +1019,5 @@ def test_pins_that_contradict_each_other() -> None:
     with pytest.raises(InputError, match="no value of inputs is left"):
         solve("lenet5", "partial_cnn_16", pins=["inputs=banks", "inputs=dram"], problem="partial_engine")
     plan = solve("lenet5", "partial_cnn_16", engine="greedy", problem="partial_engine")
-    lie = plan.model_copy(update={"layers": tuple(row.model_copy(update={"status": "OPTIMAL"}) for row in plan.layers)})
+    lie = plan.model_copy(update={"layers": tuple(row.model_copy(update={"status": "OPTIMAL"}) for row in plan.parts)})
     assert any("proves nothing" in line for line in check(lie).problems)
