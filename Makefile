@@ -12,7 +12,7 @@ STAMP := $(VENV)/.certile-installed
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test slow selftest coverage lint format types machine-fields site ci constraints clean distclean
+.PHONY: help install demo test slow thorough selftest coverage lint format types machine-fields site ci constraints clean distclean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -39,6 +39,9 @@ slow: install  ## the tests marked slow or bench (README examples, versions, who
 
 selftest: install  ## the adversary against every claim; ARGS='--minutes 10 --problem fusion'
 	$(BIN)/python -m tests.adversary $(ARGS)
+
+thorough: install  ## every test, those marked thorough too, and many random cases (hours)
+	CERTILE_THOROUGH=1 $(BIN)/python -m pytest -q --maxschedchunk=1 $(PYTEST_ARGS)
 
 coverage: install  ## branch coverage of the fast tests, nothing omitted
 	COVERAGE_FILE=$(COVERAGE_FILE) $(BIN)/python -m pytest -q -m "not slow and not bench" \

@@ -5,11 +5,15 @@ from __future__ import annotations
 import importlib
 import os
 import signal
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+import typer.main
 from hypothesis import settings
+
+from tests.effort import THOROUGH, tries
 
 ENGINES = "cp-sat,milp,exhaustive"
 
@@ -17,12 +21,15 @@ ENGINES = "cp-sat,milp,exhaustive"
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.pop("COLUMNS", None)
 
+# Commands are built once in a process, not for each call of `main`: that is nine tenths of one that is refused.
+typer.main.get_command = cache(typer.main.get_command)
+
 # A test that solves means to solve.
 os.environ["CERTILE_CACHE"] = "off"
 
 # Solving is slow now and then, which is no fault; in CI a run must be repeatable.
-settings.register_profile("certile", deadline=None, print_blob=True)
-settings.register_profile("certile-ci", deadline=None, print_blob=True, derandomize=True, database=None)
+settings.register_profile("certile", deadline=None, print_blob=True, max_examples=tries(25, 100))
+settings.register_profile("certile-ci", settings.get_profile("certile"), derandomize=True, database=None)
 settings.load_profile("certile-ci" if os.environ.get("CI") else "certile")
 
 
@@ -66,8 +73,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests marked ``slow(SECONDS)``, the longest first: none is left to one process at the end."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is ``thorough`` unless it is asked for; the longest of those marked ``slow(SECONDS)`` first.
+
+    So none of the long ones is left to one process at the end.
+    """
+    if not THOROUGH and (left := [item for item in items if item.get_closest_marker("thorough")]):
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
     items.sort(key=lambda item: -max((mark.args[0] for mark in item.iter_markers("slow") if mark.args), default=0))
 
 

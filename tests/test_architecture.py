@@ -84,9 +84,10 @@ def matches(name: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
 
 
-def imported(name: str) -> Iterator[tuple[int, str]]:
+@cache
+def imported(name: str) -> list[tuple[int, str]]:
     """Line and dotted name of everything that a file imports, wherever in the file; `from a import b` gives a.b."""
-    return imports(name, ast.walk(tree(name)))
+    return [*imports(name, ast.walk(tree(name)))]
 
 
 def imports(name: str, nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:

@@ -7,6 +7,7 @@ import pytest
 from certile import solve
 from instances.network import Network
 from instances.operators import Conv, Eltwise, Input, Pool
+from tests.effort import in_turn
 
 
 def two(first: tuple[int, ...], second: tuple[int, ...], shape: tuple[int, ...], fn: str = "add") -> Network:
@@ -32,8 +33,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("problem", ["tiling", "joint", "fusion"])
+@pytest.mark.parametrize(("name", "problem"), in_turn([(name,) for name in CASES], ["tiling", "joint", "fusion"]))
 def test_operands_are_read_once_where_there_is_room(name: str, problem: str) -> None:
     network, moved = CASES[name]
     settings = {"ocm_banks": 64} if problem != "tiling" else {}

@@ -18,6 +18,7 @@ from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS, RELEVANT, Layer
+from tests.effort import tries
 from tests.hwmodels.test_replay_walk import Naive, machine
 
 HOLDS = (Hold("W"), Hold("OUT"))
@@ -132,7 +133,7 @@ def both(layer: Layer, on: Machine, nest: Nest) -> Replay:
 
 
 @abilities
-@settings(quick, max_examples=50)
+@settings(quick, max_examples=tries(12, 50))
 @given(dice=randoms)
 def test_price_replay_and_execution_agree(line: bool, snake: bool, dice: Random) -> None:
     layer, on, nest = any_case(dice, line, snake)
@@ -144,7 +145,7 @@ def test_price_replay_and_execution_agree(line: bool, snake: bool, dice: Random)
 
 
 @abilities
-@settings(quick, max_examples=40)
+@settings(quick, max_examples=tries(12, 40))
 @given(dice=randoms)
 def test_the_element_by_element_walker_agrees(line: bool, snake: bool, dice: Random) -> None:
     layer, on, nest = any_case(dice, line, snake)
@@ -210,7 +211,7 @@ def visited(layer: Layer, operand: str, loops: list[tuple[str, int]], sliding: b
     return total
 
 
-@settings(quick, max_examples=40)
+@settings(quick, max_examples=tries(15, 40))
 @given(dice=randoms)
 def test_bytes_are_all_visits_less_what_stays(dice: Random) -> None:
     layer = any_layer(dice).model_copy(update={"resident_in": (), "resident_out": 0, "bias": False})

@@ -18,6 +18,7 @@ from instances.errors import InputError
 from instances.machine import Machine, Transfer
 from instances.workload import Layer
 from solver import solve
+from tests.effort import tries
 from tests.hwmodels.test_replay_walk import layers, machines, nests
 
 HOLDS = (Hold("IN"), Hold("W"), Hold("OUT"))
@@ -113,7 +114,7 @@ def test_nominal_tiles_have_no_addresses() -> None:
         _ = nominal(np.array([2]), np.array([3])).placed
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(15, 60), deadline=None)
 @given(st.data())
 def test_boxes_touch_the_windows_that_their_bytes_lie_in(data: st.DataObject) -> None:
     sizes = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
@@ -138,7 +139,7 @@ def test_boxes_touch_the_windows_that_their_bytes_lie_in(data: st.DataObject) ->
         ]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(40, 150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_the_closed_form_counts_what_the_walk_does(data: st.DataObject) -> None:
     layer, on = data.draw(layers()), data.draw(machines())

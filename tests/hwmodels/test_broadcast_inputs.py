@@ -21,6 +21,7 @@ from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.errors import InputError
 from instances.machine import Compute, Machine, Transfer
 from instances.workload import Layer
+from tests.effort import tries
 
 Box = dict[str, tuple[int, int]]
 
@@ -207,7 +208,7 @@ def settings(rng: random.Random) -> dict[str, object]:
 @pytest.mark.parametrize("seed", range(4))
 def test_price_is_what_the_walk_and_the_execution_see(seed: int) -> None:
     rng = random.Random(seed)
-    for _ in range(25):
+    for _ in range(tries(6, 25)):
         layer, nest = drawn(rng)
         machine = machine_of(**settings(rng))
         outcome = price(layer, machine, nest)

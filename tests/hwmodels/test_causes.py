@@ -13,6 +13,7 @@ from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
 from instances.errors import InputError
 from instances.machine import Broadcast, Machine
 from instances.workload import Layer
+from tests.effort import tries
 from tests.emitted import random_case
 from tests.small import ALL, TINY, machine
 
@@ -104,7 +105,7 @@ def test_what_holding_outside_takes() -> None:
     assert after.by_operand["W"].bytes == 4
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(tries(40, 300)))
 def test_parts_are_the_whole(seed: int) -> None:
     rng = random.Random(seed)
     case = random_case(rng, f"l{seed}")

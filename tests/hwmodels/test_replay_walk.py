@@ -17,6 +17,7 @@ from hwmodels.outcome import Counts
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
 from instances.machine import Compute, Machine, Transfer
 from instances.workload import DIMS, RELEVANT, Layer
+from tests.effort import tries
 from tests.small import machine
 
 Ranges = dict[str, tuple[int, int]]
@@ -480,7 +481,7 @@ def machines(draw: st.DrawFn) -> Machine:
     return machine(**fields)
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(80, 250), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_replay_equals_the_element_by_element_walker(data: st.DataObject) -> None:
     layer, on = data.draw(layers()), data.draw(machines())
@@ -541,7 +542,7 @@ def test_a_result_is_stored_before_the_step_after_the_next_by_hand(
     assert (result.faults, result.steps, result.outcome.time_ticks) == ((), rows, ticks)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(10, 25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data(), st.integers(1, 40))
 def test_blocks_do_not_matter(data: st.DataObject, block: int) -> None:
     layer, on = data.draw(layers()), data.draw(machines())

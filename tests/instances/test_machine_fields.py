@@ -237,7 +237,7 @@ def test_a_template_is_a_machine(problem: str, tmp_path: Path, capsys: pytest.Ca
     target = targets.get(problem, str(network))
     assert main(["new-machine", problem, "-o", str(file)]) == 0
     plan = tmp_path / "plan.json"
-    assert main(["solve", target, "--machine", str(file), "--time-limit", "20", "-o", str(plan)]) == 0
+    assert main(["solve", target, "--machine", str(file), "--time-limit", "2", "-o", str(plan)]) == 0
     assert "my_machine" in capsys.readouterr().out
     assert json.loads(plan.read_text())["problem"] == problem
     mine, bundled = (

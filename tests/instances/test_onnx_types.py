@@ -83,8 +83,9 @@ def test_import_and_solve_say_it(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "maps of float32, weights of float32" in said.out
     assert said.err.count("note: network decoder_ts, machine scratchpad_64k: the file holds maps of float32") == 1
     assert json.loads(Path(made).read_text())["map_type"] == "float32"
-    assert main(["solve", made, "-m", "scratchpad_64k", "--objective", "bytes"]) == 0
+    quick = ["solve", made, "-m", "scratchpad_64k", "--engine", "greedy"]
+    assert main(quick) == 0
     assert "certile: note: network decoder_ts" in capsys.readouterr().err
     wide = [arg for field in ("in", "w", "out") for arg in ("--set", f"{field}_bytes=4")]
-    assert main(["solve", made, "-m", "scratchpad_64k", "--objective", "bytes", *wide]) == 0
+    assert main([*quick, *wide]) == 0
     assert "note" not in capsys.readouterr().err

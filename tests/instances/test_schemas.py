@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,15 @@ NETWORK: dict[str, Any] = {
 }  # fmt: skip
 
 
-def valid(kind: str, data: object) -> bool:
+@cache
+def validator(kind: str) -> jsonschema.Draft202012Validator:
     schema = json.loads(file_schema(kind))
     jsonschema.Draft202012Validator.check_schema(schema)
-    return bool(jsonschema.Draft202012Validator(schema).is_valid(data))
+    return jsonschema.Draft202012Validator(schema)
+
+
+def valid(kind: str, data: object) -> bool:
+    return bool(validator(kind).is_valid(data))
 
 
 @pytest.mark.parametrize("kind", FILES)
