@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from solver.applications.plan import ApplicationsPlan
-from solver.bench.report import Cell, Report, timed, value_of
-from solver.progress import Progress
+from solver.bench.report import Cell, Report, Suite, Table, timed, value_of
 from solver.solve import solve_as
 
 _THREE = "squeezenet1_1@33ms,mobilenet_v1@40ms,mobilenet_v2@50ms"
@@ -31,19 +30,19 @@ def row(target: str, machine: str, objective: str, limit: float, pins: Sequence[
     return [machine, best.options.analysis, objective, best.status, *values, best.bound, best.gap, agrees, wall]
 
 
-def applications_suite(progress: Progress) -> Report:
-    """Three networks on one board: least responses and energy by both analyses, against a genetic search."""
-    cases = [("hikey970", objective, rule) for rule in ("safe", "printed") for objective in _LIMITS_S]
-    cases += [("galaxy_s9", "response", "safe"), ("galaxy_s9", "response", "printed")]
-    report = Report("applications", progress=progress)
-    found = report.fill(
+def _proven(report: Report) -> None:
+    (found,) = report.sections
+    proven = sum(one[3] in ("OPTIMAL", "INFEASIBLE") for one in found.rows)
+    report.figures = {"proven": proven, "cases": len(found.rows)}
+
+
+applications_suite = Suite("applications", (
+    Table(
         f"{_THREE} on single cores (ticks of 1 us, energy in fJ)",
         ["machine", "analysis", "objective", "status", "optimum", "apart", "ga", "bound", "gap", "simulation", "s"],
-        cases,
-        lambda case: row(_THREE, case[0], case[1], _LIMITS_S[case[1]], (*_PINS, f"analysis={case[2]}")),
-        " ".join,
-    )
-    found.notes.append("ga: as many seconds as the optimum. simulation: whether no response was exceeded.")
-    proven = sum(one[3] in ("OPTIMAL", "INFEASIBLE") for one in found.rows)
-    report.figures = {"proven": proven, "cases": len(cases)}
-    return report
+        [*(("hikey970", objective, rule) for rule in ("safe", "printed") for objective in _LIMITS_S),
+         ("galaxy_s9", "response", "safe"), ("galaxy_s9", "response", "printed")],
+        lambda machine, aim, rule: row(_THREE, machine, aim, _LIMITS_S[aim], (*_PINS, f"analysis={rule}")),
+        ["ga: as many seconds as the optimum. simulation: whether no response was exceeded."],
+    ),
+), _proven)  # fmt: skip

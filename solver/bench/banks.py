@@ -18,7 +18,7 @@ from instances.machine import Banks
 from instances.network import Network
 from instances.operators import Conv, Input, Operator
 from solver.banks.plan import BankPlan as BankFile
-from solver.bench.report import Cell, Report, Section
+from solver.bench.report import Cell, Report, Section, Table
 from solver.progress import Progress
 from solver.solve import solve_as
 
@@ -95,17 +95,17 @@ def banks(progress: Progress) -> Report:
     """Bytes and delay of whole networks: policies, the proven optima, and what waiting residuals save."""
     report, delays = Report("banks", progress=progress), list[list[Cell]]()
 
-    def row(case: tuple[int, str]) -> list[Cell]:
-        moved, waits = both(case[1], case[0])
+    def row(name: str, count: int) -> list[Cell]:
+        moved, waits = both(name, count)
         delays.append(waits)
         return moved
 
-    cases = [(count, name) for count in (4, 8) for name in _NETWORKS]
-    moved = report.fill("DRAM bytes, 512 KiB for maps", MOVED, cases, row)
+    cases = [(name, count) for count in (4, 8) for name in _NETWORKS]
+    moved = Table("DRAM bytes, 512 KiB for maps", MOVED, cases, row).fill(report)
     waits = Section("Delay of the processing elements (us)", WAITS, list(delays))
     report.sections.append(waits)
     heads = ["layers", "banks", "arcs", "dynamic s", "milp s"]
-    report.fill("Growth: a chain of convolutions, bytes", heads, _GROWTH, lambda case: grown(*case))
+    Table("Growth: a chain of convolutions, bytes", heads, _GROWTH, grown).fill(report)
     moved.notes += [
         "once: every weight, bias, input and result once; every plan is replayed bank by bank; the optimum is proven.",
         "residuals on chip: the fewest bytes of a chip where second operands of sums may wait (banks.residuals=chip).",

@@ -13,9 +13,8 @@ from hwmodels.nest.replay import replay
 from instances.load import load_machine, load_network
 from instances.machine import Machine
 from instances.workload import Layer
-from solver.bench.report import Report, timed
+from solver.bench.report import Suite, Table, timed
 from solver.engines import ENGINES, EngineResult, Limits
-from solver.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -55,21 +54,6 @@ def distinct_layers(network: str) -> list[Layer]:
     return list({layer.signature(): layer for layer in reversed(load_network(network).conv_layers)}.values())[::-1]
 
 
-def engines(progress: Progress) -> Report:
-    """Solve every distinct layer with every engine, the solvers with and without bounding."""
-    heads = [f"{e}{'' if bounding else ' alone'} s/layer (worst)" for e in _SOLVERS for bounding in (True, False)]
-    report = Report("engines", progress=progress)
-    section = report.fill(
-        "cp-sat, milp and exhaustive: least time, proven or with a gap",
-        ["case", "layers", "equal", "proven by all", "worst gap", "replay agrees", *heads], CASES, _row,
-    )  # fmt: skip
-    section.notes += [
-        "equal: one value from all engines, and no bound above it; gap: what the weakest bound leaves open.",
-        "alone: without heuristic start and without bounds that remove choices.",
-    ]
-    return report
-
-
 def agree(results: Sequence[EngineResult], measure: str) -> bool:
     """Whether all engines that prove find the same value (or that there is none), and no bound is above it."""
     values = {None if r.measures is None else r.measures[measure] for r in results}
@@ -103,3 +87,15 @@ def _row(case: Case) -> list[str | int | float | bool]:
         proven += all(one.status in ("OPTIMAL", "INFEASIBLE") for one in answers)
         gap = max(gap, *(_gap(one, "time") for one in answers))
     return [str(case), len(spaces), equal, proven, gap, agrees, *worst.values()]
+
+
+engines = Suite("engines", (
+    Table(
+        "cp-sat, milp and exhaustive: least time, proven or with a gap",
+        ["case", "layers", "equal", "proven by all", "worst gap", "replay agrees",
+         *(f"{e}{'' if bounding else ' alone'} s/layer (worst)" for e in _SOLVERS for bounding in (True, False))],
+        CASES, _row,
+        ["equal: one value from all engines, and no bound above it; gap: what the weakest bound leaves open.",
+         "alone: without heuristic start and without bounds that remove choices."],
+    ),
+))  # fmt: skip

@@ -5,18 +5,17 @@ Some rows of ``fusion`` are printed only if they are asked for: ``certile bench 
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from functools import partial
+from typing import cast
 
-from instances.errors import InputError
 from instances.load import load_network
 from instances.network import Network
 from instances.operators import Reshape
 from instances.zoo.chains import CHAINS
 from instances.zoo.resnet import REPEATS, resnet
 from solver.bench.bank_sizes import HEADS, NOTE, bank_row
-from solver.bench.report import Cell, Report, timed
+from solver.bench.report import Cell, Report, Suite, Table, timed
 from solver.plan import GenericPlan
-from solver.progress import Progress
 from solver.solve import solve_as
 
 _BANK = 4 * 1024
@@ -43,24 +42,16 @@ _HEADS = (
 )  # fmt: skip
 
 
-class _Chain(NamedTuple):
-    """A chain with a memory, and the bytes that AccelForge printed for it, fused, in CPU seconds."""
-
-    name: str
-    kib: int
-    accelforge: int
-    accelforge_s: int
-
-
-#: AccelForge, its released mapper of fused layers: int8, 1-byte partial sums, 2 cores; measured in November 2026.
+#: A chain, KiB of memory, and bytes and CPU seconds of AccelForge, its released mapper of fused layers:
+#: int8, 1-byte partial sums, 2 cores; measured in November 2026.
 _CHAINS = (
-    _Chain("convs_3", 512, 471_296, 56),
-    _Chain("inverted", 64, 1_056_624, 28),
-    _Chain("inverted", 512, 153_456, 27),
-    _Chain("bottleneck", 128, 2_020_352, 33),
-    _Chain("bottleneck_sum", 128, 2_766_848, 44),
-    _Chain("convs_2", 512, 12_690_944, 35),
-    _Chain("products", 64, 196_608, 10),
+    ("convs_3", 512, 471_296, 56),
+    ("inverted", 64, 1_056_624, 28),
+    ("inverted", 512, 153_456, 27),
+    ("bottleneck", 128, 2_020_352, 33),
+    ("bottleneck_sum", 128, 2_766_848, 44),
+    ("convs_2", 512, 12_690_944, 35),
+    ("products", 64, 196_608, 10),
 )
 
 
@@ -121,74 +112,55 @@ def depth_row(depth: int) -> list[Cell]:
     return [f"resnet{depth}", layers, *said, seconds, _nest_seconds(plan), searches, seconds / layers]
 
 
-def chain_row(chain: _Chain) -> list[Cell]:
+def chain_row(name: str, kib: int, accelforge: int, accelforge_s: int) -> list[Cell]:
     """What a chain moves beside what AccelForge printed."""
-    plan, seconds = timed(lambda: _solved(CHAINS[chain.name](), chain.kib, psum_bytes=1))
+    plan, seconds = timed(lambda: _solved(CHAINS[name](), kib, psum_bytes=1))
     ours: list[Cell] = [_bytes(plan), plan.bound, plan.status, plan.part.must["bytes"], _macs(plan), seconds]
-    return [chain.name, chain.kib, chain.accelforge, chain.accelforge_s, *ours]
+    return [name, kib, accelforge, accelforge_s, *ours]
 
 
-def _rows(report: Report) -> Report:
+def _rows(report: Report) -> None:
     """The rows under a name of their own, too."""
     (section,) = report.sections
     report.figures = {"rows": section.to_json()["rows"]}
-    return report
 
 
-def _label(case: tuple[str, int]) -> str:
-    return f"{case[0]} {case[1]}"
-
-
-def fusion(progress: Progress, only: str = "") -> Report:
-    """Whole networks on a shared scratchpad in banks of 4 KiB; `only` those whose name and KiB contain a text."""
-    cases = [case for case in (*_NETWORKS, *_LARGE) if only in _label(case)] if only else _NETWORKS
-    if not cases:
-        raise InputError(f"--only {only}: no row; there are {', '.join(map(_label, (*_NETWORKS, *_LARGE)))}")
-    report = Report("fusion", progress=progress)
-    title = "DRAM bytes: int8, banks of 4 KiB, 4-byte partial sums"
-    section = report.fill(title, _HEADS, cases, lambda case: network_row(*case), _label)
-    section.notes += [
-        "joint: every layer by itself, map after map stays as far as it fits (heuristic per-layer; its proven optimum:"
-        " certile bench joint).",
-        "cascade: groups as long as they fit. strips: the best cuts; maps between groups through DRAM in both.",
-        "fused: the optimum of problem fusion, with bound and status; seconds: of it alone, replay included;"
-        " nest_seconds: of these, searches of single layers' nests.",
-        "compulsory: weights, input and result once. macs_ratio: MACs over those of every layer once.",
-    ]
-    return _rows(report)
-
-
-def fusion_banks(progress: Progress) -> Report:
-    """What banks of 4 and 16 KiB cost."""
-    report = Report("fusion-banks", progress=progress)
-    title = "What banks cost: DRAM bytes without, and in banks of 4 and 16 KiB; int8, 4-byte partial sums"
-    section = report.fill(title, HEADS, _SIZES, lambda case: bank_row("fusion", *case), _label)
-    section.notes.append(NOTE)
-    return _rows(report)
-
-
-def fusion_depth(progress: Progress) -> Report:
-    """How seconds grow with the depth of a network: ResNets of 18 to 152 layers."""
-    report = Report("fusion-depth", progress=progress)
-    heads = (
-        "network", "layers", "fused", "bound", "status", "compulsory", "seconds", "nest_seconds", "searches",
-        "seconds a layer",
-    )  # fmt: skip
-    title = f"Growth with depth: DRAM bytes, {_DEPTH_KIB} KiB in banks of 4 KiB, int8, 4-byte partial sums"
-    report.fill(title, heads, REPEATS, depth_row, lambda depth: f"resnet{depth}")
-    return _rows(report)
-
-
-def fusion_chains(progress: Progress) -> Report:
-    """Short chains beside the figures of a mapper that fuses layers."""
-    report = Report("fusion-chains", progress=progress)
-    heads = [
-        "chain", "KiB", "accelforge", "accelforge_s", "fused", "bound", "status", "compulsory", "macs_ratio", "seconds",
-    ]  # fmt: skip
-    section = report.fill(
-        "DRAM bytes: int8, banks of 4 KiB, 1-byte partial sums", heads, _CHAINS, chain_row,
-        lambda chain: f"{chain.name} {chain.kib}",
-    )  # fmt: skip
-    section.notes += [f"{name}: {build().description}" for name, build in CHAINS.items()]
-    section.notes += ["accelforge: its fused mapper as released, with CPU seconds; its sum reads a map of 56x56."]
-    return _rows(report)
+#: Whole networks on a shared scratchpad.
+fusion = Suite("fusion", (
+    Table(
+        "DRAM bytes: int8, banks of 4 KiB, 4-byte partial sums", _HEADS, _NETWORKS, network_row,
+        ["joint: every layer by itself, map after map stays as far as it fits (heuristic per-layer; its proven optimum:"
+         " certile bench joint).",
+         "cascade: groups as long as they fit. strips: the best cuts; maps between groups through DRAM in both.",
+         "fused: the optimum of problem fusion, with bound and status; seconds: of it alone, replay included;"
+         " nest_seconds: of these, searches of single layers' nests.",
+         "compulsory: weights, input and result once. macs_ratio: MACs over those of every layer once."],
+        more=_LARGE,
+    ),
+), _rows)  # fmt: skip
+fusion_banks = Suite("fusion-banks", (
+    Table(
+        "What banks cost: DRAM bytes without, and in banks of 4 and 16 KiB; int8, 4-byte partial sums", HEADS, _SIZES,
+        partial(bank_row, "fusion"), [NOTE],
+    ),
+), _rows)  # fmt: skip
+#: How seconds grow with the depth of a network: ResNets of 18 to 152 layers.
+fusion_depth = Suite("fusion-depth", (
+    Table(
+        f"Growth with depth: DRAM bytes, {_DEPTH_KIB} KiB in banks of 4 KiB, int8, 4-byte partial sums",
+        ["network", "layers", "fused", "bound", "status", "compulsory", "seconds", "nest_seconds", "searches",
+         "seconds a layer"],
+        REPEATS, depth_row, label=lambda depth: f"resnet{depth}",
+    ),
+), _rows)  # fmt: skip
+#: Short chains beside the figures of a mapper that fuses layers.
+fusion_chains = Suite("fusion-chains", (
+    Table(
+        "DRAM bytes: int8, banks of 4 KiB, 1-byte partial sums",
+        ["chain", "KiB", "accelforge", "accelforge_s", "fused", "bound", "status", "compulsory", "macs_ratio",
+         "seconds"],
+        _CHAINS, chain_row,
+        [*(f"{name}: {build().description}" for name, build in CHAINS.items()),
+         "accelforge: its fused mapper as released, with CPU seconds; its sum reads a map of 56x56."],
+    ),
+), _rows)  # fmt: skip

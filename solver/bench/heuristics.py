@@ -3,27 +3,11 @@
 from __future__ import annotations
 
 from solver.bench.engines import CASES, Case
-from solver.bench.report import Cell, Report, geomean
+from solver.bench.report import Cell, Suite, Table, geomean
 from solver.engines import ENGINES, Limits
-from solver.progress import Progress
 
 _CASES = (*CASES, *(Case(n, "scratchpad_64k") for n in ("resnet50", "mobilenet_v2")))
 _RULES = ("greedy", "naive", "tso-noburst")
-
-
-def heuristics(progress: Progress) -> Report:
-    """Time of each heuristic over the least time that exhaustive search finds, geometric mean and worst layer."""
-    columns = ["case", "layers", *(f"{r} {what}" for r in _RULES for what in ("mean", "worst"))]
-    report = Report("heuristics", progress=progress)
-    section = report.fill(
-        "heuristic time over the least time of all candidates, distinct layers", columns, _CASES, _row
-    )
-    section.notes += [
-        "greedy: the tile with the most multiply-accumulates that fits, best order or dataflow.",
-        "naive: the fullest memory, first order.",
-        "tso-noburst: optimal if bursts were free; among its many ties the quickest one with bursts.",
-    ]
-    return report
 
 
 def _row(case: Case) -> list[Cell]:
@@ -39,3 +23,14 @@ def _row(case: Case) -> list[Cell]:
                 ratios[rule].append(found["time"] / best["time"])
     means = (cell for rule in _RULES for cell in (geomean(ratios[rule]), max(ratios[rule], default=None)))
     return [str(case), len(spaces), *means]
+
+
+heuristics = Suite("heuristics", (
+    Table(
+        "heuristic time over the least time of all candidates, distinct layers",
+        ["case", "layers", *(f"{r} {what}" for r in _RULES for what in ("mean", "worst"))], _CASES, _row,
+        ["greedy: the tile with the most multiply-accumulates that fits, best order or dataflow.",
+         "naive: the fullest memory, first order.",
+         "tso-noburst: optimal if bursts were free; among its many ties the quickest one with bursts."],
+    ),
+))  # fmt: skip

@@ -13,7 +13,7 @@ from formulations.hybrid.problem import HybridFormulation
 from formulations.hybrid.space import Cut
 from formulations.pins import Pins
 from instances.load import load_machine, load_network
-from solver.bench.report import Cell, Report
+from solver.bench.report import Cell, Report, Table
 from solver.hybrid.plan import HybridPlan
 from solver.progress import Progress
 from solver.solve import solve_as
@@ -51,9 +51,8 @@ def techniques(reading: Reading, cut: Cut, measure: str) -> list[Chosen | None]:
     return [layers, pure(reading, cut, measure), hybrid(reading, cut, measure)]
 
 
-def block(reading: Reading, case: tuple[int, Cut]) -> list[Cell]:
+def block(reading: Reading, number: int, cut: Cut) -> list[Cell]:
     """Bytes and ticks of one block, which begins and ends with empty banks."""
-    number, cut = case
     moved = [value(one, "bytes") for one in techniques(reading, cut, "bytes")]
     timed = [value(one, "time") for one in techniques(reading, cut, "time")]
     return [number, *moved, best(reading, cut), *(ticks / 1e6 for ticks in timed)]
@@ -75,10 +74,12 @@ def hybrid_suite(progress: Progress) -> Report:
         "optimum bytes",
         *(f"{name} M" for name in _TECHNIQUES),
     ]
-    rows = report.fill("blocks by themselves (M: million ticks)", heads, list(enumerate(cuts, 1)),
-                       partial(block, reading), lambda case: f"block {case[0]}")  # fmt: skip
+    rows = Table(
+        "blocks by themselves (M: million ticks)", heads, list(enumerate(cuts, 1)), partial(block, reading),
+        label=lambda case: f"block {case[0]}",
+    ).fill(report)  # fmt: skip
     heads = ["objective", *_TECHNIQUES, "optimum", "bound", "status", "s"]
-    totals = report.fill("the whole network", heads, ("bytes", "time"), partial(_totals, part))
+    totals = Table("the whole network", heads, ("bytes", "time"), partial(_totals, part)).fill(report)
     ratios = report.section("published and here, in percent", ["hybrid", "published", "here", "optimum"])
     sums = dict(zip(("bytes", "time"), totals.rows, strict=True))
     least = part.least.ticks

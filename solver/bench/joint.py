@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from formulations.clock import Clock
 from formulations.joint.milp import milp
 from formulations.joint.part import JointPart, Runs
@@ -12,10 +14,9 @@ from instances.machine import Machine
 from instances.network import Network
 from solver.bench.bank_sizes import HEADS, NOTE, bank_row
 from solver.bench.banks import chain
-from solver.bench.report import Cell, Report, timed
+from solver.bench.report import Cell, Suite, Table, timed
 from solver.joint.problem import JOINT
 from solver.plan import GenericPlan
-from solver.progress import Progress
 from solver.search import Answer, settled
 from solver.solve import solve_as
 from solver.verify import gap_of
@@ -99,24 +100,33 @@ def grown(network: Network, banks: int) -> list[Cell]:
     return [network.name, len(part.found.layers), banks, searches_s, alone_s, variables, *seconds]
 
 
-def joint(progress: Progress) -> Report:
-    """Whole networks on a shared scratchpad: heuristics, optimum, engines, and how time grows."""
-    report = Report("joint", progress=progress)
-    solvers = [head for name in _SOLVERS for head in (f"{name} s", f"{name} gap")]
-    heads = ["network", "layers", *_HEURISTICS, "optimum", "gap", "once", "searches", "s", "dynamic s", *solvers]
-    networks = report.fill("DRAM bytes, 768 KiB in 48 banks", heads, _NETWORKS, network_row)
-    heads = ["KiB", *_HEURISTICS, "optimum", "gap", "searches", "s"]
-    report.fill("ResNet-50, banks of 16 KiB", heads, _KIB, memory)
-    sizes = report.fill(
-        "What banks cost: DRAM bytes without, and in banks of 4 and 16 KiB", HEADS, _SIZES,
-        lambda case: bank_row("joint", *case), lambda case: f"{case[0]}, {case[1]} KiB",
-    )  # fmt: skip
-    sizes.notes.append(NOTE)
-    heads = ["network", "layers", "banks", "searches and dynamic s", "dynamic s", "variables", "milp s", "cp-sat s"]
-    cases = [(load_network("resnet50"), banks) for banks in _BANKS] + [(chain(layers), 48) for layers in _LAYERS]
-    report.fill("Growth, 768 KiB", heads, cases, lambda case: grown(*case), lambda case: f"{case[0].name}, {case[1]}")
-    networks.notes += [
-        "once: every weight, and the network's inputs and results once. s: with replay and the fastest of equal nests.",
-        "Solvers start from the searches that dynamic programming needed; equal optima are checked.",
-    ]
-    return report
+_NOTES = (
+    "once: every weight, and the network's inputs and results once. s: with replay and the fastest of equal nests.",
+    "Solvers start from the searches that dynamic programming needed; equal optima are checked.",
+)
+
+
+def _growth() -> list[tuple[Network, int]]:
+    """Networks with banks."""
+    whole = load_network("resnet50")
+    return [*((whole, banks) for banks in _BANKS), *((chain(layers), 48) for layers in _LAYERS)]
+
+
+joint = Suite("joint", (
+    Table(
+        "DRAM bytes, 768 KiB in 48 banks",
+        ["network", "layers", *_HEURISTICS, "optimum", "gap", "once", "searches", "s", "dynamic s",
+         *(head for name in _SOLVERS for head in (f"{name} s", f"{name} gap"))],
+        _NETWORKS, network_row, _NOTES,
+    ),
+    Table("ResNet-50, banks of 16 KiB", ["KiB", *_HEURISTICS, "optimum", "gap", "searches", "s"], _KIB, memory),
+    Table(
+        "What banks cost: DRAM bytes without, and in banks of 4 and 16 KiB", HEADS, _SIZES, partial(bank_row, "joint"),
+        [NOTE],
+    ),
+    Table(
+        "Growth, 768 KiB",
+        ["network", "layers", "banks", "searches and dynamic s", "dynamic s", "variables", "milp s", "cp-sat s"],
+        _growth, grown, label=lambda case: f"{case[0].name}, {case[1]}",
+    ),
+))  # fmt: skip

@@ -15,7 +15,7 @@ from formulations.mapping.formulation import MappingFormulation
 from formulations.mapping.part import MappingPart
 from formulations.mapping.problem import Configuration, Limits, Schedule
 from formulations.problem import Goal
-from solver.bench.report import Cell, Report, Section, timed
+from solver.bench.report import Cell, Report, Section, Table, timed
 from solver.mapping.plan import MappingPlan
 from solver.mapping.problem import MappingProblem
 from solver.progress import Progress
@@ -114,9 +114,9 @@ def mapping(progress: Progress) -> Report:
         "network", "cores", "cap %", "clustering", "proven", "free", "bound", "gap", "ga best", "ga median", "heft",
         "s",
     ]  # fmt: skip
-    periods = report.fill(f"Periods on {_MACHINE} (us)", heads, cases, lambda one: case(*one), _label)
+    periods = Table(f"Periods on {_MACHINE} (us)", heads, cases, case, label=_label).fill(report)
     heads = ["network", "plans", "proven", "least us", "most us", "most mJ", "least mJ", "s"]
-    report.fill("Fronts, cores in one group", heads, _NETWORKS, front_row)
+    Table("Fronts, cores in one group", heads, _NETWORKS, front_row).fill(report)
     alone, split = _latencies(report), _divided(report)
     gaps = [row[7] for row in periods.rows]
     near = sum(isinstance(gap, float) and gap <= _NEAR for gap in gaps)
@@ -138,9 +138,8 @@ def _latencies(report: Report) -> Section:
     cases = [(one, few) for one in parts for few in _CONFIGURATIONS]
     heads = ["network", "cores", "heft", "best heuristic", "latency", "bound", "gap", "s"]
     title = f"Latency of one inference on {_MACHINE} (us)"
-    section = report.fill(title, heads, cases, lambda one: latency_row(*one), lambda one: f"{one[0].name} {one[1]}")
-    section.notes.append(f"best heuristic: of {', '.join(_QUICK)}; at most {_ALONE_S:.0f} s.")
-    return section
+    notes = [f"best heuristic: of {', '.join(_QUICK)}; at most {_ALONE_S:.0f} s."]
+    return Table(title, heads, cases, latency_row, notes, label=lambda one: f"{one[0].name} {one[1]}").fill(report)
 
 
 def _divided(report: Report) -> Section:
@@ -148,9 +147,7 @@ def _divided(report: Report) -> Section:
     cases = [(name, few, aim) for name in _NETWORKS for few in _CONFIGURATIONS for aim in aims]
     heads = ["network", "cores", "aim", "whole", "bound", "gap", "s", "divided", "its bound", "its gap", "its s"]
     title = f"Tasks divided between two processors in quarters, {_MACHINE} (us)"
-    section = report.fill(title, heads, cases, lambda one: split_row(*one), lambda one: f"{one[0]} {one[1]} {one[2]}")
-    section.notes.append(f"Each in at most {_SPLIT_S:.0f} s.")
-    return section
+    return Table(title, heads, cases, split_row, [f"Each in at most {_SPLIT_S:.0f} s."]).fill(report)
 
 
 def _label(one: tuple[MappingPart, Configuration, int]) -> str:

@@ -11,43 +11,13 @@ from instances.load import load_machine, load_network
 from instances.machine import Machine
 from instances.workload import Layer
 from solver.bench.engines import distinct_layers, space_of
-from solver.bench.report import Cell, Report, geomean
+from solver.bench.report import Cell, Suite, Table, geomean
 from solver.engines import ENGINES, EngineResult, Limits
-from solver.progress import Progress
 from solver.words import decision_text
 
 _NETWORKS = ("resnet50", "inception_v3", "mobilenet_v2")
 #: Burst windows are counted, though not priced.
 _COUNTED = {"transfer.burst_bytes": "128"}
-
-
-def nests(progress: Progress) -> Report:
-    """Byte- against time-optimal nests, the networks' layers, nmp with free holds, and growth."""
-    report = Report("nests", progress=progress)
-    _bytes_and_time(report)
-    report.fill(
-        "every distinct conv and FC layer on scratchpad_64k by exhaustive search, proven or with a gap",
-        ["network", "objective", "layers", "proven", "worst gap", "median s", "worst s", "worst layer",
-         "textbook/optimum", "worst of it"],
-        [(network, objective) for network in _NETWORKS for objective in ("bytes", "time")],
-        lambda case: _network(*case), " ".join,
-    )  # fmt: skip
-    report.fill(
-        "nmp: TSO's dataflows (F2) over free hold depths in the same partitions",
-        ["network", "layers", "objective", "F2/free mean", "F2/free worst", "layers better", "never worse"],
-        ("time", "bytes"), _free_on_nmp,
-    )  # fmt: skip
-    columns = ["layer", "KiB", "bytes", "nests", "looked at", "s"]
-    layer = next(x for x in load_network("peer_layers").conv_layers if x.name == "c")
-    kibs = (16, 32, 64, 128, 256, 512)
-    report.fill(
-        "growth with the memory: 3x3, 73x73, 80 -> 192, fewest bytes", columns, kibs, lambda kib: _grown(layer, kib)
-    )
-    sizes = ((14, 32), (28, 64), (56, 64), (112, 64), (112, 128), (224, 128), (224, 256))
-    report.fill(
-        "growth with the layer: 3x3, 64 KiB, fewest bytes", columns, sizes, lambda size: _grown(_square(*size), 64)
-    )
-    return report
 
 
 def _square(side: int, channels: int) -> Layer:
@@ -61,24 +31,22 @@ def _run(space: Space, objective: str, engine: str = "exhaustive") -> EngineResu
     return ENGINES[engine].run(space, (objective,), Limits())
 
 
-def _bytes_and_time(report: Report) -> None:
+def _bytes_and_time(layer: Layer) -> list[list[Cell]]:
     machine = load_machine("scratchpad_64k", _COUNTED)
-    columns = ["layer", "plan", "bytes", "us", "/fastest", "calls", "runs", "bytes a run", "bursts of 128", "nest"]
-    section = report.section("fewest bytes against least time on scratchpad_64k (PL330 transfers)", columns)
-    for layer in report.each(load_network("peer_layers").conv_layers, lambda layer: layer.name):
-        space = space_of(layer, machine)
-        found = {
-            "fewest bytes": _run(space, "bytes"), "least time": _run(space, "time"),
-            "textbook, time": _run(space.uniform(), "time"), "greedy": _run(space, "time", "greedy"),
-            "naive": _run(space, "time", "naive"),
-        }  # fmt: skip
-        fastest = found["least time"].measures
-        for name, result in found.items():
-            if result.nest is None or fastest is None:
-                section.rows.append([layer.name, name, *[None] * 7, result.status])
-                continue
-            counts = _counts(price(layer, machine, result.nest), machine, fastest["time"])
-            section.rows.append([layer.name, name, *counts, decision_text(space.decision(result.nest))])
+    space = space_of(layer, machine)
+    found = {
+        "fewest bytes": _run(space, "bytes"), "least time": _run(space, "time"),
+        "textbook, time": _run(space.uniform(), "time"), "greedy": _run(space, "time", "greedy"),
+        "naive": _run(space, "time", "naive"),
+    }  # fmt: skip
+    fastest, rows = found["least time"].measures, list[list[Cell]]()
+    for name, result in found.items():
+        if result.nest is None or fastest is None:
+            rows.append([layer.name, name, *[None] * 7, result.status])
+            continue
+        counts = _counts(price(layer, machine, result.nest), machine, fastest["time"])
+        rows.append([layer.name, name, *counts, decision_text(space.decision(result.nest))])
+    return rows
 
 
 def _counts(outcome: Outcome, machine: Machine, fastest: int) -> list[Cell]:
@@ -126,3 +94,33 @@ def _grown(layer: Layer, kib: int) -> list[Cell]:
     found = _run(space, "bytes")
     moved = found.measures["bytes"] if found.measures else None
     return [layer.name, kib, moved, space.size["points"], int(str(found.stats["looked_at"])), found.wall_s]
+
+
+_GROWTH = ("layer", "KiB", "bytes", "nests", "looked at", "s")
+nests = Suite("nests", (
+    Table(
+        "fewest bytes against least time on scratchpad_64k (PL330 transfers)",
+        ["layer", "plan", "bytes", "us", "/fastest", "calls", "runs", "bytes a run", "bursts of 128", "nest"],
+        lambda: load_network("peer_layers").conv_layers, _bytes_and_time, several=True, label=lambda layer: layer.name,
+    ),
+    Table(
+        "every distinct conv and FC layer on scratchpad_64k by exhaustive search, proven or with a gap",
+        ["network", "objective", "layers", "proven", "worst gap", "median s", "worst s", "worst layer",
+         "textbook/optimum", "worst of it"],
+        [(network, objective) for network in _NETWORKS for objective in ("bytes", "time")], _network,
+    ),
+    Table(
+        "nmp: TSO's dataflows (F2) over free hold depths in the same partitions",
+        ["network", "layers", "objective", "F2/free mean", "F2/free worst", "layers better", "never worse"],
+        ("time", "bytes"), _free_on_nmp,
+    ),
+    Table(
+        "growth with the memory: 3x3, 73x73, 80 -> 192, fewest bytes", _GROWTH, (16, 32, 64, 128, 256, 512),
+        lambda kib: _grown(next(x for x in load_network("peer_layers").conv_layers if x.name == "c"), kib),
+    ),
+    Table(
+        "growth with the layer: 3x3, 64 KiB, fewest bytes", _GROWTH,
+        ((14, 32), (28, 64), (56, 64), (112, 64), (112, 128), (224, 128), (224, 256)),
+        lambda side, channels: _grown(_square(side, channels), 64),
+    ),
+))  # fmt: skip

@@ -13,7 +13,7 @@ from instances.load import load_machine, load_network
 from instances.machine import Machine
 from instances.network import Network
 from instances.workload import Layer
-from solver.bench.report import Cell, Report, Section, timed
+from solver.bench.report import Cell, Report, Section, Table, timed
 from solver.partial_engine.size import SIZE_ENGINES, fits, front_engine, size_engine
 from solver.plan import GenericPlan
 from solver.progress import Progress
@@ -66,7 +66,7 @@ def _rates(report: Report, found: Sequence[Network]) -> Section:
         return [network.name, network.macs / 1e6, said, network.macs * said / engine.clock_hz, *ours]
 
     heads = ["network", "MMAC", "published", "MACs a cycle for that", *(name for name, _ in machines)]
-    section = report.fill("Frames a second at 120 MHz, 224x224", heads, found, row, _name)
+    section = Table("Frames a second at 120 MHz, 224x224", heads, found, row, label=_name).fill(report)
     most = engine.dsps_used * engine.dsp_macs
     pairs = engine.pair_taps * engine.e_in * engine.e_out
     section.notes += [
@@ -108,7 +108,7 @@ def _most(report: Report, found: Sequence[Network]) -> None:
 
     heads = ["network", "published", "cycles for that", "cycles of runs", "by runs", "by DSPs", "by both"]
     title = "The most frames a second of 16x16, whatever else takes no time"
-    report.fill(title, heads, found, row, _name).notes += [
+    Table(title, heads, found, row, label=_name).fill(report).notes += [
         "By runs: a cycle for each output pixel of a run (V.I counts runs, V gives each of their 16 maps one bank);",
         "additions, depthwise layers and the taps of larger kernels take none.",
         f"By DSPs: {engine.dsps_used} of them with {engine.dsp_macs} products each, all busy in every cycle.",
@@ -152,8 +152,7 @@ def transfers(network: Network, machine: Machine) -> list[Cell]:
 
 
 def _sizes(report: Report, found: Sequence[Network]) -> None:
-    def row(case: tuple[str, int]) -> list[Cell]:
-        aim, bank = case
+    def row(aim: str, bank: int) -> list[Cell]:
         settings = {"engine.bank_bytes": bank}
         said = [size_engine(found, "partial_cnn_16", aim=aim, engine=e, settings=settings) for e in SIZE_ENGINES]
         size, rates = said[0].size, list(said[0].rates.values())
@@ -163,7 +162,7 @@ def _sizes(report: Report, found: Sequence[Network]) -> None:
 
     heads = ["aim", "bank (bytes)", "e_in x e_out", "DSPs", "block RAMs", "worst", "mean", "engines agree"]
     cases = [(aim, bank) for aim in _AIMS for bank in (28672, _SMALL_BANK)]
-    section = report.fill("Best size on an XC7Z020: 220 DSPs, 140 block RAMs", heads, cases, row)
+    section = Table("Best size on an XC7Z020: 220 DSPs, 140 block RAMs", heads, cases, row).fill(report)
     names = ", ".join(map(_name, found))
     section.notes.append(f"Frames a second over {names}; adds as steps. Smaller banks leave blocks for more of them.")
 
@@ -196,18 +195,16 @@ def runs(progress: Progress) -> Report:
     rates = _rates(report, found)
     _most(report, found)
     _examples(report)
-    moved = report.fill(
+    Table(
         "DRAM bytes on partial_cnn_16, layer by layer",
         ["network", "psum bytes", "bytes", "over compulsory", "partial maps", "proven", "cp-sat and milp equal",
          "layers", "greedy", "paper's order", "s"],
         [(network, wide) for network in found for wide in ("1", "4")],
-        lambda case: transfers(case[0], load_machine("partial_cnn_16", {"psum_bytes": case[1]})),
-        lambda case: f"{case[0].name}, {case[1]} bytes a partial sum",
-    )  # fmt: skip
-    moved.notes += [
-        "greedy, paper's order: bytes over the optimum, both in the fewest strips that fit; compulsory: every input,",
-        "kernel and result of every layer once.",
-    ]
+        lambda network, wide: transfers(network, load_machine("partial_cnn_16", {"psum_bytes": wide})),
+        ["greedy, paper's order: bytes over the optimum, both in the fewest strips that fit; compulsory: every input,",
+         "kernel and result of every layer once."],
+        label=lambda case: f"{case[0].name}, {case[1]} bytes a partial sum",
+    ).fill(report)  # fmt: skip
     ours = [network for network in found if network.name not in PUBLISHED]
     _sizes(report, ours)
     columns = list(rates.columns)[4:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from formulations.tiling.space import Space
 from hwmodels.nest.limits import compulsory_bytes, lower_bound_bytes
@@ -11,9 +12,8 @@ from hwmodels.nest.replay import replay
 from instances.load import load_machine, load_network
 from instances.workload import Layer
 from solver.bench.engines import agree, space_of
-from solver.bench.report import Cell, Report
+from solver.bench.report import Cell, Suite, Table
 from solver.engines import ENGINES, Limits
-from solver.progress import Progress
 from solver.words import decision_text
 
 _SIZES = ("24k", "64k", "128k")
@@ -36,30 +36,6 @@ _TABLES = (
     _Setting("32-bit partial sums", {}),
     _Setting("32-bit partial sums, tiles that fill the 16 x 64 array", {}, ("array=filled",)),
 )
-
-
-def peers(progress: Progress) -> Report:
-    """Prove the fewest bytes at 24, 64 and 128 KiB, beside textbook tiles and heuristics."""
-    layers = load_network("peer_layers").conv_layers
-    report = Report("peers", progress=progress)
-    for table in _TABLES:
-        columns = [
-            "layer", "KiB", "compulsory", "limit", "optimum", "gap", "/limit", "textbook", "greedy", "naive", "nests",
-            "looked at", "s", *(f"{e} s" for e in _SOLVERS if table.solvers), "plan",
-        ]  # fmt: skip
-        cases = [(table, layer, size) for layer in layers for size in _SIZES]
-        report.fill(f"DRAM bytes: int8, {table.title}", columns, cases, lambda case: _row(*case), _label)
-    report.sections[0].notes += [
-        "limit: the larger of compulsory traffic and the I/O lower bound for this memory; no plan moves less.",
-        "textbook: best plan with one hold depth and whole tiles (no sliding); greedy and naive choose among those.",
-        "looked at: combinations of chains whose price was computed; every optimum is replayed.",
-        "gap: what the bound on all nests leaves open below the optimum of all candidates; 0: proven.",
-    ]
-    return report
-
-
-def _label(case: tuple[_Setting, Layer, str]) -> str:
-    return f"{case[1].name} {case[2]}"
 
 
 def _row(table: _Setting, layer: Layer, size: str) -> list[Cell]:
@@ -92,3 +68,25 @@ def _row(table: _Setting, layer: Layer, size: str) -> list[Cell]:
 def _bytes(space: Space, engine: str) -> int | None:
     found = ENGINES[engine].run(space, ("bytes",), Limits()).measures
     return found["bytes"] if found else None
+
+
+_NOTES = (
+    "limit: the larger of compulsory traffic and the I/O lower bound for this memory; no plan moves less.",
+    "textbook: best plan with one hold depth and whole tiles (no sliding); greedy and naive choose among those.",
+    "looked at: combinations of chains whose price was computed; every optimum is replayed.",
+    "gap: what the bound on all nests leaves open below the optimum of all candidates; 0: proven.",
+)
+
+
+def _table(number: int, setting: _Setting) -> Table:
+    solvers = [f"{e} s" for e in _SOLVERS if setting.solvers]
+    return Table(
+        f"DRAM bytes: int8, {setting.title}",
+        ["layer", "KiB", "compulsory", "limit", "optimum", "gap", "/limit", "textbook", "greedy", "naive", "nests",
+         "looked at", "s", *solvers, "plan"],
+        lambda: [(layer, size) for layer in load_network("peer_layers").conv_layers for size in _SIZES],
+        partial(_row, setting), () if number else _NOTES, label=lambda case: f"{case[0].name} {case[1]}",
+    )  # fmt: skip
+
+
+peers = Suite("peers", [_table(number, setting) for number, setting in enumerate(_TABLES)])

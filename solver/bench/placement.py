@@ -13,9 +13,8 @@ from pathlib import Path
 
 from formulations.placement.greedy import GREEDY
 from instances.buffers import Buffer, Buffers, Memory, load_buffers
-from solver.bench.report import Cell, Report, Section, value_of
+from solver.bench.report import Cell, Suite, Table, value_of
 from solver.placement.target import buffers_of
-from solver.progress import Progress
 from solver.solve import solve
 
 #: Where the challenging instances are, if they are there, and their capacity.
@@ -47,31 +46,6 @@ def hard(number: int, seed: int = 1, *, times: int = 200, size: int = 64, unit: 
     return Buffers(name=f"cut in {number}", buffers=tuple(buffers))
 
 
-def placement(progress: Progress) -> Report:
-    """Least peaks: engines and heuristics."""
-    report = Report("placement", progress=progress)
-    heads = ["instance", "buffers", "load", *(f"{name} / load" for name in GREEDY)]
-    heads += [head for name in _ENGINES for head in (f"{name} peak", f"{name} bound", f"{name} s")]
-    made = [hard(number) for number in _HARD]
-    report.fill("No byte to spare: least peak", heads, made, _row, lambda given: given.name)
-    plans = [solve(network, "scratchpad_768k", problem=problem) for network, problem in _PLANS]
-    given = [buffers_of(plan) for plan in plans]
-    report.fill("Buffers of plans, 768 KiB: least peak", heads, given, _row, lambda one: one.name)
-    if folder := os.environ.get(FOLDER):
-        files = sorted(Path(folder).glob("*.csv"))
-        heads = ["instance", "buffers", "load", *(head for name in _ENGINES for head in (name, f"{name} s"))]
-        report.fill("MiniMalloc's challenging instances in 1 MiB", heads, files, _challenge, lambda path: path.stem)
-    _notes(report.sections[0])
-    return report
-
-
-def _notes(section: Section) -> None:
-    section.notes += [
-        f"Limit of {_LIMIT_S:.0f} s for each engine. Heuristics over the load, the most bytes at one time.",
-        f"{FOLDER}=FOLDER adds the challenging instances of MiniMalloc.",
-    ]
-
-
 def _row(given: Buffers) -> list[Cell]:
     """An instance in as much memory as the worst heuristic takes."""
     wide = given.model_copy(update={"memories": (Memory(name="ocm", bytes=2 * sum(b.size for b in given.buffers)),)})
@@ -100,3 +74,34 @@ def _challenge(path: Path) -> list[Cell]:
         if len(cells) == 4:
             cells.insert(2, load)
     return cells
+
+
+_HEADS = (
+    "instance", "buffers", "load", *(f"{name} / load" for name in GREEDY),
+    *(head for name in _ENGINES for head in (f"{name} peak", f"{name} bound", f"{name} s")),
+)  # fmt: skip
+
+
+def _files() -> list[Path]:
+    """The challenging instances, if their folder is named."""
+    return sorted(Path(os.environ[FOLDER]).glob("*.csv")) if os.environ.get(FOLDER) else []
+
+
+placement = Suite("placement", (
+    Table(
+        "No byte to spare: least peak", _HEADS, lambda: [hard(number) for number in _HARD], _row,
+        [f"Limit of {_LIMIT_S:.0f} s for each engine. Heuristics over the load, the most bytes at one time.",
+         f"{FOLDER}=FOLDER adds the challenging instances of MiniMalloc."],
+        label=lambda given: given.name,
+    ),
+    Table(
+        "Buffers of plans, 768 KiB: least peak", _HEADS,
+        lambda: [buffers_of(solve(network, "scratchpad_768k", problem=problem)) for network, problem in _PLANS], _row,
+        label=lambda given: given.name,
+    ),
+    Table(
+        "MiniMalloc's challenging instances in 1 MiB",
+        ["instance", "buffers", "load", *(head for name in _ENGINES for head in (name, f"{name} s"))],
+        _files, _challenge, optional=True, label=lambda path: path.stem,
+    ),
+))  # fmt: skip

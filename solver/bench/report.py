@@ -1,4 +1,4 @@
-"""What a suite returns: titled tables for people and the same cells as JSON."""
+"""Suites as tables of cases, and what they return: titled tables for people and the same cells as JSON."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from instances.errors import InputError
 from solver.plan import Plan
 from solver.progress import Progress, Silent
 
@@ -42,15 +43,6 @@ class Report:
     figures: Mapping[str, object] = field(default_factory=dict)
     progress: Progress = field(default_factory=Silent)
 
-    def fill(
-        self, title: str, columns: Sequence[str], cases: Collection[T], row: Callable[[T], Sequence[Cell]],
-        label: Callable[[T], str] = str,
-    ) -> Section:  # fmt: skip
-        """Add a section with a row a case; `label` says which one is done."""
-        section = self.section(title, columns)
-        section.rows += map(row, self.each(cases, label))
-        return section
-
     def section(self, title: str, columns: Sequence[str]) -> Section:
         """Add an empty section."""
         self.sections.append(Section(title, columns))
@@ -80,6 +72,68 @@ class Report:
     def to_json(self) -> dict[str, object]:
         """Return the report as a JSON object."""
         return {"suite": self.suite, **self.figures, "sections": [s.to_json() for s in self.sections]}
+
+
+def label_of(case: object) -> str:
+    """Return what a case is called while it is run."""
+    return " ".join(map(str, case)) if isinstance(case, tuple) else str(case)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a suite, before anything is solved."""
+
+    title: str
+    heads: Sequence[str]
+    cases: Collection[Any] | Callable[[], Collection[Any]]
+    """A row each; a function makes those that take time."""
+    row: Callable[..., Sequence[Any]]
+    """The cells of a case; a tuple is taken as its arguments."""
+    notes: Sequence[str] = ()
+    more: Collection[Any] = ()
+    """Cases that are run only if they are asked for."""
+    optional: bool = False
+    """Whether the table is left out where there is no case."""
+    several: bool = False
+    """Whether a case has several rows."""
+    label: Callable[[Any], str] = label_of
+
+    def chosen(self, only: str) -> list[Any]:
+        """Return the cases whose label has a text in it; all but `more` if there is none."""
+        cases = self.cases() if callable(self.cases) else self.cases
+        return [case for case in (*cases, *self.more) if only in self.label(case)] if only else list(cases)
+
+    def fill(self, report: Report, cases: Collection[Any] | None = None) -> Section:
+        """Add the rows of these cases to a report, or of all that are not asked for, in a section of their own."""
+        section = report.section(self.title, self.heads)
+        for case in report.each(self.chosen("") if cases is None else cases, self.label):
+            found = self.row(*case) if isinstance(case, tuple) else self.row(case)
+            section.rows += found if self.several else [found]
+        section.notes += self.notes
+        return section
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Tables that are filled in turn; `after`: figures of all of them, and notes that depend on what came out."""
+
+    name: str
+    tables: Sequence[Table]
+    after: Callable[[Report], None] = lambda report: None
+
+    def __call__(self, progress: Progress, only: str = "") -> Report:
+        """Run the suite, or the rows with a text in their label; raises InputError if there are none."""
+        report = Report(self.name, progress=progress)
+        chosen = [(table, table.chosen(only)) for table in self.tables]
+        if only and not any(cases for _, cases in chosen):
+            known = ", ".join(table.label(case) for table, _ in chosen for case in table.chosen(""))
+            more = ", ".join(table.label(case) for table, _ in chosen for case in table.more)
+            raise InputError(f"--only {only}: no row; there are {', '.join(filter(None, (known, more)))}")
+        for table, cases in chosen:
+            if cases or not (only or table.optional):
+                table.fill(report, cases)
+        self.after(report)
+        return report
 
 
 def _table(section: Section) -> RenderableType:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from functools import partial
 
 from formulations.clock import Clock
 from formulations.selection.frame import Setting
 from formulations.selection.part import SelectionPart
 from formulations.selection.problem import SelectionFormulation, part_of
+from formulations.selection.steps import Step
 from hwmodels.selection.schedule import Selection
 from instances.load import load_machine
 from instances.platform import Budget, Conversion, ElementType, Frequency, Handover, Platform, Stage
 from instances.variants import PPM, Option, Size, VariantLayer, Variants, load_variants
-from solver.bench.report import Cell, Report, timed
+from solver.bench.report import Cell, Report, Table, timed
 from solver.progress import Progress
 from solver.search import Answer, settled
-from solver.selection.steps import StepRow, with_optima
+from solver.selection.steps import with_optima
 
 _PROFILE = "tiny_yolo_tx2"
 _SECONDS = "seconds<=600"
@@ -44,24 +46,24 @@ def selection(progress: Progress) -> Report:
     part = part_of(variants, machine, ["frequency=default"])
     rows = list(with_optima(part, "period", _LIMIT_S))
     heads = ["step", "printed s", "modelled s", "kept", "optimum s", "bound s", "proven"]
-    steps = report.fill(
+    each = variants.images * machine.tick_ps / 1e12
+    Table(
         f"{_PROFILE}: seconds for {variants.images:,} images, the paper's order and the optimum of what was allowed",
-        heads, rows, lambda row: _step(row, variants.images * machine.tick_ps / 1e12), lambda row: row.step.name,
-    )  # fmt: skip
-    steps.notes.append("printed: Table 3.4; times of single layers are assumed so that the totals are the printed ones")
+        heads, rows, lambda step, best: _step(step, best, each),
+        ["printed: Table 3.4; times of single layers are assumed so that the totals are the printed ones"],
+        label=lambda row: row.step.name,
+    ).fill(report)  # fmt: skip
     heads = ["CPU/GPU MHz", "printed s", "modelled s", "printed Wh", "modelled Wh", "proven"]
-    pairs = report.fill(
-        "Least energy at each pair of clocks, 2,000 images within 60 s",
-        heads,
-        list(_PAIRS),
-        lambda name: _pair(variants, machine.name, name),
-    )
+    pairs = Table(
+        "Least energy at each pair of clocks, 2,000 images within 60 s", heads, list(_PAIRS),
+        partial(_pair, variants, machine.name),
+    ).fill(report)  # fmt: skip
     best = _settled(part_of(variants, machine, [_SECONDS, *_without(variants, machine.name)]), "energy")
     chosen = best.schedule.frequency if best.schedule is not None else "none"
     pairs.notes.append(f"The least energy of all pairs is at {chosen} ({best.status}); the paper chose 1114/1122.")
     heads = ["layers", "variants", "budgets", "pairs", *(h for e in _ENGINES for h in (e, f"{e} gap", f"{e} s"))]
-    large = report.fill("Large networks: least period", heads, _LARGE, lambda size: _row(*size))
-    large.notes.append(f"Random, accuracy at least 0.46 of 0.5; at most {_LIMIT_S:.0f} s for each engine.")
+    notes = [f"Random, accuracy at least 0.46 of 0.5; at most {_LIMIT_S:.0f} s for each engine."]
+    Table("Large networks: least period", heads, _LARGE, _row, notes).fill(report)
     report.figures = {"steps": len(rows), "least_energy_at": chosen}
     return report
 
@@ -70,9 +72,8 @@ def _settled(part: SelectionPart, measure: str, engine: str = "search") -> Answe
     return settled(SelectionFormulation(), part, (measure,), engine, Clock.of(_LIMIT_S))
 
 
-def _step(row: StepRow, seconds: float) -> list[Cell]:
+def _step(step: Step, best: Answer[Selection] | None, seconds: float) -> list[Cell]:
     """A step; `seconds` of all images for a tick of one."""
-    step, best = row
     cells: list[Cell] = [step.name, _PRINTED.get(step.name), step.measures["period"] * seconds, step.kept]
     if best is None:
         return [*cells, None, None, None]

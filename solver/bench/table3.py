@@ -13,7 +13,7 @@ from typing import Any
 from instances.load import load_machine
 from instances.machine import Machine
 from instances.workload import Layer
-from solver.bench.report import Cell, Report, Section
+from solver.bench.report import Cell, Report, Section, Table
 from solver.plan import GenericPlan, PartPlan
 from solver.progress import Progress
 from solver.solve import solve_as
@@ -94,13 +94,13 @@ def table3(progress: Progress) -> Report:
         head.rows.append([name, *cells, proven[name]])
     head.notes += [f"{name}: {why}." for name, why in _REASONS.items()]
     head.notes.append("512 PEs: predicted with the same models; the paper's figures are not known here.")
-    base = report.fill(
+    Table(
         "VectorMesh 128: baselines", ["engine", "glb", "dram", "gops", "dram over optimum"], _BASELINES,
         lambda engine: _baseline(engine, rows["vectormesh_128"]["dram"]),
-    )  # fmt: skip
-    base.notes.append("hand: section II-B's way to choose, as we read it (docs/mesh.md); no-sharing: no FIFOs.")
+        ["hand: section II-B's way to choose, as we read it (docs/mesh.md); no-sharing: no FIFOs."],
+    ).fill(report)  # fmt: skip
     heads = ["changed", "machine", "glb", "dram", "gops"]
-    report.fill("Other readings of what is not printed", heads, _readings(), lambda case: _read(*case), lambda c: c[0])
+    Table("Other readings of what is not printed", heads, _readings(), _read, label=lambda case: case[0]).fill(report)
     plan = _solved("vectormesh_modern", "vectormesh_128", objective="time")
     fig4 = [point(*row, plan.machine_data) for row in layers_of(plan)]
     report.sections.append(layers)

@@ -15,28 +15,10 @@ from instances.load import load_machine
 from instances.machine import Machine
 from instances.workload import Layer
 from solver.bench.engines import distinct_layers, space_of
-from solver.bench.report import Report, timed
-from solver.progress import Progress
+from solver.bench.report import Suite, Table, timed
 
 _NETWORKS = ("lenet5", "squeezenet1_1", "resnet50", "mobilenet_v2")
 _COUNTS = ("aligned", "address")
-
-
-def windows(progress: Progress) -> Report:
-    """Time by address of plans that are best by ceil counts and by address, and the seconds a layer takes."""
-    report = Report("windows", progress=progress)
-    section = report.fill(
-        "nmp, holds=uniform: distinct layers, time by address in us, and seconds a layer",
-        ["network", "layers", "ceil plan, as it says", "ceil plan", "optimum", "over", "worst layer", "s, ceil",
-         "s, address"],
-        _NETWORKS, _row,
-    )  # fmt: skip
-    section.notes += [
-        "ceil plan: the best one if every run began a window; 'ceil says' is its time by that count.",
-        "over: what the ceil plan takes in truth more than the optimum.",
-        "seconds: search for the plan and nothing else, mean of the distinct layers, in this run.",
-    ]
-    return report
 
 
 def _row(network: str) -> list[str | int | float | None]:
@@ -64,3 +46,16 @@ def _planned(layer: Layer, machine: Machine) -> tuple[Nest, int]:
     if pick is None:
         raise RuntimeError(f"{layer.name}: no plan on {machine.name}")
     return pick.nest, pick.measures["time"]
+
+
+windows = Suite("windows", (
+    Table(
+        "nmp, holds=uniform: distinct layers, time by address in us, and seconds a layer",
+        ["network", "layers", "ceil plan, as it says", "ceil plan", "optimum", "over", "worst layer", "s, ceil",
+         "s, address"],
+        _NETWORKS, _row,
+        ["ceil plan: the best one if every run began a window; 'ceil says' is its time by that count.",
+         "over: what the ceil plan takes in truth more than the optimum.",
+         "seconds: search for the plan and nothing else, mean of the distinct layers, in this run."],
+    ),
+))  # fmt: skip

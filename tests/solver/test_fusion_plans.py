@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -25,7 +26,8 @@ from instances.operators import Conv, Input, MatMul, Resample, Reshape
 from instances.zoo.chains import CHAINS
 from solver import check, show
 from solver.bench.bank_sizes import HEADS, bank_row
-from solver.bench.fusion import convolutions, fusion, fusion_chains
+from solver.bench.fusion import convolutions, fusion, fusion_banks, fusion_chains
+from solver.bench.report import Suite
 from solver.cli import main
 from solver.plan import GenericPlan
 from solver.progress import Silent
@@ -176,12 +178,8 @@ def test_convolutions_of_vgg16() -> None:
     assert network.operators[-1].shape == (1, 512, 7, 7)
 
 
-def test_rows_of_the_benches(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = import_module("solver.bench.fusion")
-    monkeypatch.setattr(bench, "_NETWORKS", (("lenet5", 64),))
-    monkeypatch.setattr(bench, "_CHAINS", bench._CHAINS[-1:])
-    networks, chains = (suite(Silent()).to_json() for suite in (fusion, fusion_chains))
-    (row,), (other,) = rows_of(networks), rows_of(chains)
+def test_rows_of_the_benches() -> None:
+    (row,), (other,) = rows_of(few(fusion, ("lenet5", 64))), rows_of(few(fusion_chains, ("products", 64, 196_608, 10)))
     heads = {"network", "KiB", "joint", "fused", "bound", "status", "compulsory", "macs_ratio", "seconds"}
     assert heads | {"nest_seconds"} <= set(row)
     assert 0 <= row["nest_seconds"] < row["seconds"]
@@ -190,10 +188,8 @@ def test_rows_of_the_benches(monkeypatch: pytest.MonkeyPatch) -> None:
     assert other["fused"] >= other["bound"] >= 131_072
 
 
-def test_rows_that_say_what_banks_cost(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = import_module("solver.bench.fusion")
-    monkeypatch.setattr(bench, "_SIZES", (("lenet5", 16),))
-    (fused,) = rows_of(bench.fusion_banks(Silent()).to_json())
+def test_rows_that_say_what_banks_cost() -> None:
+    (fused,) = rows_of(few(fusion_banks, ("lenet5", 16)))
     alone = dict(zip(HEADS, bank_row("joint", "lenet5", 16), strict=True))
     assert fused["bytes"] == alone["bytes"] == alone["in banks of 4 KiB"] == 62_504  # compulsory
     assert 62_504 < fused["in banks of 16 KiB"] < alone["in banks of 16 KiB"]
@@ -214,22 +210,32 @@ def test_a_plan_in_banks_that_is_below_the_bound_in_bytes(monkeypatch: pytest.Mo
         bank_row("joint", "lenet5", 64)
 
 
-def test_rows_that_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_are_asked_for() -> None:
     bench = import_module("solver.bench.fusion")
-    monkeypatch.setattr(bench, "network_row", lambda name, kib: [name, kib, *[None] * (len(bench._HEADS) - 2)])
-    asked = rows_of(fusion(Silent(), only="512x512").to_json())
-    assert [(row["network"], row["KiB"]) for row in asked] == list(bench._LARGE)
+    (table,) = fusion.tables
+    quick = replace(table, row=lambda name, kib: [name, kib, *[None] * (len(table.heads) - 2)])
+    suite = replace(fusion, tables=[quick])
+    large = [f"{name}@512x512 {kib}" for name in ("resnet50", "mobilenet_v2") for kib in (128, 512, 768)]
+    for only, asked in (("512x512", large), ("vgg16_convs 5", ["vgg16_convs 512"])):
+        rows = rows_of(suite(Silent(), only=only).to_json())
+        assert [f"{row['network']} {row['KiB']}" for row in rows] == asked
+    assert len(rows_of(suite(Silent()).to_json())) == 9  # those of 512x512 only if they are asked for
     assert bench._network("resnet50@512x512").operators[0].shape == (1, 3, 512, 512)
-    with pytest.raises(InputError, match="no row"):
+    with pytest.raises(InputError, match=r"resnet51: no row; there are resnet50 128, .*, mobilenet_v2@512x512 768"):
         fusion(Silent(), only="resnet51")
 
 
 def test_growth_with_depth(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = import_module("solver.bench.fusion")
     monkeypatch.setattr(bench, "resnet", lambda depth: CHAINS["convs_3"]())
-    monkeypatch.setattr(bench, "REPEATS", {18: ()})
-    (row,) = rows_of(bench.fusion_depth(Silent()).to_json())
+    (row,) = rows_of(few(bench.fusion_depth, 18))
     assert (row["network"], row["layers"], row["status"]) == ("resnet18", 3, "OPTIMAL")
+
+
+def few(suite: Suite, *cases: object) -> object:
+    """What a suite of one table says of these cases."""
+    (table,) = suite.tables
+    return replace(suite, tables=[replace(table, cases=cases)])(Silent()).to_json()
 
 
 def rows_of(report: object) -> list[dict[str, int]]:
