@@ -26,9 +26,10 @@ from pydantic import Field, PositiveInt, model_validator
 
 from instances.errors import InputError
 from instances.frozen import Frozen
-from instances.jsonfile import Json, as_object, parse_json, read_bytes, validate
+from instances.jsonfile import Json, as_object, parse_json, read_bytes
 from instances.load import load_network
 from instances.network import Network
+from instances.validation import validate
 
 APPLICATIONS_FORMAT = "certile-application-set/1"
 _US = {"us": 1, "ms": 1_000, "s": 1_000_000}

@@ -33,7 +33,8 @@ from pydantic import Field, PositiveInt, model_validator
 from instances.csvfile import csv_rows, csv_text
 from instances.errors import InputError, choices, did_you_mean
 from instances.frozen import Frozen
-from instances.jsonfile import as_object, decoded, parse_json, read_bytes, shown, validate
+from instances.jsonfile import as_object, decoded, parse_json, read_bytes, shown
+from instances.validation import validate
 
 #: The first field of every JSON file of buffers.
 BUFFERS_FORMAT = "certile-buffers/1"

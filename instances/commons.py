@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from instances.errors import InputError, did_you_mean
-from instances.jsonfile import Json, as_object, bundled, parse_json, read_bytes, shown, validate
+from instances.jsonfile import Json, as_object, bundled, parse_json, read_bytes, shown
 from instances.library_format import CLASSES, LIBRARY_FORMAT, PREFIX, Family, Instance
+from instances.validation import validate
 
 
 def families() -> tuple[str, ...]:

@@ -30,6 +30,10 @@ class OutputError(Exception):
         super().__init__(" ".join(str(message).split()))
 
 
+class PlanMismatch(RuntimeError):
+    """A plan whose price, replay and engine do not agree: a defect of certile, so the plan is not handed out."""
+
+
 def choices(names: Iterable[str]) -> str:
     """Return ``a, b or c`` for an error message that lists what is accepted."""
     items = sorted(names)

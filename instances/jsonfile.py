@@ -14,26 +14,20 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Mapping
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, get_args
+from typing import NoReturn
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
-
-from instances.errors import InputError, OutputError, did_you_mean
+from instances.errors import InputError, OutputError
 from instances.texts import check_texts, escaped, obeyed
 
 Json = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
-Model = TypeVar("Model", bound=BaseModel)
 #: No network or machine description is larger; weights do not belong in them.
 LARGEST_FILE = 64 * 1024 * 1024
 #: Integers beyond the range that every engine represents exactly are refused.
 LARGEST_INTEGER = 2**53
-MOST_FAULTS = 6
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -147,115 +141,6 @@ def shown(value: object, width: int = 60) -> str:
     return text if len(text) <= width else f"{text[: width - 3]}..."
 
 
-def validate(model: type[Model], data: Json, where: str) -> Model:
-    """Validate parsed JSON strictly (no text or boolean passes as a number).
-
-    Raises
-    ------
-    InputError
-        One line with every fault: field path, rule, value.
-    """
-    if not isinstance(data, dict):
-        raise InputError(f"{where}: a JSON object is needed, found {_kind(data)}")
-    try:
-        return model.model_validate_json(_as_text(data, where), strict=True)
-    except ValidationError as error:
-        raise InputError(f"{where}: {explain_faults(error, model)}") from None
-
-
-def validate_as(kind: Any, data: Json, where: str) -> Any:
-    """Read parsed JSON as any type, strictly: a model, a dataclass, a tuple of these; raises InputError as `validate`.
-
-    Fields of dataclasses that are not known are faults, too.
-    """
-    try:
-        return adapter_of(kind).validate_json(_as_text(data, where), strict=True)
-    except ValidationError as error:
-        model = kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
-        raise InputError(f"{where}: {explain_faults(error, model)}") from None
-
-
-@cache
-def adapter_of(kind: Any, *, documented: bool = False) -> TypeAdapter[Any]:
-    """Return what reads and writes a type, or null; `documented`: with the texts beneath fields of dataclasses."""
-    return TypeAdapter(kind | None, config=ConfigDict(extra="forbid", use_attribute_docstrings=documented))
-
-
-def _as_text(data: Json, where: str) -> bytes:
-    try:
-        return json.dumps(data, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError:
-        raise InputError(f"{where}: a text holds half of a surrogate pair, which is not valid Unicode") from None
-    except RecursionError:
-        raise InputError(f"{where}: nested too deeply") from None
-
-
-def _kind(data: Json) -> str:
-    names = {list: "an array", str: "a text", bool: "a boolean", int: "a number", float: "a number"}
-    return names.get(type(data), "null")
-
-
-def explain_faults(error: ValidationError, model: type[BaseModel] | None) -> str:
-    """Turn pydantic's faults into one line: ``field.path: rule (got value); ...``."""
-    faults = [_fault(e, model) for e in error.errors(include_url=False)]
-    more = [f"and {len(faults) - MOST_FAULTS} more"] if len(faults) > MOST_FAULTS else []
-    return "; ".join(faults[:MOST_FAULTS] + more)
-
-
-def _fault(error: ErrorDetails, model: type[BaseModel] | None) -> str:
-    location = error["loc"]
-    owner, path = _locate(model, location[:-1])
-    last = location[-1] if location else ""
-    path = _join(path, last)
-    message = error["msg"].removeprefix("Value error, ")
-    if error["type"] == "extra_forbidden":
-        known = sorted(owner.model_fields) if owner else []
-        return f"unknown field {path}: {did_you_mean(str(last), known, 1)}known fields: {', '.join(known)}"
-    if error["type"] == "unexpected_keyword_argument":
-        return f"unknown field {path}"
-    if error["type"] == "missing":
-        return f"field {path} is missing"
-    if error["type"] == "union_tag_not_found":
-        return f"{path}: field 'op' is missing"
-    if error["type"] == "union_tag_invalid":
-        context = error.get("ctx", {})
-        return f"{path}: unknown op {shown(context.get('tag', ''))}, known: {context.get('expected_tags', '')}"
-    value = error.get("input")
-    if error["type"] == "value_error" and not isinstance(value, str | int | float | bool):
-        return f"{path}: {message}" if path else message
-    return f"{path}: {message} (got {shown(value)})"
-
-
-def _join(path: str, part: int | str) -> str:
-    if isinstance(part, int):
-        return f"{path}[{part}]"
-    return f"{path}.{part}" if path and part != "" else path or part
-
-
-def _models(annotation: object) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for argument in get_args(annotation):
-        yield from _models(argument)
-
-
-def _locate(model: type[BaseModel] | None, location: tuple[int | str, ...]) -> tuple[type[BaseModel] | None, str]:
-    """Walk a pydantic location; return the model it ends in and the path without union tags."""
-    owner = model
-    candidates: list[type[BaseModel]] = []
-    path = ""
-    for part in location:
-        tagged = [m for m in candidates if "op" in m.model_fields and m.model_fields["op"].default == part]
-        if tagged:
-            owner, candidates = tagged[0], []
-            continue
-        if owner is not None and part in owner.model_fields:
-            candidates = list(_models(owner.model_fields[str(part)].annotation))
-            owner = candidates[0] if len(candidates) == 1 else None
-        path = _join(path, part)
-    return owner, path
-
-
 def destination(path: str | os.PathLike[str]) -> tuple[Path, bool]:
     """Return the file that a path names, links followed, and whether it is replaced (or else written straight to).
 
@@ -347,3 +232,8 @@ def as_object(data: Json, where: str) -> Mapping[str, Json]:
 
 #: What a bundled name looks like; anything else is taken for a path.
 BUNDLED_NAME = re.compile(r"[A-Za-z0-9_]+")
+
+
+def _kind(data: Json) -> str:
+    names = {list: "an array", str: "a text", bool: "a boolean", int: "a number", float: "a number"}
+    return names.get(type(data), "null")

@@ -25,10 +25,11 @@ from instances.buffers import Buffers
 from instances.digests import digest
 from instances.errors import InputError
 from instances.frozen import Frozen, Sparse
-from instances.jsonfile import as_object, parse_json, validate
+from instances.jsonfile import as_object, parse_json
 from instances.load import load_machine, load_network, network_from_json, network_to_json
 from instances.machine import Machine
 from instances.network import Network
+from instances.validation import validate
 from instances.variants import Variants, load_variants
 from instances.workload import Layer
 

@@ -5,30 +5,23 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Literal, get_args, get_origin
 
 from pydantic import BaseModel
 
+from instances.bundles import find
+from instances.bundles import list_machines as list_machines
+from instances.bundles import list_networks as list_networks
 from instances.errors import InputError, did_you_mean
 from instances.foreign import is_foreign, read_foreign
-from instances.jsonfile import (
-    BUNDLED_NAME,
-    Json,
-    as_object,
-    bundled,
-    parse_json,
-    read_bytes,
-    shown,
-    validate,
-    write_atomically,
-)
+from instances.jsonfile import Json, as_object, parse_json, shown, write_atomically
 from instances.machine import Banks, Broadcast, Compute, Machine, Transfer
 from instances.mesh import Mesh
 from instances.network import Network
 from instances.partial_engine import PartialEngine
 from instances.platform import Platform
 from instances.processors import Processors
+from instances.validation import validate
 
 #: The first field of every network file; a reader refuses other versions.
 NETWORK_FORMAT = "certile-network/1"
@@ -80,7 +73,7 @@ def load_network(
     if is_foreign(text):
         network = read_foreign(text)
     else:
-        data, where = _find("network", text)
+        data, where = find("network", text)
         network = network_from_json(data, where)
     return network if batch is None else network.with_batch(batch)
 
@@ -113,11 +106,6 @@ def dump_network(network: Network, path: str | os.PathLike[str]) -> None:
     write_atomically(path, network_to_json(network))
 
 
-def list_networks() -> dict[str, str]:
-    """Return the bundled networks: name -> one-line description."""
-    return _list("network")
-
-
 # --- machines ----------------------------------------------------------------------------------------------------
 
 
@@ -138,7 +126,7 @@ def load_machine(name_or_path: str | os.PathLike[str], overrides: Mapping[str, s
     InputError
         If there is no such machine, its file is bad, or an override names no field or breaks a rule.
     """
-    data, where = _find("machine", os.fspath(name_or_path))
+    data, where = find("machine", os.fspath(name_or_path))
     fields = dict(as_object(data, where))
     if overrides:
         validate(Machine, fields, where)  # so that a fault of the file is not blamed on the overrides
@@ -146,11 +134,6 @@ def load_machine(name_or_path: str | os.PathLike[str], overrides: Mapping[str, s
             _override(fields, field, text)
         where = f"{where} with {', '.join(f'{k}={v}' for k, v in overrides.items())}"
     return validate(Machine, fields, where)
-
-
-def list_machines() -> dict[str, str]:
-    """Return the bundled machines: name -> one-line description."""
-    return _list("machine")
 
 
 def parse_overrides(texts: Iterable[str]) -> dict[str, str]:
@@ -245,35 +228,3 @@ def _value(path: tuple[str, ...], text: str, where: str) -> Json:
         if "not valid JSON" in str(error):
             return text
         raise
-
-
-# --- bundled files -----------------------------------------------------------------------------------------------
-
-
-def _list(kind: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name in bundled(f"{kind}s", ".json"):
-        data, where = _find(kind, name)
-        found[name] = str(as_object(data, where).get("description", ""))
-    return found
-
-
-def _find(kind: str, text: str) -> tuple[Json, str]:
-    """Return the parsed JSON behind a bundled name or a path, and how to call it in messages."""
-    known = bundled(f"{kind}s", ".json")
-    if text in known:
-        return parse_json(known[text].read_bytes(), f"{kind} {text}", comments=True), f"{kind} {text}"
-    if not text.strip():
-        raise InputError(f"{kind}: an empty name; bundled: {', '.join(known)}")
-    if text.lower().endswith(".json") or (not BUNDLED_NAME.fullmatch(text) and _exists(text)):
-        return parse_json(read_bytes(text, what=kind), f"{kind} {text}", comments=True), f"{kind} {text}"
-    hint = did_you_mean(text, known, cutoff=0.5)
-    suffixes = "a .json, .onnx or .yaml file" if kind == "network" else "a .json file"
-    raise InputError(f"unknown {kind} {shown(text)}: {hint}give {suffixes} or one of {', '.join(known)}")
-
-
-def _exists(text: str) -> bool:
-    try:
-        return Path(text).exists()
-    except (OSError, ValueError):
-        return False

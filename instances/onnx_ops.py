@@ -12,7 +12,6 @@ import numpy as np
 from pydantic import ValidationError
 
 from instances.errors import InputError
-from instances.jsonfile import explain_faults
 from instances.onnx_attention import attention
 from instances.onnx_compute import conv, gemm, global_pool, matmul, pool, reduce
 from instances.onnx_control import MOST_PASSES
@@ -28,6 +27,7 @@ from instances.onnx_steps import Steps
 from instances.onnx_transposed import conv_transpose
 from instances.onnx_values import options
 from instances.operators import Concat, Conv, Eltwise, MatMul, Pool, Reshape
+from instances.validation import explain_faults
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from onnx import inliner
 from pydantic import ValidationError
 
 from instances.errors import InputError
-from instances.jsonfile import explain_faults, read_bytes
+from instances.jsonfile import read_bytes
 from instances.network import Network
 from instances.onnx_control import unroll
 from instances.onnx_graph import Graph, Node
@@ -30,6 +30,7 @@ from instances.onnx_types import element_types
 from instances.onnx_values import give, said_of
 from instances.onnx_weights import Tensors, share
 from instances.operators import Input, Opaque, Reshape
+from instances.validation import explain_faults
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,8 @@ from pydantic import Field
 from instances.csvfile import csv_rows
 from instances.errors import InputError
 from instances.frozen import Frozen
-from instances.jsonfile import Json, as_object, decoded, parse_json, read_bytes, shown, validate
+from instances.jsonfile import Json, as_object, decoded, parse_json, read_bytes, shown
+from instances.validation import validate
 
 #: The first field of every profile file.
 PROFILE_FORMAT = "certile-profile/1"

@@ -28,8 +28,9 @@ from pydantic import Field, PositiveInt, field_validator, model_validator
 from instances.csvfile import csv_rows
 from instances.errors import InputError, choices
 from instances.frozen import Frozen
-from instances.jsonfile import as_object, bundled, decoded, parse_json, read_bytes, shown, validate
+from instances.jsonfile import as_object, bundled, decoded, parse_json, read_bytes, shown
 from instances.platform import Count, Name
+from instances.validation import validate
 
 #: The first field of every such file.
 VARIANTS_FORMAT = "certile-variants/1"

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-# Not lazy: `solver.solve` and `solver.check` are submodules too, and importing one of those later would put the
-# module in the place of the function. Slow imports (the solvers, typer, rich) are inside functions instead.
-from instances.errors import InputError
-from solver.applications.plan import ApplicationsPlan
-from solver.banks.plan import BankPlan
-from solver.calibration.calibrate import calibrate
-from solver.calibration.result import Calibration
-from solver.check import CheckReport, check
-from solver.front import Front
-from solver.mapping.front import MappingFront
-from solver.mapping.plan import MappingPlan
-from solver.mappings.price import PricedMapping, price
-from solver.pages.face import plot, report, to_plotly
-from solver.partial_engine.size import EngineSize, front_engine, size_engine
-from solver.plan import Plan, load_plan
-from solver.solve import explain, pareto, show, solve
-from solver.tiling.plan import LayerPlan, LayersPlan
-from solver.verify import PlanMismatch
-from solver.why.ask import why
-from solver.why.model import Why
+from typing import TYPE_CHECKING
+
+from instances.late import face
+from solver.faces import FACES
+
+if TYPE_CHECKING:
+    from instances.errors import InputError
+    from solver.applications.plan import ApplicationsPlan
+    from solver.banks.plan import BankPlan
+    from solver.calibration.calibrate import calibrate
+    from solver.calibration.result import Calibration
+    from solver.check import CheckReport, check
+    from solver.front import Front
+    from solver.mapping.front import MappingFront
+    from solver.mapping.plan import MappingPlan
+    from solver.mappings.price import PricedMapping, price
+    from solver.pages.face import plot, report, to_plotly
+    from solver.partial_engine.size import EngineSize, front_engine, size_engine
+    from solver.plan import Plan, load_plan
+    from solver.solve import explain, pareto, show, solve
+    from solver.tiling.plan import LayerPlan, LayersPlan
+    from solver.verify import PlanMismatch
+    from solver.why.ask import why
+    from solver.why.model import Why
 
 __all__ = [
     "ApplicationsPlan", "BankPlan", "Calibration", "CheckReport", "EngineSize", "Front", "InputError",
@@ -29,3 +33,30 @@ __all__ = [
     "PricedMapping", "Why", "calibrate", "check", "explain", "front_engine", "load_plan", "pareto", "plot",
     "price", "report", "show", "size_engine", "solve", "to_plotly", "why",
 ]  # fmt: skip
+
+# Nothing is imported before it is used; the type checker reads the imports above, a test compares the two.
+face(__name__, {
+    "instances.errors": "InputError",
+    "solver.applications.plan": "ApplicationsPlan",
+    "solver.banks.plan": "BankPlan",
+    "solver.calibration.calibrate": "calibrate",
+    "solver.calibration.result": "Calibration",
+    "solver.check": "CheckReport check",
+    "solver.front": "Front",
+    "solver.mapping.front": "MappingFront",
+    "solver.mapping.plan": "MappingPlan",
+    "solver.mappings.price": "PricedMapping price",
+    "solver.pages.face": "plot report to_plotly",
+    "solver.partial_engine.size": "EngineSize front_engine size_engine",
+    "solver.plan": "Plan load_plan",
+    "solver.solve": "explain pareto show solve",
+    "solver.tiling.plan": "LayerPlan LayersPlan",
+    "solver.verify": "PlanMismatch",
+    "solver.why.ask": "why",
+    "solver.why.model": "Why",
+})  # fmt: skip
+FACES.add({
+    "kinds": "solver.problems:KINDS", "why": "solver.why.ask:why", "report": "solver.pages.face:report",
+    "plan_figures": "solver.pages.face:plan_figures", "plan_html": "solver.pages.face:plan_html",
+    "front_figures": "solver.pages.front_page:front_figures", "front_html": "solver.pages.face:front_html",
+})  # fmt: skip

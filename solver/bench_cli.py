@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+import solver.bench as benchmarks
 from instances.errors import InputError
-from solver import console, options, tools
+from solver import console, options
 from solver.exits import DISAGREEMENT
 from solver.progress import progress_bar
 
@@ -45,7 +46,7 @@ def bench(
     Suite library measures an engine, or the results of another program, on the instances of docs/library.md; it ends
     with exit code 7 if an answer contradicts what is proven of an instance.
     """
-    suites = tools.suites()
+    suites = benchmarks.suites()
     if suite not in suites:
         raise options.unknown("suite", suite, suites)
     if out is not None:
@@ -79,8 +80,3 @@ def _more(suite: str, only: str, asked: dict[str, object]) -> dict[str, object]:
         raise InputError(f"--only: rows of suites fusion and library can be chosen, not of {suite}")
     options.check_time_limit(given.get("time_limit_s"))  # type: ignore[arg-type]
     return {**given, **({"only": only} if only else {})}
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("bench")(bench)

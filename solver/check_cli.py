@@ -64,8 +64,3 @@ def _code(report: CheckReport) -> int:
     if not report.ok:
         return CHECK_FAILED
     return UNDECIDED if report.proof == "undecided" else 0
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("check")(check)

@@ -6,123 +6,149 @@ Exit codes: 0 solved, 1 check failed, 2 bad input (one line on stderr), 3 infeas
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from instances.applications import Applications, applications, is_several
-from instances.elements import unlike_elements
-from instances.errors import InputError, OutputError
-from instances.network import Network
-from solver import bench_cli, check_cli, console, options, tools
-from solver.calibration import cli as calibrate_cli
-from solver.completion import cli as completion_cli
-from solver.emit import cli as emit_cli
+from instances.late import Later
+from solver import console
 from solver.exits import BAD_INPUT, EXIT_CODES, exit_code
-from solver.flags import BatchOpt, ShapeOpt, SymbolOpt, ValueOpt
-from solver.library import cli as library_cli
-from solver.mappings import cli as mappings_cli
-from solver.pages import cli as report_cli
-from solver.plan import Plan, version
-from solver.progress import progress_bar
-from solver.selection import variants_cli
-from solver.sizes import Sizes
-from solver.solve import answered, ask
-from solver.solve import pareto as find_front
-from solver.solve import show as show_plan
-from solver.sweep import cli as sweep_cli
-from solver.tables import front_line, front_table
-from solver.targets import is_own
-from solver.why import cli as why_cli
+from solver.version import version
 
-__all__ = ["EXIT_CODES", "app", "main"]
+__all__ = ["COMMANDS", "EXIT_CODES", "app", "main"]
 
-_MOST_WARNINGS = 3
+#: Command -> its place, and its first sentence for ``certile --help``. It is imported when it is run.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "solve": (
+        "solver.solve_cli:solve",
+        "Plan every conv and matmul layer of a network, or those named; other problems than tiling, slicing: "
+        "all of it.",
+    ),
+    "check": (
+        "solver.check_cli:check",
+        "Re-price and replay a plan from its decisions alone, and doubt its claims by heuristics.",
+    ),
+    "bench": (
+        "solver.bench_cli:bench",
+        "Run a benchmark suite: the optimum against heuristics and engines against each other.",
+    ),
+    "calibrate": (
+        "solver.calibration.cli:calibrate",
+        "Fit prices of a machine to measured times by bounded least squares; say which the rows cannot identify.",
+    ),
+    "emit-c": (
+        "solver.emit.cli:emit",
+        "Write C11 that carries a plan out: loops, transfers and tiles as planned, memories as static arrays.",
+    ),
+    "compile": (
+        "solver.emit.cli:compile_",
+        "Plan an ONNX model as a whole and write C11 that runs it: import, plan, addresses, code, report.",
+    ),
+    "variants": (
+        "solver.selection.variants_cli:variants",
+        "Estimate what variants of layers take, and write a profile for problem selection.",
+    ),
+    "price": (
+        "solver.mappings.cli:price_",
+        "Price your own mapping, or another tool's: replay it, and compare it with the optimum.",
+    ),
+    "import-mapping": (
+        "solver.mappings.cli:import_mapping",
+        "Read a mapping of Timeloop, ZigZag or DORY and print it as a line of certile, with what was folded or "
+        "assumed.",
+    ),
+    "export-mapping": (
+        "solver.mappings.cli:export_mapping",
+        "Write the nests of a plan as a mapping of Timeloop, ZigZag or DORY, or as text.",
+    ),
+    "report": (
+        "solver.pages.cli:report",
+        "Write one HTML page that needs no network: proof, tables that sort, and figures of what was decided.",
+    ),
+    "why": (
+        "solver.why.cli:why",
+        "Say in sentences where a plan's time or bytes go, what binds, and what the next-best decisions cost.",
+    ),
+    "show": ("solver.solve_cli:show", "Print a summary of a plan: what is known, and the table of its layers."),
+    "pareto": (
+        "solver.solve_cli:pareto",
+        "Print the exact Pareto front of each layer, with banks of the network: plans that no other beats in all axes.",
+    ),
+    "explain": (
+        "solver.solve_cli:explain",
+        "Say how large a layer's search space is or, if nothing fits, which demands conflict (exit code 3).",
+    ),
+    "list": (
+        "solver.list_cli:list_",
+        "List what there is: networks, machines, problems, engines, objectives, pins, axes, suites, the library, ...",
+    ),
+    "import": (
+        "solver.tools:import_",
+        "Say what an ONNX file holds, what can be planned of it and written as C, before any search; "
+        "write a network file.",
+    ),
+    "new-machine": (
+        "solver.tools:new_machine",
+        "Print a machine file to begin with: every field that the problem reads, with its unit, default and meaning.",
+    ),
+    "doctor": (
+        "solver.tools:doctor",
+        "Show versions and where the four packages come from; exit code 2 if something shadows one of them.",
+    ),
+    "schema": ("solver.tools:schema", "Print the JSON Schema of plan files, or of network, machine or library files."),
+    "completion": (
+        "solver.completion.cli:completion",
+        "Print a script that completes commands, options and names in your shell.",
+    ),
+    "sweep": (
+        "solver.sweep.cli:app",
+        "Solve grids of networks, layers, machine fields, objectives, problems: thousands of tasks, into one file.",
+    ),
+    "library": (
+        "solver.library.cli:app",
+        "Instances of all problems with the best that is known of them (docs/library.md).",
+    ),
+}
+
+
+def _command(name: str, found: Any) -> Any:
+    """Return a command, or a group of commands, as the command line runs it: of a function, or of a `typer.Typer`."""
+    around = typer.Typer(add_completion=False, rich_markup_mode=None)
+    if isinstance(found, typer.Typer):
+        around.add_typer(found, name=name)
+    else:
+        around.command(name)(found)
+    return typer.main.get_group(around).commands[name]
+
+
+class _Commands(TyperGroup):
+    """Lists commands by their first sentences, and imports the one that is run."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands: Any = Later({name: place for name, (place, _) in COMMANDS.items()}, _command)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names, in the order of the table."""
+        return list(self.commands)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands, as it would be if all were here."""
+        lines: Any = {name: TyperCommand(name, help=about) for name, (_, about) in COMMANDS.items()}
+        TyperGroup(name="certile", commands=lines).format_commands(ctx, formatter)
+
 
 app = typer.Typer(
-    name="certile",
+    name="certile", cls=_Commands,
     help="Proven-optimal tile plans for neural-network layers on machines with small on-chip memories.",
     epilog="First steps: certile list networks; certile solve lenet5 --machine scratchpad_64k; certile solve --help. "
     "Exit codes: 0 solved, 1 check failed, 2 bad input, 3 infeasible, 4 no solution in time, 5 output lost, 6 defect.",
     no_args_is_help=False, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 118},
 )  # fmt: skip
-
-# --- options ---------------------------------------------------------------------------------------------------------
-
-NetworkArg = Annotated[str, typer.Argument(metavar="NETWORK", help="Bundled name, or .json or .onnx file: resnet50")]
-TargetArg = Annotated[
-    str,
-    typer.Argument(
-        metavar="NETWORK",
-        help="Bundled name, .json or .onnx file: resnet50; several at once: lenet5@9ms,alexnet@33ms",
-    ),
-]
-MachineOpt = Annotated[
-    str | None,
-    typer.Option(
-        "--machine", "-m", metavar="M", help="Bundled name or .json file; a plan brings its own: -m scratchpad_64k"
-    ),
-]
-LayerOpt = Annotated[
-    list[str] | None, typer.Option("--layer", "-l", metavar="NAME", help="Only this layer (repeatable): -l conv1")
-]
-ProblemOpt = Annotated[
-    str | None,
-    typer.Option("--problem", metavar="P", help="See certile list problems; default by machine: joint"),
-]
-EngineOpt = Annotated[
-    str,
-    typer.Option(
-        "--engine", "-e", metavar="E", help="See certile list engines; auto is the fastest exact one: -e cp-sat"
-    ),
-]
-ObjectiveOpt = Annotated[
-    str | None,
-    typer.Option(
-        "--objective",
-        metavar="O",
-        help="time, bytes, energy, or several: bytes,time (mapping: period, latency; several networks: response; "
-        "mesh: dram, glb, time; selection: period, error, memory, score)",
-    ),
-]
-PinOpt = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--pin",
-        metavar="K=V",
-        help="Fix or bound a decision: T_C<=73, T_M%16, residuals=dram, first_layer=plain, cap=50",
-    ),
-]
-SetOpt = Annotated[
-    list[str] | None, typer.Option("--set", metavar="F=V", help="Override a machine field: ocm_bytes=98304")
-]
-LimitOpt = Annotated[
-    float | None, typer.Option("--time-limit", metavar="S", help="Seconds in all; best so far is kept: 60")
-]
-MemoryOpt = Annotated[
-    str | None,
-    typer.Option("--memory-limit", metavar="N", help="Memory in all, default 80 % of what is free: 2GiB"),
-]
-JobsOpt = Annotated[int, typer.Option("--jobs", "-j", metavar="N", help="Processes, 0 = all processors: -j 4")]
-FullOpt = Annotated[bool, typer.Option("--full", help="Search the unreduced space (slow; to check reductions)")]
-NoBoundingOpt = Annotated[bool, typer.Option("--no-bounding", help="Unaided engines: remove nothing by bounds first")]
-AllKindsOpt = Annotated[bool, typer.Option("--all-kinds", help="Also pool and element-wise layers")]
-SizeOpt = Annotated[
-    str | None, typer.Option("--size", metavar="HxW", help="Rows and columns of the network's input: --size 512x512")
-]
-CompareOpt = Annotated[
-    str, typer.Option("--compare", metavar="E,..", help="Add ratios of other engines: greedy,tso-noburst")
-]
-ProfileOpt = Annotated[
-    str | None, typer.Option("--profile", metavar="FILE", help="Measured times of tasks (mapping): --profile times.csv")
-]
-OutOpt = Annotated[str | None, typer.Option("--out", "-o", metavar="FILE", help="Write the result: -o plan.json")]
-JsonOpt = Annotated[bool, typer.Option("--json", help="Print the result as JSON, nothing else")]
 
 
 def _version(wanted: bool) -> None:
@@ -141,232 +167,6 @@ def _root(
     if context.invoked_subcommand is None:
         console.emit(context.get_help())
         raise typer.Exit(BAD_INPUT)
-
-
-# --- commands --------------------------------------------------------------------------------------------------------
-
-
-@app.command()
-def solve(
-    network: TargetArg,
-    machine: MachineOpt = None,
-    layer: LayerOpt = None,
-    problem: ProblemOpt = None,
-    engine: EngineOpt = options.AUTO,
-    objective: ObjectiveOpt = None,
-    pin: PinOpt = None,
-    set_: SetOpt = None,
-    time_limit: LimitOpt = None,
-    memory_limit: MemoryOpt = None,
-    jobs: JobsOpt = 0,
-    full: FullOpt = False,
-    no_bounding: NoBoundingOpt = False,
-    all_kinds: AllKindsOpt = False,
-    batch: BatchOpt = None,
-    size: SizeOpt = None,
-    symbol: SymbolOpt = None,
-    shape: ShapeOpt = None,
-    value: ValueOpt = None,
-    compare: CompareOpt = "",
-    profile: ProfileOpt = None,
-    out: OutOpt = None,
-    as_json: JsonOpt = False,
-) -> int:
-    """Plan every conv and matmul layer of a network, or those named; other problems than tiling, slicing: all of it.
-
-    Ctrl-C, the time limit: the best plan so far. Exit codes: certile --help.
-    """
-    if out is not None:
-        options.check_writable(out)
-    if is_several(network):
-        several = "several applications: certile import writes each with its sizes"
-        _refuse(several, size=size, symbol=symbol, shape=shape, value=value)
-        target: Network | Applications | str = applications(network, batch=batch)
-    else:
-        target = _load(network, batch, size, Sizes.parse(symbol, shape, value))
-    names = list(dict.fromkeys(name.strip() for name in compare.split(",") if name.strip()))
-    asked, question = ask(
-        target, machine, problem=problem, engine=engine, objective=objective, pins=pin, settings=set_, layers=layer,
-        profile=profile, time_limit_s=time_limit, memory_limit=memory_limit,
-        jobs=jobs, progress=progress_bar(), all_kinds=all_kinds, full=full,
-        bounding=not no_bounding,
-    )  # fmt: skip
-    rivals = {name: replace(question, engine=asked.engine(name, question.objectives)) for name in names}
-    if isinstance(question.target, Network | Applications):
-        _warn(question.network.warnings)
-        for line in unlike_elements(question.network, question.machine):
-            console.complain("note", line)
-    saved, lost = [], list[OutputError]()
-
-    def save(plan: Plan) -> None:
-        if out is not None:
-            try:
-                saved.append(console.save(plan, out, shown=as_json))
-            except OutputError as error:  # the plan is saved elsewhere; the rest is done all the same
-                lost.append(error)
-
-    plan = answered(asked, question, save)
-    others = {name: asked.solve(rival) for name, rival in rivals.items()}
-    if as_json:
-        console.emit(_as_json(plan, others))
-    else:
-        console.emit_tables(*asked.table(plan, others), *saved)
-    for error in lost:
-        raise error
-    return EXIT_CODES[plan.status]
-
-
-def _as_json(plan: Plan, others: Mapping[str, Plan]) -> str:
-    """The plan; with comparisons beside it, each the plan of another engine, under `others`."""
-    if not others:
-        return plan.to_json().rstrip()
-    fields = {**plan.model_dump(mode="json"), "others": {k: v.model_dump(mode="json") for k, v in others.items()}}
-    return json.dumps(fields, indent=1)
-
-
-def _refuse(what: str, **given: object) -> None:
-    """Raise InputError for options that do not apply."""
-    wrong = [f"--{name}" for name, value in given.items() if value]
-    if wrong:
-        raise InputError(f"{', '.join(wrong)}: not for {what}")
-
-
-def _load(network: str, batch: int | None, size: str | None, sizes: Sizes) -> Network | str:
-    """The network; variants, a file of buffers, or a plan, are read by `ask`."""
-    if is_several(network):
-        raise InputError(f"{network!r}: several applications are planned together, by certile solve only")
-    if is_own(network):
-        _refuse(
-            "buffers and variants", batch=batch, size=size, symbol=sizes.symbols, shape=sizes.shapes, value=sizes.values
-        )
-        return network
-    loaded = sizes.load(network, batch)
-    return loaded if size is None else loaded.with_size(*options.parse_size(size))
-
-
-def _warn(warnings: Sequence[str]) -> None:
-    for line in warnings[:_MOST_WARNINGS]:
-        console.complain("warning", line)
-    if len(warnings) > _MOST_WARNINGS:
-        console.complain("warning", f"and {len(warnings) - _MOST_WARNINGS} more")
-
-
-check_cli.register(app)
-bench_cli.register(app)
-calibrate_cli.register(app)
-emit_cli.register(app)
-variants_cli.register(app)
-mappings_cli.register(app)
-report_cli.register(app)
-why_cli.register(app)
-
-
-@app.command()
-def show(
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file: plan.json")],
-    layer: Annotated[
-        str | None, typer.Option("--layer", metavar="NAME", help="Instead one layer, or task, in detail")
-    ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Instead all layers in detail")] = False,
-) -> int:
-    """Print a summary of a plan: what is known, and the table of its layers.
-
-    In detail: loops as pseudo-code with buffers and addresses, memory banks by time, or the work of processors.
-    """
-    console.emit(show_plan(plan, layer, details=all_).rstrip("\n"))
-    return 0
-
-
-@app.command()
-def pareto(
-    network: NetworkArg,
-    machine: MachineOpt = None,
-    layer: LayerOpt = None,
-    axes: Annotated[
-        str | None,
-        typer.Option(
-            "--axes",
-            metavar="A,B",
-            help="Two or all of bytes, time, ocm (bytes on chip); bytes,macs (fusion); dsps,rate (partial_engine)",
-        ),
-    ] = None,
-    problem: ProblemOpt = None,
-    engine: EngineOpt = options.AUTO,
-    pin: PinOpt = None,
-    set_: SetOpt = None,
-    time_limit: LimitOpt = None,
-    memory_limit: MemoryOpt = None,
-    all_kinds: AllKindsOpt = False,
-    batch: BatchOpt = None,
-    size: SizeOpt = None,
-    symbol: SymbolOpt = None,
-    shape: ShapeOpt = None,
-    value: ValueOpt = None,
-    profile: ProfileOpt = None,
-    out: OutOpt = None,
-    as_json: JsonOpt = False,
-) -> int:
-    """Print the exact Pareto front of each layer, with banks of the network: plans that no other beats in all axes."""
-    if out is not None:
-        options.check_writable(out)
-    front = find_front(
-        _load(network, batch, size, Sizes.parse(symbol, shape, value)), machine, problem=problem, axes=axes,
-        engine=engine, pins=pin, settings=set_, layers=layer, profile=profile, time_limit_s=time_limit,
-        memory_limit=memory_limit, all_kinds=all_kinds,
-    )  # fmt: skip
-    text = front.to_json()
-    if out is not None:
-        console.write(out, text)
-    if as_json:
-        console.emit(text.rstrip())
-    else:
-        console.emit_tables(front_table(front), "", front_line(front), *([f"written to {out}"] if out else []))
-    return 0 if all(part.points for part in front.parts) else EXIT_CODES["INFEASIBLE"]
-
-
-@app.command()
-def explain(
-    network: NetworkArg,
-    machine: MachineOpt = None,
-    layer: LayerOpt = None,
-    problem: ProblemOpt = None,
-    pin: PinOpt = None,
-    set_: SetOpt = None,
-    full: FullOpt = False,
-    all_kinds: AllKindsOpt = False,
-    batch: BatchOpt = None,
-    size: SizeOpt = None,
-    symbol: SymbolOpt = None,
-    shape: ShapeOpt = None,
-    value: ValueOpt = None,
-    as_json: JsonOpt = False,
-) -> int:
-    """Say how large a layer's search space is or, if nothing fits, which demands conflict (exit code 3)."""
-    asked, question = ask(
-        _load(network, batch, size, Sizes.parse(symbol, shape, value)), machine, problem=problem, pins=pin,
-        settings=set_, layers=layer, all_kinds=all_kinds, full=full,
-    )  # fmt: skip
-    parts = list(asked.explain(question))
-    if as_json:
-        rows = [
-            {"layer": one.part, "feasible": not one.conflicts, "conflicts": list(one.conflicts), "size": dict(one.size)}
-            for one in parts
-        ]
-        console.emit(json.dumps(rows, indent=1))
-    else:
-        for one in parts:
-            said = f"infeasible: {'; '.join(one.conflicts)}" if one.conflicts else "feasible"
-            size = "; " + ", ".join(f"{count:,} {what}" for what, count in one.size.items()) if one.size else ""
-            console.emit(console.printable(f"{one.part or question.name}: {said}{size}"))
-        for name, about in asked.pins.items():
-            console.emit(f"  --pin {name}: {about}")
-    return EXIT_CODES["INFEASIBLE"] if any(one.conflicts for one in parts) else 0
-
-
-tools.register(app)
-completion_cli.register(app)
-sweep_cli.register(app)
-library_cli.register(app)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

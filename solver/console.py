@@ -1,4 +1,4 @@
-"""How the command line writes: lines and tables to stdout, warnings to stderr, plans and other files."""
+"""How the command line writes: lines and tables to stdout, warnings to stderr, and files."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 
 from instances.errors import InputError, OutputError
 from instances.jsonfile import write_atomically
-from solver.plan import Plan
 from solver.tables import printable, render
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["complain", "emit", "emit_tables", "lost_output", "printable", "save", "write"]
+__all__ = ["complain", "emit", "emit_tables", "lost_output", "printable", "write"]
 
 
 def complain(what: str, text: str) -> None:
@@ -97,26 +96,3 @@ def _rescued(path: Path, data: str | bytes) -> Path | None:
         shutil.rmtree(folder, ignore_errors=True)
         return None
     return place
-
-
-def save(plan: Plan, out: str, *, shown: bool = False) -> str:
-    """Write a plan, and return a line that says so. One without a solution never takes the place of one that has.
-
-    Raises OutputError as `write`. What an interrupted run did get done is written beside it then, as ``OUT.partial``.
-    """
-    if plan.status in ("OPTIMAL", "FEASIBLE") or not _solved(out):
-        write(out, plan.file_text(out), shown=shown)
-        return f"written to {out}"
-    aside = f"{out}.partial"
-    if not any(getattr(part, "status", "") in ("OPTIMAL", "FEASIBLE") for part in plan.rows):
-        return f"{out} is left as it is: it holds a plan, this run found none"
-    write(aside, plan.file_text(aside), shown=shown)
-    return f"{out} is left as it is: it holds a plan, this run has none for some layers; the others are in {aside}"
-
-
-def _solved(path: str) -> bool:
-    """Whether a file is there that holds a plan with a solution."""
-    try:
-        return Plan.load(path).status in ("OPTIMAL", "FEASIBLE")
-    except InputError:
-        return False

@@ -19,13 +19,15 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import typer
 
-from instances.errors import InfeasibleError, InputError, OutputError
+from instances.errors import InfeasibleError, InputError, OutputError, PlanMismatch
 from solver import console
-from solver.plan import Status
-from solver.verify import PlanMismatch
+
+if TYPE_CHECKING:
+    from solver.plan import Status
 
 EXIT_CODES: dict[Status, int] = {"OPTIMAL": 0, "FEASIBLE": 0, "INFEASIBLE": 3, "NO_SOLUTION_FOUND": 4}
 CHECK_FAILED, BAD_INPUT, UNDECIDED = 1, 2, 4

@@ -1,11 +1,12 @@
-"""What plans and fronts do for people and that needs to know every problem, by name; who does it puts it here.
+"""What plans and fronts do for people and that needs to know every problem, by name and place.
 
-A plan is below the problems that make it, so it cannot import what knows them all.
+A plan is below the problems that make it, so it cannot import what knows them all: the package says where it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-FACES: dict[str, Callable[..., Any]] = {}
+from instances.late import Later
+
+FACES: Later[Any] = Later()

@@ -130,7 +130,6 @@ class FormulationProblem(Problem[P]):
         self.auto, self.quick, self.floors = names[0], formulation.quick, formulation.floors
         self.others = {**{name: tuple(o for o in names if o != name) or (name,) for name in names}, "": names}
         self.axes = formulation.measures if len(formulation.measures) > 1 else {}
-        Plan.KINDS[self.name] = self.plan
 
     @property
     def engines(self) -> Mapping[str, EngineInfo]:

@@ -80,8 +80,7 @@ class Front:
 
     def figures(self) -> tuple[Figure, ...]:
         """Return what a report draws of the front."""
-        found: tuple[Figure, ...] = FACES["front_figures"](self)
-        return found
+        return tuple(FACES["front_figures"](self))
 
     def _repr_html_(self) -> str:
         """Return how sure it is and its points, for notebooks."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from formulations.problem import Formulation, Part
 from instances.errors import InputError
-from instances.jsonfile import adapter_of
+from instances.validation import adapter_of
 from solver.claims import Claim, picked
 from solver.formulated import FormulationProblem
 from solver.front import Front, FrontPart, FrontPoint

@@ -11,8 +11,9 @@ from hwmodels.outcome import UNITS
 from instances.buffers import Buffers
 from instances.network import Network
 from instances.variants import Variants
-from solver.plan import FORMAT, Measure, Measures, Natural, Plan, Status, digest, version
+from solver.plan import FORMAT, Measure, Measures, Natural, Plan, Status, digest
 from solver.question import Question
+from solver.version import version
 
 
 class SubjectPlan(Plan):

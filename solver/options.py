@@ -9,30 +9,23 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from instances.errors import InputError, choices, did_you_mean
+from instances.errors import InputError, choices
 from instances.jsonfile import destination, shown
 from instances.load import load_machine, load_network, parse_overrides
 from instances.machine import Machine
 from instances.network import Network
 from instances.workload import Layer
+from solver.names import AUTO as AUTO
+from solver.names import unknown as unknown
 
 if TYPE_CHECKING:
     from formulations.pins import Pins
-    from formulations.registry import Nests
+    from formulations.tiling.nests import Nests
     from solver.engines.base import Engine
 
-#: The engine that is asked for by default: `exhaustive` is exact and the fastest for single layers.
-AUTO = "auto"
 _AUTO_ENGINE = "exhaustive"
 #: More processes than this are a typing error.
 MOST_JOBS = 1024
-
-
-def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
-    """Return the error for a name that is not known, with the closest ones."""
-    names = sorted(known)
-    hint = did_you_mean(str(name).lower(), names, 2, 0.5)
-    return InputError(f"unknown {kind} {shown(name)}: {hint}expected {choices(names)}")
 
 
 def as_texts(what: str, value: str | Iterable[str] | Mapping[str, str | int] | None) -> tuple[str, ...]:

@@ -11,8 +11,6 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib import metadata
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import (
@@ -29,18 +27,9 @@ from hwmodels.schedule import Nest
 from instances import frozen
 from instances.digests import digest as digest
 from instances.errors import InputError, choices
-from instances.jsonfile import (
-    Json,
-    adapter_of,
-    as_object,
-    parse_json,
-    read_bytes,
-    shown,
-    validate,
-    validate_as,
-    write_atomically,
-)
+from instances.jsonfile import Json, as_object, parse_json, read_bytes, shown, write_atomically
 from instances.machine import Machine
+from instances.validation import adapter_of, validate, validate_as
 from instances.workload import Layer
 from solver.faces import FACES
 from solver.pages.data import Figure
@@ -58,15 +47,6 @@ Natural = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Gap = Annotated[float, Field(ge=0, le=1)]
 Stat = int | float | str | bool | None
-
-
-@cache
-def version() -> str:
-    """Return the version of certile, or "unknown" when it runs from a source tree that was never installed."""
-    try:
-        return metadata.version("certile")
-    except metadata.PackageNotFoundError:
-        return "unknown"
 
 
 class Frozen(frozen.Frozen):
@@ -232,8 +212,6 @@ class Plan(Frozen):
         frozen=True, extra="forbid", json_schema_extra={"$schema": "https://json-schema.org/draft/2020-12/schema"}
     )
     PROBLEMS: ClassVar[tuple[str, ...]] = ()
-    #: By problem, filled by the subclasses.
-    KINDS: ClassVar[dict[str, type[Plan]]] = {}
 
     format: Literal["certile-plan/2"]
     certile: str
@@ -267,12 +245,6 @@ class Plan(Frozen):
     """
     machine_data: Machine
     options: Options
-
-    @classmethod
-    def __pydantic_init_subclass__(cls, **kwargs: object) -> None:
-        """Remember whose plans these are."""
-        for name in cls.PROBLEMS:
-            Plan.KINDS[name] = cls
 
     @property
     def rows(self) -> tuple[Any, ...]:
@@ -309,9 +281,10 @@ class Plan(Frozen):
         """
         fields = as_object(parse_json(data, where), where)
         _check_format(fields.get("format"), where)
-        kind = Plan.KINDS.get(str(fields.get("problem")))
+        kinds: Mapping[str, type[Plan]] = FACES["kinds"]
+        kind = kinds.get(str(fields.get("problem")))
         if kind is None or not issubclass(kind, cls):
-            able = sorted(name for name, one in Plan.KINDS.items() if issubclass(one, cls))
+            able = sorted(name for name, one in kinds.items() if issubclass(one, cls))
             raise InputError(f"{where}: field problem is {shown(fields.get('problem'))}, expected {choices(able)}")
         plan: Any = validate(kind, dict(fields), where)
         types = GenericPlan.TYPES.get(plan.problem) if isinstance(plan, GenericPlan) else None

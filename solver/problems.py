@@ -1,44 +1,66 @@
-"""The problems, by name: a line each."""
+"""The problems, by name: a line each. One is imported when it is asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
-from formulations import registry
-from solver.applications.problem import ApplicationsProblem
-from solver.banks.problem import BanksProblem
-from solver.claims import Claim
-from solver.fusion.problem import FusionProblem
-from solver.generic import GenericProblem
-from solver.hybrid.problem import HybridProblem
-from solver.joint.problem import JointProblem
-from solver.mapping.problem import MappingProblem
-from solver.mesh.problem import Mesh
-from solver.options import unknown
-from solver.partial_engine.problem import PartialEngineProblem
-from solver.placement.problem import PlacementProblem
-from solver.plan import Plan
-from solver.problem import Problem
-from solver.selection.problem import SelectionProblem
-from solver.tiling.problem import LayersProblem
+from formulations.registry import FORMULATIONS, NESTS
+from instances.late import Later, late
+from solver.names import unknown
 
-_ALL: tuple[Problem[Any], ...] = (
-    LayersProblem(registry.NESTS["tiling"]),
-    LayersProblem(registry.NESTS["slicing"]),
-    Mesh(),
-    PartialEngineProblem(),
-    MappingProblem(),
-    ApplicationsProblem(),
-    BanksProblem(),
-    JointProblem(),
-    HybridProblem(),
-    FusionProblem(),
-    PlacementProblem(),
-    SelectionProblem(),
-    *map(GenericProblem, registry.FORMULATIONS),
-)
-PROBLEMS: dict[str, Problem[Any]] = {problem.name: problem for problem in _ALL}
+if TYPE_CHECKING:
+    from solver.claims import Claim
+    from solver.plan import Plan
+    from solver.problem import Problem
+
+_generic = late("solver.generic:GenericProblem")
+
+
+def _made(name: str, found: Any) -> Problem[Any]:
+    """Return a problem: of a class of its own, of the class and a space of nests, or of a formulation alone."""
+    made: Problem[Any] = (
+        found(NESTS[name]) if name in NESTS else _generic(found()) if name in FORMULATIONS else found()
+    )  # fmt: skip
+    return made
+
+
+_OWN = {
+    "tiling": "solver.tiling.problem:LayersProblem",
+    "slicing": "solver.tiling.problem:LayersProblem",
+    "mesh": "solver.mesh.problem:Mesh",
+    "partial_engine": "solver.partial_engine.problem:PartialEngineProblem",
+    "mapping": "solver.mapping.problem:MappingProblem",
+    "applications": "solver.applications.problem:ApplicationsProblem",
+    "banks": "solver.banks.problem:BanksProblem",
+    "joint": "solver.joint.problem:JointProblem",
+    "hybrid": "solver.hybrid.problem:HybridProblem",
+    "fusion": "solver.fusion.problem:FusionProblem",
+    "placement": "solver.placement.problem:PlacementProblem",
+    "selection": "solver.selection.problem:SelectionProblem",
+}
+PROBLEMS: Later[Problem[Any]] = Later({**_OWN, **FORMULATIONS}, _made)
+
+
+class _Kinds(Mapping[str, "type[Plan]"]):
+    """By problem the class of its plans."""
+
+    def __getitem__(self, name: str) -> type[Plan]:
+        return PROBLEMS[name].plan
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(PROBLEMS)
+
+    def __len__(self) -> int:
+        return len(PROBLEMS)
+
+
+KINDS = _Kinds()
+
+
+def generic() -> dict[str, Problem[Any]]:
+    """Return the problems that are a formulation and nothing else."""
+    return {name: PROBLEMS[name] for name in PROBLEMS if name not in _OWN}
 
 
 def pick_problem(name: str) -> Problem[Any]:

@@ -10,6 +10,7 @@ from instances.applications import Applications, applications, is_several
 from instances.buffers import Buffers
 from instances.commons import is_instance
 from instances.errors import InputError, choices
+from instances.late import late
 from instances.machine import Machine
 from instances.profiles import Profile
 from instances.variants import Variants
@@ -18,7 +19,6 @@ from solver.cache import keep, kept, path_of
 from solver.check import sound_plan
 from solver.front import Front
 from solver.options import AUTO, as_texts, check_jobs, check_memory, check_time_limit, pick_machine, pick_target
-from solver.placement.target import buffers_of
 from solver.plan import Plan
 from solver.problem import Explained, Problem, Target
 from solver.problems import PROBLEMS, pick_problem, problem_of
@@ -28,6 +28,8 @@ from solver.sizes import Sizes
 from solver.targets import named_machine, of_library, read_target
 
 P = TypeVar("P", bound=Plan)
+
+_buffers_of = late("solver.placement.target:buffers_of")
 
 #: Anything that says the same: one text, several, or a mapping.
 Texts = str | Iterable[str] | Mapping[str, str | int] | None
@@ -310,7 +312,7 @@ def _target(target: Target | Plan | str | os.PathLike[str], sizes: Sizes) -> tup
             raise InputError("symbols, shapes, values: of an ONNX file named by its path, and this is an object")
         return sizes.load(target), None
     if isinstance(target, Plan):
-        return buffers_of(target), target.machine_data
+        return _buffers_of(target), target.machine_data
     if isinstance(target, Applications | Buffers):
         return target, None
     if isinstance(target, Variants):

@@ -13,7 +13,7 @@ from instances.jsonfile import parse_json, read_bytes
 from instances.machine import Machine
 from instances.variants import VARIANTS_FORMAT, Variants, list_variants, load_variants
 from solver.options import as_texts
-from solver.placement.target import holds_buffers, read_buffers
+from solver.placement.files import holds_buffers, read_buffers
 
 
 def is_own(path: str | os.PathLike[str]) -> bool:

@@ -1,127 +1,30 @@
-"""The small commands: list, import, new-machine, doctor, schema."""
+"""The small commands: import, new-machine, doctor, schema."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
-from functools import partial
 from importlib import import_module, metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from instances.commons import list_instances, list_library
 from instances.errors import InputError
-from instances.load import dump_network, list_machines, list_networks
-from instances.measured import list_measured
+from instances.late import late
+from instances.load import dump_network
 from instances.new_machine import machine_template
 from instances.schemas import FILES, file_schema
 from solver import options
-from solver.console import complain, emit, emit_tables, printable, write
+from solver.console import complain, emit, printable, write
 from solver.flags import BatchOpt, ShapeOpt, SymbolOpt, ValueOpt
-from solver.generic import GenericProblem
-from solver.options import AUTO
-from solver.plan import version
-from solver.problem import Problem
-from solver.problems import PROBLEMS, pick_problem
+from solver.problems import pick_problem
 from solver.sizes import Sizes
-
-if TYPE_CHECKING:
-    from solver.bench import Report
+from solver.version import version
 
 ROOMS = ("instances", "hwmodels", "formulations", "solver")
+_preflight = late("solver.preflight:preflight")
 _PACKAGES = ("ortools", "highspy", "pulp", "numpy", "networkx", "pydantic", "onnx", "typer", "rich")
-
-
-# --- list ------------------------------------------------------------------------------------------------------------
-
-
-def suites() -> Mapping[str, tuple[str, Callable[..., Report]]]:
-    """Return the benchmark suites: name -> (summary, function)."""
-    from solver.bench import SUITES  # late: the suites import every solver
-    from solver.bench.generic import compared
-
-    generic = {name: one for name, one in PROBLEMS.items() if isinstance(one, GenericProblem)}
-    return SUITES | {name: (one.summary, partial(compared, one)) for name, one in generic.items()}
-
-
-def _names(kind: str, problem: str | None) -> dict[str, str]:
-    """Return name -> one line for everything of a kind, of one problem or all."""
-    asked = [pick_problem(problem)] if problem is not None else list(PROBLEMS.values())
-    if kind in _OF_PROBLEMS:
-        found: dict[str, dict[str, list[str]]] = {}
-        for one in asked:
-            for name, about in _OF_PROBLEMS[kind](one).items():
-                found.setdefault(name, {}).setdefault(about, []).append(one.name)
-        if not found:
-            raise InputError(f"problem {problem} has no {kind}")
-        return {
-            name: "; ".join(about if problem else f"{about} ({', '.join(of)})" for about, of in said.items())
-            for name, said in found.items()
-        }
-    if kind not in _KINDS:
-        raise options.unknown("kind", kind, (*_KINDS, *_OF_PROBLEMS))
-    if problem is not None:
-        raise InputError(f"--problem: {kind} are for all problems; {', '.join(_OF_PROBLEMS)} are not")
-    return _KINDS[kind]()
-
-
-def _engines(problem: Problem[Any]) -> dict[str, str]:
-    auto = {} if AUTO in problem.engines else {AUTO: f"{problem.auto}"}
-    proofs = {True: "proves", False: "heuristic"}
-    return auto | {name: f"{e.summary}, {proofs[e.proves]}" for name, e in problem.engines.items()}
-
-
-#: Kinds that do not depend on a problem, and those that do.
-_KINDS: dict[str, Callable[[], dict[str, str]]] = {
-    "kinds": lambda: dict.fromkeys((*_KINDS, *_OF_PROBLEMS), "certile list KIND") | dict.fromkeys(
-        _OF_PROBLEMS, "certile list KIND --problem P"
-    ),
-    "networks": list_networks, "machines": list_machines, "rows": list_measured, "library": list_library,
-    "problems": lambda: {problem.name: problem.summary for problem in PROBLEMS.values()},
-    "suites": lambda: {name: about for name, (about, _) in suites().items()},
-}  # fmt: skip
-_OF_PROBLEMS: dict[str, Callable[[Problem[Any]], Mapping[str, str]]] = {
-    "engines": _engines,
-    "objectives": lambda problem: problem.measures,
-    "pins": lambda problem: problem.pins,
-    "axes": lambda problem: problem.axes,
-    "instances": lambda problem: list_instances(problem.name),
-}
-
-
-def kinds() -> tuple[str, ...]:
-    """Return the kinds of names that ``certile list`` knows."""
-    return tuple(_KINDS["kinds"]())
-
-
-def list_(
-    kind: Annotated[
-        str,
-        typer.Argument(
-            metavar="KIND",
-            help="networks, machines, problems, engines, objectives, pins, axes, suites, rows, library, instances",
-        ),
-    ] = "kinds",
-    problem: Annotated[
-        str | None,
-        typer.Option(
-            "--problem", metavar="P", help="Engines, objectives, pins, axes or instances of this problem only"
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print an object name -> description")] = False,
-) -> int:
-    """List what there is: networks, machines, problems, engines, objectives, pins, axes, suites, the library, ..."""
-    names = _names(kind, problem)
-    if as_json:
-        emit(json.dumps(names, indent=1))
-    else:
-        from solver.tables import names_table
-
-        emit_tables(names_table(names, ("axis" if kind == "axes" else kind.removesuffix("s"), "what it is")))
-    return 0
 
 
 # --- import ----------------------------------------------------------------------------------------------------------
@@ -159,11 +62,9 @@ def import_(
             raise InputError(f"output {out}: a network file ends in .json, or certile solve would not find it")
     if machine is None and set_:
         raise InputError("--set: fields of a machine, and none is named (--machine)")
-    from solver.preflight import preflight  # late: reading models imports onnx
-
     sizes = Sizes.parse(symbol, shape, value)
     real = None if machine is None else options.pick_machine(machine, set_ or ())
-    found = preflight(model, real, batch=batch, symbols=sizes.symbols, shapes=sizes.shapes, values=sizes.values)
+    found = _preflight(model, real, batch=batch, symbols=sizes.symbols, shapes=sizes.shapes, values=sizes.values)
     network = found.network
     if strict and network.opaque:
         raise InputError(f"network {model}: not planned: {'; '.join(network.warnings)}")
@@ -247,12 +148,3 @@ def schema(
         return 0
     emit(json.dumps(pick_problem("tiling" if kind in ("plan", "layers") else kind).schema(), indent=1))
     return 0
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    app.command("list")(list_)
-    app.command("import")(import_)
-    app.command("new-machine")(new_machine)
-    app.command("doctor")(doctor)
-    app.command("schema")(schema)

@@ -11,6 +11,7 @@ from hwmodels.nest.homes import operand_of, settled
 from hwmodels.nest.limits import compulsory_bytes, lower_bound_bytes
 from hwmodels.outcome import MEASURES, OPERANDS, Counts, Outcome
 from hwmodels.transfer import ticks
+from instances.errors import PlanMismatch as PlanMismatch
 from instances.machine import Machine
 from instances.workload import Layer
 from solver.plan import Counted, LayerCounts, Measures, Objective
@@ -19,10 +20,6 @@ from solver.tiling.plan import TrafficLimits
 LITERAL_NOTE = (
     "priced by the paper's literal equations; replay executes the nest physically, its figures stand beside the price"
 )
-
-
-class PlanMismatch(RuntimeError):
-    """A plan whose price, replay and engine do not agree: a defect of certile, so the plan is not handed out."""
 
 
 def measures_of(outcome: Outcome) -> Measures:

@@ -102,6 +102,15 @@ def imports(name: str, nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
 
 
+def places(name: str) -> Iterator[tuple[int, str]]:
+    """Line and module of every place (``package.module:name``) that a file says: it is imported from there later."""
+    for node in ast.walk(tree(name)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            module, colon, rest = node.value.partition(":")
+            if colon and rest.isidentifier() and "." in module:
+                yield node.lineno, module
+
+
 def executed(node: ast.AST) -> Iterator[ast.AST]:
     """A node and everything in it, without what only the type checker reads."""
     yield node
@@ -116,7 +125,8 @@ def executed(node: ast.AST) -> Iterator[ast.AST]:
 def links(trees: Mapping[str, ast.Module]) -> nx.DiGraph[str]:
     """Which module imports which, with the line; imports inside functions count.
 
-    A text that is the dotted name of a module counts too: `import_module` hides an import.
+    A text that is the dotted name of a module, or of a name in it, counts too: `import_module` and the tables of
+    `instances.late` (``package.module:name``) hide an import.
     Whoever imports a.b.c runs the `__init__` of a and of a.b, so these are imported as well, except by modules inside
     them, which run later; such a module is linked to its own package only if it imports names from there.
     """
@@ -126,7 +136,8 @@ def links(trees: Mapping[str, ast.Module]) -> nx.DiGraph[str]:
         nodes = list(executed(trees[name]))
         found = list(imports(name, nodes))
         texts = [(n.lineno, n.value) for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-        found += [(line, text) for line, text in texts if "." in text and text in modules]
+        places = [(line, text.partition(":")[0]) for line, text in texts]
+        found += [(line, place) for line, place in places if "." in place and place in modules]
         for line, target in found:
             if target not in modules:  # a name in a module
                 target = target.rpartition(".")[0]
@@ -160,7 +171,7 @@ def test_rooms_import_only_downwards(room: str) -> None:
         f"{name}:{line} imports {target}"
         for name in sources()
         if name.startswith(f"{room}/")
-        for line, target in imported(name)
+        for line, target in (*imported(name), *places(name))
         if target.split(".")[0] in (*ROOMS, "tests") and target.split(".")[0] not in below
     ]
     assert not wrong, "\n".join(wrong)
@@ -178,6 +189,7 @@ CIRCLES = {
     "at the top": {"a/x.py": "from a.y import f", "a/y.py": "import a.x"},
     "inside a function": {"a/x.py": "from a.y import f", "a/y.py": "def f():\n    from a import x"},
     "by a text": {"a/x.py": "from a.y import f", "a/y.py": "MAKERS = {'x': 'a.x'}"},
+    "by a place": {"a/x.py": "from a.y import f", "a/y.py": "f = late('a.x:g')"},
     "through its own package": {"a/__init__.py": "from a.x import f", "a/x.py": "from a import g"},
     "through another package": {
         "a/b/__init__.py": "from a.b.y import f", "a/b/y.py": "from a.x import f", "a/x.py": "from a.b.z import f",

@@ -105,7 +105,7 @@ def test_every_command_is_on_a_page() -> None:
 
 
 def test_every_suite_is_among_the_benchmarks() -> None:
-    from solver.tools import suites
+    from solver.bench import suites
 
     page = text("benchmarks")
     assert [name for name in suites() if not re.search(rf"`(certile bench )?{name}`", page)] == []

@@ -77,8 +77,3 @@ def calibrate(
 
     console.emit_tables(*calibration_tables(result), *([f"written to {out}"] if out else []))
     return 0
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("calibrate")(calibrate)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import instances
 from solver.completion.words import SHELLS, Option, Words
-from solver.plan import version
+from solver.version import version
 
 _HERE = Path(__file__).resolve().parent
 

@@ -11,17 +11,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import typer
-
 from instances.commons import families, library
 from instances.errors import InputError
 from instances.load import list_machines, list_networks, load_machine
 from instances.measured import list_measured
 from instances.schemas import FILES
+from solver.bench import suites
+from solver.list_cli import kinds
 from solver.options import AUTO
 from solver.problem import Problem
 from solver.problems import PROBLEMS
-from solver.tools import kinds, suites
 
 #: Parameter -> the kind of words it takes. Others take a text.
 _KINDS = {
@@ -62,9 +61,8 @@ class Words:
     """Bundled machine -> the problem that it is for."""
 
 
-def words_of(app: typer.Typer) -> Words:
-    """Read the commands of `app` and all names."""
-    group: Any = typer.main.get_command(app)
+def words_of(group: Any) -> Words:
+    """Read the commands of certile, as typer has them, and all names."""
     commands = dict(group.commands)
     return Words(
         commands={name: _about(command) for name, command in commands.items()},

@@ -115,9 +115,3 @@ def compile_(
         console.emit(line)
     console.emit(f"{len(made.files)} files written to {out}; build and check them: make -C {out} run")
     return 0
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command("emit-c")(emit)
-    app.command("compile")(compile_)

@@ -1,8 +1,8 @@
-"""Engines: every way of deciding a space, by name."""
+"""Engines: every way of deciding a space, by name. One is imported when it is run, and with it its solver."""
 
 from __future__ import annotations
 
-from solver.engines import cp_sat, exhaustive, greedy, milp, published
+from instances.late import late
 from solver.engines.base import ALL, Engine, EngineResult, Limits
 
 __all__ = ["ALL", "ENGINES", "Engine", "EngineResult", "Limits"]
@@ -14,20 +14,27 @@ ENGINES: dict[str, Engine] = {
             "exhaustive",
             "every candidate, vectorised; fastest for one layer, and the oracle of the others",
             True,
-            exhaustive.run,
+            late("solver.engines.exhaustive:run"),
         ),
-        Engine("cp-sat", "CP-SAT (ortools), one model per branch", True, cp_sat.run),
-        Engine("milp", "MILP, perspective formulation, solved by HiGHS", True, milp.run_highs),
-        Engine("milp-cbc", "the same MILP solved by the CBC that PuLP carries", True, milp.run_cbc),
+        Engine("cp-sat", "CP-SAT (ortools), one model per branch", True, late("solver.engines.cp_sat:run")),
+        Engine("milp", "MILP, perspective formulation, solved by HiGHS", True, late("solver.engines.milp:run_highs")),
         Engine(
-            "greedy", "the largest tile that fits, with the best order or dataflow for it", False, greedy.run_greedy
+            "milp-cbc", "the same MILP solved by the CBC that PuLP carries", True, late("solver.engines.milp:run_cbc")
         ),
-        Engine("naive", "fill the on-chip memory (DMA paper, section 6.1)", False, greedy.run_naive),
+        Engine(
+            "greedy",
+            "the largest tile that fits, with the best order or dataflow for it",
+            False,
+            late("solver.engines.greedy:run_greedy"),
+        ),
+        Engine(
+            "naive", "fill the on-chip memory (DMA paper, section 6.1)", False, late("solver.engines.greedy:run_naive")
+        ),
         Engine(
             "tso-noburst",
             "the best plan if bursts were free (TSO-noburst)",
             False,
-            published.run_tso_noburst,
+            late("solver.engines.published:run_tso_noburst"),
             frozenset({"slicing"}),
         ),
     )

@@ -19,8 +19,8 @@ from formulations.registry import NESTS
 from formulations.tiling.part import NestPart
 from instances.buffers import Buffers
 from instances.errors import InputError
-from instances.jsonfile import explain_faults, validate_as
 from instances.library_format import Instance
+from instances.validation import explain_faults, validate_as
 from solver.generic import GenericProblem, as_json
 from solver.mapping.board import BoardProblem
 from solver.options import pick_layers, pick_pins

@@ -183,8 +183,3 @@ def export(
 
 def _one(name: str, file: str | None) -> Instance:
     return instance(name) if file is None else chosen([name], among=load_family(file).instances)[0]
-
-
-def register(main: typer.Typer) -> None:
-    """Add the commands."""
-    main.add_typer(app, name="library")

@@ -18,6 +18,7 @@ from solver.mappings.price import LIMIT_S, LayerPrice, PricedMapping, price, wor
 from solver.mappings.read import read
 from solver.mappings.text import text_of
 from solver.mappings.write import FORMATS, nests_of, written
+from solver.saving import save as save_plan
 from solver.sizes import Sizes
 
 _NETWORK = "Bundled name, .json or .onnx file; Timeloop problem, ZigZag workload (.yaml): resnet50"
@@ -87,7 +88,7 @@ def price_(
     )  # fmt: skip
     saved = []
     if out is not None:
-        saved = [console.save(found.plan, out) if found.plan else f"{out} is not written: the mapping does not fit"]
+        saved = [save_plan(found.plan, out) if found.plan else f"{out} is not written: the mapping does not fit"]
     if as_json:
         console.emit(json.dumps(_as_json(found), indent=1))
     else:
@@ -203,10 +204,3 @@ def export_mapping(
         console.write(out, text)
         console.emit(f"written to {out}")
     return 0
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command("price")(price_)
-    app.command("import-mapping")(import_mapping)
-    app.command("export-mapping")(export_mapping)

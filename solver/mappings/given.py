@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from formulations.homes.read import places_of
 from formulations.pins import Pins
-from formulations.registry import Nests
+from formulations.tiling.nests import Nests
 from formulations.tiling.part import NestPart
 from hwmodels.nest.homes import assignments
 from hwmodels.outcome import MEASURES
@@ -26,11 +26,12 @@ from instances.workload import DIMS, Layer
 from solver.formulated import refused
 from solver.homes.plan import HomesPlan
 from solver.options import pick_nests
-from solver.plan import FORMAT, Stat, digest, network_digest, version
+from solver.plan import FORMAT, Stat, digest, network_digest
 from solver.search import Answer
 from solver.tiling.plan import GIVEN, LayersOptions, LayersPlan
 from solver.tiling.rows import rows, totals
 from solver.verdict import Verdict
+from solver.version import version
 
 
 @dataclass(frozen=True)

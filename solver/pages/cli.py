@@ -95,8 +95,3 @@ def _write_images(named: dict[str, Figure], folder: str, kind: Literal["svg", "p
     for name, figure in named.items():
         _write_image(figure, Path(folder) / f"{name}.{kind}")
     return len(named)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("report")(report)

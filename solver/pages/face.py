@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from instances.errors import InputError
 from instances.jsonfile import write_atomically
-from solver.faces import FACES
 from solver.front import Front
 from solver.pages.data import Figure
-from solver.pages.front_page import front_figures, front_page
+from solver.pages.front_page import front_page
 from solver.pages.interactive import drawn
 from solver.pages.kinds import page_of
 from solver.pages.markup import grid_html, grid_of_sheet, text
@@ -110,9 +109,3 @@ def front_html(front: Front) -> str:
 
 def _framed(inside: str) -> str:
     return f'<div class="certile">{_STYLE}{inside}</div>'
-
-
-FACES.update(
-    report=report, plan_figures=plan_figures, plan_html=plan_html, front_html=front_html,
-    front_figures=lambda front: tuple(front_figures(front)),
-)  # fmt: skip

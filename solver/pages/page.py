@@ -22,7 +22,7 @@ from solver.pages.data import Block, Fact, Figure
 from solver.pages.interactive import Dict, drawn
 from solver.pages.markup import Grid, facts_html, figure_html, grid_html, lines, text
 from solver.pages.style import slugs
-from solver.plan import version
+from solver.version import version
 
 #: Of every figure (by `id`) its key on the page, and its height in pixels.
 Known = dict[int, tuple[str, int]]

@@ -1,62 +1,17 @@
-"""Targets of problem placement: files of buffers, and the buffers of plans."""
+"""The buffers of plans, as targets of problem placement."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from typing import Literal
 
 from formulations.placement.blocks import Block
 from hwmodels.nest.buffers import buffers
-from instances.buffers import BUFFERS_FORMAT, Buffers, load_buffers
+from instances.buffers import Buffers
 from instances.errors import InputError
-from instances.jsonfile import parse_json, read_bytes
-from instances.machine import Machine
 from instances.stores import stores
 from solver.joint.rows import is_shared
 from solver.plan import Plan
 from solver.tiling.plan import LayersPlan
-
-#: What formats of plan files begin with.
-_PLANS = ("certile-plan/", "certile-joint/")
-
-
-def holds_buffers(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is one of buffers, or a plan."""
-    return _kind(path) != ""
-
-
-def read_buffers(path: str | os.PathLike[str]) -> tuple[Buffers, Machine | None] | None:
-    """Return the buffers of a file, and the machine of a plan; None if it is a file of something else.
-
-    Raises
-    ------
-    InputError
-        If it is a file of buffers, or a plan, and cannot be read; if a plan says what does not follow from its
-        decisions.
-    """
-    kind = _kind(path)
-    if kind == "plan":
-        from solver.check import sound_plan  # late: it knows all problems, this one too
-
-        plan = sound_plan(path)
-        return buffers_of(plan), plan.machine_data
-    return (load_buffers(path), None) if kind else None
-
-
-def _kind(path: str | os.PathLike[str]) -> Literal["", "buffers", "plan"]:
-    """What a file is, by its ending and its first field."""
-    text = os.fspath(path)
-    if text.lower().endswith(".csv"):
-        return "buffers"
-    if not text.lower().endswith(".json") or not os.path.isfile(text):
-        return ""
-    try:
-        data = parse_json(read_bytes(text), f"file {text}", comments=True)
-    except InputError:  # whoever reads it says what is wrong
-        return ""
-    named = str(data.get("format")) if isinstance(data, dict) else ""
-    return "buffers" if named == BUFFERS_FORMAT else "plan" if named.startswith(_PLANS) else ""
 
 
 def buffers_of(plan: Plan) -> Buffers:

@@ -106,8 +106,3 @@ def _configuration(text: str) -> tuple[int, ...]:
     if not all(part.isascii() and part.isdigit() and len(part) < 4 for part in parts):
         raise InputError(f"--cpu-config {text}: write the cores of each group, such as 2,2")
     return tuple(map(int, parts))
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("variants")(variants)

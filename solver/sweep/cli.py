@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from instances.errors import InputError
 from solver import console, options
 from solver.exits import EXIT_CODES, UNDECIDED
+from solver.saving import save as save_plan
 from solver.sweep.front import machine_fronts
 from solver.sweep.rows import Sweep, load_sweep
 from solver.sweep.spec import examples, read_spec
@@ -208,7 +209,7 @@ def plan(
         hint = f"; they differ in {', '.join(differ)}" if differ else ""
         raise InputError(f"--where {' '.join(where or ()) or '(none)'}: {len(sweep.rows):,} rows, one is needed{hint}")
     found = sweep.plan(sweep.rows[0])
-    saved = [] if out is None else [console.save(found, out)]
+    saved = [] if out is None else [save_plan(found, out)]
     if as_json:
         console.emit(found.to_json().rstrip())
     else:
@@ -232,8 +233,3 @@ def example(
         raise options.unknown("example", name, known)
     console.emit(known[name].rstrip("\n"))
     return 0
-
-
-def register(to: typer.Typer) -> None:
-    """Add the commands."""
-    to.add_typer(app, name="sweep")

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from instances.errors import InputError
-from solver.plan import version
 from solver.sweep.local import PoolLost, Seat
 from solver.sweep.work import Solved, Task
+from solver.version import version
 from solver.watch import SHARE, free_bytes
 
 #: Seconds for a connection, and for a first worker.

@@ -21,8 +21,9 @@ from pydantic import BeforeValidator, Field, PositiveInt
 
 from instances.errors import InputError
 from instances.frozen import Frozen
-from instances.jsonfile import BUNDLED_NAME, Json, decoded, read_bytes, shown, validate
+from instances.jsonfile import BUNDLED_NAME, Json, decoded, read_bytes, shown
 from instances.texts import check_texts
+from instances.validation import validate
 from instances.yamlfile import load_plain
 
 #: A file of more nodes than this is a mistake, or aliases that multiply themselves.

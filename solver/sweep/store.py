@@ -15,13 +15,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from instances.errors import InputError
-from solver.plan import version
 from solver.sweep.lock import Lock
 from solver.sweep.packed import Packer, unpack
 from solver.sweep.schema import guarded, writable
 from solver.sweep.seals import changed, complain_of, seal, seal_older
 from solver.sweep.tasks import Asked, Expansion, MachinePoint, Target
 from solver.sweep.work import FAILED, Solved, Task
+from solver.version import version
 
 #: Results are committed when so many wait, or the oldest so many seconds.
 _BATCH, _BATCH_S = 256, 0.5

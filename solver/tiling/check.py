@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from formulations.pins import Pins
-from formulations.registry import Nests
+from formulations.tiling.nests import Nests
 from formulations.tiling.part import NestPart
 from hwmodels.nest.homes import assignments
 from hwmodels.outcome import MEASURES

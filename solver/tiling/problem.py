@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from formulations.registry import Nests
+from formulations.tiling.nests import Nests
 from formulations.tiling.part import NestPart
 from hwmodels.nest.buffers import buffer_lines, buffers
 from hwmodels.nest.homes import assignments

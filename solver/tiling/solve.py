@@ -12,7 +12,7 @@ from formulations.homes.places import Places
 from formulations.homes.read import check_home_pins, places_of
 from formulations.pins import Pins
 from formulations.problem import Part
-from formulations.registry import Nests
+from formulations.tiling.nests import Nests
 from formulations.tiling.part import Assignment, NestPart
 from hwmodels.outcome import MEASURES
 from hwmodels.schedule import Nest
@@ -26,13 +26,14 @@ from solver.formulated import FormulationProblem, Job
 from solver.homes.plan import HomesPlan
 from solver.homes.solve import Choice, assigned, assignments, choose, fitting
 from solver.options import pick_engine, pick_layers, pick_nests, pick_pins
-from solver.plan import FORMAT, digest, network_digest, version
+from solver.plan import FORMAT, digest, network_digest
 from solver.question import Question
 from solver.search import Answer
 from solver.tiling.plan import LayersOptions, LayersPlan
 from solver.tiling.rows import rows, totals
 from solver.tiling.search import job_of
 from solver.verdict import Verdict
+from solver.version import version
 
 if TYPE_CHECKING:
     from solver.engines.base import Engine

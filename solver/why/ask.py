@@ -9,13 +9,13 @@ from typing import Any
 
 from instances.errors import InputError, choices
 from solver.check import sound_plan
-from solver.faces import FACES
 from solver.options import as_texts, check_time_limit
-from solver.plan import Plan, version
+from solver.plan import Plan
 from solver.problem import Problem
 from solver.problems import problem_of
 from solver.tiling.plan import LayerPlan, LayersPlan
 from solver.tiling.problem import LayersProblem
+from solver.version import version
 from solver.why.again import Again
 from solver.why.layers import about_layer, parts_alone, question_of
 from solver.why.marginal import curve
@@ -130,6 +130,3 @@ def _row(plan: LayersPlan, layer: str | None) -> LayerPlan:
     if layer is not None:
         return plan.layer(layer)
     return max(plan.layers, key=_value)
-
-
-FACES["why"] = why

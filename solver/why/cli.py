@@ -51,8 +51,3 @@ def why(
     else:
         console.emit("\n".join(console.printable(line) for line in str(said).split("\n")))
     return EXIT_CODES["INFEASIBLE"] if found.status == "INFEASIBLE" and not marginal else 0
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("why")(why)

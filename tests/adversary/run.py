@@ -17,8 +17,8 @@ from pathlib import Path
 
 from instances.errors import InputError
 from instances.jsonfile import as_object, parse_json, read_bytes, write_atomically
-from solver.plan import version
 from solver.progress import Progress, Silent
+from solver.version import version
 from solver.watch import Watch
 from tests.adversary.base import Disagreement, Tester
 

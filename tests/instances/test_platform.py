@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from instances.errors import InputError
-from instances.jsonfile import validate
 from instances.load import load_machine
 from instances.machine import Machine
+from instances.validation import validate
 
 BOARD: dict[str, Any] = {
     "stages": [{"name": "a", "power_mw": 5}, {"name": "b"}],

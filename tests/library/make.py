@@ -32,11 +32,12 @@ from instances.library_format import (
     target_json,
 )
 from solver.library.certificate import decisions, judge, question_of, with_engine
-from solver.plan import Plan, version
+from solver.plan import Plan
 from solver.problem import Problem
 from solver.question import Question
 from solver.tiling.problem import LayersProblem
 from solver.verify import PlanMismatch, gap_of
+from solver.version import version
 from tests.library.case import Case, Cases
 
 #: Once two engines have proven it, and these seconds are over, no further one is asked.

@@ -18,7 +18,7 @@ from instances.load import list_machines, list_networks
 from instances.schemas import file_schema
 from solver import LayersPlan, Plan, solve
 from solver.cli import main
-from solver.plan import version
+from solver.version import version
 
 FAKES = Path(__file__).parents[1] / "data" / "fakes"
 ROOT = Path(__file__).resolve().parents[2]
@@ -323,8 +323,8 @@ def test_bench_runs_a_suite(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = SimpleNamespace(table="a table", to_json=lambda: {"rows": [1]})
-    tools = importlib.import_module("solver.tools")
-    monkeypatch.setattr(tools, "suites", lambda: {"tiny": ("one row", lambda progress: report)})
+    benchmarks = importlib.import_module("solver.bench")
+    monkeypatch.setattr(benchmarks, "suites", lambda: {"tiny": ("one row", lambda progress: report)})
     out = tmp_path / "bench.json"
     assert main(["bench", "tiny", "-o", str(out)]) == 0
     assert capsys.readouterr().out == "a table\n"
@@ -339,7 +339,7 @@ def test_ctrl_c_elsewhere_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: p
     def interrupted() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(importlib.import_module("solver.tools"), "suites", interrupted)
+    monkeypatch.setattr(importlib.import_module("solver.bench"), "suites", interrupted)
     assert main(["bench", "tiny"]) == 130
     err = capsys.readouterr().err
     assert err.splitlines()[-1].startswith("certile: interrupted")

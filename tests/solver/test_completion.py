@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import typer
 
 from instances.commons import library
 from instances.load import list_machines, list_networks
@@ -26,7 +27,7 @@ def _corners() -> list[str]:
 
 @pytest.fixture(scope="module")
 def words() -> Words:
-    return words_of(app)
+    return words_of(typer.main.get_command(app))
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,6 @@ from instances.operators import Conv, Input
 from solver.cli import main
 from solver.engines import driver_cp_sat, driver_milp
 from solver.generic import GenericProblem
-from solver.plan import Plan
 from solver.problems import PROBLEMS
 from solver.search import settled
 from solver.verdict import judgement
@@ -44,11 +43,9 @@ SMALL = load_machine("scratchpad_24k", {"ocm_bytes": "7", "reserved_bytes": "0"}
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """The line of registry."""
     monkeypatch.setitem(PROBLEMS, "knapsack", GenericProblem(Knapsack()))
-    yield
-    Plan.KINDS.pop("knapsack", None)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

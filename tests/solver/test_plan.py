@@ -13,7 +13,8 @@ from hwmodels.schedule import Hold, Loop, Nest, Spatial
 from instances.errors import InputError
 from instances.workload import Layer
 from solver import LayersPlan, Plan, solve
-from solver.plan import FORMAT, Objective, Schedule, digest, network_digest, version
+from solver.plan import FORMAT, Objective, Schedule, digest, network_digest
+from solver.version import version
 from tests.small import TOY as MACHINE
 
 #: 2 channels of 4x4 to 2 channels: IN 32 bytes, W 4, OUT 32; together 68, so 64 bytes on chip need two tiles.
