@@ -23,6 +23,8 @@ class Clock:
 
     until: float = inf
     now: Callable[[], float] = time.monotonic
+    end: float = inf
+    """When nothing may take time any more, bounds of what is left open included."""
 
     @classmethod
     def of(cls, seconds: float | None, now: Callable[[], float] = time.monotonic) -> Clock:

@@ -53,6 +53,8 @@ class Goal:
     """Only schedules with less are of interest."""
     known: Any = None
     """The best one so far."""
+    objectives: tuple[str, ...] = ()
+    """All that are asked for, in their order."""
     clock: Clock = ENDLESS
     """When to stop."""
     stats: Stats = field(default_factory=dict, compare=False)
@@ -206,7 +208,7 @@ class Part(ABC, Generic[S]):
         return self.name
 
     @property
-    def stats(self) -> Mapping[str, int | float]:
+    def stats(self) -> Mapping[str, int | float | str | bool | None]:
         """What was counted while it was searched, for the plan."""
         return {}
 
@@ -291,6 +293,8 @@ class Formulation(ABC, Generic[S]):
     """Measures that decide among schedules with the same values of all that is asked for, where an engine proves."""
     tie_share: float | None = None
     """How long ties may take in all, over what the objectives took, but a second; None: as long as there is time."""
+    halves: bool = True
+    """Whether an objective may take half of the time that is left where others follow; else all of it."""
     floors: bool = True
     """Whether heuristics state bounds that need no search."""
     libraries: Mapping[str, str] = {}

@@ -43,9 +43,8 @@ class _Engine:
     proves: bool
 
 
-#: A search of a part that can be pickled: of part, objectives, clock, and seconds after which nothing may take time any
-#: more; and what there is without a search.
-Search = Callable[[Any, tuple[str, ...], Clock, float | None], Answer[Any]]
+#: A search of a part that can be pickled: of part, objectives and clock; and what there is without a search.
+Search = Callable[[Any, tuple[str, ...], Clock], Answer[Any]]
 Haste = Callable[[Any, tuple[str, ...]], Answer[Any]]
 
 
@@ -84,7 +83,8 @@ class Job:
         return replace(self._judged(said), wall_s=time.monotonic() - start)
 
     def _searched(self, clock: Clock, end_s: float | None) -> Answer[Any]:
-        return self._explained(self.search(self.part, self.objectives, clock, end_s))
+        clock = clock if end_s is None else replace(clock, end=clock.now() + end_s)
+        return self._explained(self.search(self.part, self.objectives, clock))
 
     def _explained(self, said: Answer[Any]) -> Answer[Any]:
         return replace(said, conflicts=self.part.explain()) if said.status == "INFEASIBLE" else said
@@ -263,8 +263,7 @@ def _better(one: Answer[Any] | None, two: Answer[Any]) -> Answer[Any]:
 
 
 def _settled(
-    formulation: Formulation[Any], engine: str, part: Part[Any], objectives: tuple[str, ...], clock: Clock,
-    end_s: float | None,
+    formulation: Formulation[Any], engine: str, part: Part[Any], objectives: tuple[str, ...], clock: Clock
 ) -> Answer[Any]:  # fmt: skip
     """Decide a part by the loop of all formulations."""
     return settled(formulation, part, objectives, engine, clock)

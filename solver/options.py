@@ -21,9 +21,7 @@ from solver.names import unknown as unknown
 if TYPE_CHECKING:
     from formulations.pins import Pins
     from formulations.tiling.nests import Nests
-    from solver.engines.base import Engine
 
-_AUTO_ENGINE = "exhaustive"
 #: More processes than this are a typing error.
 MOST_JOBS = 1024
 
@@ -158,20 +156,6 @@ def pick_nests(name: str) -> Nests:
     if name not in NESTS:
         raise unknown("problem", name, NESTS)
     return NESTS[name]
-
-
-def pick_engine(name: str, problem: str) -> Engine:
-    """Return an engine that handles `problem`; raises InputError with the known ones."""
-    from solver.engines import ENGINES
-
-    name = _AUTO_ENGINE if name == AUTO else name
-    if name not in ENGINES:
-        raise unknown("engine", name, [AUTO, *ENGINES])
-    engine = ENGINES[name]
-    if problem not in engine.problems:
-        able = [e.name for e in ENGINES.values() if problem in e.problems]
-        raise InputError(f"engine {name} does not handle problem {problem}: use {choices(able)}")
-    return engine
 
 
 def pick_pins(pins: str | Iterable[str] | Mapping[str, str | int] | None, formulation: Nests) -> Pins:

@@ -1,7 +1,5 @@
 """The loop for every `formulations.problem.Formulation`: goals in lexicographic order, piece by piece, with bounds.
 
-CONTRIBUTING.md says which problems have loops of their own still.
-
 Let f_1, ..., f_n be the objectives. Goal k minimises f_k over the schedules with f_j <= v_j for all j < k, where v_j is
 what goal j ended with. Its bound is the least bound of the pieces that may hold a better schedule, or v_k. OPTIMAL says
 that v_k is the bound of every goal k; there is no other rule.
@@ -119,8 +117,10 @@ def settled(
         if number == len(objectives) and formulation.tie_share is not None:
             took = time.monotonic() - begin
             tie_clock = clock.most(max(_TIES_S, formulation.tie_share * took))
-        share = clock.half() if number + 1 < len(objectives) else tie_clock
-        goal = Goal(measure, dict(caps), dict(least), clock=share, stats=search.stats)
+        share = clock.half() if formulation.halves and number + 1 < len(objectives) else tie_clock
+        goal = Goal(
+            measure, dict(caps), dict(least), clock=share, objectives=tuple(objectives), stats=search.stats
+        )  # fmt: skip
         best, bound, empty = search.run(goal, best)
         bounds |= {measure: bound} if measure in bounds else {}
         if best is None or search.interrupted:
@@ -322,7 +322,7 @@ class _Search(Generic[S]):
             value = made.cost() if made.cost else self.part.price(schedule).measures[goal.measure]
             bound = value if said.agrees((value - made.base) / made.unit) else bound
         again = schedule is None and not said.stopped and not goal.clock.over
-        self.proven = max(self.proven, bound) if again else self.proven
+        self.proven = max(self.proven, bound) if again and not made.aside else self.proven
         return Told(schedule, bound, again=again)
 
     def polished(self, schedule: S, clock: Clock) -> S:

@@ -54,12 +54,9 @@ def _no_processes_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def fakes(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The misbehaving engines, registered under their names."""
-    from solver.engines import ENGINES  # late: not every test needs every solver
-
     monkeypatch.syspath_prepend(str(Path(__file__).with_name("data") / "fakes"))
     module = importlib.import_module("fake_engines")
-    for name, engine in module.ENGINES.items():
-        monkeypatch.setitem(ENGINES, name, engine)
+    module.install(monkeypatch.setitem, monkeypatch.setattr)
     return module
 
 

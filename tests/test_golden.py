@@ -15,8 +15,8 @@ from instances.workload import Layer
 from solver.bench.table2 import PUBLISHED as TABLE_II
 from solver.bench.table2 import modelled, table2
 from solver.bench.tso import ALONE, PUBLISHED, figure_1, tile_bursts
-from solver.engines import ENGINES, Limits
 from solver.progress import Silent
+from solver.tiling.search import decide
 from tests.effort import in_turn
 
 #: Proven DRAM bytes at 64 KiB with 8-bit partial sums and one common hold depth: the plain enumeration of every integer
@@ -45,14 +45,14 @@ def test_peer_layers_at_64_kib(
     machine = load_machine("scratchpad_64k", {"psum_bytes": "1", **settings})
     formulation = NESTS["tiling"]
     space = formulation.build(peer(name), machine, parse_pins(pins, formulation.decisions))
-    found = ENGINES[engine].run(space, ("bytes",), Limits())
+    found = decide(space, ("bytes",), engine)
     assert found.status == "OPTIMAL"
-    assert found.measures is not None
-    assert found.measures["bytes"] == found.bound == moved
-    assert found.nest is not None
-    walked = replay(space.layer, space.machine, found.nest, execute=False)
+    assert found.values
+    assert found.values["bytes"] == found.bound == moved
+    assert found.schedule is not None
+    walked = replay(space.layer, space.machine, found.schedule, execute=False)
     assert walked.ok
-    assert walked.outcome.measures == found.measures
+    assert walked.outcome.measures == found.values
 
 
 def test_tso_figure_1_within_a_microsecond() -> None:
@@ -71,9 +71,9 @@ def fifth_convolution(settings: dict[str, str], pins: tuple[str, ...]) -> int:
     formulation = NESTS["slicing"]
     layer = load_network("inception_v3").conv_layers[4]
     space = formulation.build(layer, load_machine("nmp", settings), parse_pins(pins, formulation.decisions))
-    found = ENGINES["exhaustive"].run(space, ("time",), Limits())
-    assert found.measures is not None
-    return found.measures["time"]
+    found = decide(space, ("time",))
+    assert found.values
+    return found.values["time"]
 
 
 def test_tso_burst_tile_of_inception_is_optimal_with_the_constants_of_figure_1() -> None:
@@ -155,16 +155,16 @@ def test_every_layer_proven_equal_by_all_engines(network: str, machine: str, pin
     distinct = list({layer.signature(): layer for layer in load_network(network).conv_layers}.values())
     for layer in distinct[::3]:  # `certile bench engines` takes them all
         space: Space = formulation.build(layer, target, parse_pins(pins, formulation.decisions))
-        oracle = ENGINES["exhaustive"].run(space, ("time",), Limits())
-        assert oracle.nest is not None
-        walked = replay(layer, target, oracle.nest, execute=False)
+        oracle = decide(space, ("time",))
+        assert oracle.schedule is not None
+        walked = replay(layer, target, oracle.schedule, execute=False)
         assert walked.ok
-        assert walked.outcome.measures == oracle.measures
+        assert walked.outcome.measures == oracle.values
         for engine in ("cp-sat", "milp"):
-            found = ENGINES[engine].run(space, ("time",), Limits(bounding=engine == "cp-sat"))
-            assert found.measures is not None
+            found = decide(space, ("time",), engine, bounding=engine == "cp-sat")
+            assert found.values
             # ties beyond time are broken within bounded work
-            assert (found.status, found.measures["time"], found.bound) == ("OPTIMAL", oracle.bound, oracle.bound)
+            assert (found.status, found.values["time"], found.bound) == ("OPTIMAL", oracle.bound, oracle.bound)
 
 
 @pytest.mark.slow(30)
@@ -175,19 +175,19 @@ def test_free_hold_depths_of_every_layer_proven_equal_by_all_engines(network: st
     distinct = list({layer.signature(): layer for layer in load_network(network).conv_layers}.values())
     for layer in distinct[:: 4 if network == "mobilenet_v2" else 2]:  # layers that differ little come in pairs
         space = formulation.build(layer, machine, parse_pins((), formulation.decisions))
-        oracle = ENGINES["exhaustive"].run(space, (objective,), Limits())
-        assert oracle.nest is not None
-        assert replay(layer, machine, oracle.nest, execute=False).outcome.measures == oracle.measures
-        uniform = ENGINES["exhaustive"].run(space.uniform(), (objective,), Limits()).measures
-        assert uniform is None or (oracle.measures and oracle.measures[objective] <= uniform[objective])
-        assert oracle.measures is not None
+        oracle = decide(space, (objective,))
+        assert oracle.schedule is not None
+        assert replay(layer, machine, oracle.schedule, execute=False).outcome.measures == oracle.values
+        uniform = decide(space.uniform(), (objective,)).values
+        assert uniform is None or (oracle.values and oracle.values[objective] <= uniform[objective])
+        assert oracle.values
         assert oracle.bound is not None
-        assert oracle.bound <= oracle.measures[objective]
+        assert oracle.bound <= oracle.values[objective]
         for engine in ("cp-sat", "milp"):
-            found = ENGINES[engine].run(space, (objective,), Limits())
-            assert found.measures is not None
-            assert (found.status, found.measures[objective]) == (oracle.status, oracle.measures[objective])
+            found = decide(space, (objective,), engine)
+            assert found.values
+            assert (found.status, found.values[objective]) == (oracle.status, oracle.values[objective])
             assert found.bound is not None
-            assert found.bound <= found.measures[objective]
+            assert found.bound <= found.values[objective]
             # bytes are proven, time beyond all candidates is bounded
             assert found.status == "OPTIMAL" or objective == "time"

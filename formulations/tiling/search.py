@@ -26,14 +26,16 @@ a bound: of a block its least separable bound, of a member that was not priced o
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formulations.clock import Clock
+from formulations.problem import Model, Stats, Told
 from formulations.tiling.branch import Branch, lower_bounds, within
 from formulations.tiling.floors import closed, least_of
 from formulations.tiling.member import Member
@@ -52,6 +54,8 @@ TIES = 4_000_000
 _PRICED = 20
 _CHUNK = 4_000_000
 Values = Mapping[str, int]
+#: A search that may have models solved.
+Asking = Generator[Model[Any], Told[Any], None]
 
 
 @dataclass
@@ -82,6 +86,8 @@ class Search:
     """Whether the measures that are not asked for break ties."""
     bounds: dict[str, int] = field(default_factory=dict)
     """Of the measures asked for that are not, what no nest is below."""
+    settled: list[str] = field(default_factory=list)
+    """The measures that were searched to the end, or to where they are left open."""
     ties: bool = True
     """Whether all candidates were looked at to break ties."""
     looked: int = 0
@@ -102,24 +108,38 @@ class Search:
         for measure in stages(self.objectives, self.space.machine):
             if not self.polishing and measure not in (*self.aims, *self.objectives):
                 break
-            tie = measure not in self.aims
-            if tie and measure not in self.objectives:
-                self._long |= self._allowance is None and self._work > TIES
-                self._allowance = self._work + TIES
-            self.settle(measure)
-            if not tie:
-                self._record(measure)
-            self.ties &= not (tie and self.stopped)
+            for _ in self.minimise(measure):
+                raise AssertionError("this search has no models")
             if self.best is None or self.stopped:
                 break
-            self.kept[measure], self._later = self.best.measures[measure], True
         self.turn()
         return self.best
 
+    def minimise(self, measure: str) -> Asking:
+        """Settle one measure, those before it kept; what is not asked for only breaks ties."""
+        tie = measure not in self.aims
+        if tie and measure not in self.objectives:
+            self._long |= self._allowance is None and self._work > TIES
+            self._allowance = self._work + TIES
+        yield from self.settle(measure)
+        if not tie:
+            self._record(measure)
+        self.settled.append(measure)
+        self.ties &= not (tie and self.stopped)
+        if self.best is not None and not self.stopped:
+            self.kept[measure], self._later = self.best.measures[measure], True
+
     @property
-    def stats(self) -> dict[str, object]:
-        """Figures for the plan."""
+    def figures(self) -> Stats:
+        """Of the search, for the plan."""
         return {"looked_at": self.looked}
+
+    @property
+    def stats(self) -> Stats:
+        """These, and what was left out."""
+        open_ = self.stopped and self.ties and self.proven != self.aims
+        left = {"left_open": True} if open_ or self.broken else {}
+        return {**self.figures, **left, **({} if self.ties else {"ties": "broken among some of the candidates"})}
 
     def turn(self) -> None:
         """Look for better orders of the loops where the machine runs them to and fro and the plan is not proven."""
@@ -142,13 +162,13 @@ class Search:
         if self.bound is not None:
             self.bounds[measure] = self.bound
 
-    def settle(self, measure: str) -> None:
+    def settle(self, measure: str) -> Asking:
         """Minimise one measure with the earlier ones kept."""
         before = self.best
         try:
             if self.kept and any(m.timeline for m in self.space.members):
                 self.best = None  # what is looked at shall not depend on how the first plan was found
-            self._settle(measure)
+            yield from self._settle(measure)
         finally:
             if before is not None:
                 self._take(before)
@@ -156,7 +176,7 @@ class Search:
         self.bound = self._open if beaten else None
         self.whole = self.bound is None
 
-    def _settle(self, measure: str) -> None:
+    def _settle(self, measure: str) -> Asking:
         """Look at all members."""
         members = list(self.space.members)
         if self.bounding:
@@ -169,7 +189,12 @@ class Search:
             if self._late() or (number and self._long):
                 self._stop(measure, min(self._least_of(one, measure) for one in members[number:]))
                 break
-            self._look(member, measure)
+            yield from self.ask(member, measure)
+
+    def ask(self, member: Member, measure: str) -> Asking:
+        """Look at a member; a subclass has models solved for it."""
+        self._look(member, measure)
+        yield from ()
 
     def first(self, measure: str) -> Pick | None:
         """Find a good plan among few candidates: those that settled the objectives before, at first very few."""

@@ -10,11 +10,13 @@ from formulations.pins import parse_pins
 from formulations.registry import NESTS
 from formulations.tiling.space import Space
 from hwmodels.nest.replay import replay
+from hwmodels.schedule import Nest
 from instances.load import load_machine, load_network
 from instances.machine import Machine
 from instances.workload import Layer
 from solver.bench.report import Suite, Table, timed
-from solver.engines import ENGINES, EngineResult, Limits
+from solver.search import Answer
+from solver.tiling.search import decide
 
 
 @dataclass(frozen=True)
@@ -54,18 +56,18 @@ def distinct_layers(network: str) -> list[Layer]:
     return list({layer.signature(): layer for layer in reversed(load_network(network).conv_layers)}.values())[::-1]
 
 
-def agree(results: Sequence[EngineResult], measure: str) -> bool:
+def agree(results: Sequence[Answer[Nest]], measure: str) -> bool:
     """Whether all engines that prove find the same value (or that there is none), and no bound is above it."""
-    values = {None if r.measures is None else r.measures[measure] for r in results}
+    values = {r.values.get(measure) for r in results}
     return len(values) == 1 and not any(
-        r.bound is not None and r.measures is not None and r.bound > r.measures[measure] for r in results
+        r.bound is not None and r.values and r.bound > r.values[measure] for r in results
     )
 
 
-def _gap(result: EngineResult, measure: str) -> float:
-    if result.measures is None or result.bound is None:
+def _gap(result: Answer[Nest], measure: str) -> float:
+    if not result.values or result.bound is None:
         return 0.0 if result.status == "INFEASIBLE" else 1.0
-    return 1 - result.bound / max(1, result.measures[measure])
+    return 1 - result.bound / max(1, result.values[measure])
 
 
 def _row(case: Case) -> list[str | int | float | bool]:
@@ -74,13 +76,13 @@ def _row(case: Case) -> list[str | int | float | bool]:
     worst = {(e, b): 0.0 for e in _SOLVERS for b in (True, False)}
     spaces = case.spaces()
     for space in spaces:
-        oracle = ENGINES["exhaustive"].run(space, ("time",), Limits())
-        if oracle.nest is not None:
-            outcome = replay(space.layer, space.machine, oracle.nest, execute=False)
-            agrees &= outcome.ok and outcome.outcome.measures == oracle.measures
+        oracle = decide(space, ("time",))
+        if oracle.schedule is not None:
+            outcome = replay(space.layer, space.machine, oracle.schedule, execute=False)
+            agrees &= outcome.ok and outcome.outcome.measures == oracle.values
         answers = [oracle]
         for engine, bounding in worst:
-            result, wall = timed(partial(ENGINES[engine].run, space, ("time",), Limits(bounding=bounding)))
+            result, wall = timed(partial(decide, space, ("time",), engine, bounding=bounding))
             worst[engine, bounding] = max(worst[engine, bounding], wall)
             answers.append(result)
         equal &= agree(answers, "time")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from formulations.registry import NESTS
 from solver.bench.engines import CASES, Case
 from solver.bench.report import Cell, Suite, Table, geomean
-from solver.engines import ENGINES, Limits
+from solver.tiling.search import decide
 
 _CASES = (*CASES, *(Case(n, "scratchpad_64k") for n in ("resnet50", "mobilenet_v2")))
 _RULES = ("greedy", "naive", "tso-noburst")
@@ -14,12 +15,12 @@ def _row(case: Case) -> list[Cell]:
     ratios: dict[str, list[float]] = {rule: [] for rule in _RULES}
     spaces = case.spaces()
     for space in spaces:
-        best = ENGINES["exhaustive"].run(space, ("time",), Limits()).measures
+        best = decide(space, ("time",)).values
         for rule in _RULES:
-            if best is None or space.problem not in ENGINES[rule].problems:
+            if not best or rule not in NESTS[space.problem].heuristics:
                 continue
-            found = ENGINES[rule].run(space, ("time",), Limits()).measures
-            if found is not None:
+            found = decide(space, ("time",), rule).values
+            if found:
                 ratios[rule].append(found["time"] / best["time"])
     means = (cell for rule in _RULES for cell in (geomean(ratios[rule]), max(ratios[rule], default=None)))
     return [str(case), len(spaces), *means]

@@ -7,12 +7,14 @@ from statistics import median
 from formulations.tiling.space import Space
 from hwmodels.nest.price import price
 from hwmodels.outcome import Outcome
+from hwmodels.schedule import Nest
 from instances.load import load_machine, load_network
 from instances.machine import Machine
 from instances.workload import Layer
 from solver.bench.engines import distinct_layers, space_of
 from solver.bench.report import Cell, Suite, Table, geomean
-from solver.engines import ENGINES, EngineResult, Limits
+from solver.search import Answer
+from solver.tiling.search import decide
 from solver.words import decision_text
 
 _NETWORKS = ("resnet50", "inception_v3", "mobilenet_v2")
@@ -27,8 +29,8 @@ def _square(side: int, channels: int) -> Layer:
     )  # fmt: skip
 
 
-def _run(space: Space, objective: str, engine: str = "exhaustive") -> EngineResult:
-    return ENGINES[engine].run(space, (objective,), Limits())
+def _run(space: Space, objective: str, engine: str = "exhaustive") -> Answer[Nest]:
+    return decide(space, (objective,), engine)
 
 
 def _bytes_and_time(layer: Layer) -> list[list[Cell]]:
@@ -39,13 +41,13 @@ def _bytes_and_time(layer: Layer) -> list[list[Cell]]:
         "textbook, time": _run(space.uniform(), "time"), "greedy": _run(space, "time", "greedy"),
         "naive": _run(space, "time", "naive"),
     }  # fmt: skip
-    fastest, rows = found["least time"].measures, list[list[Cell]]()
+    fastest, rows = found["least time"].values, list[list[Cell]]()
     for name, result in found.items():
-        if result.nest is None or fastest is None:
+        if result.schedule is None or not fastest:
             rows.append([layer.name, name, *[None] * 7, result.status])
             continue
-        counts = _counts(price(layer, machine, result.nest), machine, fastest["time"])
-        rows.append([layer.name, name, *counts, decision_text(space.decision(result.nest))])
+        counts = _counts(price(layer, machine, result.schedule), machine, fastest["time"])
+        rows.append([layer.name, name, *counts, decision_text(space.decision(result.schedule))])
     return rows
 
 
@@ -67,9 +69,9 @@ def _network(network: str, objective: str) -> list[Cell]:
         best, textbook = _run(space, objective), _run(space.uniform(), objective)
         seconds[layer.name] = best.wall_s
         proven += best.status == "OPTIMAL"
-        if best.measures and textbook.measures:
-            ratios.append(textbook.measures[objective] / best.measures[objective])
-            gap = max(gap, 1 - (best.bound or 0) / best.measures[objective])
+        if best.values and textbook.values:
+            ratios.append(textbook.values[objective] / best.values[objective])
+            gap = max(gap, 1 - (best.bound or 0) / best.values[objective])
     worst = max(seconds, key=lambda name: seconds[name])
     return [
         network, objective, len(layers), proven, gap, median(seconds.values()), seconds[worst], worst, geomean(ratios),
@@ -81,8 +83,8 @@ def _free_on_nmp(objective: str) -> list[Cell]:
     machine, layers, ratios = load_machine("nmp", None), distinct_layers("resnet50"), []
     for layer in layers:
         space = space_of(layer, machine)
-        free, own = _run(space, objective).measures, _run(space.uniform(), objective).measures
-        if free is not None and own is not None:
+        free, own = _run(space, objective).values, _run(space.uniform(), objective).values
+        if free and own:
             ratios.append(own[objective] / free[objective])
     better = sum(r > 1 for r in ratios)
     return ["resnet50", len(layers), objective, geomean(ratios), max(ratios), better, min(ratios) >= 1]
@@ -92,7 +94,7 @@ def _grown(layer: Layer, kib: int) -> list[Cell]:
     machine = load_machine("scratchpad_64k", {"ocm_bytes": str(kib * 1024), "psum_bytes": "1"})
     space = space_of(layer, machine)
     found = _run(space, "bytes")
-    moved = found.measures["bytes"] if found.measures else None
+    moved = found.values["bytes"] if found.values else None
     return [layer.name, kib, moved, space.size["points"], int(str(found.stats["looked_at"])), found.wall_s]
 
 

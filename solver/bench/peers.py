@@ -13,7 +13,7 @@ from instances.load import load_machine, load_network
 from instances.workload import Layer
 from solver.bench.engines import agree, space_of
 from solver.bench.report import Cell, Suite, Table
-from solver.engines import ENGINES, Limits
+from solver.tiling.search import decide
 from solver.words import decision_text
 
 _SIZES = ("24k", "64k", "128k")
@@ -41,32 +41,32 @@ _TABLES = (
 def _row(table: _Setting, layer: Layer, size: str) -> list[Cell]:
     machine = load_machine(f"scratchpad_{size}", dict(table.settings))
     space = space_of(layer, machine, *table.pins)
-    best = ENGINES["exhaustive"].run(space, ("bytes",), Limits())
+    best = decide(space, ("bytes",))
     least, limit = compulsory_bytes(layer, machine), lower_bound_bytes(layer, machine)
     head: list[Cell] = [layer.name, int(size.removesuffix("k")), least, limit]
-    if best.nest is None or best.measures is None:
+    if best.schedule is None or not best.values:
         return [*head, None, None, None, *[None] * 6, *[None] * (len(_SOLVERS) * table.solvers), "infeasible"]
-    moved = best.measures["bytes"]
-    walked = replay(layer, machine, best.nest, execute=False)
-    if not walked.ok or walked.outcome.measures != best.measures:
+    moved = best.values["bytes"]
+    walked = replay(layer, machine, best.schedule, execute=False)
+    if not walked.ok or walked.outcome.measures != best.values:
         raise RuntimeError(f"{layer.name}: replay does not agree")
     whole = space_of(layer, machine.model_copy(update={"sliding": False}), *table.pins)
     others = [_bytes(whole.uniform(), "exhaustive"), _bytes(whole, "greedy"), _bytes(whole, "naive")]
     proofs: list[Cell] = []
     for engine in _SOLVERS if table.solvers else ():
-        found = ENGINES[engine].run(space, ("bytes",), Limits())
+        found = decide(space, ("bytes",), engine)
         if not agree((best, found), "bytes"):
-            raise RuntimeError(f"{layer.name}: {engine} says {found.status} {found.measures}, not {best.measures}")
+            raise RuntimeError(f"{layer.name}: {engine} says {found.status} {found.values}, not {best.values}")
         proofs.append(found.wall_s)
     looked, gap = int(str(best.stats["looked_at"])), 1 - (best.bound or 0) / moved
     return [
         *head, moved, gap, moved / limit, *others, space.size["points"], looked, best.wall_s, *proofs,
-        decision_text(space.decision(best.nest)),
+        decision_text(space.decision(best.schedule)),
     ]  # fmt: skip
 
 
 def _bytes(space: Space, engine: str) -> int | None:
-    found = ENGINES[engine].run(space, ("bytes",), Limits()).measures
+    found = decide(space, ("bytes",), engine).values
     return found["bytes"] if found else None
 
 

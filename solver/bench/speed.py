@@ -12,8 +12,8 @@ from instances.machine import Machine
 from instances.workload import Layer
 from solver.bench.engines import distinct_layers
 from solver.bench.report import Report, Section
-from solver.engines import ENGINES, Limits
 from solver.progress import Progress
+from solver.tiling.search import decide
 
 _LARGE = Layer.conv("large", channels=512, filters=512, size=(224, 224), kernel=(3, 3), pad=(1, 1, 1, 1))
 _ROUNDS = 3
@@ -42,7 +42,7 @@ def speed(progress: Progress) -> Report:
         spaces = [build(x, machine, _PAPER) for x in group]
         for engine in ("cp-sat", "milp"):
             for bounding in (True, False):
-                times = [ENGINES[engine].run(s, ("time",), Limits(bounding=bounding)).wall_s for s in spaces]
+                times = [decide(s, ("time",), engine, bounding=bounding).wall_s for s in spaces]
                 solvers.rows.append([f"{engine}, {title}", len(times), bounding, max(times), sum(times) / len(times)])
         progress.advance(title)
     progress.end()
@@ -54,6 +54,6 @@ def _search(layers: Sequence[Layer], machine: Machine, *, full: bool) -> tuple[f
     start, points = time.monotonic(), 0
     for layer in layers:
         space = NESTS["slicing"].build(layer, machine, _PAPER, full=full)
-        found = ENGINES["exhaustive"].run(space, ("time",), Limits(bounding=not full))
+        found = decide(space, ("time",), bounding=not full)
         points += int(str(found.stats["looked_at"]))
     return time.monotonic() - start, points

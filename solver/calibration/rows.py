@@ -18,7 +18,8 @@ from instances.machine import Machine
 from instances.measured import UNITS_PS, Measured, parse_layer
 from instances.workload import Layer
 from solver.formulated import Job, refused
-from solver.options import AUTO, parse_objectives, pick_engine, pick_layers, pick_nests, pick_pins
+from solver.options import AUTO, parse_objectives, pick_layers, pick_nests, pick_pins
+from solver.problems import pick_problem
 from solver.progress import Progress
 from solver.search import Answer
 from solver.tiling.plan import LayersPlan
@@ -75,7 +76,7 @@ def _case(row: Measured, machine: Machine, where: str) -> Case:
         measured = _ticks(row, machine)
         formulation = pick_nests(machine.problem)
         objectives = parse_objectives(row.objective or "time", MEASURES, formulation.name)
-        pick_engine(row.engine or AUTO, formulation.name)
+        pick_problem(machine.problem).engine(row.engine or AUTO, objectives)
         pick_pins(row.pins, formulation)
         pieces = _of_plan(row, machine) if row.plan else _counted((layer, None) for layer in _layers(row))
     except InputError as error:
@@ -231,4 +232,5 @@ class Pricing:
 def _job(case: Case, layer: Layer, machine: Machine) -> Job:
     formulation = pick_nests(machine.problem)
     part = NestPart(layer, machine, formulation.build, pick_pins(case.row.pins, formulation))
-    return job_of(part, case.objectives, pick_engine(case.row.engine or AUTO, formulation.name))
+    engine = pick_problem(machine.problem).engine(case.row.engine or AUTO, case.objectives)
+    return job_of(formulation, part, case.objectives, engine)

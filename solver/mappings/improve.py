@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from formulations.clock import Clock
 from formulations.pins import Pins
 from formulations.tiling import problem as tiling
 from formulations.tiling.chains import Sizes
@@ -29,6 +30,7 @@ from instances.machine import Machine
 from instances.workload import DIMS, Layer
 from solver.mappings.given import Mapped, part_of, problem_for
 from solver.plan import Status
+from solver.tiling.search import decide
 from solver.verdict import judgement
 from solver.verify import PlanMismatch
 
@@ -61,24 +63,20 @@ def best_tile(mapped: Mapped, machine: Machine, objectives: tuple[str, ...], lim
     if many := [d for d in DIMS if len(loops[d]) > _LOOPS]:
         said = f"{many[0]} has {len(loops[many[0]])} loops: orders of at most {_LOOPS} a dimension are searched"
         return Improvement(kept, None, None, "NO_SOLUTION_FOUND", None, said)
-    from solver.engines.base import Limits
-    from solver.engines.exhaustive import run
-
     space = _space(layer, settled(layer, machine, dict(mapped.nest.homes)), _without_idle(layer, mapped.nest))
-    found = run(space, objectives, Limits(limit_s))
-    if found.nest is None:
-        return Improvement(kept, None, None, found.status, None if found.bound is None else int(found.bound))
-    nest = found.nest.at(dict(mapped.nest.homes))
+    found = decide(space, objectives, clock=Clock.of(limit_s))
+    if found.schedule is None:
+        return Improvement(kept, None, None, found.status, found.bound)
+    nest = found.schedule.at(dict(mapped.nest.homes))
     judged = judgement(part_of(replace(mapped, nest=nest), machine), nest)
     if judged.disagreements or judged.faults:
         raise PlanMismatch(f"{layer.name}: {'; '.join((*judged.disagreements, *judged.faults)[:3])}")
-    bound = None if found.bound is None else int(found.bound)
     return _better(
         mapped,
         machine,
         objectives,
         Improvement(
-            kept, nest, part_of(replace(mapped, nest=nest), machine).outcome(nest).measures, found.status, bound
+            kept, nest, part_of(replace(mapped, nest=nest), machine).outcome(nest).measures, found.status, found.bound
         ),
     )
 

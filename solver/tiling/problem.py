@@ -16,9 +16,9 @@ from hwmodels.outcome import MEASURES
 from solver.claims import Claim, bounds_of, picked
 from solver.front import Front, FrontPart, FrontPoint
 from solver.network_show import measure_columns
-from solver.options import AUTO, pick_engine, pick_pins
+from solver.options import pick_pins
 from solver.pages.data import Pictures
-from solver.problem import Derived, EngineInfo, Explained
+from solver.problem import Derived, Explained
 from solver.question import Question
 from solver.tables import GAP, Column, Sheet, conflicts_of, few, name_column, percent, ratio
 from solver.tiling.check import problems_of_layers
@@ -52,22 +52,9 @@ class LayersProblem(NestsProblem):
         self.name, self.summary = formulation.name, formulation.summary
         self.pins = {name: str(decision) for name, decision in formulation.decisions.items()}
 
-    @property
-    def engines(self) -> Mapping[str, EngineInfo]:
-        """The ways to decide."""
-        from solver.engines import ENGINES  # late: importing the engines imports every solver
-
-        return {name: engine for name, engine in ENGINES.items() if self.name in engine.problems}
-
     def able(self, plan: LayersPlan) -> Mapping[str, bool]:
         """The engines, and that mappings may be given, which proves nothing."""
         return {**super().able(plan), GIVEN: False}
-
-    def engine(self, name: str, objectives: tuple[str, ...]) -> str:
-        """An engine that handles the problem."""
-        chosen = self.auto if name == AUTO else name
-        pick_engine(chosen, self.name)
-        return chosen
 
     def front(self, question: Question, axes: tuple[str, ...]) -> Front:
         """The exact front of every layer; axes: two or three."""
@@ -164,9 +151,7 @@ class LayersProblem(NestsProblem):
         layers = tuple(row.workload for row in plan.layers)
         places = plan.homes.places(rooms) if plan.homes else None
         demands = pick_pins(list(plan.pins), self.formulation)
-        request = Request(
-            asked, plan.network, layers, self.formulation, pick_engine(engine, self.name), demands, places
-        )
+        request = Request(asked, plan.network, layers, self.formulation, demands, places)
         return self.planned(request, time.monotonic())
 
 

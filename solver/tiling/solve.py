@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from formulations.clock import Clock
 from formulations.homes.places import Places
@@ -25,7 +24,7 @@ from instances.workload import Layer
 from solver.formulated import FormulationProblem, Job
 from solver.homes.plan import HomesPlan
 from solver.homes.solve import Choice, assigned, assignments, choose, fitting
-from solver.options import pick_engine, pick_layers, pick_nests, pick_pins
+from solver.options import pick_layers, pick_nests, pick_pins
 from solver.plan import FORMAT, digest, network_digest
 from solver.question import Question
 from solver.search import Answer
@@ -34,9 +33,6 @@ from solver.tiling.rows import rows, totals
 from solver.tiling.search import job_of
 from solver.verdict import Verdict
 from solver.version import version
-
-if TYPE_CHECKING:
-    from solver.engines.base import Engine
 
 
 @dataclass(frozen=True)
@@ -47,14 +43,16 @@ class Request:
     name: str
     layers: tuple[Layer, ...]
     formulation: Nests
-    engine: Engine
     pins: Pins
     places: Places | None = None
 
     def part(self, layer: Layer, homes: Assignment = (), *, spare: bool = False) -> NestPart:
         """A layer with homes of its operands."""
         build = self.formulation.build
-        return NestPart(layer, self.asked.machine, build, self.pins, full=self.asked.full, homes=homes, spare=spare)
+        return NestPart(
+            layer, self.asked.machine, build, self.pins, full=self.asked.full, homes=homes, spare=spare,
+            bounding=self.asked.bounding,
+        )  # fmt: skip
 
 
 def prepare(question: Question) -> Request:
@@ -71,9 +69,7 @@ def prepare(question: Question) -> Request:
     check_home_pins(machine, demands)
     picked = pick_layers(target, question.layers, all_kinds=question.all_kinds)
     places = places_of(target, picked, machine, demands) if machine.off_chip else None
-    return Request(
-        question, target.name, picked, formulation, pick_engine(question.engine, formulation.name), demands, places
-    )
+    return Request(question, target.name, picked, formulation, demands, places)
 
 
 class NestsProblem(FormulationProblem[LayersPlan]):
@@ -88,8 +84,7 @@ class NestsProblem(FormulationProblem[LayersPlan]):
     def job(self, part: Part[Nest], question: Question) -> Job:
         """A layer, by the engine that is asked for."""
         assert isinstance(part, NestPart)
-        engine = pick_engine(question.engine, self.name)
-        return job_of(part, question.objectives, engine, bounding=question.bounding)
+        return job_of(self.formulation, part, question.objectives, question.engine)
 
     def lost(self, job: Job) -> Answer[Nest]:
         """Nothing: quick plans were made as long as there was time."""
@@ -130,7 +125,7 @@ class NestsProblem(FormulationProblem[LayersPlan]):
                 answers = self.answers(list(options.values()), asked, watch)
                 self.verified(list(options.values()), [answers[part.key] for part in options.values()], asked)
                 said = {name: answers[part.key] for name, part in options.items()}
-                choice = choose(request.places, said, asked.objectives, request.engine.name, clock, known)
+                choice = choose(request.places, said, asked.objectives, asked.engine, clock, known)
                 housed = choice, HomesPlan.of(request.places, choice.chosen)
                 parts = [request.part(layer, choice.layers.get(layer.name, ())) for layer in request.layers]
         nothing: Answer[Nest] = Answer(None, {}, dict.fromkeys(asked.objectives), "NO_SOLUTION_FOUND")
@@ -160,7 +155,7 @@ def _plan(
     known = (housed[0].status, housed[0].bound) if housed else None
     return LayersPlan.model_validate({
         "format": FORMAT, "certile": version(), "problem": request.formulation.name, "network": request.name,
-        "machine": machine.name, "engine": request.engine.name, "engine_version": engine_version,
+        "machine": machine.name, "engine": asked.engine, "engine_version": engine_version,
         "objectives": asked.objectives, "unit": MEASURES[asked.objectives[0]],
         "pins": tuple(request.pins.to_json()),
         "options": LayersOptions(

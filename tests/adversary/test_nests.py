@@ -9,9 +9,11 @@ from dataclasses import replace
 
 import pytest
 
+from formulations.clock import Clock
 from formulations.pins import Pins
 from formulations.tiling import floors
-from formulations.tiling.space import Space
+from formulations.tiling.nests import Nests
+from formulations.tiling.part import NestPart
 from hwmodels.nest.pieces import Window
 from hwmodels.nest.replay import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
@@ -19,7 +21,8 @@ from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.machine import Machine, Transfer
 from instances.workload import DIMS, Layer
-from solver.engines import ENGINES, EngineResult, Limits
+from solver.search import Answer
+from solver.tiling import search as nests
 from solver.tiling.front import Front, Point
 from tests.adversary import demands, nest_fronts, nest_tester
 from tests.adversary.anneal import Goal, Witness, confirmed, searched
@@ -258,23 +261,33 @@ def test_simpler_cases_are_simpler() -> None:
 # ---- planted faults ----------------------------------------------------------------------------------------------
 
 
-def _greedy_if_worse(status: str, extra: int | None) -> Callable[[Space, tuple[str, ...], Limits], EngineResult]:
-    """An engine that hands out the heuristic's plan where it is worse: as optimal, or with a bound `extra` too high."""
-    right = ENGINES["exhaustive"].run
+_SEARCHED = nests.searched
+Run = Callable[[Nests, str, NestPart, tuple[str, ...], Clock], Answer[Nest]]
 
-    def run(space: Space, objectives: tuple[str, ...], limits: Limits) -> EngineResult:
-        best, plain = right(space, objectives, limits), ENGINES["greedy"].run(space, objectives, limits)
-        if not best.measures or not plain.measures or plain.measures[objectives[0]] <= best.measures[objectives[0]]:
+
+def _greedy_if_worse(status: str, extra: int | None) -> Run:
+    """An engine that hands out the heuristic's plan where it is worse: as optimal, or with a bound `extra` too high."""
+
+    def run(formulation: Nests, engine: str, part: NestPart, objectives: tuple[str, ...], clock: Clock) -> Answer[Nest]:
+        best = _SEARCHED(formulation, engine, part, objectives, clock)
+        if engine != "exhaustive" or best.schedule is None:
             return best
-        value = plain.measures[objectives[0]]
-        bound = value if extra is None else best.measures[objectives[0]] + extra
-        return replace(plain, status="OPTIMAL" if bound == value else status, bound=bound)  # type: ignore[arg-type]
+        plain, first = _SEARCHED(formulation, "greedy", part, objectives, clock), objectives[0]
+        if plain.schedule is None or plain.values[first] <= best.values[first]:
+            return best
+        value = plain.values[first]
+        bounds = {**plain.bounds, first: value if extra is None else best.values[first] + extra}
+        return replace(plain, status="OPTIMAL" if bounds[first] == value else status, bounds=bounds)  # type: ignore[arg-type]
 
     return run
 
 
-def _never_fits(space: Space, objectives: tuple[str, ...], limits: Limits) -> EngineResult:
-    return EngineResult("INFEASIBLE", None, None, None, 0.0)
+def _never_fits(
+    formulation: Nests, engine: str, part: NestPart, objectives: tuple[str, ...], clock: Clock
+) -> Answer[Nest]:  # fmt: skip
+    if engine != "exhaustive":
+        return _SEARCHED(formulation, engine, part, objectives, clock)
+    return Answer(None, {}, dict.fromkeys(objectives), "INFEASIBLE")
 
 
 def _no_halo(layer: Layer, resident: int | None = None) -> dict[str, Window]:
@@ -285,17 +298,14 @@ def _no_halo(layer: Layer, resident: int | None = None) -> dict[str, Window]:
     }
 
 
-Run = Callable[[Space, tuple[str, ...], Limits], EngineResult]
-
-
-def _engine(monkeypatch: pytest.MonkeyPatch, name: str, run: Run) -> None:
-    monkeypatch.setitem(ENGINES, name, replace(ENGINES[name], run=run))
+def _engine(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    monkeypatch.setattr("solver.tiling.search.searched", run)
 
 
 FAULTS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
-    "a heuristic's plan is called optimal": lambda m: _engine(m, "exhaustive", _greedy_if_worse("OPTIMAL", None)),
-    "a bound is one too high": lambda m: _engine(m, "exhaustive", _greedy_if_worse("FEASIBLE", 1)),
-    "nothing fits": lambda m: _engine(m, "exhaustive", _never_fits),
+    "a heuristic's plan is called optimal": lambda m: _engine(m, _greedy_if_worse("OPTIMAL", None)),
+    "a bound is one too high": lambda m: _engine(m, _greedy_if_worse("FEASIBLE", 1)),
+    "nothing fits": lambda m: _engine(m, _never_fits),
     "pinned tiles are forgotten": lambda m: m.setattr(Pins, "sizes", lambda self, name, values: values),
     "tiles of closed forms have no halo": lambda m: m.setattr("hwmodels.nest.core_pieces.input_windows", _no_halo),
 }

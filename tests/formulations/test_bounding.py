@@ -14,7 +14,7 @@ from formulations.tiling.problem import build
 from instances.load import load_machine
 from instances.machine import Machine
 from instances.workload import Layer
-from solver.engines import ENGINES, Limits
+from solver.tiling.search import decide
 from tests.formulations.test_exactness import free_cases, space
 
 LAYER = Layer.conv("x", channels=4, filters=6, size=(9, 7), kernel=(3, 3), pad=(1, 1, 1, 1))
@@ -133,8 +133,8 @@ def test_an_optimum_over_many_branches(monkeypatch: pytest.MonkeyPatch) -> None:
     on = load_machine("scratchpad_64k", {"ocm_bytes": "200"})
 
     def said() -> tuple[object, ...]:
-        found = ENGINES["exhaustive"].run(build(LAYER, on, Pins()), ("bytes", "time"), Limits())
-        return found.status, found.measures, found.bound
+        found = decide(build(LAYER, on, Pins()), ("bytes", "time"))
+        return found.status, found.values, found.bound
 
     whole = said()
     monkeypatch.setattr(bounding, "_AT_ONCE", 300)
@@ -164,9 +164,9 @@ def test_a_box_that_nothing_of_fits_has_no_leaves(monkeypatch: pytest.MonkeyPatc
 @given(free_cases())
 def test_the_optimum_does_not_depend_on_where_boxes_are_cut(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:
     layer, machine, objective, pins = case
-    found = [ENGINES["exhaustive"].run(space(layer, machine, pins), (objective,), Limits())]
+    found = [decide(space(layer, machine, pins), (objective,))]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(member, "_LARGE", 0)
         patch.setattr(bounding, "_LAID", 4)
-        found.append(ENGINES["exhaustive"].run(space(layer, machine, pins), (objective,), Limits()))
-    assert found[0].measures == found[1].measures
+        found.append(decide(space(layer, machine, pins), (objective,)))
+    assert found[0].values == found[1].values

@@ -25,8 +25,8 @@ from instances.network import Network
 from instances.operators import Conv, Input
 from instances.workload import Layer
 from solver import check, solve
-from solver.engines import ENGINES, Limits
-from solver.engines.base import EngineResult
+from solver.search import Answer
+from solver.tiling.search import decide
 from tests.adversary.anneal import Goal
 from tests.adversary.tiny import enumerated
 
@@ -162,15 +162,13 @@ def machine(**fields: object) -> Machine:
     return Machine.model_validate({"name": "m", **one, "transfer": Transfer(byte_ticks=1), **fields})
 
 
-def solved(layer: Layer, on: Machine, objective: str, engine: str = "exhaustive") -> EngineResult:
+def solved(layer: Layer, on: Machine, objective: str, engine: str = "exhaustive") -> Answer[Nest]:
     formulation = NESTS["tiling"]
-    found = ENGINES[engine].run(
-        formulation.build(layer, on, parse_pins((), formulation.decisions)), (objective,), Limits()
-    )
-    assert found.nest is not None
-    walked = replay(layer, on, found.nest, execute=layer.macs < 100_000)
+    found = decide(formulation.build(layer, on, parse_pins((), formulation.decisions)), (objective,), engine)
+    assert found.schedule is not None
+    walked = replay(layer, on, found.schedule, execute=layer.macs < 100_000)
     assert walked.ok
-    assert walked.outcome.measures == found.measures
+    assert walked.outcome.measures == found.values
     return found
 
 
@@ -191,7 +189,7 @@ def test_strips_of_columns(engine: str) -> None:
     loops = Loop("c", 3), Loop("c", 2), Loop("r", 1)
     assert known(PADDED, on, Hold("W"), *loops, Hold("IN"), Loop("c", 1), Hold("OUT")) == 79
     found = solved(PADDED, on, "bytes", engine)
-    assert (found.status, found.bound, found.measures and found.measures["bytes"]) == ("OPTIMAL", 79, 79)
+    assert (found.status, found.bound, found.values and found.values["bytes"]) == ("OPTIMAL", 79, 79)
     even = solve(PADDED, on, objective="bytes", pins=["pieces=even"])
     assert even.objective is not None
     assert even.objective.value == 99
@@ -204,7 +202,7 @@ def test_whole_tiles(engine: str) -> None:
     loops = Hold("W"), Loop("r", 3), Loop("r", 2), Hold("IN"), Loop("r", 1), Hold("OUT")
     assert known(COLUMN, on, *loops) == 9 + 3 + 5
     found = solved(COLUMN, on, "bytes", engine)
-    assert (found.status, found.bound, found.measures and found.measures["bytes"]) == ("OPTIMAL", 17, 17)
+    assert (found.status, found.bound, found.values and found.values["bytes"]) == ("OPTIMAL", 17, 17)
 
 
 def test_strips_of_columns_of_a_real_layer() -> None:
@@ -213,7 +211,7 @@ def test_strips_of_columns_of_a_real_layer() -> None:
     loops = Loop("m", 24), Hold("W"), Loop("c", 23), Loop("c", 12), Loop("r", 1), Hold("IN"), Loop("c", 1), Hold("OUT")
     assert known(layer, on, *loops) == 724_704
     found = solved(layer, on, "bytes")
-    assert (found.status, found.bound, found.measures and found.measures["bytes"]) == ("OPTIMAL", 724_704, 724_704)
+    assert (found.status, found.bound, found.values and found.values["bytes"]) == ("OPTIMAL", 724_704, 724_704)
 
 
 def test_rows_that_are_on_chip_clip_pieces_too() -> None:
@@ -225,9 +223,9 @@ def test_rows_that_are_on_chip_clip_pieces_too() -> None:
     moved = known(layer, on, Loop("m", 1), Hold("W"), *rows, Loop("c", 1), Hold("IN"), Loop("r", 1), Hold("OUT"))
     assert moved == 48_384
     found = solved(layer, on, "bytes")
-    assert found.measures is not None
+    assert found.values
     assert found.bound is not None
-    assert found.bound <= found.measures["bytes"] <= moved
+    assert found.bound <= found.values["bytes"] <= moved
 
 
 def test_large_kernels_have_a_true_bound() -> None:
@@ -263,7 +261,7 @@ def test_partial_sums_smaller_than_results(engine: str) -> None:
         assert walked.ok
         assert walked.outcome.occupancy_bytes["ocm"] == 12 + 2 + 6 * 2
     found = solved(layer, on, "bytes", engine)
-    assert (found.status, found.measures and found.measures["bytes"]) == ("OPTIMAL", 12 + 6 + 36)
+    assert (found.status, found.values and found.values["bytes"]) == ("OPTIMAL", 12 + 6 + 36)
 
 
 def test_time_of_partial_sums_smaller_than_results_is_bounded() -> None:
@@ -273,10 +271,10 @@ def test_time_of_partial_sums_smaller_than_results_is_bounded() -> None:
     found = solved(layer, on, "time")
     best, _ = enumerated(Goal(layer, on, ("time",)), 3, 20_000)
     assert best is not None
-    assert found.measures is not None
+    assert found.values
     assert found.bound is not None
     assert found.bound <= best.vector[0]
-    assert found.measures["time"] <= best.vector[0]
+    assert found.values["time"] <= best.vector[0]
 
 
 @pytest.mark.parametrize("engine", ["dynamic", "milp", "cp-sat"])

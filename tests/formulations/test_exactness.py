@@ -24,8 +24,8 @@ from hwmodels.nest.replay import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.machine import Compute, Machine, Transfer
 from instances.workload import DIMS, Layer
-from solver.engines import ENGINES, Limits
-from solver.engines.base import EngineResult
+from solver.search import Answer
+from solver.tiling.search import decide
 
 SOLVERS = ("cp-sat", "milp")
 #: Larger spaces, in combinations of chains, are not searched unreduced (by solvers: not without bounds).
@@ -155,48 +155,48 @@ def agree(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:
     """All engines, the unreduced space and the replay give one answer."""
     layer, machine, objective, pins = case
     reduced = space(layer, machine, pins)
-    best = ENGINES["exhaustive"].run(reduced, (objective,), Limits())
+    best = decide(reduced, (objective,))
     unreduced(case, best)
     known = points(reduced) <= MOST_SOLVED
     for engine in SOLVERS:
         for bounding in (True, False) if known else (True,):
-            found = ENGINES[engine].run(reduced, (objective,), Limits(bounding=bounding))
-            if best.measures is None or found.measures is None:
-                assert (found.status, found.measures) == (best.status, best.measures)
+            found = decide(reduced, (objective,), engine, bounding=bounding)
+            if not best.values or not found.values:
+                assert (found.status, found.values) == (best.status, best.values)
                 continue
             assert found.bound is not None
-            assert found.bound <= best.measures[objective] <= found.measures[objective]
+            assert found.bound <= best.values[objective] <= found.values[objective]
             if machine.timing != "double_buffered":
                 # The solvers may end with a gap in double-buffered time, never with a wrong bound.
-                assert (found.status, found.measures[objective]) == (best.status, best.measures[objective])
-            assert (found.status == "OPTIMAL") <= (found.measures[objective] == best.measures[objective])
-    if best.nest is None:
+                assert (found.status, found.values[objective]) == (best.status, best.values[objective])
+            assert (found.status == "OPTIMAL") <= (found.values[objective] == best.values[objective])
+    if best.schedule is None:
         assert best.status == "INFEASIBLE"
         assert reduced.explain()
         return
-    closed, walked = price(layer, machine, best.nest), replay(layer, machine, best.nest)
-    assert closed.measures == best.measures
+    closed, walked = price(layer, machine, best.schedule), replay(layer, machine, best.schedule)
+    assert closed.measures == best.values
     assert walked.outcome == closed
     assert walked.ok
     assert walked.executed
-    assert reduced.contains(best.nest)
+    assert reduced.contains(best.schedule)
     assert lower_bound_bytes(layer, machine) <= closed.bytes or machine.edge_tiles == "uniform"
 
 
-def unreduced(case: tuple[Layer, Machine, str, tuple[str, ...]], best: EngineResult) -> None:
+def unreduced(case: tuple[Layer, Machine, str, tuple[str, ...]], best: Answer[Nest]) -> None:
     """The unreduced space has the same optimum; in time cut freely it may have a lower one, not below the bound."""
     layer, machine, objective, pins = case
     whole = space(layer, machine, pins, full=True)
     if points(whole) > MOST_POINTS:
         return
-    full = ENGINES["exhaustive"].run(whole, (objective,), Limits(bounding=False))
-    if best.measures is None or full.measures is None:
-        assert (full.status, full.measures) == (best.status, best.measures)
+    full = decide(whole, (objective,), bounding=False)
+    if not best.values or not full.values:
+        assert (full.status, full.values) == (best.status, best.values)
         return
     assert best.bound is not None
-    assert best.bound <= full.measures[objective] <= best.measures[objective]
+    assert best.bound <= full.values[objective] <= best.values[objective]
     if best.status == "OPTIMAL" or objective != "time" or pins:
-        assert full.measures[objective] == best.measures[objective]
+        assert full.values[objective] == best.values[objective]
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
@@ -249,12 +249,12 @@ def test_no_nest_whatsoever_moves_fewer_bytes(layer: Layer, machine: Machine, da
     nest = any_nest(data.draw, layer, machine)
     moved = price(layer, machine, nest)
     exactly = machine.model_copy(update={"ocm_bytes": moved.occupancy_bytes["ocm"]})
-    best = ENGINES["exhaustive"].run(space(layer, exactly, ()), ("bytes",), Limits())
+    best = decide(space(layer, exactly, ()), ("bytes",))
     assert best.bound is not None
     assert best.bound <= moved.bytes
     if best.status == "OPTIMAL" or all(item.cuts == () for item in nest.items if isinstance(item, Loop)):
-        assert best.measures is not None
-        assert best.measures["bytes"] <= moved.bytes
+        assert best.values
+        assert best.values["bytes"] <= moved.bytes
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))

@@ -9,6 +9,7 @@ import pulp
 import pytest
 from ortools.sat.python import cp_model
 
+from formulations.clock import Clock
 from formulations.pareto import pareto
 from formulations.pins import Pins, parse_pins
 from formulations.registry import NESTS
@@ -18,8 +19,7 @@ from hwmodels.nest.bilinear import Bilinear
 from instances.errors import InputError
 from instances.machine import Compute, Machine, Transfer
 from instances.workload import Layer
-from solver.engines import ENGINES, Limits
-from solver.engines import milp as milp_engine
+from solver.tiling.search import decide
 
 LAYER = Layer.conv("x", channels=6, filters=7, size=(9, 8), kernel=(3, 3), pad=(1, 1, 1, 1))
 
@@ -204,37 +204,37 @@ def test_bilinear_merges_and_refuses_what_overflows() -> None:
 @pytest.mark.parametrize("name", ["cp-sat", "milp", "milp-cbc"])
 def test_full_objective_vectors_are_equal(name: str, objectives: tuple[str, ...]) -> None:
     space = NESTS["tiling"].build(LAYER, machine(), Pins())
-    best = ENGINES["exhaustive"].run(space, objectives, Limits())
-    found = ENGINES[name].run(space, objectives, Limits())
-    assert (found.status, found.measures, found.bound) == (best.status, best.measures, best.bound)
+    best = decide(space, objectives)
+    found = decide(space, objectives, name)
+    assert (found.status, found.values, found.bound) == (best.status, best.values, best.bound)
     assert found.stats.get("proven") == best.stats.get("proven")
     # time beyond all candidates is bounded, not proven
-    assert best.measures is not None
+    assert best.values
     least = {"time": 30_558, "bytes": 4_134, "energy": 20_670}[objectives[0]]
     assert (best.status, best.bound) == ("FEASIBLE" if "time" in objectives else "OPTIMAL", least)
-    assert best.measures[objectives[0]] == {**best.measures, "time": 31_026, "bytes": 4_134}[objectives[0]]
+    assert best.values[objectives[0]] == {**best.values, "time": 31_026, "bytes": 4_134}[objectives[0]]
 
 
 @pytest.mark.parametrize("name", ["cp-sat", "milp", "milp-cbc", "exhaustive"])
 def test_infeasible_is_proven(name: str) -> None:
     space = NESTS["tiling"].build(LAYER, machine(ocm_bytes=3), Pins())
-    found = ENGINES[name].run(space, ("time",), Limits())
-    assert (found.status, found.nest, found.measures, found.bound) == ("INFEASIBLE", None, None, None)
+    found = decide(space, ("time",), name)
+    assert (found.status, found.schedule, found.values, found.bound) == ("INFEASIBLE", None, {}, None)
 
 
 @pytest.mark.parametrize("name", ["cp-sat", "milp", "exhaustive"])
 def test_no_time_is_no_proof(name: str) -> None:
     space = NESTS["tiling"].build(LAYER, machine(), Pins())
-    found = ENGINES[name].run(space, ("time",), Limits(time_limit_s=0.0, bounding=False))
+    found = decide(space, ("time",), name, clock=Clock.of(0.0), bounding=False)
     assert found.status in ("FEASIBLE", "NO_SOLUTION_FOUND")
-    best = ENGINES["exhaustive"].run(space, ("time",), Limits()).measures
+    best = decide(space, ("time",)).values
     assert best is not None
     assert found.bound is None or found.bound <= best["time"]
 
 
 def test_a_milp_answer_that_floats_made_up_is_not_called_optimal(monkeypatch: pytest.MonkeyPatch) -> None:
     """The solver reports a value that the decoded plan does not have: FEASIBLE, with a bound that still holds."""
-    real = milp_engine.build_milp
+    real = milp.build_milp
 
     def cheaper(*args: object, **kwargs: object) -> milp.MilpModel:
         built = real(*args, **kwargs)  # type: ignore[arg-type]
@@ -242,6 +242,6 @@ def test_a_milp_answer_that_floats_made_up_is_not_called_optimal(monkeypatch: py
         return built
 
     space = NESTS["tiling"].build(LAYER, machine(), Pins().plus("holds", "uniform"))
-    monkeypatch.setattr(milp_engine, "build_milp", cheaper)
-    found = ENGINES["milp"].run(space, ("time",), Limits(bounding=False))
+    monkeypatch.setattr(milp, "build_milp", cheaper)
+    found = decide(space, ("time",), "milp", bounding=False)
     assert found.status == "FEASIBLE"

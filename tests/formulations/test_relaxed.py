@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from formulations.clock import Clock
 from formulations.pins import parse_pins
 from formulations.registry import NESTS
 from formulations.tiling.floors import least_of
@@ -22,7 +23,7 @@ from hwmodels.nest.relaxed import ideal_cut, ideal_windows, part_window
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import Layer
-from solver.engines import ENGINES, Limits
+from solver.tiling.search import decide
 from tests.adversary.anneal import Goal, searched
 from tests.adversary.layers import random_layer, random_machine
 from tests.adversary.moves import Moves, nest_of
@@ -125,11 +126,11 @@ def bounded(seed: int, cores: bool) -> None:
         beyond = search._open
         exact = any(member.exact((measure,)) for member in space.members)  # what they miss is no nest beyond
         assert exact or beyond is None or beyond <= value
-        found = ENGINES["exhaustive"].run(space, (measure,), Limits(time_limit_s=20))
-        assert found.measures is not None
+        found = decide(space, (measure,), clock=Clock.of(20))
+        assert found.values
         assert found.bound is not None
-        assert found.bound <= min(value, found.measures[measure])
-        assert found.status != "OPTIMAL" or found.bound == found.measures[measure]
+        assert found.bound <= min(value, found.values[measure])
+        assert found.status != "OPTIMAL" or found.bound == found.values[measure]
 
 
 @settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))

@@ -16,7 +16,7 @@ from instances.load import load_machine
 from instances.machine import Compute, Machine, Transfer
 from instances.workload import Layer
 from solver import solve
-from solver.engines import ENGINES, Limits
+from solver.tiling.search import decide
 
 SLICING = NESTS["slicing"]
 #: M = 8 filters over N = 2 channels of 4x4, 1x1 kernel.
@@ -43,7 +43,7 @@ def paper(layer: Layer, on: Machine, *pins: str, full: bool = False) -> Space:
 
 
 def best(space: Space, objective: str = "time", engine: str = "exhaustive") -> dict[str, int] | None:
-    return ENGINES[engine].run(space, (objective,), Limits()).measures
+    return decide(space, (objective,), engine).values
 
 
 def test_slices_of_algorithm_2() -> None:
@@ -113,7 +113,7 @@ def test_is_is_contained_in_os() -> None:
         for dataflow in DATAFLOWS:
             pinned = best(paper(LAYER, on, f"dataflow={dataflow}"))
             assert pinned is None or pinned["time"] >= free["time"]
-        full = ENGINES["exhaustive"].run(paper(LAYER, on, full=True), ("time",), Limits(bounding=False)).measures
+        full = decide(paper(LAYER, on, full=True), ("time",), bounding=False).values
         assert full == free
 
 
@@ -160,11 +160,11 @@ def test_heuristics_are_never_below_the_optimum() -> None:
     optimum = best(space)
     assert optimum is not None
     for engine in ("greedy", "naive", "tso-noburst"):
-        found = ENGINES[engine].run(space, ("time",), Limits())
-        assert found.measures is not None
-        assert found.measures["time"] >= optimum["time"]
-        assert found.nest is not None
-        assert price(layer, space.machine, found.nest).measures == found.measures
+        found = decide(space, ("time",), engine)
+        assert found.values
+        assert found.values["time"] >= optimum["time"]
+        assert found.schedule is not None
+        assert price(layer, space.machine, found.schedule).measures == found.values
 
 
 def test_literal_reading_needs_whole_ticks() -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
+from formulations.clock import Clock
 from formulations.pins import parse_pins
 from formulations.registry import NESTS
 from formulations.tiling.branch import Branch
@@ -11,12 +15,12 @@ from formulations.tiling.floors import floor
 from formulations.tiling.member import Member
 from formulations.tiling.search import Search
 from formulations.tiling.space import Space
+from formulations.tiling.staged import Answer, Staged
 from instances.load import load_machine, load_network, parse_overrides
 from instances.machine import Machine, Transfer
 from instances.workload import Layer
 from solver import solve
-from solver.engines import ENGINES, Limits, cp_sat, exhaustive
-from solver.engines.staged import Answer, Wanted, solve_staged
+from solver.tiling.search import decide
 
 LAYER = Layer.conv("x", channels=3, filters=4, size=(6, 5), kernel=(3, 3), pad=(1, 1, 1, 1))
 MACHINE = Machine(
@@ -37,38 +41,40 @@ def _space(layer: Layer = LAYER, machine: Machine = MACHINE, *pins: str) -> Spac
 
 @pytest.mark.parametrize("name", PROVING)
 def test_two_proven_objectives_are_optimal(name: str) -> None:
-    found = ENGINES[name].run(_space(), ("bytes", "time"), Limits())
+    found = decide(_space(), ("bytes", "time"), name)
     assert (found.status, found.stats["proven"]) == ("OPTIMAL", "bytes,time")
-    assert found.measures is not None
-    assert found.bound == found.measures["bytes"]
+    assert found.values
+    assert found.bound == found.values["bytes"]
 
 
-def test_one_of_two_proven_is_feasible_with_its_bound() -> None:
+def test_one_of_two_proven_is_feasible_with_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """A solver that has no time left when the second objective comes."""
+    asked = Staged._asked
 
-    def tired(asked: Wanted) -> Answer:
-        return Answer(None, None, False) if asked.objective == "time" else cp_sat._solve(asked)
+    def tired(search: Staged, branch: Branch, measure: str, *rest: Any) -> Iterator[Any]:
+        return (yield from asked(search, branch, measure, *rest)) if measure != "time" else Answer(None, 0, done=False)
 
-    found = solve_staged(tired, _space(), ("bytes", "time"), Limits(), "")
-    assert found.measures is not None
-    assert (found.status, found.bound) == ("FEASIBLE", found.measures["bytes"])
+    monkeypatch.setattr(Staged, "_asked", tired)
+    found = decide(_space(), ("bytes", "time"), "cp-sat")
+    assert found.values
+    assert (found.status, found.bound) == ("FEASIBLE", found.values["bytes"])
     assert found.stats["proven"] == "bytes"
-    unasked = solve_staged(tired, _space(), ("bytes",), Limits(), "")
+    unasked = decide(_space(), ("bytes",), "cp-sat")
     assert unasked.status == "OPTIMAL", "time only breaks ties"
     assert "proven" not in unasked.stats
 
 
 def test_exhaustive_search_that_is_late_for_the_second_objective(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Search, "_late", lambda search: bool(search.kept))
-    found = exhaustive.run(_space(), ("bytes", "time"), Limits())
-    assert found.measures is not None
-    assert (found.status, found.bound, found.stats["proven"]) == ("FEASIBLE", found.measures["bytes"], "bytes")
-    assert exhaustive.run(_space(), ("bytes",), Limits()).status == "OPTIMAL"
+    found = decide(_space(), ("bytes", "time"))
+    assert found.values
+    assert (found.status, found.bound, found.stats["proven"]) == ("FEASIBLE", found.values["bytes"], "bytes")
+    assert decide(_space(), ("bytes",)).status == "OPTIMAL"
 
 
 def test_energy_is_proven_with_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Search, "_late", lambda search: bool(search.kept))
-    found = exhaustive.run(_space(), ("energy", "bytes"), Limits())
+    found = decide(_space(), ("energy", "bytes"))
     assert (found.status, found.stats["proven"]) == ("OPTIMAL", "energy,bytes")
 
 
@@ -79,17 +85,17 @@ def test_energy_is_proven_with_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("objective", ["bytes", "time", "energy"])
 @pytest.mark.parametrize("name", ["exhaustive", "cp-sat", "milp"])
 def test_there_is_a_plan_with_a_true_bound_whatever_the_limit(name: str, objective: str, machine: Machine) -> None:
-    best = ENGINES["exhaustive"].run(_space(machine=machine), (objective,), Limits())
-    found = ENGINES[name].run(_space(machine=machine), (objective,), Limits(time_limit_s=1e-9))
+    best = decide(_space(machine=machine), (objective,))
+    found = decide(_space(machine=machine), (objective,), name, clock=Clock.of(1e-9))
     assert best.status == "OPTIMAL" or (machine is DOUBLE and objective == "time")
-    assert best.measures is not None
-    assert found.measures is not None
+    assert best.values
+    assert found.values
     assert found.bound is not None
     assert best.bound is not None
-    assert best.bound <= best.measures[objective]
-    assert 0 < found.bound <= best.measures[objective] <= found.measures[objective]
+    assert best.bound <= best.values[objective]
+    assert 0 < found.bound <= best.values[objective] <= found.values[objective]
     # a first plan that moves each byte once is proven at once
-    assert (found.status == "OPTIMAL") == (found.bound == found.measures[objective])
+    assert (found.status == "OPTIMAL") == (found.bound == found.values[objective])
     assert found.status in ("OPTIMAL", "FEASIBLE")
 
 
@@ -100,15 +106,15 @@ def test_a_bound_without_a_search_prices_nothing(
 ) -> None:
     one = load_network(network).layer(layer)
     space = _space(one, load_machine(machine, parse_overrides([])))
-    best = ENGINES["exhaustive"].run(space, ("bytes",), Limits())
+    best = decide(space, ("bytes",))
 
     def refused(*_: object, **__: object) -> Branch:
         raise AssertionError("a branch was priced: that takes minutes without a plan to compare with")
 
     monkeypatch.setattr(Member, "branch", refused)
-    assert best.measures is not None
-    assert 0 < floor(space, "bytes") <= best.measures["bytes"]
-    assert 0 < floor(space, "energy") <= best.measures["energy"]
+    assert best.values
+    assert 0 < floor(space, "bytes") <= best.values["bytes"]
+    assert 0 < floor(space, "energy") <= best.values["energy"]
 
 
 def test_a_layer_of_many_columns_keeps_its_limit() -> None:
@@ -131,16 +137,16 @@ def test_double_buffering_on_256_kib_ends_with_a_plan() -> None:
 
 def test_a_proof_by_timelines_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a limit: a search that would lay out more timelines says FEASIBLE and the bound of the next one."""
-    best = exhaustive.run(_space(machine=DOUBLE), ("time",), Limits())
+    best = decide(_space(machine=DOUBLE), ("time",))
     monkeypatch.setattr("formulations.tiling.search.FIRST_TIMELINES", 1)
     monkeypatch.setattr("formulations.tiling.search.MOST_TIMELINES", 1)
-    found = exhaustive.run(_space(machine=DOUBLE), ("time",), Limits())
+    found = decide(_space(machine=DOUBLE), ("time",))
     assert found.status == "FEASIBLE"
     assert found.stats["left_open"]
-    assert best.measures is not None
-    assert found.measures is not None
+    assert best.values
+    assert found.values
     assert found.bound is not None
-    assert 0 < found.bound <= best.measures["time"] <= found.measures["time"]
+    assert 0 < found.bound <= best.values["time"] <= found.values["time"]
     plan = solve(LAYER, DOUBLE)
     assert plan.status == "FEASIBLE"
     assert not plan.layers[0].stats.get("interrupted"), "it is not taken for Ctrl-C"

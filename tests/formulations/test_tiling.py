@@ -16,7 +16,7 @@ from instances.errors import InputError
 from instances.load import load_machine
 from instances.machine import Compute, Machine, Transfer
 from instances.workload import Layer
-from solver.engines import ENGINES, Limits
+from solver.tiling.search import decide
 
 TILING = NESTS["tiling"]
 #: One layer to read by eye: 4x4 map, 2 channels, 2 filters, 1x1 kernel. IN 32, W 4, OUT 32 bytes.
@@ -42,7 +42,7 @@ def textbook(layer: Layer, on: Machine, *pins: str, full: bool = False) -> Space
 
 
 def best(space: Space, objective: str = "bytes", engine: str = "exhaustive") -> dict[str, int] | None:
-    return ENGINES[engine].run(space, (objective,), Limits()).measures
+    return decide(space, (objective,), engine).values
 
 
 def test_everything_fits_so_everything_moves_once(engine: str) -> None:
@@ -134,7 +134,7 @@ def test_reduced_space_loses_nothing(layer: Layer, layout: tuple[str, str], buff
         for objective in ("time", "bytes"):
             reduced = best(textbook(layer, on), objective)
             whole = textbook(layer, on, full=True)
-            assert reduced == ENGINES["exhaustive"].run(whole, (objective,), Limits(bounding=False)).measures
+            assert reduced == decide(whole, (objective,), bounding=False).values
 
 
 def test_more_memory_never_costs_more() -> None:
@@ -167,7 +167,7 @@ def test_every_operand_at_its_own_depth(engine: str) -> None:
     # whole, IN (2) and OUT (1) pass pixel by pixel and filter by filter: 7 bytes suffice to move everything once.
     assert best(build(TINY, machine(7)), engine=engine) == {"time": 68, "bytes": 68, "energy": 200}
     assert best(textbook(TINY, machine(7)), engine=engine) != {"time": 68, "bytes": 68, "energy": 200}
-    found = ENGINES[engine].run(build(TINY, machine(7)), ("bytes",), Limits()).nest
+    found = decide(build(TINY, machine(7)), ("bytes",), engine).schedule
     assert found is not None
     assert next(item for item in found.items if isinstance(item, Hold)).operand == "W"
 
@@ -208,14 +208,14 @@ def test_pins_are_met_by_every_engine(pin: str, met: Callable[[Nest], bool], eng
     size = 600 if "resident" in pin else 120
     on = machine(size, psum_bytes=2, sliding=True, compute=Compute(model="array", rows=2, cols=4))
     free, space = best(build(WIDE, on)), build(WIDE, on, pin)
-    found = ENGINES[engine].run(space, ("bytes",), Limits())
-    assert found.nest is not None
-    assert met(found.nest)
-    assert space.contains(found.nest)
-    assert found.measures == best(space)
+    found = decide(space, ("bytes",), engine)
+    assert found.schedule is not None
+    assert met(found.schedule)
+    assert space.contains(found.schedule)
+    assert found.values == best(space)
     assert free is not None
-    assert found.measures is not None
-    assert found.measures["bytes"] >= free["bytes"]
+    assert found.values
+    assert found.values["bytes"] >= free["bytes"]
 
 
 #: 6x6 map, 3 channels, 6 filters, 3x3 kernel.
@@ -262,7 +262,7 @@ def test_only_equality_of_resident_is_understood() -> None:
 
 def test_every_listed_nest_is_in_its_space_and_no_other() -> None:
     space = build(WIDE, machine(200, sliding=True))
-    found = ENGINES["exhaustive"].run(space, ("bytes",), Limits()).nest
+    found = decide(space, ("bytes",)).schedule
     assert found is not None
     assert space.contains(found)
     # OUT stands inside a loop that it does not depend on
@@ -320,9 +320,9 @@ def test_double_buffering_by_hand() -> None:
     nest = Nest((Loop("c", 2), Hold("IN"), Hold("W"), Hold("OUT")))
     assert price(layer, on, nest).time_ticks == 13
     # one step: 5 + 8 + 4 = 17; four steps: 2 + 4 * 2 + 1 = 11, the best; the footprints count twice
-    found = ENGINES["exhaustive"].run(textbook(layer, on), ("time",), Limits())
-    assert found.measures is not None
-    assert found.measures["time"] == 11
+    found = decide(textbook(layer, on), ("time",))
+    assert found.values
+    assert found.values["time"] == 11
 
 
 def test_literal_dma_paper_by_hand() -> None:

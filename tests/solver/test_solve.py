@@ -8,13 +8,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from formulations.tiling.part import NestPart
+from formulations.tiling.search import Search
 from instances.errors import InputError
 from instances.load import load_network
 from instances.machine import Compute
@@ -142,17 +144,15 @@ def test_a_network_is_the_sum_of_its_layers() -> None:
 
 
 def test_identical_layers_are_solved_once(fakes: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    from solver.engines import ENGINES
-
     seen: list[str] = []
     honest = fakes.ENGINES["honest"]
 
-    def run(space: object, *rest: object) -> object:
-        seen.append(space.layer.name)  # type: ignore[attr-defined]
-        return honest.run(space, *rest)
+    def counting(part: NestPart, *rest: object) -> object:
+        seen.append(part.name)
+        return honest(part, *rest)
 
-    monkeypatch.setitem(ENGINES, "counting", replace(honest, run=run))
-    plan = solve(_network("a", "b", "c", sizes=(2, 4, 2)), MACHINE, engine="counting")
+    monkeypatch.setitem(fakes.ENGINES, "honest", counting)
+    plan = solve(_network("a", "b", "c", sizes=(2, 4, 2)), MACHINE, engine="honest")
     assert seen == ["a", "b"]
     a, _, c = plan.layers
     assert (c.same_as, c.wall_s, c.workload.name) == ("a", 0.0, "c")
@@ -214,11 +214,17 @@ def test_when_time_is_up_the_rest_has_quick_plans(fakes: ModuleType, monkeypatch
     assert check(plan).ok
 
 
-def test_the_better_bound_stands_with_a_quick_plan(fakes: ModuleType) -> None:
-    plan = solve(LAYER, MACHINE, engine="finds_nothing", time_limit_s=0.2)
+def test_the_better_bound_stands_with_a_quick_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(search: Search, measure: str) -> Iterator[None]:
+        search.bounds[measure], search.stopped = 7, True
+        search.settled.append(measure)
+        yield from ()
+
+    monkeypatch.setattr(Search, "minimise", nothing)
+    plan = solve(LAYER, MACHINE, jobs=1)
     layer = plan.layers[0]
-    assert (layer.status, layer.bound) == ("FEASIBLE", 68), "68 bytes move at least, at a tick each; the engine says 7"
-    assert layer.stats == {"odd": None, "more": "[1]", "stopped": "time limit"}
+    assert (layer.status, layer.bound) == ("FEASIBLE", 68), "68 bytes move at least, at a tick each; the search says 7"
+    assert layer.stats["left_open"]
     assert check(plan).ok
 
 
@@ -260,8 +266,7 @@ import fake_engines, os, time
 from instances.network import Network
 from instances.machine import Machine, Transfer
 from solver import solve
-from solver.engines import ENGINES
-ENGINES["sleeps"] = fake_engines.ENGINES["sleeps"]
+fake_engines.install(dict.__setitem__, setattr)
 machine = Machine(name="toy", tick_ps=1000, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=1, ocm_bytes=64,
                   transfer=Transfer(call_ticks=10, byte_ticks=1))
 convs = [dict(op="conv", name=n, inputs=("in",), shape=(1, m, 4, 4), filters=m, kernel=(1, 1))

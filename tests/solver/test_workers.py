@@ -6,6 +6,7 @@ import importlib
 import pickle
 import signal
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -34,7 +35,7 @@ MACHINE = Machine(
 def _job(fakes: ModuleType, engine: str, name: str = "tiny") -> Job:
     layer = Layer.conv(name, channels=2, filters=2, size=(4, 4))
     part = NestPart(layer, MACHINE, NESTS["tiling"].build, Pins())
-    return job_of(part, ("time",), fakes.ENGINES[engine])
+    return replace(job_of(NESTS["tiling"], part, ("time",), "exhaustive"), search=fakes.ENGINES[engine])
 
 
 def test_jobs_and_answers_survive_the_pipe(fakes: ModuleType) -> None:

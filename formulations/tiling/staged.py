@@ -1,0 +1,170 @@
+"""Solvers in place of the exhaustive search of candidates: CP-SAT and MILP.
+
+Objectives, limits, bounds of what is left open and proofs beyond the candidates are those of the exhaustive search.
+Here members of the space are priced, cut in parts (`Branch.parts`) and solved one after the other, each asked only for
+plans below the best so far; a part without one is done. With bounding, the search starts from the best plan of a first
+pass over few candidates, and only what separable bounds leave over is put in the models. With double-buffered time the
+model minimises a lower bound of the time; plans it finds are priced on their exact timeline and cut off until no bound
+is below the best exact price; ties are then broken as by the exhaustive search.
+
+Proof and tolerance of MILP: the solvers work on floats with feasibility tolerance 1e-6. A decoded plan is priced in
+integers; it counts as proven only if its price is what the solver reports, and no capacity or earlier objective is
+exceeded in integers: else it is left out, and the solver is asked again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+from formulations.problem import Model, Stats, Told
+from formulations.tiling.branch import Branch, lower_bounds, undominated
+from formulations.tiling.member import Member
+from formulations.tiling.pick import Pick, stages
+from formulations.tiling.search import Asking, Search
+
+#: Exact timelines laid out per branch before a double-buffered plan is reported with a gap.
+_MAX_CUTS = 200
+Choice = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a solver says of a branch: the best choice found, a proven bound, and whether nothing better exists."""
+
+    choice: Choice | None
+    bound: int
+    done: bool
+
+
+@dataclass
+class Staged(Search):
+    """A search that asks a solver for the best candidates of a member."""
+
+    engine: str = "cp-sat"
+    said: Stats = field(default_factory=dict)
+    """What solvers say of themselves (`formulations.problem.Goal.stats`)."""
+    models: int = 0
+    choices: int = 0
+    heuristic: bool = False
+    """Whether a first pass found a plan to start from."""
+    _doubt: bool = False
+
+    @property
+    def timeline(self) -> bool:
+        """Whether time is one."""
+        return any(member.timeline for member in self.space.members)
+
+    @property
+    def figures(self) -> Stats:
+        """Of the search, for the plan."""
+        return {"models": self.models, "choices": self.choices, "heuristic_start": self.heuristic}
+
+    def settle(self, measure: str) -> Asking:
+        """Minimise one measure, proven only by solvers that were done; ties are broken whatever work it takes."""
+        self._allowance, self._long, self._doubt = None, False, False
+        yield from super().settle(measure)
+        if self._doubt and self.whole and self.best is not None:
+            self.whole, self.bound = False, self.best.measures[measure]
+
+    def first(self, measure: str) -> Pick | None:
+        """Find a good plan among few candidates; a solver that only breaks ties needs none."""
+        if self.kept and not self.timeline:
+            return self.best
+        pick = super().first(measure)
+        self.heuristic |= not self.kept and pick is not None
+        return pick
+
+    def _settled(self, measure: str) -> bool:
+        """Not before every member was asked: the solvers confirm what no plan can be below."""
+        return False
+
+    def ask(self, member: Member, measure: str) -> Asking:
+        """Solve what is left of a member in parts, and see whether nests beyond its candidates may be better."""
+        if self.kept and self.timeline and "time" in stages(self.objectives, self.space.machine):
+            self._look(member, measure)
+            return
+        branch = member.branch((*self.kept, measure), self._limits(measure))
+        for cut in () if branch.empty else branch.parts():
+            part = undominated(cut, [*self.kept, measure]) if cut.exact else cut
+            self.choices += sum(part.choices.shape)
+            bound = yield from self._solved(part, measure)
+            if bound is not None:
+                self._stop(measure, max(bound, int(lower_bounds(cut.tables(measure), "s").min())))
+        if measure in self.aims and not member.exact((*self.kept, measure)):
+            if self._late():
+                self._stop(measure, self._least_of(member, measure))
+            else:
+                self.open(member, measure)
+
+    def _solved(self, branch: Branch, measure: str) -> Generator[Model[Any], Told[Any], int | None]:
+        """Solve one part; return a bound on what is left open in it, None if nothing is."""
+        cuts: list[Choice] = []
+        exact = branch.exact or "time" not in (measure, *self.kept)
+        while True:
+            if self.deadline is not None and time.monotonic() >= self.deadline:
+                return 0
+            most = None if self.best is None else self.best.measures[measure] - 1
+            if most is not None and most < 0:
+                return None
+            self.models += 1
+            answer = yield from self._asked(branch, measure, most, cuts)
+            if self.said.get("interrupted"):  # as if the time were up
+                self.deadline = time.monotonic()
+            if answer.choice is not None:
+                self._take(Pick(branch, *answer.choice, branch.measures(*answer.choice)))
+            if answer.done and (exact or answer.choice is None):
+                return None
+            if exact or answer.choice is None or len(cuts) >= _MAX_CUTS:
+                self._doubt = True
+                return answer.bound
+            cuts.append(answer.choice)
+
+    def _asked(
+        self, branch: Branch, measure: str, most: int | None, cuts: list[Choice]
+    ) -> Generator[Model[Any], Told[Any], Answer]:
+        """Ask for the least of one measure up to `most` outside of `cuts`."""
+        out = list(cuts)
+        while True:
+            told = yield self._model(branch, measure, most, out)
+            if told.bound is None:
+                return Answer(None, 0, done=True)
+            if told.schedule is not None:
+                value = max(table.at(*told.schedule) for table in branch.tables(measure))
+                return Answer(told.schedule, told.bound, done=told.bound >= value)
+            if told.again:
+                continue
+            ended = self._late() or self.said.get("interrupted")
+            if self.engine == "cp-sat" or most is None or ended:
+                return Answer(None, told.bound, done=False)
+            most = (
+                None  # that nothing is below is not said, or not believed: without it there is a solution to be priced
+            )
+
+    def _model(self, branch: Branch, measure: str, most: int | None, out: list[Choice]) -> Model[Any]:
+        """The model; a choice of a MILP solver that is over a limit in integers is put `out`."""
+        if self.engine == "cp-sat":
+            from formulations.tiling.cp_sat import build_cp_sat  # late: solvers are slow to import
+
+            asked = build_cp_sat(branch, measure, at_most=most, levels=self.kept, cuts=out)
+            return Model(asked.model, asked.decode, aside=True)
+        from formulations.tiling.milp import build_milp
+
+        built = build_milp(branch, measure, at_most=most, levels=self.kept, cuts=out)
+        found: list[Choice] = []
+
+        def kept(_: object) -> Choice | None:
+            s, q = built.decode()
+            fits = all(table.at(s, q) <= limit for _, table, limit in branch.capacity)
+            if fits and all(t.at(s, q) <= v for m, v in self.kept.items() for t in branch.tables(m)):
+                found.append((s, q))
+                return s, q
+            out.append((s, q))
+            return None
+
+        def cost() -> int:
+            return max(table.at(*found[-1]) for table in branch.tables(measure))
+
+        return Model(built.problem, kept, unit=built.unit, priced=True, cost=cost, aside=True)
