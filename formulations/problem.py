@@ -85,6 +85,8 @@ class Replayed:
     """False where the price is a paper's printed estimate, which no machine executes: then both are reported."""
     figures: Any = None
     """What else the referee saw, of the type that the formulation names (`Formulation.figures`)."""
+    tally: Mapping[str, int] = field(default_factory=dict)
+    """Figures that the referee alone counts."""
     executed: int = 0
     """How many layers, or groups, were also computed on integers and found right."""
 
@@ -210,6 +212,11 @@ class Part(ABC, Generic[S]):
     @property
     def stats(self) -> Mapping[str, int | float | str | bool | None]:
         """What was counted while it was searched, for the plan."""
+        return {}
+
+    @property
+    def size(self) -> Mapping[str, int]:
+        """Of the space, as far as it is known."""
         return {}
 
     @property

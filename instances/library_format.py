@@ -289,11 +289,13 @@ class Family(Frozen):
 # ---- targets ---------------------------------------------------------------------------------------------------------
 
 
-def target_json(target: Layer | Network | Applications | Buffers | Variants) -> object:
+def target_json(target: Layer | Network | Applications | Buffers | Variants | tuple[Layer, ...]) -> object:
     """Return a target as plain JSON data: what its digest is of."""
     if isinstance(target, Applications):
         parts = [asked.model_dump(mode="json") for asked in target.applications]
         return [target.network.model_dump(mode="json"), parts]
+    if isinstance(target, tuple):
+        return [layer.model_dump(mode="json") for layer in target]
     return target.model_dump(mode="json")
 
 

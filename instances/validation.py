@@ -47,7 +47,8 @@ def validate_as(kind: Any, data: Json, where: str) -> Any:
 @cache
 def adapter_of(kind: Any, *, documented: bool = False) -> TypeAdapter[Any]:
     """Return what reads and writes a type, or null; `documented`: with the texts beneath fields of dataclasses."""
-    return TypeAdapter(kind | None, config=ConfigDict(extra="forbid", use_attribute_docstrings=documented))
+    either = type(None) if kind is None else kind | None
+    return TypeAdapter(either, config=ConfigDict(extra="forbid", use_attribute_docstrings=documented))
 
 
 def _as_text(data: Json, where: str) -> bytes:

@@ -22,14 +22,13 @@ if TYPE_CHECKING:
     from solver.partial_engine.size import EngineSize, front_engine, size_engine
     from solver.plan import Plan, load_plan
     from solver.solve import explain, pareto, show, solve
-    from solver.tiling.plan import LayerPlan, LayersPlan
     from solver.verify import PlanMismatch
     from solver.why.ask import why
     from solver.why.model import Why
 
 __all__ = [
     "ApplicationsPlan", "BankPlan", "Calibration", "CheckReport", "EngineSize", "Front", "InputError",
-    "LayerPlan", "LayersPlan", "MappingFront", "MappingPlan", "Plan", "PlanMismatch",
+    "MappingFront", "MappingPlan", "Plan", "PlanMismatch",
     "PricedMapping", "Why", "calibrate", "check", "explain", "front_engine", "load_plan", "pareto", "plot",
     "price", "report", "show", "size_engine", "solve", "to_plotly", "why",
 ]  # fmt: skip
@@ -50,13 +49,13 @@ face(__name__, {
     "solver.partial_engine.size": "EngineSize front_engine size_engine",
     "solver.plan": "Plan load_plan",
     "solver.solve": "explain pareto show solve",
-    "solver.tiling.plan": "LayerPlan LayersPlan",
     "solver.verify": "PlanMismatch",
     "solver.why.ask": "why",
     "solver.why.model": "Why",
 })  # fmt: skip
 FACES.add({
-    "kinds": "solver.problems:KINDS", "why": "solver.why.ask:why", "report": "solver.pages.face:report",
+    "kinds": "solver.problems:KINDS", "rows": "solver.problems:rows_of", "why": "solver.why.ask:why",
+    "report": "solver.pages.face:report",
     "plan_figures": "solver.pages.face:plan_figures", "plan_html": "solver.pages.face:plan_html",
     "front_figures": "solver.pages.front_page:front_figures", "front_html": "solver.pages.face:front_html",
 })  # fmt: skip

@@ -15,14 +15,26 @@ from typing import Any
 
 from formulations.problem import Formulation, Part
 from instances.errors import InputError
+from instances.jsonfile import LARGEST_INTEGER
 from instances.validation import adapter_of
 from solver.claims import Claim, picked
 from solver.formulated import FormulationProblem
 from solver.front import Front, FrontPart, FrontPoint
-from solver.network_check import head_of, status_of
-from solver.network_plan import head
+from solver.network_check import status_of
 from solver.network_show import known_parts
-from solver.plan import Asked, GenericPlan, Objective, PartPlan, PartReplay, PlanTypes, Stat, proof, worst
+from solver.plan import (
+    FORMAT,
+    Asked,
+    GenericPlan,
+    Objective,
+    PartPlan,
+    PartReplay,
+    PlanTypes,
+    Stat,
+    digest,
+    proof,
+    worst,
+)
 from solver.problem import Derived, Explained, front_of_plans
 from solver.question import Question
 from solver.search import Answer
@@ -30,6 +42,7 @@ from solver.search import status_of as status_from
 from solver.tables import ABSENT, GAP, Column, Sheet, name_column, percent
 from solver.verdict import Verdict, judged, proven_of, sum_of
 from solver.verify import differences, gap_of, unequal
+from solver.version import version
 
 #: Notes that a plan repeats.
 _NOTES = 3
@@ -39,12 +52,14 @@ class GenericProblem(FormulationProblem[GenericPlan]):
     """A formulation; a subclass says how its plans are shown, and what of a question it reads in its own way."""
 
     plan = GenericPlan
+    shared_type: Any = None
+    """Of what parts share in a plan."""
 
     def __init__(self, formulation: Formulation[Any]) -> None:
         super().__init__(formulation)
         self.explains = not formulation.whole
         self.takes = frozenset() if formulation.whole else frozenset({"layers"})
-        self.types = PlanTypes(formulation.target, formulation.schedule, formulation.figures)
+        self.types = PlanTypes(formulation.target, formulation.schedule, formulation.figures, self.shared_type)
         GenericPlan.TYPES[self.name] = self.types
 
     # ---- solving -----------------------------------------------------------------------------------------------------
@@ -60,15 +75,22 @@ class GenericProblem(FormulationProblem[GenericPlan]):
     def made(self, question: Question, answers: Sequence[tuple[Part[Any], Answer[Any]]], start: float) -> GenericPlan:
         """Return the plan of answers; raises PlanMismatch if replay or proof disagrees."""
         parts, said = zip(*answers, strict=True)
-        verdicts = self.verified(parts, said, question)
+        return self.planned(question, self.verified(parts, said, question), start)
+
+    def planned(self, question: Question, verdicts: Sequence[Verdict], start: float, **more: object) -> GenericPlan:
+        """Return the plan of verdicts; `more` are fields that are known better."""
+        machine, target = question.machine, self.target_of(question)
         rows = self.rows(verdicts)
-        totals = self.totals(question.objectives, rows)
-        fields = head(
-            question, self.name, question.engine, status=totals.pop("status"), start=start,
-            engine_version=next((one.versions for one in said if one.versions), ""),
-            unit=self.measures[question.objectives[0]], stats=self._stats(question.objectives, verdicts, rows),
-        )  # fmt: skip
-        return GenericPlan.model_validate({**fields, **totals, "options": self.asked(question), "parts": rows})
+        return GenericPlan.model_validate({
+            "format": FORMAT, "certile": version(), "problem": self.name, "network": question.name,
+            "machine": machine.name, "engine": question.engine, "objectives": question.objectives,
+            "engine_version": next((one.said.versions for one in verdicts if one.said.versions), ""),
+            "unit": self.measures[question.objectives[0]], "options": self.asked(question),
+            "network_digest": digest(as_json(self.types.target, target)), "network_data": target,
+            "machine_digest": digest(machine.model_dump(mode="json")), "machine_data": machine,
+            "wall_s": time.monotonic() - start, "stats": self._stats(question.objectives, verdicts, rows),
+            **self.totals(question.objectives, rows), "parts": rows, **more,
+        })  # fmt: skip
 
     def asked(self, question: Question) -> Asked:
         """Return what a plan says of a question beside network, machine and objectives."""
@@ -92,6 +114,18 @@ class GenericProblem(FormulationProblem[GenericPlan]):
         noted = {"note": "; ".join(notes[:_NOTES])} if notes else {}
         distinct = sum(row.same_as is None for row in rows)
         return {"parts": len(rows), "distinct": distinct, **proof(objectives, proven_of(objectives, verdicts)), **noted}
+
+    def target_of(self, question: Question) -> Any:
+        """Return what is planned, as the plan holds it."""
+        return question.subject
+
+    def parts_of(self, plan: GenericPlan) -> Sequence[Part[Any]]:
+        """Return what is decided by a plan."""
+        return self.parts(self.question(plan))
+
+    def layer_rows(self, plan: GenericPlan) -> tuple[Any, ...]:
+        """Return the rows of `plan.layers`: by default its parts."""
+        return plan.parts
 
     # ---- what a plan says --------------------------------------------------------------------------------------------
 
@@ -119,10 +153,12 @@ class GenericProblem(FormulationProblem[GenericPlan]):
             bounds=dict(said.bounds), gap=verdict.gap, must=dict(part.must), schedule=said.schedule,
             figures=None if walked is None else part.figures_of(said.schedule, walked),
             replay=None if priced is None or walked is None else PartReplay(
-                ok=not faults, faults=faults, executed=walked.executed,
-                counts={name: value for name, value in walked.counts.items() if name not in priced.counts},
+                ok=not (faults or walked.faults), faults=faults or walked.faults, measures=dict(walked.measures),
+                compared=walked.compared, executed=walked.executed,
+                counts={**{name: n for name, n in walked.counts.items() if name not in priced.counts}, **walked.tally},
             ),
             conflicts=said.conflicts, stats=dict(said.stats), wall_s=said.wall_s,
+            size={name: min(int(count), LARGEST_INTEGER) for name, count in part.size.items()},
         )  # fmt: skip
 
     def totals(self, objectives: Sequence[str], rows: Sequence[PartPlan]) -> dict[str, Any]:
@@ -192,14 +228,14 @@ class GenericProblem(FormulationProblem[GenericPlan]):
 
     def faults(self, plan: GenericPlan, verdicts: list[Verdict]) -> Iterator[str]:
         """Yield what does not follow from the decisions of a plan; a verdict for each row that can be read."""
-        yield from head_of(plan, unit=self.measures.get(plan.objectives[0]))
+        yield from self.head(plan)
         yield from status_of(plan)
         if strange := [name for name in plan.objectives if name not in self.measures]:
             yield f"objectives: {', '.join(strange)}: problem {self.name} minimises {' and '.join(self.measures)}"
             return
         try:
             question = self.question(plan)
-            parts = self.parts(question)
+            parts = self.parts_of(plan)
         except InputError as error:
             yield str(error)
             return
@@ -224,8 +260,22 @@ class GenericProblem(FormulationProblem[GenericPlan]):
         for (row, _, _), verdict, again in zip(stated, verdicts, made, strict=True):
             yield from (f"{self._named(row)}{line}" for line in self._faults_of(plan, row, verdict, again))
         if len(verdicts) == len(parts):
-            for name, value in self.totals(plan.objectives, made).items():
+            for name, value in self.totals_of(plan, made).items():
                 yield from unequal(name, getattr(plan, name), value)
+
+    def head(self, plan: GenericPlan) -> Iterator[str]:
+        """Yield what is wrong with names, digests, unit and objectives."""
+        yield from unequal("network", plan.network, getattr(plan.network_data, "name", plan.network))
+        yield from unequal("machine", plan.machine, plan.machine_data.name)
+        yield from unequal("network_digest", plan.network_digest, digest(as_json(self.types.target, plan.network_data)))
+        yield from unequal("machine_digest", plan.machine_digest, digest(plan.machine_data.model_dump(mode="json")))
+        yield from unequal("unit", plan.unit, self.measures.get(plan.objectives[0]))
+        if len(set(plan.objectives)) < len(plan.objectives):
+            yield f"objectives: {', '.join(plan.objectives)}: one stands twice"
+
+    def totals_of(self, plan: GenericPlan, rows: Sequence[PartPlan]) -> dict[str, Any]:
+        """Return what a plan says of all parts together, by its rows made anew."""
+        return self.totals(plan.objectives, rows)
 
     def _named(self, row: PartPlan) -> str:
         """How to begin a line about a part."""
@@ -250,7 +300,7 @@ class GenericProblem(FormulationProblem[GenericPlan]):
             yield from self._lost(plan, verdict)
         yield from unequal("bounds: objectives", list(verdict.said.bounds), list(plan.objectives))
         for name in PartPlan.model_fields:
-            if name not in ("schedule", "wall_s", "same_as"):
+            if name not in ("schedule", "wall_s", "same_as", "size", "stats"):
                 yield from differences(name, getattr(row, name), getattr(again, name))
         if row.same_as != again.same_as:
             yield f"same_as: the plan says {row.same_as}, it equals {again.same_as}"

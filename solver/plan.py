@@ -373,7 +373,11 @@ class PartReplay(Frozen):
     """What the referee found."""
 
     ok: bool
+    """Whether nothing is wrong, and (where `compared`) all figures are those of the price."""
     faults: tuple[str, ...]
+    measures: dict[str, int]
+    compared: bool = True
+    """False where the price is a paper's printed equations, which no machine executes."""
     counts: dict[str, int] = {}  # noqa: RUF012 - pydantic copies it
     """What it counted beside measures and figures."""
     executed: Natural = 0
@@ -403,6 +407,8 @@ class PartPlan(Frozen):
     """Demands that cannot be met together, if it is proven that there is no schedule."""
     stats: dict[str, Stat]
     """Of the engine."""
+    size: dict[str, Natural] = {}  # noqa: RUF012 - pydantic copies it
+    """Of the search space, where it is known; 2^53 stands for that many or more."""
     wall_s: Seconds
     """Seconds it took to decide; 0 where the answer was that of an equal part."""
     same_as: str | None = None
@@ -416,11 +422,12 @@ class PartPlan(Frozen):
 
 @dataclass(frozen=True)
 class PlanTypes:
-    """The types of what a problem puts in its plans: what is planned, schedules, and figures."""
+    """The types of what a problem puts in its plans: what is planned, schedules, figures, and what parts share."""
 
     target: Any
     schedule: Any
     figures: Any
+    shared: Any = None
 
     def read(self, plan: GenericPlan, where: str) -> GenericPlan:
         """Return a plan whose fields of JSON are of these types; raises InputError with every fault."""
@@ -435,7 +442,8 @@ class PlanTypes:
             )
             for number, part in enumerate(plan.parts)
         ]
-        return plan.model_copy(update={"network_data": target, "parts": tuple(parts)})
+        shared = None if plan.shared is None else validate_as(self.shared, plan.shared, f"{where}: shared")
+        return plan.model_copy(update={"network_data": target, "parts": tuple(parts), "shared": shared})
 
     def written(self, plan: GenericPlan, fields: dict[str, Any]) -> dict[str, Any]:
         """Return the fields of a plan with schedules and figures written by their types."""
@@ -448,8 +456,10 @@ class PlanTypes:
     def schema(self, plan: Mapping[str, Any]) -> dict[str, Any]:
         """Return the JSON schema of plans with what is of these types said in full."""
         whole = json.loads(json.dumps(plan))
-        for owner, name in ((whole, "network_data"), *((whole["$defs"]["PartPlan"], one) for one in _TYPED)):
-            kind = {"network_data": self.target, "schedule": self.schedule, "figures": self.figures}[name]
+        row = whole["$defs"]["PartPlan"]
+        places = ((whole, "network_data", self.target), (whole, "shared", self.shared),
+                  (row, "schedule", self.schedule), (row, "figures", self.figures))  # fmt: skip
+        for owner, name, kind in places:
             said = {"type": "null"} if kind is None else adapter_of(kind, documented=True).json_schema()
             whole["$defs"].update(said.pop("$defs", {}))
             field = owner["properties"][name]
@@ -460,9 +470,6 @@ class PlanTypes:
         return dict(whole)
 
 
-_TYPED = ("schedule", "figures")
-
-
 class GenericPlan(Plan):
     """A plan of any problem: what was asked, and a row for every part that is decided by itself."""
 
@@ -471,6 +478,8 @@ class GenericPlan(Plan):
 
     network_data: Any
     """What is planned: a network, or variants, buffers, applications, layers."""
+    shared: Any = None
+    """What is decided for all parts together, where layers are planned one by one and share something: homes."""
     options: Asked
     measures: dict[str, Natural] | None
     """Sums over the parts; None unless every part has a schedule."""
@@ -497,6 +506,12 @@ class GenericPlan(Plan):
         return bool(self.parts) and all(part.schedule is not None for part in self.parts)
 
     @property
+    def layers(self) -> tuple[Any, ...]:
+        """The layers, groups or stages of the plan, as the problem shows them: with names, schedules and figures."""
+        rows: tuple[Any, ...] = FACES["rows"](self)
+        return rows
+
+    @property
     def bounds(self) -> dict[str, int | None]:
         """By objective the sum of the bounds of all parts, None if one is not known."""
         known = {name: [part.bounds.get(name) for part in self.parts] for name in self.objectives}
@@ -514,12 +529,12 @@ class GenericPlan(Plan):
         """The schedule of the only part; raises InputError if there are several."""
         return self.part.schedule
 
-    def named(self, name: str) -> PartPlan:
-        """Return the part of a name; raises InputError if there is none."""
-        for part in self.parts:
-            if part.name == name:
-                return part
-        raise InputError(f"plan of {self.network} has no {name!r}; it has {choices(one.name for one in self.parts)}")
+    def layer(self, name: str) -> Any:
+        """Return the row of `layers` of a name; raises InputError if there is none."""
+        rows = {row.name: row for row in self.layers}
+        if name not in rows:
+            raise InputError(f"plan of {self.network} has no layer {name!r}; it has {', '.join(rows)}")
+        return rows[name]
 
 
 def _check_format(named: Json, where: str) -> None:

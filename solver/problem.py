@@ -128,6 +128,10 @@ class Problem(ABC, Generic[P]):
     def ready(self, question: Question) -> None:
         """Check everything that is asked, before any time is spent; raises InputError."""
 
+    def target_of(self, question: Question) -> object:
+        """Return what is planned, as a plan holds it."""
+        return question.subject
+
     # ---- what is answered --------------------------------------------------------------------------------------------
 
     @abstractmethod

@@ -79,3 +79,9 @@ def claims_of(plan: Plan) -> tuple[Claim, ...]:
     """Return what a plan claims, part by part."""
     claims: Iterator[Claim] = problem_of(plan).claims(plan)
     return tuple(claims)
+
+
+def rows_of(plan: Plan) -> tuple[Any, ...]:
+    """Return the rows of `plan.layers`."""
+    problem: Any = problem_of(plan)
+    return tuple(problem.layer_rows(plan))

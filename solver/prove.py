@@ -16,11 +16,11 @@ from instances.errors import InputError
 from instances.load import unmet_overrides
 from solver.claims import Claim
 from solver.options import pick_nests, pick_pins
-from solver.plan import Plan
+from solver.plan import GenericPlan, Plan
 from solver.problems import claims_of, problem_of
 from solver.tiling.check import part_of
-from solver.tiling.plan import LayersPlan
 from solver.tiling.problem import layer_claims
+from solver.tiling.rows import is_layers, layer_rows
 from solver.verdict import judgement
 from solver.verify import PlanMismatch
 
@@ -96,7 +96,7 @@ def doubts(plan: Plan, *, infeasible: bool = True) -> Iterator[str]:
     known = problem_of(plan).explains
     said_of = [
         *claims_of(plan),
-        *(layer_claims(plan) if isinstance(plan, LayersPlan) and plan.homes is not None else ()),
+        *(layer_claims(plan) if is_layers(plan) and plan.shared is not None else ()),
     ]
     claims = [one for one in said_of if not (one.nothing or (known and one.status == "INFEASIBLE"))]
     if not claims:
@@ -121,9 +121,9 @@ def _figures(claim: Claim, other: Claim) -> str:
 
 def _quick(plan: Plan) -> Iterator[tuple[str, dict[str, Claim]]]:
     """What heuristics find: engine, and its answer by part."""
-    if isinstance(plan, LayersPlan):
+    if is_layers(plan):
         yield "first pass", {claim.part: claim for claim in _first_pass(plan)}
-        if plan.homes is not None and plan.engine != "greedy":
+        if plan.shared is not None and plan.engine != "greedy":
             yield "greedy", {part: one for part, one in _claims_again(plan, "greedy", _QUICK_S).items() if not part}
         return
     start = time.monotonic()
@@ -132,15 +132,15 @@ def _quick(plan: Plan) -> Iterator[tuple[str, dict[str, Claim]]]:
             yield engine, _claims_again(plan, engine, _QUICK_S)
 
 
-def _first_pass(plan: LayersPlan) -> Iterator[Claim]:
+def _first_pass(plan: GenericPlan) -> Iterator[Claim]:
     """The best plan of every layer among few candidates, and the largest tile: priced, and replayed if it matters."""
     from formulations.tiling.heuristics import largest_tile
     from formulations.tiling.pick import complete, stages
     from formulations.tiling.search import Search
 
     formulation, deadline = pick_nests(plan.problem), time.monotonic() + _QUICK_S
-    pins = pick_pins(list(plan.pins), formulation)
-    for row, claim in zip(plan.layers, layer_claims(plan), strict=True):
+    pins = pick_pins(list(plan.options.pins), formulation)
+    for row, claim in zip(layer_rows(plan), layer_claims(plan), strict=True):
         if claim.nothing or claim.status == "INFEASIBLE" or time.monotonic() > deadline:
             continue
         part = part_of(row, plan, formulation, pins)

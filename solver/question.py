@@ -26,7 +26,7 @@ from solver.watch import Watch
 class Question:
     """What is asked, with network and machine loaded."""
 
-    target: Layer | Network | Applications | Buffers | Variants
+    target: Layer | Network | Applications | Buffers | Variants | tuple[Layer, ...]
     machine: Machine
     """With the overrides of `settings`, which are kept for the plan to say."""
     objectives: tuple[str, ...]
@@ -59,6 +59,8 @@ class Question:
     @property
     def name(self) -> str:
         """Of what is planned."""
+        if isinstance(self.target, tuple):
+            return ", ".join(layer.name for layer in self.target)
         return self.target.name if isinstance(self.target, Layer) else self.subject.name
 
     @property
@@ -75,8 +77,8 @@ class Question:
             raise InputError(f"target {self.target.name}: problem {self.problem} plans networks, these are variants")
         if isinstance(self.target, Applications):
             return self.target.network
-        if isinstance(self.target, Layer):
-            raise InputError(f"target {self.target.name}: this problem plans whole networks, this is one layer")
+        if isinstance(self.target, Layer | tuple):
+            raise InputError(f"target {self.name}: this problem plans whole networks, this is of layers alone")
         return self.target
 
     def target_json(self) -> object:
@@ -84,6 +86,8 @@ class Question:
         if isinstance(self.target, Applications):
             parts = [asked.model_dump(mode="json") for asked in self.target.applications]
             return [self.target.network.model_dump(mode="json"), parts]
+        if isinstance(self.target, tuple):
+            return [layer.model_dump(mode="json") for layer in self.target]
         return self.target.model_dump(mode="json")
 
     @property

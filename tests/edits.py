@@ -22,6 +22,7 @@ from typing import Any
 from instances.errors import InputError
 from solver import PlanMismatch, check
 from solver.plan import Plan, digest
+from solver.problems import pick_problem
 
 Json = Any  # a parsed plan, edited freely
 Path = tuple[str | int, ...]
@@ -29,13 +30,14 @@ Path = tuple[str | int, ...]
 #: Seconds, versions, statistics and words: they say nothing that could be false about the plan.
 FREE = {
     "wall_s", "stats", "engine_version", "certile", "size", "description", "sources", "time_limit_s", "bounding",
-    "full", "same_as", "limits", "pins", "settings", "engine",
+    "full", "all_kinds", "most", "same_as", "must", "pins", "settings", "engine", "executed",
 }  # fmt: skip
 #: Decisions: another one may be as good, then the edit is none.
 DECIDED = {
     "schedule", "tiles", "results", "actions", "banks", "on_chip", "unwritten", "tasks", "waiting", "tile", "rows",
     "cols", "vector", "share", "keep", "filters", "channels", "program", "layers", "nest", "time_at_most", "cpu_config",
-    "deadline_us", "period_us", "draws", "profile", "mirrored", "retain", "options", "backwards", "initial", "decision",
+    "residents", "deadline_us", "period_us", "draws", "profile", "mirrored", "retain", "options", "backwards",
+    "initial", "decision",
     "status",  # FEASIBLE with bound = value claims less, which is no lie
 }  # fmt: skip
 
@@ -99,23 +101,23 @@ class Subject:
         for name in ("pins", "options", "machine_data", "machine_digest", "machine"):
             if name in made:
                 made[name] = copy.deepcopy(self.data[name])
-        for row, mine in zip(made.get("layers", ()), self.data.get("layers", ()), strict=False):
-            if "limits" in row:
-                row["limits"] = mine["limits"]
+        for row, mine in zip(made.get("parts", ()), self.data.get("parts", ()), strict=False):
+            row["must"] = mine["must"]
+            if row["figures"] and "lower_bound_bytes" in row["figures"]:
+                row["figures"]["lower_bound_bytes"] = mine["figures"]["lower_bound_bytes"]
         return made
 
 
-#: Problems whose plans have layers that are decided by themselves, each with a nest.
-LAYERS = ("tiling", "slicing")
+def whole(data: Json) -> bool:
+    """Whether all parts of a plan are one claim: the network, or layers that share memories off the chip."""
+    return bool(pick_problem(data["problem"]).formulation.whole) or data["shared"] is not None  # type: ignore[attr-defined]
 
 
 def values(data: Json) -> dict[str, tuple[int, ...]]:
     """The objectives of every part, of the whole network under an empty name; () without a plan."""
     names = data["objectives"]
-    if data["problem"] == "partial_engine":
-        return {row["layer"]: (row["objective"]["value"],) if row["objective"] else () for row in data["layers"]}
-    if data["problem"] in (*LAYERS, "mesh") and data["layers"]:
-        return {r["layer"]: tuple(r["measures"][n] for n in names) if r["measures"] else () for r in data["layers"]}
+    if "parts" in data and not whole(data):
+        return {r["name"]: tuple(r["measures"][n] for n in names) if r["measures"] else () for r in data["parts"]}
     if not data["measures"]:
         return {"": ()}
     figures = dict(data["measures"])
@@ -134,7 +136,7 @@ def false(data: Json, optimum: dict[str, tuple[int, ...]]) -> bool:
     for part, best in optimum.items():
         if part not in mine:
             return True
-        row = next((r for r in data.get("layers", ()) if r["layer"] == part), data) if part else data
+        row = next((r for r in data.get("parts", ()) if r["name"] == part), data) if part else data
         bound = row["bounds"].get(data["objectives"][0]) if "bounds" in row else row["bound"]
         if bound is not None and bound > best[0]:
             return True
@@ -180,22 +182,20 @@ def bounded(data: Json, bound: Callable[[str, int], int]) -> Json:
         value = data["objective"]["value"]
         data["bound"] = bound("", value)
     else:
-        total, totals = 0, dict.fromkeys(data["objectives"], 0)
-        for row in data["layers"]:
-            mine = parts[row["layer"]]
-            least = bound(row["layer"], mine[0])
+        for row in data["parts"]:
+            mine = parts[row["name"]]
+            least = bound(row["name"], mine[0])
             row["status"] = "OPTIMAL" if least == mine[0] else "FEASIBLE"
-            row["gap"], total = gap(mine[0], least), total + least
-            if "bounds" in row:
-                row["bounds"] = dict(zip(data["objectives"], (least, *mine[1:]), strict=True))
-                totals = {n: totals[n] + row["bounds"][n] for n in totals}
-            else:
-                row["bound"] = least
-        data["bound"], value = total, data["objective"]["value"]
-        if "bounds" in data:
-            data["bounds"] = totals
+            row["gap"] = gap(mine[0], least)
+            row["bounds"] = dict(zip(data["objectives"], (least, *mine[1:]), strict=True))
+        data["bound"] = sum(row["bounds"][data["objectives"][0]] for row in data["parts"])
+        value = data["objective"]["value"]
     data["gap"] = gap(value, data["bound"])
     data["status"] = "OPTIMAL" if data["bound"] == value else "FEASIBLE"
+    if "" in parts and len(data.get("parts", ())) == 1:  # the one part says what the plan says
+        (row,) = data["parts"]
+        row |= {name: data[name] for name in ("status", "gap")}
+        row["bounds"] = dict(zip(data["objectives"], (data["bound"], *parts[""][1:]), strict=True))
     return data
 
 
@@ -208,30 +208,18 @@ def impossible(subject: Subject, rng: random.Random) -> Json | None:
     why = [
         rng.choice(["memory ocm", "no layer by itself conflicts with the machine, all of them together do", "no way"])
     ]
-    kind = data["problem"]
-    if kind in (*LAYERS, "partial_engine"):
-        row = rng.choice(data["layers"])
-        empty = {"schedule": None, "counts": None, "status": "INFEASIBLE", "conflicts": why, "bound": None, "gap": None,
-                 "objective": None, "stats": {}}  # fmt: skip
-        if kind in LAYERS:
-            empty |= {"measures": None, "occupancy_bytes": None, "decision": None, "replay": None}
-            rest = [r for r in data["layers"] if r is not row]
-            data["replay"] |= {"layers": len(rest), "executed": sum(r["replay"]["executed"] for r in rest),
-                               "ok": True if rest else None}  # fmt: skip
-        else:
-            empty |= {"replay": {"ok": None, "faults": []}}
-            data |= {"counts": None, "replay": {"ok": None, "faults": []}, "conflicts": [f"{row['layer']}: {why[0]}"]}
-        row |= empty
+    if "parts" in data:
+        row = rng.choice(data["parts"])
+        row |= {"schedule": None, "figures": None, "replay": None, "measures": {}, "terms": {}, "status": "INFEASIBLE",
+                "conflicts": why, "bounds": dict.fromkeys(row["bounds"]), "gap": None}  # fmt: skip
+        data["conflicts"] = why if whole(data) else [f"{row['name']}: {why[0]}"]
     else:
         data["conflicts"] = why
         for name in ("layers", "tasks", "processors", "waiting"):
             if name in data:
                 data[name] = []
-        if kind == "mesh":
-            data["bounds"] = {}
-        else:
-            data["replay"] |= {"ok": None, "faults": []}
-            data["replay"] |= {n: 0 for n in ("latency", "draws", "executed") if n in data["replay"]}
+        data["replay"] |= {"ok": None, "faults": []}
+        data["replay"] |= {n: 0 for n in ("latency", "draws", "executed") if n in data["replay"]}
         if "pe_delay_ticks" in data:
             data["pe_delay_ticks"] = None
         for one in data.get("applications", ()):
@@ -260,7 +248,9 @@ def demanded(subject: Subject, rng: random.Random) -> Json | None:
 def dropped(subject: Subject, rng: random.Random) -> Json | None:
     """A layer or task less."""
     data = copy.deepcopy(subject.data)
-    rows = data.get("layers") or data["tasks"]
+    rows = data.get("parts") or data.get("layers") or data["tasks"]
+    if isinstance(rows[0].get("schedule"), list):  # of a network
+        rows = rows[0]["schedule"]
     del rows[rng.randrange(len(rows))]
     return data
 
@@ -288,7 +278,7 @@ def _paths(data: Json, path: Path = ()) -> Iterator[Path]:
         # The name of a network that is not in the plan is a word, too.
         if key in FREE or (path[:1] == ("network_data",) and key == "name"):
             continue
-        if key == "network" and not path and "network_data" not in data:
+        if key == "network" and not path and not isinstance(data.get("network_data"), dict):
             continue
         yield (*path, key)
         yield from _paths(value, (*path, key))
@@ -379,8 +369,10 @@ def judge(subject: Subject, family: str, data: Json, tally: Tally) -> None:
 
 def _agreeing(data: Json, path: Path, family: str) -> bool:
     """Let digests agree, and return whether another request came of it."""
-    if family == "dropped" and data["problem"] in LAYERS:
-        data["network_digest"] = digest([row["workload"] for row in data["layers"]])
+    if family == "dropped" and isinstance(data.get("network_data"), list):
+        named = [row["name"] for row in data["parts"]]
+        data["network_data"] = [layer for layer in data["network_data"] if layer["name"] in named]
+        data["network_digest"] = digest(data["network_data"])
     if path[:1] == ("machine_data",):
         data["machine_digest"], data["machine"] = digest(data["machine_data"]), data["machine_data"].get("name", "")
     elif path[:1] == ("network_data",):

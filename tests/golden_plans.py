@@ -317,7 +317,7 @@ def schedules_of(plan: Plan) -> dict[str, Any]:
     problem: Any = problem_of(plan)
     rows: Any = getattr(plan, "layers", ())
     if isinstance(problem, LayersProblem):
-        return {row.layer: row.schedule and row.schedule.to_nest() for row in rows}
+        return {row.layer: row.schedule and row.schedule for row in rows}
     if isinstance(problem, PartsProblem):
         return {row.layer: problem.decided(row) for row in rows}
     (part,) = problem.parts(problem.question(plan))

@@ -146,7 +146,7 @@ class MeshPart(Part[MeshLayout]):
         time = max(seen.cycles, -(-seen.dram // rates[0]), -(-seen.glb // rates[1]))
         measures = {"dram": seen.dram, "glb": seen.glb, "time": time, "cycles": seen.cycles}
         counts = {"fetches": seen.fetches, "fifo_words": seen.fifo_words, "steps": seen.steps}
-        return Replayed(measures, (*seen.faults, *faults), counts)
+        return Replayed(measures, (*seen.faults, *faults), tally=counts)
 
     def _served(self, choice: Choice, layout: Layout) -> list[str]:
         tile = dict(zip(DIMS, choice.tile, strict=True))

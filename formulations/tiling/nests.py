@@ -12,13 +12,14 @@ from formulations.problem import Goal
 from formulations.tiling import problem as tiling
 from formulations.tiling import slicing
 from formulations.tiling.heuristics import first_fit, fullest_memory, largest_tile, noburst_ties
-from formulations.tiling.part import Builder, NestPart
+from formulations.tiling.part import Builder, NestFigures, NestPart
 from formulations.tiling.pick import Pick, complete
 from formulations.tiling.space import Space
 from hwmodels.outcome import MEASURES
 from hwmodels.schedule import Nest
 from instances.machine import Machine
 from instances.network import Network
+from instances.workload import Layer
 
 #: Finds a plan of a space for measures in their order.
 Guess = Callable[[Space, tuple[str, ...]], Pick | Nest | None]
@@ -54,8 +55,8 @@ _OF_SLICING: dict[str, Heuristic] = {
 class Nests(problem.Formulation[Nest]):
     """A decision problem about the nest of one layer: what it decides and how to build its space."""
 
-    schedule = Nest
-    measures = ties = MEASURES
+    schedule, figures, target = Nest, NestFigures, tuple[Layer, ...]
+    measures, ties = MEASURES, tuple(MEASURES)
     engines = {  # noqa: RUF012
         "exhaustive": "every candidate, vectorised; fastest for one layer, and the oracle of the others",
         "cp-sat": "CP-SAT (ortools), one model per branch",

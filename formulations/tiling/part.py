@@ -8,6 +8,7 @@ are settled first (`formulations.homes`): a part for each of them.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 from typing import Protocol
@@ -19,17 +20,48 @@ from formulations.tiling.floors import closed, floor, in_unit, stage_of
 from formulations.tiling.search import Search
 from formulations.tiling.space import Space
 from formulations.tiling.staged import Staged
+from hwmodels.nest.buffers import Buffer, buffers
 from hwmodels.nest.homes import settled
-from hwmodels.nest.limits import tensor_bytes
+from hwmodels.nest.limits import compulsory_bytes, lower_bound_bytes, tensor_bytes
 from hwmodels.nest.price import price
 from hwmodels.nest.replay import replay
-from hwmodels.outcome import OPERANDS, Counts, Outcome
+from hwmodels.nest.terms import terms_of
+from hwmodels.outcome import MEASURES, OPERANDS, Counts, Outcome
 from hwmodels.schedule import Nest
 from instances.machine import Machine
 from instances.workload import Layer
 
 #: Homes of the operands of a layer: IN, W, OUT with a name each.
 Assignment = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class NestFigures:
+    """What a plan says of a nest beside its measures."""
+
+    decision: dict[str, int | str]
+    """The decisions that the nest stands for: `loops` (the nest in a line: letters are loops, IN, W, OUT are holds),
+    `T_M` and the like (the largest innermost tile), `cuts_R`, `cuts_C` (how loops cut rows or columns: one entry a
+    loop, outermost first, places or ``by 2``), `buffers_IN` and the like, `held` (IN in lines), `home_W` and the like;
+    `partition` and `dataflow` of problem slicing.
+    """
+    counts: dict[str, Counts]
+    """What moves between the chip and memory (docs/transfer.md), by what it is: OUT is final results written, PSUM
+    partial sums written and read back.
+    """
+    occupancy_bytes: dict[str, int]
+    """The most that is taken of every memory of a core."""
+    buffers: tuple[Buffer, ...]
+    """Where the tiles lie on chip (on the core with the largest tiles, others alike)."""
+    lower_bound_bytes: int | None
+    """What no plan of the layer can do without (docs/limits.md): every input, weight and output once, or the I/O lower
+    bound for the machine's memory, whichever is larger; None where a paper's printed equations are the price.
+    """
+
+    @property
+    def total(self) -> Counts:
+        """All that moves."""
+        return sum(self.counts.values(), Counts())
 
 
 class Builder(Protocol):
@@ -137,14 +169,38 @@ class NestPart(Part[Nest]):
 
     def price(self, schedule: Nest) -> Priced:
         """Time, bytes and energy, and what they are made of."""
-        return Priced(_figures(self.outcome(schedule)))
+        outcome, homes = self.outcome(schedule), dict(self.homes)
+        terms = {name: terms_of(name, self.layer, self.machine, outcome, homes) for name in MEASURES}
+        return Priced(outcome.measures, terms, _counts(outcome))
 
     def replay(self, schedule: Nest) -> Replayed:
         """The same, counted by walking through the nest."""
         walked = replay(self.layer, self.machine, schedule)
         faults = tuple(walked.faults) if walked.ok else tuple(walked.faults) or ("replay is not ok and names no fault",)
-        counts = {"steps": walked.steps, "executed": int(walked.executed)}
-        return Replayed(_figures(walked.outcome), faults, counts, compared=self.machine.reading != "literal")
+        return Replayed(
+            walked.outcome.measures, faults, _counts(walked.outcome), compared=self.compared,
+            tally={"steps": walked.steps}, executed=int(walked.executed),
+        )  # fmt: skip
+
+    @property
+    def compared(self) -> bool:
+        """Whether the price is what a machine does, and not a paper's printed equations."""
+        return self.machine.reading != "literal"
+
+    @property
+    def must(self) -> dict[str, int]:
+        """Every needed input, weight and output once; nothing where a paper's printed equations are the price."""
+        return {"bytes": compulsory_bytes(self.layer, self.machine)} if self.compared else {}
+
+    def figures_of(self, schedule: Nest, walked: Replayed) -> NestFigures:
+        """What follows from a nest beside its measures."""
+        outcome = self.outcome(schedule)
+        decision = {name: v if isinstance(v, str) else int(v) for name, v in self.space.decision(schedule).items()}
+        return NestFigures(
+            decision, {o: outcome.by_operand.get(o, Counts()) for o in OPERANDS}, dict(outcome.occupancy_bytes),
+            buffers(self.layer, self.machine, schedule),
+            lower_bound_bytes(self.layer, self.machine) if self.compared else None,
+        )  # fmt: skip
 
     def contains(self, schedule: Nest) -> tuple[str, ...]:
         """Memories that are too small, and whether problem and pins allow the nest."""
@@ -226,9 +282,9 @@ class _Whole(Piece[Nest]):
         return self.so_far(), max(self._closed(goal), floor(space, goal.measure, known, hurry=hurry))
 
 
-def _figures(outcome: Outcome) -> dict[str, int]:
-    """The measures, the counts of every operand, and the memory that is taken."""
-    figures = dict(outcome.measures)
+def _counts(outcome: Outcome) -> dict[str, int]:
+    """The counts of every operand, and the memory that is taken."""
+    figures = dict[str, int]()
     for operand in OPERANDS:
         counts = outcome.by_operand.get(operand, Counts()).to_json()
         figures |= {f"{operand} {kind}": count for kind, count in counts.items()}

@@ -19,10 +19,10 @@ from instances.measured import UNITS_PS, Measured, parse_layer
 from instances.workload import Layer
 from solver.formulated import Job, refused
 from solver.options import AUTO, parse_objectives, pick_layers, pick_nests, pick_pins
+from solver.plan import GenericPlan
 from solver.problems import pick_problem
 from solver.progress import Progress
 from solver.search import Answer
-from solver.tiling.plan import LayersPlan
 from solver.tiling.search import job_of
 from solver.verdict import judgement
 from solver.watch import Watch
@@ -105,7 +105,7 @@ def _layers(row: Measured) -> tuple[Layer, ...]:
 
 
 def _of_plan(row: Measured, machine: Machine) -> tuple[Piece, ...]:
-    plan = LayersPlan.load(row.plan)
+    plan = GenericPlan.load(row.plan)
     if plan.problem != machine.problem:
         raise InputError(f"column plan: a plan of problem {plan.problem}, {machine.name} is for {machine.problem}")
     parts = [p for p in plan.layers if row.layer in ("", p.layer)]
@@ -117,7 +117,7 @@ def _of_plan(row: Measured, machine: Machine) -> tuple[Piece, ...]:
     for part in parts:
         if part.schedule is None:
             raise InputError(f"column plan: layer {part.layer} has no schedule ({part.status})")
-        nest = part.schedule.to_nest()
+        nest = part.schedule
         run = NestPart(part.workload, machine, pick_nests(plan.problem).build, Pins(), homes=nest.homes)
         faults = [*judgement(run, nest).disagreements, *run.overflows(nest)]
         if faults:

@@ -23,7 +23,7 @@ from solver.preflight import reasons_of
 from solver.problems import PROBLEMS
 from solver.progress import Progress
 from solver.solve import solve
-from solver.tiling.plan import LayersPlan
+from solver.tiling.rows import is_layers, layer_rows
 
 #: Whose plans become C.
 _PROBLEMS = ("tiling", "slicing", "joint", "fusion")
@@ -141,9 +141,9 @@ def _figures(plan: Plan) -> tuple[int, int, int]:
         rows = rows_of(plan)
         moved, ticks, macs = (sum(getattr(row.figures, name) for row in rows) for name in ("moved", "ticks", "macs"))
         return moved, ticks, macs
-    assert isinstance(plan, LayersPlan)
-    assert plan.measures is not None
-    return plan.measures.bytes, plan.measures.time, sum(layer.workload.macs for layer in plan.layers)
+    measures: Mapping[str, int] = getattr(plan, "measures", None) or {}
+    macs = sum(row.workload.macs for row in layer_rows(plan)) if is_layers(plan) else 0
+    return measures["bytes"], measures["time"], macs
 
 
 def in_dram(network: Network, reasons: Mapping[int, str], machine: Machine) -> tuple[Network, str]:
@@ -170,6 +170,7 @@ def in_dram(network: Network, reasons: Mapping[int, str], machine: Machine) -> t
 def _peak(plan: Plan) -> int:
     """The most bytes on chip while a layer runs."""
     if is_shared(plan):
-        return max(row.figures.occupancy_bytes + sum(row.figures.on_chip.values()) for row in rows_of(plan))
-    rows = plan.layers if isinstance(plan, LayersPlan) else ()
-    return max(sum(layer.occupancy_bytes.values()) for layer in rows if layer.occupancy_bytes)
+        shared = [row.figures for row in rows_of(plan)]
+        return max(one.occupancy_bytes + sum(one.on_chip.values()) for one in shared)
+    rows = layer_rows(plan) if is_layers(plan) else ()
+    return max(sum(row.occupancy_bytes.values()) for row in rows if row.occupancy_bytes)

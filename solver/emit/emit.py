@@ -19,7 +19,7 @@ from solver.emit.program import Planned, single_layers
 from solver.emit.zeros import no_zeros
 from solver.joint.rows import is_shared
 from solver.plan import Plan
-from solver.tiling.plan import LayersPlan
+from solver.tiling.rows import is_layers
 
 
 def emit_c(
@@ -110,7 +110,7 @@ def files_of(
         return network_program(NetworkPlanned(network, machine, plan.schedule, meaning))
     if memory_bytes is not None:
         raise InputError(f"memory_bytes: for plans of problems joint and fusion, not of {plan.problem}")
-    if not isinstance(plan, LayersPlan):
+    if not is_layers(plan):
         said = f"C is written of problems tiling, slicing, joint and fusion, not of {plan.problem}"
         raise InputError(f"plan of {plan.network}: {said}")
     missing = [layer.layer for layer in plan.layers if layer.schedule is None]
@@ -118,7 +118,7 @@ def files_of(
         shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         raise InputError(f"plan of {plan.network}: no schedule for {shown}")
     planned = [
-        Planned(layer.workload, plan.machine_data, layer.schedule.to_nest())
+        Planned(layer.workload, plan.machine_data, layer.schedule)
         for layer in plan.layers
         if layer.schedule is not None
     ]

@@ -123,6 +123,10 @@ class FusionProblem(GenericProblem):
             ]
         )  # fmt: skip
 
+    def layer_rows(self, plan: GenericPlan) -> tuple[RunRow, ...]:
+        """Layers and groups."""
+        return tuple(rows_of(plan))
+
     def names(self, plan: GenericPlan) -> list[str]:
         """Groups, and the layers in them."""
         return list(dict.fromkeys(name for row in rows_of(plan) for name in (row.name, *row.layers)))

@@ -8,13 +8,14 @@ from formulations.homes.read import weight_bytes
 from formulations.pins import Pins
 from instances.machine import Machine
 from solver.homes.plan import HomesPlan
-from solver.tiling.plan import LayerPlan, LayersPlan
+from solver.plan import GenericPlan
+from solver.tiling.rows import LayerRow, layer_rows
 from solver.verify import unequal
 
 
-def problems_of_homes(plan: LayersPlan, pins: Pins) -> Iterator[str]:
+def problems_of_homes(plan: GenericPlan, pins: Pins) -> Iterator[str]:
     """Yield every mismatch, one line each; nothing for machines with one memory off the chip."""
-    machine, homes = plan.machine_data, plan.homes
+    machine, homes = plan.machine_data, plan.shared
     if homes is None or not machine.off_chip:
         if (homes is None) == bool(machine.off_chip):
             said = "has" if machine.off_chip else "has not"
@@ -30,7 +31,7 @@ def problems_of_homes(plan: LayersPlan, pins: Pins) -> Iterator[str]:
     yield from _claims(plan)
     chosen = homes.chosen
     if chosen is None:
-        if any(layer.schedule is not None for layer in plan.layers) or any(item.home for item in homes.items):
+        if any(row.schedule is not None for row in plan.parts) or any(item.home for item in homes.items):
             yield "homes: some items have no home, although there is a schedule"
         return
     places = homes.places({memory.name: memory.bytes for memory in machine.off_chip if memory.bytes is not None})
@@ -48,9 +49,9 @@ def _items(homes: HomesPlan, machine: Machine) -> Iterator[str]:
             yield f"homes: {item.name}: machine {machine.name} has no memory {', '.join(unknown)} off the chip"
 
 
-def _layers(plan: LayersPlan, homes: HomesPlan, machine: Machine, pins: Pins) -> Iterator[str]:
-    yield from unequal("homes.layers", [one.layer for one in homes.layers], [layer.layer for layer in plan.layers])
-    for one, layer in zip(homes.layers, plan.layers, strict=False):
+def _layers(plan: GenericPlan, homes: HomesPlan, machine: Machine, pins: Pins) -> Iterator[str]:
+    yield from unequal("homes.layers", [one.layer for one in homes.layers], [row.name for row in plan.parts])
+    for one, layer in zip(homes.layers, layer_rows(plan), strict=False):
         where, workload = f"homes of layer {layer.layer}", layer.workload
         if tuple(one.operands) != workload.operands:
             yield f"{where}: operands {', '.join(one.operands)}, it has {', '.join(workload.operands)}"
@@ -72,14 +73,14 @@ def _layers(plan: LayersPlan, homes: HomesPlan, machine: Machine, pins: Pins) ->
         yield from _same(where, layer, homes, one.operands)
 
 
-def _same(where: str, layer: LayerPlan, homes: HomesPlan, operands: dict[str, int]) -> Iterator[str]:
+def _same(where: str, layer: LayerRow, homes: HomesPlan, operands: dict[str, int]) -> Iterator[str]:
     """The schedule says the homes of the items."""
     if layer.schedule is not None:
         stated = {operand: homes.items[number].home for operand, number in operands.items()}
-        yield from unequal(where, dict(layer.schedule.homes or {}), stated)
+        yield from unequal(where, dict(layer.schedule.homes), stated)
 
 
-def _claims(plan: LayersPlan) -> Iterator[str]:
+def _claims(plan: GenericPlan) -> Iterator[str]:
     """Status and bound of the network are over all homes, those of layers for the homes they have."""
     if plan.objective is None:
         return
@@ -88,7 +89,7 @@ def _claims(plan: LayersPlan) -> Iterator[str]:
         yield f"bound {plan.bound} is above the value {value}"
     if plan.status == "OPTIMAL" and plan.bound != value:
         yield f"status OPTIMAL, but bound {plan.bound} is not the value {value}"
-    if plan.status == "OPTIMAL" and len(plan.objectives) > 1 and any(one.status != "OPTIMAL" for one in plan.layers):
+    if plan.status == "OPTIMAL" and len(plan.objectives) > 1 and any(one.status != "OPTIMAL" for one in plan.parts):
         yield "status OPTIMAL in several objectives, but some layer is not"
     if plan.status not in ("OPTIMAL", "FEASIBLE"):
         yield f"status {plan.status} comes with a schedule"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hwmodels.joint.loading import ran
 from hwmodels.nest.price import price
+from hwmodels.nest.terms import terms_of
 from hwmodels.schedule import LayerRun
 from instances.machine import Machine
 from solver.joint.rows import RunRow, rows_of
@@ -14,7 +15,6 @@ from solver.pages.data import Axis, Boxes, Figure
 from solver.pages.roofline import Rate, roofline
 from solver.plan import GenericPlan
 from solver.tiling.figures import time_figures
-from solver.verify import objective_of
 
 #: What moves, by operand.
 MOVED = {"IN": "inputs", "W": "weights", "PSUM": "partial sums", "OUT": "results"}
@@ -49,7 +49,7 @@ def _times(plan: GenericPlan, rows: Sequence[RunRow]) -> Iterator[tuple[str, dic
         assert isinstance(run, LayerRun)
         layer, nest = ran(row.found, row.step, run, before)
         outcome = price(layer, plan.machine_data, nest)
-        terms = objective_of("time", layer, plan.machine_data, outcome, dict(run.nest.homes)).terms
+        terms = terms_of("time", layer, plan.machine_data, outcome, dict(run.nest.homes))
         yield row.name, {term: us(plan, ticks) for term, ticks in terms.items()}
         before = run
 

@@ -108,6 +108,10 @@ class JointProblem(GenericProblem):
             if layer in (None, row.name):
                 yield from _layer(plan, row)
 
+    def layer_rows(self, plan: GenericPlan) -> tuple[RunRow, ...]:
+        """The layers."""
+        return tuple(rows_of(plan))
+
     def names(self, plan: GenericPlan) -> list[str]:
         """The layers."""
         return [row.name for row in rows_of(plan)]

@@ -37,7 +37,6 @@ from solver.whole import WholeProblem
 #: Fields, and of records in them their fields; None: all of it.
 Fields = Mapping[str, "Fields | None"]
 
-_NEST: Fields = {"nest": None, "homes": None}
 _TILE: Fields = {"bank": None, "first": None, "end": None, "loaded": None}
 _STAGE: Fields = {
     "layer": None, "kind": None, "source": None, "backwards": None, "tiles": _TILE, "actions": None, "results": _TILE,
@@ -45,8 +44,6 @@ _STAGE: Fields = {
 }  # fmt: skip
 #: By problem.
 DECISIONS: Mapping[str, Fields] = {
-    "tiling": {"layers": {"layer": None, "schedule": _NEST}},
-    "slicing": {"layers": {"layer": None, "schedule": _NEST}},
     "mapping": {
         "cpu_config": None, "tasks": dict.fromkeys(("task", "processor", "share", "start", "stage")),
         "waiting": dict.fromkeys(("source", "target", "buffers")),

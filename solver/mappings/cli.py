@@ -125,7 +125,7 @@ def _layer_json(one: LayerPrice) -> dict[str, Any]:
         "optimum": None if best is None else {
             "status": best.status, "bound": best.bound,
             "measures": best.measures.model_dump() if best.measures else None,
-            "mapping": text_of(best.schedule.to_nest()) if best.schedule else None,
+            "mapping": text_of(best.schedule) if best.schedule else None,
         },
         "improved": [
             {"kept": better.kept, "status": better.status, "bound": better.bound, "measures": better.measures,

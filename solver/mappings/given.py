@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 
 from formulations.homes.read import places_of
 from formulations.pins import Pins
-from formulations.tiling.nests import Nests
 from formulations.tiling.part import NestPart
 from hwmodels.nest.homes import assignments
 from hwmodels.outcome import MEASURES
@@ -26,10 +25,11 @@ from instances.workload import DIMS, Layer
 from solver.formulated import refused
 from solver.homes.plan import HomesPlan
 from solver.options import pick_nests
-from solver.plan import FORMAT, Stat, digest, network_digest
+from solver.plan import GenericPlan, Stat
+from solver.question import Question
 from solver.search import Answer
-from solver.tiling.plan import GIVEN, LayersOptions, LayersPlan
-from solver.tiling.rows import rows, totals
+from solver.tiling.problem import LayersProblem
+from solver.tiling.rows import GIVEN
 from solver.verdict import Verdict
 from solver.version import version
 
@@ -148,7 +148,7 @@ def _largest(most: int, fits: Callable[[int], bool]) -> int:
 
 def plan_of(
     given: Sequence[Mapped], machine: Machine, objectives: tuple[str, ...], network: str, settings: tuple[str, ...] = ()
-) -> LayersPlan:
+) -> GenericPlan:
     """Return the plan of mappings that fit.
 
     Raises
@@ -159,36 +159,22 @@ def plan_of(
     PlanMismatch
         If price and replay disagree: a defect of certile.
     """
-    start = time.monotonic()
+    start, problem = time.monotonic(), LayersProblem(pick_nests(problem_for(machine)))
     parts = [part_of(one, machine) for one in given]
     answers = [_answer(one, part, objectives) for one, part in zip(given, parts, strict=True)]
     verdicts = refused(zip(parts, answers, strict=True), f" on {machine.name}, engine {GIVEN}")
-    return _plan(verdicts, machine, objectives, network, settings, start)
+    layers = tuple(part.layer for part in parts)
+    homes = _homes(layers[0], verdicts, machine) if machine.off_chip else None
+    asked = Question(layers, machine, objectives, problem.name, GIVEN, settings=settings)
+    return problem.housed(
+        asked, verdicts, start, network=network, engine_version=version(), shared=homes, status="FEASIBLE", bound=None
+    )
 
 
 def _answer(one: Mapped, part: NestPart, objectives: tuple[str, ...]) -> Answer[Nest]:
     said = {"source": one.source, "notes": "; ".join(one.notes)}
     stats: dict[str, Stat] = {name: text for name, text in said.items() if text}
     return Answer(one.nest, part.outcome(one.nest).measures, dict.fromkeys(objectives), "FEASIBLE", stats=stats)
-
-
-def _plan(
-    verdicts: Sequence[Verdict], machine: Machine, objectives: tuple[str, ...], network: str,
-    settings: tuple[str, ...], start: float,
-) -> LayersPlan:  # fmt: skip
-    formulation: Nests = pick_nests(problem_for(machine))
-    made = rows(verdicts)
-    homes = _homes(made[0].workload, verdicts, machine) if machine.off_chip else None
-    layers = [row.workload for row in made]
-    return LayersPlan.model_validate({
-        "format": FORMAT, "certile": version(), "problem": formulation.name, "network": network,
-        "machine": machine.name, "engine": GIVEN, "engine_version": version(), "objectives": objectives,
-        "unit": MEASURES[objectives[0]], "pins": (),
-        "options": LayersOptions(full=False, bounding=True, time_limit_s=None, settings=settings),
-        **totals(made, machine, ("FEASIBLE", None) if homes else None), "wall_s": time.monotonic() - start,
-        "layers": made, "network_digest": network_digest(layers),
-        "machine_digest": digest(machine.model_dump(mode="json")), "machine_data": machine, "homes": homes,
-    })  # fmt: skip
 
 
 def _homes(layer: Layer, verdicts: Sequence[Verdict], machine: Machine) -> HomesPlan:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,13 +28,10 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
 from solver.mappings.given import Mapped, part_of, problem_for
-from solver.plan import Status
+from solver.plan import GenericPlan, Status
 from solver.tiling.search import decide
 from solver.verdict import judgement
 from solver.verify import PlanMismatch
-
-if TYPE_CHECKING:
-    from solver.tiling.plan import LayersPlan
 
 #: A dimension with more loops than these keeps its steps.
 _LOOPS = 2
@@ -131,16 +127,16 @@ def best_order(mapped: Mapped, machine: Machine, objectives: tuple[str, ...], li
     return of_plan("tile", plan)  # type: ignore[arg-type]
 
 
-def of_plan(kept: str, plan: LayersPlan, name: str | None = None) -> Improvement:
+def of_plan(kept: str, plan: GenericPlan, name: str | None = None) -> Improvement:
     """Return what a plan has for a layer."""
     row = plan.layers[0] if name is None else plan.layer(name)
-    nest = None if row.schedule is None else row.schedule.to_nest()
+    nest = None if row.schedule is None else row.schedule
     measures = None if row.measures is None else row.measures.model_dump()
     return Improvement(kept, nest, measures, row.status, row.bound, "; ".join(row.conflicts))
 
 
 def options(
-    mapped: Mapped, machine: Machine, objectives: tuple[str, ...], optimum: LayersPlan, limit_s: float | None
+    mapped: Mapped, machine: Machine, objectives: tuple[str, ...], optimum: GenericPlan, limit_s: float | None
 ) -> Iterator[Improvement]:  # fmt: skip
     """Yield the best mappings: with the loop order kept, with the tile kept, and of all."""
     yield best_tile(mapped, machine, objectives, limit_s)

@@ -17,9 +17,9 @@ from solver.mappings.improve import Improvement, options
 from solver.mappings.read import Mappings, read
 from solver.mappings.told import told
 from solver.options import as_texts, check_time_limit, pick_layers, pick_machine, pick_target
-from solver.plan import Status
+from solver.plan import GenericPlan, Status
 from solver.solve import Texts, ask, solve
-from solver.tiling.plan import LayerPlan, LayersPlan
+from solver.tiling.rows import LayerRow, is_layers
 
 #: Seconds for each optimum that a mapping is compared with, if nothing else is asked for.
 LIMIT_S = 30.0
@@ -36,9 +36,9 @@ class LayerPrice:
     """Memories that are too small: bytes that are taken, bytes that there are. Empty: it fits."""
     remedies: tuple[Remedy, ...]
     """Where it does not fit, single changes with which it does."""
-    row: LayerPlan | None
+    row: LayerRow | None
     """What the plan says of it; None where it does not fit."""
-    best: LayerPlan | None
+    best: LayerRow | None
     """The optimum that it is compared with; None if none was asked for, or found."""
     improved: tuple[Improvement, ...] = ()
 
@@ -60,9 +60,9 @@ class PricedMapping:
     """A mapping with its price; `str` of it is what the command line prints."""
 
     layers: tuple[LayerPrice, ...]
-    plan: LayersPlan | None
+    plan: GenericPlan | None
     """Of engine `given`, verified like every plan; None if a layer does not fit."""
-    optimum: LayersPlan | None
+    optimum: GenericPlan | None
 
     @property
     def fits(self) -> bool:
@@ -149,7 +149,7 @@ def price(
 
 def _alone(
     one: Mapped, machine: Machine, objectives: tuple[str, ...], over: dict[str, tuple[int, int]]
-) -> LayerPlan | None:
+) -> LayerRow | None:
     """What a plan would say of a layer that fits, where another one does not."""
     return None if over else plan_of([one], machine, objectives, one.layer.name).layers[0]
 
@@ -170,15 +170,15 @@ def workloads_of(
 
 def _optimum(
     given: Sequence[Mapped], machine: Machine, objectives: tuple[str, ...], limit: float | None
-) -> dict[str, LayersPlan]:
+) -> dict[str, GenericPlan]:
     """The optimum of every layer, those that are alike once."""
-    known: dict[object, LayersPlan] = {}
+    known: dict[object, GenericPlan] = {}
     for one in given:
         key = one.layer.signature()
         if key not in known:
             plan = solve(
                 one.layer, machine, problem=problem_for(machine), objective=objectives, time_limit_s=limit, jobs=1
             )
-            if isinstance(plan, LayersPlan):
+            if is_layers(plan):
                 known[key] = plan
     return {one.layer.name: known[one.layer.signature()] for one in given}

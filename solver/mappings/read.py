@@ -20,7 +20,7 @@ from solver.mappings import dory, timeloop, zigzag
 from solver.mappings.given import Mapped
 from solver.mappings.text import nest_of, unnamed
 from solver.plan import FORMAT, Plan
-from solver.tiling.plan import LayersPlan
+from solver.tiling.rows import is_layers
 
 #: A nest as an object, as a text, or a file that has it; or one of these for each layer by its name.
 Mappings = Nest | str | os.PathLike[str] | Mapping[str, Nest | str]
@@ -104,9 +104,9 @@ def _of_file(
 
 def _of_plan(path: str, workloads: Sequence[Workload]) -> list[Mapped]:
     plan = Plan.load(path)
-    if not isinstance(plan, LayersPlan):
+    if not is_layers(plan):
         raise InputError(f"mapping {path}: a plan of problem {plan.problem} has no nests of single layers")
-    nests = {row.layer: row.schedule.to_nest() for row in plan.layers if row.schedule is not None}
+    nests = {row.layer: row.schedule for row in plan.layers if row.schedule is not None}
     found = [Mapped(one.layer, nests[one.layer.name], f"plan, {path}") for one in workloads if one.layer.name in nests]
     if not found:
         raise InputError(f"mapping {path}: the plan has layers {', '.join(nests)}, none of those asked for")

@@ -9,10 +9,10 @@ from hwmodels.schedule import Nest
 from solver.mappings.compare import reasons
 from solver.mappings.text import text_of
 from solver.tables import Column, Sheet, ratio, render
+from solver.tiling.rows import LayerRow
 
 if TYPE_CHECKING:
     from solver.mappings.price import LayerPrice, PricedMapping
-    from solver.tiling.plan import LayerPlan
 
 
 def told(priced: PricedMapping) -> Iterator[str]:
@@ -41,7 +41,7 @@ def _unfit(one: LayerPrice) -> Iterator[str]:
         yield "no single loop with smaller pieces makes it fit"
     if one.best is not None and one.best.schedule is not None and one.best.objective is not None:
         value = one.best.objective
-        nest = text_of(one.best.schedule.to_nest())
+        nest = text_of(one.best.schedule)
         said = "the optimum" if _least(one.best) else "the best known"
         yield f"{said} has {value.value:,} {value.unit}: {nest}"
 
@@ -60,7 +60,7 @@ def _figures(one: LayerPrice) -> Iterator[str]:
         yield from _compared(one, row, best)
 
 
-def _compared(one: LayerPrice, row: LayerPlan, best: LayerPlan) -> Iterator[str]:
+def _compared(one: LayerPrice, row: LayerRow, best: LayerRow) -> Iterator[str]:
     """The mapping against the optimum, and why it is worse."""
     if row.objective is None or best.objective is None or one.times is None:
         yield "there is no optimum to compare with: none was found in time"
@@ -75,23 +75,23 @@ def _compared(one: LayerPrice, row: LayerPlan, best: LayerPlan) -> Iterator[str]
         yield f"Your mapping {verb} {value:,} {what}: {known}."
         return
     yield f"Your mapping {verb} {one.times:.2f} times {known}: {value:,} {what} against {least:,}."
-    yield f"The {'optimum' if proven else 'best known'}: {text_of(best.schedule.to_nest()) if best.schedule else ''}"
+    yield f"The {'optimum' if proven else 'best known'}: {text_of(best.schedule) if best.schedule else ''}"
     nest = one.mapped.nest
     yield from (
         f"  {line}" for line in reasons(one.mapped.layer, one.machine, nest, _bytes(row), _bytes(best), known="it")
     )
 
 
-def _least(best: LayerPlan) -> bool:
+def _least(best: LayerRow) -> bool:
     """Whether nothing has less of the first objective; of several, the others may be open."""
     return best.status == "OPTIMAL" or (best.objective is not None and best.objective.value == best.bound)
 
 
-def _bytes(row: LayerPlan) -> dict[str, int]:
-    return {} if row.counts is None else {str(name): one.bytes for name, one in row.counts.by_operand.items()}
+def _bytes(row: LayerRow) -> dict[str, int]:
+    return {} if row.figures is None else {name: one.bytes for name, one in row.figures.counts.items()}
 
 
-def _sheet(row: LayerPlan, best: LayerPlan | None) -> Sheet:
+def _sheet(row: LayerRow, best: LayerRow | None) -> Sheet:
     """The mapping beside the optimum: bytes by operand, then all measures."""
     rows = [(f"{name} bytes", value, _bytes(best).get(name) if best else None) for name, value in _bytes(row).items()
             if value or (best and _bytes(best).get(name))]  # fmt: skip

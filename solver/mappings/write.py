@@ -13,7 +13,7 @@ from solver.mappings import dory, timeloop, zigzag
 from solver.mappings.text import text_of
 from solver.options import unknown
 from solver.plan import Plan
-from solver.tiling.plan import LayersPlan
+from solver.tiling.rows import is_layers
 
 FORMATS = ("text", "timeloop", "zigzag", "zigzag-json", "dory")
 
@@ -26,11 +26,11 @@ def nests_of(plan: Plan, layers: Sequence[str] | None = None) -> list[tuple[Laye
     InputError
         If the plan has no nests of single layers, no such layer, or none of it has a nest.
     """
-    if not isinstance(plan, LayersPlan):
+    if not is_layers(plan):
         raise InputError(f"plan of {plan.network}: mappings are written of problems tiling and slicing, "
                          f"not of {plan.problem}")  # fmt: skip
     rows = plan.layers if layers is None else tuple(plan.layer(name) for name in layers)
-    found = [(row.workload, row.schedule.to_nest()) for row in rows if row.schedule is not None]
+    found = [(row.workload, row.schedule) for row in rows if row.schedule is not None]
     if not found:
         raise InputError(f"plan of {plan.network}: no schedule to write")
     return found

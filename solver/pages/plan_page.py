@@ -14,11 +14,11 @@ from solver.options import AUTO
 from solver.pages.data import Block, Fact
 from solver.pages.markup import grid_of_sheet
 from solver.pages.page import Page, Section
-from solver.plan import Plan
+from solver.plan import GenericPlan, Plan
 from solver.problem import Problem
 from solver.problems import problem_of
 from solver.tables import percent
-from solver.tiling.plan import LayersPlan
+from solver.tiling.rows import is_layers
 from solver.why.layers import parts_alone
 from solver.why.text import split_sentences
 
@@ -65,12 +65,12 @@ def plan_page(plan: Plan, others: Mapping[str, Plan] | None = None) -> Page:
 
 def _told(plan: Plan, block: Block) -> Block:
     """A block with where a layer's first measure goes, by operand and cause."""
-    if not isinstance(plan, LayersPlan):
+    if not is_layers(plan):
         return block
     return replace(block, sentences=(*block.sentences, *_parts(plan, block.name)))
 
 
-def _parts(plan: LayersPlan, layer: str) -> Iterator[str]:
+def _parts(plan: GenericPlan, layer: str) -> Iterator[str]:
     about = parts_alone(plan, plan.layer(layer))
     if about.splits:
         yield from split_sentences(about.splits[0])

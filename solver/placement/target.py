@@ -10,8 +10,8 @@ from instances.buffers import Buffers
 from instances.errors import InputError
 from instances.stores import stores
 from solver.joint.rows import is_shared
-from solver.plan import Plan
-from solver.tiling.plan import LayersPlan
+from solver.plan import GenericPlan, Plan
+from solver.tiling.rows import is_layers
 
 
 def buffers_of(plan: Plan) -> Buffers:
@@ -22,7 +22,7 @@ def buffers_of(plan: Plan) -> Buffers:
     InputError
         For plans of problems that have no buffers with addresses, and plans without a schedule.
     """
-    if isinstance(plan, LayersPlan):
+    if is_layers(plan):
         blocks = dict(_of_layers(plan))
     elif is_shared(plan) and plan.schedule is not None:
         from solver.emit.onchip import OnChip  # late: it knows how models are read
@@ -37,11 +37,11 @@ def buffers_of(plan: Plan) -> Buffers:
     return Buffers(name=plan.network, buffers=tuple(block.buffer(memory) for block, memory in blocks.items()))
 
 
-def _of_layers(plan: LayersPlan) -> Iterable[tuple[Block, str]]:
+def _of_layers(plan: GenericPlan) -> Iterable[tuple[Block, str]]:
     """Tiles and scratch of every layer."""
     for time, layer in enumerate(plan.layers):
         if layer.schedule is None:
             raise InputError(f"plan of {plan.network}: layer {layer.layer} has no schedule")
-        for tile in buffers(layer.workload, plan.machine_data, layer.schedule.to_nest()):
+        for tile in buffers(layer.workload, plan.machine_data, layer.schedule):
             if tile.bytes and tile.name != "reserved":
                 yield Block(f"{layer.layer}: {tile.name}", time, (tile.bytes * tile.copies,)), tile.memory

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from hwmodels.nest.buffers import Buffer, buffers
+from hwmodels.nest.buffers import Buffer
 from hwmodels.nest.price import price
+from hwmodels.nest.terms import terms_of
 from solver.pages.common import Stay, residency, stacked, total, us
 from solver.pages.data import Axis, Bars, Block, Boxes, Figure, Pictures
 from solver.pages.roofline import Rate, roofline
 from solver.pages.style import slugs
 from solver.pages.tensor import tensors, tile_drawing
+from solver.plan import GenericPlan
 from solver.tables import percent
-from solver.tiling.plan import LayerPlan, LayersPlan
-from solver.verify import objective_of
+from solver.tiling.rows import LayerRow
 
 #: What the terms of time are called, in the order of drawing.
 _WORDS = {
@@ -24,7 +25,7 @@ _OPERANDS = ("IN", "W", "OUT")
 Parts = dict[str, dict[str, dict[str, float]]]
 
 
-def pictures(plan: LayersPlan, others: Mapping[str, LayersPlan], texts: Mapping[str, str]) -> Pictures:
+def pictures(plan: GenericPlan, others: Mapping[str, GenericPlan], texts: Mapping[str, str]) -> Pictures:
     """Return all figures; `texts` are the layers in detail."""
     plans = {plan.engine: plan, **others}
     times: Parts = {engine: dict(times_of(one)) for engine, one in plans.items()}
@@ -73,7 +74,7 @@ def _marked(bars: Bars, times: Parts) -> Bars:
     )
 
 
-def times_of(plan: LayersPlan) -> Iterator[tuple[str, dict[str, float]]]:
+def times_of(plan: GenericPlan) -> Iterator[tuple[str, dict[str, float]]]:
     """Yield every layer with the terms of its time in microseconds; overlap is negative."""
     known: dict[str, Mapping[str, int]] = {}
     for row in plan.layers:
@@ -85,13 +86,13 @@ def times_of(plan: LayersPlan) -> Iterator[tuple[str, dict[str, float]]]:
             found = row.objective.terms
         else:
             homes = {str(operand): name for operand, name in (row.schedule.homes or {}).items()}
-            outcome = price(row.workload, plan.machine_data, row.schedule.to_nest())
-            found = objective_of("time", row.workload, plan.machine_data, outcome, homes).terms
+            outcome = price(row.workload, plan.machine_data, row.schedule)
+            found = terms_of("time", row.workload, plan.machine_data, outcome, homes)
         known[row.layer] = found
         yield row.layer, {term: us(plan, ticks) for term, ticks in found.items()}
 
 
-def _rates(plan: LayersPlan) -> list[Rate]:
+def _rates(plan: GenericPlan) -> list[Rate]:
     return [
         Rate(row.layer, row.workload.macs, row.measures.bytes, row.measures.time) for row in plan.layers if row.measures
     ]
@@ -100,9 +101,9 @@ def _rates(plan: LayersPlan) -> list[Rate]:
 # ---- memories --------------------------------------------------------------------------------------------------------
 
 
-def memory_maps(plan: LayersPlan) -> list[Boxes]:
+def memory_maps(plan: GenericPlan) -> list[Boxes]:
     """Return what lies where in every memory of a core, layer by layer."""
-    placed = {row.layer: placed_in(plan, row) for row in plan.layers}
+    placed = {row.layer: placed_in(row) for row in plan.layers}
     names, made = list(placed), []
     for memory, size in plan.machine_data.memories.items():
         stays = [
@@ -124,17 +125,15 @@ def memory_maps(plan: LayersPlan) -> list[Boxes]:
     return made
 
 
-def placed_in(plan: LayersPlan, row: LayerPlan) -> Sequence[Buffer]:
+def placed_in(row: LayerRow) -> Sequence[Buffer]:
     """The buffers of a layer; none without a schedule."""
-    if row.schedule is None:
-        return ()
-    return row.buffers or buffers(row.workload, plan.machine_data, row.schedule.to_nest())
+    return row.figures.buffers if row.figures else ()
 
 
 # ---- layers ----------------------------------------------------------------------------------------------------------
 
 
-def _blocks(plan: LayersPlan, texts: Mapping[str, str]) -> Iterator[Block]:
+def _blocks(plan: GenericPlan, texts: Mapping[str, str]) -> Iterator[Block]:
     for row, key in zip(plan.layers, slugs(row.layer for row in plan.layers), strict=True):
         line: str = row.status
         if row.objective is not None:
@@ -142,7 +141,7 @@ def _blocks(plan: LayersPlan, texts: Mapping[str, str]) -> Iterator[Block]:
             line += f", {plan.objectives[0]} {value}, gap {percent(row.gap)} %"
         if row.same_as:
             line += f", the same as {row.same_as}"
-        found = tensors(row.workload, placed_in(plan, row))
+        found = tensors(row.workload, placed_in(row))
         title = f"Tile of {row.layer}"
         figures = (tile_drawing(f"tile-{key}", title, found),) if found and not row.same_as else ()
         text = "" if row.same_as else texts.get(row.layer, "")

@@ -5,61 +5,136 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from formulations.clock import Clock
+from formulations.problem import Part
 from formulations.tiling.nests import Nests
 from formulations.tiling.part import NestPart
-from hwmodels.nest.buffers import buffer_lines, buffers
+from hwmodels.nest.buffers import buffer_lines
 from hwmodels.nest.homes import assignments
 from hwmodels.nest.limits import lower_bound_bytes
-from hwmodels.outcome import MEASURES
+from hwmodels.schedule import Nest
+from instances.errors import InputError
+from instances.workload import Layer
 from solver.claims import Claim, bounds_of, picked
+from solver.formulated import Job
 from solver.front import Front, FrontPart, FrontPoint
+from solver.generic import GenericProblem
+from solver.homes.check import problems_of_homes
+from solver.homes.plan import HomesPlan
+from solver.homes.solve import assigned, choose, fitting
 from solver.network_show import measure_columns
 from solver.options import pick_pins
 from solver.pages.data import Pictures
-from solver.problem import Derived, Explained
+from solver.plan import Asked, GenericPlan, PartPlan, Status
+from solver.problem import Explained
 from solver.question import Question
+from solver.search import Answer
 from solver.tables import GAP, Column, Sheet, conflicts_of, few, name_column, percent, ratio
-from solver.tiling.check import problems_of_layers
+from solver.tiling.check import part_of
 from solver.tiling.figures import pictures
-from solver.tiling.plan import GIVEN, LayerPlan, LayersPlan
+from solver.tiling.front import AXES, fronts
 from solver.tiling.pseudo_code import pseudo_code
-from solver.tiling.solve import NestsProblem, Request, prepare
+from solver.tiling.rows import LayerRow, layer_rows
+from solver.tiling.search import job_of
+from solver.tiling.solve import Request, options, prepare
+from solver.verdict import Verdict, sum_of
+from solver.verify import gap_of
 from solver.words import decision_columns, decision_text, label, workload_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-class LayersProblem(NestsProblem):
-    """A formulation of the nest of one layer."""
+class LayersProblem(GenericProblem):
+    """Layers, each by itself; where their operands lie off the chip is decided for all together."""
 
     formulation: Nests
-    plan = LayersPlan
-    measures = MEASURES
-    usual = "time"
-    takes = frozenset({"layers", "all_kinds", "full", "bounding"})
-    single = True
-    axes = {"bytes": "bytes", "time": "ticks", "ocm": "bytes on chip"}  # of solver.tiling.front.AXES
-    auto = "exhaustive"
-    others = {"exhaustive": ("cp-sat", "exhaustive"), "": ("exhaustive", "cp-sat")}
-    explains = True
-    front_engines = False
+    shared_type = HomesPlan
 
     def __init__(self, formulation: Nests) -> None:
-        self.formulation = formulation
-        self.name, self.summary = formulation.name, formulation.summary
-        self.pins = {name: str(decision) for name, decision in formulation.decisions.items()}
+        super().__init__(formulation)
+        self.usual, self.single, self.front_engines = "time", True, False
+        self.takes = frozenset({"layers", "all_kinds", "full", "bounding"})
+        self.axes = AXES
+        self.others = {"exhaustive": ("cp-sat", "exhaustive"), "": ("exhaustive", "cp-sat")}
 
-    def able(self, plan: LayersPlan) -> Mapping[str, bool]:
-        """The engines, and that mappings may be given, which proves nothing."""
-        return {**super().able(plan), GIVEN: False}
+    def ready(self, question: Question) -> None:
+        """Make the space of every layer, those that are alike once."""
+        request = prepare(question)
+        for layer in {layer.signature(): layer for layer in request.layers}.values():
+            request.formulation.build(layer, question.machine, request.pins, full=question.full)
+
+    def target_of(self, question: Question) -> tuple[Layer, ...]:
+        """The layers that are planned."""
+        return question.target if isinstance(question.target, tuple) else prepare(question).layers
+
+    def question(self, plan: GenericPlan) -> Question:
+        """What a stored plan was asked: its layers, or the only one."""
+        question, layers = super().question(plan), plan.network_data
+        return replace(question, target=layers[0]) if len(layers) == 1 else question
+
+    def asked(self, question: Question) -> Asked:
+        """The pins in one form."""
+        pins = tuple(pick_pins(question.pins, self.formulation).to_json())
+        return super().asked(question).model_copy(update={"pins": pins, "layers": (), "all_kinds": False})
+
+    # ---- deciding ----------------------------------------------------------------------------------------------------
+
+    def job(self, part: Part[Nest], question: Question) -> Job:
+        """A layer, by the engine that is asked for."""
+        assert isinstance(part, NestPart)
+        return job_of(self.formulation, part, question.objectives, question.engine)
+
+    def lost(self, job: Job) -> Answer[Nest]:
+        """Nothing: quick plans were made as long as there was time."""
+        return job.unanswered()
+
+    def solve(self, question: Question) -> GenericPlan:
+        """Plan a layer, or the layers of a network: every conv and matmul layer, those named, or all kinds.
+
+        The time limit is shared out evenly; what one layer leaves over goes to the others.
+        """
+        start = time.monotonic()
+        return self.decided(prepare(question), start)
+
+    def decided(self, request: Request, start: float) -> GenericPlan:
+        """Plan what is asked, from time `start` on; raises PlanMismatch if engine, price and replay disagree."""
+        asked, more = replace(request.asked, target=request.layers), dict[str, Any]()
+        with asked.watch() as watch:
+            if request.places is None:
+                parts = [request.part(layer) for layer in request.layers]
+                answers = self.answers(parts, asked, watch)
+            else:
+                clock, known = Clock.of(asked.time_limit_s), fitting(request.places, asked.machine)
+                open_ = options(request, request.places, assigned(request.places, known))
+                answers = self.answers(list(open_.values()), asked, watch)
+                self.verified(list(open_.values()), [answers[part.key] for part in open_.values()], asked)
+                said = {name: answers[part.key] for name, part in open_.items()}
+                choice = choose(request.places, said, asked.objectives, asked.engine, clock, known)
+                more = {"status": choice.status, "bound": choice.bound,
+                        "shared": HomesPlan.of(request.places, choice.chosen)}  # fmt: skip
+                parts = [request.part(layer, choice.layers.get(layer.name, ())) for layer in request.layers]
+        nothing: Answer[Nest] = Answer(None, {}, dict.fromkeys(asked.objectives), "NO_SOLUTION_FOUND")
+        verdicts = self.verified(parts, [answers.get(part.key, nothing) for part in parts], asked)
+        versions = next((one.versions for one in answers.values() if one.versions), "")
+        return self.housed(asked, verdicts, start, network=request.name, engine_version=versions, **more)
+
+    def housed(
+        self, question: Question, verdicts: Sequence[Verdict], start: float, *, status: Status = "FEASIBLE",
+        bound: int | None = None, **more: Any,
+    ) -> GenericPlan:  # fmt: skip
+        """Return a plan; where it says homes, status and bound are those over all homes, if all layers have one."""
+        plan = self.planned(question, verdicts, start, **more)
+        if plan.shared is None:
+            return plan
+        if plan.objective is None:
+            return plan.model_copy(update={"bound": None, "gap": None})
+        return plan.model_copy(update={"status": status, "bound": bound, "gap": gap_of(plan.objective.value, bound)})
 
     def front(self, question: Question, axes: tuple[str, ...]) -> Front:
         """The exact front of every layer; axes: two or three."""
-        from solver.tiling.front import fronts  # late: the engines' package imports every solver
-
         wanted = axes or ("bytes", "time")
         request = prepare(question)
         by_name = {layer.name: layer for layer in request.layers}
@@ -88,101 +163,149 @@ class LayersProblem(NestsProblem):
             part = request.part(layer, tuple(assignments(layer, question.machine)[0].items()))
             yield Explained(layer.name, part.explain(), part.space.size)
 
-    def derive(self, plan: LayersPlan) -> Derived:
-        """Replay layer by layer."""
-        return problems_of_layers(plan)
+    # ---- checking ----------------------------------------------------------------------------------------------------
 
-    def claims(self, plan: LayersPlan) -> Iterator[Claim]:
+    def parts_of(self, plan: GenericPlan) -> list[NestPart]:
+        """The layers, with the homes of their schedules; with some where they have none."""
+        pins = pick_pins(list(plan.options.pins), self.formulation)
+        return [part_of(row, plan, self.formulation, pins) for row in layer_rows(plan)]
+
+    def doubting(self, part: Part[Nest], plan: GenericPlan, *, proves: bool) -> Iterator[str]:
+        """None: a layer that there was no time for has no plan."""
+        return iter(())
+
+    def head(self, plan: GenericPlan) -> Iterator[str]:
+        """Also names that stand twice."""
+        yield from super().head(plan)
+        names = [layer.name for layer in plan.network_data]
+        for name in sorted({n for n in names if names.count(n) > 1}):
+            yield f"layers: {name} stands {names.count(name)} times"
+        if len(names) != len(plan.parts):
+            yield f"parts: the plan has {len(plan.parts)}, there are {len(names)} layers"
+
+    def faults(self, plan: GenericPlan, verdicts: list[Verdict]) -> Iterator[str]:
+        """Also what is said of homes."""
+        if len(plan.network_data) != len(plan.parts):
+            yield from self.head(plan)
+            return
+        yield from super().faults(plan, verdicts)
+        try:
+            yield from problems_of_homes(plan, pick_pins(list(plan.options.pins), self.formulation))
+        except InputError as error:
+            yield str(error)
+
+    def totals_of(self, plan: GenericPlan, rows: Sequence[PartPlan]) -> dict[str, Any]:
+        """Where a plan says homes, status and bound are those over all of them, which no layer says."""
+        found = super().totals_of(plan, rows)
+        if plan.shared is None:
+            return found
+        if found["objective"] is None:
+            return {**found, "bound": None, "gap": None}
+        return {
+            **found,
+            "status": plan.status,
+            "bound": plan.bound,
+            "gap": gap_of(found["objective"].value, plan.bound),
+        }
+
+    def claims(self, plan: GenericPlan) -> Iterator[Claim]:
         """Layer by layer; layers that share memories off the chip are one part: homes are decided for all together."""
-        yield from layer_claims(plan) if plan.homes is None else super().claims(plan)
+        if plan.shared is None:
+            yield from super().claims(plan)
+            return
+        values = picked(plan.objectives, self.figures(plan))
+        yield Claim("", plan.status, plan.objectives, values,
+                    bounds_of(plan.status, plan.bound, values, len(plan.objectives)))  # fmt: skip
 
-    def status(self, plan: LayersPlan) -> list[str]:
+    # ---- showing -----------------------------------------------------------------------------------------------------
+
+    def layer_rows(self, plan: GenericPlan) -> tuple[LayerRow, ...]:
+        """The layers."""
+        return layer_rows(plan)
+
+    def names(self, plan: GenericPlan) -> list[str]:
+        """All layers: those without a schedule say why."""
+        return [row.name for row in plan.parts]
+
+    def status(self, plan: GenericPlan) -> list[str]:
         """What is known, a part each: status, value, bound, gap and replay."""
         parts = [f"{plan.network} on {plan.machine} ({plan.problem}, {plan.engine}): {plan.status}"]
         if plan.objective is not None:
             said = f"{plan.objectives[0]} {plan.objective.value:,} {plan.objective.unit}"
             bound = "no bound" if plan.bound is None else f"bound {plan.bound:,}, gap {percent(plan.gap)} %"
             parts.append(f"{said}, {bound}")
-        missing = [p.layer for p in plan.layers if p.schedule is None]
-        asked = ",".join(plan.objectives)
-        half = [p.layer for p in plan.layers if p.schedule and p.stats.get("proven", asked) not in (asked, "")]
+        rows, asked = plan.parts, ",".join(plan.objectives)
+        missing = [row.name for row in rows if row.schedule is None]
+        half = [row.name for row in rows if row.schedule and row.stats.get("proven", asked) not in (asked, "")]
         if half:
-            parts.append(f"only some of {asked} proven in {len(half)} of {len(plan.layers)} layers: {few(half)}")
+            parts.append(f"only some of {asked} proven in {len(half)} of {len(rows)} layers: {few(half)}")
         if missing:
-            parts.append(f"{len(missing)} of {len(plan.layers)} layers without a schedule: {few(missing)}")
-        if plan.replay.ok is not None:
-            verdict = "replayed, not compared (literal reading)" if plan.replay.note else "replay agrees"
-            failed = [p.layer for p in plan.layers if p.replay is not None and not p.replay.ok]
-            reading = " by the paper's literal equations" if plan.replay.note else ""
+            parts.append(f"{len(missing)} of {len(rows)} layers without a schedule: {few(missing)}")
+        if len(missing) < len(rows):
+            literal = plan.machine_data.reading == "literal"
+            verdict = "replayed, not compared (literal reading)" if literal else "replay agrees"
+            failed = [row.name for row in rows if row.replay is not None and not row.replay.ok]
+            reading = " by the paper's literal equations" if literal else ""
             refused = f"replay is not ok: {few(failed)} cannot run as priced{reading}, certile check refuses this plan"
             parts.append(refused if failed else verdict)
         return parts
 
-    def sheet(self, plan: LayersPlan) -> Sheet:
+    def sheet(self, plan: GenericPlan) -> Sheet:
         """Layers and their sum."""
         return nest_table(plan, {})
 
-    def table(self, plan: LayersPlan, others: Mapping[str, LayersPlan]) -> list[RenderableType]:
+    def table(self, plan: GenericPlan, others: Mapping[str, GenericPlan]) -> list[RenderableType]:
         """The same, with a column for every other engine."""
         return [nest_table(plan, others), "", "; ".join(self.known(plan))]
 
-    def details(self, plan: LayersPlan, layer: str | None) -> Iterable[str]:
+    def details(self, plan: GenericPlan, layer: str | None) -> Iterator[str]:
         """The buffers and the loops of one layer or all, line by line."""
-        for row in plan.layers:
+        for row in layer_rows(plan):
             if layer in (None, row.layer):
                 yield from _layer(plan, row)
 
-    def pictures(self, plan: LayersPlan, others: Mapping[str, LayersPlan]) -> Pictures:
+    def pictures(self, plan: GenericPlan, others: Mapping[str, GenericPlan]) -> Pictures:
         """Roofline, times, memories, and every layer with its tile and its nest as code."""
-        texts = {row.layer: "\n".join(_layer(plan, row)).strip() for row in plan.layers if not row.same_as}
+        texts = {row.layer: "\n".join(_layer(plan, row)).strip() for row in layer_rows(plan) if not row.same_as}
         return pictures(plan, others, texts)
 
-    def question(self, plan: LayersPlan) -> Question:
-        """What a stored plan was asked, but for its layers, which `again` takes as they are."""
-        return Question(
-            plan.layers[0].workload, plan.machine_data, plan.objectives, self.name, pins=plan.pins,
-            settings=plan.options.settings,
-        )  # fmt: skip
-
-    def again(self, plan: LayersPlan, engine: str, time_limit_s: float | None, jobs: int) -> LayersPlan:
+    def again(self, plan: GenericPlan, engine: str, time_limit_s: float | None, jobs: int) -> GenericPlan:
         """Plan the layers again."""
         rooms = {one.name: one.bytes for one in plan.machine_data.off_chip if one.bytes is not None}
         asked = replace(self.question(plan), engine=engine, time_limit_s=time_limit_s, jobs=jobs)
-        layers = tuple(row.workload for row in plan.layers)
-        places = plan.homes.places(rooms) if plan.homes else None
-        demands = pick_pins(list(plan.pins), self.formulation)
-        request = Request(asked, plan.network, layers, self.formulation, demands, places)
-        return self.planned(request, time.monotonic())
+        places = plan.shared.places(rooms) if plan.shared else None
+        demands = pick_pins(list(plan.options.pins), self.formulation)
+        request = Request(asked, plan.network, plan.network_data, self.formulation, demands, places)
+        return self.decided(request, time.monotonic())
 
 
-def layer_claims(plan: LayersPlan) -> Iterator[Claim]:
+def layer_claims(plan: GenericPlan) -> Iterator[Claim]:
     """What a plan claims of every layer; where the plan says homes, of all nests with the homes that the layer has."""
-    for row in plan.layers:
-        names = plan.objectives
-        values = picked(names, row.measures.model_dump()) if row.measures else ()
-        yield Claim(row.layer, row.status, names, values, bounds_of(row.status, row.bound, values, len(names)))
+    for row in plan.parts:
+        values, bounds = picked(plan.objectives, row.measures), tuple(map(row.bounds.get, plan.objectives))
+        yield Claim(row.name, row.status, plan.objectives, values, bounds)
 
 
-def nest_table(plan: LayersPlan, others: Mapping[str, LayersPlan]) -> Sheet:
+def nest_table(plan: GenericPlan, others: Mapping[str, GenericPlan]) -> Sheet:
     """Return the table of a plan: one row a layer and one for the sum.
 
     Parameters
     ----------
-    others : mapping of engine name to LayersPlan
+    others : mapping of engine name to GenericPlan
         Plans of the same layers by other engines: each adds a column with its objective over ours.
     """
-    rows, first = plan.layers, plan.objectives[0]
-    copied = sum(row.same_as is not None for row in rows)
+    rows, first = layer_rows(plan), plan.objectives[0]
+    copied, moved = sum(row.same_as is not None for row in rows), (plan.measures or {}).get("bytes")
     distinct = f", {len(rows) - copied} distinct" * (copied > 0)
     ratios = [
         Column(
             name,
-            [ratio(_value(a), _value(b)) for a, b in zip(other.layers, rows, strict=True)],
+            [ratio(_value(a), _value(b)) for a, b in zip(layer_rows(other), rows, strict=True)],
             f"its {first} over that of {plan.engine}", ratio(_value(other), _value(plan)),
         )
         for name, other in others.items()
     ]  # fmt: skip
-    objective, *measures = measure_columns(plan, [_measures(row) for row in rows], _measures(plan))
+    objective, *measures = measure_columns(plan, [row.part.measures for row in rows], plan.measures)
     return Sheet(
         [
             name_column("layer", [label(row.layer, row.workload) for row in rows], distinct),
@@ -192,7 +315,7 @@ def nest_table(plan: LayersPlan, others: Mapping[str, LayersPlan]) -> Sheet:
             *ratios,
             *measures,
             Column("x limit", [ratio(_bytes(row), _limit([row])) for row in rows],
-                   "bytes over the least that any plan moves", ratio(_bytes(plan), _limit(rows)), spare=2),
+                   "bytes over the least that any plan moves", ratio(moved, _limit(rows)), spare=2),
             *decision_columns([row.decision for row in rows]),
             Column("wall (s)", ["same" if row.same_as else f"{row.wall_s:.2f}" for row in rows],
                    "search, same: as an equal layer above", f"{plan.wall_s:.2f}", spare=4),
@@ -201,38 +324,33 @@ def nest_table(plan: LayersPlan, others: Mapping[str, LayersPlan]) -> Sheet:
     )  # fmt: skip
 
 
-def _buffering_of(plan: LayersPlan) -> list[str]:
+def _buffering_of(plan: GenericPlan) -> list[str]:
     """Return why a demand for buffers cannot be met, if there is one: the machine decides their number."""
     machine = plan.machine_data
-    asked = any(line.startswith("pin buffers_") for row in plan.layers for line in row.conflicts)
+    asked = any(line.startswith("pin buffers_") for row in plan.parts for line in row.conflicts)
     said = f"machine {machine.name} has buffering={machine.buffering}; to choose: --set buffering=choose"
     return [said] if asked and machine.buffering != "choose" else []
 
 
-def _gap(row: LayerPlan) -> str:
+def _gap(row: LayerRow) -> str:
     """The gap; or why there is none."""
     return row.status if row.schedule is None else percent(row.gap)
 
 
-def _limit(rows: Sequence[LayerPlan]) -> int | None:
+def _limit(rows: Sequence[LayerRow]) -> int | None:
     """The bytes that no plan of these layers can do without."""
-    limits = [row.limits for row in rows]
-    return sum(limit.lower_bound_bytes for limit in limits if limit) if all(limits) else None
+    return sum_of(row.lower_bound_bytes for row in rows)
 
 
-def _measures(row: LayersPlan | LayerPlan) -> dict[str, int] | None:
-    return row.measures.model_dump() if row.measures else None
+def _bytes(row: LayerRow) -> int | None:
+    return row.part.measures.get("bytes")
 
 
-def _bytes(row: LayersPlan | LayerPlan) -> int | None:
-    return row.measures.bytes if row.measures else None
-
-
-def _value(row: LayersPlan | LayerPlan) -> int | None:
+def _value(row: GenericPlan | LayerRow) -> int | None:
     return row.objective.value if row.objective else None
 
 
-def _layer(plan: LayersPlan, row: LayerPlan) -> Iterable[str]:
+def _layer(plan: GenericPlan, row: LayerRow) -> Iterable[str]:
     yield f"{row.layer}: {workload_text(row.workload)}, on {plan.machine}"
     if row.schedule is None or row.objective is None or row.measures is None:
         why = f": {'; '.join(row.conflicts)}" if row.conflicts else ""
@@ -240,13 +358,13 @@ def _layer(plan: LayersPlan, row: LayerPlan) -> Iterable[str]:
         return
     known = "no bound" if row.bound is None else f"bound {row.bound:,}"
     yield f"{plan.objectives[0]} {row.objective.value:,} {row.objective.unit} ({row.status}, {known})"
-    if row.limits is not None:
-        limit = row.limits.lower_bound_bytes
+    limit = row.lower_bound_bytes
+    if limit is not None:
         yield f"{row.measures.bytes:,} bytes move; no plan moves fewer than {limit:,}"
-    machine, nest = plan.machine_data, row.schedule.to_nest()
+    machine, nest = plan.machine_data, row.schedule
     if nest.homes:
         yield f"off the chip: {', '.join(f'{operand} in {name}' for operand, name in nest.homes)}"
-    placed = row.buffers or buffers(row.workload, machine, nest)
+    placed = row.figures.buffers if row.figures else ()
     for memory, size in machine.memories.items():
         mine = [b for b in placed if b.memory == memory]
         left = size - sum(b.copies * b.bytes for b in mine)

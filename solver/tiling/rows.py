@@ -1,103 +1,133 @@
-"""What a plan says of a layer, and of all layers together: made of verdicts, by `solve` and by `check`."""
+"""Plans of layers, layer by layer, for those who show and compare them."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeGuard
 
-from formulations.tiling.part import NestPart
-from hwmodels.nest.buffers import buffers
-from hwmodels.outcome import MEASURES
+from formulations.tiling.part import NestFigures
+from hwmodels.outcome import MEASURES, Counts
 from hwmodels.schedule import Nest
-from instances.jsonfile import LARGEST_INTEGER
-from instances.machine import Machine
-from solver.plan import Measures, Objective, Schedule, Status, worst
-from solver.tiling.plan import LayerPlan, LayerReplay, PlanReplay
-from solver.verdict import Verdict, sum_of
-from solver.verify import LITERAL_NOTE, counts_of, gap_of, limits_of, measures_of, objective_of
+from instances.workload import Layer
+from solver.plan import GenericPlan, Measures, Objective, PartPlan, PartReplay, Plan, Stat, Status
+
+#: The engine of plans that nobody decided here: a mapping was given, priced and replayed (docs/mappings.md).
+GIVEN = "given"
 
 
-def rows(verdicts: Iterable[Verdict]) -> tuple[LayerPlan, ...]:
-    """Return what is said of layers; of those that are alike the first one is worked out."""
-    firsts: dict[Hashable, LayerPlan] = {}
-    made = []
-    for one in verdicts:
-        assert isinstance(one.part, NestPart)
-        first = firsts.get(one.part.key)
-        if first is None:
-            first = firsts[one.part.key] = row(one)
-            made.append(first)
-        else:
-            named = {"layer": one.part.name, "workload": one.part.layer, "wall_s": 0.0, "same_as": first.layer}
-            made.append(first.model_copy(update=named))
-    return tuple(made)
+@dataclass(frozen=True)
+class LayerRow:
+    """A layer of a plan, with what was planned for it; what follows from a schedule is None without one."""
+
+    part: PartPlan
+    workload: Layer
+    first: str
+    """The first objective."""
+
+    @property
+    def name(self) -> str:
+        """Of the layer."""
+        return self.part.name
+
+    @property
+    def layer(self) -> str:
+        """The same."""
+        return self.part.name
+
+    @property
+    def status(self) -> Status:
+        """Of the layer alone; with homes over all nests for the homes that it has."""
+        return self.part.status
+
+    @property
+    def schedule(self) -> Nest | None:
+        """The nest."""
+        nest: Nest | None = self.part.schedule
+        return nest
+
+    @property
+    def figures(self) -> NestFigures | None:
+        """What follows from the nest beside its measures."""
+        figures: NestFigures | None = self.part.figures
+        return figures
+
+    @property
+    def measures(self) -> Measures | None:
+        """All three."""
+        found = {name: self.part.measures[name] for name in MEASURES} if self.part.measures else None
+        return None if found is None else Measures(**found)
+
+    @property
+    def objective(self) -> Objective | None:
+        """The first objective with its terms."""
+        if not self.part.measures:
+            return None
+        terms = self.part.terms.get(self.first, {})
+        return Objective(value=self.part.measures[self.first], unit=MEASURES[self.first], terms=terms)
+
+    @property
+    def bound(self) -> int | None:
+        """Of the first objective."""
+        return self.part.bounds.get(self.first)
+
+    @property
+    def gap(self) -> float | None:
+        """Of the first objective."""
+        return self.part.gap
+
+    @property
+    def decision(self) -> Mapping[str, int | str] | None:
+        """The decisions that the nest stands for."""
+        return None if self.figures is None else self.figures.decision
+
+    @property
+    def counts(self) -> Counts | None:
+        """All that moves."""
+        return None if self.figures is None else self.figures.total
+
+    @property
+    def occupancy_bytes(self) -> Mapping[str, int] | None:
+        """The most that is taken of every memory."""
+        return None if self.figures is None else self.figures.occupancy_bytes
+
+    @property
+    def lower_bound_bytes(self) -> int | None:
+        """What no plan of the layer can do without; None without a nest, or where printed equations are the price."""
+        return None if self.figures is None else self.figures.lower_bound_bytes
+
+    @property
+    def replay(self) -> PartReplay | None:
+        """What the referee found."""
+        return self.part.replay
+
+    @property
+    def conflicts(self) -> tuple[str, ...]:
+        """Demands that cannot be met together."""
+        return self.part.conflicts
+
+    @property
+    def stats(self) -> Mapping[str, Stat]:
+        """Of the engine."""
+        return self.part.stats
+
+    @property
+    def same_as(self) -> str | None:
+        """The layer before it that it equals."""
+        return self.part.same_as
+
+    @property
+    def wall_s(self) -> float:
+        """Seconds it took to decide."""
+        return self.part.wall_s
 
 
-def row(verdict: Verdict) -> LayerPlan:
-    """Return what is said of a layer."""
-    part, said = verdict.part, verdict.said
-    assert isinstance(part, NestPart)
-    decided = _decided(part, verdict, said.schedule) if said.schedule is not None else dict.fromkeys(
-        ("objective", "schedule", "decision", "measures", "counts", "occupancy_bytes", "replay")
-    )  # fmt: skip
-    size = part.size if part.given or said.status == "NO_SOLUTION_FOUND" else part.space.size
-    # Plan files carry no integer beyond 2**53; a space that large is "at least that".
-    return LayerPlan.model_validate({
-        "layer": part.name, "workload": part.layer, "status": said.status, "bound": said.bound, "gap": verdict.gap,
-        "wall_s": said.wall_s, "conflicts": said.conflicts, "stats": said.stats, "same_as": None,
-        "size": {name: min(int(count), LARGEST_INTEGER) for name, count in size.items()}, **decided,
-    })  # fmt: skip
+def is_layers(plan: Plan) -> TypeGuard[GenericPlan]:
+    """Whether a plan is of layers by themselves, with a nest each."""
+    return isinstance(plan, GenericPlan) and plan.TYPES[plan.problem].figures == NestFigures
 
 
-def _decided(part: NestPart, verdict: Verdict, nest: Nest) -> dict[str, object]:
-    """What follows from a nest."""
-    walked, outcome, layer, machine = verdict.walked, part.outcome(nest), part.layer, part.machine
-    assert walked is not None
-    first = next(iter(verdict.said.bounds))
-    decision = {name: v if isinstance(v, str) else int(v) for name, v in part.space.decision(nest).items()}
-    return {
-        "objective": objective_of(first, layer, machine, outcome, dict(part.homes)),
-        "schedule": Schedule.of(nest, decision), "decision": decision, "limits": limits_of(layer, machine),
-        "measures": measures_of(outcome), "counts": counts_of(outcome), "occupancy_bytes": outcome.occupancy_bytes,
-        "replay": LayerReplay(
-            ok=not (walked.faults or verdict.disagreements), compared=walked.compared, steps=walked.counts["steps"],
-            executed=bool(walked.counts["executed"]), faults=walked.faults,
-            measures=Measures(**{name: walked.measures[name] for name in MEASURES}),
-            note="" if walked.compared else LITERAL_NOTE,
-        ),
-        "buffers": buffers(layer, machine, nest),
-    }  # fmt: skip
-
-
-def totals(
-    layers: Sequence[LayerPlan], machine: Machine, housed: tuple[Status, int | None] | None = None
-) -> dict[str, Any]:
-    """Sum over the layers; None where a layer has nothing to add.
-
-    Parameters
-    ----------
-    housed : (status, bound), optional
-        What is known of all homes; it stands in place of the layers' where every one has a plan.
-    """
-    objectives = [p.objective for p in layers if p.objective is not None]
-    measures = [p.measures for p in layers if p.measures is not None]
-    status, bound = worst(p.status for p in layers), sum_of(p.bound for p in layers)
-    objective = summed = None
-    if len(objectives) == len(measures) == len(layers):
-        terms = Counter[str]()
-        for one in objectives:
-            terms.update(one.terms)
-        objective = Objective(value=sum(o.value for o in objectives), unit=objectives[0].unit, terms=dict(terms))
-        summed = Measures(**{name: sum(getattr(one, name) for one in measures) for name in MEASURES})
-    if housed is not None:
-        status, bound = (status, None) if objective is None else housed
-    replays = [p.replay for p in layers if p.replay is not None]
-    replay = PlanReplay(
-        ok=all(r.ok for r in replays) if replays else None, layers=len(replays),
-        executed=sum(r.executed for r in replays), note=LITERAL_NOTE if machine.reading == "literal" else "",
-    )  # fmt: skip
-    return {
-        "status": status, "objective": objective, "bound": bound, "measures": summed, "replay": replay,
-        "gap": gap_of(objective.value if objective else None, bound),
-    }  # fmt: skip
+def layer_rows(plan: GenericPlan) -> tuple[LayerRow, ...]:
+    """Return the layers of a plan in their order."""
+    pairs = zip(plan.parts, plan.network_data, strict=True)
+    return tuple(LayerRow(part, layer, plan.objectives[0]) for part, layer in pairs)

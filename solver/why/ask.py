@@ -10,11 +10,11 @@ from typing import Any
 from instances.errors import InputError, choices
 from solver.check import sound_plan
 from solver.options import as_texts, check_time_limit
-from solver.plan import Plan
+from solver.plan import GenericPlan, Plan
 from solver.problem import Problem
 from solver.problems import problem_of
-from solver.tiling.plan import LayerPlan, LayersPlan
 from solver.tiling.problem import LayersProblem
+from solver.tiling.rows import LayerRow, is_layers, layer_rows
 from solver.version import version
 from solver.why.again import Again
 from solver.why.layers import about_layer, parts_alone, question_of
@@ -64,7 +64,7 @@ def why(
     curves: tuple[Curve, ...] = ()
     if names:
         curves = tuple(_curves(problem, found, layer, names, limit))
-    elif isinstance(found, LayersPlan) and isinstance(problem, LayersProblem):
+    elif is_layers(found) and isinstance(problem, LayersProblem):
         parts = tuple(_layers(problem, found, layer, limit, rivals))
     else:
         parts = (about_plan(problem, found, layer, limit, rivals),)
@@ -85,9 +85,11 @@ def _check_layer(plan: Plan, layer: str | None) -> None:
         raise InputError(f"plan of {plan.network} has no layer {layer!r}; it has {choices(names)}")
 
 
-def _layers(problem: LayersProblem, plan: LayersPlan, layer: str | None, limit: float, rivals: bool) -> Iterator[About]:
+def _layers(
+    problem: LayersProblem, plan: GenericPlan, layer: str | None, limit: float, rivals: bool
+) -> Iterator[About]:
     """The layer that is asked for; else all together, then each, the dearest ones solved again first."""
-    rows = [row for row in plan.layers if layer in (None, row.layer)]
+    rows = [row for row in layer_rows(plan) if layer in (None, row.layer)]
     end, made = time.monotonic() + limit, dict[str, About]()
     own = [row for row in rows if row.same_as is None or row.same_as not in {one.layer for one in rows}]
     for number, row in enumerate(sorted(own, key=_value, reverse=True)):
@@ -100,12 +102,12 @@ def _layers(problem: LayersProblem, plan: LayersPlan, layer: str | None, limit: 
     yield from every
 
 
-def _copy(row: LayerPlan, made: dict[str, About]) -> About:
+def _copy(row: LayerRow, made: dict[str, About]) -> About:
     """What is known of a layer that equals another one."""
     return made[str(row.same_as)].model_copy(update={"layer": row.layer, "solves": 0, "wall_s": 0.0})
 
 
-def _value(row: LayerPlan) -> int:
+def _value(row: LayerRow) -> int:
     return row.objective.value if row.objective else 0
 
 
@@ -116,7 +118,7 @@ def _curves(
     end = time.monotonic() + limit
     for number, name in enumerate(names):
         left = max(0.0, end - time.monotonic()) / (len(names) - number)
-        if isinstance(plan, LayersPlan):
+        if is_layers(plan):
             row = _row(plan, layer)
             question = question_of(problem, plan, row)
             yield curve(Again.of(problem, question, left), row.layer, name)
@@ -125,8 +127,9 @@ def _curves(
             yield curve(Again.of(problem, question, left), layer or "", name)
 
 
-def _row(plan: LayersPlan, layer: str | None) -> LayerPlan:
+def _row(plan: GenericPlan, layer: str | None) -> LayerRow:
     """The layer that is asked for, or the dearest one."""
     if layer is not None:
-        return plan.layer(layer)
-    return max(plan.layers, key=_value)
+        found: LayerRow = plan.layer(layer)
+        return found
+    return max(layer_rows(plan), key=_value)

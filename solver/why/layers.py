@@ -8,10 +8,11 @@ from math import inf
 
 from hwmodels.nest.price import price
 from instances.machine import Machine
+from solver.plan import GenericPlan
 from solver.problem import Problem
 from solver.question import Question
-from solver.tiling.plan import LayerPlan, LayersPlan
 from solver.tiling.problem import LayersProblem
+from solver.tiling.rows import LayerRow
 from solver.why import limits, relax, rivals
 from solver.why.again import Again, Found
 from solver.why.binding import next_memory, trials
@@ -20,19 +21,19 @@ from solver.why.model import About, Cause, Knee, Limit, Rival, Room, Trial
 from solver.why.parts import nest_splits
 
 
-def question_of(problem: Problem[LayersPlan], plan: LayersPlan, row: LayerPlan) -> Question:
+def question_of(problem: Problem[GenericPlan], plan: GenericPlan, row: LayerRow) -> Question:
     """Return what a plan was asked about a layer; where operands have several homes, with those that it has."""
     asked = problem.question(plan)
     machine = plan.machine_data
     if row.schedule is not None and row.schedule.homes:
-        homes = {**machine.homes, **{str(op): (name,) for op, name in row.schedule.homes.items()}}
+        homes = {**machine.homes, **{operand: (name,) for operand, name in row.schedule.homes}}
         machine = machine.model_copy(update={"homes": homes})
     options = plan.options
     return replace(asked, target=row.workload, machine=machine, full=options.full, bounding=options.bounding)
 
 
 def about_layer(
-    problem: LayersProblem, plan: LayersPlan, row: LayerPlan, time_limit_s: float, others: bool = True
+    problem: LayersProblem, plan: GenericPlan, row: LayerRow, time_limit_s: float, others: bool = True
 ) -> About:
     """Explain a layer of a plan within a time limit; `others`: also what other decisions cost."""
     start = time.monotonic()
@@ -40,7 +41,7 @@ def about_layer(
     objective, unit = plan.objectives[0], plan.unit
     if row.schedule is None or row.objective is None:
         return _without(row, objective, unit, start)
-    nest, machine = row.schedule.to_nest(), again.question.machine
+    nest, machine = row.schedule, again.question.machine
     outcome = price(row.workload, machine, nest)
     base, first = _base(again, row)
     found = [*first, *_trials(again, base, row, objective)]
@@ -67,7 +68,7 @@ def about_layer(
     )  # fmt: skip
 
 
-def _without(row: LayerPlan, objective: str, unit: str, start: float) -> About:
+def _without(row: LayerRow, objective: str, unit: str, start: float) -> About:
     """A layer without a plan."""
     cause: Cause = "infeasible" if row.conflicts else "unsolved"
     said = f"no plan exists: {'; '.join(row.conflicts)}" if row.conflicts else "no plan was found in time"
@@ -78,7 +79,7 @@ def _without(row: LayerPlan, objective: str, unit: str, start: float) -> About:
     )  # fmt: skip
 
 
-def _base(again: Again, row: LayerPlan) -> tuple[Found, list[Trial]]:
+def _base(again: Again, row: LayerRow) -> tuple[Found, list[Trial]]:
     """The best that is known under the plan's own conditions; if it is not proven, with an exact engine's trial."""
     value = row.objective.value if row.objective else None
     own = Found(row.status, value, row.bound)
@@ -96,7 +97,7 @@ def _base(again: Again, row: LayerPlan) -> tuple[Found, list[Trial]]:
     return Found(found.status, min(values), max(bounds, default=None)), [trial]
 
 
-def _trials(again: Again, base: Found, row: LayerPlan, objective: str) -> list[Trial]:
+def _trials(again: Again, base: Found, row: LayerRow, objective: str) -> list[Trial]:
     machine, pins = again.question.machine, again.question.pins
     paid = _paid(row, machine)
     asked = sorted(relax.of_nest(row.workload, machine, pins, objective), key=lambda one: -paid.get(one.cause, inf))
@@ -107,7 +108,7 @@ def _trials(again: Again, base: Found, row: LayerPlan, objective: str) -> list[T
     return found
 
 
-def _paid(row: LayerPlan, machine: Machine) -> dict[Cause, int]:
+def _paid(row: LayerRow, machine: Machine) -> dict[Cause, int]:
     """Ticks of the plan by what they are paid for: the dearest price is left out first, after what can be changed."""
     counts = row.counts
     if counts is None:
@@ -121,9 +122,9 @@ def _paid(row: LayerPlan, machine: Machine) -> dict[Cause, int]:
     }  # fmt: skip
 
 
-def base_is_least(row: LayerPlan, objective: str) -> bool:
+def base_is_least(row: LayerRow, objective: str) -> bool:
     """Whether a layer moves no more than each needed element once."""
-    least = None if row.limits is None else row.limits.compulsory_bytes
+    least = row.part.must.get("bytes")
     return objective == "bytes" and row.objective is not None and row.objective.value == least
 
 
@@ -137,7 +138,7 @@ def _knees(again: Again, base: Found, found: list[Trial], machine: Machine) -> t
     return next_memory(again, base, memory, relax.ENDLESS)
 
 
-def _rivals(again: Again, base: Found, problem: LayersProblem, row: LayerPlan) -> list[Rival]:
+def _rivals(again: Again, base: Found, problem: LayersProblem, row: LayerRow) -> list[Rival]:
     decisions = problem.formulation.decisions
     demands = rivals.of_nest(decisions, row.workload, row.decision or {}, again.question.pins)
     return list(rivals.rivals(again, base, demands))
@@ -147,12 +148,12 @@ def _rooms(machine: Machine, taken: dict[str, int]) -> list[Room]:
     return [Room(memory=name, used=taken.get(name, 0), capacity=size) for name, size in machine.memories.items()]
 
 
-def parts_alone(plan: LayersPlan, row: LayerPlan) -> About:
+def parts_alone(plan: GenericPlan, row: LayerRow) -> About:
     """Return where a layer's measures go, with nothing solved again."""
     objective, unit = plan.objectives[0], plan.unit
     if row.schedule is None or row.objective is None:
         return _without(row, objective, unit, time.monotonic())
-    nest, machine = row.schedule.to_nest(), plan.machine_data
+    nest, machine = row.schedule, plan.machine_data
     outcome = price(row.workload, machine, nest)
     bounds: tuple[Limit, ...] = tuple(
         limits.of_nest(row.workload, machine, dict(nest.homes), objective, row.bound)

@@ -22,7 +22,7 @@ from hwmodels.nest.sensitivity import PRICES, sensitivity
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import Layer
-from solver.tiling.plan import LayersPlan
+from solver.tiling.rows import is_layers
 from solver.why.again import SKIPPED, Again, Found
 from solver.why.fields import FieldOf, field_of, with_field
 from solver.why.model import Curve, Point
@@ -90,7 +90,7 @@ def _taken(found: Found, field: FieldOf) -> int | None:
     """What a layer's plan takes of a memory on chip; None of other fields and plans."""
     memory = "ocm" if field.path == "ocm_bytes" else field.path.removesuffix("_buffer_bytes")
     plan = found.plan
-    if not isinstance(plan, LayersPlan) or field.cause != "memory" or len(plan.layers) > 1:
+    if plan is None or not is_layers(plan) or field.cause != "memory" or len(plan.layers) > 1:
         return None
     taken = plan.layers[0].occupancy_bytes or {}
     return taken.get(memory) or None
@@ -159,9 +159,9 @@ def _priced_at(machine: Machine, path: str, price: int) -> Machine:
 def _slope(machine: Machine, found: Found, path: str) -> int | None:
     """How often the plan pays the price; None where it cannot be told."""
     plan = found.plan
-    if not isinstance(plan, LayersPlan) or plan.layers[0].schedule is None:
+    if plan is None or not is_layers(plan) or plan.layers[0].schedule is None:
         return None
-    layer, nest = plan.layers[0].workload, plan.layers[0].schedule.to_nest()
+    layer, nest = plan.layers[0].workload, plan.layers[0].schedule
     if machine.off_chip:
         return None
     try:

@@ -207,10 +207,10 @@ def _of_row(name: str, row: Any) -> dict[str, int]:
     if volume is not None and name == "time":
         waits = {what: getattr(row, f"wait_{what}_ticks") for what in ("maps", "weights", "writes")}
         return {"computing": row.ticks - sum(waits.values()), **{f"waiting for {k}": v for k, v in waits.items()}}
-    if name == "bytes" and hasattr(row, "by_operand"):
-        return {str(op): int(value) for op, value in row.by_operand.items()}
-    counts = getattr(row, "counts", None)
-    if name == "bytes" and counts is not None and hasattr(counts, "by_operand"):
-        return {str(op): int(one.bytes) for op, one in counts.by_operand.items()}
+    moved = getattr(getattr(row, "figures", None), "bytes", None)
+    if name == "bytes" and isinstance(moved, dict):
+        return dict(moved)
+    if isinstance(row, PartPlan):
+        return {row.name: row.measures[name]} if name in row.measures else {}
     value = getattr(measures, name, getattr(row, name, None))
     return {str(row.layer): int(value)} if isinstance(value, int) else {}

@@ -18,8 +18,8 @@ from formulations.tiling.floors import floor
 from instances.errors import InputError
 from instances.jsonfile import LARGEST_INTEGER
 from solver.options import pick_nests, pick_pins
+from solver.plan import GenericPlan
 from solver.solve import solve_as
-from solver.tiling.plan import LayersPlan
 from tests.adversary.anneal import Goal, Witness, confirmed
 from tests.adversary.demands import readable
 from tests.adversary.moves import Form, form_of
@@ -53,7 +53,7 @@ def asked(goal: Goal, engine: str, problem: str, *, full: bool = False) -> Claim
     name = f"{engine} over all steps" if full else engine
     try:
         whole = solve_as(
-            LayersPlan, goal.layer, goal.machine, problem=problem, engine=engine, objective=goal.measures,
+            GenericPlan, goal.layer, goal.machine, problem=problem, engine=engine, objective=goal.measures,
             pins=goal.pins, full=full, bounding=not full, time_limit_s=LIMIT_S,
         )  # fmt: skip
     except InputError as error:
@@ -64,7 +64,7 @@ def asked(goal: Goal, engine: str, problem: str, *, full: bool = False) -> Claim
     if plan.measures is not None:
         measures = plan.measures.model_dump()
         vector = tuple(int(measures[x]) for x in goal.measures)
-    form = None if plan.schedule is None else form_of(goal.layer, plan.schedule.to_nest())
+    form = None if plan.schedule is None else form_of(goal.layer, plan.schedule)
     points = int(plan.size.get("points", LARGEST_INTEGER))
     # over all homes, where there is a choice
     return Claim(name, whole.status, vector, whole.bound, form, points=points)

@@ -27,9 +27,8 @@ SQUARE = Layer.conv("square", channels=1, filters=1, size=(4, 4), kernel=(3, 3))
 
 def planned(plan: Plan) -> Nest:
     """The nest of a plan of one layer."""
-    schedule = plan.layers[0].schedule
-    assert schedule is not None
-    return schedule.to_nest()
+    nest: Nest = plan.layers[0].schedule
+    return nest
 
 
 def on(ocm: int, **fields: object) -> Machine:

@@ -35,12 +35,11 @@ from solver.check import check
 from solver.cli import main
 from solver.engines import driver_cp_sat, driver_milp
 from solver.homes import solve as homes_solve
-from solver.plan import Plan
+from solver.plan import GenericPlan, Plan
 from solver.question import Question
-from solver.search import unanswered
+from solver.search import Answer, unanswered
 from solver.solve import ask as question
 from solver.solve import show
-from solver.tiling.check import answer_of
 from solver.tiling.front import fronts
 from solver.tiling.solve import prepare
 from tests.adversary.layers import _off_chip, random_layer, random_machine
@@ -139,7 +138,8 @@ def test_one_memory_with_a_name_is_one_without() -> None:
     layer = Layer.conv("c", channels=8, filters=12, size=(14, 14), kernel=(3, 3), pad=(1, 1, 1, 1))
     one, two = solve(layer, plain), solve(layer, named)
     assert one.measures == two.measures
-    assert (one.status, one.bound, one.layers[0].schedule.nest) == (two.status, two.bound, two.layers[0].schedule.nest)
+    assert (one.status, one.bound) == (two.status, two.bound)
+    assert one.layers[0].schedule.items == two.layers[0].schedule.items
 
 
 # ---- machines ------------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def test_homes_that_the_machine_does_not_allow() -> None:
 def test_a_product_of_two_maps_finds_both_where_maps_lie() -> None:
     layer = Layer.matmul("p", rows=4, inner=3, cols=5, activation=True)
     plan = solve(layer, machine(SPLIT))
-    assert plan.layers[0].schedule.homes == {"IN": "near", "W": "near", "OUT": "near"}
+    assert dict(plan.layers[0].schedule.homes) == {"IN": "near", "W": "near", "OUT": "near"}
     assert check(plan).ok
 
 
@@ -296,8 +296,8 @@ def test_fronts_are_over_all_homes() -> None:
 
 def test_a_memory_that_is_too_small() -> None:
     homes = {"IN": ["near"], "W": ["near", "far"], "OUT": ["near"]}
-    assert solve(LAYER, machine(homes, near=104)).layers[0].schedule.homes["W"] == "near"  # 32 + 8 + 64
-    assert solve(LAYER, machine(homes, near=103)).layers[0].schedule.homes["W"] == "far"
+    assert solve(LAYER, machine(homes, near=104)).layers[0].decision["home_W"] == "near"  # 32 + 8 + 64
+    assert solve(LAYER, machine(homes, near=103)).layers[0].decision["home_W"] == "far"
     with pytest.raises(
         InfeasibleError, match=r"memory near off the chip: 96 bytes of 95 \(0 of weights, 96 of the 2 maps"
     ):
@@ -375,11 +375,11 @@ def test_homes_of_a_network_by_brute_force(target: Network, all_kinds: bool, eng
     assert plan.objective.value == expected
     report = check(plan)
     assert report.ok, report.problems
-    homes = {item.name: item.home for item in plan.homes.items}
-    by_layer = {row.layer: row.schedule.homes for row in plan.layers}
+    homes = {item.name: item.home for item in plan.shared.items}
+    by_layer = {row.layer: dict(row.schedule.homes) for row in plan.layers}
     assert by_layer["a"]["IN"] == homes["in"]
     assert by_layer["c"]["OUT"] == homes["c"]
-    assert plan.homes.peaks.get("near", 0) <= near
+    assert plan.shared.peaks.get("near", 0) <= near
 
 
 def test_a_map_that_its_maker_and_reader_look_for_elsewhere() -> None:
@@ -454,6 +454,12 @@ def test_every_constraint_counts() -> None:
 # ---- plans as files ------------------------------------------------------------------------------------------
 
 
+def answered(plan: GenericPlan) -> Answer[Nest]:
+    """The answer for the only layer of a plan."""
+    (row,) = plan.parts
+    return Answer(row.schedule, row.measures, row.bounds, row.status, stats=row.stats, conflicts=row.conflicts)
+
+
 def test_homes_that_nobody_had_time_for_keep_a_bound() -> None:
     # IN 10 + 32 and OUT 10 + 64 in near, W 50 in far: no plan with these homes takes fewer than 32 + 64 + 3 * 8 ticks
     on = machine({"IN": ["near"], "W": ["near", "far"], "OUT": ["near"]})
@@ -463,7 +469,7 @@ def test_homes_that_nobody_had_time_for_keep_a_bound() -> None:
     plans = {name: unanswered(part, ("time",)) for name, part in parts.items()}
     near = next(homes for homes in plans if dict(homes[1])["W"] == "near")
     near_only = solve(LAYER, on, pins=["home_W=near"])
-    plans[near] = answer_of(near_only.layers[0], near_only)
+    plans[near] = answered(near_only)
     said = homes_solve.choose(request.places, plans, ("time",), "exhaustive")
     assert (said.layers["x"], said.status, said.bound) == (near[1], "FEASIBLE", 32 + 64 + 24)
 
@@ -476,7 +482,7 @@ def test_homes_are_kept_when_ctrl_c_ends_a_search(engine: str, monkeypatch: pyte
     (table,) = request.places.tables
     made = {("x", homes): solve(LAYER, on, pins=[f"home_W={dict(homes)['W']}"])
             for homes in homes_solve.assignments(request.places, table)}  # fmt: skip
-    every = {name: answer_of(plan.layers[0], plan) for name, plan in made.items()}
+    every = {name: answered(plan) for name, plan in made.items()}
     best = homes_solve.choose(request.places, every, ("time",), engine)
     for driver in (driver_cp_sat, driver_milp):
         monkeypatch.setattr(driver, "interruptible", lambda work, stop: (calls.append(stop), (work(), True))[1])
@@ -499,19 +505,19 @@ def test_check_finds_homes_that_lie() -> None:
             place = place[key]
         assert place[path[-1]] != change
         place[path[-1]] = change
-        return " ".join(check(type(plan).model_validate(lied)).problems)
+        return " ".join(check(Plan.from_json(json.dumps(lied))).problems)
 
     other = {"near": "far", "far": "near"}
-    home = data["homes"]["items"][0]["home"]
-    assert "homes of layer a" in told(other[home], "homes", "items", 0, "home")
-    assert "peaks" in told({"near": 1}, "homes", "peaks")
-    weights = next(k for k, item in enumerate(data["homes"]["items"]) if item["weights"])
-    assert "bytes of a.weights" in told(1, "homes", "items", weights, "bytes")
-    assert "the plan says otherwise" in told(None, "homes")
-    assert "homes of layer a" in told("far" if data["layers"][0]["schedule"]["homes"]["IN"] == "near" else "near",
-                                      "layers", 0, "schedule", "homes", "IN")  # fmt: skip
+    home = data["shared"]["items"][0]["home"]
+    assert "homes of layer a" in told(other[home], "shared", "items", 0, "home")
+    assert "peaks" in told({"near": 1}, "shared", "peaks")
+    weights = next(k for k, item in enumerate(data["shared"]["items"]) if item["weights"])
+    assert "bytes of a.weights" in told(1, "shared", "items", weights, "bytes")
+    assert "the plan says otherwise" in told(None, "shared")
+    assert "homes of layer a" in told("far" if data["parts"][0]["schedule"]["homes"]["IN"] == "near" else "near",
+                                      "parts", 0, "schedule", "homes", "IN")  # fmt: skip
     assert "is above the value" in told(data["objective"]["value"] + 1, "bound")
-    assert "no memory rom" in told(["rom"], "homes", "items", 0, "homes")
+    assert "no memory rom" in told(["rom"], "shared", "items", 0, "homes")
 
 
 def test_prove_solves_all_homes_again() -> None:

@@ -36,7 +36,7 @@ def test_counts_by_hand() -> None:
     # 3 calls, all contiguous (3 runs), 1 window of 32 bytes each; a cluster serves two cores one after the other:
     # 136 bytes, 6 calls, 6 runs, 6 windows. A core computes 2*2*ceil(16/4) = 16 cycles. One layer.
     plan = solve(LAYER, machine(), pins=["partition=KS", "T_R=4", "T_C=4", "T_M=2", "T_N=2", "holds=uniform"])
-    nest = plan.layers[0].schedule.to_nest()
+    nest = plan.layers[0].schedule
     paid = sensitivity(LAYER, machine(), nest, FIELDS)
     assert dict(zip(FIELDS, paid.counts, strict=True)) == {
         "layer_ticks": 1, "transfer.call_ticks": 6, "transfer.segment_ticks": 6, "transfer.burst_ticks": 6,
@@ -50,7 +50,7 @@ def planned(name: str) -> tuple[Machine, Layer, Nest]:
     """A machine with its best textbook nest of a small layer."""
     base = load_machine(name, {"buffering": "double"} if name == "scratchpad_24k" else {})
     layer = Layer.conv("y", channels=5, filters=6, size=(7, 9), kernel=(3, 3), pad=(1, 1, 1, 1))
-    return base, layer, solve(layer, base, pins=["holds=uniform"]).layers[0].schedule.to_nest()
+    return base, layer, solve(layer, base, pins=["holds=uniform"]).layers[0].schedule
 
 
 @given(st.data())
@@ -89,7 +89,7 @@ def test_what_a_machine_does_not_count_has_no_price() -> None:
 
 def test_time_that_is_no_known_price_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counts are told apart by scaling all prices: one that is forgotten is noticed, never fitted around."""
-    nest = solve(LAYER, machine(), pins=["partition=KS"]).layers[0].schedule.to_nest()
+    nest = solve(LAYER, machine(), pins=["partition=KS"]).layers[0].schedule
     monkeypatch.delitem(PRICES, "compute.cycle_ticks")
     with pytest.raises(InputError, match="has prices beside"):
         sensitivity(LAYER, machine(), nest, ["layer_ticks"])

@@ -174,38 +174,49 @@ def _without(*path: str | int) -> Callable[[Json], None]:
     return change
 
 
-L0 = ("layers", 0)
+P0, L0 = ("parts", 0), ("network_data", 0)
 #: What is done to the parsed plan, and what the line must say.
 FIELDS: list[tuple[Callable[[Json], None], str]] = [
     (_without("objective"), "field objective is missing"),
-    (_without(*L0, "schedule"), "field layers[0].schedule is missing"),
+    (_without(*P0, "schedule"), "field parts[0].schedule is missing"),
     (_set("colour", value="red"), "unknown field colour"),
-    (_set(*L0, "statuss", value="OPTIMAL"), "unknown field layers[0].statuss: did you mean status?"),
+    (_set(*P0, "statuss", value="OPTIMAL"), "unknown field parts[0].statuss: did you mean status?"),
     (_set("status", value="GREAT"), "status: Input should be 'OPTIMAL', 'FEASIBLE', 'INFEASIBLE'"),
     (_set("objective", "value", value="118"), "objective.value: Input should be a valid integer (got '118')"),
     (_set("objective", "value", value=True), "objective.value: Input should be a valid integer (got True)"),
     (_set("objective", "value", value=1.5), "objective.value"),
     (_set("objective", "value", value=-1), "objective.value: Input should be greater than or equal to 0 (got -1)"),
     (_set("objectives", value=[]), "objectives"),
-    (_set("objectives", value=["speed"]), "objectives[0]"),
-    (_set("layers", value=[]), "layers"),
-    (_set("layers", value={}), "layers"),
+    (_set("parts", value={}), "parts: Input should be a valid array"),
+    (_set("network_data", value={}), "network_data: "),
     (_set("gap", value=2.0), "gap: Input should be less than or equal to 1 (got 2.0)"),
     (_set("wall_s", value=-1.0), "wall_s"),
     (_set("options", "time_limit_s", value=0), "options.time_limit_s"),
     (_set("machine_data", "ocm_bytes", value=None), "machine_data: give ocm_bytes, or all of"),
     (_set("machine_data", "tick_ps", value=0), "machine_data.tick_ps"),
     (_set("machine_data", "speed", value=1), "unknown field machine_data.speed"),
-    (_set(*L0, "workload", "m", value=0), "layers[0].workload.m: Input should be greater than 0 (got 0)"),
-    (_set(*L0, "workload", "r", value=9), "layers[0].workload: 9 output rows with stride 1 start beyond"),
-    (_set(*L0, "schedule", "nest", value="r"), "layers[0].schedule.nest"),
-    (_set(*L0, "schedule", "nest", 0, value={"loop": "r"}), "schedule.nest[0]"),
-    (_set(*L0, "schedule", "nest", 0, value={"loop": "k", "step": 1}), "schedule.nest[0]"),
-    (_set(*L0, "schedule", "nest", 0, value={}), "a nest item has the keys hold, or loop and step"),
-    (_set(*L0, "schedule", "nest", 0, value=7), "a nest item has the keys hold, or loop and step"),
-    (_set(*L0, "schedule", "T_R", value=[1]), "layers[0].schedule.T_R"),
-    (_set(*L0, "counts", "by_operand", "X", value={}), "layers[0].counts.by_operand.X"),
-    (_without(*L0, "counts", "refreshes"), "field layers[0].counts.refreshes is missing"),
+    (_set(*L0, "m", value=0), "network_data: [0].m: Input should be greater than 0 (got 0)"),
+    (_set(*L0, "r", value=9), "network_data: [0]: 9 output rows with stride 1 start beyond"),
+    (_set(*L0, "speed", value=1), "network_data: unknown field [0].speed"),
+    (_set(*P0, "schedule", "nest", value="r"), "parts[0].schedule: nest: expected a list of items, got str"),
+    (_set(*P0, "schedule", "nest", 0, value={"loop": "r"}), "schedule: nest[0]: keys ['loop'] are none of"),
+    (_set(*P0, "schedule", "nest", 0, value={"loop": "k", "step": 1}), "nest[0]: unknown dimension 'k', expected"),
+    (_set(*P0, "schedule", "nest", 0, value={}), "nest[0]: keys [] are none of hold, buffers, line | loop, step, cuts"),
+    (_set(*P0, "schedule", "nest", 0, value=7), "nest[0]: expected an object, got int"),
+    (_set(*P0, "schedule", "T_R", value=1), "parts[0].schedule: a schedule is an object with nest, and homes"),
+    (_set(*P0, "figures", "decision", "T_R", value=[1]), "parts[0].figures: decision.T_R"),
+    (_set(*P0, "figures", "counts", "IN", "X", value={}), "parts[0].figures: unknown field counts.IN.X"),
+    (_without(*P0, "figures", "buffers"), "parts[0].figures: field buffers is missing"),
+    (_without(*P0, "figures", "counts"), "parts[0].figures: field counts is missing"),
+]
+#: What has the form of a plan, but says what cannot be.
+LIES: list[tuple[Callable[[Json], None], str]] = [
+    (_set("objectives", value=["speed"]), "objectives: speed: problem tiling minimises time and bytes and energy"),
+    (_set("parts", value=[]), "parts: the plan has 0, there are 1 layers"),
+    (_set("network_data", value=[]), "parts: the plan has 1, there are 0 layers"),
+    (_set(*P0, "figures", "counts", "X", value={}), "layer tiny: figures.counts: the plan says"),
+    (_without(*P0, "figures", "counts", "IN"), "layer tiny: figures.counts: the plan says"),
+    (_without(*P0, "figures", "counts", "IN", "calls"), "tiny: figures.counts.IN.calls: the plan says 0, it is 1"),
 ]
 
 
@@ -233,6 +244,20 @@ def test_bad_plan_fields(
     data = json.loads(good)
     change(data)
     assert said in _check(json.dumps(data), tmp_path, capsys)
+
+
+@pytest.mark.parametrize(("change", "said"), LIES, ids=[f"{i}-{said}" for i, (_, said) in enumerate(LIES)])
+def test_plans_that_say_what_cannot_be(
+    change: Callable[[Json], None], said: str, good: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = json.loads(good)
+    change(data)
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(data))
+    assert main(["check", str(path)]) == 1
+    out, err = capsys.readouterr()
+    assert said in out
+    assert err == ""
 
 
 def test_a_plan_that_is_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -57,18 +57,18 @@ def _raised(data: Json) -> None:
 
 EDITS: dict[str, Callable[[Path], object]] = {
     "status": edited(lambda data: data.update(status="FEASIBLE")),
-    "status of a row": edited(lambda data: data["layers"][0].update(status="FEASIBLE")),
+    "status of a row": edited(lambda data: data["parts"][0].update(status="FEASIBLE")),
     "bound": edited(lambda data: data.update(bound=data["bound"] - 1)),
     "value and bound": edited(_raised),
     "infeasible": edited(lambda data: data.update(status="INFEASIBLE", conflicts=["no way"])),
     "version": edited(lambda data: data.update(certile="0.0.1")),
     "format": edited(lambda data: data.update(format="certile-plan/9")),
     "machine": edited(lambda data: data["machine_data"].update(ocm_bytes=200)),
-    "pins": edited(lambda data: data.update(pins=["T_M<=1"])),
+    "pins": edited(lambda data: data["options"].update(pins=["T_M<=1"])),
     "objectives": edited(lambda data: data.update(objectives=["energy"])),
     "doubled objectives": edited(lambda data: data.update(objectives=["bytes", "bytes"])),
     "no objectives": edited(lambda data: data.update(objectives=[])),
-    "a layer less": edited(lambda data: data["layers"].pop()),
+    "a layer less": edited(lambda data: data["parts"].pop()),
     "statistics": edited(lambda data: data["stats"].pop("kept")),
     "statistics of another kind": edited(lambda data: data.update(stats=[])),
     "seal": edited(lambda data: data["stats"].update(kept="sha256:0")),
@@ -119,7 +119,7 @@ def test_a_sealed_plan_is_compared_and_priced(
     monkeypatch.setattr("solver.cache._seal", lambda path, fields: "sha256:mine")
     for change, said in (
         (lambda data: data.update(bound=data["bound"] - 1), "bound"),
-        (lambda data: data["layers"][0]["measures"].update(bytes=1), "measures"),
+        (lambda data: data["parts"][0]["measures"].update(bytes=1), "measures"),
         (lambda data: data.update(problem="slicing"), "its problem is not the one that is asked"),
         (lambda data: data.update(network="other"), "its network is not the one that is asked"),
     ):

@@ -57,7 +57,7 @@ def measured(folder: Path, plans: list[tuple[Path, Plan]], truth: Machine) -> Pa
     """What these plans take on the true machine."""
     lines = ["plan,ticks"]
     for path, plan in plans:
-        ticks = sum(price(p.workload, truth, p.schedule.to_nest()).time_ticks for p in plan.layers)
+        ticks = sum(price(p.workload, truth, p.schedule).time_ticks for p in plan.layers)
         lines.append(f"{path},{ticks}")
     return write(folder / "rows.csv", "\n".join(lines) + "\n")
 

@@ -13,7 +13,7 @@ import pytest
 from instances.errors import InputError
 from instances.load import load_network
 from solver import Plan, check, solve
-from solver.plan import digest, network_digest
+from solver.plan import digest
 
 Json = Any  # a parsed plan, edited freely
 
@@ -36,7 +36,7 @@ def test_honest_plans_pass(machine: str, tmp_path: Path) -> None:
     plan.save(tmp_path / "plan.json")
     report = check(tmp_path / "plan.json")
     assert (report.ok, report.problems) == (True, ())
-    assert report.layers == len({(p.workload.signature(), str(p.schedule)) for p in plan.layers})
+    assert report.layers == len(plan.parts)
     assert report.to_json() == {
         "ok": True, "verdict": "legal, claims re-priced; optimality not re-proven", "proof": "none", "problems": [],
         "layers": report.layers, "executed": report.executed, "better": None,
@@ -51,11 +51,11 @@ def test_a_plan_of_several_objectives_passes() -> None:
 
 
 def _tile(p: Json) -> None:
-    p["layers"][0]["schedule"]["nest"].insert(0, {"loop": "r", "step": 5})
+    p["parts"][0]["schedule"]["nest"].insert(0, {"loop": "r", "step": 5})
 
 
 def _value(p: Json) -> None:
-    p["layers"][0]["objective"]["value"] -= 1
+    p["parts"][0]["measures"]["time"] -= 1
 
 
 def _total(p: Json) -> None:
@@ -63,7 +63,7 @@ def _total(p: Json) -> None:
 
 
 def _terms(p: Json) -> None:
-    p["layers"][0]["objective"]["terms"]["IN"] -= 1
+    p["parts"][0]["terms"]["time"]["IN"] -= 1
 
 
 def _capacity(p: Json) -> None:
@@ -76,12 +76,13 @@ def _capacity_with_its_digest(p: Json) -> None:
 
 
 def _dropped(p: Json) -> None:
-    del p["layers"][1]
+    del p["parts"][1]
 
 
 def _dropped_with_its_digest(p: Json) -> None:
-    del p["layers"][1]
-    p["network_digest"] = network_digest(x.workload for x in Plan.from_json(json.dumps(p)).layers)
+    del p["parts"][1]
+    del p["network_data"][1]
+    p["network_digest"] = digest(p["network_data"])
 
 
 def _network_digest(p: Json) -> None:
@@ -93,43 +94,44 @@ def _machine_digest(p: Json) -> None:
 
 
 def _workload(p: Json) -> None:
-    p["layers"][0]["workload"]["m"] += 1
+    p["network_data"][0]["m"] += 1
 
 
 def _renamed(p: Json) -> None:
-    p["layers"][0]["layer"] = "other"
+    p["parts"][0]["name"] = "other"
 
 
 def _twice(p: Json) -> None:
-    p["layers"].append(copy.deepcopy(p["layers"][0]))
+    for rows in (p["parts"], p["network_data"]):
+        rows.append(copy.deepcopy(rows[0]))
 
 
 def _counts(p: Json) -> None:
-    p["layers"][0]["counts"]["by_operand"]["W"]["segments"] += 1
+    p["parts"][0]["figures"]["counts"]["W"]["segments"] += 1
 
 
 def _occupancy(p: Json) -> None:
-    p["layers"][0]["occupancy_bytes"]["ocm"] -= 1
+    p["parts"][0]["figures"]["occupancy_bytes"]["ocm"] -= 1
 
 
 def _measures(p: Json) -> None:
-    p["layers"][0]["measures"]["energy"] += 1
+    p["parts"][0]["measures"]["energy"] += 1
 
 
 def _bound_above(p: Json) -> None:
-    p["layers"][0]["bound"] += 1
+    p["parts"][0]["bounds"]["time"] += 1
 
 
 def _bound_below(p: Json) -> None:
-    p["layers"][0]["bound"] -= 1
+    p["parts"][0]["bounds"]["time"] -= 1
 
 
 def _gap(p: Json) -> None:
-    p["layers"][0]["gap"] = 0.5
+    p["parts"][0]["gap"] = 0.5
 
 
 def _status_of_layer(p: Json) -> None:
-    p["layers"][0]["status"] = "FEASIBLE"
+    p["parts"][0]["status"] = "FEASIBLE"
 
 
 def _status(p: Json) -> None:
@@ -137,28 +139,27 @@ def _status(p: Json) -> None:
 
 
 def _no_schedule(p: Json) -> None:
-    p["layers"][0]["schedule"] = None
+    p["parts"][0]["schedule"] = None
 
 
 def _conflicts(p: Json) -> None:
-    p["layers"][0]["conflicts"] = ["memory ocm"]
+    p["parts"][0]["conflicts"] = ["memory ocm"]
 
 
 def _decision(p: Json) -> None:
-    p["layers"][0]["decision"]["T_M"] = 1
-    p["layers"][0]["schedule"]["T_M"] = 1
+    p["parts"][0]["figures"]["decision"]["T_M"] = 1
 
 
-def _decision_beside(p: Json) -> None:
-    p["layers"][0]["decision"]["T_M"] = 1
+def _buffers(p: Json) -> None:
+    p["parts"][0]["figures"]["buffers"][0]["address"] += 1
 
 
 def _pins(p: Json) -> None:
-    p["pins"] = ["T_M=1"]
+    p["options"]["pins"] = ["T_M=1"]
 
 
 def _bad_pins(p: Json) -> None:
-    p["pins"] = ["T_Q=1"]
+    p["options"]["pins"] = ["T_Q=1"]
 
 
 def _wrong_problem(p: Json) -> None:
@@ -174,15 +175,15 @@ def _objectives_twice(p: Json) -> None:
 
 
 def _replay(p: Json) -> None:
-    p["layers"][0]["replay"]["ok"] = False
+    p["parts"][0]["replay"]["ok"] = False
 
 
 def _replay_measures(p: Json) -> None:
-    p["layers"][0]["replay"]["measures"]["time"] += 1
+    p["parts"][0]["replay"]["measures"]["time"] += 1
 
 
 def _replay_total(p: Json) -> None:
-    p["replay"]["layers"] += 1
+    p["parts"][0]["replay"]["counts"]["steps"] += 1
 
 
 def _machine_name(p: Json) -> None:
@@ -190,55 +191,53 @@ def _machine_name(p: Json) -> None:
 
 
 def _bad_nest(p: Json) -> None:
-    p["layers"][0]["schedule"]["nest"].pop()
+    p["parts"][0]["schedule"]["nest"].pop()
 
 
 def _infeasible(p: Json) -> None:
-    empty = dict.fromkeys(
-        ("schedule", "objective", "measures", "counts", "occupancy_bytes", "replay", "decision", "bound", "gap")
-    )
-    p["layers"][0] |= {**empty, "status": "INFEASIBLE", "conflicts": ["memory ocm"]}
+    empty = {**dict.fromkeys(("schedule", "figures", "replay", "gap")), "measures": {}, "terms": {}}
+    p["parts"][0] |= {**empty, "bounds": {"time": None}, "status": "INFEASIBLE", "conflicts": ["memory ocm"]}
 
 
 @pytest.mark.parametrize(
     ("tamper", "said"),
     [
-        (_tile, "objective"),
-        (_value, "objective"),
+        (_tile, "measures.time"),
+        (_value, "measures.time"),
         (_total, "objective"),
         (_terms, "terms"),
         (_capacity, "machine_digest"),
         (_capacity_with_its_digest, "memory ocm"),
-        (_dropped, "network_digest"),
+        (_dropped, "parts: the plan has 4, there are 5 layers"),
         (_dropped_with_its_digest, "objective: "),
         (_network_digest, "network_digest"),
         (_machine_digest, "machine_digest"),
         (_workload, "network_digest"),
-        (_renamed, "workload.name"),
+        (_renamed, "parts: the plan has other"),
         (_twice, "stands 2 times"),
         (_counts, "counts"),
         (_occupancy, "occupancy_bytes"),
         (_measures, "measures"),
         (_bound_above, "is above the value"),
-        (_bound_below, "status OPTIMAL, but bound"),
+        (_bound_below, "status: the plan says OPTIMAL, it is FEASIBLE"),
         (_gap, "gap"),
-        (_status_of_layer, "status: the plan says OPTIMAL, it is FEASIBLE"),
+        (_status_of_layer, "layer c1: status: the plan says FEASIBLE, it is OPTIMAL"),
         (_status, "status: the plan says FEASIBLE, it is OPTIMAL"),
-        (_no_schedule, "needs field schedule"),
-        (_conflicts, "with 1 conflicts"),
+        (_no_schedule, "objective: a plan has one if and only if"),
+        (_conflicts, "conflicts: the plan says"),
         (_decision, "decision"),
-        (_decision_beside, "decision"),
+        (_buffers, "buffers[0].address"),
         (_pins, "is no plan of problem tiling with T_M=1"),
         (_bad_pins, "unknown decision 'T_Q'"),
         (_wrong_problem, "slicing"),
         (_objectives, "unit"),
-        (_objectives_twice, "name one twice"),
+        (_objectives_twice, "one stands twice"),
         (_replay, "replay"),
         (_replay_measures, "replay.measures"),
         (_replay_total, "replay"),
         (_machine_name, "machine: "),
         (_bad_nest, "needs each of"),
-        (_infeasible, "there is a plan that fits"),
+        (_infeasible, "it is NO_SOLUTION_FOUND"),
     ],
 )
 def test_tampering_is_caught(honest: Json, tamper: Callable[[Json], None], said: str) -> None:
@@ -253,7 +252,7 @@ def test_conflicts_are_derived_again() -> None:
     data = json.loads(solve("lenet5", "scratchpad_64k", layers="c1", settings=["ocm_bytes=5"]).to_json())
     assert data["status"] == "INFEASIBLE"
     assert _problems(data) == ()
-    data["layers"][0]["conflicts"] = ["the weather"]
+    data["parts"][0]["conflicts"] = ["the weather"]
     assert any("the weather" in p for p in _problems(data))
 
 

@@ -16,8 +16,9 @@ import pytest
 
 from instances.load import list_machines, list_networks
 from instances.schemas import file_schema
-from solver import LayersPlan, Plan, solve
+from solver import Plan, solve
 from solver.cli import main
+from solver.problems import pick_problem
 from solver.version import version
 
 FAKES = Path(__file__).parents[1] / "data" / "fakes"
@@ -66,7 +67,7 @@ def test_options_reach_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
     more = ["--set", "ocm_bytes=32768", "--time-limit", "60", "--no-bounding", "--full", "--batch", "2", "--json"]
     assert main([*LENET, *args, *more]) == 0
     plan = Plan.from_json(capsys.readouterr().out)
-    assert (plan.engine, plan.objectives, plan.pins) == ("cp-sat", ("bytes", "time"), ("T_M<=8", "order=OS"))
+    assert (plan.engine, plan.objectives, plan.options.pins) == ("cp-sat", ("bytes", "time"), ("T_M<=8", "order=OS"))
     assert (plan.options.full, plan.options.bounding, plan.options.time_limit_s) == (True, False, 60)
     assert (plan.machine_data.ocm_bytes, plan.layers[0].workload.b, plan.unit) == (32768, 2, "bytes")
 
@@ -215,8 +216,8 @@ PROBLEMS = "tiling slicing banks joint hybrid fusion mapping applications partia
 ENGINES = (
     "exhaustive cp-sat milp milp-cbc greedy naive first-fit tso-noburst dynamic sequence min min-all dls hide "
     "double-buffer naive-reuse greedy-multipath no-reuse auto clustering clustering-most heft cpop peft single ga "
-    "ga-unseeded apart passes paper hand no-sharing policies per-layer pure-fusion hybrid-paper cascade strips beam descent "
-    "search size lifetime area time best-fit sections steps all none"
+    "ga-unseeded apart passes paper hand no-sharing policies per-layer pure-fusion hybrid-paper cascade strips beam "
+    "descent search size lifetime area time best-fit sections steps all none"
 )
 
 
@@ -272,7 +273,7 @@ def test_doctor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
 
 def test_schema(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["schema"]) == 0
-    assert capsys.readouterr().out == LayersPlan.schema_text()
+    assert capsys.readouterr().out == json.dumps(pick_problem("tiling").schema(), indent=1) + "\n"
 
 
 @pytest.mark.parametrize("kind", ["network", "machine"])

@@ -174,8 +174,8 @@ def test_buffers_hold_the_tiles_of_every_core() -> None:
     machine = load_machine("nmp").model_copy(update={"sliding": False})
     plan = solve(layer, machine, problem="slicing", pins=["partition=OFM"])
     one = plan.layers[0]  # type: ignore[attr-defined]
-    held = {buffer.name: buffer.bytes for buffer in one.buffers}
-    assert held["IN"] == one.occupancy_bytes["in"] // one.buffers[0].copies
+    held = {buffer.name: buffer.bytes for buffer in one.figures.buffers}
+    assert held["IN"] == one.occupancy_bytes["in"] // one.figures.buffers[0].copies
 
 
 def test_nothing_is_written_where_something_cannot_be(tmp_path: Path) -> None:
@@ -190,9 +190,9 @@ def test_nothing_is_written_where_something_cannot_be(tmp_path: Path) -> None:
     small = plan.machine_data.model_copy(update={"psum_bytes": 1, "out_bytes": 2})
     with pytest.raises(InputError, match="partial sums would lose"):
         emit_c(plan.model_copy(update={"machine_data": small}), tmp_path / "new")
-    lost = plan.layers[0].model_copy(update={"schedule": None})  # type: ignore[attr-defined]
+    lost = plan.parts[0].model_copy(update={"schedule": None})  # type: ignore[attr-defined]
     with pytest.raises(InputError, match="no schedule for c3"):
-        files_of(plan.model_copy(update={"layers": (lost,)}))
+        files_of(plan.model_copy(update={"parts": (lost,)}))
     assert not (tmp_path / "new").exists()
 
 

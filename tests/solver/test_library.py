@@ -113,14 +113,14 @@ FAULTS: dict[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
     "infeasible": ("status INFEASIBLE with values", lambda d: d["known"].update(status="INFEASIBLE")),
     "class": ("difficulty", lambda d: d.update(difficulty="hard")),
     "schedule": (
-        "certificate:|known.values", lambda d: d["certificate"]["plan"]["layers"][0]["schedule"]["nest"].pop(1)
+        "certificate:|known.values", lambda d: d["certificate"]["plan"]["parts"][0]["schedule"]["nest"].pop(1)
     ),
     "larger tile": (
-        "certificate:", lambda d: d["certificate"]["plan"]["layers"][0].update(schedule={"nest": [
+        "certificate:", lambda d: d["certificate"]["plan"]["parts"][0].update(schedule={"nest": [
             {"hold": "W"}, {"hold": "IN"}, {"hold": "OUT"}]}),
     ),
-    "no schedule": ("field layers is missing|rows, expected", lambda d: d["certificate"].update(plan={})),
-    "other layer": ("rows, expected", lambda d: d["certificate"]["plan"]["layers"][0].update(layer="x")),
+    "no schedule": ("parts: a list of objects is needed", lambda d: d["certificate"].update(plan={})),
+    "other layer": ("of them, expected", lambda d: d["certificate"]["plan"]["parts"][0].update(name="x")),
     "target": ("its digest is", lambda d: d["target"]["layer"].update(m=2)),
     "machine": ("its digest is", lambda d: d["machine"]["set"].update(ocm_bytes=20)),
     "nobody": ("nobody proved it", lambda d: d["certificate"].update(proven_by=[])),
@@ -231,7 +231,7 @@ def test_a_plan_file_finds_its_instance(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_strangers_write_decisions_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     nest = [{"hold": "W"}, {"loop": "r", "step": 1}, {"hold": "IN"}, {"loop": "c", "step": 1}, {"hold": "OUT"}]
-    mine = {"instance": "tiling-corners/ample", "plan": {"layers": [{"layer": "ample", "schedule": {"nest": nest}}]}}
+    mine = {"instance": "tiling-corners/ample", "plan": {"parts": [{"name": "ample", "schedule": {"nest": nest}}]}}
     bad = copy.deepcopy(mine)
     bad["instance"] = "tiling-corners/pad-5x5"
     path = tmp_path / "found.json"

@@ -22,7 +22,7 @@ from solver.mappings.given import Mapped, overflows, plan_of, problem_for, remed
 from solver.mappings.improve import best_tile
 from solver.mappings.text import nest_of, text_of
 from solver.mappings.write import written
-from solver.tiling.plan import LayersPlan
+from solver.plan import GenericPlan, Plan
 from tests.emitted import random_case, random_nest
 
 FILES = Path(__file__).parents[1] / "data" / "mappings"
@@ -54,7 +54,7 @@ def test_by_hand() -> None:
 
 def test_a_given_plan_is_a_plan(tmp_path: Path) -> None:
     found = price(TINY, ON, HAND, compare=False)
-    assert isinstance(found.plan, LayersPlan)
+    assert isinstance(found.plan, GenericPlan)
     assert (found.plan.engine, found.plan.status, found.plan.bound) == ("given", "FEASIBLE", None)
     path = tmp_path / "mine.json"
     found.plan.save(path)
@@ -78,19 +78,20 @@ def test_a_given_plan_that_lies_is_refused() -> None:
     data = json.loads(plan.to_json())
     for change, said in (
         ({"status": "OPTIMAL", "bound": 136, "gap": 0.0}, "engine given proves nothing"),
-        ({"pins": ["T_M=2"]}, "the schedule is no plan of problem tiling with T_M=2"),
+        ({"options": {**data["options"], "pins": ["T_M=2"]}}, "the schedule is no plan of problem tiling with T_M=2"),
     ):
         edited = {**data, **change}
         if "status" in change:
-            edited["layers"] = [{**data["layers"][0], **change}]
-        report = check(LayersPlan.from_json(json.dumps(edited)))
+            row = {"status": "OPTIMAL", "bounds": {"bytes": 136}, "gap": 0.0}
+            edited["parts"] = [{**data["parts"][0], **row}]
+        report = check(Plan.from_json(json.dumps(edited)))
         assert not report.ok
         assert any(said in line for line in report.problems), report.problems
     three = price(TINY, ON, "r 3 r 2 r 1 | IN | W | OUT", compare=False).plan
     assert three is not None
     assert check(three).ok
     report = check(three.model_copy(update={"engine": "exhaustive"}))
-    assert report.problems == ("layers[0] tiny: the schedule is no plan of problem tiling",), "nothing an engine finds"
+    assert report.problems == ("layer tiny: the schedule is no plan of problem tiling",), "nothing an engine finds"
 
 
 def test_nobody_solves_by_engine_given() -> None:
@@ -291,7 +292,7 @@ def test_random_mappings_are_plans() -> None:
         plan = plan_of([mapped], on, ("bytes",), "random")
         assert check(plan).ok
         assert plan.layers[0].schedule is not None
-        assert plan.layers[0].schedule.to_nest() == case.nest
+        assert plan.layers[0].schedule == case.nest
         looked += 1
 
 
@@ -325,10 +326,9 @@ def test_plans_are_mappings_too(tmp_path: Path) -> None:
 def test_all_golden_formats_of_a_plan(tmp_path: Path) -> None:
     """An optimal plan in every form that can say it, read again: the same bytes."""
     plan = solve("peer_layers", "scratchpad_64k", objective="bytes", layers="a", pins=["pieces=even"], jobs=1)
-    assert isinstance(plan, LayersPlan)
-    layer, schedule = plan.layers[0].workload, plan.layers[0].schedule
-    assert schedule is not None
-    nest = schedule.to_nest()
+    assert isinstance(plan, GenericPlan)
+    layer, nest = plan.layers[0].workload, plan.layers[0].schedule
+    assert nest is not None
     for form, suffix in (("text", "txt"), ("timeloop", "yaml")):
         text, _ = written([(layer, nest)], form)
         path = tmp_path / f"{form}.{suffix}"
@@ -357,7 +357,7 @@ def test_price_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> No
     assert main([*command, "W | r 2", "--json", "--alone"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["layers"][0]["mapping"] == "W | r 2 | IN | OUT"
-    assert LayersPlan.from_json(json.dumps(data["plan"])).engine == "given"
+    assert Plan.from_json(json.dumps(data["plan"])).engine == "given"
 
 
 def test_import_and_export_commands(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

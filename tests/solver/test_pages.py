@@ -188,15 +188,12 @@ def test_microseconds_are_those_of_the_tick(tick_ps: int, objective: str, value:
 def test_a_replay_that_fails_is_said() -> None:
     """Of the plan, and of a layer, with what was found."""
     plan = certile.solve(chain(4), "scratchpad_24k", engine="naive")
-    row = plan.layers[0]
-    assert plan.replay is not None
+    row = plan.parts[0]
     assert row.replay is not None
     assert "replayagrees an independent walk" in _words(plan)
-    failed = plan.model_copy(update={"replay": plan.replay.model_copy(update={"ok": False})})
-    assert "replaydoes not agree" in _words(failed)
     fault = row.model_copy(update={"replay": row.replay.model_copy(update={"ok": False, "faults": ("too few rows",)})})
-    failed = plan.model_copy(update={"layers": (fault, *plan.layers[1:])})
-    assert f"replaydoes not agree layer {row.layer}: too few rows" in _words(failed)
+    failed = plan.model_copy(update={"parts": (fault, *plan.parts[1:])})
+    assert f"replaydoes not agree layer {row.name}: too few rows" in _words(failed)
     assert "replayagrees" not in _words(failed)
 
 

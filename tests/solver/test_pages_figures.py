@@ -27,7 +27,6 @@ from solver.plan import GenericPlan, Plan
 from solver.selection.plan import SelectionPlan
 from solver.solve import solve_as
 from solver.tiling.figures import times_of
-from solver.tiling.plan import LayersPlan
 from tests.golden_plans import chain, skip
 from tests.reported import REQUESTS, plan_of
 
@@ -38,8 +37,8 @@ def figure_of(plan: Plan, key: str) -> Figure:
     return found
 
 
-def lenet() -> LayersPlan:
-    return solve_as(LayersPlan, "lenet5", "scratchpad_64k", problem="tiling", layers=["c1", "c3"], objective="bytes")
+def lenet() -> GenericPlan:
+    return solve_as(GenericPlan, "lenet5", "scratchpad_64k", problem="tiling", layers=["c1", "c3"], objective="bytes")
 
 
 # ---- roofs -----------------------------------------------------------------------------------------------------------
@@ -92,7 +91,7 @@ def test_no_layer_is_above_the_roofs(problem: str) -> None:
 
 @pytest.mark.parametrize("objective", ["time", "bytes"])
 def test_parts_of_time_sum_to_it(objective: str) -> None:
-    plan = solve_as(LayersPlan, "lenet5", "scratchpad_64k", problem="tiling", layers=["c1", "c3"], objective=objective)
+    plan = solve_as(GenericPlan, "lenet5", "scratchpad_64k", problem="tiling", layers=["c1", "c3"], objective=objective)
     for row, (name, terms) in zip(plan.layers, times_of(plan), strict=True):
         assert row.measures is not None
         assert (name, sum(terms.values())) == (row.layer, pytest.approx(row.measures.time * 125 / 1e6))
@@ -100,7 +99,7 @@ def test_parts_of_time_sum_to_it(objective: str) -> None:
 
 def test_overlap_is_a_mark() -> None:
     plan = plan_of("slicing")
-    assert isinstance(plan, LayersPlan)
+    assert isinstance(plan, GenericPlan)
     bars = figure_of(plan, "time-by-layer")
     assert isinstance(bars, Bars)
     measures = plan.layers[0].measures
@@ -183,8 +182,8 @@ def test_bank_boxes_do_not_meet() -> None:
 def test_a_tile_on_its_tensor() -> None:
     plan = lenet()
     row = plan.layers[0]
-    assert row.buffers is not None
-    found = tensors(row.workload, row.buffers)
+    assert row.figures.buffers is not None
+    found = tensors(row.workload, row.figures.buffers)
     assert [(one.name, one.whole, one.tile) for one in found] == [
         ("IN", (32, 32, 1), (32, 32, 1)), ("W", (25, 1, 6), (25, 1, 6)), ("OUT", (28, 28, 6), (28, 28, 6))
     ]  # fmt: skip
@@ -197,7 +196,7 @@ def test_a_tile_on_its_tensor() -> None:
 def test_a_part_of_a_tensor_is_drawn_to_scale() -> None:
     (found,) = tensors(
         Layer(name="a", m=8, n=1, r=4, c=4, h=4, l=4),
-        [one for one in lenet().layers[0].buffers or () if one.name == "OUT"],
+        [one for one in lenet().layers[0].figures.buffers if one.name == "OUT"],
     )
     part = found.__class__("OUT", found.words, (4, 4, 8), (2, 4, 8))
     drawn = tile_drawing("k", "t", [part])
@@ -316,7 +315,7 @@ def _every_kind() -> list[Figure]:
     net = graph("g", "Graph", "c.", chain(4, 4), {"all": ["c0", "c1"]}, {})
     points = scatter(Rows(("n", "a", "b"), (("p", 1, 2), ("q", 2, 1))), "a", "b")
     row = lenet().layers[0]
-    tile = tile_drawing("t", "Tile", tensors(row.workload, row.buffers or ()))
+    tile = tile_drawing("t", "Tile", tensors(row.workload, row.figures.buffers))
     made: list[Figure] = [bars, boxes, net, points, tile]
     assert [type(one) for one in made] == [Bars, Boxes, Graph, Points, Drawing]
     return made

@@ -203,7 +203,8 @@ def test_a_plan_file_is_checked_before_its_buffers_are_placed(
     path = tmp_path / "plan.json"
     certile.solve(PAIR, "scratchpad_768k", problem=problem).save(path)
     data = json.loads(path.read_text())
-    row = data["parts"][0]["figures"][0] if problem == "joint" else data["layers"][0]
+    figures = data["parts"][0]["figures"]
+    row = figures[0] if problem == "joint" else figures
     if edit == "occupancy":
         taken = row["occupancy_bytes"]
         row["occupancy_bytes"] = taken + 1 if isinstance(taken, int) else {name: n + 1 for name, n in taken.items()}
@@ -215,7 +216,7 @@ def test_a_plan_file_is_checked_before_its_buffers_are_placed(
         if problem == "joint":
             data["parts"][0]["schedule"] = data["parts"][0]["schedule"][:1]
         else:
-            data["layers"] = data["layers"][:1]
+            data["parts"] = data["parts"][:1]
     path.write_text(json.dumps(data))
     code = main(["solve", str(path), "--problem", "placement"])
     lines = capsys.readouterr().err.splitlines()

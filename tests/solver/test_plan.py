@@ -11,9 +11,11 @@ from pydantic import ValidationError
 
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
 from instances.errors import InputError
+from instances.jsonfile import adapter_of
 from instances.workload import Layer
-from solver import LayersPlan, Plan, solve
-from solver.plan import FORMAT, Objective, Schedule, digest, network_digest
+from solver import Plan, solve
+from solver.plan import FORMAT, Objective, digest, network_digest
+from solver.problems import pick_problem
 from solver.version import version
 from tests.small import TOY as MACHINE
 
@@ -28,17 +30,21 @@ def plan() -> Plan:
 
 def test_keys_that_programs_rely_on(plan: Plan) -> None:
     data = json.loads(plan.to_json())
-    top = "certile problem network machine engine status objective bound gap wall_s replay layers"
+    top = "certile problem network machine engine status objective bound gap wall_s measures parts"
     assert set(top.split()) <= set(data)
     assert {"value", "unit", "terms"} == set(data["objective"])
     assert isinstance(data["objective"]["value"], int)
-    layer = data["layers"][0]
-    assert {"layer", "status", "objective", "bound", "gap", "wall_s", "schedule", "counts", "replay"} <= set(layer)
-    assert {"calls", "segments", "bursts", "rows", "bytes", "by_operand"} <= set(layer["counts"])
-    assert layer["replay"]["ok"] is data["replay"]["ok"] is True
+    [part], [layer] = data["parts"], data["network_data"]
+    assert set("name status measures terms bounds gap wall_s schedule figures replay".split()) <= set(part)
+    assert part["name"] == layer["name"] == "tiny"
+    figures = part["figures"]
+    assert set(figures["counts"]) == {"IN", "W", "OUT", "PSUM"}
+    for counted in figures["counts"].values():
+        assert {"calls", "segments", "bursts", "rows", "bytes"} <= set(counted)
+    assert part["replay"]["ok"] is True
     # IN (32) and W (4) stay on chip; what is left, 28 bytes, holds OUT for 3 rows: its loop stands before its Hold
-    assert layer["schedule"]["nest"][-2:] == [{"loop": "r", "step": layer["schedule"]["T_R"]}, {"hold": "OUT"}]
-    assert layer["limits"] == {"compulsory_bytes": 68, "lower_bound_bytes": 68}
+    assert part["schedule"]["nest"][-2:] == [{"loop": "r", "step": figures["decision"]["T_R"]}, {"hold": "OUT"}]
+    assert (part["must"], figures["lower_bound_bytes"]) == ({"bytes": 68}, 68)
 
 
 def test_round_trip_through_a_file(plan: Plan, tmp_path: Path) -> None:
@@ -51,37 +57,41 @@ def test_round_trip_through_a_file(plan: Plan, tmp_path: Path) -> None:
 
 def test_the_schema_explains_what_a_code_generator_reads() -> None:
     """Whoever has the schema alone has no docstrings of modules, and names of modules say nothing."""
-    found = json.loads(LayersPlan.schema_text())["$defs"]
-    for kind in ("Buffer", "SpatialItem", "LoopItem", "HoldItem", "Counted", "LayerCounts", "Schedule"):
-        said = {name: field.get("description") for name, field in found[kind]["properties"].items()}
-        inherited = set(found["Counted"]["properties"]) if kind == "LayerCounts" else set()
-        assert {name for name, text in said.items() if not text} <= inherited, kind
+    schema = pick_problem("tiling").schema()
+    found = schema["$defs"]
+    for kind in ("Buffer", "NestFigures"):
+        assert all(field.get("description") for field in found[kind]["properties"].values()), kind
+    nest = found["PartPlan"]["properties"]["schedule"]["anyOf"][0]["properties"]
+    items = {next(iter(item["properties"])): item["description"] for item in nest["nest"]["items"]["anyOf"]}
+    assert set(items) == {"spatial", "loop", "hold"}
+    assert all(items.values())
+    assert nest["homes"]["description"]
+    for words in ("DMA programs", "contiguous runs", "burst windows", "DRAM rows", "refresh periods", "bytes"):
+        assert words in found["Counts"]["description"]
     assert "OUT[b, g, m, r, c] += W" in found["Layer"]["description"]
-    assert {key for key in ("held", "cuts_C", "T_M") if f"`{key}`" in found["Schedule"]["description"]} == {
-        "held", "cuts_C", "T_M",
-    }  # fmt: skip
-    assert "hwmodels." not in LayersPlan.schema_text()
+    decision = found["NestFigures"]["properties"]["decision"]["description"]
+    assert {key for key in ("held", "cuts_C", "T_M") if f"`{key}`" in decision} == {"held", "cuts_C", "T_M"}
+    assert "hwmodels." not in json.dumps(schema)
 
 
 def test_plans_follow_the_schema(plan: Plan) -> None:
-    schema = json.loads(LayersPlan.schema_text())
+    schema = pick_problem("tiling").schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     data = json.loads(plan.to_json())
     jsonschema.validate(data, schema)
-    data["layers"][0]["counts"]["calls"] = -1
+    data["parts"][0]["measures"]["bytes"] = -1
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(data, schema)
 
 
 def test_the_schema_requires_every_key() -> None:
-    schema = json.loads(LayersPlan.schema_text())
-    assert set(schema["required"]) == set(schema["properties"]) - {
-        "homes",
-        "conflicts",
-        "stats",
-    }  # of several memories off the chip; of networks
-    layer = schema["$defs"]["LayerPlan"]
-    assert set(layer["required"]) == set(layer["properties"]) - {"limits", "buffers"}  # of a schedule
+    schema = pick_problem("tiling").schema()
+    # of several memories off the chip; of networks
+    assert set(schema["required"]) == set(schema["properties"]) - {"shared", "conflicts", "stats"}
+    part = schema["$defs"]["PartPlan"]
+    assert set(part["required"]) == set(part["properties"]) - {"size", "same_as"}  # what says nothing of most parts
+    figures = schema["$defs"]["NestFigures"]
+    assert set(figures["required"]) == set(figures["properties"])
     assert schema["properties"]["format"]["const"] == FORMAT
 
 
@@ -118,10 +128,9 @@ def test_network_digest_depends_on_layers_and_their_order() -> None:
 
 def test_schedule_holds_any_nest() -> None:
     nest = Nest((Spatial("m", 1, "tle"), Loop("r", 2), Hold("IN"), Hold("W"), Hold("OUT")))
-    schedule = Schedule.of(nest, {"order": "r", "T_R": 2})
-    assert schedule.to_nest() == nest
-    assert schedule.decision == {"order": "r", "T_R": 2}
-    assert Schedule.model_validate_json(schedule.model_dump_json()) == schedule
+    for one in (nest, nest.at({"IN": "flash", "W": "flash", "OUT": "ram"})):
+        adapter = adapter_of(Nest)
+        assert adapter.validate_json(adapter.dump_json(one)) == one
 
 
 def test_an_objective_may_have_a_negative_term() -> None:
@@ -129,19 +138,22 @@ def test_an_objective_may_have_a_negative_term() -> None:
 
 
 def test_layer_by_name(plan: Plan) -> None:
-    assert plan.layer("tiny") is plan.layers[0]
+    assert plan.layer("tiny") == plan.layers[0]
     with pytest.raises(InputError, match="has no layer 'conv9'; it has tiny"):
         plan.layer("conv9")
 
 
 def test_a_fault_is_named_with_its_path(plan: Plan) -> None:
     data = json.loads(plan.to_json())
-    data["layers"][0]["schedule"]["nest"][0] = {"loop": "z", "step": 0}
-    with pytest.raises(InputError, match=r"nest\[0\].*'z'.*nest\[0\].*\(got 0\)"):
-        Plan.from_json(json.dumps(data))
-    data["layers"][0]["schedule"]["nest"][0] = {"jump": "r"}
-    with pytest.raises(InputError, match=r"a nest item has the keys hold, or loop and step \(and cuts\), or spatial"):
-        Plan.from_json(json.dumps(data))
+    nest = data["parts"][0]["schedule"]["nest"]
+    for item, said in (
+        ({"loop": "z", "step": 0}, r"unknown dimension 'z', expected one of b, g, m"),
+        ({"loop": "r", "step": 0}, r"step must be a positive integer, got 0$"),
+        ({"jump": "r"}, r"keys \['jump'\] are none of hold, buffers, line \| loop, step, cuts \| spatial, step, over"),
+    ):
+        nest[0] = item
+        with pytest.raises(InputError, match=rf"parts\[0\]\.schedule: nest\[0\]: {said}"):
+            Plan.from_json(json.dumps(data))
 
 
 @pytest.mark.parametrize("found", ["certile-plan/3", None, 1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -314,7 +315,7 @@ def test_a_plan_with_free_places_names_them_all() -> None:
     assert row.schedule is not None
     assert row.decision is not None
     text = show(plan, "five")
-    cut = [i for i in row.schedule.to_nest().items if isinstance(i, Loop) and i.cuts]
+    cut = [i for i in row.schedule.items if isinstance(i, Loop) and i.cuts]
     assert {i.dim for i in cut} == {"r", "c"}
     for item in cut:
         places = row.decision[f"cuts_{item.dim.upper()}"]
@@ -338,18 +339,23 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_plan_says_where_its_buffers_lie(file: Path) -> None:
     plan = Plan.load(file)
     row = plan.layers[0]
-    assert row.buffers is not None
-    assert {b.name: b.memory for b in row.buffers} == {"IN": "ocm", "W": "ocm", "OUT": "ocm"}
-    assert max(b.end for b in row.buffers) == row.occupancy_bytes["ocm"] <= 4096  # type: ignore[index]
-    moved = tuple(b.model_copy(update={"address": b.address + 1}) for b in row.buffers)
-    edited = plan.model_copy(update={"layers": (row.model_copy(update={"buffers": moved}),)})
-    assert "x: buffers: the plan says" in check(edited).problems[0]
+    assert row.figures is not None
+    assert {b.name: b.memory for b in row.figures.buffers} == {"IN": "ocm", "W": "ocm", "OUT": "ocm"}
+    assert max(b.end for b in row.figures.buffers) == row.occupancy_bytes["ocm"] <= 4096  # type: ignore[index]
+    moved = replace(row.figures, buffers=tuple(replace(b, address=b.address + 1) for b in row.figures.buffers))
+    edited = plan.model_copy(update={"parts": (row.part.model_copy(update={"figures": moved}),)})
+    assert check(edited).problems[0] == "layer x: figures.buffers[0].address: the plan says 1, it is 0"
 
 
 def test_a_plan_without_buffers_does_not_hold(file: Path) -> None:
     data = json.loads(file.read_text(encoding="utf-8"))
-    del data["layers"][0]["buffers"]
-    assert "x: buffers: the plan says None" in check(Plan.from_json(json.dumps(data))).problems[0]
+    data["parts"][0]["figures"]["buffers"] = []
+    assert "layer x: figures.buffers: the plan says []" in check(Plan.from_json(json.dumps(data))).problems[0]
+    data["parts"][0]["figures"] = None
+    assert "layer x: figures: the plan says None" in check(Plan.from_json(json.dumps(data))).problems[0]
+    del data["parts"][0]["figures"]
+    with pytest.raises(InputError, match=r"field parts\[0\]\.figures is missing"):
+        Plan.from_json(json.dumps(data))
 
 
 def test_show_prints_a_layer_of_a_plan(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -360,7 +366,7 @@ def test_show_prints_a_layer_of_a_plan(file: Path, capsys: pytest.CaptureFixture
     assert head[1] == "bytes 856 bytes (OPTIMAL, bound 856)"  # 256 + 216 + 384, everything once
     assert head[2] == "856 bytes move; no plan moves fewer than 856"
     plan = Plan.load(file)
-    taken = sum(b.copies * b.bytes for b in buffers(LAYER, MACHINE, plan.layers[0].schedule.to_nest()))  # type: ignore[union-attr]
+    taken = sum(b.copies * b.bytes for b in buffers(LAYER, MACHINE, plan.layers[0].schedule))  # type: ignore[union-attr]
     assert head[4] == f"memory ocm, 4,096 bytes of a core, {4096 - taken:,} free:"
     assert text.count("store OUT[") == 1
     assert main(["show", str(file), "--all"]) == 0

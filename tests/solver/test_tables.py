@@ -8,7 +8,6 @@ from instances.workload import Layer
 from solver import Plan, solve
 from solver.solve import show
 from solver.tables import Column, Sheet, names_table, percent, ratio, render
-from solver.tiling.plan import LayerPlan
 from solver.tiling.problem import nest_table
 from solver.words import decision_columns, decision_text, label
 from tests.small import TOY as MACHINE
@@ -20,9 +19,9 @@ def plan() -> Plan:
 
 
 def _changed(plan: Plan, **update: object) -> Plan:
-    layer = plan.layers[0].model_copy(update=update)
+    part = plan.parts[0].model_copy(update=update)  # type: ignore[attr-defined]
     shared = {k: v for k, v in update.items() if k in Plan.model_fields}
-    return plan.model_copy(update={**shared, "layers": (layer,)})
+    return plan.model_copy(update={**shared, "parts": (part,)})
 
 
 def test_the_figures_of_a_layer(plan: Plan) -> None:
@@ -57,9 +56,12 @@ def test_decisions_in_short() -> None:
 
 
 def test_status_line_names_what_is_missing(plan: Plan) -> None:
-    empty = dict.fromkeys(("objective", "bound", "gap", "schedule", "measures", "replay", "decision", "counts"))
-    lost = LayerPlan.model_validate({**dict(plan.layers[0]), **empty, "status": "NO_SOLUTION_FOUND"})
-    missing = plan.model_copy(update={"status": "NO_SOLUTION_FOUND", "objective": None, "layers": (lost,) * 5})
+    empty = {**dict.fromkeys(("gap", "schedule", "replay", "figures")), "measures": {}, "terms": {}}
+    lost = plan.parts[0].model_copy(update={**empty, "bounds": {"time": None}, "status": "NO_SOLUTION_FOUND"})
+    missing = plan.model_copy(
+        update={"status": "NO_SOLUTION_FOUND", "objective": None, "measures": None, "parts": (lost,) * 5,
+                "network_data": plan.network_data * 5}
+    )  # fmt: skip
     line = show(missing)
     assert "NO_SOLUTION_FOUND\n5 of 5 layers without a schedule: tiny, tiny, tiny and 2 more" in line
     assert "NO_SOLUTION_FOUND" in render(nest_table(missing, {}))
@@ -71,7 +73,7 @@ def test_status_line_without_a_bound(plan: Plan) -> None:
 
 def test_names_from_files_are_only_text(plan: Plan) -> None:
     """Neither rich's markup nor control characters of a layer's name take effect."""
-    shown = render(nest_table(_changed(plan, layer="[red]a\x1b[0m\n"), {}))
+    shown = render(nest_table(_changed(plan, name="[red]a\x1b[0m\n"), {}))
     assert "[red]a?[0m?" in shown
     assert "[x]" in render(names_table({"[x]": "y"}, ("name", "what")))
 

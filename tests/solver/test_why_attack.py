@@ -8,7 +8,8 @@ import pytest
 
 from instances.machine import Machine
 from instances.workload import Layer
-from solver import InputError, LayersPlan, solve, why
+from solver import InputError, solve, why
+from solver.plan import GenericPlan
 from solver.why.model import About
 from solver.why.relax import ENDLESS
 from tests.small import machine
@@ -38,17 +39,17 @@ def case(seed: int) -> tuple[Layer, Machine, tuple[str, ...], str]:
     return layer, machine(**fields), pins, rng.choice(["bytes", "bytes", "time", "energy"])
 
 
-def explained(seed: int) -> tuple[LayersPlan, About] | None:
+def explained(seed: int) -> tuple[GenericPlan, About] | None:
     layer, on, pins, objective = case(seed)
     try:
         plan = solve(layer, on, objective=objective, pins=pins, jobs=1, time_limit_s=10)
     except InputError:
         return None
-    assert isinstance(plan, LayersPlan)
+    assert isinstance(plan, GenericPlan)
     return plan, why(plan, time_limit_s=12).parts[0]
 
 
-def other(plan: LayersPlan, on: Machine, pins: tuple[str, ...]) -> tuple[int | None, int | None]:
+def other(plan: GenericPlan, on: Machine, pins: tuple[str, ...]) -> tuple[int | None, int | None]:
     """Value and bound by another engine; pins are the plan's unless others are given."""
     found = solve(
         plan.layers[0].workload, on, objective=plan.objectives[0], pins=pins, engine="cp-sat", jobs=1, time_limit_s=20
@@ -68,7 +69,7 @@ def attack(seed: int) -> int:
     if plan.objective is None:
         assert about.cause in ("infeasible", "unsolved")
         return 0
-    base = other(plan, plan.machine_data, plan.pins)
+    base = other(plan, plan.machine_data, plan.options.pins)
     for one in about.trials:
         relaxed = conditions(plan, one.cause, one.name)
         if relaxed is None or one.binds is None:
@@ -85,25 +86,25 @@ def attack(seed: int) -> int:
     if knee is not None and knee.exact:
         at = plan.machine_data.model_copy(update={knee.field: knee.at})
         below = plan.machine_data.model_copy(update={knee.field: knee.at - 1})
-        value, bound = other(plan, at, plan.pins)
+        value, bound = other(plan, at, plan.options.pins)
         assert bound is None or bound <= knee.value
-        value, _ = other(plan, below, plan.pins)
+        value, _ = other(plan, below, plan.options.pins)
         assert value is None or value >= plan.objective.value, (seed, knee)
         verified += 1
     return verified
 
 
-def conditions(plan: LayersPlan, cause: str, name: str) -> tuple[Machine, tuple[str, ...]] | None:
+def conditions(plan: GenericPlan, cause: str, name: str) -> tuple[Machine, tuple[str, ...]] | None:
     """What `why` says that it relaxed, made anew."""
     on = plan.machine_data
     if cause == "pin":
-        return on, tuple(pin for pin in plan.pins if pin != name) if name != "all pins" else ()
+        return on, tuple(pin for pin in plan.options.pins if pin != name) if name != "all pins" else ()
     if cause == "memory" and name.endswith("_bytes"):
-        return on.model_copy(update={name: ENDLESS}), plan.pins
+        return on.model_copy(update={name: ENDLESS}), plan.options.pins
     if cause == "bandwidth":
-        return on.model_copy(update={"transfer": on.transfer.model_copy(update={"byte_ticks": 0})}), plan.pins
+        return on.model_copy(update={"transfer": on.transfer.model_copy(update={"byte_ticks": 0})}), plan.options.pins
     if cause == "compute":
-        return on.model_copy(update={"compute": on.compute.model_copy(update={"cycle_ticks": 0})}), plan.pins
+        return on.model_copy(update={"compute": on.compute.model_copy(update={"cycle_ticks": 0})}), plan.options.pins
     return None
 
 
