@@ -310,11 +310,12 @@ class Formulation(ABC, Generic[S]):
     """Networks and machines for the benchmark."""
 
     @abstractmethod
-    def read(self, network: Network, machine: Machine, pins: Pins, layers: Sequence[str] | None) -> Sequence[Part[S]]:
+    def read(self, network: Any, machine: Machine, pins: Pins, layers: Sequence[str] | None) -> Sequence[Part[S]]:
         """Return the independent parts of a request.
 
         Parameters
         ----------
+        network : as `target` says
         layers : sequence of str, optional
             Those asked for by name: parts that are layers are read of these only.
 

@@ -15,6 +15,7 @@ from formulations.clock import Clock
 from formulations.pins import parse_pins
 from formulations.problem import Formulation, Part
 from instances.errors import InputError
+from instances.network import Network
 from solver.jobs import share_of
 from solver.options import processors, unknown
 from solver.plan import Plan
@@ -143,7 +144,8 @@ class FormulationProblem(Problem[P]):
     def parts(self, question: Question) -> Sequence[Part[Any]]:
         """Return what is decided, in the order of the plan; raises InputError for bad pins and layers."""
         pins = parse_pins(question.pins, self.formulation.decisions)
-        parts = self.formulation.read(question.network, question.machine, pins, question.layers)
+        target = question.network if self.formulation.target is Network else question.subject
+        parts = self.formulation.read(target, question.machine, pins, question.layers)
         known = {part.name: part for part in parts}
         for name in question.layers or ():
             if name not in known:

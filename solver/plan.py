@@ -266,8 +266,8 @@ class Plan(Frozen):
         return json.dumps(self.model_dump(mode="json"), indent=1) + "\n"
 
     def file_text(self, path: str | os.PathLike[str]) -> str:
-        """Return what `save` writes to a path: JSON, unless a problem has another form for such a name."""
-        return self.to_json()
+        """Return what `save` writes to a path: JSON, unless the problem has another form for such a name."""
+        return FACES["problem_of"](self).file_text(self, os.fspath(path)) or self.to_json()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the plan atomically; raises InputError if it cannot be written, OutputError if the disk is full."""

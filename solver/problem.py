@@ -167,6 +167,10 @@ class Problem(ABC, Generic[P]):
         measures = getattr(plan, "measures", None)
         return {} if measures is None else measures.model_dump()
 
+    def file_text(self, plan: P, path: str) -> str | None:
+        """Return what a file of this name says of a plan, if it is not JSON."""
+        return None
+
     def rooms(self, plan: P) -> Iterable[tuple[str, int, int]]:
         """Return memories by name: the most bytes that lie there at a time, and how many it has."""
         return ()

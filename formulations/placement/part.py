@@ -41,6 +41,19 @@ class _Packed:
     undecided: bool = False
 
 
+@dataclass(frozen=True)
+class MemoryUse:
+    """A memory on chip."""
+
+    name: str
+    bytes: int
+    """That may be used."""
+    peak: int
+    """The bytes up to the highest one that is used."""
+    load: int
+    """The most bytes that are alive in it at one time."""
+
+
 class PlacementPart(Part[Placement]):
     """The buffers, with what pins say."""
 
@@ -63,6 +76,16 @@ class PlacementPart(Part[Placement]):
             "bytes": walked.spilled_bytes, "preference": walked.displaced_bytes, "peak": sum(walked.peaks.values()),
         }  # fmt: skip
         return Replayed(measures, walked.faults)
+
+    def figures_of(self, schedule: Placement, walked: Replayed) -> tuple[MemoryUse, ...]:
+        """How full memories are."""
+        tops, found = self.price(schedule).terms["peak"], list[MemoryUse]()
+        for memory in self.instance.memories:
+            inside = {place.buffer for place in schedule.places if place.memory == memory.name}
+            names = [b.name for b in self.instance.buffers if b.name in inside]
+            load = int(self.instance.packing(names, memory).load.max(initial=0)) if names else 0
+            found.append(MemoryUse(memory.name, self.instance.capacity[memory.name], tops[memory.name], load))
+        return tuple(found)
 
     def contains(self, schedule: Placement) -> tuple[str, ...]:
         """Fixed addresses and the pin `cap`."""

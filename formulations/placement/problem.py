@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from formulations.pins import Decision, Pins
 from formulations.placement.greedy import GREEDY, placed
-from formulations.placement.part import PlacementPart
+from formulations.placement.part import MemoryUse, PlacementPart
 from formulations.problem import Formulation, Goal, Unable
 from hwmodels.placement.schedule import Placement
 from instances.buffers import Buffer, Buffers, Memory
@@ -40,6 +40,9 @@ class PlacementFormulation(Formulation[Placement]):
     name = "placement"
     summary = "F9: memory and address of every buffer of a plan, or of a CSV file"
     schedule = Placement
+    figures = tuple[MemoryUse, ...]
+    target = Buffers
+    whole = True
     measures = {"bytes": "bytes", "preference": "bytes", "peak": "bytes"}  # noqa: RUF012
     decisions = {  # noqa: RUF012
         "cap": Decision("cap<=65536: the most bytes of every memory that may be used"),
@@ -80,12 +83,19 @@ class PlacementFormulation(Formulation[Placement]):
             raise InputError("problem placement: buffers are expected, a .csv or .json file of them, or a plan file")
         if strange := [str(pin) for pin in pins.pins if pin.op != ("<=" if pin.name == "cap" else "=")]:
             raise InputError(f"pin {strange[0]}: write cap<=N, spill=yes or spill=no")
-        given = network if network.memories else in_machine(network, machine)
-        return [PlacementPart(given, pins)]
+        return [PlacementPart(in_memories(network, machine), pins)]
 
 
-def in_machine(given: Buffers, machine: Machine) -> Buffers:
-    """Return the same buffers in the memories of a machine, beside what is reserved there; raises InputError."""
+def in_memories(given: Buffers, machine: Machine) -> Buffers:
+    """Return buffers with memories: those of a machine, beside what is reserved there, if they bring none.
+
+    Raises
+    ------
+    InputError
+        If the machine has no memories with addresses.
+    """
+    if given.memories:
+        return given
     if not machine.memories or machine.banks is not None:
         raise InputError(
             f"machine {machine.name}: problem placement needs a memory with addresses (ocm_bytes, or the three buffers)"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 
 @dataclass(frozen=True)
@@ -11,7 +14,7 @@ class Place:
 
     buffer: str
     memory: str
-    address: int
+    address: Annotated[int, Field(ge=0)]
     """Of its first byte, as long as it lives."""
 
 

@@ -14,8 +14,10 @@ from pathlib import Path
 from formulations.placement.greedy import GREEDY
 from instances.buffers import Buffer, Buffers, Memory, load_buffers
 from solver.bench.report import Cell, Suite, Table, value_of
+from solver.placement.rows import memories_of
 from solver.placement.target import buffers_of
-from solver.solve import solve
+from solver.plan import GenericPlan
+from solver.solve import solve, solve_as
 
 #: Where the challenging instances are, if they are there, and their capacity.
 FOLDER = "CERTILE_MINIMALLOC"
@@ -68,9 +70,9 @@ def _challenge(path: Path) -> list[Cell]:
     given = load_buffers(path).model_copy(update={"memories": (Memory(name="ocm", bytes=_CAPACITY),)})
     cells: list[Cell] = [given.name, len(given.buffers)]
     for name in _ENGINES:
-        plan = solve(given, "scratchpad_768k", engine=name, time_limit_s=_LIMIT_S)
+        plan = solve_as(GenericPlan, given, "scratchpad_768k", engine=name, time_limit_s=_LIMIT_S)
         cells += [plan.status, plan.wall_s]
-        load = plan.memories[0].load if getattr(plan, "memories", ()) else None  # type: ignore[attr-defined]
+        load = memories_of(plan)[0].load if memories_of(plan) else None
         if len(cells) == 4:
             cells.insert(2, load)
     return cells

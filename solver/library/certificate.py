@@ -17,7 +17,6 @@ from pydantic.fields import FieldInfo
 from formulations.problem import Part
 from formulations.registry import NESTS
 from formulations.tiling.part import NestPart
-from instances.buffers import Buffers
 from instances.errors import InputError
 from instances.library_format import Instance
 from instances.validation import explain_faults, validate_as
@@ -57,7 +56,6 @@ DECISIONS: Mapping[str, Fields] = {
             "kinds": {"programs": {"count": None, "stages": _STAGE}},
         },
     },
-    "placement": {"places": {"buffer": None, "memory": None, "address": None}},
     "selection": {
         "cpu_config": None, "input_size": None, "frequency": None, "cuts": None,
         "layers": {"layer": None, "variant": None, "stage": None},
@@ -205,17 +203,7 @@ def _read(problem: Problem[Any], question: Question, data: Mapping[str, Any]) ->
 
 
 def _completed(problem: str, question: Question, data: dict[str, Any]) -> dict[str, Any]:
-    """What a target says of buffers, and how many simulations are drawn if nothing is said."""
-    if problem == "placement" and isinstance(question.target, Buffers) and isinstance(data.get("places"), list):
-        rows = {row.get("buffer"): row for row in data["places"] if isinstance(row, dict)}
-        if strange := [name for name in rows if name not in {b.name for b in question.target.buffers}]:
-            raise InputError(f"places: there is no buffer {strange[0]!r}")
-        full = [
-            {"buffer": b.name, "memory": None, "address": None, **rows.get(b.name, {}),
-             "lower": b.lower, "upper": b.upper, "size": b.size}
-            for b in question.target.buffers
-        ]  # fmt: skip
-        return {**data, "places": full}
+    """How many simulations are drawn if nothing is said."""
     if problem == "applications" and "replay" not in data:
         from formulations.applications.part import DRAWS
 

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from formulations.placement.part import MemoryUse
 from solver.pages.common import layer_axis
 from solver.pages.data import Axis, Bars, Box, Boxes, Figure, Series
 from solver.pages.style import slugs
-from solver.placement.plan import MemoryUse, PlacementPlan
+from solver.placement.rows import memories_of, rows_of
+from solver.plan import GenericPlan
 
 _GROUPS = 7
 
 
-def figures(plan: PlacementPlan, others: Mapping[str, PlacementPlan]) -> list[Figure]:
+def figures(plan: GenericPlan, others: Mapping[str, GenericPlan]) -> list[Figure]:
     """Return all figures."""
-    keys = slugs(memory.name for memory in plan.memories)
-    maps = [_memory(plan, memory, f"memory-{key}") for memory, key in zip(plan.memories, keys, strict=True)]
+    keys = slugs(memory.name for memory in memories_of(plan))
+    maps = [_memory(plan, memory, f"memory-{key}") for memory, key in zip(memories_of(plan), keys, strict=True)]
     return [*maps, _use({plan.engine: plan, **others})]
 
 
-def _memory(plan: PlacementPlan, memory: MemoryUse, key: str) -> Boxes:
+def _memory(plan: GenericPlan, memory: MemoryUse, key: str) -> Boxes:
     """A memory; neighbours have different colours, which mean nothing else."""
     boxes = tuple(_boxes(plan, memory))
     end = max((box.x_end for box in boxes), default=1)
@@ -38,21 +40,19 @@ def _memory(plan: PlacementPlan, memory: MemoryUse, key: str) -> Boxes:
     )
 
 
-def _boxes(plan: PlacementPlan, memory: MemoryUse) -> Iterator[Box]:
+def _boxes(plan: GenericPlan, memory: MemoryUse) -> Iterator[Box]:
     known = {buffer.name: buffer for buffer in plan.network_data.buffers}
-    mine = [b for b in plan.places if b.memory == memory.name and b.address is not None and b.buffer in known]
+    mine = [b for b in rows_of(plan) if b.memory == memory.name and b.address is not None and b.name in known]
     for number, place in enumerate(mine):
         at = place.address or 0
-        for extent in known[place.buffer].extents():
+        for extent in known[place.name].extents():
             note = f"{place.size:,} bytes at {at:,}, times {place.lower} to {place.upper}"
-            yield Box(
-                extent.lower, extent.upper, at + extent.low, at + extent.high, place.buffer, number % _GROUPS, note
-            )
+            yield Box(extent.lower, extent.upper, at + extent.low, at + extent.high, place.name, number % _GROUPS, note)
 
 
-def _use(plans: Mapping[str, PlacementPlan]) -> Bars:
+def _use(plans: Mapping[str, GenericPlan]) -> Bars:
     """How full every memory is: what lives at one time at most, and what lies free below the highest byte."""
-    bars = [(memory, engine) for engine, plan in plans.items() for memory in plan.memories]
+    bars = [(memory, engine) for engine, plan in plans.items() for memory in memories_of(plan)]
     order = list(dict.fromkeys(memory.name for memory, _ in bars))
     bars.sort(key=lambda bar: order.index(bar[0].name))
     return Bars(

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from solver.placement.plan import MemoryUse, PlacementPlan
+from formulations.placement.part import MemoryUse
+from solver.placement.rows import rows_of
+from solver.plan import GenericPlan
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _COLUMNS, _ROWS = 72, 16
 
 
-def picture(plan: PlacementPlan, memory: MemoryUse) -> Iterator[str]:
+def picture(plan: GenericPlan, memory: MemoryUse) -> Iterator[str]:
     """Yield the lines; of many times every so-many-th is shown, and of an address range whoever is at its begin."""
     known = {b.name: b for b in plan.network_data.buffers}
-    rows = [b for b in plan.places if b.memory == memory.name and b.buffer in known]
-    letters = {b.buffer: _LETTERS[k % len(_LETTERS)] for k, b in enumerate(rows)}
-    times = sorted({extent.lower for b in rows for extent in known[b.buffer].extents()})
+    rows = [b for b in rows_of(plan) if b.memory == memory.name and b.name in known]
+    letters = {b.name: _LETTERS[k % len(_LETTERS)] for k, b in enumerate(rows)}
+    times = sorted({extent.lower for b in rows for extent in known[b.name].extents()})
     shown = times[:: -(-len(times) // _COLUMNS) or 1]
     lines = min(_ROWS, memory.peak)
     used = f"{memory.peak:,} of {memory.bytes:,} bytes"
@@ -25,10 +27,10 @@ def picture(plan: PlacementPlan, memory: MemoryUse) -> Iterator[str]:
         cells = ""
         for time in shown:
             there = [
-                letters[b.buffer] for b in rows for e in known[b.buffer].extents()
+                letters[b.name] for b in rows for e in known[b.name].extents()
                 if e.lower <= time < e.upper and e.low <= address - (b.address or 0) < e.high
             ]  # fmt: skip
             cells += there[0] if there else "."
         yield f"{address:>12,}  {cells}"
     if len(rows) <= len(_LETTERS):
-        yield "  ".join(f"{letters[b.buffer]} {b.buffer}" for b in rows)
+        yield "  ".join(f"{letters[b.name]} {b.name}" for b in rows)

@@ -77,9 +77,8 @@ def why(
 def _check_layer(plan: Plan, layer: str | None) -> None:
     if layer is None:
         return
-    rows = [row for row in plan.rows if hasattr(row, "status")]
-    names = [row.layer for row in rows]
-    if not names:
+    names = [row.layer for row in plan.rows]
+    if "layers" not in problem_of(plan).takes:
         raise InputError(f"--layer {layer}: a plan of problem {plan.problem} is explained as a whole")
     if layer not in names:
         raise InputError(f"plan of {plan.network} has no layer {layer!r}; it has {choices(names)}")

@@ -186,8 +186,6 @@ def _rooms(problem: Problem[Any], plan: Plan) -> Iterator[Room]:
     """Memories, as far as the plan says what lies in them."""
     for name, used, capacity in problem.rooms(plan):
         yield Room(memory=name, used=used, capacity=capacity)
-    for memory in getattr(plan, "memories", ()):
-        yield Room(memory=memory.name, used=memory.peak, capacity=memory.bytes)
     size, rows = plan.machine_data.ocm_bytes, plan.rows
     taken = [_taken(row, plan.machine_data) for row in rows if isinstance(getattr(row, "occupancy_bytes", None), int)]
     if size is not None and taken:

@@ -22,7 +22,7 @@ from solver.pages.printed import image, plot
 from solver.pages.roofline import Rate, roofline, roofs, unpadded
 from solver.pages.style import short, slugs, spoken
 from solver.pages.tensor import tensors, tile_drawing
-from solver.placement.plan import PlacementPlan
+from solver.placement.rows import rows_of
 from solver.plan import GenericPlan, Plan
 from solver.selection.plan import SelectionPlan
 from solver.solve import solve_as
@@ -136,10 +136,10 @@ def test_maps_on_chip_lie_in_the_banks_of_the_plan() -> None:
 
 def test_placed_buffers_are_where_the_plan_says() -> None:
     plan = plan_of("placement")
-    assert isinstance(plan, PlacementPlan)
+    assert isinstance(plan, GenericPlan)
     drawn = [figure for figure in plan.figures() if isinstance(figure, Boxes)]
     boxes = {box.name: (box.x, box.x_end, box.y, box.y_end) for figure in drawn for box in figure.boxes}
-    placed = {b.buffer: (b.lower, b.upper, b.address, b.address + b.size) for b in plan.places if b.address is not None}
+    placed = {b.name: (b.lower, b.upper, b.address, b.address + b.size) for b in rows_of(plan) if b.address is not None}
     assert boxes == placed
     assert boxes
 

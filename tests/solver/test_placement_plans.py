@@ -13,9 +13,9 @@ from instances.buffers import Buffer, Buffers, Memory
 from instances.network import Network
 from instances.operators import Conv, Input
 from solver.cli import main
-from solver.placement.plan import PlacementPlan
+from solver.placement.rows import memories_of, rows_of
 from solver.placement.target import buffers_of
-from solver.plan import Plan
+from solver.plan import GenericPlan, Plan
 
 #: The example of MiniMalloc's README.
 CSV = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n"
@@ -37,10 +37,10 @@ def table(tmp_path: Path) -> str:
     return str(path)
 
 
-def placed(*buffers: Buffer, size: int = 10, **options: object) -> PlacementPlan:
+def placed(*buffers: Buffer, size: int = 10, **options: object) -> GenericPlan:
     given = Buffers(name="few", buffers=buffers, memories=(Memory(name="m", bytes=size),))
     plan = certile.solve(given, "scratchpad_24k", **options)
-    assert isinstance(plan, PlacementPlan)
+    assert isinstance(plan, GenericPlan)
     return plan
 
 
@@ -119,15 +119,15 @@ def test_the_buffers_of_a_plan(problem: str, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     plan.save(path)
     made = certile.solve(path, objective="peak")
-    assert isinstance(made, PlacementPlan)
+    assert isinstance(made, GenericPlan)
     assert made.status == "OPTIMAL"
     assert made.machine == "scratchpad_768k"
-    assert made.memories[0].load <= made.measures.peak <= 640
+    assert memories_of(made)[0].load <= made.measures["peak"] <= 640
     assert certile.check(made).ok
     assert certile.solve(plan, objective="peak").measures == made.measures
     if problem == "tiling":
-        assert {b.buffer for b in made.places} == {f"{c}: {o}" for c in ("c1", "c2") for o in ("IN", "W", "OUT")}
-        assert made.memories[0].load == max(sum(row.occupancy_bytes.values()) for row in plan.layers)
+        assert {b.name for b in rows_of(made)} == {f"{c}: {o}" for c in ("c1", "c2") for o in ("IN", "W", "OUT")}
+        assert memories_of(made)[0].load == max(sum(row.occupancy_bytes.values()) for row in plan.layers)
 
 
 def test_buffers_of_several_memories() -> None:
@@ -135,7 +135,7 @@ def test_buffers_of_several_memories() -> None:
     given = buffers_of(plan)
     assert {b.memories for b in given.buffers} == {("in",), ("w",), ("out",)}
     made = certile.solve(plan)
-    assert [memory.name for memory in made.memories] == ["in", "w", "out"]
+    assert [memory.name for memory in memories_of(made)] == ["in", "w", "out"]
     assert made.status == "OPTIMAL"
 
 
@@ -155,34 +155,63 @@ A, B = Buffer(name="a", lower=0, upper=2, size=6), Buffer(name="b", lower=1, upp
     [
         ({"address": 3}, "share bytes of m"),
         ({"address": 7}, "takes bytes 7 to 11 of 10"),
-        ({"memory": None, "address": None}, "buffer b is not on chip, where it has to be"),
-        ({"memory": None}, "memory and address are given, or neither"),
+        (None, "buffer b is not on chip, where it has to be"),
         ({"memory": "n"}, "there are memories m"),
-        ({"size": 3}, "or other ones"),
+        ({"buffer": "c"}, "there are memories m and no such buffer"),
+        ({"buffer": "a"}, "a buffer is placed twice"),
     ],
 )
-def test_edited_plans_are_refused(change: dict[str, object], said: str) -> None:
+def test_edited_plans_are_refused(change: dict[str, object] | None, said: str) -> None:
     plan = placed(A, B)
     assert certile.check(plan).ok
-    rows = (plan.places[0], plan.places[1].model_copy(update=change))
-    report = certile.check(plan.model_copy(update={"places": rows}))
+    report = certile.check(edited(plan, change))
     assert not report.ok
     assert any(said in problem for problem in report.problems), report.problems
+
+
+def edited(plan: GenericPlan, change: dict[str, object] | None) -> Plan:
+    """A plan whose second buffer lies elsewhere, None: off the chip."""
+    data = json.loads(plan.to_json())
+    places = data["parts"][0]["schedule"]["places"]
+    places[1:] = [] if change is None else [{**places[1], **change}]
+    return Plan.from_json(json.dumps(data))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"memory": None}, "places[1].memory"),
+        ({"address": -1}, "places[1].address"),
+        ({"size": 3}, "unknown field"),
+    ],
+)
+def test_plans_that_say_no_place_are_not_read(change: dict[str, object], said: str) -> None:
+    with pytest.raises(certile.InputError) as caught:
+        edited(placed(A, B), change)
+    assert said in str(caught.value)
+
+
+def test_figures_of_memories_follow_from_the_places() -> None:
+    """a and b live together in time 1: 6 + 4 bytes."""
+    plan = placed(A, B)
+    assert [(one.name, one.bytes, one.peak, one.load) for one in memories_of(plan)] == [("m", 10, 10, 10)]
+    data = json.loads(plan.to_json())
+    data["parts"][0]["figures"][0]["load"] = 9
+    assert certile.check(Plan.from_json(json.dumps(data))).problems == ("figures[0].load: the plan says 9, it is 10",)
 
 
 def test_a_worse_plan_that_claims_to_be_optimal_is_refuted() -> None:
     """b above a in 10 bytes; with b at 6 and a at 0 the peak is 10, and 10 is the load. In 20 bytes a lie says 11."""
     plan = placed(A, B, size=20, objective="peak")
     assert plan.objective.value == 10
-    rows = (plan.places[0].model_copy(update={"address": 5}), plan.places[1].model_copy(update={"address": 1}))
-    memory = plan.memories[0].model_copy(update={"peak": 11})
-    objective = plan.objective.model_copy(update={"value": 11, "terms": {"m": 11}})
-    measures = plan.measures.model_copy(update={"peak": 11})
-    lie = plan.model_copy(
-        update={"places": rows, "memories": (memory,), "objective": objective, "measures": measures, "bound": 11}
-    )
-    report = certile.check(lie, prove=True)
-    assert report.proof == "refuted" or not report.ok
+    data = json.loads(plan.to_json())
+    row = data["parts"][0]
+    for place, address in zip(row["schedule"]["places"], (5, 1), strict=True):
+        place["address"] = address
+    row["figures"][0]["peak"] = row["terms"]["peak"]["m"] = row["measures"]["peak"] = row["bounds"]["peak"] = 11
+    data["measures"]["peak"] = data["objective"]["value"] = data["objective"]["terms"]["m"] = data["bound"] = 11
+    report = certile.check(Plan.from_json(json.dumps(data)), prove=True)
+    assert (report.ok, report.proof) == (False, "refuted")
 
 
 def test_plans_are_files(tmp_path: Path) -> None:
@@ -191,7 +220,7 @@ def test_plans_are_files(tmp_path: Path) -> None:
     plan.save(path)
     assert Plan.load(path) == plan
     plan.save(tmp_path / "plan.csv")
-    assert (tmp_path / "plan.csv").read_text() == plan.to_csv()
+    assert (tmp_path / "plan.csv").read_text() == "id,lower,upper,size,offset\na,0,2,6,0\nb,1,3,4,6\n"
 
 
 @pytest.mark.parametrize("problem", ["tiling", "joint"])
