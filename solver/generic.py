@@ -54,6 +54,8 @@ class GenericProblem(FormulationProblem[GenericPlan]):
     plan = GenericPlan
     shared_type: Any = None
     """Of what parts share in a plan."""
+    front_axes: tuple[str, ...] = ()
+    """What a front is about if nothing is asked for."""
 
     def __init__(self, formulation: Formulation[Any]) -> None:
         super().__init__(formulation)
@@ -188,9 +190,16 @@ class GenericProblem(FormulationProblem[GenericPlan]):
 
     def front(self, question: Question, axes: tuple[str, ...]) -> Front:
         """The exact front of two measures: the least first one, of these the least second one; then with less of it."""
-        wanted = axes or tuple(self.axes)[:2]
+        wanted = axes or self.front_axes or tuple(self.axes)[:2]
         if len(wanted) != 2:
             raise InputError(f"axes {','.join(wanted)}: fronts of problem {self.name} have two")
+        units = {axis: self.axes[axis] for axis in wanted}
+        if self.formulation.whole:
+            (part,) = self.parts(question)
+            verdicts, proven = self.lowest(part, question, (wanted[0], wanted[1]))
+            front = self.front_of(question, [verdict.said for verdict in verdicts], part, proven=proven)
+            points = [replace(one, values={axis: one.values[axis] for axis in wanted}) for one in front.parts[0].points]
+            return replace(front, units=units, parts=(replace(front.parts[0], points=tuple(points)),))
         parts = []
         for part in self.parts(question):
             points, (verdicts, proven) = list[FrontPoint](), self.lowest(part, question, (wanted[0], wanted[1]))
@@ -199,14 +208,17 @@ class GenericProblem(FormulationProblem[GenericPlan]):
                         if name not in ("stats", "wall_s", "same_as")}  # fmt: skip
                 points.append(FrontPoint(verdict.values, body, part.label(verdict.said.schedule)))
             parts.append(FrontPart(part.name, tuple(points), complete=proven, proven=proven))
-        units = {axis: self.axes[axis] for axis in wanted}
         return Front(self.name, question.subject.name, question.machine.name, units, tuple(parts))
+
+    def noted(self, plan: GenericPlan) -> Mapping[str, str]:
+        """Return what the table of a front says of a plan beside its values."""
+        return {}
 
     def front_of(self, question: Question, said: Sequence[Answer[Any]], part: Part[Any], *, proven: bool) -> Front:
         """Return a front of whole plans, one for each answer."""
         start = time.monotonic()
         plans = [self.made(question, [(part, one)], start) for one in said]
-        return front_of_plans(self, question, plans, proven=proven, details=lambda _: {})
+        return front_of_plans(self, question, plans, proven=proven, details=self.noted)
 
     def explain(self, question: Question) -> Iterator[Explained]:
         """Part by part; where a part cannot say by itself what conflicts, by solving."""

@@ -12,6 +12,7 @@ from formulations.clock import Clock
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Steps, Unable
 from formulations.selection import labels
 from formulations.selection.exhaustive import exhaustive
+from formulations.selection.figures import SelectionFigures, figures_of
 from formulations.selection.frame import Frame, Ints, Setting
 from formulations.selection.labels import Floats, Found
 from formulations.selection.pins import Demands, demands
@@ -87,6 +88,11 @@ class SelectionPart(Part[Selection]):
         setting = next(one for one in self.settings if one.configuration == schedule.configuration)
         walked = replay(setting.variants, setting.platform, setting.tick_ps, schedule)
         return Replayed(walked.measures, tuple(walked.faults))
+
+    def figures_of(self, schedule: Selection, walked: Replayed) -> SelectionFigures:
+        """What layers take, and how busy threads are."""
+        frame, total = self.total(schedule)
+        return figures_of(frame, frame.chosen(schedule), total)
 
     def contains(self, schedule: Selection) -> tuple[str, ...]:
         """Pins, limits and budgets that are not kept."""

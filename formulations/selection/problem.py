@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from formulations.pins import Decision, Pins
 from formulations.problem import Formulation, Goal, Unable
 from formulations.selection.boards import board_settings
+from formulations.selection.figures import SelectionFigures
 from formulations.selection.frame import LARGEST, Frame, Setting
 from formulations.selection.part import SelectionPart
 from formulations.selection.pins import strangers
@@ -60,6 +61,9 @@ class SelectionFormulation(Formulation[Selection]):
     name = "selection"
     summary = "F8: variant of every layer, pipeline cuts, frequencies and input size"
     schedule = Selection
+    figures = SelectionFigures
+    target = Variants | Network
+    whole = True
     measures = MEASURES
     decisions = {  # noqa: RUF012
         "LAYER": Decision("conv3=base, conv3!=tucker: variant, technique or stage of a layer", open=True),

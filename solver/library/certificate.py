@@ -56,10 +56,6 @@ DECISIONS: Mapping[str, Fields] = {
             "kinds": {"programs": {"count": None, "stages": _STAGE}},
         },
     },
-    "selection": {
-        "cpu_config": None, "input_size": None, "frequency": None, "cuts": None,
-        "layers": {"layer": None, "variant": None, "stage": None},
-    },
 }  # fmt: skip
 
 

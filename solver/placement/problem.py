@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from formulations.placement.problem import PlacementFormulation
 from instances.buffers import Buffers, buffers_to_csv
 from instances.errors import InputError
-from solver.front import Front, FrontPart
 from solver.generic import GenericProblem
 from solver.network_show import known_parts
 from solver.pages.common import terms
@@ -18,12 +16,13 @@ from solver.placement.picture import picture
 from solver.placement.rows import PlacedBuffer, memories_of, rows_of
 from solver.plan import GenericPlan
 from solver.problem import Target
-from solver.question import Question
 from solver.tables import ABSENT, Column, Sheet, name_column
 
 
 class PlacementProblem(GenericProblem):
     """F9: memory and address of every buffer."""
+
+    front_axes = ("bytes", "peak")
 
     def __init__(self) -> None:
         super().__init__(PlacementFormulation())
@@ -50,20 +49,6 @@ class PlacementProblem(GenericProblem):
     def rooms(self, plan: GenericPlan) -> Iterator[tuple[str, int, int]]:
         """Return how full memories are."""
         yield from ((memory.name, memory.peak, memory.bytes) for memory in memories_of(plan))
-
-    def front(self, question: Question, axes: tuple[str, ...]) -> Front:
-        """The exact front of two measures: what room is worth, for instance."""
-        wanted = axes or ("bytes", "peak")
-        if len(wanted) != 2:
-            raise InputError(f"axes {','.join(wanted)}: fronts of problem {self.name} have two")
-        (part,) = self.parts(question)
-        verdicts, proven = self.lowest(part, question, (wanted[0], wanted[1]))
-        front = self.front_of(question, [verdict.said for verdict in verdicts], part, proven=proven)
-        units = {axis: self.axes[axis] for axis in wanted}
-        points = tuple(
-            replace(point, values={axis: point.values[axis] for axis in wanted}) for point in front.parts[0].points
-        )
-        return Front(self.name, front.network, front.machine, units, (FrontPart("", points, proven, proven),))
 
     # ---- showing -----------------------------------------------------------------------------------------------------
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from formulations.selection.figures import LayerFigures
+from hwmodels.selection.schedule import Choice
 from solver.pages.common import stacked, us
 from solver.pages.data import Axis, Box, Boxes, Figure
-from solver.selection.plan import SelectionPlan
+from solver.plan import GenericPlan
 
 
-def figures(plan: SelectionPlan, others: Mapping[str, SelectionPlan]) -> list[Figure]:
+def rows_of(plan: GenericPlan) -> list[tuple[Choice, LayerFigures]]:
+    """Return what is chosen for every layer, and what it takes; nothing without a schedule."""
+    return list(zip(plan.schedule.choices, plan.part.figures.layers, strict=True)) if plan.decided else []
+
+
+def figures(plan: GenericPlan, others: Mapping[str, GenericPlan]) -> list[Figure]:
     """Return all figures."""
     if plan.measures is None:
         return []
@@ -17,7 +24,7 @@ def figures(plan: SelectionPlan, others: Mapping[str, SelectionPlan]) -> list[Fi
     times = {
         engine: {
             row.layer: {"computes": us(plan, row.time), "converts and hands over": us(plan, row.between)}
-            for row in one.layers
+            for _, row in rows_of(one)
         }
         for engine, one in plans.items()
     }  # fmt: skip
@@ -27,23 +34,23 @@ def figures(plan: SelectionPlan, others: Mapping[str, SelectionPlan]) -> list[Fi
             "time-by-layer", "Time by layer", "Of an image; conversions and hand-overs beside.", "time (us)", times
         ),
     ]
-    if any(row.loss_ppm for row in plan.layers):
-        loss = {engine: {row.layer: {"loss": row.loss_ppm} for row in one.layers} for engine, one in plans.items()}
+    if any(row.loss_ppm for _, row in rows_of(plan)):
+        loss = {engine: {row.layer: {"loss": row.loss_ppm} for _, row in rows_of(one)} for engine, one in plans.items()}
         caption = "Millionths of accuracy that the variant of a layer costs."
         made.append(stacked("loss-by-layer", "Loss by layer", caption, "loss of accuracy (ppm)", loss))
     return made
 
 
-def _threads(plan: SelectionPlan) -> Boxes:
+def _threads(plan: GenericPlan) -> Boxes:
     """Every thread with the layers of its stages, one after the other as the network has them."""
     groups, boxes, lanes = ("computes", "converts and hands over"), list[Box](), list[tuple[float, str]]()
-    for y, thread in enumerate(plan.threads):
+    for y, thread in enumerate(plan.part.figures.threads):
         lanes.append((float(y), f"thread {y + 1}: {', '.join(thread.stages)}"))
         now = 0.0
-        for row in (row for row in plan.layers if row.stage in thread.stages):
+        for one, row in (pair for pair in rows_of(plan) if pair[0].stage in thread.stages):
             for group, ticks in enumerate((row.time, row.between)):
                 if ticks:
-                    end, said = now + us(plan, ticks), f"{row.variant} on {row.stage}, {us(plan, ticks):,.1f} us"
+                    end, said = now + us(plan, ticks), f"{one.variant} on {one.stage}, {us(plan, ticks):,.1f} us"
                     boxes.append(Box(now, end, y - 0.4, y + 0.4, row.layer, group, said))
                     now = end
     caption = (

@@ -24,7 +24,6 @@ from solver.pages.style import short, slugs, spoken
 from solver.pages.tensor import tensors, tile_drawing
 from solver.placement.rows import rows_of
 from solver.plan import GenericPlan, Plan
-from solver.selection.plan import SelectionPlan
 from solver.solve import solve_as
 from solver.tiling.figures import times_of
 from tests.golden_plans import chain, skip
@@ -156,10 +155,10 @@ def test_busy_times_of_processors() -> None:
 
 def test_threads_end_at_their_load() -> None:
     plan = plan_of("selection")
-    assert isinstance(plan, SelectionPlan)
+    assert isinstance(plan, GenericPlan)
     drawn = figure_of(plan, "threads")
     assert isinstance(drawn, Boxes)
-    for lane, thread in enumerate(plan.threads):
+    for lane, thread in enumerate(plan.part.figures.threads):
         end = max(box.x_end for box in drawn.boxes if box.y < lane < box.y_end)
         assert end == pytest.approx(thread.load * plan.machine_data.tick_ps / 1e6)
 

@@ -12,18 +12,18 @@ from instances.errors import InputError
 from instances.variants import load_variants
 from solver import check, explain, pareto, solve
 from solver.cli import main
-from solver.selection.plan import SelectionPlan
+from solver.plan import GenericPlan
 
 TINY = "tiny_yolo_tx2"
 
 
 def test_a_profile_brings_its_machine() -> None:
     plan = solve(TINY, pins=["frequency=default"])
-    assert isinstance(plan, SelectionPlan)
+    assert isinstance(plan, GenericPlan)
     assert (plan.problem, plan.machine, plan.status, plan.unit) == ("selection", "jetson_tx2", "OPTIMAL", "ticks")
     assert plan.objective is not None
     assert plan.objective.value == 23_000 == sum(plan.objective.terms.values())
-    assert {thread.stages: thread.load for thread in plan.threads} == {
+    assert {thread.stages: thread.load for thread in plan.part.figures.threads} == {
         ("front",): 9000, ("inference",): 23_000, ("back",): 10_030,
     }  # fmt: skip
     assert check(plan).ok
@@ -32,16 +32,21 @@ def test_a_profile_brings_its_machine() -> None:
 
 def test_times_between_layers_sum_to_the_loads() -> None:
     plan = solve(TINY, objective="score")
-    assert isinstance(plan, SelectionPlan)
-    assert sum(row.time + row.between for row in plan.layers) == sum(thread.load for thread in plan.threads)
+    assert isinstance(plan, GenericPlan)
+    assert sum(row.time + row.between for row in plan.part.figures.layers) == sum(
+        thread.load for thread in plan.part.figures.threads
+    )
 
 
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ("measures.error", 1), ("threads.0.load", 1), ("layers.1.time", 1), ("layers.1.between", 1), ("cuts", []),
-        ("frequency", "1114/1122"), ("layers.7.variant", "base"), ("bound", 24_000), ("layers.7.bytes", 3),
-        ("input_size", "9"), ("layers.7.stage", "back"), ("objective.value", 22_000), ("layers.7.type", "f32"),
+        ("measures.error", 1), ("parts.0.measures.error", 1), ("parts.0.figures.threads.0.load", 1),
+        ("parts.0.figures.layers.1.time", 1), ("parts.0.figures.layers.1.between", 1), ("parts.0.schedule.cuts", []),
+        ("parts.0.schedule.frequency", "1114/1122"), ("parts.0.schedule.choices.7.variant", "base"), ("bound", 24_000),
+        ("parts.0.figures.layers.7.bytes", 3), ("parts.0.schedule.size", "9"), ("objective.value", 22_000),
+        ("parts.0.schedule.choices.7.stage", "back"), ("parts.0.figures.layers.7.type", "f32"),
+        ("parts.0.schedule.configuration", "2,2"), ("parts.0.schedule.choices.7.layer", "conv7"),
     ],
 )  # fmt: skip
 def test_check_finds_what_was_changed(path: str, value: object, tmp_path: Path) -> None:
@@ -116,8 +121,8 @@ def test_targets_and_machines_that_do_not_fit(tmp_path: Path) -> None:
 
 def test_fields_of_the_platform_are_overridden() -> None:
     plan = solve(TINY, "jetson_tx2", settings=["platform.memory_bytes=14500000"], pins=["frequency=default"])
-    assert isinstance(plan, SelectionPlan)
+    assert isinstance(plan, GenericPlan)
     assert plan.measures is not None
-    assert plan.measures.memory <= 14_500_000
+    assert plan.measures["memory"] <= 14_500_000
     tight = solve(TINY, "jetson_tx2", settings=["platform.memory_bytes=1000"])
     assert (tight.status, tight.conflicts) == ("INFEASIBLE", ("limit of the platform: memory_bytes 1000",))
