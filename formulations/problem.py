@@ -89,6 +89,8 @@ class Replayed:
     """Figures that the referee alone counts."""
     executed: int = 0
     """How many layers, or groups, were also computed on integers and found right."""
+    terms: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """What sums to measures whose terms no closed form has."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,6 @@ from pydantic import Discriminator, Field, GetCoreSchemaHandler, GetJsonSchemaHa
 from pydantic_core import CoreSchema, core_schema
 
 from instances.errors import InputError
-from instances.feature_maps import Stage
 from instances.workload import DIMS, RELEVANT, Layer
 
 LEVELS = ("tle", "tlt")
@@ -298,34 +297,39 @@ def _names(items: Iterable[object]) -> str:
 
 @dataclass(frozen=True)
 class Tile:
-    """Columns [first, end) of a map in a bank; `loaded` if DRAM brings them."""
+    """Columns [first, end) of a map in a bank, whatever the direction; `loaded` if DRAM brings them."""
 
-    bank: int
-    first: int
-    end: int
+    bank: Natural
+    first: Natural
+    end: PositiveInt
     loaded: bool = False
+
+
+#: ``("load", tiles)`` and ``("process", tiles)``: the next tiles into banks, the first ones on chip.
+Action = tuple[Literal["load", "process"], PositiveInt]
 
 
 @dataclass(frozen=True)
 class StageRun:
     """What a plan says of one stage."""
 
-    stage: Stage
+    stage: str
+    """Its name: that of its operator."""
     source: str
     """The operand that is read from the banks."""
     backwards: bool
-    """Whether its columns are read from the last one on."""
-    keep: int
-    """Tiles of the result that stay: the last ones made if `last`, else the first ones."""
+    """Whether its columns are read (and made) from the last one on."""
+    keep: Natural
+    """Tiles of the result that stay: the last ones made if `last` (the next stage begins there), else the first ones.
+    """
     last: bool
-    retain: int
-    """Tiles of the source that stay, the first ones read."""
-    actions: tuple[tuple[str, int], ...]
-    """``("load", tiles)`` and ``("process", tiles)``."""
+    retain: Natural
+    """Tiles of the source that stay for other stages, the first ones read."""
+    actions: tuple[Action, ...]
     tiles: tuple[Tile, ...] = ()
     results: tuple[Tile, ...] = ()
-    """`tiles`, `results`: the tiles that are read, in order, and those of the result that stay; empty if banks have no
-    numbers.
+    """`tiles`, `results`: all tiles that are read, in order, those that are there first, and those of the result that
+    stay, in the order in which they are read next; empty if banks have no numbers.
     """
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
-from instances.errors import InputError
+from instances.errors import InputError, choices
 from instances.machine import Banks
 
 #: Kinds of stages that work channel by channel.
@@ -172,6 +172,13 @@ class Stages:
     """By name of a stage what it does along the rows."""
     leaving: frozenset[str] = frozenset()
     """Maps that are read outside of these stages as well, or are results: they are written as they are made."""
+
+    def named(self, name: str) -> Stage:
+        """Return the stage of a name; raises InputError if there is none."""
+        for stage in self.stages:
+            if stage.name == name:
+                return stage
+        raise InputError(f"{name}: no such stage; there are {choices(stage.name for stage in self.stages)}")
 
     def lasting(self, name: str) -> bool:
         """Whether all of a map has to be written, whatever stays on chip."""

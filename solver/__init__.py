@@ -10,7 +10,6 @@ from solver.faces import FACES
 if TYPE_CHECKING:
     from instances.errors import InputError
     from solver.applications.plan import ApplicationsPlan
-    from solver.banks.plan import BankPlan
     from solver.calibration.calibrate import calibrate
     from solver.calibration.result import Calibration
     from solver.check import CheckReport, check
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from solver.why.model import Why
 
 __all__ = [
-    "ApplicationsPlan", "BankPlan", "Calibration", "CheckReport", "EngineSize", "Front", "InputError",
+    "ApplicationsPlan", "Calibration", "CheckReport", "EngineSize", "Front", "InputError",
     "MappingFront", "MappingPlan", "Plan", "PlanMismatch",
     "PricedMapping", "Why", "calibrate", "check", "explain", "front_engine", "load_plan", "pareto", "plot",
     "price", "report", "show", "size_engine", "solve", "to_plotly", "why",
@@ -37,7 +36,6 @@ __all__ = [
 face(__name__, {
     "instances.errors": "InputError",
     "solver.applications.plan": "ApplicationsPlan",
-    "solver.banks.plan": "BankPlan",
     "solver.calibration.calibrate": "calibrate",
     "solver.calibration.result": "Calibration",
     "solver.check": "CheckReport check",

@@ -151,7 +151,7 @@ class GenericProblem(FormulationProblem[GenericPlan]):
         faults = verdict.disagreements
         return PartPlan(
             name=part.name, status=said.status, measures=dict(priced.measures) if priced else {},
-            terms={name: dict(terms) for name, terms in priced.terms.items()} if priced else {},
+            terms={name: dict(terms) for one in (walked, priced) if one for name, terms in one.terms.items()},
             bounds=dict(said.bounds), gap=verdict.gap, must=dict(part.must), schedule=said.schedule,
             figures=None if walked is None else part.figures_of(said.schedule, walked),
             replay=None if priced is None or walked is None else PartReplay(
@@ -262,7 +262,7 @@ class GenericProblem(FormulationProblem[GenericPlan]):
             try:
                 stated.append((row, part, self._restated(plan, row, part)))
             except InputError as error:
-                yield f"{_part(row)}{error}"
+                yield f"{self._named(row)}{error}"
         try:
             verdicts += judged((part, said) for _, part, said in stated)
         except InputError as error:

@@ -69,7 +69,7 @@ def _differences(priced: Priced, walked: Replayed) -> Iterator[str]:
         one, two = figures.get(name), counted.get(name)
         if one != two:
             yield f"{in_unit(name)}: priced {one}, replayed {two}"
-    for name, terms in priced.terms.items():
+    for name, terms in {**walked.terms, **priced.terms}.items():
         if sum(terms.values()) != priced.measures.get(name):
             yield f"{name}: {priced.measures.get(name)}, but its terms sum to {sum(terms.values())}"
 

@@ -35,7 +35,7 @@ FREE = {
 #: Decisions: another one may be as good, then the edit is none.
 DECIDED = {
     "schedule", "tiles", "results", "actions", "banks", "on_chip", "unwritten", "tasks", "waiting", "tile", "rows",
-    "cols", "vector", "share", "keep", "filters", "channels", "program", "layers", "nest", "time_at_most", "cpu_config",
+    "cols", "vector", "share", "keep", "filters", "channels", "program", "layers", "nest", "most", "cpu_config",
     "residents", "deadline_us", "period_us", "draws", "profile", "mirrored", "retain", "options", "backwards",
     "initial", "decision",
     "status",  # FEASIBLE with bound = value claims less, which is no lie
@@ -128,8 +128,8 @@ def values(data: Json) -> dict[str, tuple[int, ...]]:
 
 def false(data: Json, optimum: dict[str, tuple[int, ...]]) -> bool:
     """Whether a plan with true figures claims what is not so."""
-    mine, most = values(data), data["options"].get("time_at_most")
-    if most is not None and data["measures"] and data["measures"]["time"] > most:
+    mine, most = values(data), data["options"].get("most", {})
+    if data["measures"] and any(data["measures"].get(name, 0) > value for name, value in most.items()):
         return True
     if data["status"] == "INFEASIBLE" and set(mine) <= {""}:
         return True
@@ -220,8 +220,6 @@ def impossible(subject: Subject, rng: random.Random) -> Json | None:
                 data[name] = []
         data["replay"] |= {"ok": None, "faults": []}
         data["replay"] |= {n: 0 for n in ("latency", "draws", "executed") if n in data["replay"]}
-        if "pe_delay_ticks" in data:
-            data["pe_delay_ticks"] = None
         for one in data.get("applications", ()):
             one |= {"alone": None, "response": None, "seen": None}
     empty_head = {k: None for k in _NOTHING if k in data}
@@ -249,8 +247,10 @@ def dropped(subject: Subject, rng: random.Random) -> Json | None:
     """A layer or task less."""
     data = copy.deepcopy(subject.data)
     rows = data.get("parts") or data.get("layers") or data["tasks"]
-    if isinstance(rows[0].get("schedule"), list):  # of a network
-        rows = rows[0]["schedule"]
+    if "parts" in data and len(rows) == 1 and whole(data):  # of what the schedule of a network lists
+        said = rows[0]["schedule"]
+        lists = [said] if isinstance(said, list) else [one for one in said.values() if isinstance(one, list)]
+        rows = next(iter(lists), rows)
     del rows[rng.randrange(len(rows))]
     return data
 

@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 
 from solver import solve
-from solver.banks.plan import BankPlan
-from solver.plan import Measures
+from solver.banks.rows import FUSED, rows_of
+from solver.plan import GenericPlan
 from tests.midapsim.networks import Case, forked, plain
 
 FOLDER = os.environ.get("CERTILE_MIDAPSIM", "")
@@ -50,7 +50,7 @@ Answers = dict[str, dict[str, Any]]
 
 
 @cache
-def ran(kind: str, seed: int) -> tuple[dict[str, BankPlan], Answers]:
+def ran(kind: str, seed: int) -> tuple[dict[str, GenericPlan], Answers]:
     """Our plans of a random network, and what the simulator says of them and of its own policies."""
     case: Case = {"plain": plain, "forked": forked}[kind](seed)
     with tempfile.TemporaryDirectory() as folder:
@@ -61,7 +61,7 @@ def ran(kind: str, seed: int) -> tuple[dict[str, BankPlan], Answers]:
             for name in ("time", "bytes")
         }
         plans["min"] = solve(file, "midap", settings=case.settings, engine="min", objective="bytes", problem="banks")
-        runs: list[dict[str, object]] = [{"plan": json.loads(plan.model_dump_json())} for plan in plans.values()]
+        runs: list[dict[str, object]] = [{"plan": told(plan)} for plan in plans.values()]
         machine = {"banks": case.banks, "bank_kib": case.bank_kib, "weight_kib": case.weight_kib}
         asked = {"network": case.network, **machine, "level": 0, "runs": [*runs, {"own": "MIN"}, {"own": "HIDE"}]}
         question.write_text(json.dumps(asked), encoding="utf-8")
@@ -85,15 +85,33 @@ def run(answers: Answers, name: str) -> dict[str, Any]:
     return answers[name]
 
 
-def measures(plan: BankPlan) -> Measures:
+def told(plan: GenericPlan) -> dict[str, Any]:
+    """What the simulator's side reads of a plan: layers with their program, and the network."""
+    layers = []
+    for row in rows_of(plan):
+        run, fused = row.run, row.kind == FUSED
+        tiles = [vars(tile) for tile in run.tiles]
+        actions = [{"do": do, "tiles": number} for do, number in run.actions]
+        others = [name for name in (row.stage.source, *row.stage.streamed) if name != run.source]
+        layers.append({
+            "layer": row.name, "kind": row.kind, "target": row.stage.target, "backwards": run.backwards,
+            "results": [vars(tile) for tile in run.results], "source": row.stage.name if fused else run.source,
+            **({"tiles": [], "actions": [], "streamed": [], "initial": 0, "retain": 0} if fused else {
+                "tiles": tiles, "actions": actions, "streamed": others, "initial": row.initial, "retain": run.retain,
+            }),
+        })  # fmt: skip
+    return {"layers": layers, "network_data": plan.network_data.model_dump(mode="json")}
+
+
+def measures(plan: GenericPlan) -> dict[str, int]:
     """What a plan says; all of these have one."""
     assert plan.measures is not None
     return plan.measures
 
 
-def cycles(plan: BankPlan) -> float:
+def cycles(plan: GenericPlan) -> float:
     """Cycles of a nanosecond, as the simulator counts."""
-    return measures(plan).time * plan.machine_data.tick_ps / 1000
+    return measures(plan)["time"] * plan.machine_data.tick_ps / 1000
 
 
 @random_networks
@@ -103,7 +121,7 @@ def test_a_plan_computes_the_network_and_moves_what_it_says(kind: str, seed: int
     found = run(answers, name)
     assert found["checked"] > 0
     assert found["wrong"] <= ROUNDED
-    assert found["bytes"] == measures(plans[name]).bytes
+    assert found["bytes"] == measures(plans[name])["bytes"]
 
 
 @random_networks
@@ -119,7 +137,7 @@ def test_its_own_policy_moves_what_ours_of_that_name_does(kind: str, seed: int) 
     plans, answers = ran(kind, seed)
     if "refused" in answers["MIN"]:
         pytest.skip(f"no run of its own: {answers['MIN']['refused']}")
-    assert answers["MIN"]["bytes"] == measures(plans["min"]).bytes
+    assert answers["MIN"]["bytes"] == measures(plans["min"])["bytes"]
 
 
 @random_networks
@@ -132,5 +150,5 @@ def test_its_own_policies_are_never_below_an_optimum(kind: str, seed: int, polic
     own = answers[policy]
     if own["wrong"] > ROUNDED:
         pytest.skip("its own program computes something else")
-    assert plans["bytes"].status != "OPTIMAL" or own["bytes"] >= measures(plans["bytes"]).bytes
+    assert plans["bytes"].status != "OPTIMAL" or own["bytes"] >= measures(plans["bytes"])["bytes"]
     assert plans["time"].status != "OPTIMAL" or own["cycles"] >= (1 - BELOW) * cycles(plans["time"])

@@ -65,7 +65,7 @@ class _Numbers:
             if step.after.of(name) is None:
                 self.free += [tile.bank for tile in self.held.pop(name)]
         return StageRun(
-            step.stage, step.source, bool(step.direction), task.goal.keep, task.goal.mirrored, task.retain,
+            step.stage.name, step.source, bool(step.direction), task.goal.keep, task.goal.mirrored, task.retain,
             tuple((action.name, action.tiles) for action in step.program.actions), tuple(tiles),
             tuple(self.held.get(target, ())),
         )  # fmt: skip
@@ -100,12 +100,14 @@ def planned(walk: Walk, runs: Sequence[StageRun]) -> BankPlan:
     Raises
     ------
     InputError
-        If the formulation has no such choice: it names the stage.
+        If there is no such stage, or the formulation has no such choice for it: it names the stage.
     """
     state, steps = Between(), list[Step]()
     number = {stage.name: at for at, stage in enumerate(walk.stages)}
     for run in runs:
-        at, direction = number[run.stage.name], int(run.backwards)
+        if not run.tiles:
+            raise InputError(f"stage {run.stage}: no tiles, the plan must say where the stage finds its map")
+        at, direction = number[walk.found.named(run.stage).name], int(run.backwards)
         program, tasks = None, list[Task]()
         if walk.ready(state.done, at) and run.source in walk.sources(at):
             decided = run.keep, run.last, run.retain
@@ -115,7 +117,7 @@ def planned(walk: Walk, runs: Sequence[StageRun]) -> BankPlan:
             ]  # fmt: skip
             program = followed(tasks[0], [Action(*action) for action in run.actions]) if tasks else None
         if program is None:
-            raise InputError(f"stage {run.stage.name}: no choice of this problem is like that")
+            raise InputError(f"stage {run.stage}: no choice of this problem is like that")
         steps.append(walk.step(state, at, run.source, direction, tasks[0], program))
         state = steps[-1].after
     if state.done != walk.all:

@@ -7,6 +7,7 @@ all tiles. It is priced by the closed form of the plan that it follows, and repl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import cast
@@ -29,6 +30,9 @@ from instances.errors import InputError
 from instances.feature_maps import Stages
 from instances.machine import Machine
 from instances.network import Network
+
+#: So many faults of a program that no plan is like are named.
+_FAULTS = 3
 
 
 @dataclass(frozen=True)
@@ -193,7 +197,7 @@ class BankPart(Part[BankProgram]):
         self.network, self.machine, self.banks = network, machine, machine.banks
         self.name, self.clock, self.waiting = network.name, clock_of(machine), may_wait(machine, waiting)
         self.readings = {name: Reading(self, name, stages) for name, stages in found.items()}
-        self.plans: dict[BankProgram, BankPlan | str] = {}
+        self.plans: dict[BankProgram, BankPlan] = {}
         self._priced: dict[BankProgram, Priced] = {}
 
     @cached_property
@@ -201,6 +205,11 @@ class BankPart(Part[BankProgram]):
         """What no plan of any reading can do without."""
         floors = [reading.least for reading in self.readings.values()]
         return Point(min(point.bytes for point in floors), min(point.ticks for point in floors))
+
+    @property
+    def must(self) -> dict[str, int]:
+        """Every weight, and every input and result of the network once."""
+        return {"bytes": self.least.bytes}
 
     # ---- measures ----------------------------------------------------------------------------------------------------
 
@@ -220,38 +229,57 @@ class BankPart(Part[BankProgram]):
         return Point(min(size, caps.get("bytes", NEVER)), caps.get("time", NEVER))
 
     def price(self, schedule: BankProgram) -> Priced:
-        """Return bytes and time of the plan that a program follows; no measures if there is none (`contains`)."""
-        plan = self._plan(schedule)
-        if isinstance(plan, str):
-            return Priced({})
+        """Return bytes and time of the plan that a program follows; raises InputError if there is none."""
         if schedule not in self._priced:
+            plan = self._plan(schedule)
             point = Point(plan.volume.total, self.readings[schedule.first_layer].times.of(plan))
-            self._priced[schedule] = Priced({**self.measured(point), **plan.volume._asdict()})
+            kinds, (base, unit) = plan.volume._asdict(), self.scale("energy")
+            energy = {**{kind: unit * size for kind, size in kinds.items()}, "MAC": base}
+            self._priced[schedule] = Priced(self.measured(point), {"bytes": kinds, "energy": energy}, counts=kinds)
         return self._priced[schedule]
 
-    def _plan(self, schedule: BankProgram) -> BankPlan | str:
-        """The plan that a program follows, or why there is none."""
-        reading = self.readings[schedule.first_layer]
-        for walk in (reading.walk, reading.free) if schedule not in self.plans else ():
+    def _plan(self, schedule: BankProgram) -> BankPlan:
+        """The plan that a program follows; raises InputError if there is none: what the referee says, and why."""
+        if schedule not in self.plans:
+            reading = self._reading(schedule)
             try:
-                self.plans[schedule] = planned(walk, schedule.runs)
-                break
+                self.plans[schedule] = self._followed(reading, schedule)
             except InputError as error:
-                self.plans[schedule] = str(error)
+                faults = replay_banks(reading.found, self.banks, schedule.runs).faults
+                raise InputError("; ".join([str(error), *faults[:_FAULTS]])) from None
         return self.plans[schedule]
+
+    @staticmethod
+    def _followed(reading: Reading, schedule: BankProgram) -> BankPlan:
+        """The plan that a program follows, if need be one whose results wait though they may not."""
+        with suppress(InputError):
+            return planned(reading.walk, schedule.runs)
+        return planned(reading.free, schedule.runs)
+
+    def _reading(self, schedule: BankProgram) -> Reading:
+        """The reading of a program; raises InputError if there is none."""
+        if schedule.first_layer not in self.readings:
+            raise InputError(f"the first layer is {schedule.first_layer}, it may be {' or '.join(self.readings)}")
+        return self.readings[schedule.first_layer]
 
     def replay(self, schedule: BankProgram) -> BankReplayed:
         """Replay bank by bank, and in time."""
-        found, banks, machine = self.readings[schedule.first_layer].found, self.banks, self.machine
+        found, banks, machine = self._reading(schedule).found, self.banks, self.machine
         moved = replay_banks(found, banks, schedule.runs)
         if moved.faults:
-            return BankReplayed({}, tuple(moved.faults), moved=moved)
-        spent = spent_on(
-            banks, moved, machine.transfer, machine.compute.cycle_ticks, writing=banks.writes == "bus"
+            return BankReplayed({}, tuple(moved.faults), figures=moved.figures({}), moved=moved)
+        writing = banks.writes == "bus"
+        spent = spent_on(banks, moved, machine.transfer, machine.compute.cycle_ticks, writing=writing)
+        ticks = sum(one.ticks for one in spent.values())
+        waits = {
+            f"wait_{kind}": sum(getattr(one, f"waits_for_{kind}") for one in spent.values())
+            for kind in ("maps", "weights", *(["writes"] if writing else []))
+        }
+        return BankReplayed(
+            self.measured(Point(moved.total, ticks)), counts=dict(zip(Volume._fields, moved.parts, strict=True)),
+            figures=moved.figures(spent), terms={"time": {"compute": ticks - sum(waits.values()), **waits}},
+            moved=moved, spent=spent,
         )  # fmt: skip
-        point = Point(moved.total, sum(one.ticks for one in spent.values()))
-        kinds = dict(zip(Volume._fields, moved.parts, strict=True))
-        return BankReplayed({**self.measured(point), **kinds}, moved=moved, spent=spent)
 
     # ---- space -------------------------------------------------------------------------------------------------------
 
@@ -265,9 +293,10 @@ class BankPart(Part[BankProgram]):
 
     def contains(self, schedule: BankProgram) -> tuple[str, ...]:
         """Return why a program is not of this space: no plan is like that, or a map waits that may not."""
-        plan = self._plan(schedule)
-        if isinstance(plan, str):
-            return (plan,)
+        try:
+            self._plan(schedule)
+        except InputError as error:
+            return (str(error),)
         return () if self.waiting else tuple(self._waiting(schedule))
 
     def _waiting(self, schedule: BankProgram) -> Iterator[str]:
@@ -275,11 +304,11 @@ class BankPart(Part[BankProgram]):
         walk, done = self.readings[schedule.first_layer].walk, 0
         number = {stage.name: at for at, stage in enumerate(walk.stages)}
         for run in schedule.runs:
-            at, target = number[run.stage.name], run.stage.target
+            at = number[run.stage]
             done |= 1 << at
-            for name, tiles in ((run.source, run.retain), (target, run.keep)):
+            for name, tiles in ((run.source, run.retain), (walk.stages[at].target, run.keep)):
                 if tiles and walk.waits(name, done) and not walk.stays(name, done, at):
-                    yield f"layer {run.stage.name}: {name} waits on chip for a sum, options.waiting says no"
+                    yield f"stage {run.stage}: {name} waits on chip for a sum, residuals say dram"
 
     def explain(self) -> tuple[str, ...]:
         """Return the stage that finds no room."""

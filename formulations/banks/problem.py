@@ -15,6 +15,7 @@ from formulations.banks.states import BankPlan
 from formulations.clock import Clock, TimeUp
 from formulations.pins import Decision, Pins
 from formulations.problem import Formulation, Goal, Unable
+from hwmodels.banks.replay_time import StageFigures
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
@@ -80,6 +81,8 @@ class BankFormulation(Formulation[BankProgram]):
     name = "banks"
     summary = "F6: which tiles of feature maps stay in which memory bank, over a whole network"
     schedule = BankProgram
+    figures = dict[str, StageFigures]
+    whole = True
     measures = {"time": "ticks", "bytes": "bytes", "energy": "fJ"}  # noqa: RUF012
     ties = ("time", "bytes")
     decisions = {  # noqa: RUF012

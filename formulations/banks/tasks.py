@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import repeat
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from hwmodels.banks.steps import Goal, Pass, State
 
@@ -18,7 +18,7 @@ from hwmodels.banks.steps import Goal, Pass, State
 class Action:
     """``load`` or ``process`` a number of tiles."""
 
-    name: str
+    name: Literal["load", "process"]
     tiles: int
 
 

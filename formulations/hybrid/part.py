@@ -7,7 +7,6 @@ programs of its pieces, those that are alike together. Every piece begins with e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 
 from formulations.banks.bounds import Point
@@ -23,7 +22,7 @@ from formulations.hybrid.options import Grid, Option, Pair, sizes
 from formulations.hybrid.space import Cut, Space
 from formulations.pins import Pins
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Unable
-from hwmodels.hybrid.replay import HybridReplay, replay_hybrid
+from hwmodels.hybrid.replay import replay_hybrid
 from hwmodels.hybrid.schedule import GroupRun, HybridRun, PieceRun
 from instances.errors import InputError
 from instances.machine import Machine
@@ -33,13 +32,6 @@ from instances.stage import Stages
 
 #: Options that a model may have: all of them are searched for it.
 _MOST = 5_000
-
-
-@dataclass(frozen=True)
-class HybridReplayed(Replayed):
-    """What the replay of a schedule finds."""
-
-    seen: HybridReplay = field(default_factory=HybridReplay)
 
 
 class Reading(Piece[HybridRun]):
@@ -182,6 +174,11 @@ class HybridPart(Part[HybridRun]):
         floors = [reading.least for reading in self.readings.values()]
         return Point(min(point.bytes for point in floors), min(point.ticks for point in floors))
 
+    @property
+    def must(self) -> dict[str, int]:
+        """Every weight, and every input and result of the network once."""
+        return {"bytes": self.least.bytes}
+
     def reading(self, schedule: HybridRun) -> Reading:
         """Return the reading of a schedule; raises InputError if there is none."""
         if schedule.first_layer not in self.readings:
@@ -206,21 +203,24 @@ class HybridPart(Part[HybridRun]):
     def price(self, schedule: HybridRun) -> Priced:
         """Return bytes and ticks: those of every piece, as often as there are pieces alike."""
         if schedule not in self._priced:
-            total, ticks = 0, 0
+            terms: dict[str, dict[str, int]] = {"bytes": {}, "time": {}}
             for _, option, run in self.options(schedule):
-                for piece, kind in zip(option.pieces, run.pieces, strict=True):
-                    for one in kind:
-                        point = self.costs.of(piece, planned(self.costs.walk(piece), one.stages))
-                        total, ticks = total + one.count * point.bytes, ticks + one.count * point.ticks
-            self._priced[schedule] = Priced({"bytes": total, "time": ticks})
+                points = [
+                    (one.count, self.costs.of(piece, planned(self.costs.walk(piece), one.stages)))
+                    for piece, kind in zip(option.pieces, run.pieces, strict=True) for one in kind
+                ]  # fmt: skip
+                name = option.group.stages[0].name
+                terms["bytes"][name] = sum(count * point.bytes for count, point in points)
+                terms["time"][name] = sum(count * point.ticks for count, point in points)
+            self._priced[schedule] = Priced({name: sum(each.values()) for name, each in terms.items()}, terms)
         return self._priced[schedule]
 
-    def replay(self, schedule: HybridRun) -> HybridReplayed:
+    def replay(self, schedule: HybridRun) -> Replayed:
         """Replay piece by piece, and compute what they compute."""
         seen = replay_hybrid(self.reading(schedule).found, self.machine, schedule.groups)
         total, ticks = sum(one.bytes for one in seen.pieces), sum(one.ticks for one in seen.pieces)
         measures = {} if seen.faults else {"bytes": total, "time": ticks}
-        return HybridReplayed(measures, tuple(seen.faults), seen=seen)
+        return Replayed(measures, tuple(seen.faults), figures=seen.figures)
 
     def pieces(self, goal: Goal) -> Iterator[Reading]:
         """Yield the readings, those with lower floors first."""

@@ -9,6 +9,7 @@ from formulations.hybrid.part import HybridPart
 from formulations.hybrid.space import DECISIONS
 from formulations.pins import Pins
 from formulations.problem import Formulation
+from hwmodels.hybrid.replay import HybridFigures
 from hwmodels.hybrid.schedule import HybridRun
 from instances.machine import Machine
 from instances.network import Network
@@ -20,6 +21,8 @@ class HybridFormulation(Formulation[HybridRun]):
     name = "hybrid"
     summary = "F7: which layers are fused, in pieces of which size, with a bank program for every piece"
     schedule = HybridRun
+    figures = HybridFigures
+    whole = True
     measures = {"bytes": "bytes", "time": "ticks"}  # noqa: RUF012
     decisions = DECISIONS
     engines = {  # noqa: RUF012

@@ -75,7 +75,7 @@ class Chip:
 
     def reads(self, run: StageRun) -> bool:
         """Whether a stage reads one of its operands from the banks; all of them must have been made."""
-        stage = run.stage
+        stage = self.found.named(run.stage)
         operands = dict.fromkeys((stage.source, *stage.streamed))
         if run.source not in operands:
             self.fault(f"{stage.name}: reads {run.source} from the banks, its operands are {', '.join(operands)}")
@@ -100,7 +100,8 @@ class Chip:
 
     def run(self, run: StageRun) -> None:
         """Follow one stage."""
-        stage, computed = run.stage, self.found.computed(run.stage)
+        stage = self.found.named(run.stage)
+        computed = self.found.computed(stage)
         if stage.name in self.done:
             self.fault(f"{stage.name} runs twice")
         readable = self.reads(run)
@@ -114,8 +115,8 @@ class Chip:
                 return
         order = list(range(source.columns))[:: -1 if run.backwards else 1]
         results = list(range(computed[0]))[:: -1 if run.backwards else 1]
-        reader = _Reader(self, run, order, results, windows(stage, computed, source.columns))
-        reader.units.streams, reader.units.late = self._streams(run)
+        reader = _Reader(self, run, stage, order, results, windows(stage, computed, source.columns))
+        reader.units.streams, reader.units.late = self._streams(stage, run.source)
         reader.units.alone = self.last in {stage.source, *stage.streamed} - {run.source}
         for name, tiles in run.actions:
             if name == "load":
@@ -133,10 +134,10 @@ class Chip:
                 self.banks.remove(bank)
         self.last = stage.target
 
-    def _streams(self, run: StageRun) -> tuple[dict[int, int], int]:
+    def _streams(self, stage: Stage, source: str) -> tuple[dict[int, int], int]:
         """Bytes of the operands that come from DRAM, by column; bytes that have to be written for this."""
         found, late = dict[int, int](), 0
-        for name in {run.stage.source, *run.stage.streamed} - {run.source}:
+        for name in {stage.source, *stage.streamed} - {source}:
             there = {c for bank in self.on_chip(name) for c in bank.columns if self.size.residuals == "chip"}
             rest = [c for c in range(self.found.maps[name].columns) if c not in there]
             late += self.write(name, rest)
@@ -148,15 +149,17 @@ class Chip:
 class _Reader:
     """The tiles of a stage on their way through the banks."""
 
-    def __init__(self, machine: Chip, run: StageRun, order: list[int], results: list[int], needed: list[range]) -> None:
-        self.machine, self.run, self.order, self.results = machine, run, order, results
+    def __init__(
+        self, machine: Chip, run: StageRun, stage: Stage, order: list[int], results: list[int], needed: list[range]
+    ) -> None:  # fmt: skip
+        self.machine, self.run, self.stage, self.order, self.results = machine, run, stage, order, results
         self.place = {column: at for at, column in enumerate(order)}
         self.needed = [[c for c in need[:: -1 if run.backwards else 1] if c in self.place] for need in needed]
         #: So many columns are read by windows, in the order of the pass.
         self.behind = max((self.place[need[-1]] + 1 for need in self.needed if need), default=0)
         found = machine.found.maps
         self.tile = min(len(order), machine.size.bank_bytes // (found[run.source].rows * found[run.source].stored))
-        self.tiles = self._target_tiles(found[run.stage.target].rows * found[run.stage.target].stored)
+        self.tiles = self._target_tiles(found[stage.target].rows * found[stage.target].stored)
         self.waiting = sorted(machine.on_chip(run.source), key=lambda bank: min(self.place[c] for c in bank.columns))
         for bank in self.waiting:
             bank.columns.sort(key=lambda c: self.place[c])
@@ -164,11 +167,11 @@ class _Reader:
         self.read = self._found() if run.tiles else 0
         self.upto = sum(len(bank.columns) for bank in self.waiting)
         self.staying = 0
-        rows, last = machine.found.computed(run.stage)[1], results[-1]
-        self.units = Units(run.stage, machine.size, machine.moved, rows, last)
+        rows, last = machine.found.computed(stage)[1], results[-1]
+        self.units = Units(stage, machine.size, machine.moved, rows, last)
         self.begun: dict[int, _Bank] = {}
-        self.element = Element(run.stage, machine.size, order, self.tile)
-        if run.stage.target != run.source and (there := machine.on_chip(run.stage.target)):
+        self.element = Element(stage, machine.size, order, self.tile)
+        if stage.target != run.source and (there := machine.on_chip(stage.target)):
             self.tiles = [set(bank.columns) for bank in there]
             self.begun = dict(enumerate(there))
 
@@ -177,26 +180,26 @@ class _Reader:
         said = [(t.bank, t.first, t.end) for t in self.run.tiles if not t.loaded]
         there = [(b.number, min(b.columns), max(b.columns) + 1) for b in self.waiting]
         if said != there:
-            self.machine.fault(f"{self.run.stage.name}: banks hold {there}, the plan says {said}")
+            self.machine.fault(f"{self.stage.name}: banks hold {there}, the plan says {said}")
         return len(there)
 
     def _target_tiles(self, column_bytes: int) -> list[set[int]]:
         """The tiles of the result that stay."""
         run, size = self.run, self.machine.size.bank_bytes // column_bytes
-        columns = [0] if run.stage.pooled else self.results
+        columns = [0] if self.stage.pooled else self.results
         made = columns[::-1] if run.last else columns
         if run.keep and run.keep > -(-len(made) // size):
-            self.machine.fault(f"{run.stage.name}: keeps {run.keep} tiles, {run.stage.target} has fewer")
+            self.machine.fault(f"{self.stage.name}: keeps {run.keep} tiles, {self.stage.target} has fewer")
             return []
         return [set(made[i * size : (i + 1) * size]) for i in range(run.keep)]
 
     def _take(self, bank: _Bank) -> None:
         if bank.number is not None and any(other.number == bank.number for other in self.machine.banks):
-            self.machine.fault(f"{self.run.stage.name}: bank {bank.number} is taken twice, for {bank.map} as well")
+            self.machine.fault(f"{self.stage.name}: bank {bank.number} is taken twice, for {bank.map} as well")
         if bank.number is not None and not 0 <= bank.number < self.machine.size.count:
-            self.machine.fault(f"{self.run.stage.name}: there is no bank {bank.number}")
+            self.machine.fault(f"{self.stage.name}: there is no bank {bank.number}")
         if len(self.machine.banks) >= self.machine.size.count:
-            self.machine.fault(f"{self.run.stage.name}: no bank is free for {bank.map}")
+            self.machine.fault(f"{self.stage.name}: no bank is free for {bank.map}")
         self.machine.banks.append(bank)
 
     def load(self) -> bool:
@@ -205,16 +208,16 @@ class _Reader:
         columns = self.order[begin : begin + self.tile]
         self.upto = begin + len(columns)
         if not columns:
-            self.machine.fault(f"{self.run.stage.name}: nothing is left to load")
+            self.machine.fault(f"{self.stage.name}: nothing is left to load")
             return False
         must = must_load(len(self.order), self.behind, self.tile, self.machine.size)
         if begin >= max(must, self.run.retain * self.tile):
             self.machine.fault(
-                f"{self.run.stage.name}: no window reads columns {columns}, none of them stays, banks.unread is left"
+                f"{self.stage.name}: no window reads columns {columns}, none of them stays, banks.unread is left"
             )
         held = {c for bank in self.machine.on_chip(self.run.source) for c in bank.columns}
         if held & set(columns):
-            self.machine.fault(f"{self.run.stage.name}: columns {sorted(held & set(columns))} are on chip already")
+            self.machine.fault(f"{self.stage.name}: columns {sorted(held & set(columns))} are on chip already")
         self.machine.write(self.run.source, columns)
         source = self.machine.found.maps[self.run.source]
         size = len(columns) * source.rows * source.stored
@@ -223,12 +226,12 @@ class _Reader:
         bank = _Bank(self.run.source, columns, len(self.machine.moved.loads) - 1, self._number(columns))
         self.waiting.append(bank)
         self._take(bank)
-        self.machine.note(self.run.stage.name, "load", {id(bank): "L"})
+        self.machine.note(self.stage.name, "load", {id(bank): "L"})
         return True
 
     def _restart(self) -> int:
         """Where loads go on once nothing is on chip: where the next window begins."""
-        if self.made == len(self.results) or self.run.stage.kind == "patches":
+        if self.made == len(self.results) or self.stage.kind == "patches":
             return self.upto
         return min(self.upto, *(self.place[c] for c in self.needed[self.results[self.made]]))
 
@@ -238,12 +241,12 @@ class _Reader:
             return None
         at, self.read = self.read, self.read + 1
         if at >= len(self.run.tiles):
-            self.machine.fault(f"{self.run.stage.name}: the plan has no bank for tile {at}")
+            self.machine.fault(f"{self.stage.name}: the plan has no bank for tile {at}")
             return None
         tile = self.run.tiles[at]
         if (tile.first, tile.end, tile.loaded) != (min(columns), max(columns) + 1, True):
             where = f"columns {min(columns)} to {max(columns) + 1}, loaded"
-            self.machine.fault(f"{self.run.stage.name}: tile {at} is {where}, the plan says {tile}")
+            self.machine.fault(f"{self.stage.name}: tile {at} is {where}, the plan says {tile}")
         return tile.bank
 
     def process(self, tiles: int) -> None:
@@ -251,7 +254,7 @@ class _Reader:
         run = self.run
         consumed, self.waiting = self.waiting[:tiles], self.waiting[tiles:]
         if len(consumed) < tiles:
-            self.machine.fault(f"{self.run.stage.name}: processes {tiles} tiles, {len(consumed)} are on chip")
+            self.machine.fault(f"{self.stage.name}: processes {tiles} tiles, {len(consumed)} are on chip")
             return
         there = {c for bank in (*consumed, *self.waiting) for c in bank.columns}
         mine = {c for bank in consumed for c in bank.columns}
@@ -262,7 +265,7 @@ class _Reader:
         while self.made < len(self.results):
             result = self.results[self.made]
             needed = self.needed[result]
-            if run.stage.kind == "patches":
+            if self.stage.kind == "patches":
                 needed = needed[:1]
             if not set(needed) <= there or (needed and self.place[needed[0]] > end):
                 break
@@ -273,12 +276,12 @@ class _Reader:
             for at, bank in enumerate(consumed):
                 if needed and self.place[needed[0]] <= self.place[bank.columns[-1]]:
                     tiles_read[at:] = [tile._replace(end=len(made)) for tile in tiles_read[at:]]
-        if self.waiting and self.made < len(self.results) and run.stage.kind != "patches":
+        if self.waiting and self.made < len(self.results) and self.stage.kind != "patches":
             lost = set(self.needed[self.results[self.made]]) & mine
             if lost:
-                self.machine.fault(f"{self.run.stage.name}: columns {sorted(lost)} are dropped before their last use")
+                self.machine.fault(f"{self.stage.name}: columns {sorted(lost)} are dropped before their last use")
         letters = {id(bank): "O" for bank in self.begun.values()} | {id(bank): "P" for bank in consumed}
-        self.machine.note(run.stage.name, f"process {tiles}", letters)
+        self.machine.note(self.stage.name, f"process {tiles}", letters)
         self.units.step(made, tiles_read, run.retain - self.staying)
         for bank in consumed:
             if self.staying < self.run.retain:
@@ -300,7 +303,7 @@ class _Reader:
     def _waits(self, result: int, needed: Sequence[int], where: Mapping[int, _Bank]) -> tuple[tuple[int, int], ...]:
         """The loads that a column waits for, each with the cycles ahead of what reads it first."""
         touched = [(place, 0) for place in map(self.place.__getitem__, needed)]
-        if self.machine.size.by_cycle and self.run.stage.kind != "patches":
+        if self.machine.size.by_cycle and self.stage.kind != "patches":
             touched = self.element.touched(result)
         found: dict[int, int] = {}
         for place, before in touched:
@@ -311,7 +314,7 @@ class _Reader:
 
     def _store(self, column: int) -> int:
         """Put a column of the result where it belongs; returns the bytes of it that are written."""
-        stage, machine = self.run.stage, self.machine
+        stage, machine = self.stage, self.machine
         if stage.pooled:
             if column != self.results[-1]:
                 return 0
@@ -335,15 +338,15 @@ class _Reader:
         """Take a bank for the average, if it stays, and note what it takes."""
         for bank in self.begun.values():
             self._take(bank)
-        if self.units.steps and self.machine.moved.units[-1].stage == self.run.stage.name:
+        if self.units.steps and self.machine.moved.units[-1].stage == self.stage.name:
             self.machine.moved.units[-1].average = cycles
-        self.machine.note(self.run.stage.name, "average", {id(bank): "O" for bank in self.begun.values()})
+        self.machine.note(self.stage.name, "average", {id(bank): "O" for bank in self.begun.values()})
 
     def end(self) -> None:
         """All of the result is made, all of the source consumed, and its tiles that stay are as many as were asked."""
-        name = self.run.stage.name
-        if self.run.stage.pooled:
-            self._average(self.run.stage.pooled.cycles)
+        name = self.stage.name
+        if self.stage.pooled:
+            self._average(self.stage.pooled.cycles)
         if self.made < len(self.results):
             self.machine.fault(f"{name}: only {self.made} of {len(self.results)} columns are made")
         if self.waiting:
@@ -375,7 +378,7 @@ def replay_banks(found: Stages, banks: Banks, runs: Sequence[StageRun]) -> Moved
         before = machine.moved.parts
         machine.run(run)
         a, b, c, d, e = (new - old for new, old in zip(machine.moved.parts, before, strict=True))
-        machine.moved.stages[run.stage.name] = a, b, c, d, e
+        machine.moved.stages[run.stage] = a, b, c, d, e
     if missing := [s.name for s in found.stages if s.name not in machine.done]:
         machine.fault(f"stages that never run: {', '.join(missing)}")
     for name in filter(found.lasting, found.maps):

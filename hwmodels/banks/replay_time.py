@@ -17,7 +17,7 @@ Source: `heterogeneous_mapping_and_banks` 4.1.2.1 (Eq. 4.1, 4.2), 4.2.3.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -75,6 +75,36 @@ class Spent:
     waits_for_maps: int = 0
     waits_for_weights: int = 0
     waits_for_writes: int = 0
+
+
+@dataclass(frozen=True)
+class StageFigures:
+    """What a stage moves, in bytes by what they are, and takes, in ticks."""
+
+    load: int
+    """Of the map that is read from banks."""
+    weight: int
+    streamed: int
+    """Of the second operands of sums."""
+    bias: int
+    write: int
+    """Also of columns that this stage drops, or loads again."""
+    ticks: int
+    """Until the stage ends, from the end of the one before."""
+    waits_for_maps: int
+    waits_for_weights: int
+    waits_for_writes: int
+    """`waits_for_maps`, `waits_for_weights`, `waits_for_writes`: what of it the processing elements wait."""
+
+    @property
+    def bytes(self) -> int:
+        """All bytes."""
+        return self.load + self.weight + self.streamed + self.bias + self.write
+
+    @property
+    def waits(self) -> int:
+        """All ticks of waiting."""
+        return self.waits_for_maps + self.waits_for_weights + self.waits_for_writes
 
 
 def latency(dram: Transfer, size: int) -> int:
@@ -184,6 +214,10 @@ class Moved:
     units: list[Unit] = field(default_factory=list)
     loads: list[int] = field(default_factory=list)
     """`units`, `loads`: what `hwmodels.banks.replay_time.clocked` follows in time."""
+
+    def figures(self, spent: Mapping[str, Spent]) -> dict[str, StageFigures]:
+        """Return what every stage moves and takes, by its name, in the order that they run; `spent` may be empty."""
+        return {name: StageFigures(*parts, **vars(spent.get(name, Spent()))) for name, parts in self.stages.items()}
 
     @property
     def parts(self) -> tuple[int, int, int, int, int]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from hwmodels.banks.replay import replay_banks
 from hwmodels.banks.replay_cycles import spent_on
-from hwmodels.banks.replay_time import Moved, Spent
+from hwmodels.banks.replay_time import Moved, Spent, StageFigures
 from hwmodels.hybrid.schedule import GroupRun, PieceRun
 from instances.machine import Machine
 from instances.pieces import Box, Group, Key, Piece, operands
@@ -29,6 +29,8 @@ from instances.stage import FeatureMap, Stage, Stages
 Ints = NDArray[np.int64]
 #: Numbers are counted modulo this prime, so that products stay in 64 bits.
 _PRIME = 2_147_483_647
+#: By group, kind of piece and program (as in `GroupRun.pieces`) what every stage of one piece moves and takes.
+HybridFigures = tuple[tuple[tuple[dict[str, StageFigures], ...], ...], ...]
 
 
 class PieceReplay(NamedTuple):
@@ -56,6 +58,13 @@ class HybridReplay:
     groups: list[list[list[PieceReplay]]] = field(default_factory=list)
     """By group and kind of piece the programs."""
     faults: list[str] = field(default_factory=list)
+
+    @property
+    def figures(self) -> HybridFigures:
+        """What every stage of a piece moves and takes."""
+        return tuple(
+            tuple(tuple(one.moved.figures(one.spent) for one in kind) for kind in kinds) for kinds in self.groups
+        )
 
     @property
     def pieces(self) -> Iterator[PieceReplay]:

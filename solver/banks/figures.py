@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from formulations.banks.part import BankPart, BankProgram
 from hwmodels.banks.replay_time import Held
-from solver.banks.plan import FUSED, BankPlan, StagePlan
+from solver.banks.rows import FUSED, StageRow, rows_of
 from solver.pages.common import stacked, us
 from solver.pages.data import Axis, Bars, Box, Boxes, Figure
 from solver.pages.roofline import Rate, roofline, unpadded
+from solver.plan import GenericPlan
+
+#: Stage, action, and what every bank holds after it.
+History = Sequence[tuple[str, str, Mapping[int, Held]]]
 
 #: What a letter of the replay means.
 _STATES = {
@@ -19,45 +22,48 @@ _NOTE = "MACs of padding are left out, which the machine skips."
 _BYTES = {"load": "maps in", "weight": "weights", "streamed": "other operands", "bias": "biases", "write": "maps out"}
 
 
-def figures(plan: BankPlan, others: Mapping[str, BankPlan], part: BankPart, program: BankProgram) -> list[Figure]:
+def figures(plan: GenericPlan, others: Mapping[str, GenericPlan], history: History) -> list[Figure]:
     """Return all figures."""
-    plans = {plan.engine: plan, **others}
+    rows = {engine: rows_of(one) for engine, one in {plan.engine: plan, **others}.items()}
+    banks = plan.machine_data.banks
+    assert banks is not None
     return [
-        banks_by_step(plan, part.replay(program).moved.history, part.banks.count),
-        *stage_bars(plan, {engine: one.layers for engine, one in plans.items()}),
-        roofline(plan.machine_data, {engine: _rates(one) for engine, one in plans.items()}, "stage", _NOTE),
+        banks_by_step(rows[plan.engine], history, banks.count),
+        *stage_bars(plan, rows),
+        roofline(plan.machine_data, {name: _rates(plan, mine) for name, mine in rows.items()}, "stage", _NOTE),
     ]
 
 
-def stage_bars(plan: BankPlan, rows: Mapping[str, Sequence[StagePlan]]) -> list[Bars]:
+def stage_bars(plan: GenericPlan, rows: Mapping[str, Sequence[StageRow]]) -> list[Bars]:
     """Return time and bytes of every stage by what they are, beside those of other engines."""
 
-    def time(row: StagePlan) -> dict[str, float]:
+    def time(row: StageRow) -> dict[str, float]:
+        seen = row.seen
         waits = {
-            "waits for maps": row.wait_maps_ticks, "waits for weights": row.wait_weights_ticks,
-            "waits for writes": row.wait_writes_ticks,
+            "waits for maps": seen.waits_for_maps, "waits for weights": seen.waits_for_weights,
+            "waits for writes": seen.waits_for_writes,
         }  # fmt: skip
-        return {"computes": us(plan, row.ticks - row.wait_ticks), **{name: us(plan, n) for name, n in waits.items()}}
+        return {"computes": us(plan, seen.ticks - seen.waits), **{name: us(plan, n) for name, n in waits.items()}}
 
-    def moved(row: StagePlan) -> dict[str, float]:
-        return {words: getattr(row.volume, name) for name, words in _BYTES.items()}
+    def moved(row: StageRow) -> dict[str, float]:
+        return {words: getattr(row.seen, name) for name, words in _BYTES.items()}
 
     stages = {engine: [row for row in mine if row.kind != FUSED] for engine, mine in rows.items()}
     return [
         stacked(
             "time-by-stage", "Time by stage", "From the end of the stage before; waiting is for DRAM.", "time (us)",
-            {engine: {row.layer: time(row) for row in mine} for engine, mine in stages.items()},
+            {engine: {row.name: time(row) for row in mine} for engine, mine in stages.items()},
         ),
         stacked(
             "bytes-by-stage", "Bytes by stage", "What moves between DRAM and the chip.", "bytes",
-            {engine: {row.layer: moved(row) for row in mine} for engine, mine in stages.items()},
+            {engine: {row.name: moved(row) for row in mine} for engine, mine in stages.items()},
         ),
     ]  # fmt: skip
 
 
-def banks_by_step(plan: BankPlan, history: Iterable[tuple[str, str, Mapping[int, Held]]], count: int) -> Boxes:
+def banks_by_step(stages: Sequence[StageRow], history: History, count: int) -> Boxes:
     """Return what every bank holds after every action of every stage; what stays is one box."""
-    rows = {row.layer: row for row in plan.layers}
+    rows = {row.name: row for row in stages}
     groups, boxes = tuple(_STATES.values()), list[Box]()
     open_: dict[int, tuple[int, int, str, str]] = {}  # of a bank: since when, what state, map, stage
     lines, before, step = list[float](), "", 0
@@ -91,18 +97,18 @@ def banks_by_step(plan: BankPlan, history: Iterable[tuple[str, str, Mapping[int,
     )
 
 
-def _state(held: Held | None, row: StagePlan | None) -> tuple[int, str] | None:
+def _state(held: Held | None, row: StageRow | None) -> tuple[int, str] | None:
     """The state of a bank by its number, and whose map it holds."""
     if held is None:
         return None
     letter, name, _ = held
-    if letter == "I" and row is not None and name == row.target:
+    if letter == "I" and row is not None and name == row.target.name:
         letter = "O"
-    elif letter == "I" and row is not None and name != row.source:
+    elif letter == "I" and row is not None and name != row.source.name:
         letter = "R"
     return list(_STATES).index(letter), name
 
 
-def _rates(plan: BankPlan) -> list[Rate]:
+def _rates(plan: GenericPlan, rows: Sequence[StageRow]) -> list[Rate]:
     macs = {layer.name: unpadded(layer) for layer in plan.network_data.layers}
-    return [Rate(row.layer, macs.get(row.layer, 0), row.volume.total, row.ticks) for row in plan.layers]
+    return [Rate(row.name, macs.get(row.name, 0), row.seen.bytes, row.seen.ticks) for row in rows]

@@ -17,8 +17,9 @@ from instances.load import load_machine, load_network
 from instances.machine import Banks
 from instances.network import Network
 from instances.operators import Conv, Input, Operator
-from solver.banks.plan import BankPlan as BankFile
+from solver.banks.rows import waits_of
 from solver.bench.report import Cell, Report, Section, Table
+from solver.plan import GenericPlan
 from solver.progress import Progress
 from solver.solve import solve_as
 
@@ -133,29 +134,29 @@ def grown(layers: int, count: int) -> list[Cell]:
     settings = {"banks.count": str(count), "banks.map_bytes": str(count * 1024), "banks.bus": "first_come"}
     machine = load_machine("midap", settings)  # bytes are what grows: ties in time are quick where nobody overtakes
     for engine in ("dynamic", "milp"):
-        plans.append(solve_as(BankFile, network, machine, engine=engine, objective="bytes"))
+        plans.append(solve_as(GenericPlan, network, machine, problem="banks", engine=engine, objective="bytes"))
     if plans[0].measures != plans[1].measures:
         raise RuntimeError(f"{network.name}: {plans[0].measures} and {plans[1].measures}")
-    return [layers, count, plans[1].stats["arcs"], *(plan.wall_s for plan in plans)]
+    return [layers, count, plans[1].part.stats["arcs"], *(plan.wall_s for plan in plans)]
 
 
 def both(name: str, count: int) -> tuple[list[Cell], list[Cell]]:
     """The rows of a network in the suite ``banks``: bytes and delays."""
 
-    def plan(engine: str, objective: str = "bytes", residuals: str = "dram") -> BankFile:
-        return solve_as(BankFile,
-            name, "midap", engine=engine, objective=objective,
+    def plan(engine: str, objective: str = "bytes", residuals: str = "dram") -> GenericPlan:
+        return solve_as(GenericPlan,
+            name, "midap", problem="banks", engine=engine, objective=objective,
             settings={"banks.count": count, "banks.residuals": residuals},
             time_limit_s=_LIMIT_S if objective == "time" else None)  # fmt: skip
 
     plans = [plan(engine) for engine in _ENGINES]
     fewest, fastest, waiting = plan("dynamic"), plan("dynamic", "time"), plan("dynamic", residuals="chip")
     plans += [fewest, fastest]
-    moved: list[Cell] = [one.measures.bytes if one.measures else None for one in plans]
+    moved: list[Cell] = [one.measures["bytes"] if one.measures else None for one in plans]
     scale = fewest.machine_data.tick_ps / 1e6
-    waits: list[Cell] = [None if one.pe_delay_ticks is None else one.pe_delay_ticks * scale for one in plans]
-    left = waiting.measures.bytes if waiting.measures else None
+    waits: list[Cell] = [waits_of(one) * scale if one.measures else None for one in plans]
+    left = waiting.measures["bytes"] if waiting.measures else None
     return (
-        [name, count, *moved, fewest.compulsory_bytes, left, fewest.wall_s],
+        [name, count, *moved, fewest.part.must["bytes"], left, fewest.wall_s],
         [name, count, *waits, fastest.gap, fastest.wall_s],
     )

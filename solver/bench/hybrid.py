@@ -14,7 +14,7 @@ from formulations.hybrid.space import Cut
 from formulations.pins import Pins
 from instances.load import load_machine, load_network
 from solver.bench.report import Cell, Report, Table
-from solver.hybrid.plan import HybridPlan
+from solver.plan import GenericPlan
 from solver.progress import Progress
 from solver.solve import solve_as
 
@@ -105,10 +105,11 @@ def _ratio(name: str, paper: float, optimum: float, base: float) -> list[Cell]:
 def _totals(part: HybridPart, measure: str) -> list[Cell]:
     """A row of the whole network."""
 
-    def plan(engine: str) -> HybridPlan:
+    def plan(engine: str) -> GenericPlan:
         limit = _LIMIT_S if measure == "time" and engine == "dynamic" else None
         return solve_as(
-            HybridPlan, part.network, part.machine, objective=measure, engine=engine, time_limit_s=limit
+            GenericPlan, part.network, part.machine, problem="hybrid", objective=measure, engine=engine,
+            time_limit_s=limit,
         )  # fmt: skip
 
     plans = [plan(name) for name in (*_TECHNIQUES, "dynamic")]

@@ -36,11 +36,6 @@ from solver.whole import WholeProblem
 #: Fields, and of records in them their fields; None: all of it.
 Fields = Mapping[str, "Fields | None"]
 
-_TILE: Fields = {"bank": None, "first": None, "end": None, "loaded": None}
-_STAGE: Fields = {
-    "layer": None, "kind": None, "source": None, "backwards": None, "tiles": _TILE, "actions": None, "results": _TILE,
-    "mirrored": None, "keep": None, "retain": None,
-}  # fmt: skip
 #: By problem.
 DECISIONS: Mapping[str, Fields] = {
     "mapping": {
@@ -48,14 +43,6 @@ DECISIONS: Mapping[str, Fields] = {
         "waiting": dict.fromkeys(("source", "target", "buffers")),
     },
     "applications": {"cpu_config": None, "tasks": {"task": None, "processor": None}, "replay": {"draws": None}},
-    "banks": {"layers": _STAGE},
-    "hybrid": {
-        "first_layer": None,
-        "layers": {
-            "layer": None, "stages": None, "columns": None, "rows": None, "pieces": None,
-            "kinds": {"programs": {"count": None, "stages": _STAGE}},
-        },
-    },
 }  # fmt: skip
 
 

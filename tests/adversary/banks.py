@@ -23,11 +23,10 @@ from typing import Generic, TypeVar
 
 from hwmodels.banks.replay import Chip, Moved, replay_banks
 from hwmodels.banks.replay_cycles import spent_on
-from hwmodels.schedule import StageRun
+from hwmodels.schedule import Action, StageRun
 from instances.feature_maps import Stage, Stages
 from instances.machine import Machine
-from solver.banks.plan import BankPlan
-from solver.hybrid.plan import HybridPlan
+from solver.plan import GenericPlan
 from solver.solve import solve_as
 from tests.adversary.banks_cases import Case
 from tests.adversary.cases import LIMIT_S, BruteForce, Known
@@ -39,7 +38,7 @@ __all__ = ["OPEN", "TESTER", "Actions", "Case", "Programs", "copied"]
 _NODES, _ROUNDS = 700, 4
 #: Faults that more actions may mend.
 OPEN = ("columns are made", "tiles are never processed", "are never loaded", "tiles stay")
-Actions = tuple[tuple[str, int], ...]
+Actions = tuple[Action, ...]
 C = TypeVar("C", bound=Case)
 
 
@@ -100,7 +99,7 @@ class Programs:
             if self.seen.get(key, chip.moved.total + 1) <= chip.moved.total:
                 return
             self.seen[key] = chip.moved.total
-        ends = _ends(runs)
+        ends = self._ends(runs)
         options = [one for one in self._options(chip, last) if self._in_order(chip, one, ends)]
         self.rng.shuffle(options)
         for one in options:
@@ -137,7 +136,7 @@ class Programs:
                 if keep and not self._may_stay(chip, stage, stage.target):
                     continue
                 for end in (False, True) if keep > 0 and tiles[stage.target] > 1 else (False,):
-                    yield StageRun(stage, source, backwards, keep, end, retain, ())
+                    yield StageRun(stage.name, source, backwards, keep, end, retain, ())
 
     def _may_stay(self, chip: Chip, stage: Stage, name: str) -> bool:
         """Whether a map may be on chip after a stage: none waits for a sum, where operands are streamed."""
@@ -159,11 +158,22 @@ class Programs:
         there = chip.on_chip(option.source)
         return not there or source.columns <= source.tile(self.banks) or ends[option.source] == option.backwards
 
+    def _ends(self, runs: tuple[StageRun, ...]) -> dict[str, bool]:
+        """By map whether its tiles were counted from its last column on."""
+        found: dict[str, bool] = {}
+        for run in runs:
+            if run.keep:
+                found[self.found.named(run.stage).target] = run.backwards != run.last
+            if run.retain:
+                found[run.source] = run.backwards
+        return found
+
     def _stage(self, chip: Chip, runs: tuple[StageRun, ...], option: StageRun, actions: Actions) -> None:
         """All sequences of actions that begin with some, and what follows."""
         if len(actions) >= _ROUNDS * self.found.maps[option.source].columns:
             return
-        for action in (("load", 1), *(("process", n) for n in range(1, self.banks.count + 1))):
+        steps: list[Action] = [("load", 1), *(("process", n) for n in range(1, self.banks.count + 1))]
+        for action in steps:
             if self.left <= 0:
                 return
             self.left -= 1
@@ -177,18 +187,7 @@ class Programs:
             if after.moved.faults:
                 self._stage(chip, runs, option, run.actions)
             else:
-                self._onward(after, (*runs, run), option.stage.name)
-
-
-def _ends(runs: tuple[StageRun, ...]) -> dict[str, bool]:
-    """By map whether its tiles were counted from its last column on."""
-    found: dict[str, bool] = {}
-    for run in runs:
-        if run.keep:
-            found[run.stage.target] = run.backwards != run.last
-        if run.retain:
-            found[run.source] = run.backwards
-    return found
+                self._onward(after, (*runs, run), option.stage)
 
 
 def copied(chip: Chip) -> Chip:
@@ -204,18 +203,16 @@ def copied(chip: Chip) -> Chip:
 # ---- what engines claim ----------------------------------------------------------------------------------------------
 
 
-def undercut(case: Case, plan: BankPlan | HybridPlan) -> tuple[str, ...]:
+def undercut(case: Case, plan: GenericPlan) -> tuple[str, ...]:
     """What a plan moves, or says that must move, and is less than what is read and made; what must is no more."""
-    least, said = case.least_bytes, plan.compulsory_bytes
-    moved = said if plan.measures is None else plan.measures.bytes
+    least, said = case.least_bytes, plan.part.must["bytes"]
+    moved = said if plan.measures is None else plan.measures["bytes"]
     faults = [f"{number} bytes, what is read and made are {least}" for number in (said, moved) if number < least]
     return (*faults, *([f"{said} bytes must move, it moves {moved}"] if said > moved else []))
 
 
 class InBanks(BruteForce[C], Generic[C]):
     """The adversary of a problem whose plans lie in banks."""
-
-    plan: type[BankPlan] | type[HybridPlan]
 
     @abstractmethod
     def least(self, case: C, found: Stages, known: int | None) -> tuple[int | None, bool]:
@@ -225,7 +222,7 @@ class InBanks(BruteForce[C], Generic[C]):
         """Its plan has been replayed, and computes what it has to."""
         limit = None if engine == "dynamic" else LIMIT_S
         plan = solve_as(
-            self.plan, case.made, case.machine, problem=self.name, engine=engine, objective=case.objective,
+            GenericPlan, case.made, case.machine, problem=self.name, engine=engine, objective=case.objective,
             time_limit_s=limit,
         )  # fmt: skip
         value = None if plan.objective is None else plan.objective.value
@@ -245,7 +242,6 @@ class InBanks(BruteForce[C], Generic[C]):
 class _Banks(InBanks[Case]):
     name = "banks"
     kind = Case
-    plan = BankPlan
 
     def least(self, case: Case, found: Stages, known: int | None) -> tuple[int | None, bool]:
         """All programs of a network whose columns fit a bank."""

@@ -15,7 +15,6 @@ from typing import ClassVar
 
 from instances.pieces import Group, Piece
 from instances.stage import Stages
-from solver.hybrid.plan import HybridPlan
 from tests.adversary import banks_cases
 from tests.adversary.banks import InBanks, Programs
 
@@ -78,7 +77,6 @@ class _Chains:
 class _Hybrid(InBanks[Case]):
     name = "hybrid"
     kind = Case
-    plan = HybridPlan
 
     def least(self, case: Case, found: Stages, known: int | None) -> tuple[int | None, bool]:
         """All chains of groups."""

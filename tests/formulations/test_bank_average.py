@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -15,8 +15,9 @@ from instances.machine import Banks, Machine
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool
 from solver import check, solve
-from solver.banks.plan import BankPlan
+from solver.banks.rows import rows_of
 from solver.bench.banks import midap
+from solver.plan import Plan
 from solver.solve import show
 
 
@@ -63,14 +64,14 @@ def test_bytes_by_hand(engine: str) -> None:
     for count in (1, 2, 5):
         plan = solve(CHAIN, machine(count, 1), objective="bytes", engine=engine, problem="banks")
         assert plan.measures is not None
-        assert plan.measures.bytes == 4 + 1 + 1 + 1
+        assert plan.measures["bytes"] == 4 + 1 + 1 + 1
         assert check(plan).ok
     if engine == "dynamic":
         assert solve(CHAIN, machine(3, 0), objective="bytes", problem="banks").status == "INFEASIBLE"
         alone = solve(CHAIN, machine(5, 0), objective="bytes", problem="banks")
         assert alone.measures is not None
-        assert alone.measures.bytes == 7
-        assert [layer.kind for layer in alone.layers] == ["conv", "whole"]
+        assert alone.measures["bytes"] == 7
+        assert [row.kind for row in rows_of(alone)] == ["conv", "whole"]
 
 
 def test_time_by_hand() -> None:
@@ -87,11 +88,14 @@ def test_the_average_takes_its_bank_when_the_tiles_have_left_theirs() -> None:
     network = averaged(row(2), pointwise("conv", "x", 2), mean("conv"), pointwise("last", "mean", 1))
     plan = solve(network, machine(1, 1), objective="bytes", problem="banks")
     assert plan.measures is not None
-    assert plan.measures.bytes == 2 + 2 + 2 + 1  # nothing between the two stages leaves the chip
-    first, fused, last = plan.layers
-    assert (first.target, fused.layer, fused.kind, fused.source, last.initial) == ("mean", "mean", "fused", "conv", 1)
-    assert fused.results == first.results == (last.tiles[0],)
-    assert (fused.volume.total, fused.ticks, fused.actions, fused.tiles) == (0, 0, (), ())
+    assert plan.measures["bytes"] == 2 + 2 + 2 + 1  # nothing between the two stages leaves the chip
+    first, fused, last = rows_of(plan)
+    assert (first.target.name, fused.name, fused.kind, fused.code, last.initial) == (
+        "mean", "mean", "fused", "fused with conv", 1
+    )  # fmt: skip
+    assert first.run.results == (last.run.tiles[0],)
+    assert (fused.seen.bytes, fused.seen.ticks) == (0, 0)
+    assert [run.stage for run in plan.schedule.runs] == list(plan.part.figures) == ["conv", "last"]
     goal = Goal(1, 1, 1, mirrored=False, average=2)
     assert goal.banks == (0, 0, 0)
     assert Task(Pass(2, 1, 2), 1, 1, goal).begin() is not None
@@ -107,10 +111,10 @@ def test_what_stays_of_a_map_that_others_read_leaves_a_bank() -> None:
     for engine in ("dynamic", "milp"):
         plan = solve(network, machine(4, 1), objective="bytes", engine=engine, problem="banks")
         assert plan.measures is not None
-        assert plan.measures.bytes == 3 + 2 + 2 + 1
+        assert plan.measures["bytes"] == 3 + 2 + 2 + 1
     tight = solve(network, machine(3, 1), objective="bytes", problem="banks")
     assert tight.measures is not None
-    assert tight.measures.bytes == 8 + 1  # a column of the input comes twice
+    assert tight.measures["bytes"] == 8 + 1  # a column of the input comes twice
 
 
 @pytest.mark.parametrize(
@@ -163,29 +167,32 @@ def test_older_machines_are_as_before() -> None:
 
 
 def test_a_plan_that_lies_about_a_fused_pool_is_found_out() -> None:
+    """It has no stage of its own: what is said of it is said of the convolution, whose figures are counted."""
     plan = solve(CHAIN, machine(2, 1), objective="bytes", problem="banks")
 
-    def left_out(layers: list[dict[str, object]]) -> None:
-        layers.pop()
+    def staged(part: Any) -> None:
+        part["schedule"]["runs"].append({**part["schedule"]["runs"][0], "stage": "mean", "source": "conv"})
 
-    def ahead(layers: list[dict[str, object]]) -> None:
-        layers.reverse()
+    def counted(part: Any) -> None:
+        part["figures"]["mean"] = part["figures"]["conv"]
 
-    def twice(layers: list[dict[str, object]]) -> None:
-        layers.append(layers[-1])
+    def kept(part: Any) -> None:
+        part["schedule"]["runs"][0]["keep"] = 1
 
-    def named(layers: list[dict[str, object]]) -> None:
-        layers[-1]["kind"] = "whole"
+    def ticks(part: Any) -> None:
+        part["figures"]["conv"]["ticks"] -= 10
 
-    def works(layers: list[dict[str, object]]) -> None:
-        layers[-1]["ticks"] = 1
+    def twice(part: Any) -> None:
+        part["schedule"]["runs"] *= 2
 
-    changes: tuple[Callable[[list[dict[str, object]]], None], ...] = (left_out, ahead, twice, named, works)
-    for change in changes:
+    for change, said in (
+        (staged, "mean: no such stage; there are conv"), (counted, "figures"), (kept, "stage conv: no choice"),
+        (ticks, "figures.conv.ticks"), (twice, "stage conv: no choice"),
+    ):  # fmt: skip
         data = plan.model_dump(mode="json")
-        change(data["layers"])
-        problems = check(BankPlan.from_json(json.dumps(data))).problems
-        assert any("mean" in line for line in problems), change.__name__
+        change(data["parts"][0])
+        problems = check(Plan.from_json(json.dumps(data))).problems
+        assert any(said in line for line in problems), (change.__name__, problems)
 
 
 def test_a_fused_pool_is_shown() -> None:

@@ -15,7 +15,7 @@ from instances.machine import Machine
 from instances.network import Network
 from instances.operators import Conv, Input, Operator
 from solver import check, pareto, solve
-from solver.banks.plan import BankPlan
+from solver.plan import GenericPlan, Plan
 from solver.solve import show
 
 
@@ -47,11 +47,11 @@ def network(taps: int, stride: int = 1, columns: int = 4, rows: int = 1, *more: 
 ROW = network(3)
 
 
-def moved(plan: BankPlan) -> tuple[int, int, str]:
+def moved(plan: GenericPlan) -> tuple[int, int, str]:
     assert plan.measures is not None
     assert plan.status == "OPTIMAL"
     assert check(plan).ok
-    return plan.measures.bytes, plan.measures.time, plan.first_layer
+    return plan.measures["bytes"], plan.measures["time"], plan.schedule.first_layer
 
 
 @pytest.mark.parametrize("engine", ["dynamic", "milp", "cp-sat"])
@@ -139,14 +139,14 @@ def test_published_policies_read_patches() -> None:
     """As their compiler does, though plain moves less; their bound is that of both readings."""
     for engine in ("min", "min-all", "hide", "double-buffer", "no-reuse"):
         plan = solve(ROW, machine(), objective="bytes", engine=engine, problem="banks")
-        assert (plan.first_layer, plan.bound, plan.compulsory_bytes) == ("patches", 20, 20)
+        assert (plan.schedule.first_layer, plan.bound, plan.part.must["bytes"]) == ("patches", 20, 20)
         assert check(plan).ok
         assert (
             solve(ROW, machine(), objective="bytes", engine=engine, pins=["first_layer=plain"], problem="banks").gap
             == 0
         )
-    assert solve(ROW, machine(), objective="bytes", engine="beam", problem="banks").first_layer == "plain"
-    assert solve(ROW, machine(), engine="beam", problem="banks").first_layer == "patches"
+    assert solve(ROW, machine(), objective="bytes", engine="beam", problem="banks").schedule.first_layer == "plain"
+    assert solve(ROW, machine(), engine="beam", problem="banks").schedule.first_layer == "patches"
 
 
 def test_a_reading_that_does_not_fit_leaves_the_other() -> None:
@@ -158,17 +158,17 @@ def test_a_reading_that_does_not_fit_leaves_the_other() -> None:
     assert [moved(plan)[2] for plan in pareto(network(5), machine(lanes=1), problem="banks").plans] == ["plain"]
     assert solve(high, machine(lanes=1), pins=["first_layer=plain"], problem="banks").status == "INFEASIBLE"
     neither = solve(network(5, 1, 5, 8), machine(lanes=1), problem="banks")
-    assert (neither.status, neither.layers) == ("INFEASIBLE", ())
+    assert (neither.status, neither.schedule) == ("INFEASIBLE", None)
     assert check(neither).ok
 
 
 def test_pins_are_checked() -> None:
     plan = solve(ROW, machine(), objective="bytes", problem="banks")
-    said = plan.model_copy(update={"options": plan.options.model_copy(update={"first_layer": "patches"})})
+    said = plan.model_copy(update={"options": plan.options.model_copy(update={"pins": ("first_layer=patches",)})})
     assert any("first layer is plain, it may be patches" in line for line in check(said).problems)
     data = plan.model_dump(mode="json")
-    data["layers"][0]["kind"] = "patches"
-    assert not check(BankPlan.from_json(json.dumps(data))).ok
+    data["parts"][0]["schedule"]["first_layer"] = "patches"
+    assert not check(Plan.from_json(json.dumps(data))).ok
     with pytest.raises(InputError, match="no first layer on machine m is a product over patches"):
         solve(ROW, machine(channels=0), pins=["first_layer=patches"], problem="banks")
     assert moved(solve(ROW, machine(channels=0), problem="banks"))[2] == "plain"

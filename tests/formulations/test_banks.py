@@ -46,7 +46,7 @@ def runs(plan: BankPlan) -> list[StageRun]:
     """What a plan says, for the replay."""
     return [
         StageRun(
-            s.stage, s.source, bool(s.direction), s.task.goal.keep, s.task.goal.mirrored, s.task.retain,
+            s.stage.name, s.source, bool(s.direction), s.task.goal.keep, s.task.goal.mirrored, s.task.retain,
             tuple((a.name, a.tiles) for a in s.program.actions),
         )
         for s in plan.steps
@@ -239,7 +239,7 @@ def test_the_best_program_is_brute_force_by_the_replay(taps: int, count: int) ->
     banks = Banks(count=count, map_bytes=2 * count, weight_bytes=1, filters=1, lanes=1)
     found = stages(Network(name="n", operators=tuple(operators)), banks)
     head = StageRun(
-        found.stages[0], "in", backwards=False, keep=1, last=False, retain=0, actions=((LOAD, 1), (PROCESS, 1)) * 2
+        found.stages[0].name, "in", backwards=False, keep=1, last=False, retain=0, actions=((LOAD, 1), (PROCESS, 1)) * 2
     )
     one, two = found.maps["a"], found.maps["b"]
     stage = found.stages[1]
@@ -251,7 +251,7 @@ def test_the_best_program_is_brute_force_by_the_replay(taps: int, count: int) ->
         anew = stage.weight_bytes > banks.weight_bytes
         prices = Prices(one.column_bytes, stage.weight_bytes if anew else 0, found.stages[0].written)
         program = best(Task(passed, count, 1, goal), prices)
-        option = StageRun(stage, stage.source, backwards=False, keep=keep, last=last, retain=0, actions=())
+        option = StageRun(stage.name, stage.source, backwards=False, keep=keep, last=last, retain=0, actions=())
         expected = sequences(found, banks, [head], option, 5)
         if program is None or len(program.actions) > 5:
             assert expected is None
@@ -274,17 +274,17 @@ def test_tiles_that_no_window_reads_may_be_left(columns: int, stride: int, keep:
     banks = Banks(count=3, map_bytes=3, weight_bytes=9, filters=1, lanes=1, unread="left")
     found = stages(Network(name="n", operators=tuple(operators)), banks)
     each = ((LOAD, 1), (PROCESS, 1)) * columns
-    head = StageRun(found.stages[0], "in", backwards=False, keep=0, last=False, retain=0, actions=each)
+    head = StageRun(found.stages[0].name, "in", backwards=False, keep=0, last=False, retain=0, actions=each)
     walk, stage = Walk(found, banks), found.stages[1]
     program = best(Task(walk.passed(1, "a", 0), 3, 0, Goal(width, 1, keep, mirrored=False)), Prices(1))
     assert program is not None
     assert program.loaded == (width - 1) * stride + 1
-    option = StageRun(stage, stage.source, backwards=False, keep=keep, last=False, retain=0, actions=())
+    option = StageRun(stage.name, stage.source, backwards=False, keep=keep, last=False, retain=0, actions=())
     expected = sequences(found, banks, [head], option, 5)
     assert expected == program.loaded + stage.weight_bytes + (width - keep) * stage.written
     whole = banks.model_copy(update={"unread": "loaded"})
     told = tuple((action.name, action.tiles) for action in program.actions)
-    run = StageRun(stage, "a", backwards=False, keep=keep, last=False, retain=0, actions=told)
+    run = StageRun(stage.name, "a", backwards=False, keep=keep, last=False, retain=0, actions=told)
     (fault, *_) = replay_banks(found, whole, [head, run]).faults
     assert fault == "b: the last tiles are never loaded, banks.unread is loaded"
     passed = Walk(found, whole).passed(1, "a", 0)
@@ -306,7 +306,7 @@ def test_a_reload_does_not_make_more_tiles_unread() -> None:
     found = stages(Network(name="n", operators=tuple(operators)), banks)
     agrees(found, banks, optimum(Walk(found, banks)))
     each = ((LOAD, 1), (PROCESS, 1)) * 3
-    short = StageRun(found.stages[0], "in", backwards=False, keep=0, last=False, retain=0, actions=each)
+    short = StageRun(found.stages[0].name, "in", backwards=False, keep=0, last=False, retain=0, actions=each)
     assert replay_banks(found, banks, [short]).faults == ["a: the last tiles are never loaded, banks.unread is left"]
 
 
@@ -321,10 +321,10 @@ def test_what_no_window_reads_is_loaded_only_if_it_stays() -> None:
     found = stages(Network(name="n", operators=tuple(operators)), banks)
     loads = ((LOAD, 1),) * 3
     first = StageRun(
-        found.stages[0], "in", backwards=False, keep=0, last=False, retain=0, actions=(*loads, (PROCESS, 3))
+        found.stages[0].name, "in", backwards=False, keep=0, last=False, retain=0, actions=(*loads, (PROCESS, 3))
     )
     second = StageRun(
-        found.stages[1], "in", backwards=False, keep=0, last=False, retain=0, actions=((LOAD, 1), (PROCESS, 1)) * 4
+        found.stages[1].name, "in", backwards=False, keep=0, last=False, retain=0, actions=((LOAD, 1), (PROCESS, 1)) * 4
     )
     (fault,) = replay_banks(found, banks, [first, second]).faults
     assert fault == "a: no window reads columns [2], none of them stays, banks.unread is left"
@@ -675,5 +675,5 @@ def test_a_step_without_tiles_is_a_fault() -> None:
     banks = Banks(count=2, map_bytes=2, weight_bytes=1, filters=1, lanes=1)
     found = stages(Network(name="n", operators=tuple(operators)), banks)
     actions = ((PROCESS, 1), (LOAD, 1), (LOAD, 1), (PROCESS, 2))
-    run = StageRun(found.stages[0], "in", backwards=False, keep=0, last=False, retain=0, actions=actions)
+    run = StageRun(found.stages[0].name, "in", backwards=False, keep=0, last=False, retain=0, actions=actions)
     assert replay_banks(found, banks, [run]).faults == ["s: processes 1 tiles, 0 are on chip"]

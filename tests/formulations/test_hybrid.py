@@ -34,6 +34,7 @@ from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool
 from instances.pieces import Box, Group, Key, Piece, Span
 from instances.stage import Stages
+from solver.hybrid.rows import rows_of
 from solver.search import settled
 
 HYBRID = HybridFormulation()
@@ -307,14 +308,14 @@ def test_where_fusion_does_not_pay_the_answer_is_per_layer() -> None:
     """All maps of LeNet-5 fit on chip, so pieces could only load weights again: one group, proven."""
     plan = solve("lenet5", "midap", problem="hybrid")
     assert plan.status == "OPTIMAL"
-    assert [group.pieces for group in plan.layers] == [1]
+    assert [row.pieces for row in rows_of(plan)] == [1]
     assert check(plan).ok
 
 
 def test_a_front_is_proven_and_its_plans_check() -> None:
     front = pareto(pair(), machine(3), problem="hybrid")
     assert front.proven
-    values = [(plan.measures.bytes, plan.measures.time) for plan in front.plans]
+    values = [(plan.measures["bytes"], plan.measures["time"]) for plan in front.plans]
     assert values == sorted(values)
     assert all(check(plan).ok for plan in front.plans)
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from instances.load import load_machine
 from instances.operators import Input
 from instances.workload import Layer
-from solver.banks.plan import BankPlan
 from solver.mapping.plan import MappingPlan
 from solver.pages.common import Stay, layer_axis, residency, stacked
 from solver.pages.data import Axis, Bars, Box, Boxes, Drawing, Figure, Graph, Point, Points, Series
@@ -165,7 +164,6 @@ def test_threads_end_at_their_load() -> None:
 
 def test_bank_boxes_do_not_meet() -> None:
     plan = plan_of("banks")
-    assert isinstance(plan, BankPlan)
     drawn = figure_of(plan, "banks")
     assert isinstance(drawn, Boxes)
     lanes: dict[float, list[Box]] = {}
