@@ -105,11 +105,11 @@ class LayersProblem(GenericProblem):
         with asked.watch() as watch:
             if request.places is None:
                 parts = [request.part(layer) for layer in request.layers]
-                answers = self.answers(parts, asked, watch)
+                answers = self.answers(parts, request.asked, watch)
             else:
                 clock, known = Clock.of(asked.time_limit_s), fitting(request.places, asked.machine)
                 open_ = options(request, request.places, assigned(request.places, known))
-                answers = self.answers(list(open_.values()), asked, watch)
+                answers = self.answers(list(open_.values()), request.asked, watch)
                 self.verified(list(open_.values()), [answers[part.key] for part in open_.values()], asked)
                 said = {name: answers[part.key] for name, part in open_.items()}
                 choice = choose(request.places, said, asked.objectives, asked.engine, clock, known)

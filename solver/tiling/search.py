@@ -33,8 +33,9 @@ def searched(
 ) -> Answer[Nest]:  # fmt: skip
     """Decide a layer, and say which of several objectives are proven; it is one piece, whatever was asked."""
     said = settled(formulation, part, objectives, engine, clock)
-    proven = takewhile(lambda name: said.bounds[name] == said.values[name], objectives) if said.values else ()
-    stats = {**said.stats, **(proof(objectives, proven) if said.values else {})}
+    proven = takewhile(lambda name: said.bounds[name] == said.values.get(name), objectives)
+    claims = proof(objectives, proven) if said.values and engine in formulation.engines else {}
+    stats = {**said.stats, **claims}
     return replace(said, stats={name: value for name, value in stats.items() if name != "pieces"})
 
 

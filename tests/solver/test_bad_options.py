@@ -299,7 +299,7 @@ TINY = Layer.conv("tiny", channels=2, filters=2, size=(4, 4))
         ({"pins": {"T_M": 0}}, "T_M takes a positive integer"),
         ({"layers": ["other"]}, "the target is the one layer tiny"),
         ({"target": "lenet5", "layers": []}, "network lenet5: no layers were named to plan"),
-        ({"engine": "auto "}, "unknown engine 'auto '"),
+        ({"engine": "auto "}, "unknown engine for problem tiling 'auto '"),
     ],
 )
 def test_bad_arguments(arguments: dict[str, Any], said: str) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-import solver.tiling.solve
+import solver.tiling.problem
 from formulations.clock import Clock
 from formulations.registry import NESTS
 from formulations.tiling.nests import Nests
@@ -143,4 +143,4 @@ def install(set_item: Callable[..., None], set_attribute: Callable[..., None]) -
         job = job_of(formulation, part, objectives, engine)
         return replace(job, search=ENGINES[engine]) if engine in ENGINES else job
 
-    set_attribute(solver.tiling.solve, "job_of", made)
+    set_attribute(solver.tiling.problem, "job_of", made)
