@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
 from instances.errors import InputError
-from instances.jsonfile import adapter_of
+from instances.validation import adapter_of
 from instances.workload import Layer
 from solver import Plan, solve
 from solver.plan import FORMAT, Objective, digest, network_digest

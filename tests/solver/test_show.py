@@ -342,7 +342,9 @@ def test_a_plan_says_where_its_buffers_lie(file: Path) -> None:
     assert row.figures is not None
     assert {b.name: b.memory for b in row.figures.buffers} == {"IN": "ocm", "W": "ocm", "OUT": "ocm"}
     assert max(b.end for b in row.figures.buffers) == row.occupancy_bytes["ocm"] <= 4096  # type: ignore[index]
-    moved = replace(row.figures, buffers=tuple(replace(b, address=b.address + 1) for b in row.figures.buffers))
+    moved = replace(
+        row.figures, buffers=tuple(b.model_copy(update={"address": b.address + 1}) for b in row.figures.buffers)
+    )
     edited = plan.model_copy(update={"parts": (row.part.model_copy(update={"figures": moved}),)})
     assert check(edited).problems[0] == "layer x: figures.buffers[0].address: the plan says 1, it is 0"
 
