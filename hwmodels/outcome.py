@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
+from typing import Annotated
 
+from pydantic import Field
+
+#: A number in a file.
+Natural = Annotated[int, Field(ge=0)]
 #: The measures of a plan in the fixed order that breaks ties, with their units.
 MEASURES: dict[str, str] = {"time": "ticks", "bytes": "bytes", "energy": "fJ"}
 #: The units of all that a plan may minimise.
@@ -17,14 +22,20 @@ OPERANDS = ("IN", "W", "OUT", "PSUM")
 
 @dataclass(frozen=True)
 class Counts:
-    """DMA programs started, contiguous runs, burst windows, DRAM rows, refresh periods and bytes moved."""
+    """What moves between the chip and memory (docs/transfer.md)."""
 
-    calls: int = 0
-    segments: int = 0
-    bursts: int = 0
-    rows: int = 0
-    refreshes: int = 0
-    bytes: int = 0
+    calls: Natural = 0
+    """DMA programs: one for every fetch of a tile, of every input by itself; W comes with its biases."""
+    segments: Natural = 0
+    """Contiguous runs of addresses off the chip."""
+    bursts: Natural = 0
+    """Burst windows; 0 where the machine has none."""
+    rows: Natural = 0
+    """DRAM rows; 0 where the machine does not price them."""
+    refreshes: Natural = 0
+    """Refresh periods, likewise."""
+    bytes: Natural = 0
+    """All of them."""
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))

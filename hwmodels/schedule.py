@@ -25,9 +25,10 @@ from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, PositiveInt, Tag
+from pydantic import Discriminator, GetCoreSchemaHandler, GetJsonSchemaHandler, PositiveInt, Tag
 from pydantic_core import CoreSchema, core_schema
 
+from hwmodels.outcome import Natural
 from instances.errors import InputError
 from instances.workload import DIMS, RELEVANT, Layer
 
@@ -36,8 +37,6 @@ LEVELS = ("tle", "tlt")
 SHARES: dict[str, tuple[str, ...]] = {"both": ("IN", "W"), "IN": ("IN",), "W": ("W",), "none": ()}
 #: How a loop cuts: in equal steps, or at these places of the core's range.
 Step = int | tuple[int, ...]
-#: Ranges beyond which a schedule read from a file says nothing (what is made here is not looked at).
-Natural = Annotated[int, Field(ge=0)]
 
 
 @dataclass(frozen=True)
@@ -155,7 +154,9 @@ class Nest:
         if isinstance(data, Nest):
             return data
         if not isinstance(data, Mapping) or "nest" not in data or data.keys() - {"nest", "homes"}:
-            raise InputError("a schedule is an object with nest, and homes where the machine has several memories")
+            keys = ", ".join(map(str, data)) if isinstance(data, Mapping) else repr(data)[:40]
+            said = "a schedule is an object with nest, and homes where the machine has several memories"
+            raise InputError(f"{said}, got {keys or 'nothing'}")
         homes = data.get("homes", {})
         if not isinstance(homes, Mapping) or not all(
             operand in RELEVANT and isinstance(name, str) for operand, name in homes.items()

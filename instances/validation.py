@@ -32,16 +32,16 @@ def validate(model: type[Model], data: Json, where: str) -> Model:
         raise InputError(f"{where}: {explain_faults(error, model)}") from None
 
 
-def validate_as(kind: Any, data: Json, where: str) -> Any:
+def validate_as(kind: Any, data: Json, where: str, path: str = "") -> Any:
     """Read parsed JSON as any type, strictly: a model, a dataclass, a tuple of these; raises InputError as `validate`.
 
-    Fields of dataclasses that are not known are faults, too.
+    Fields of dataclasses that are not known are faults, too. `path` is where the data stands in its file.
     """
     try:
         return adapter_of(kind).validate_json(_as_text(data, where), strict=True)
     except ValidationError as error:
-        model = kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
-        raise InputError(f"{where}: {explain_faults(error, model)}") from None
+        models = list(_models(kind))
+        raise InputError(f"{where}: {explain_faults(error, models[0] if len(models) == 1 else None, path)}") from None
 
 
 @cache
@@ -60,21 +60,23 @@ def _as_text(data: Json, where: str) -> bytes:
         raise InputError(f"{where}: nested too deeply") from None
 
 
-def explain_faults(error: ValidationError, model: type[BaseModel] | None) -> str:
-    """Turn pydantic's faults into one line: ``field.path: rule (got value); ...``."""
-    faults = [_fault(e, model) for e in error.errors(include_url=False)]
+def explain_faults(error: ValidationError, model: type[BaseModel] | None, path: str = "") -> str:
+    """Turn pydantic's faults into one line: ``field.path: rule (got value); ...``; paths begin with `path`."""
+    faults = [_fault(e, model, path) for e in error.errors(include_url=False)]
     more = [f"and {len(faults) - MOST_FAULTS} more"] if len(faults) > MOST_FAULTS else []
     return "; ".join(faults[:MOST_FAULTS] + more)
 
 
-def _fault(error: ErrorDetails, model: type[BaseModel] | None) -> str:
+def _fault(error: ErrorDetails, model: type[BaseModel] | None, begin: str) -> str:
     location = error["loc"]
-    owner, path = _locate(model, location[:-1])
+    owner, path = _locate(model, location[:-1], begin)
     last = location[-1] if location else ""
     path = _join(path, last)
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
-        known = sorted(owner.model_fields) if owner else []
+        if owner is None:
+            return f"unknown field {path}"
+        known = sorted(owner.model_fields)
         return f"unknown field {path}: {did_you_mean(str(last), known, 1)}known fields: {', '.join(known)}"
     if error["type"] == "unexpected_keyword_argument":
         return f"unknown field {path}"
@@ -94,7 +96,7 @@ def _fault(error: ErrorDetails, model: type[BaseModel] | None) -> str:
 def _join(path: str, part: int | str) -> str:
     if isinstance(part, int):
         return f"{path}[{part}]"
-    return f"{path}.{part}" if path and part != "" else path or part
+    return f"{path}.{part}" if path and part else path or part
 
 
 def _models(annotation: object) -> Iterator[type[BaseModel]]:
@@ -104,11 +106,12 @@ def _models(annotation: object) -> Iterator[type[BaseModel]]:
         yield from _models(argument)
 
 
-def _locate(model: type[BaseModel] | None, location: tuple[int | str, ...]) -> tuple[type[BaseModel] | None, str]:
-    """Walk a pydantic location; return the model it ends in and the path without union tags."""
+def _locate(
+    model: type[BaseModel] | None, location: tuple[int | str, ...], path: str
+) -> tuple[type[BaseModel] | None, str]:  # fmt: skip
+    """Walk a pydantic location; return the model it ends in and the path, from `path` on, without union tags."""
     owner = model
     candidates: list[type[BaseModel]] = []
-    path = ""
     for part in location:
         tagged = [m for m in candidates if "op" in m.model_fields and m.model_fields["op"].default == part]
         if tagged:

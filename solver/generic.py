@@ -240,11 +240,11 @@ class GenericProblem(FormulationProblem[GenericPlan]):
 
     def faults(self, plan: GenericPlan, verdicts: list[Verdict]) -> Iterator[str]:
         """Yield what does not follow from the decisions of a plan; a verdict for each row that can be read."""
-        yield from self.head(plan)
-        yield from status_of(plan)
         if strange := [name for name in plan.objectives if name not in self.measures]:
             yield f"objectives: {', '.join(strange)}: problem {self.name} minimises {' and '.join(self.measures)}"
             return
+        yield from self.head(plan)
+        yield from status_of(plan)
         try:
             question = self.question(plan)
             parts = self.parts_of(plan)

@@ -316,8 +316,11 @@ class Plan(Frozen):
             import pandas
         except ImportError:
             raise InputError("to_frame needs pandas: pip install certile[pandas]") from None
-        rows = [row.model_dump(mode="json") for row in getattr(self, "layers", ()) or getattr(self, "tasks", ())]
-        return pandas.json_normalize(rows, sep=".")
+        return pandas.json_normalize(self.frame_rows(), sep=".")
+
+    def frame_rows(self) -> list[dict[str, Any]]:
+        """Return the layers (or tasks) as JSON data."""
+        return [row.model_dump(mode="json") for row in getattr(self, "layers", ()) or getattr(self, "tasks", ())]
 
     def report(
         self, path: str | os.PathLike[str], *, compare: str | Sequence[str] = (), time_limit_s: float = 60.0
@@ -431,18 +434,18 @@ class PlanTypes:
 
     def read(self, plan: GenericPlan, where: str) -> GenericPlan:
         """Return a plan whose fields of JSON are of these types; raises InputError with every fault."""
-        target = validate_as(self.target, plan.network_data, f"{where}: network_data")
+        target = validate_as(self.target, plan.network_data, where, "network_data")
         parts = [
             part.model_copy(
                 update={
-                    name: validate_as(kind, value, f"{where}: parts[{number}].{name}")
+                    name: validate_as(kind, value, where, f"parts[{number}].{name}")
                     for name, kind in (("schedule", self.schedule), ("figures", self.figures))
                     if (value := getattr(part, name)) is not None
                 }
             )
             for number, part in enumerate(plan.parts)
         ]
-        shared = None if plan.shared is None else validate_as(self.shared, plan.shared, f"{where}: shared")
+        shared = None if plan.shared is None else validate_as(self.shared, plan.shared, where, "shared")
         return plan.model_copy(update={"network_data": target, "parts": tuple(parts), "shared": shared})
 
     def written(self, plan: GenericPlan, fields: dict[str, Any]) -> dict[str, Any]:
@@ -494,6 +497,16 @@ class GenericPlan(Plan):
     def rows(self) -> tuple[PartPlan, ...]:
         """The parts."""
         return self.parts
+
+    def frame_rows(self) -> list[dict[str, Any]]:
+        """Return the parts as JSON data; of a plan with one part the rows of its figures, if it has some."""
+        fields = self.model_dump(mode="json")
+        figures = fields["parts"][0]["figures"] if len(fields["parts"]) == 1 else None
+        if isinstance(figures, list) and all(isinstance(row, dict) for row in figures):
+            return figures
+        planned = fields["network_data"] if isinstance(fields["network_data"], list) else [{}] * len(self.parts)
+        pairs = zip(fields["parts"], planned, strict=True)
+        return [{"layer": row.pop("name"), "workload": layer, **row} for row, layer in pairs]
 
     @property
     def size(self) -> int:

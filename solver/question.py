@@ -50,6 +50,8 @@ class Question:
     """`full`, `bounding`, `all_kinds`: the unreduced space; whether choices are removed by bounds first; pool and
     element-wise layers, too.
     """
+    title: str = ""
+    """What it is called, where the target does not say: layers of a network."""
     progress: Progress = field(default_factory=Silent)
 
     def watch(self) -> Watch:
@@ -60,7 +62,7 @@ class Question:
     def name(self) -> str:
         """Of what is planned."""
         if isinstance(self.target, tuple):
-            return ", ".join(layer.name for layer in self.target)
+            return self.title or ", ".join(layer.name for layer in self.target)
         return self.target.name if isinstance(self.target, Layer) else self.subject.name
 
     @property

@@ -165,10 +165,8 @@ def plan_of(
     verdicts = refused(zip(parts, answers, strict=True), f" on {machine.name}, engine {GIVEN}")
     layers = tuple(part.layer for part in parts)
     homes = _homes(layers[0], verdicts, machine) if machine.off_chip else None
-    asked = Question(layers, machine, objectives, problem.name, GIVEN, settings=settings)
-    return problem.housed(
-        asked, verdicts, start, network=network, engine_version=version(), shared=homes, status="FEASIBLE", bound=None
-    )
+    asked = Question(layers, machine, objectives, problem.name, GIVEN, settings=settings, title=network)
+    return problem.housed(asked, verdicts, start, engine_version=version(), shared=homes, status="FEASIBLE", bound=None)
 
 
 def _answer(one: Mapped, part: NestPart, objectives: tuple[str, ...]) -> Answer[Nest]:

@@ -36,7 +36,7 @@ from solver.tiling.check import part_of
 from solver.tiling.figures import pictures
 from solver.tiling.front import AXES, fronts
 from solver.tiling.pseudo_code import pseudo_code
-from solver.tiling.rows import LayerRow, layer_rows
+from solver.tiling.rows import GIVEN, LayerRow, layer_rows
 from solver.tiling.search import job_of
 from solver.tiling.solve import Request, options, prepare
 from solver.verdict import Verdict, sum_of
@@ -65,6 +65,10 @@ class LayersProblem(GenericProblem):
         request = prepare(question)
         for layer in {layer.signature(): layer for layer in request.layers}.values():
             request.formulation.build(layer, question.machine, request.pins, full=question.full)
+
+    def able(self, plan: GenericPlan) -> Mapping[str, bool]:
+        """The engines, and that mappings may be given, which proves nothing."""
+        return {**super().able(plan), GIVEN: False}
 
     def target_of(self, question: Question) -> tuple[Layer, ...]:
         """The layers that are planned."""
@@ -101,7 +105,7 @@ class LayersProblem(GenericProblem):
 
     def decided(self, request: Request, start: float) -> GenericPlan:
         """Plan what is asked, from time `start` on; raises PlanMismatch if engine, price and replay disagree."""
-        asked, more = replace(request.asked, target=request.layers), dict[str, Any]()
+        asked, more = replace(request.asked, target=request.layers, title=request.name), dict[str, Any]()
         with asked.watch() as watch:
             if request.places is None:
                 parts = [request.part(layer) for layer in request.layers]
@@ -119,7 +123,7 @@ class LayersProblem(GenericProblem):
         nothing: Answer[Nest] = Answer(None, {}, dict.fromkeys(asked.objectives), "NO_SOLUTION_FOUND")
         verdicts = self.verified(parts, [answers.get(part.key, nothing) for part in parts], asked)
         versions = next((one.versions for one in answers.values() if one.versions), "")
-        return self.housed(asked, verdicts, start, network=request.name, engine_version=versions, **more)
+        return self.housed(asked, verdicts, start, engine_version=versions, **more)
 
     def housed(
         self, question: Question, verdicts: Sequence[Verdict], start: float, *, status: Status = "FEASIBLE",
