@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
+
+from pydantic_core import to_jsonable_python
 
 from formulations.problem import Formulation, Part
 from instances.errors import InputError
@@ -124,6 +126,19 @@ class GenericProblem(FormulationProblem[GenericPlan]):
     def parts_of(self, plan: GenericPlan) -> Sequence[Part[Any]]:
         """Return what is decided by a plan."""
         return self.parts(self.question(plan))
+
+    def frame_rows(self, plan: GenericPlan) -> list[dict[str, Any]]:
+        """What a plan says of its parts; where all is one part, what is known of each of `items`."""
+        if self.formulation.whole:
+            return [{"layer": name, **to_jsonable_python(record)} for name, record in self.items(plan)]
+        fields = plan.model_dump(mode="json")
+        layers = fields["network_data"] if isinstance(fields["network_data"], list) else [{}] * len(plan.parts)
+        pairs = zip(fields["parts"], layers, strict=True)
+        return [{"layer": row.pop("name"), "workload": layer, **row} for row, layer in pairs]
+
+    def items(self, plan: GenericPlan) -> Iterable[tuple[str, object]]:
+        """Return what one part decides, by name, as records: by default the part itself."""
+        return [(row.name, row) for row in plan.parts]
 
     def layer_rows(self, plan: GenericPlan) -> tuple[Any, ...]:
         """Return the rows of `plan.layers`: by default its parts."""

@@ -305,7 +305,7 @@ class Plan(Frozen):
         return found
 
     def to_frame(self) -> Any:
-        """Return the layers (or tasks) as a pandas DataFrame, a row each; measures are columns of their own.
+        """Return the layers (or groups, tasks, buffers) as a pandas DataFrame, a row each; measures are columns.
 
         Raises
         ------
@@ -316,11 +316,7 @@ class Plan(Frozen):
             import pandas
         except ImportError:
             raise InputError("to_frame needs pandas: pip install certile[pandas]") from None
-        return pandas.json_normalize(self.frame_rows(), sep=".")
-
-    def frame_rows(self) -> list[dict[str, Any]]:
-        """Return the layers (or tasks) as JSON data."""
-        return [row.model_dump(mode="json") for row in getattr(self, "layers", ()) or getattr(self, "tasks", ())]
+        return pandas.json_normalize(FACES["problem_of"](self).frame_rows(self), sep=".")
 
     def report(
         self, path: str | os.PathLike[str], *, compare: str | Sequence[str] = (), time_limit_s: float = 60.0
@@ -497,16 +493,6 @@ class GenericPlan(Plan):
     def rows(self) -> tuple[PartPlan, ...]:
         """The parts."""
         return self.parts
-
-    def frame_rows(self) -> list[dict[str, Any]]:
-        """Return the parts as JSON data; of a plan with one part the rows of its figures, if it has some."""
-        fields = self.model_dump(mode="json")
-        figures = fields["parts"][0]["figures"] if len(fields["parts"]) == 1 else None
-        if isinstance(figures, list) and all(isinstance(row, dict) for row in figures):
-            return figures
-        planned = fields["network_data"] if isinstance(fields["network_data"], list) else [{}] * len(self.parts)
-        pairs = zip(fields["parts"], planned, strict=True)
-        return [{"layer": row.pop("name"), "workload": layer, **row} for row, layer in pairs]
 
     @property
     def size(self) -> int:

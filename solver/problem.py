@@ -167,6 +167,10 @@ class Problem(ABC, Generic[P]):
         measures = getattr(plan, "measures", None)
         return {} if measures is None else measures.model_dump()
 
+    def frame_rows(self, plan: P) -> list[dict[str, Any]]:
+        """Return the rows of `Plan.to_frame`, as JSON data."""
+        return [row.model_dump(mode="json") for row in getattr(plan, "tasks", ())]
+
     def file_text(self, plan: P, path: str) -> str | None:
         """Return what a file of this name says of a plan, if it is not JSON."""
         return None

@@ -118,6 +118,10 @@ class BanksProblem(GenericProblem):
 
     # ---- for people --------------------------------------------------------------------------------------------------
 
+    def items(self, plan: GenericPlan) -> list[tuple[str, object]]:
+        """The stages."""
+        return [(row.name, row.seen) for row in rows_of(plan)]
+
     def names(self, plan: GenericPlan) -> list[str]:
         """The layers: stages, and pools that are fused with them."""
         return [row.name for row in rows_of(plan)]

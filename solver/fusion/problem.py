@@ -127,6 +127,10 @@ class FusionProblem(GenericProblem):
         """Layers and groups."""
         return tuple(rows_of(plan))
 
+    def items(self, plan: GenericPlan) -> list[tuple[str, object]]:
+        """Layers and groups."""
+        return [(row.name, row.figures) for row in rows_of(plan)]
+
     def names(self, plan: GenericPlan) -> list[str]:
         """Groups, and the layers in them."""
         return list(dict.fromkeys(name for row in rows_of(plan) for name in (row.name, *row.layers)))

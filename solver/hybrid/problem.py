@@ -66,6 +66,11 @@ class HybridProblem(GenericProblem):
 
     # ---- for people --------------------------------------------------------------------------------------------------
 
+    def items(self, plan: GenericPlan) -> list[tuple[str, object]]:
+        """The groups."""
+        shown = ("columns", "rows", "pieces", "bytes", "ticks", "cycles", "once")
+        return [(row.name, {name: getattr(row, name) for name in shown}) for row in rows_of(plan)]
+
     def names(self, plan: GenericPlan) -> list[str]:
         """The groups, by their first stages."""
         return [row.stages[0].name for row in rows_of(plan)]

@@ -112,6 +112,10 @@ class JointProblem(GenericProblem):
         """The layers."""
         return tuple(rows_of(plan))
 
+    def items(self, plan: GenericPlan) -> list[tuple[str, object]]:
+        """The layers."""
+        return [(row.name, row.figures) for row in rows_of(plan)]
+
     def names(self, plan: GenericPlan) -> list[str]:
         """The layers."""
         return [row.name for row in rows_of(plan)]

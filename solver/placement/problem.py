@@ -52,6 +52,10 @@ class PlacementProblem(GenericProblem):
 
     # ---- showing -----------------------------------------------------------------------------------------------------
 
+    def items(self, plan: GenericPlan) -> list[tuple[str, object]]:
+        """The buffers."""
+        return [(row.name, row) for row in rows_of(plan)]
+
     def names(self, plan: GenericPlan) -> list[str]:
         """The buffers."""
         return [b.name for b in rows_of(plan)]

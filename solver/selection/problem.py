@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import cast
 
 from formulations.selection.figures import LayerFigures, SelectionFigures
@@ -55,6 +56,10 @@ class SelectionProblem(GenericProblem):
         return [part_of(cast("Network | Variants", question.subject), question.machine, question.pins)]
 
     # ---- showing -----------------------------------------------------------------------------------------------------
+
+    def items(self, plan: GenericPlan) -> list[tuple[str, object]]:
+        """The layers."""
+        return [(row.layer, {**asdict(one), **asdict(row)}) for one, row in rows_of(plan)]
 
     def names(self, plan: GenericPlan) -> list[str]:
         """The layers."""

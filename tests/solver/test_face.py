@@ -65,6 +65,26 @@ def test_frames() -> None:
     assert {"layer", "measures.bytes"} <= set(frame.columns)
 
 
+@pytest.mark.parametrize(
+    ("problem", "name", "number", "columns"),
+    [
+        ("joint", "energy", 2, {"layer", "bytes.W", "ticks"}),  # two convolutions
+        ("fusion", "energy", 1, {"layer", "bytes.W", "visits"}),  # both in a group
+        ("banks", "nothing waits", 4, {"layer", "ticks"}),  # two convolutions beside another one, and their sum
+        ("placement", "bytes, search", 6, {"layer", "memory", "address"}),
+        ("selection", "energy, none", 17, {"layer", "variant", "time"}),
+        ("mapping", "period, single", 10, {"task", "processor", "start"}),
+    ],
+)
+def test_frames_of_whole_plans_have_a_row_for_each_that_is_decided(
+    problem: str, name: str, number: int, columns: set[str]
+) -> None:
+    pytest.importorskip("pandas")
+    frame = next(one for one in CASES if (one.problem, one.name) == (problem, name)).solve().to_frame()
+    assert len(frame) == number
+    assert columns <= set(frame.columns)
+
+
 def test_frames_say_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(certile.InputError, match="pip install"):
