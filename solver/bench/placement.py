@@ -104,6 +104,6 @@ placement = Suite("placement", (
     Table(
         "MiniMalloc's challenging instances in 1 MiB",
         ["instance", "buffers", "load", *(head for name in _ENGINES for head in (name, f"{name} s"))],
-        _files, _challenge, optional=True, label=lambda path: path.stem,
+        _files, _challenge, label=lambda path: path.stem,
     ),
 ))  # fmt: skip

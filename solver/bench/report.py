@@ -92,8 +92,6 @@ class Table:
     notes: Sequence[str] = ()
     more: Collection[Any] = ()
     """Cases that are run only if they are asked for."""
-    optional: bool = False
-    """Whether the table is left out where there is no case."""
     several: bool = False
     """Whether a case has several rows."""
     label: Callable[[Any], str] = label_of
@@ -122,16 +120,17 @@ class Suite:
     after: Callable[[Report], None] = lambda report: None
 
     def __call__(self, progress: Progress, only: str = "") -> Report:
-        """Run the suite, or the rows with a text in their label; raises InputError if there are none."""
+        """Run the suite, or the rows with a text in their label; raises InputError if there are none.
+
+        A table without a case is left out.
+        """
         report = Report(self.name, progress=progress)
-        chosen = [(table, table.chosen(only)) for table in self.tables]
-        if only and not any(cases for _, cases in chosen):
-            known = ", ".join(table.label(case) for table, _ in chosen for case in table.chosen(""))
-            more = ", ".join(table.label(case) for table, _ in chosen for case in table.more)
-            raise InputError(f"--only {only}: no row; there are {', '.join(filter(None, (known, more)))}")
-        for table, cases in chosen:
-            if cases or not (only or table.optional):
+        for table in self.tables:
+            if cases := table.chosen(only):
                 table.fill(report, cases)
+        if not report.sections:
+            known = (table.label(case) for table in self.tables for case in (*table.chosen(""), *table.more))
+            raise InputError(f"--only {only}: no row; there are {', '.join(known)}")
         self.after(report)
         return report
 
