@@ -94,7 +94,7 @@ def _compare(plan: Plan, problem: Problem[Any], question: Question) -> None:
     }  # fmt: skip
     stated = getattr(plan, "network_data", None)
     if stated is not None:
-        pairs["network"] = stated, problem.target_of(question)
+        pairs["network's data"] = stated, problem.target_of(question)
     for name, (one, other) in pairs.items():
         if one != other:
             raise InputError(f"its {name} is not the one that is asked")

@@ -118,7 +118,7 @@ def test_a_sealed_plan_is_compared_and_priced(
     right = answer(Plan.load(kept))
     monkeypatch.setattr("solver.cache._seal", lambda path, fields: "sha256:mine")
     for change, said in (
-        (lambda data: data.update(bound=data["bound"] - 1), "bound"),
+        (lambda data: data.update(bound=data["bound"] - 1), "gap"),
         (lambda data: data["parts"][0]["measures"].update(bytes=1), "measures"),
         (lambda data: data.update(problem="slicing"), "its problem is not the one that is asked"),
         (lambda data: data.update(network="other"), "its network is not the one that is asked"),

@@ -66,8 +66,9 @@ def test_the_schema_explains_what_a_code_generator_reads() -> None:
     assert set(items) == {"spatial", "loop", "hold"}
     assert all(items.values())
     assert nest["homes"]["description"]
-    for words in ("DMA programs", "contiguous runs", "burst windows", "DRAM rows", "refresh periods", "bytes"):
-        assert words in found["Counts"]["description"]
+    counts = {name: field["description"] for name, field in found["Counts"]["properties"].items()}
+    assert [counts[name].split()[0] for name in ("calls", "segments", "bursts")] == ["DMA", "Contiguous", "Burst"]
+    assert all(counts.values())
     assert "OUT[b, g, m, r, c] += W" in found["Layer"]["description"]
     decision = found["NestFigures"]["properties"]["decision"]["description"]
     assert {key for key in ("held", "cuts_C", "T_M") if f"`{key}`" in decision} == {"held", "cuts_C", "T_M"}

@@ -121,7 +121,10 @@ def test_what_a_heuristic_shows_without_a_search_it_may_claim() -> None:
     worse = solve(chain(4, 2, size=4, taps=1), SHARED, engine="no-reuse", problem="joint")
     assert (worse.status, check(worse).problems) == ("FEASIBLE", ())
     assert worse.objective is not None
-    lie = edited(worse, bound=worse.objective.value, gap=0.0, status="OPTIMAL")
+    said = {"bound": worse.objective.value, "gap": 0.0, "status": "OPTIMAL"}
+    row = edited(worse, **said).model_dump(mode="json")["parts"][0]
+    row |= {"bounds": {"bytes": said["bound"]}, "gap": 0.0, "status": "OPTIMAL"}
+    lie = edited(worse, **said, parts=[row])
     assert "status OPTIMAL: engine no-reuse proves nothing" in check(lie).problems
 
 
@@ -162,7 +165,7 @@ def test_a_plan_of_joint_claims_no_time() -> None:
     with pytest.raises(InputError, match="problem joint decides bytes"):
         solve(chain(4, size=4), SHARED, objective="bytes,time", problem="joint")
     lie = edited(solve(chain(4, size=4, taps=1), SHARED, problem="joint"), objectives=["bytes", "time"])
-    assert any("problem joint decides bytes or energy" in line for line in check(lie).problems)
+    assert any("problem joint minimises bytes and energy" in line for line in check(lie).problems)
 
 
 # ---- replay ----------------------------------------------------------------------------------------------------------
