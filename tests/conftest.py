@@ -16,6 +16,8 @@ from hypothesis import settings
 from tests.effort import THOROUGH, tries
 
 ENGINES = "cp-sat,milp,exhaustive"
+#: Cases of a slow test that are run; a thorough run has all of them.
+FEW = 3
 
 # Processes of pytest-xdist are told of 80 columns; tables of tests are as wide as those that go to a pipe.
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -70,14 +72,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def _more_cases(items: list[pytest.Item]) -> set[pytest.Item]:
+    """Return the cases of slow tests beyond a few of each, which are spread over all; none of those with ``every``."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        marks = [*item.iter_markers("slow")]
+        if marks and not any(mark.kwargs.get("every") for mark in marks):
+            cases.setdefault(item.nodeid.split("[")[0], []).append(item)
+    return {item for found in cases.values() for item in {*found} - {*found[:: -(-len(found) // FEW)]}}
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is ``thorough`` unless it is asked for; the longest of those marked ``slow(SECONDS)`` first.
+    """Leave out what only a thorough run has; the longest of those marked ``slow(SECONDS)`` first.
 
     So none of the long ones is left to one process at the end.
     """
-    if not THOROUGH and (left := [item for item in items if item.get_closest_marker("thorough")]):
-        config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+    if not THOROUGH:
+        left = {item for item in items if item.get_closest_marker("thorough")}
+        if "::" not in "".join(config.args) and not config.option.keyword:  # who names a test means all of its cases
+            left |= _more_cases(items)
+        config.hook.pytest_deselected(items=[item for item in items if item in left])
+        items[:] = [item for item in items if item not in left]
     items.sort(key=lambda item: -max((mark.args[0] for mark in item.iter_markers("slow") if mark.args), default=0))
 
 

@@ -32,13 +32,13 @@ from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, 
 from instances.workload import DIMS, Layer
 from solver.emit.network import NetworkPlanned
 from solver.emit.program import Planned
+from tests.effort import THOROUGH
 
+#: With sanitizers; what is optimised takes twice as long to compile.
+_SANITIZED = f"-O{int(THOROUGH)} -fsanitize=address,undefined -fno-sanitize-recover=all"
 #: Flags of the four builds of every program: as fast as may be, and with sanitizers, with a DMA that copies at once or
 #: as late as it may.
-BUILDS = (
-    "-O2", "-O2 -DCERTILE_DMA_LATE", "-O1 -fsanitize=address,undefined -fno-sanitize-recover=all",
-    "-O1 -fsanitize=address,undefined -fno-sanitize-recover=all -DCERTILE_DMA_LATE",
-)  # fmt: skip
+BUILDS = ("-O2", f"-O{2 * THOROUGH} -DCERTILE_DMA_LATE", _SANITIZED, f"{_SANITIZED} -DCERTILE_DMA_LATE")
 
 
 def random_case(rng: random.Random, name: str) -> Planned:

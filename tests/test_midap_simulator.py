@@ -44,7 +44,7 @@ NO_ROOM = "Wrong Address"
 
 FEW = [("plain", 4), ("plain", 12), ("plain", 33), ("forked", 2), ("forked", 34)]
 MANY = [("plain", seed) for seed in range(100)] + [("forked", seed) for seed in range(40)]
-SEEDS = [*FEW, *(pytest.param(*one, marks=pytest.mark.slow) for one in MANY if one not in FEW)]
+SEEDS = [*FEW, *(pytest.param(*one, marks=pytest.mark.slow(every=True)) for one in MANY if one not in FEW)]
 random_networks = pytest.mark.parametrize(("kind", "seed"), SEEDS)
 Answers = dict[str, dict[str, Any]]
 

@@ -85,7 +85,7 @@ SECONDS = {
 
 def marked(name: str) -> object:
     """A document as a parameter, by how long its examples take."""
-    return pytest.param(name, marks=pytest.mark.slow(SECONDS.get(name, 10)))
+    return pytest.param(name, marks=pytest.mark.slow(SECONDS.get(name, 10), every=True))
 
 
 def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:

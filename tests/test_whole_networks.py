@@ -135,6 +135,7 @@ def test_applications_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check(plan).ok
 
 
+@pytest.mark.slow(6)
 def test_layers_of_a_mesh_are_kept_and_the_others_done_in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = solve("lenet5", "vectormesh_128", problem="mesh")
     real, seen = Way.exact, set[str]()

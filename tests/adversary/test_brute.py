@@ -45,11 +45,12 @@ from tests.adversary.moves import form_of
 from tests.adversary.nests import fronts, nests_of
 from tests.adversary.pricing import Pricer
 from tests.adversary.registry import TESTERS
+from tests.effort import THOROUGH, thinned, tries
 
 #: Cases of a fast and of a slow test.
 FEW = {
-    "banks": 25, "joint": 8, "fusion": 6, "hybrid": 6, "partial_engine": 40, "mapping": 60, "applications": 60,
-    "mesh": 20, "placement": 8, "selection": 40,
+    "banks": 6, "joint": 2, "fusion": 2, "hybrid": 2, "partial_engine": 10, "mapping": 15, "applications": 15,
+    "mesh": 5, "placement": 2, "selection": 10,
 }  # fmt: skip
 MANY = {
     "banks": 120, "joint": 24, "fusion": 14, "hybrid": 20, "partial_engine": 90, "mapping": 200, "applications": 200,
@@ -79,6 +80,7 @@ def test_nobody_disagrees(problem: str) -> None:
     assert [one.what for one in found] == []
 
 
+@pytest.mark.thorough
 @pytest.mark.slow(20)
 @pytest.mark.parametrize("problem", FEW)
 def test_nobody_disagrees_in_many_cases(problem: str) -> None:
@@ -91,7 +93,7 @@ def test_nobody_disagrees_in_many_cases(problem: str) -> None:
 def test_cases_repeat_as_json_and_shrink(problem: str) -> None:
     tester = TESTERS[problem]
     assert tester.name == problem
-    for k in range(20):
+    for k in range(tries(6, 20)):
         case = tester.case(random.Random(k))
         assert tester.case(random.Random(k)) == case
         assert tester.from_json(json.loads(json.dumps(tester.to_json(case)))) == case
@@ -466,7 +468,7 @@ LONG = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("fault", [pytest.param(x, marks=pytest.mark.slow(20)) if x in LONG else x for x in FAULTS])
+@pytest.mark.parametrize("fault", thinned([x for x in FAULTS if x not in LONG or THOROUGH], 4))
 def test_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch, forgetful: None) -> None:
     problem, patch = FAULTS[fault]
     patch(monkeypatch)

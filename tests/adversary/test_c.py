@@ -22,10 +22,11 @@ TWO = fusion.Case(
 
 
 def test_no_disagreement() -> None:
-    report = selftest({"c": TESTER}, seed=1, minutes=None, most=2, shrink_s=0)
-    assert (report.instances, report.finds) == ({"c": 2}, [])
+    report = selftest({"c": TESTER}, seed=1, minutes=None, most=1, shrink_s=0)
+    assert (report.instances, report.finds) == ({"c": 1}, [])
 
 
+@pytest.mark.thorough
 @pytest.mark.slow(200)
 def test_no_disagreement_in_many_cases() -> None:
     report = selftest({"c": TESTER}, seed=2, minutes=None, most=25, shrink_s=0)

@@ -20,6 +20,7 @@ from instances.shape_rules import element_wise
 from tests.adversary.elements import Elements, miscounted
 from tests.adversary.fusion import Case as GroupCase
 from tests.adversary.joint import Case
+from tests.effort import tries
 
 ON = Machine.model_validate({
     "name": "m", "tick_ps": 1, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 1, "bias_bytes": 4,
@@ -183,7 +184,7 @@ def test_rows_that_are_skipped_are_seen(monkeypatch: pytest.MonkeyPatch) -> None
     ]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(tries(2, 6)))
 def test_in_plenty_of_memory_the_optimum_is_what_is_counted(seed: int) -> None:
     """The rule of the adversary, on cases of all kinds."""
     from tests.adversary.joint import TESTER

@@ -34,6 +34,7 @@ from tests.adversary.pricing import Pricer
 from tests.adversary.registry import TESTERS
 from tests.adversary.run import selftest
 from tests.adversary.tiny import _sequences, enumerated
+from tests.effort import thinned, tries
 
 #: Cases of the slow test, of each problem; 10,000 take hours.
 MANY = int(os.environ.get("CERTILE_SELFTEST", "8"))
@@ -52,7 +53,7 @@ COLUMN = Layer.conv("column", channels=1, filters=1, size=(5, 1), kernel=(3, 1),
 # ---- prices and forms --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", range(tries(20, 80)))
 def test_prices_are_those_of_replay(seed: int) -> None:
     rng = random.Random(seed)
     layer = random_layer(rng, tiny=seed % 2 == 0)
@@ -311,7 +312,7 @@ FAULTS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", thinned(FAULTS, 3))
 def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Within 60 random cases, unshrunk; docs/selftest.md says in how many seconds.
 
@@ -399,11 +400,12 @@ def test_no_plan_is_called_optimal_that_a_nest_beats(name: str) -> None:
 
 
 def test_few_cases_without_a_disagreement() -> None:
-    for k in range(6):
+    for k in range(tries(2, 6)):
         case = quick_case(random.Random(f"few/{k}"))
         assert not [d.what for d in TESTERS["tiling"].run(case, random.Random(k))]
 
 
+@pytest.mark.thorough
 @pytest.mark.slow(40)
 @pytest.mark.parametrize("problem", ["tiling", "slicing"])
 def test_many_cases_without_a_disagreement(problem: str) -> None:

@@ -30,6 +30,7 @@ from solver.bench.applications import row
 from solver.cli import main
 from solver.solve import ask as question
 from solver.solve import show
+from tests.effort import tries
 
 # ---- by hand ---------------------------------------------------------------------------------------------------------
 
@@ -159,7 +160,7 @@ def value_of(made: Several, schedule: Schedule, goal: Goal) -> int | None:
     return None if kept is None else made.figure(schedule, goal, kept)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(10, 40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(made=instances(), goal=st.sampled_from([(), (0,), (1,), (0, 1)]))
 def test_the_model_is_every_schedule(made: Several, goal: tuple[int, ...]) -> None:
     aim = Goal(goal)
@@ -175,7 +176,7 @@ def test_the_model_is_every_schedule(made: Several, goal: tuple[int, ...]) -> No
         assert round(solver.objective_value) * unit == min(values)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(20, 60), deadline=None)
 @given(made=instances(), data=st.data())
 def test_the_safe_rule_is_never_exceeded(made: Several, data: st.DataObject) -> None:
     """Every response seen is at most the one computed, up to the first application that is not schedulable.

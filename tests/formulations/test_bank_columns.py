@@ -15,6 +15,7 @@ from instances.feature_maps import FeatureMap, Stages, stages
 from instances.load import load_machine, load_network
 from instances.machine import Banks, Transfer
 from instances.network import Network
+from tests.effort import tries
 
 WORDS = Banks(count=4, map_bytes=4 * 256, weight_bytes=4096, filters=2, lanes=4, patch_channels=0, alignment="words")
 
@@ -95,7 +96,7 @@ def test_tiles_begin_at_the_first_byte_of_their_bank_by_hand() -> None:
     assert both(strided, WORDS, backwards=False) == ([1, 2], [1, 2])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=tries(50, 200), deadline=None)
 @given(st.data())
 def test_the_closed_form_counts_what_the_element_reads(data: st.DataObject) -> None:
     lanes, filters = data.draw(st.sampled_from([4, 8, 16])), data.draw(st.sampled_from([1, 2, 4]))

@@ -30,6 +30,7 @@ from instances.feature_maps import stages
 from instances.load import load_machine
 from instances.machine import Banks, Transfer
 from instances.network import Network
+from tests.effort import tries
 from tests.formulations.test_bank_time import (
     CLOCK,
     CLOCKS,
@@ -264,7 +265,7 @@ def test_pooling_hands_on_what_was_asked_for_by_hand() -> None:
 # ---- against the replay --------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(60, 200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     networks(),
     tiny_banks((2, 5), (16, 24, 40), (1, 16, 1000), ("free",), "weights_first"),
@@ -334,7 +335,7 @@ def by_cycle(draw: st.DrawFn, clocks: st.SearchStrategy[Clock]) -> tuple[Task, P
     ), wait  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(100, 300), deadline=None, suppress_health_check=list(HealthCheck))
 @given(by_cycle(st.sampled_from(BUSES)), st.booleans())
 def test_all_programs_of_a_stage_are_found(drawn: tuple[Task, Prices, Timing, int], fastest: bool) -> None:
     """For all waits that are left, for weights and biases, the quickest programs; with a limit all that keep to it."""
@@ -381,7 +382,7 @@ def _covers(timing: Timing, bound: Timed, one: Timed) -> bool:
     return bound.bytes <= one.bytes and bound.ticks <= one.ticks and ready
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(40, 200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(by_cycle(st.sampled_from(BUSES)))
 def test_bounds_are_those_of_all_programs_and_below_them(drawn: tuple[Task, Prices, Timing, int]) -> None:
     task, prices, timing, wait = drawn
@@ -393,7 +394,7 @@ def test_bounds_are_those_of_all_programs_and_below_them(drawn: tuple[Task, Pric
         assert timing.ready(least.ticks, least.wait) <= timing.ready(real.ticks, real.wait, real.late)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(20, 60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(by_cycle(st.sampled_from(BUSES)), st.data())
 def test_bounds_that_share_what_they_know_are_those_of_each_alone(
     drawn: tuple[Task, Prices, Timing, int], data: st.DataObject
@@ -414,7 +415,7 @@ def test_bounds_that_share_what_they_know_are_those_of_each_alone(
             between(known.of(other), other, prices, real, known.wait)
 
 
-@settings(max_examples=18, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(4, 18), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     networks(stages=2, columns=4),
     tiny_banks((2, 3), (16, 24), (1, 64), ("free",), "weights_first"),
@@ -438,7 +439,7 @@ def test_the_best_of_a_network_are_those_of_everything(network: Network, banks: 
             assert same_time(found, banks, plan, clock) == ticks
 
 
-@settings(max_examples=28, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(8, 28), deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(), tiny_banks((1, 5), (24, 40, 64), (1, 64, 1000), ("free",), "weights_first"), st.sampled_from(BUSES))
 def test_no_policy_is_quicker(network: Network, banks: Banks, clock: Clock) -> None:
     found = stages(network, banks)

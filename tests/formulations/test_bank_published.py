@@ -21,6 +21,7 @@ from instances.load import load_machine
 from instances.machine import Banks
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, Operator
+from tests.effort import tries
 from tests.formulations.test_bank_time import networks, tiny_banks
 from tests.formulations.test_banks import agrees
 from tests.midapsim.networks import Case, forked, plain
@@ -138,7 +139,7 @@ def test_a_stage_leaves_banks_for_its_result() -> None:
     assert sum(action.tiles for action in heavy.actions if action.name == "load") == 4
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(25, 100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(), tiny_banks((2, 6), (16, 24, 40), (1, 16, 1000), ("free",)))
 def test_plans_of_any_network_and_banks_hold(network: Network, banks: Banks) -> None:
     """The replay counts the same bytes, whether or not the compiler has a plan; with tiles that no window reads too."""

@@ -42,6 +42,7 @@ from instances.feature_maps import Stages, stages
 from instances.load import load_machine, load_network
 from instances.machine import Banks, Machine, Transfer
 from instances.network import Network
+from tests.effort import thinned, tries
 from tests.formulations.test_banks import agrees, networks
 
 
@@ -212,7 +213,7 @@ def tasks(draw: st.DrawFn) -> tuple[Task, Prices, Timing, int]:
     return task, prices, timing, draw(st.integers(0, 40))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(37, 150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(tasks())
 def test_the_front_of_a_stage_is_that_of_all_programs(drawn: tuple[Task, Prices, Timing, int]) -> None:
     task, prices, timing, wait = drawn
@@ -258,7 +259,7 @@ def shortest(task: Task, prices: Prices) -> int | None:
     return int(networkx.shortest_path_length(graph, begin, last, weight="size"))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(37, 150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_the_fewest_bytes_of_longer_stages_are_a_shortest_path(data: st.DataObject) -> None:
     """Windows that overlap cut tiles anew: fewer may fit from further on."""
@@ -307,7 +308,7 @@ def expected(task: Task, prices: Prices, timing: Timing, wait: int) -> list[tupl
     return costs(undominated([along(task, prices, timing, program, wait) for program in programs(task)]))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(12, 60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(tasks(), st.data())
 def test_tasks_that_share_what_they_know_find_what_each_finds_alone(
     drawn: tuple[Task, Prices, Timing, int], data: st.DataObject
@@ -422,7 +423,7 @@ def test_the_front_of_a_network_is_that_of_everything(network: Network, banks: B
 # ---- networks ------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(10, 40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(), tiny_banks((1, 5), (24, 40, 64), (1, 64, 1000)), st.sampled_from(CLOCKS))
 def test_every_plan_takes_what_the_replay_finds(network: Network, banks: Banks, clock: Clock) -> None:
     found = stages(network, banks)
@@ -477,7 +478,7 @@ def any_plan(walk: Walk, data: st.DataObject) -> BankPlan:
     return BankPlan(tuple(steps))
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(50, 200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(), tiny_banks((2, 5), (16, 24, 40), (1, 1000), ("bus",)), st.sampled_from(CLOCKS), st.data())
 def test_any_plan_takes_what_the_replay_finds(
     network: Network, banks: Banks, clock: Clock, data: st.DataObject
@@ -520,7 +521,7 @@ def test_times_may_exceed_64_bits(aim: Literal["time", "front"]) -> None:
 
 
 def test_a_time_limit_leaves_plans_and_bounds() -> None:
-    found, banks, clock = setting_of(load_network("mobilenet_v2"), load_machine("midap"))
+    found, banks, clock = setting_of(load_network("squeezenet1_1"), load_machine("midap"))
     said = decide(Walk(found, banks), clock, "time", limit=Limit.of(1e-9))
     assert (said.plans, said.proven) == ((), False)
     said = decide(Walk(found, banks), clock, "time", limit=Limit.of(60))
@@ -544,7 +545,7 @@ DELAYS = {
 }
 
 
-@pytest.mark.parametrize(("name", "key"), list(DELAYS))
+@pytest.mark.parametrize(("name", "key"), thinned(DELAYS, 3))
 def test_delay_is_that_of_the_simulator(name: str, key: str) -> None:
     """Within 15 %: the simulator is good to about 10 % itself, and releases some banks at other moments."""
     count = int(key[-2])
@@ -560,8 +561,9 @@ def test_delay_is_that_of_the_simulator(name: str, key: str) -> None:
 @pytest.mark.parametrize(
     ("name", "count", "total"),
     [
-        ("mobilenet_v2", 4, 11_447_280), ("mobilenet_v2", 8, 10_078_192), ("resnet152", 4, 95_971_168),
-        ("resnet152", 8, 94_873_440),
+        ("mobilenet_v2", 4, 11_447_280), ("mobilenet_v2", 8, 10_078_192),
+        pytest.param("resnet152", 4, 95_971_168, marks=pytest.mark.slow),
+        pytest.param("resnet152", 8, 94_873_440, marks=pytest.mark.slow),
     ],
 )  # fmt: skip
 def test_hide_moves_what_the_published_compiler_moves(name: str, count: int, total: int) -> None:

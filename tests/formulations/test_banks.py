@@ -34,6 +34,7 @@ from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool
 from solver.bench.banks import MOVED, WAITS, block, both, grown, midap, table42
 from solver.progress import Silent
 from tests.adversary.banks import OPEN, Actions, copied
+from tests.effort import tries
 
 MEASURED = json.loads((Path(__file__).parents[1] / "data" / "midap.json").read_text())
 
@@ -580,7 +581,7 @@ def networks(draw: st.DrawFn, stages: int = 3, columns: int = 9) -> Network:
     return Network(name="n", operators=tuple(operators))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(15, 60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(), st.integers(1, 5), st.sampled_from([16, 24, 40, 64]), st.sampled_from([1, 64, 1000]), st.booleans())
 def test_every_plan_is_what_the_replay_finds(found: Network, count: int, size: int, weights: int, left: bool) -> None:
     unread: Literal["loaded", "left"] = "left" if left else "loaded"

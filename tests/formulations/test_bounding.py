@@ -15,6 +15,7 @@ from instances.load import load_machine
 from instances.machine import Machine
 from instances.workload import Layer
 from solver.tiling.search import decide
+from tests.effort import tries
 from tests.formulations.test_exactness import free_cases, space
 
 LAYER = Layer.conv("x", channels=4, filters=6, size=(9, 7), kernel=(3, 3), pad=(1, 1, 1, 1))
@@ -99,7 +100,7 @@ def test_parts_of_large_boxes_leave_what_fits(monkeypatch: pytest.MonkeyPatch, a
     """Of bounds and of candidates: the same combinations, each once; and the least of every branch is that of all."""
     on = load_machine("scratchpad_64k", {"ocm_bytes": "300"})
     limits = {"bytes": 3_000, "time": 5_000_000}
-    members = build(LAYER, on, Pins()).members[::40]
+    members = build(LAYER, on, Pins()).members[:: tries(80, 40)]
 
     def good(branch: Branch) -> set[tuple[int, ...]]:
         fits = branch.feasible()
@@ -160,7 +161,7 @@ def test_a_box_that_nothing_of_fits_has_no_leaves(monkeypatch: pytest.MonkeyPatc
     assert found.choices(found.leaves(found.whole(), {})).shape == (0, 0)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(3, 15), deadline=None, suppress_health_check=list(HealthCheck))
 @given(free_cases())
 def test_the_optimum_does_not_depend_on_where_boxes_are_cut(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:
     layer, machine, objective, pins = case

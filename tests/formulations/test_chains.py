@@ -11,6 +11,7 @@ from formulations.pareto import pareto
 from formulations.tiling.chains import Edge, cheapest, divisors, even_steps, grid, undominated
 from hwmodels.nest.bilinear import Ints
 from hwmodels.nest.pieces import Window, cut, windows
+from tests.effort import tries
 
 
 def every(extent: int) -> Ints:
@@ -56,7 +57,7 @@ def test_every_chain_has_one_at_or_below_it(extent: int, lanes: int, skipping: b
         assert (mine <= column[:, None]).all(axis=0).any()
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(37, 150))
 @given(st.data())
 def test_no_padding_hides_a_smaller_tile_or_fewer_rows(data: st.DataObject) -> None:
     """For any padding up to the reach: what a chain fetches at both levels, slid or not, some kept chain undercuts."""

@@ -29,6 +29,7 @@ from solver.search import Answer
 from solver.tiling.search import decide
 from tests.adversary.anneal import Goal
 from tests.adversary.tiny import enumerated
+from tests.effort import thinned, tries
 
 #: Loops outside the Holds of IN and of OUT, of all canonical nests.
 LEVELS = ((0, 1), (1, 0), (1, 1), (1, 2), (2, 1))
@@ -102,7 +103,7 @@ def seen(window: Window, levels: tuple[int, int], groups: Groups) -> tuple[int, 
     )  # fmt: skip
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(15, 60))
 @given(windows(), st.sampled_from(LEVELS))
 def test_every_way_to_cut_has_a_listed_chain_nowhere_above_it(
     given_: tuple[Window, int], levels: tuple[int, int]
@@ -134,7 +135,7 @@ def test_pieces_of_whole_windows_and_all_cuts_are_what_they_say(
         assert any(fetched(window, a, b) == window.size for a, b in pairwise(places))
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(15, 60))
 @given(windows(), st.sampled_from(LEVELS))
 def test_windows_that_compare_alike_have_the_same_chains(of: tuple[Window, int], levels: tuple[int, int]) -> None:
     window, extent = of
@@ -235,7 +236,7 @@ def test_large_kernels_have_a_true_bound() -> None:
     found = solved(layer, on, "bytes")
     assert found.bound is not None
     fits = 0
-    for r, c, i, j in np.ndindex(layer.r, layer.c, 5, 4):
+    for r, c, i, j in thinned(np.ndindex(layer.r, layer.c, 5, 4), 3):
         steps = [Loop(d, size + 1) for d, size in zip("rcij", (r, c, i, j), strict=True)]
         for items in (
             (*steps, Hold("IN"), Hold("W"), Hold("OUT")),
@@ -277,7 +278,7 @@ def test_time_of_partial_sums_smaller_than_results_is_bounded() -> None:
     assert found.values["time"] <= best.vector[0]
 
 
-@pytest.mark.parametrize("engine", ["dynamic", "milp", "cp-sat"])
+@pytest.mark.parametrize("engine", thinned(["dynamic", "milp", "cp-sat"], 2))
 def test_two_layers_by_strips_of_columns(engine: str) -> None:
     """One bank of 19 bytes keeps nothing between two of `PADDED`: 79 bytes twice; equal steps moved 198."""
     shape = (1, 1, 5, 5)

@@ -26,6 +26,7 @@ from instances.machine import Compute, Machine, Transfer
 from instances.workload import DIMS, Layer
 from solver.search import Answer
 from solver.tiling.search import decide
+from tests.effort import tries
 
 SOLVERS = ("cp-sat", "milp")
 #: Larger spaces, in combinations of chains, are not searched unreduced (by solvers: not without bounds).
@@ -199,19 +200,20 @@ def unreduced(case: tuple[Layer, Machine, str, tuple[str, ...]], best: Answer[Ne
         assert full.values[objective] == best.values[objective]
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(4, 10), deadline=None, suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_every_route_to_the_optimum_agrees(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:
     agree(case)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(1, 8), deadline=None, suppress_health_check=list(HealthCheck))
 @given(free_cases())
 def test_every_route_agrees_with_free_holds(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:
     """Some cases of free Holds; the slow test below draws most of its cases from them too."""
     agree(case)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow(16)
 @settings(max_examples=MANY, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.one_of(free_cases(), free_cases(), free_cases(), cases()))
@@ -242,7 +244,7 @@ def any_nest(draw: st.DrawFn, layer: Layer, machine: Machine, loops: int = 2) ->
     return Nest(tuple(items))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(8, 40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(layers(tiny=True), machines(cores=False, serial=True), st.data())
 def test_no_nest_whatsoever_moves_fewer_bytes(layer: Layer, machine: Machine, data: st.DataObject) -> None:
     """The optimum of the canonical nests is at or below every nest that fits in what it needs: 40 cases."""
@@ -257,7 +259,7 @@ def test_no_nest_whatsoever_moves_fewer_bytes(layer: Layer, machine: Machine, da
         assert best.values["bytes"] <= moved.bytes
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(37, 150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(layers(), machines(cores=False), st.data())
 def test_closed_form_is_the_replay_of_any_nest(layer: Layer, machine: Machine, data: st.DataObject) -> None:
     """Any order of the loops, any sizes, holds at any depth: price and replay agree in every count."""

@@ -17,6 +17,7 @@ from hwmodels.nest.replay import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.machine import Machine, Transfer
 from instances.workload import DIMS, RELEVANT, Layer
+from tests.effort import tries
 
 Items = tuple[Item, ...]
 
@@ -161,7 +162,7 @@ CASES: dict[str, tuple[tuple[Step, ...], Step]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(25, 250), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_a_step_never_costs(name: str, data: st.DataObject) -> None:
     before, step = CASES[name]

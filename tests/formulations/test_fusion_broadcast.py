@@ -26,6 +26,7 @@ from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool, Re
 from instances.stores import stores
 from solver.plan import GenericPlan
 from tests.adversary.fusion import TESTER, Case
+from tests.effort import THOROUGH
 from tests.emitted import random_group
 from tests.hwmodels.test_fusion_replay import ALL, MACHINE, faults, weights_of
 
@@ -207,7 +208,7 @@ CASES: list[Layers] = [
 ]
 
 
-@pytest.mark.parametrize("number", range(len(CASES)))
+@pytest.mark.parametrize("number", range(len(CASES)) if THOROUGH else (2, 3, 6))
 def test_all_schedules_of_small_networks(number: int) -> None:
     one = Case(
         3 + (len(CASES[number]) < 4), 2, 1 + number % 2, CASES[number], 4, 5 + number, bytes=(1, 1, 1, 1 + number % 3),
@@ -248,6 +249,7 @@ def test_random_groups() -> None:
     assert how["executed"] == how["exact"] == 8
 
 
+@pytest.mark.thorough
 @pytest.mark.slow(30)
 def test_100_random_groups() -> None:
     """Every way to run them: steps of rows and columns, halos kept and made again, warm-up, turns.

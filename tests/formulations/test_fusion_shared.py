@@ -18,6 +18,7 @@ from instances.network import Network
 from instances.operators import Conv, Input
 from instances.stores import stores
 from tests.adversary.fusion import TESTER, Case
+from tests.effort import THOROUGH
 from tests.hwmodels.test_fusion_replay import MACHINE, fused
 
 
@@ -57,7 +58,7 @@ def test_biases_of_their_own_make_two_tensors() -> None:
     assert Count(found, MACHINE, Walk(found, run)).run_all().operand_bytes["W"] == sum(run.weights) >= 288
 
 
-@pytest.mark.parametrize("rows", range(5, 8))
+@pytest.mark.parametrize("rows", range(5, 8) if THOROUGH else (6,))
 def test_all_schedules_of_tied_layers(rows: int) -> None:
     """Against brute force: two or three layers with one tensor, in memories of all sizes."""
     layers = (("conv", (0,), 2), ("tied", (1,), 2), ("tied", (2,), 2))[: 2 + rows % 2]

@@ -24,6 +24,7 @@ from instances.zoo.chains import CHAINS
 from solver import check, show
 from solver.plan import GenericPlan, Plan
 from solver.solve import solve_as
+from tests.effort import thinned
 
 
 def inverted(wide: int = 8, last: int = 3, stride: int = 2, size: int = 8) -> Network:
@@ -58,8 +59,7 @@ def test_which_layers_may_take_turns(wide: int, last: int, stride: int, turns: t
     assert turns_of(Group(net, 0, 1)) == ()
 
 
-@pytest.mark.parametrize("rows", MODES)
-@pytest.mark.parametrize("columns", MODES)
+@pytest.mark.parametrize(("rows", "columns"), thinned(product(MODES, MODES), 4))
 def test_price_is_what_the_referee_counts(rows: str, columns: str) -> None:
     part = part_of(inverted(12, 2, 2), psum_bytes=2)
     count = 0

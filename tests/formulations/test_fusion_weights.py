@@ -29,6 +29,7 @@ from solver.joint.problem import JOINT
 from solver.search import Answer, settled
 from tests.adversary import fusion
 from tests.adversary.joint import Case
+from tests.effort import thinned
 from tests.formulations.test_fusion_brute import case as drawn
 from tests.formulations.test_fusion_brute import said as found_by_brute_force
 from tests.formulations.test_joint_weights import CASES, ENGINES, FAR, THREE, TURNS, conv, machine, network
@@ -46,7 +47,7 @@ def joint(made: Network, on: Machine) -> Answer[tuple[LayerRun, ...]]:
     return settled(JOINT, part, ("bytes",), "dynamic")
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", thinned(CASES, 4))
 def test_layers_by_themselves_are_those_of_joint(case: str) -> None:
     """`tests.formulations.test_joint_weights` compares problem joint with all schedules there are."""
     made, on = CASES[case]
@@ -68,6 +69,7 @@ def test_engines_agree(case: str) -> None:
     assert said[0].values["bytes"] <= joint(made, on).values["bytes"]
 
 
+@pytest.mark.thorough
 @pytest.mark.slow(20)
 def test_random_layers_by_themselves_are_those_of_joint() -> None:
     """Of random networks those with weights that several layers read; joint may be refused for its size."""
@@ -220,11 +222,12 @@ WITH_GROUPS: dict[str, fusion.Case] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", WITH_GROUPS)
+@pytest.mark.parametrize("name", thinned(WITH_GROUPS, 3))
 def test_groups_beside_weights_that_stay_are_the_best_of_all(name: str) -> None:
     assert found_by_brute_force(WITH_GROUPS[name]) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.slow(60)
 @pytest.mark.parametrize("name", WITH_GROUPS)
 def test_all_engines_find_the_best_of_all(name: str) -> None:

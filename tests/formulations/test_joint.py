@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,7 @@ from solver.plan import GenericPlan
 from solver.search import Answer
 from solver.solve import solve_as
 from solver.verdict import judged
+from tests.effort import thinned, tries
 
 EXACT = ("dynamic", "milp", "cp-sat")
 MACHINE = Machine(
@@ -233,6 +235,7 @@ def test_all_engines_find_the_optimum_of_everything(network: Network, banks: int
 
 
 # Four networks, whose every plan is tried; the adversary of joint (`tests/adversary`) draws more.
+@pytest.mark.thorough
 @pytest.mark.slow(20)
 @settings(max_examples=3, suppress_health_check=list(HealthCheck))
 @given(networks(), st.sampled_from([(2, 96), (3, 96), (4, 128), (4, 64)]))
@@ -252,7 +255,7 @@ def test_any_network(network: Network, memory: tuple[int, int]) -> None:
         assert (plan.status == "OPTIMAL") == (plan.bound == best)
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(2, 6), deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(), st.sampled_from([(2, 96), (3, 96), (4, 128), (4, 64)]))
 def test_buffers_lie_one_after_the_other_in_the_banks_of_the_tiles(network: Network, memory: tuple[int, int]) -> None:
     on = MACHINE.model_copy(update={"ocm_banks": memory[0], "ocm_bytes": memory[1]})
@@ -283,16 +286,25 @@ def pools(*inputs: str, rows: int = 4) -> Network:
     return Network(name="pools", operators=(Input(name="in", shape=shape), pool("a", "in"), pool("b", "a"), total))
 
 
-@pytest.mark.parametrize("inputs", [("in", "b"), ("b", "a"), ("a", "b"), ("b", "b")])
-@pytest.mark.parametrize(("memory", "buffering"), [((7, 7), "single"), ((4, 8), "single"), ((6, 6), "double")])
+@pytest.mark.parametrize(
+    ("on", "inputs"),
+    thinned(
+        product(
+            [((7, 7), "single"), ((4, 8), "single"), ((6, 6), "double")],
+            [("in", "b"), ("b", "a"), ("a", "b"), ("b", "b")],
+        ),
+        3,
+    ),
+)
 def test_tiles_of_a_sum_depend_on_the_rows_of_all_its_inputs(
-    inputs: tuple[str, ...], memory: tuple[int, int], buffering: str
+    on: tuple[tuple[int, int], str], inputs: tuple[str, ...]
 ) -> None:
-    on = MACHINE.model_copy(update={"ocm_banks": memory[0], "ocm_bytes": memory[1], "buffering": buffering})
+    memory, buffering = on
+    machine = MACHINE.model_copy(update={"ocm_banks": memory[0], "ocm_bytes": memory[1], "buffering": buffering})
     network = pools(*inputs)
-    best = by_everything(network, on)
+    best = by_everything(network, machine)
     for engine in EXACT:
-        plan = solve(network, on, engine=engine, problem="joint")
+        plan = solve(network, machine, engine=engine, problem="joint")
         assert (plan.objective.value if plan.objective else None) == best
         assert plan.status == ("INFEASIBLE" if best is None else "OPTIMAL")
         assert check(plan).ok

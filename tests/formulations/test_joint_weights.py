@@ -18,6 +18,7 @@ from solver.joint.problem import JOINT
 from solver.plan import GenericPlan
 from solver.search import settled
 from tests.adversary.joint import best
+from tests.effort import in_turn, thinned, tries
 
 ENGINES = ("dynamic", "milp", "cp-sat")
 
@@ -80,7 +81,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", thinned(CASES, 5))
 def test_the_optimum_is_that_of_all_schedules(case: str) -> None:
     made, on = CASES[case]
     found = best(made, on)
@@ -99,8 +100,7 @@ def joint(made: Network, on: Machine) -> GenericPlan:
     return plan
 
 
-@pytest.mark.parametrize("memory", [10, 13, 16, 18])
-@pytest.mark.parametrize("made", [THREE, TURNS], ids=["three", "turns"])
+@pytest.mark.parametrize(("memory", "made"), in_turn([(16,), (18,), (10,), (13,)], [THREE, TURNS])[: tries(2, 8)])
 def test_tiles_are_double_buffered_and_weights_that_stay_are_not(made: Network, memory: int) -> None:
     """Weights that are loaded take their bytes once: 4 of them, 8 of two maps and two buffers of tiles fit in 18."""
     on = machine(memory, buffering="double")

@@ -38,6 +38,7 @@ from solver import MappingPlan, check, pareto, solve
 from solver.cli import main
 from solver.solve import show
 from tests.adversary.mapping import TESTER, Case
+from tests.effort import tries
 from tests.mapping_answers import ENGINES, answer
 
 EXACT = ("auto", "milp", "milp-cbc", "cp-sat", "exhaustive")
@@ -154,7 +155,7 @@ def orders(made: Mapping) -> Iterator[Order]:
             yield order
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(tries(7, 30)))
 def test_engines_agree_with_all_orders_of_all_assignments(seed: int) -> None:
     """Cases of `tests.adversary.mapping` in which latency counts, by every engine that proves."""
     drawn = (TESTER.case(random.Random(f"latency {seed} {n}")) for n in count())
@@ -177,7 +178,7 @@ def test_engines_agree_on_larger_graphs(made: Mapping) -> None:
         assert Asked(made, "latency", Limits()).value(other.schedule) >= exhaustive.bound
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(15, 60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(mappings(5), st.randoms(use_true_random=False))
 def test_active_schedules_hold_the_best_order(made: Mapping, rng: random.Random) -> None:
     at = tuple(rng.choice(able) for able in made.able)
@@ -192,7 +193,7 @@ def test_active_schedules_hold_the_best_order(made: Mapping, rng: random.Random)
     assert max(all_orders) <= horizon(made)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(15, 60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(mappings(7), st.randoms(use_true_random=False))
 def test_the_simulation_ends_with_the_timetable(made: Mapping, rng: random.Random) -> None:
     at: Assignment = tuple(rng.choice(able) for able in made.able)
@@ -290,8 +291,9 @@ def test_a_plan_in_the_terminal(plan: MappingPlan) -> None:
 @pytest.mark.parametrize(
     ("network", "config", "value"),
     [
-        ("squeezenet1_1", "4", 26303), ("squeezenet1_1", "1,1,1,1", 28327), ("mobilenet_v2", "4", 40080),
-        ("densenet40", "1,1,1,1", 39364),
+        ("squeezenet1_1", "4", 26303), pytest.param("squeezenet1_1", "1,1,1,1", 28327, marks=pytest.mark.slow),
+        pytest.param("mobilenet_v2", "4", 40080, marks=pytest.mark.slow),
+        pytest.param("densenet40", "1,1,1,1", 39364, marks=pytest.mark.slow),
     ],
 )  # fmt: skip
 def test_networks_are_proven(network: str, config: str, value: int) -> None:
@@ -328,6 +330,7 @@ def test_every_engine_gives_a_plan_that_checks(engine: str) -> None:
     assert made.measures.latency >= best.measures.latency
 
 
+@pytest.mark.slow(5)
 def test_objectives_combine() -> None:
     """The second one is the best among what is as good in the first one; limits say the same."""
     pins = ["cpu_config=2,2"]

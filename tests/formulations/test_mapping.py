@@ -33,6 +33,7 @@ from solver.mapping.problem import MappingProblem
 from solver.progress import Silent
 from solver.solve import ask as question
 from solver.solve import show
+from tests.effort import thinned, tries
 from tests.mapping_answers import ENGINES, answer
 
 # ---- published figures -----------------------------------------------------------------------------------------------
@@ -216,7 +217,7 @@ def least(made: Mapping, aim: str, limits: Limits) -> int | None:
     return min(values, default=None)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(8, 25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(mappings(), st.sampled_from(["period", "energy"]), st.sampled_from([100, 70, 40]), st.booleans())
 def test_engines_agree_with_everything(made: Mapping, aim: str, cap: int, tight: bool) -> None:
     limits = Limits(cap)
@@ -238,7 +239,7 @@ def test_engines_agree_with_everything(made: Mapping, aim: str, cap: int, tight:
     assert expected is None or (small is not None and small <= expected)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(10, 25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(mappings(), st.sampled_from(["period", "energy"]), st.sampled_from([100, 40]))
 def test_descent_ends_where_no_single_move_helps(made: Mapping, aim: str, cap: int) -> None:
     def key(at: Assignment) -> tuple[int, int]:
@@ -251,7 +252,7 @@ def test_descent_ends_where_no_single_move_helps(made: Mapping, aim: str, cap: i
         assert key(found) == min(map(key, moves)) <= key(at)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(8, 80), deadline=None, suppress_health_check=list(HealthCheck))
 @given(mappings(7), st.sampled_from(["period", "energy"]), st.randoms(use_true_random=False))
 def test_what_was_found_before_changes_no_answer(made: Mapping, aim: str, rng: random.Random) -> None:
     """A bound and some assignments, as an engine hands them to the next one."""
@@ -280,7 +281,7 @@ def merged_as_one(made: Mapping) -> Mapping:
     return merged(made) if len(merged(made).processors) == len(made.processors) else made
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(8, 20), deadline=None, suppress_health_check=list(HealthCheck))
 @given(mappings(5), st.sampled_from([("clustering", (1,)), ("clustering-most", (0, 1))]))
 def test_clustering_is_the_best_of_all_clusterings(made: Mapping, kind: tuple[str, tuple[int, ...]]) -> None:
     name, allowed = kind
@@ -296,7 +297,7 @@ def test_clustering_is_the_best_of_all_clusterings(made: Mapping, kind: tuple[st
     assert made.price(said.schedule.at).period == min(fine)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(25, 60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(mappings(8), st.randoms(use_true_random=False), st.sampled_from([100, 50]))
 def test_every_pipeline_runs_at_its_period(made: Mapping, rng: random.Random, cap: int) -> None:
     at = tuple(rng.choice(able) for able in made.able)
@@ -311,7 +312,7 @@ def test_every_pipeline_runs_at_its_period(made: Mapping, rng: random.Random, ca
         assert replayed(made, at, pipeline, max(price.loads) - 1).faults  # no processor does more than it can
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(15, 40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(mappings(8))
 def test_heuristics_return_assignments(made: Mapping) -> None:
     for at in (*seeds(made), *(list_scheduled(made, rule) for rule in ("heft", "cpop", "peft"))):
@@ -436,7 +437,7 @@ def test_a_genetic_front_is_nowhere_below(name: str) -> None:
         assert any(one.period <= mine.period and one.energy <= mine.energy for one in exact)
 
 
-@pytest.mark.parametrize("name", ["squeezenet1_1", "mobilenet_v1"])
+@pytest.mark.parametrize("name", thinned(["mobilenet_v1", "squeezenet1_1"], 2))
 def test_fronts_hold_both_optima(name: str) -> None:
     front = pareto(name, "galaxy_s9", pins=["cpu_config=4"], problem="mapping")
     assert front.proven

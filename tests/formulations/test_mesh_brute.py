@@ -29,6 +29,7 @@ from instances.machine import Machine
 from instances.mesh import Mesh
 from instances.ndrange import Axis, ndrange
 from instances.workload import DIMS, Layer
+from tests.effort import thinned, tries
 from tests.mesh_answers import answer
 
 Ints = NDArray[np.int64]
@@ -233,8 +234,7 @@ MESHES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("at", range(len(MESHES)))
-@pytest.mark.parametrize("measure", ["dram", "glb", "time"])
+@pytest.mark.parametrize(("at", "measure"), thinned(product(range(len(MESHES)), ["dram", "glb", "time"]), 4))
 def test_engines_find_the_least_of_every_tile(at: int, measure: str) -> None:
     layer, changes = MESHES[at]
     machine = mesh_machine(**changes)
@@ -251,9 +251,10 @@ ARRAYS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["systolic", "row_stationary"])
-@pytest.mark.parametrize("measure", ["dram", "glb", "time"])
-@pytest.mark.parametrize("at", range(len(ARRAYS)))
+@pytest.mark.parametrize(
+    ("kind", "measure", "at"),
+    thinned(product(["systolic", "row_stationary"], ["dram", "glb", "time"], range(len(ARRAYS))), 5),
+)
 def test_engines_find_the_least_of_every_option_of_arrays(kind: str, measure: str, at: int) -> None:
     layer, machine = ARRAYS[at], mesh_machine(kind, global_bytes=120)
     expected = least_of_array(layer, machine, measure)
@@ -263,7 +264,7 @@ def test_engines_find_the_least_of_every_option_of_arrays(kind: str, measure: st
         assert (said.status, said.value, said.bound) == ("OPTIMAL", expected, expected), engine
 
 
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=tries(2, 8), deadline=None, derandomize=True)
 @given(st.data())
 def test_random_layers_against_every_tile(data: st.DataObject) -> None:
     def draw(low: int, high: int) -> int:

@@ -44,6 +44,7 @@ from solver.tiling.front import fronts
 from solver.tiling.solve import prepare
 from tests.adversary.layers import _off_chip, random_layer, random_machine
 from tests.adversary.moves import Moves, nest_of
+from tests.effort import in_turn, tries
 
 #: In one process: optima by brute force are found once for all engines.
 pytestmark = pytest.mark.xdist_group("homes by brute force")
@@ -105,7 +106,7 @@ def test_double_buffered_reads_add_up_over_the_memories() -> None:
     assert replay(LAYER, channels_last, nest).outcome == outcome
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(15, 60), deadline=None)
 @given(st.integers(0, 10**6), st.booleans())
 def test_price_is_replay(seed: int, cores: bool) -> None:
     rng = random.Random(seed)
@@ -322,6 +323,8 @@ def conv(name: str, source: str, filters: int) -> Conv:
 
 
 CHAIN = network(conv("a", "in", 4), conv("b", "a", 3), conv("c", "b", 2))
+#: Three layers that are solved as one.
+ALIKE = network(conv("a", "in", 2), conv("b", "a", 2), conv("c", "b", 2))
 FORK = network(
     conv("a", "in", 3), conv("b", "a", 3), Eltwise(name="s", inputs=("a", "b"), shape=(1, 3, 4, 4), fn="add"),
     Concat(name="j", inputs=("s", "a"), shape=(1, 6, 4, 4)), conv("c", "j", 2),
@@ -366,7 +369,9 @@ def brute(target: Network, on: Machine, objective: str, all_kinds: bool) -> int 
     return best
 
 
-@pytest.mark.parametrize(("target", "all_kinds"), [(CHAIN, False), (FORK, True)])
+@pytest.mark.parametrize(
+    ("target", "all_kinds", "engine"), in_turn([(ALIKE, False), (FORK, True)], ["milp", "cp-sat", "exhaustive"])
+)
 def test_homes_of_a_network_by_brute_force(target: Network, all_kinds: bool, engine: str) -> None:
     near = 130  # not all maps and weights fit, but some do
     on = machine(OPEN, near=near, ocm_bytes=90)
@@ -494,7 +499,7 @@ def test_homes_are_kept_when_ctrl_c_ends_a_search(engine: str, monkeypatch: pyte
 
 
 def test_check_finds_homes_that_lie() -> None:
-    plan = solve(CHAIN, machine(OPEN, near=130, ocm_bytes=90))
+    plan = solve(ALIKE, machine(OPEN, near=130, ocm_bytes=90))
     assert Plan.from_json(plan.to_json()) == plan
     data = plan.model_dump(mode="json")
 
@@ -521,7 +526,7 @@ def test_check_finds_homes_that_lie() -> None:
 
 
 def test_prove_solves_all_homes_again() -> None:
-    plan = solve(CHAIN, machine(OPEN, near=130, ocm_bytes=90), objective="bytes")
+    plan = solve(ALIKE, machine(OPEN, near=130, ocm_bytes=90), objective="bytes")
     report = check(plan, prove=True)
     assert report.ok, report.problems
     assert report.proof == "proven"

@@ -39,6 +39,7 @@ from solver.partial_engine.problem import PartialEngineProblem
 from solver.partial_engine.size import SIZE_ENGINES
 from solver.plan import PartReplay
 from solver.solve import show
+from tests.effort import tries
 from tests.engine_answers import answer
 
 PROVING = ("auto", "cp-sat", "milp", "milp-cbc", "exhaustive")
@@ -189,7 +190,7 @@ def games(draw: st.DrawFn) -> Game:
     return Game(loads, swaps, draw(st.integers(1, inputs)), draw(st.integers(1, outputs)))
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(40, 150))
 @given(games(), st.booleans())
 def test_bounds_and_orders_against_all_orders(game: Game, stay: bool) -> None:
     """bound <= the best of all orders <= every order in passes; equal groups: orders in passes are the best."""
@@ -235,7 +236,7 @@ def test_bounds_meet_orders_at_real_sizes() -> None:
 ENGINES = ("auto", "cp-sat", "milp", "milp-cbc", "exhaustive", "passes", "greedy", "paper")
 
 
-@settings(max_examples=25)
+@settings(max_examples=tries(6, 25))
 @given(
     st.integers(1, 7), st.integers(1, 7), st.integers(1, 5), st.sampled_from((1, 3)), st.integers(12, 120),
     st.sampled_from((1, 2)), st.booleans(),
@@ -382,7 +383,7 @@ def test_milp_does_not_claim_what_its_tolerances_cannot_carry(monkeypatch: pytes
     assert found.parts[0].stats["note"] == "values are too large for a proof by this solver"
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(20, 60))
 @given(
     st.integers(1, 6), st.integers(1, 6), st.integers(1, 9), st.sampled_from((1, 3, 5)), st.integers(1, 2),
     st.integers(8, 150), st.sampled_from((1, 4)),
@@ -907,7 +908,7 @@ def test_milp_takes_as_many_rates_as_it_tells_apart(monkeypatch: pytest.MonkeyPa
         SIZE_ENGINES["milp"](FAST, "worst", engine_of(machine(dsps=8)))
 
 
-@settings(max_examples=30)
+@settings(max_examples=tries(10, 30))
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(5, 60), st.integers(1, 60))
 def test_largest_sizes_suffice(maps: int, filters: int, dsps: int, brams: int) -> None:
     """No size within a budget is faster than one that is larger in both: all sizes against the largest ones."""

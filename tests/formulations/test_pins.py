@@ -12,6 +12,7 @@ from formulations.registry import NESTS
 from instances.errors import InputError
 from instances.machine import Machine, Transfer
 from instances.workload import DIMS, Layer
+from tests.effort import tries
 
 DECISIONS = {
     "T_C": Decision("columns"),
@@ -163,7 +164,7 @@ def _least_bytes(branches: tuple[object, ...]) -> int:
     return min(best)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(6, 60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_the_conflict_is_minimal(data: st.DataObject) -> None:
     """All that is named conflicts; take away any one of it, a pin or the memory's size, and a plan fits."""

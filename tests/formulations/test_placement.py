@@ -227,6 +227,7 @@ def test_the_search_finds_addresses_if_there_are_some() -> None:
     assert disagreements(250) == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.slow(30)
 def test_the_search_in_many_cases() -> None:
     assert disagreements(2_500) == 0

@@ -27,6 +27,7 @@ from solver.tiling.search import decide
 from tests.adversary.anneal import Goal, searched
 from tests.adversary.layers import random_layer, random_machine
 from tests.adversary.moves import Moves, nest_of
+from tests.effort import tries
 from tests.formulations.test_cuts import compositions, fetched
 from tests.formulations.test_cuts import windows as some_windows
 
@@ -84,7 +85,7 @@ def test_pieces_are_at_least_as_many_and_as_long(extent: int, burst: int, lanes:
         assert ideal.partial_windows(extent, 3, burst)[0] <= sum(-(-size * 3 // burst) for size in partial)
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(15, 60))
 @given(some_windows())
 def test_windows_fetch_at_least_what_is_bounded(given_: tuple[Window, int]) -> None:
     """Every way to cut up to 6 outputs, and the kernel: calls, rows and the largest tile."""
@@ -133,6 +134,7 @@ def bounded(seed: int, cores: bool) -> None:
         assert found.status != "OPTIMAL" or found.bound == found.values[measure]
 
 
+@pytest.mark.slow(60)
 @settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 @example(5000045, False)  # larger steps in snake order were larger than the layer
 @example(2000084, False)  # all rows that are used lie on chip: no call for them
@@ -144,6 +146,7 @@ def test_no_bound_is_above_a_nest_that_fits(seed: int, cores: bool) -> None:
     bounded(seed, cores)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow(25)
 @settings(max_examples=MANY, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 2**32), st.booleans())

@@ -15,6 +15,7 @@ from hwmodels.schedule import Hold, Loop, Nest
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import Layer
+from tests.effort import tries
 from tests.formulations.test_exactness import any_nest, layers, machines, space
 from tests.hwmodels.test_core import machine
 
@@ -66,7 +67,7 @@ def test_inputs_of_a_sum_stay_apart() -> None:
     assert found.outcome.by_operand["OUT"].calls == 0
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(15, 60))
 @given(resident_layers(), machines(cores=False), st.data())
 def test_price_is_replay(layer: Layer, on: Machine, data: st.DataObject) -> None:
     on = possible(on)
@@ -75,7 +76,7 @@ def test_price_is_replay(layer: Layer, on: Machine, data: st.DataObject) -> None
     assert [fault for fault in found.faults if "memory" not in fault] == []
 
 
-@settings(max_examples=25)
+@settings(max_examples=tries(3, 25))
 @given(resident_layers(tiny=True), machines(cores=False, serial=True), st.data())
 def test_fewest_bytes_are_fewest_of_all(layer: Layer, on: Machine, data: st.DataObject) -> None:
     on = possible(on)

@@ -23,6 +23,7 @@ from instances.processors import Group
 from instances.tasks import Task, TaskGraph
 from solver import check, solve
 from solver.engines import driver_cp_sat
+from tests.effort import tries
 from tests.mapping_answers import answer
 
 Times = Sequence[Sequence[int | None]]
@@ -213,7 +214,7 @@ def drawn(rng: random.Random, *, divided: bool) -> Mapping:
 @pytest.mark.parametrize("seed", range(5))
 def test_sections_hold_the_best_of_all_schedules(monkeypatch: pytest.MonkeyPatch, seed: int, divided: bool) -> None:
     """With nothing after them: bound, schedule and both tables agree with all orders of all assignments."""
-    for number in range(40):
+    for number in range(tries(10, 40)):
         rng = random.Random(f"sections {seed} {number} {divided}")
         made = drawn(rng, divided=divided)
         monkeypatch.setattr(searching, "_FEW", rng.choice((0, 20_000)))
@@ -233,7 +234,7 @@ def test_sections_hold_the_best_of_all_schedules(monkeypatch: pytest.MonkeyPatch
         assert (part.contains(schedule), part.replay(schedule).faults) == ((), ()), number
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(tries(10, 40)))
 def test_limits_are_those_of_the_whole_schedule(seed: int) -> None:
     """Of latency, period and energy, near what the fastest schedule has."""
     rng = random.Random(f"limits {seed}")
@@ -260,7 +261,7 @@ def test_other_objectives_are_decided_as_by_cp_sat(aim: str) -> None:
 
 def test_bounds_of_ends_are_bounds() -> None:
     """Of all ends of all sections, against a search of each."""
-    for number in range(60):
+    for number in range(tries(15, 60)):
         made = drawn(random.Random(f"bounds {number}"), divided=number % 3 == 0)
         series, tables = Series(made), Tables(made)
         for part in series.parts:

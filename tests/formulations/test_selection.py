@@ -22,6 +22,7 @@ from instances.variants import Option, Size, VariantLayer, Variants
 from solver.bench.selection import large
 from solver.search import Answer, settled
 from tests.adversary.selection import TESTER, Case
+from tests.effort import tries
 
 ENGINES = ("search", "dynamic", "cp-sat", "milp", "milp-cbc", "exhaustive")
 
@@ -260,7 +261,7 @@ def test_the_referee_sees_what_the_space_leaves_out() -> None:
 # ---- engines ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(tries(10, 40)))
 def test_all_engines_prove_the_same(seed: int) -> None:
     """All values of all objectives, in lexicographic order."""
     rng = random.Random(f"engines {seed}")
@@ -273,6 +274,7 @@ def test_all_engines_prove_the_same(seed: int) -> None:
     assert len(found) == 1, answers
 
 
+@pytest.mark.thorough
 @pytest.mark.slow(20)
 @pytest.mark.parametrize("seed", range(3))
 def test_all_engines_prove_the_same_in_many_cases(seed: int) -> None:
@@ -283,7 +285,7 @@ def test_all_engines_prove_the_same_in_many_cases(seed: int) -> None:
 def test_windows_of_cp_sat_prove_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """With one label a node nothing is proven by labels: CP-SAT decides window after window."""
     monkeypatch.setattr(labels, "WIDTHS", (1, 1))
-    for k in range(60):
+    for k in range(tries(12, 60)):
         rng = random.Random(f"windows {k}")
         assert [one.what for one in TESTER.run(TESTER.case(rng), rng)] == []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -26,6 +27,7 @@ from instances.processors import Processors
 from instances.tasks import Task, TaskGraph, tasks
 from instances.variants import Option, VariantLayer
 from solver.search import Answer, settled
+from tests.effort import thinned
 
 
 def board(cpu: float | None = None, gpu: float | None = None, name: str = "galaxy_s9") -> Machine:
@@ -97,10 +99,19 @@ def kept(setting: Setting, test: Callable[[VariantLayer, Option], bool]) -> Sett
 EVERYWHERE = [(name, config) for name in ("lenet5", "small") for config in ("4", "3,1", "2,2", "2,1,1", "1,1,1,1")]
 
 
-@pytest.mark.parametrize("goal", ["period", "energy"])
-@pytest.mark.parametrize(("name", "config"), [*EVERYWHERE, ("squeezenet1_1", "4"), ("squeezenet1_1", "2,2")])
-@pytest.mark.parametrize("machine", ["galaxy_s9", "hikey970"])
-def test_base_variants_alone_are_problem_mapping(name: str, config: str, goal: str, machine: str) -> None:
+@pytest.mark.parametrize(
+    ("case", "goal", "machine"),
+    thinned(
+        product(
+            [*EVERYWHERE, ("squeezenet1_1", "4"), ("squeezenet1_1", "2,2")],
+            ["period", "energy"],
+            ["galaxy_s9", "hikey970"],
+        ),
+        5,
+    ),
+)
+def test_base_variants_alone_are_problem_mapping(case: tuple[str, str], goal: str, machine: str) -> None:
+    name, config = case
     if machine == "hikey970" and name == "squeezenet1_1" and goal == "period":
         pytest.skip("the same code on more processors: slow")
     network, on = SMALL if name == "small" else load_network(name), load_machine(machine)
@@ -170,8 +181,10 @@ def test_a_conversion_reads_and_writes_every_element_where_the_map_was_made() ->
     assert frame.convert(1, (1, "f32"), "f16") == round(89.823 + 64 * 256 * 0.001366)
 
 
-@pytest.mark.parametrize("goal", ["period", "energy", "score"])
-@pytest.mark.parametrize("pins", [(), ("accuracy>=0.95",), ("technique!=tucker", "b!=cpu0")])
+@pytest.mark.parametrize(
+    ("goal", "pins"),
+    thinned(product(["period", "energy", "score"], [(), ("accuracy>=0.95",), ("technique!=tucker", "b!=cpu0")]), 4),
+)
 def test_engines_agree(goal: str, pins: tuple[str, ...]) -> None:
     engines = ["search", "dynamic", "cp-sat", "exhaustive"]
     engines += ["milp"] if goal != "score" else []  # its numbers are too large there for a proof by HiGHS

@@ -29,6 +29,7 @@ from instances.tasks import Task, TaskGraph, tasks
 from solver import MappingPlan, check, pareto, solve
 from solver.mapping.problem import MappingProblem
 from solver.solve import show
+from tests.effort import thinned, tries
 from tests.mapping_answers import ENGINES, answer
 
 EXACT = ("auto", "milp", "cp-sat", "exhaustive")
@@ -175,7 +176,7 @@ def least(made: Mapping, aim: Aim, limits: Limits) -> int | None:
     return min(found, default=None)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(12, 50), deadline=None, suppress_health_check=list(HealthCheck))
 @given(mappings(), st.sampled_from(["period", "energy"]), st.sampled_from([100, 60]), st.booleans())
 def test_engines_agree_with_all_places(made: Mapping, aim: Aim, cap: int, tight: bool) -> None:
     limits = Limits(cap)
@@ -196,7 +197,7 @@ def test_engines_agree_with_all_places(made: Mapping, aim: Aim, cap: int, tight:
     assert whole is None or (expected is not None and expected <= whole)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(10, 30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(mappings(3))
 def test_latencies_agree_with_all_orders_of_all_parts(made: Mapping) -> None:
     expected = least(made, "latency", Limits())
@@ -207,7 +208,7 @@ def test_latencies_agree_with_all_orders_of_all_parts(made: Mapping) -> None:
         assert Asked(made, "latency", Limits()).value(said.schedule) == expected
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(10, 40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(mappings(), st.sampled_from(["period", "energy"]))
 def test_merged_cores_bound_divided_tasks(made: Mapping, aim: Aim) -> None:
     """The bound of merged cores, by all assignments of them: their loads are shared by as many as they stand for."""
@@ -225,7 +226,7 @@ def test_merged_cores_bound_divided_tasks(made: Mapping, aim: Aim) -> None:
     assert min(found) <= best
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(15, 60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(mappings(6), st.randoms(use_true_random=False))
 def test_every_pipeline_of_parts_runs_at_its_period(made: Mapping, rng: random.Random) -> None:
     at: Assignment = tuple(rng.choice(able) for able in made.able)
@@ -308,7 +309,7 @@ def test_a_plan_that_lies_is_found_out(divided: MappingPlan, said: str) -> None:
     assert any(said in line for line in problems), problems
 
 
-@pytest.mark.parametrize("objective", ["period", "energy", "period,energy", "energy,latency"])
+@pytest.mark.parametrize("objective", thinned(["period", "energy", "period,energy", "energy,latency"], 3))
 def test_dividing_never_hurts(objective: str) -> None:
     for network, pins in (("lenet5", ["cpu_config=2,2"]), ("mobilenet_v1", ["cpu_config=4"])):
         plans = [

@@ -135,6 +135,7 @@ def test_no_bound_is_above_any_way_to_cut() -> None:
     assert against_every_cut(drawn(FEW, seed=1)) > 500_000
 
 
+@pytest.mark.thorough
 @pytest.mark.slow(60)
 def test_no_bound_is_above_any_way_to_cut_under_many_windows() -> None:
     against_every_cut(drawn(MANY, seed=2))
@@ -240,6 +241,7 @@ def test_every_way_to_cut_has_a_listed_chain_with_bounds_nowhere_above() -> None
     assert against_listed(drawn(FEW // 2, seed=3)) > 100_000
 
 
+@pytest.mark.thorough
 @pytest.mark.slow(60)
 def test_every_way_to_cut_under_many_windows_has_a_listed_chain() -> None:
     against_listed(drawn(MANY // 2, seed=4))

@@ -24,6 +24,7 @@ from hwmodels.nest.price import price
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
+from tests.effort import tries
 
 
 def machine(**changes: object) -> Machine:
@@ -146,7 +147,7 @@ def test_pairs_along_an_axis(window: Window, outputs: int, expected: _Axis) -> N
     assert _Axis.of(window, outputs) == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=tries(25, 100), deadline=None)
 @given(st.data())
 def test_the_least_budget_is_what_enumeration_finds(data: st.DataObject) -> None:
     most = tuple(data.draw(st.integers(1, 6)) for _ in range(3))
@@ -166,7 +167,7 @@ def test_the_least_budget_is_what_enumeration_finds(data: st.DataObject) -> None
     assert _most_macs(work, charges, least) >= macs
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=tries(50, 200), deadline=None)
 @given(st.data())
 def test_the_most_macs_are_those_whose_budget_fits(data: st.DataObject) -> None:
     most = tuple(data.draw(st.integers(1, 10**6)) for _ in range(3))
@@ -200,7 +201,7 @@ def test_the_memories_of_all_cores_count() -> None:
     )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=tries(20, 80), deadline=None)
 @given(st.data())
 def test_the_inequality_holds_for_any_set_of_operations(data: st.DataObject) -> None:
     stride, dilation, taps = (data.draw(st.integers(1, n)) for n in (3, 2, 3))
@@ -218,7 +219,7 @@ def test_the_inequality_holds_for_any_set_of_operations(data: st.DataObject) -> 
     assert len(part) ** 2 <= max(readers.values()) * len(inputs) * len(weights) * len(outputs)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(25, 100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_no_nest_moves_less(data: st.DataObject) -> None:
     stride, kernel = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
@@ -245,7 +246,7 @@ def test_no_nest_moves_less(data: st.DataObject) -> None:
     assert compulsory_bytes(layer, on) <= lower_bound_bytes(layer, exactly) <= moved.bytes
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(25, 100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_no_nest_takes_less_time(data: st.DataObject) -> None:
     layer = Layer.conv(

@@ -14,6 +14,7 @@ from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.errors import InputError
 from instances.machine import Compute, Machine, Transfer
 from instances.workload import Layer
+from tests.effort import tries
 
 HOLDS = (Hold("IN"), Hold("W"), Hold("OUT"))
 
@@ -121,7 +122,7 @@ def test_too_many_steps_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         double_buffered_ticks(layer, machine(), skeleton_of(layer, nest), cores(layer, ())[0], nest.loops())
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(15, 60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_timeline_is_the_replay_of_any_nest(data: st.DataObject) -> None:
     small = st.integers(1, 4)

@@ -20,6 +20,7 @@ from instances.onnx_shapes import MOST_INDICES
 from instances.operators import Concat, Input
 from instances.stores import stores
 from solver.emit.compile import compile_model
+from tests.effort import tries
 from tests.emitted import build_and_run
 from tests.onnx_models import Net
 
@@ -236,7 +237,7 @@ def test_elements_go_where_the_operator_says(op: str, seed: int, tmp_path: Path)
     assert (found == wanted).all()
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(tries(6, 24)))
 def test_a_dilated_transposed_convolution(seed: int, tmp_path: Path) -> None:
     """Strides, dilations, cuts and groups at random, on integers: judged by taps laid where they fall."""
     rng = np.random.default_rng(seed)

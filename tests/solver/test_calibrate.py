@@ -19,6 +19,7 @@ from instances.workload import Layer
 from solver import Plan, calibrate, solve
 from solver.calibration.fields import finer, pick_prices
 from solver.cli import main
+from tests.effort import tries
 
 #: Layers that pay the prices in different proportions: large maps, many channels, 1x1, strides, few bytes.
 WORDS = (
@@ -65,7 +66,7 @@ def measured(folder: Path, plans: list[tuple[Path, Plan]], truth: Machine) -> Pa
 # --- known machines come back ----------------------------------------------------------------------------------------
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=tries(2, 8), deadline=None)
 @given(st.tuples(st.integers(0, 4000), st.integers(1, 2000), st.integers(1, 60), st.integers(1, 200)))
 def test_plans_measured_on_a_known_machine_give_it_back(plans, tmp_path_factory, truth: tuple[int, ...]) -> None:
     machine = with_prices(load_machine("nmp"), dict(zip(FIELDS, truth, strict=True)))

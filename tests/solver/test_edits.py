@@ -142,6 +142,7 @@ def subjects(*, all_of_them: bool) -> list[Subject]:
     return [*quick, *quick, *quick, *slower, *(more if all_of_them else ())]
 
 
+@pytest.mark.slow(20)
 def test_no_edit_slips() -> None:
     tally = run(subjects(all_of_them=False), 200, seed=1)
     assert not tally.slipped, str(tally)
@@ -153,6 +154,7 @@ def test_no_edit_slips() -> None:
 MANY = int(os.environ.get("CERTILE_EDITS", "150"))
 
 
+@pytest.mark.thorough
 @pytest.mark.slow(23)
 def test_no_edit_of_many_slips() -> None:
     tally = run(subjects(all_of_them=True), MANY, seed=2)

@@ -25,6 +25,7 @@ from solver.emit.emit import files_of
 from solver.emit.program import Planned, single_layers
 from solver.solve import solve
 from tests.adversary.layers import random_layer
+from tests.effort import in_turn
 from tests.emitted import BUILDS, build_and_run, random_machine, random_nest, write
 from tests.quantised import Maker
 from tests.solver.test_emit import numbers
@@ -89,10 +90,11 @@ def random_program(seed: int, number: int) -> dict[str, str]:
 
 
 def test_random_nests_compute_and_move_what_is_planned(tmp_path: Path) -> None:
-    write(random_program(1, 20), tmp_path / "c")
-    assert "20 of 20" in build_and_run(tmp_path / "c", BUILDS[3])
+    write(random_program(1, 10), tmp_path / "c")
+    assert "10 of 10" in build_and_run(tmp_path / "c", BUILDS[3])
 
 
+@pytest.mark.thorough
 @pytest.mark.slow(60)
 @pytest.mark.parametrize("flags", [BUILDS[0], BUILDS[3]])
 def test_200_random_nests(tmp_path: Path, flags: str) -> None:
@@ -157,8 +159,7 @@ def all_shapes() -> Network:
     return Network(name="shapes", operators=tuple(made))
 
 
-@pytest.mark.parametrize("problem", ["tiling", "joint", "fusion"])
-@pytest.mark.parametrize("layout", ["CHW", "HWC"])
+@pytest.mark.parametrize(("problem", "layout"), in_turn([("tiling",), ("joint",), ("fusion",)], ["CHW", "HWC"]))
 def test_networks_on_integers(tmp_path: Path, problem: str, layout: str) -> None:
     """All shapes in every problem, operands on chip where plans have them there: results, counters and the guard."""
     network = all_shapes()

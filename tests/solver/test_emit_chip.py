@@ -22,6 +22,7 @@ from solver.emit.emit import files_of
 from solver.emit.shared import pitches_in
 from solver.plan import GenericPlan
 from tests.adversary.joint import Case
+from tests.effort import tries
 from tests.emitted import BUILDS, build_and_run, write
 from tests.formulations.test_joint_weights import CASES, FAR, machine
 from tests.solver.test_emit_broadcast import FLOATS
@@ -69,7 +70,7 @@ def drawn(rng: random.Random) -> dict[str, str | bytes]:
             assert "does not see it as regular rows" in str(refused)  # noqa: PT017 - of a plan that is not taken
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(tries(1, 3)))
 def test_random_networks(tmp_path: Path, seed: int) -> None:
     write(drawn(random.Random(seed)), tmp_path / "c")
     assert PLANNED in build_and_run(tmp_path / "c", BUILDS[1])

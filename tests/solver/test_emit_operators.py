@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 import onnx
@@ -16,11 +14,12 @@ from instances.network import Network
 from instances.operators import Conv, Input, Reshape
 from solver.emit.compile import Compiled, compile_model
 from solver.solve import solve
+from tests.effort import THOROUGH, in_turn
 from tests.emitted import BUILDS, build_and_run
 from tests.onnx_models import MODELS, saved
 from tests.operator_models import KINDS, model
 
-STRICT = "-O1 -Wall -Wextra -Werror"
+STRICT = f"-O{int(THOROUGH)} -Wall -Wextra -Werror"
 FLOATS = dict.fromkeys(("in_bytes", "w_bytes", "out_bytes", "psum_bytes"), 4)
 BYTES = {"in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 4}
 #: Models of 8 bits, and those that are refused, with a part of the reason.
@@ -58,13 +57,6 @@ def run(kind: str, name: str, folder: Path, problem: str, flags: str) -> float:
 def test_operators(tmp_path: Path, kind: str, name: str) -> None:
     """Within 1e-5 of the largest result: sums of a few numbers of single precision."""
     assert run(kind, name, tmp_path, "tiling", STRICT) < 1e-5
-
-
-def in_turn(cases: Sequence[tuple[str, ...]], problems: Sequence[str | None]) -> list[tuple[str | None, ...]]:
-    """Each case in one of the problems, one after the other; in all of them where CERTILE_EXAMPLES is set."""
-    if "CERTILE_EXAMPLES" in os.environ:
-        return [(*case, problem) for case in cases for problem in problems]
-    return [(*case, problems[k % len(problems)]) for k, case in enumerate(cases)]
 
 
 @pytest.mark.slow

@@ -23,6 +23,7 @@ from solver.emit.preflight import refusals
 from solver.emit.program import runtime
 from solver.emit.requantise import multiplier_of
 from solver.solve import solve
+from tests.effort import THOROUGH
 from tests.emitted import build_and_run, small_model
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make")
@@ -230,8 +231,9 @@ def test_a_model_bit_by_bit(tmp_path: Path, rule: str, kind: str, problem: str) 
     folder = tmp_path / "c"
     compile_model(tmp_path / "m.onnx", "scratchpad_768k", folder, problem=problem, settings=BYTES, requantise=rule,
                   time_limit_s=20)  # fmt: skip
-    build_and_run(folder, "-O1")
-    build_and_run(folder, "-O1 -fsanitize=undefined -fno-sanitize-recover=all", "input.bin", "made.bin")
+    if THOROUGH:
+        build_and_run(folder, "-O2")
+    build_and_run(folder, "-O0 -fsanitize=undefined -fno-sanitize-recover=all", "input.bin", "made.bin")
     made, begin = np.fromfile(folder / "made.bin", kind), 0
     for name in RESULTS:
         want = net.values[name]

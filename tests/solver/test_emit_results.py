@@ -140,6 +140,7 @@ def test_a_dequantised_map(tmp_path: Path, problem: str) -> None:
     assert ran(tmp_path / "m.onnx", tmp_path / "c", problem, BYTES, "-O0")
 
 
+@pytest.mark.thorough
 @pytest.mark.slow(60)
 def test_more_real_maps(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
@@ -152,6 +153,7 @@ def test_more_real_maps(tmp_path: Path) -> None:
     assert written >= 8
 
 
+@pytest.mark.thorough
 @pytest.mark.slow(60)
 @pytest.mark.parametrize(("operators", "kind"), [(False, "uint8"), (False, "int8"), (True, "uint8")])
 def test_more_quantised_maps(tmp_path: Path, operators: bool, kind: str) -> None:

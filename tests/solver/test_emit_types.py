@@ -82,6 +82,7 @@ def test_a_model_without_weights(tmp_path: Path) -> None:
     assert compared(build_and_run(tmp_path / "c", "-O0"))[2] <= 1
 
 
+@pytest.mark.thorough
 @pytest.mark.slow(60)
 @pytest.mark.parametrize("operators", [False, True])
 def test_more_random_quantised_layers(tmp_path: Path, operators: bool) -> None:
@@ -94,6 +95,7 @@ def test_more_random_quantised_layers(tmp_path: Path, operators: bool) -> None:
     assert sums[0] >= 0.99 * sums[1] > 0
 
 
+@pytest.mark.thorough
 @pytest.mark.slow(60)
 def test_random_layers_of_16_bits(tmp_path: Path) -> None:
     """onnxruntime computes them in single precision, which has fewer bits than their sums."""

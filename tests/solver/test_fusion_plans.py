@@ -178,6 +178,7 @@ def test_convolutions_of_vgg16() -> None:
     assert network.operators[-1].shape == (1, 512, 7, 7)
 
 
+@pytest.mark.slow(7)
 def test_rows_of_the_benches() -> None:
     (row,), (other,) = rows_of(few(fusion, ("lenet5", 64))), rows_of(few(fusion_chains, ("products", 64, 196_608, 10)))
     heads = {"network", "KiB", "joint", "fused", "bound", "status", "compulsory", "macs_ratio", "seconds"}
@@ -188,6 +189,7 @@ def test_rows_of_the_benches() -> None:
     assert other["fused"] >= other["bound"] >= 131_072
 
 
+@pytest.mark.slow(10)
 def test_rows_that_say_what_banks_cost() -> None:
     (fused,) = rows_of(few(fusion_banks, ("lenet5", 16)))
     alone = dict(zip(HEADS, bank_row("joint", "lenet5", 16), strict=True))

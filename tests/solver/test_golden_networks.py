@@ -20,7 +20,7 @@ def test_networks_are_as_recorded(one: Asked) -> None:
     held(one)
 
 
-@pytest.mark.slow(60)
+@pytest.mark.slow(60, every=True)
 @pytest.mark.parametrize("one", [one for one in NETWORKS if not one.quick], ids=lambda one: one.name)
 def test_large_networks_are_as_recorded(one: Asked) -> None:
     held(one)

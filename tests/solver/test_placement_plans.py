@@ -259,7 +259,7 @@ def test_a_plan_file_is_checked_before_its_buffers_are_placed(
 MINIMALLOC = os.environ.get("CERTILE_MINIMALLOC", "")
 
 
-@pytest.mark.slow(60)
+@pytest.mark.slow(60, every=True)
 @pytest.mark.skipif(not MINIMALLOC, reason="CERTILE_MINIMALLOC names no folder of the challenging instances")
 @pytest.mark.parametrize("name", "ABCDEFGHIJK")
 def test_the_challenging_instances_of_minimalloc(name: str) -> None:

@@ -24,6 +24,7 @@ from solver.cli import main
 from solver.solve import show
 from solver.tiling.pseudo_code import pseudo_code
 from solver.words import decision_text
+from tests.effort import tries
 from tests.formulations.test_exactness import any_nest, layers, machines
 from tests.hwmodels.test_abilities import any_case
 
@@ -235,7 +236,7 @@ def test_a_load_that_serves_several_cores_says_so() -> None:
     assert loads[1].endswith("a call; one load for all cores of a cluster that need the same tile")
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(37, 150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(layers(), machines(cores=False) | machines(cores=True), st.data())
 def test_buffers_are_the_occupancy_and_do_not_overlap(layer: Layer, machine: Machine, data: st.DataObject) -> None:
     """The addresses add up to what the replay sees in every memory; every transfer of the price stands in the text."""
@@ -253,7 +254,7 @@ def test_buffers_are_the_occupancy_and_do_not_overlap(layer: Layer, machine: Mac
 
 
 @pytest.mark.parametrize(("line", "snake"), [(True, False), (False, True), (True, True)])
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(15, 60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(dice=st.randoms(use_true_random=False))
 def test_buffers_in_lines_are_the_occupancy(line: bool, snake: bool, dice: Random) -> None:
     layer, machine, nest = any_case(dice, line, snake)

@@ -23,6 +23,7 @@ from hwmodels.schedule import Nest
 from instances.machine import Machine
 from instances.workload import RELEVANT, Layer
 from solver.tiling.pseudo_code import pseudo_code
+from tests.effort import tries
 from tests.hwmodels.test_abilities import any_case
 
 Range = tuple[int, int]
@@ -239,7 +240,7 @@ def read(layer: Layer, machine: Machine, nest: Nest) -> Reader:
 
 
 @pytest.mark.parametrize(("line", "snake"), [(False, False), (True, False), (False, True), (True, True)])
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(10, 40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(dice=st.randoms(use_true_random=False))
 def test_who_does_what_the_text_says_moves_what_the_plan_counts(line: bool, snake: bool, dice: Random) -> None:
     layer, machine, nest = any_case(dice, line, snake)

@@ -22,6 +22,7 @@ from solver.sweep.spec import read_spec
 from solver.sweep.store import Store
 from solver.sweep.tasks import Expansion
 from solver.sweep.work import Solved
+from tests.effort import tries
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEC: dict[str, Any] = {
@@ -409,7 +410,7 @@ def test_other_files_are_refused(whole: Path, tmp_path: Path) -> None:
         Store(tmp_path / "none" / "a.sqlite")
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(15, 60))
 @given(where=st.integers(0, 2**20), flip=st.integers(1, 255))
 def test_flipped_bytes_are_refused_in_one_line_or_harmless(
     whole: Path, where: int, flip: int, tmp_path_factory: pytest.TempPathFactory
