@@ -16,7 +16,7 @@ from solver.fusion.figures import figures
 from solver.fusion.show import drawn, halo_words
 from solver.generic import GenericProblem
 from solver.joint.homes import check_homes
-from solver.joint.rows import RunRow, rows_of
+from solver.joint.rows import RunRow, rooms_of, rows_of
 from solver.network_show import known_parts, microseconds
 from solver.pages.common import terms
 from solver.pages.data import Pictures
@@ -130,6 +130,10 @@ class FusionProblem(GenericProblem):
     def items(self, plan: GenericPlan) -> list[tuple[str, object]]:
         """Layers and groups."""
         return [(row.name, row.figures) for row in rows_of(plan)]
+
+    def rooms(self, plan: GenericPlan) -> Iterator[tuple[str, int, int]]:
+        """The shared memory."""
+        yield from rooms_of(plan)
 
     def names(self, plan: GenericPlan) -> list[str]:
         """Groups, and the layers in them."""

@@ -15,7 +15,7 @@ from instances.errors import InputError
 from solver.generic import GenericProblem
 from solver.joint.figures import figures
 from solver.joint.homes import check_homes, narrowed
-from solver.joint.rows import RunRow, ranges, rows_of
+from solver.joint.rows import RunRow, ranges, rooms_of, rows_of
 from solver.network_show import known_parts, measure_columns, microseconds
 from solver.pages.common import terms
 from solver.pages.data import Pictures
@@ -115,6 +115,10 @@ class JointProblem(GenericProblem):
     def items(self, plan: GenericPlan) -> list[tuple[str, object]]:
         """The layers."""
         return [(row.name, row.figures) for row in rows_of(plan)]
+
+    def rooms(self, plan: GenericPlan) -> Iterator[tuple[str, int, int]]:
+        """The shared memory."""
+        yield from rooms_of(plan)
 
     def names(self, plan: GenericPlan) -> list[str]:
         """The layers."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeGuard
@@ -68,6 +68,13 @@ class RunRow:
         return residents_of(self.found, self.machine, self.run)
 
     @property
+    def taken(self) -> int:
+        """Bytes of the shared memory that tiles and maps take while it runs."""
+        if self.machine.ocm_banks:
+            return (len(self.run.banks) + sum(len(one.banks) for one in self.on_chip)) * self.machine.bank_bytes
+        return self.figures.occupancy_bytes + sum(one.bytes or 0 for one in self.on_chip)
+
+    @property
     def alone(self) -> LayerRun:
         """The run of a layer by itself."""
         assert isinstance(self.run, LayerRun)
@@ -94,6 +101,13 @@ def rows_of(plan: GenericPlan) -> list[RunRow]:
         made.append(RunRow(step, run, figures, found, plan.machine_data))
         step += len(figures.layers)
     return made
+
+
+def rooms_of(plan: GenericPlan) -> Iterator[tuple[str, int, int]]:
+    """Yield the shared memory: its name, the most bytes that are taken, and how many it has."""
+    size, rows = plan.machine_data.ocm_bytes, rows_of(plan)
+    if size is not None and rows:
+        yield "ocm", min(max(row.taken for row in rows), size), size
 
 
 def ranges(banks: Sequence[int]) -> str:

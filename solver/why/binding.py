@@ -94,6 +94,6 @@ def _with(machine: Machine, field: str, size: int) -> Machine:
 
 def _taken(found: Found, memory: str, most: int) -> int:
     """What the plan takes of a memory."""
-    rows = () if found.plan is None else found.plan.rows
+    rows = getattr(found.plan, "layers", ())
     taken = [row.occupancy_bytes.get(memory, most) for row in rows if isinstance(row.occupancy_bytes, dict)]
     return min(most, max(taken, default=most))

@@ -10,7 +10,6 @@ Of other plans: the terms of the objective, or what rows of layers say.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from hwmodels.nest.buffers import buffers
 from hwmodels.nest.causes import Share, held_outside, shares
@@ -189,28 +188,11 @@ def _split(name: str, unit: str, value: int, terms: Mapping[str, int]) -> Split:
     return Split(measure=name, unit=unit, value=value, parts=tuple(_some(parts)))
 
 
-def _of_rows(name: str, rows: Iterable[Any]) -> dict[str, int]:
-    """A measure by what the rows of layers say of it."""
+def _of_rows(name: str, rows: Iterable[PartPlan]) -> dict[str, int]:
+    """A measure by its terms; of a part that says none by the part."""
     terms: dict[str, int] = {}
     for row in rows:
-        for what, value in _of_row(name, row).items():
+        alone = {row.name: row.measures[name]} if name in row.measures else {}
+        for what, value in (row.terms.get(name) or alone).items():
             terms[what] = terms.get(what, 0) + value
     return terms
-
-
-def _of_row(name: str, row: Any) -> dict[str, int]:
-    if isinstance(row, PartPlan):
-        return row.terms.get(name) or {row.name: row.measures[name]}
-    volume, measures = getattr(row, "volume", None), getattr(row, "measures", None)
-    if volume is not None and name == "bytes":
-        return {what: value for what, value in volume.model_dump().items() if what != "total"}
-    if volume is not None and name == "time":
-        waits = {what: getattr(row, f"wait_{what}_ticks") for what in ("maps", "weights", "writes")}
-        return {"computing": row.ticks - sum(waits.values()), **{f"waiting for {k}": v for k, v in waits.items()}}
-    moved = getattr(getattr(row, "figures", None), "bytes", None)
-    if name == "bytes" and isinstance(moved, dict):
-        return dict(moved)
-    if isinstance(row, PartPlan):
-        return {row.name: row.measures[name]} if name in row.measures else {}
-    value = getattr(measures, name, getattr(row, name, None))
-    return {str(row.layer): int(value)} if isinstance(value, int) else {}

@@ -186,18 +186,6 @@ def _rooms(problem: Problem[Any], plan: Plan) -> Iterator[Room]:
     """Memories, as far as the plan says what lies in them."""
     for name, used, capacity in problem.rooms(plan):
         yield Room(memory=name, used=used, capacity=capacity)
-    size, rows = plan.machine_data.ocm_bytes, plan.rows
-    taken = [_taken(row, plan.machine_data) for row in rows if isinstance(getattr(row, "occupancy_bytes", None), int)]
-    if size is not None and taken:
-        yield Room(memory="ocm", used=min(max(taken), size), capacity=size)
-
-
-def _taken(row: Any, machine: Machine) -> int:
-    """Bytes of the shared memory that tiles and maps take while a layer or a group runs."""
-    banks = len(getattr(row, "banks", ())) + sum(len(one.banks) for one in row.on_chip)
-    if machine.ocm_banks:
-        return banks * machine.bank_bytes
-    return int(row.occupancy_bytes) + sum(one.bytes or 0 for one in row.on_chip)
 
 
 def _rivals(again: Again, base: Found, problem: Problem[Any]) -> list[Rival]:

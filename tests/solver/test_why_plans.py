@@ -233,6 +233,19 @@ def test_bad_input(plan_file: str, arguments: list[str], said: str, capsys: pyte
     assert said in capsys.readouterr().err.replace("or ", "")
 
 
+@pytest.mark.parametrize(
+    ("problem", "rooms"),
+    [
+        ("joint", {"ocm": (128, 128)}),  # all four banks of 32 bytes
+        ("engine", {"bank": (48, 48)}),  # 2 inputs, 3 sums and a fresh place of 8 bytes
+        ("placement", {"fast": (12, 12), "slow": (5, 8)}),
+    ],
+)
+def test_how_full_memories_are(problem: str, rooms: dict[str, tuple[int, int]]) -> None:
+    about = first(problem).why(time_limit_s=1, rivals=False).parts[0]
+    assert {one.memory: (one.used, one.capacity) for one in about.rooms} == rooms
+
+
 def test_a_plan_explains_itself(plan_file: str) -> None:
     plan = Plan.load(plan_file)
     assert plan.why(rivals=False).about("eight").cause == "memory"
