@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from formulations.banks.readings import readings
 from hwmodels.banks.replay_time import StageFigures
 from hwmodels.schedule import StageRun
+from instances.errors import InputError
 from instances.stage import FeatureMap, Stage
 from solver.plan import GenericPlan
 
@@ -48,19 +51,35 @@ def actions(run: StageRun) -> str:
 
 
 def rows_of(plan: GenericPlan) -> list[StageRow]:
-    """Return the stages of a plan in the order that they run, fused pools behind theirs; none without a schedule."""
+    """Return the stages of a plan in the order that they run, fused pools behind theirs; none without a schedule.
+
+    Raises
+    ------
+    InputError
+        If the schedule is none of this network, or the figures are not those of the schedule.
+    """
+    with fitting():
+        return [] if plan.schedule is None else list(_rows(plan))
+
+
+@contextmanager
+def fitting() -> Iterator[None]:
+    """Say that a plan does not fit what it is for, where something in it is not found."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError):
+        raise InputError("schedule and figures of the plan do not fit its network: check the plan") from None
+
+
+def _rows(plan: GenericPlan) -> Iterator[StageRow]:
     program, seen = plan.schedule, plan.part.figures
-    if program is None:
-        return []
     found = readings(plan.network_data, plan.machine_data, program.first_layer)[program.first_layer]
-    rows = []
     for run in program.runs:
         stage = found.named(run.stage)
         maps = found.maps[run.source], found.maps[stage.target]
-        rows.append(StageRow(stage.name, stage.kind, run, stage, *maps, seen[stage.name]))
+        yield StageRow(stage.name, stage.kind, run, stage, *maps, seen[stage.name])
         if stage.pooled is not None:
-            rows.append(StageRow(stage.target, FUSED, run, stage, *maps, _NOTHING))
-    return rows
+            yield StageRow(stage.target, FUSED, run, stage, *maps, _NOTHING)
 
 
 def waits_of(plan: GenericPlan) -> int:

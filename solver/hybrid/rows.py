@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from formulations.banks.readings import clock_of, readings
@@ -10,6 +10,7 @@ from hwmodels.banks.replay_time import StageFigures
 from hwmodels.hybrid.schedule import PieceRun
 from instances.pieces import Group, Piece
 from instances.stage import FeatureMap, Stage
+from solver.banks.rows import fitting
 from solver.plan import GenericPlan
 
 
@@ -76,26 +77,34 @@ class GroupRow:
 
 
 def rows_of(plan: GenericPlan) -> list[GroupRow]:
-    """Return the groups of a plan in the order that they run; none without a schedule."""
-    if plan.schedule is None:
-        return []
+    """Return the groups of a plan in the order that they run; none without a schedule.
+
+    Raises
+    ------
+    InputError
+        If the schedule is none of this network, or the figures are not those of the schedule.
+    """
+    with fitting():
+        return [] if plan.schedule is None else list(_rows(plan))
+
+
+def _rows(plan: GenericPlan) -> Iterator[GroupRow]:
     machine, first = plan.machine_data, plan.schedule.first_layer
     found, clock = readings(plan.network_data, machine, first)[first], clock_of(machine)
-    rows, begin = list[GroupRow](), 0
+    begin = 0
     for run, seen in zip(plan.schedule.groups, plan.part.figures, strict=True):
         group = Group(found, begin, begin + run.length)
         begin += run.length
         pieces = group.pieces(run.columns, run.rows) or {}
         programs = [
-            ProgramRow(one, _last(piece), figures)
+            ProgramRow(one, _last(piece), {stage.stage: figures[stage.stage] for stage in one.stages})
             for piece, kind, mine in zip(pieces, run.pieces, seen, strict=True)
             for one, figures in zip(kind, mine, strict=True)
         ]
         cycles = sum(many * _cycles(piece.found.stages) for piece, many in pieces.items())
         once = _cycles(group.stages)
         least = once * clock.cycle + clock.fixed * run.length
-        rows.append(GroupRow(group.stages, run.columns, run.rows, tuple(programs), cycles, once, least))
-    return rows
+        yield GroupRow(group.stages, run.columns, run.rows, tuple(programs), cycles, once, least)
 
 
 def _last(piece: Piece) -> FeatureMap:

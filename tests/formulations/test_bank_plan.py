@@ -136,6 +136,9 @@ def test_a_plan_that_lies_is_found_out(plan: GenericPlan) -> None:
         runs = part["schedule"]["runs"]
         runs[0], runs[1] = runs[1], runs[0]
 
+    def came(part: Any) -> None:
+        next(run for run in part["schedule"]["runs"] if run["results"])["results"][0]["loaded"] = True
+
     def bound(part: Any) -> None:
         part["bounds"]["bytes"] = 1
 
@@ -151,6 +154,7 @@ def test_a_plan_that_lies_is_found_out(plan: GenericPlan) -> None:
     for change, said in (
         (bank, "banks hold"), (actions, "no choice of this problem"), (load, ".load: the plan says"),
         (order, "no choice of this problem"), (bound, "the plan says OPTIMAL, it is FEASIBLE"), (must, "must.bytes"),
+        (came, "of the result, the plan says"),
         (term, "terms.time.wait_maps"), (unknown, "no such stage"),
     ):  # fmt: skip
         problems = altered(plan, lambda data, of=change: of(data["parts"][0]))
@@ -348,6 +352,9 @@ def test_the_map_of_banks_by_time(plan: GenericPlan) -> None:
     assert BanksProblem().sheet(plan).columns[0].cells == [*(run.stage for run in plan.schedule.runs), "pool10"]
     with pytest.raises(InputError, match="has no layer 'x'"):
         show(plan, "x")
+    lost = with_runs(plan, *(replace(run, source="x") for run in plan.schedule.runs))
+    with pytest.raises(InputError, match="do not fit its network"):
+        show(lost)
 
 
 def test_what_does_not_fit_is_said() -> None:
