@@ -224,13 +224,15 @@ def _named(fields: dict[str, Any], row: Row) -> dict[str, Any]:
     """The fields of a plan under the names of a row: a task is solved under no name."""
     named = {**fields, "machine_digest": digest(fields["machine_data"])}
     if row["layer"]:
-        layers = [
-            {
-                **layer, "layer": row["layer"], "workload": {**layer["workload"], "name": row["layer"]},
-                "conflicts": [text.replace(LAYER, str(row["layer"])) for text in layer["conflicts"]],
-            }
-            for layer in fields["layers"]
-        ]  # fmt: skip
-        workloads = [layer["workload"] for layer in layers]
-        named |= {"layers": layers, "network": row["layer"], "network_digest": digest(workloads)}
+        name = str(row["layer"])
+
+        def renamed(texts: list[str]) -> list[str]:
+            return [text.replace(LAYER, name) for text in texts]
+
+        parts = [{**part, "name": name, "conflicts": renamed(part["conflicts"])} for part in fields["parts"]]
+        layers = [{**layer, "name": name} for layer in fields["network_data"]]
+        named |= {
+            "parts": parts, "network_data": layers, "conflicts": renamed(fields["conflicts"]), "network": name,
+            "network_digest": digest(layers),
+        }  # fmt: skip
     return named

@@ -208,7 +208,9 @@ def test_a_worse_plan_that_claims_to_be_optimal_is_refuted() -> None:
     row = data["parts"][0]
     for place, address in zip(row["schedule"]["places"], (5, 1), strict=True):
         place["address"] = address
-    row["figures"][0]["peak"] = row["terms"]["peak"]["m"] = row["measures"]["peak"] = row["bounds"]["peak"] = 11
+    row["replay"]["measures"]["peak"] = row["figures"][0]["peak"] = row["terms"]["peak"]["m"] = row["measures"][
+        "peak"
+    ] = row["bounds"]["peak"] = 11
     data["measures"]["peak"] = data["objective"]["value"] = data["objective"]["terms"]["m"] = data["bound"] = 11
     report = certile.check(Plan.from_json(json.dumps(data)), prove=True)
     assert (report.ok, report.proof) == (False, "refuted")
