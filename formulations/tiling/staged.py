@@ -50,7 +50,6 @@ class Staged(Search):
     choices: int = 0
     heuristic: bool = False
     """Whether a first pass found a plan to start from."""
-    _doubt: bool = False
 
     @property
     def timeline(self) -> bool:
@@ -64,10 +63,8 @@ class Staged(Search):
 
     def settle(self, measure: str) -> Asking:
         """Minimise one measure, proven only by solvers that were done; ties are broken whatever work it takes."""
-        self._allowance, self._long, self._doubt = None, False, False
+        self._allowance, self._long = None, False
         yield from super().settle(measure)
-        if self._doubt and self.whole and self.best is not None:
-            self.whole, self.bound = False, self.best.measures[measure]
 
     def first(self, measure: str) -> Pick | None:
         """Find a good plan among few candidates; a solver that only breaks ties needs none."""
@@ -118,8 +115,8 @@ class Staged(Search):
             if answer.done and (exact or answer.choice is None):
                 return None
             if exact or answer.choice is None or len(cuts) >= _MAX_CUTS:
-                self._doubt = True
-                return answer.bound
+                beyond = self.best is not None and answer.bound >= self.best.measures[measure]
+                return 0 if beyond else answer.bound  # a solver that was not done does not close a part
             cuts.append(answer.choice)
 
     def _asked(
@@ -133,7 +130,7 @@ class Staged(Search):
                 return Answer(None, 0, done=True)
             if told.schedule is not None:
                 value = max(table.at(*told.schedule) for table in branch.tables(measure))
-                return Answer(told.schedule, told.bound, done=told.bound >= value)
+                return Answer(told.schedule, told.bound, done=told.bound == value)
             if told.again:
                 continue
             ended = self._late() or self.said.get("interrupted")
