@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from solver.why.model import Why
 
 #: The first field of every plan file; a reader refuses other versions.
-FORMAT: Final = "certile-plan/2"
+FORMAT: Final = "certile-plan/3"
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "NO_SOLUTION_FOUND"]
 Unit = Literal["ticks", "bytes", "fJ"]
 Measure = Literal["time", "bytes", "energy"]
@@ -213,7 +213,7 @@ class Plan(Frozen):
     )
     PROBLEMS: ClassVar[tuple[str, ...]] = ()
 
-    format: Literal["certile-plan/2"]
+    format: Literal["certile-plan/3"]
     certile: str
     """Version of certile that made the plan."""
     problem: str

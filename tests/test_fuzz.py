@@ -68,7 +68,7 @@ def _refused(path: Path, data: Any, commands: Sequence[str] = COMMANDS) -> None:
         {"status": "INFEASIBLE"}, {"gap": 0.5}, {"engine": "oracle"}, {"engine": "greedy"},
         {"network_digest": "sha256:0"}, {"machine_digest": "sha256:0"},
         {"measures": None}, {"layers": []}, {"unit": "ticks"}, {"problem": "joint"},
-        {"format": "certile-plan/3"}, {"machine": "other"}, {"pins": ["T_Q=1"]}, {"x": 1},
+        {"format": "certile-plan/2"}, {"machine": "other"}, {"pins": ["T_Q=1"]}, {"x": 1},
         {"bound": 1e308}, {"wall_s": -1}, {"network": "a\x1bb"}, {"engine": "\u202eoracle"}, {"replay": None},
     ]
 ], COMMANDS), ids=str)  # fmt: skip

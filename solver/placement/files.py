@@ -14,7 +14,7 @@ from instances.machine import Machine
 _sound_plan = late("solver.check:sound_plan")
 _buffers_of = late("solver.placement.target:buffers_of")
 #: What formats of plan files begin with.
-_PLANS = ("certile-plan/", "certile-joint/")
+_PLANS = "certile-plan/"
 
 
 def holds_buffers(path: str | os.PathLike[str]) -> bool:

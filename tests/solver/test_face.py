@@ -50,7 +50,7 @@ def test_one_call_for_every_problem(problem: str, tmp_path: Path) -> None:
     options = {key: value for key, value in case.options.items() if key != "problem"}
     plan = certile.solve(case.target, case.machine, problem=problem, **options)
     assert isinstance(plan, certile.Plan)
-    assert (plan.format, plan.problem) == ("certile-plan/2", problem)
+    assert (plan.format, plan.problem) == ("certile-plan/3", problem)
     plan.save(tmp_path / "plan.json")
     assert certile.load_plan(tmp_path / "plan.json") == plan
     assert certile.check(tmp_path / "plan.json").ok

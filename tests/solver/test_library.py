@@ -274,7 +274,7 @@ def test_solutions_that_cannot_be_read(tmp_path: Path) -> None:
     for text, said in (
         ("[1]", 'a plan file is expected, or {"instance": NAME'),
         ('{"instance": "a/b", "plan": {}}', "no instance 'a/b'"),
-        ('{"format": "certile-plan/2"}', "field problem is"),
+        ('{"format": "certile-plan/3"}', "field problem is"),
     ):  # fmt: skip
         path.write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match=said.replace("{", r"\{")):

@@ -391,7 +391,7 @@ def test_a_truncated_file_is_refused(whole: Path, share: float, tmp_path: Path) 
 
 def test_other_files_are_refused(whole: Path, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
-    path.write_text('{"format": "certile-plan/2"}')
+    path.write_text('{"format": "certile-plan/3"}')
     assert all("is no file of a sweep" in said for said in _refused(path))
     path = tmp_path / "other.sqlite"
     sqlite3.connect(path).execute("CREATE TABLE t (x)").connection.close()
