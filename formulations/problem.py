@@ -11,8 +11,8 @@ Terms
     Piece       a subset of S. The pieces of a part cover what may be optimal for a goal. `floor` is a lower bound of f
                 on a piece that takes no search; `cp_sat`, `milp` and `exact` are the ways to minimise f on it.
 
-`solver.search` settles goals piece by piece, with any of these ways; `solver.parts` makes plans of the answers. Any of
-them may raise TimeUp by the goal's clock: what is known by then is kept.
+`solver.search` settles goals piece by piece, with any of these ways; `solver.generic` makes plans of the answers. Any
+of them may raise TimeUp by the goal's clock: what is known by then is kept.
 """
 
 from __future__ import annotations

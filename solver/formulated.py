@@ -1,6 +1,6 @@
 """Problems that are formulations: their parts are decided one by one, and every answer is priced and replayed.
 
-`solver.parts` makes plans with a row for every part, `solver.whole` plans of one part, the network.
+`solver.generic` makes plans with a row for every part, `solver.whole` those of mapping and applications.
 """
 
 from __future__ import annotations

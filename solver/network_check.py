@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 from hwmodels.outcome import UNITS
-from solver.network_plan import NetworkPlan, SubjectPlan
+from solver.network_plan import SubjectPlan
 from solver.plan import Frozen, GenericPlan, digest
 from solver.verify import gap_of, unequal
 
@@ -36,14 +36,6 @@ def status_of(plan: SubjectPlan | GenericPlan) -> Iterator[str]:
         yield f"status OPTIMAL with bound {plan.bound} and value {value}"
     if plan.bound is not None and value is not None and plan.bound > value:
         yield f"bound {plan.bound} is above the value {value}"
-
-
-def undecided_of(plan: NetworkPlan, replayed: bool | None) -> Iterator[str]:
-    """What a plan without layers may say."""
-    if plan.measures is not None or replayed is not None:
-        yield "a plan without layers has no measures and no replay"
-    if plan.status == "INFEASIBLE" and not plan.conflicts:
-        yield "status INFEASIBLE without conflicts"
 
 
 def fields_of(plan: SubjectPlan, made: Mapping[str, object]) -> Iterator[str]:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Literal
-
-from pydantic import Field
 
 from hwmodels.outcome import UNITS
 from instances.buffers import Buffers
 from instances.network import Network
 from instances.variants import Variants
-from solver.plan import FORMAT, Measure, Measures, Natural, Plan, Status, digest
+from solver.plan import FORMAT, Plan, Status, digest
 from solver.question import Question
 from solver.version import version
 
@@ -26,16 +23,6 @@ class WholePlan(SubjectPlan):
     """A plan of a whole network, with the network that it is for."""
 
     network_data: Network
-
-
-class NetworkPlan(WholePlan):
-    """A plan that moves data."""
-
-    objectives: Annotated[tuple[Measure, ...], Field(min_length=1)]
-    unit: Literal["ticks", "bytes", "fJ"]
-    measures: Measures | None
-    compulsory_bytes: Natural
-    """Every weight, and every input and result of the network once: what no plan can do without."""
 
 
 def head(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from solver.network_plan import NetworkPlan, SubjectPlan
+from solver.network_plan import SubjectPlan
 from solver.plan import GenericPlan, Plan
-from solver.tables import ABSENT, Column, percent, ratio
+from solver.tables import ABSENT, Column, percent
 
 _UNITS = {"time": " (us)", "bytes": "", "energy": " (uJ)"}
 _MEANS = {"bytes": "to and from off-chip memory"}
@@ -58,12 +58,3 @@ def known_parts(plan: SubjectPlan | GenericPlan) -> list[str]:
         [] if said is None or plan.status == "OPTIMAL" else [f"proven of {','.join(plan.objectives)}: {said or 'none'}"]
     )
     return [*parts, f"{plan.objectives[0]} {plan.objective.value:,} {plan.objective.unit}, {bound}, {gap}", *part]
-
-
-def status_parts(plan: NetworkPlan) -> list[str]:
-    """The same, and what is left to win."""
-    parts = known_parts(plan)
-    if plan.measures is None:
-        return parts
-    times = ratio(plan.measures.bytes, plan.compulsory_bytes)
-    return [*parts, f"{plan.measures.bytes:,} bytes move, {times} times what must ({plan.compulsory_bytes:,})"]

@@ -15,15 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import (
     ConfigDict,
-    Discriminator,
     Field,
-    PositiveInt,
     SerializerFunctionWrapHandler,
-    Tag,
     model_serializer,
 )  # fmt: skip
 
-from hwmodels.schedule import Nest
 from instances import frozen
 from instances.digests import digest as digest
 from instances.errors import InputError, choices
@@ -55,106 +51,6 @@ class Frozen(frozen.Frozen):
     model_config = ConfigDict(allow_inf_nan=True)
 
 
-class SpatialItem(Frozen):
-    """Pieces of `step` along a dimension, side by side over the units of a level."""
-
-    spatial: Dim
-    """The dimension that is cut."""
-    step: PositiveInt
-    """Size of a piece; the last one may be smaller."""
-    over: Literal["tle", "tlt"]
-    """The level: clusters (tle), or cores of a cluster (tlt)."""
-
-
-class LoopItem(Frozen):
-    """Pieces of `step` along a dimension, one after the other; or of free sizes, cut at places."""
-
-    loop: Dim
-    """The dimension whose current piece is cut."""
-    step: PositiveInt
-    """Size of a piece, counted from the begin of the current piece; the last one may be smaller. With `cuts` the
-    largest piece.
-    """
-    cuts: tuple[PositiveInt, ...] = ()
-    """Where pieces of free sizes end and begin, counted from the begin of the core's range; left out where steps are
-    equal.
-    """
-
-    @model_serializer(mode="wrap")
-    def _without_cuts(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
-        return {k: v for k, v in write(self).items() if k != "cuts" or v}
-
-
-class HoldItem(Frozen):
-    """The tile of an operand lies on chip from here inwards."""
-
-    hold: Literal["IN", "W", "OUT"]
-    """The operand."""
-    buffers: Literal[1, 2] | None = None
-    """One buffer, or two; left out: as the machine says (`buffering`)."""
-    line: bool = False
-    """Whether IN lies in lines: it slides along rows and columns (docs/nest.md)."""
-
-    @model_serializer(mode="wrap")
-    def _without_none(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
-        return {k: v for k, v in write(self).items() if v is not None and (k != "line" or v)}
-
-
-def _kind(item: object) -> str | None:
-    for kind in ("spatial", "loop", "hold"):
-        if (kind in item) if isinstance(item, dict) else hasattr(item, kind):
-            return kind
-    return None
-
-
-NestItem = Annotated[
-    Annotated[SpatialItem, Tag("spatial")] | Annotated[LoopItem, Tag("loop")] | Annotated[HoldItem, Tag("hold")],
-    Discriminator(
-        _kind,
-        custom_error_type="nest_item",
-        custom_error_message="a nest item has the keys hold, or loop and step (and cuts), or spatial, step and over",
-    ),
-]
-
-
-class Schedule(frozen.Frozen):
-    """The nest, and beside it the decisions it stands for (for people): all further keys.
-
-    They are `loops` (the nest in a line: letters are loops, IN, W, OUT are holds), `T_M` and the like (the largest
-    innermost tile), `cuts_R`, `cuts_C` (how loops cut rows or columns: one entry a loop, outermost first, places or
-    ``by 2``), `buffers_IN` and the like, `held` (IN in lines), `home_W` and the like; `partition` and `dataflow` of
-    problem slicing.
-    """
-
-    model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, int | str] = Field(init=False)
-
-    nest: tuple[NestItem, ...]
-    """Items, outermost first. What they do: docs/nest.md."""
-    homes: dict[Literal["IN", "W", "OUT"], str] | None = None
-    """Operand -> the memory off the chip where it lies, on machines that have several; else left out."""
-
-    @model_serializer(mode="wrap")
-    def _without_homes(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
-        return {k: v for k, v in write(self).items() if k != "homes" or v}
-
-    @classmethod
-    def of(cls, nest: Nest, decision: dict[str, int | str]) -> Schedule:
-        """Wrap a nest."""
-        return cls.model_validate({"nest": nest.to_json(), "homes": dict(nest.homes) or None, **decision})
-
-    def to_nest(self) -> Nest:
-        """Return the nest that the machine models read."""
-        return Nest.from_json([item.model_dump() for item in self.nest]).at(
-            {str(op): name for op, name in (self.homes or {}).items()}
-        )
-
-    @property
-    def decision(self) -> dict[str, int | str]:
-        """The decisions beside the nest."""
-        return dict(self.__pydantic_extra__ or {})
-
-
 class Objective(Frozen):
     """The value of the first objective and the parts that sum to it (a saving is negative)."""
 
@@ -169,30 +65,6 @@ class Measures(Frozen):
     time: Natural
     bytes: Natural
     energy: Natural
-
-
-class Counted(Frozen):
-    """What moves between the chip and memory (docs/transfer.md)."""
-
-    calls: Natural
-    """DMA programs: one for every fetch of a tile, of every input by itself; W comes with its biases."""
-    segments: Natural
-    """Contiguous runs of addresses off the chip."""
-    bursts: Natural
-    """Burst windows; 0 where the machine has none."""
-    rows: Natural
-    """DRAM rows; 0 where the machine does not price them."""
-    refreshes: Natural
-    """Refresh periods, likewise."""
-    bytes: Natural
-    """All of them."""
-
-
-class LayerCounts(Counted):
-    """Counts of a layer."""
-
-    by_operand: dict[Literal["IN", "W", "OUT", "PSUM"], Counted]
-    """The same by what moves: OUT is final results written, PSUM partial sums written and read back."""
 
 
 class Options(Frozen):

@@ -28,12 +28,10 @@ from instances.network import Network
 from instances.stage import Stage
 from instances.zoo.chains import chain, skip
 from solver import MappingFront, Plan, front_engine, pareto, size_engine, solve
-from solver.parts import PartsProblem
 from solver.plan import GenericPlan
 from solver.problems import problem_of
 from solver.solve import ask as question
 from solver.tiling.front import fronts
-from solver.tiling.problem import LayersProblem
 from solver.tiling.solve import prepare
 
 Json = Any  # what is recorded of an answer
@@ -315,11 +313,6 @@ def schedules_of(plan: Plan) -> dict[str, Any]:
         whole = problem_of(plan).formulation.whole
         return {"network" if whole else row.name: row.schedule for row in plan.parts}
     problem: Any = problem_of(plan)
-    rows: Any = getattr(plan, "layers", ())
-    if isinstance(problem, LayersProblem):
-        return {row.layer: row.schedule and row.schedule for row in rows}
-    if isinstance(problem, PartsProblem):
-        return {row.layer: problem.decided(row) for row in rows}
     (part,) = problem.parts(problem.question(plan))
     return {"network": problem.decided(plan, part)}
 

@@ -23,7 +23,6 @@ from instances.validation import explain_faults, validate_as
 from solver.generic import GenericProblem, as_json
 from solver.mapping.board import BoardProblem
 from solver.options import pick_layers, pick_pins
-from solver.parts import PartsProblem
 from solver.plan import GenericPlan, Plan
 from solver.problem import Problem
 from solver.problems import pick_problem
@@ -111,7 +110,7 @@ def parts_of(problem: Problem[Any], question: Question) -> Sequence[Part[Any]]:
         pins = pick_pins(question.pins, problem.formulation)
         layers, build = pick_layers(target, question.layers), NESTS[problem.name].build
         return [NestPart(layer, question.machine, build, pins) for layer in layers]
-    if not isinstance(problem, GenericProblem | PartsProblem | WholeProblem):
+    if not isinstance(problem, GenericProblem | WholeProblem):
         raise InputError(f"problem {problem.name}: the library has no instances of it")
     return problem.parts(question)
 
@@ -142,15 +141,7 @@ def _schedules(
     try:
         if isinstance(problem, BoardProblem):
             return [problem.placed(made, parts[0])]
-        if isinstance(problem, WholeProblem):
-            found = [problem.decided(made, parts[0])]
-        else:
-            rows = list(getattr(made, "layers", None) or ())
-            names = [part.name for part in parts]
-            if [row.layer for row in rows] != names:
-                raise InputError(f"layers: {len(rows)} rows, expected {', '.join(names)}")
-            nests = isinstance(problem, LayersProblem)
-            found = [row.schedule.to_nest() if nests else problem.decided(row) for row in rows]  # type: ignore[attr-defined]
+        found = [problem.decided(made, parts[0])]  # type: ignore[attr-defined]
     except ValidationError as error:
         raise InputError(" ".join(str(error).split())) from None
     if None in found:
@@ -179,8 +170,7 @@ def _read(problem: Problem[Any], question: Question, data: Mapping[str, Any]) ->
         "problem": problem.name, "network": question.name, "machine_data": question.machine,
         "objectives": question.objectives, "pins": question.pins,
     }  # fmt: skip
-    if not isinstance(problem, LayersProblem | PartsProblem):
-        head["network_data"] = question.subject
+    head["network_data"] = question.subject
     kept = {name: fields[name] for name in spec if name in fields}
     return _built(problem.plan, kept, spec, "").model_copy(update=head)
 
