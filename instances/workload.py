@@ -44,6 +44,8 @@ DIMS: tuple[str, ...] = ("b", "g", "m", "n", "r", "c", "i", "j")
 REDUCTION: frozenset[str] = frozenset({"n", "i", "j"})
 #: The dimensions along which an input may have one element only.
 BROADCAST = "bgrc"
+#: Where the extents of a dimension stand that are not called alike.
+_FIELDS = {"i": "kh", "j": "kw"}
 #: The dimensions that each operand depends on.
 RELEVANT: dict[str, frozenset[str]] = {
     "IN": frozenset({"b", "g", "n", "r", "c", "i", "j"}),
@@ -264,7 +266,7 @@ class Layer(Sparse):
 
     def extent(self, dim: str) -> int:
         """Return the size of loop dimension `dim` (one of `DIMS`; i and j are the kernel's rows and columns)."""
-        value: int = getattr(self, {"i": "kh", "j": "kw"}.get(dim, dim))
+        value: int = getattr(self, _FIELDS.get(dim, dim))
         return value
 
     @property

@@ -25,13 +25,14 @@ from typing import Any
 
 from instances.errors import InputError, OutputError
 from instances.jsonfile import as_object, parse_json, read_bytes, write_atomically
+from instances.late import late
 from instances.profiles import Profile, load_profile
-from solver.check import faults_of
 from solver.console import complain
 from solver.plan import Plan, digest
 from solver.problem import Problem
 from solver.question import Question
 
+_faults_of = late("solver.check:faults_of")
 #: Where a kept plan has its seal: among its statistics.
 _SEAL = "kept"
 _ROOMS = ("instances", "hwmodels", "formulations", "solver")
@@ -98,7 +99,7 @@ def _compare(plan: Plan, problem: Problem[Any], question: Question) -> None:
     for name, (one, other) in pairs.items():
         if one != other:
             raise InputError(f"its {name} is not the one that is asked")
-    found = faults_of(plan)
+    found = _faults_of(plan)
     if found:
         raise InputError(found[0])
 

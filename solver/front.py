@@ -6,11 +6,13 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from solver.faces import FACES
-from solver.pages.data import Figure
 from solver.plan import Plan
+
+if TYPE_CHECKING:
+    from solver.pages.data import Figure
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,9 @@ from instances.machine import Machine
 from instances.validation import adapter_of, validate, validate_as
 from instances.workload import Layer
 from solver.faces import FACES
-from solver.pages.data import Figure
 
 if TYPE_CHECKING:
+    from solver.pages.data import Figure
     from solver.why.model import Why
 
 #: The first field of every plan file; a reader refuses other versions.

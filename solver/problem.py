@@ -20,14 +20,14 @@ from instances.workload import Layer
 from solver.claims import Claim, bounds_of, picked
 from solver.front import Front, FrontPart, FrontPoint
 from solver.options import AUTO, parse_objectives, unknown
-from solver.pages.common import terms
-from solver.pages.data import Block, Pictures
 from solver.plan import Plan
 from solver.question import Question
 from solver.tables import Sheet, percent, ratio, render
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from solver.pages.data import Block, Pictures
 
 #: What may be planned.
 Target = Network | Layer | Applications | Buffers | Variants
@@ -240,10 +240,15 @@ class Problem(ABC, Generic[P]):
 
     def pictures(self, plan: P, others: Mapping[str, P]) -> Pictures:
         """Return what a report draws of a plan, beside plans of other engines, and its parts in detail."""
+        from solver.pages.common import terms  # late: only reports are drawn
+        from solver.pages.data import Pictures
+
         return Pictures(terms(plan, others), self.blocks(plan))
 
     def blocks(self, plan: P) -> tuple[Block, ...]:
         """Return the details of a plan for a report: all together, unless a subclass has them part by part."""
+        from solver.pages.data import Block  # late: only reports are drawn
+
         text = "\n".join(self.details(plan, None)).strip() if self.names(plan) else ""
         return (Block("All of the plan", "", text),) if text else ()
 

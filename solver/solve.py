@@ -16,7 +16,6 @@ from instances.profiles import Profile
 from instances.variants import Variants
 from instances.workload import Layer
 from solver.cache import keep, kept, path_of
-from solver.check import sound_plan
 from solver.front import Front
 from solver.options import AUTO, as_texts, check_jobs, check_memory, check_time_limit, pick_machine, pick_target
 from solver.plan import Plan
@@ -29,6 +28,7 @@ from solver.targets import named_machine, of_library, read_target
 
 P = TypeVar("P", bound=Plan)
 
+_sound_plan = late("solver.check:sound_plan")
 _buffers_of = late("solver.placement.target:buffers_of")
 
 #: Anything that says the same: one text, several, or a mapping.
@@ -237,7 +237,7 @@ def show(plan: Plan | str | os.PathLike[str], layer: str | None = None, *, detai
     InputError
         If it is no plan, a file says what does not follow from its decisions, or there is no such layer.
     """
-    found = plan if isinstance(plan, Plan) else sound_plan(plan)
+    found = plan if isinstance(plan, Plan) else _sound_plan(plan)
     return problem_of(found).show(found, layer, details=details)
 
 

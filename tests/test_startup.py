@@ -34,49 +34,67 @@ OTHERS = tuple(
                  "selection")
 )  # fmt: skip
 
+#: What a solve does without: checking, reports.
+UNASKED = ("solver.check", "solver.prove", "solver.pages", "solver.emit")
+
+#: What is done, one after the other in one process, and what must not have been imported by then.
 LIGHT = {
     "import certile": ("import certile", (*HEAVY, *RECORDS, "typer")),
     "import solver": ("import solver", (*HEAVY, *RECORDS, "typer")),
-    "--help": ("run('--help')", (*HEAVY, *RECORDS)),
     "--version": ("run('--version')", (*HEAVY, *RECORDS)),
-    "list machines": ("run('list', 'machines')", HEAVY),
+    "--help": ("run('--help')", (*HEAVY, *RECORDS)),
     "list networks --json": ("run('list', 'networks', '--json')", HEAVY),
+    "list machines": ("run('list', 'machines')", HEAVY),
     "list": ("run('list')", HEAVY),
-    "doctor": ("run('doctor')", (*SOLVERS, *DRAWING)),
-    "solve --help": ("run('solve', '--help')", (*SOLVERS, *DRAWING, *OTHERS)),
-    "solve": ("run('solve', 'lenet5', '-m', 'scratchpad_64k', '-j', '1')", (*SOLVERS, *DRAWING, *OTHERS)),
+    "doctor": ("run('doctor')", (*SOLVERS, *DRAWING, *OTHERS, *UNASKED)),
+    "solve --help": ("run('solve', '--help')", (*SOLVERS, *DRAWING, *OTHERS, *UNASKED)),
+    "solve": (
+        "run('solve', 'lenet5', '-m', 'scratchpad_64k', '-l', 'output', '-j', '1')",
+        (*SOLVERS, *DRAWING, *OTHERS, *UNASKED),
+    ),
 }  # fmt: skip
 RUN = """
-import sys
+import json, sys
 def run(*args):
     from solver.cli import main
     code = main(args)
     assert not code, code
+def tell():
+    print("\\n@", json.dumps(sorted(sys.modules)))
 """
 
 
-def modules_after(code: str) -> set[str]:
-    """What a new Python has imported after some code, whatever that prints."""
-    said = "import json; print(); print(json.dumps(sorted(sys.modules)))"
-    command = [sys.executable, "-c", f"{RUN}\n{code}\n{said}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300, env=_environment())
-    return set(json.loads(done.stdout.splitlines()[-1]))
+def modules_after(*codes: str) -> list[set[str]]:
+    """What a new Python has imported after each of some pieces of code, whatever they print."""
+    program = "\n".join([RUN, *(f"{code}\ntell()" for code in codes)])
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300, env=_environment()
+    )
+    return [set(json.loads(line[1:])) for line in done.stdout.splitlines() if line.startswith("@")]
 
 
 def _environment() -> dict[str, str]:
     return {**os.environ, "CERTILE_CACHE": "off"}
 
 
+def test_nothing_heavy_is_imported() -> None:
+    """Each step keeps what the steps before it imported, so the lists get no longer."""
+    found = modules_after(*(code for code, _ in LIGHT.values()))
+    wrong = {
+        name: sorted(there & set(heavy))
+        for (name, (_, heavy)), there in zip(LIGHT.items(), found, strict=True) if there & set(heavy)
+    }  # fmt: skip
+    assert wrong == {}
+    assert {"solver.solve", "solver.plan", "pydantic", "numpy"} <= found[-1]  # so it sees what is imported
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LIGHT)
-def test_nothing_heavy_is_imported(name: str) -> None:
+def test_nothing_heavy_is_imported_by_a_step_alone(name: str) -> None:
     code, heavy = LIGHT[name]
-    found = modules_after(code)
+    (found,) = modules_after(code)
     assert "instances" in found
     assert sorted(found & set(heavy)) == []
-
-
-def test_the_test_sees_what_is_imported() -> None:
-    assert {"solver.solve", "pydantic", "solver.plan"} <= modules_after("import certile; certile.solve")
 
 
 # --- the faces -------------------------------------------------------------------------------------------------------
@@ -109,6 +127,7 @@ def test_a_face_says_what_it_has_not() -> None:
         exec("from certile import solv")  # noqa: S102
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["", "import solver.solve, solver.check, solver.why.ask", "from solver import solve"])
 def test_functions_are_not_replaced_by_modules_of_their_names(first: str) -> None:
     """`solver.solve`, `solver.check` and `solver.why` are modules, too, whenever they are imported."""
@@ -116,7 +135,7 @@ def test_functions_are_not_replaced_by_modules_of_their_names(first: str) -> Non
         f"{first}\nimport solver\nfrom solver import solve, check, why\nimport solver.solve, solver.check, solver.why"
     )
     code += "\nassert all(callable(one) for one in (solve, check, why, solver.solve, solver.check, solver.why))"
-    assert "solver.solve" in modules_after(code)
+    assert "solver.solve" in modules_after(code)[0]
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------

@@ -76,10 +76,9 @@ class Bounds:
         before = 2 * size(box)
         while 0 < size(box) <= before * _WORTH:
             before = size(box)
-            kept = dict(box)
-            for axis, fits in zip(AXES, self._fits(box, limits), strict=True):
-                kept[axis] = box[axis][fits.any(axis=1)]
-                kept["slide"] = np.intersect1d(kept["slide"], box["slide"][fits.any(axis=0)])
+            each = self._fits(box, limits)
+            kept = {axis: box[axis][fits.any(axis=1)] for axis, fits in zip(AXES, each, strict=True)}
+            kept["slide"] = box["slide"][np.all([fits.any(axis=0) for fits in each], axis=0)]
             box = kept if len(kept["slide"]) else {**kept, AXES[0]: box[AXES[0]][:0]}
         return box
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,14 +108,20 @@ class Listing:
 
     def share(self, dim: str) -> int:
         """The extent on the largest core."""
-        return max(core.extent(dim) for core in cores(self.layer, self.skeleton.spatial))
+        return self._extents[dim][0]
 
     def extents(self, dim: str) -> tuple[int, ...]:
         """The extents whose numbers of pieces count, the largest core's first."""
-        shares = {core.extent(dim) for core in cores(self.layer, self.skeleton.spatial)}
+        shares = self._extents[dim]
         if self.machine.reading == "literal":
-            shares |= {self.layer.extent(dim)}
-        return tuple(sorted(shares, reverse=True))
+            shares = tuple(sorted({*shares, self.layer.extent(dim)}, reverse=True))
+        return shares
+
+    @cached_property
+    def _extents(self) -> dict[str, tuple[int, ...]]:
+        """By dimension the extents that cores have, the largest first."""
+        every = cores(self.layer, self.skeleton.spatial)
+        return {d: tuple(sorted({core.extent(d) for core in every}, reverse=True)) for d in DIMS}
 
     def _listed(self, dim: str, measures: Sequence[str]) -> Ints:
         depth, sizes, extents = self.skeleton.levels(dim), self.sizes[dim], self.extents(dim)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,7 +139,11 @@ class CorePieces:
         return axes_of(self.layer, self.machine, tensor, lambda dim: self._pieces(dim, operand, slide, resident), lacks)
 
     def _smaller(self, operand: str) -> bool:  # loops may cut less of it than on the first core
-        return self.core.smaller(cores(self.layer, self.skeleton.spatial)[0], RELEVANT[operand])
+        return self.core.smaller(self._first, RELEVANT[operand])
+
+    @cached_property
+    def _first(self) -> Core:
+        return cores(self.layer, self.skeleton.spatial)[0]
 
 
 #: Beyond all rows.

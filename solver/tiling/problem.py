@@ -26,16 +26,13 @@ from solver.homes.plan import HomesPlan
 from solver.homes.solve import assigned, choose, fitting
 from solver.network_show import measure_columns
 from solver.options import pick_pins
-from solver.pages.data import Pictures
 from solver.plan import Asked, GenericPlan, PartPlan, Status
 from solver.problem import Explained
 from solver.question import Question
 from solver.search import Answer
 from solver.tables import GAP, Column, Sheet, conflicts_of, few, name_column, percent, ratio
 from solver.tiling.check import part_of
-from solver.tiling.figures import pictures
 from solver.tiling.front import AXES, fronts
-from solver.tiling.pseudo_code import pseudo_code
 from solver.tiling.rows import GIVEN, LayerRow, layer_rows
 from solver.tiling.search import job_of
 from solver.tiling.solve import Request, options, prepare
@@ -45,6 +42,8 @@ from solver.words import decision_columns, decision_text, label, workload_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from solver.pages.data import Pictures
 
 
 class LayersProblem(GenericProblem):
@@ -270,6 +269,8 @@ class LayersProblem(GenericProblem):
 
     def pictures(self, plan: GenericPlan, others: Mapping[str, GenericPlan]) -> Pictures:
         """Roofline, times, memories, and every layer with its tile and its nest as code."""
+        from solver.tiling.figures import pictures  # late: only reports are drawn
+
         texts = {row.layer: "\n".join(_layer(plan, row)).strip() for row in layer_rows(plan) if not row.same_as}
         return pictures(plan, others, texts)
 
@@ -365,6 +366,8 @@ def _layer(plan: GenericPlan, row: LayerRow) -> Iterable[str]:
     limit = row.lower_bound_bytes
     if limit is not None:
         yield f"{row.measures.bytes:,} bytes move; no plan moves fewer than {limit:,}"
+    from solver.tiling.pseudo_code import pseudo_code  # late: no solve needs it
+
     machine, nest = plan.machine_data, row.schedule
     if nest.homes:
         yield f"off the chip: {', '.join(f'{operand} in {name}' for operand, name in nest.homes)}"
