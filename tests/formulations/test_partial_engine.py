@@ -716,7 +716,7 @@ def test_layers_where_nothing_fits_have_no_bound() -> None:
     tiny = solve(network((6, 1, 1)), machine(bank=11), problem="partial_engine")
     assert (tiny.status, tiny.parts[0].bounds["bytes"], check(tiny).problems) == ("INFEASIBLE", None, ())
     assert "layer c0: bytes: bound 7 of nothing" in check(changed(tiny, bounds={"bytes": 7})).problems
-    faults = check(changed(tiny, replay=PartReplay(ok=False, faults=("why",)))).problems
+    faults = check(changed(tiny, replay=PartReplay(ok=False, faults=("why",), measures={}))).problems
     assert any("replay: the plan says" in line for line in faults)
 
 
@@ -1020,5 +1020,5 @@ def test_pins_that_contradict_each_other() -> None:
     with pytest.raises(InputError, match="no value of inputs is left"):
         solve("lenet5", "partial_cnn_16", pins=["inputs=banks", "inputs=dram"], problem="partial_engine")
     plan = solve("lenet5", "partial_cnn_16", engine="greedy", problem="partial_engine")
-    lie = plan.model_copy(update={"layers": tuple(row.model_copy(update={"status": "OPTIMAL"}) for row in plan.parts)})
+    lie = plan.model_copy(update={"parts": tuple(row.model_copy(update={"status": "OPTIMAL"}) for row in plan.parts)})
     assert any("proves nothing" in line for line in check(lie).problems)
