@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from math import prod
+from typing import Any
 
 import pytest
 
@@ -174,7 +175,7 @@ def drawn(rng: random.Random) -> tuple[Layer, Nest]:
         if all(d in one for one in lacks):
             rng.choice(lacks).discard(d)
     names = ["".join(d for d in "bgrc" if d in one) for one in lacks]
-    more: dict[str, object] = {}
+    more: dict[str, Any] = {}
     if rng.random() < 0.3:
         rows = tuple(rng.randint(0, 1 if "r" in one else extents["r"]) for one in names)
         more = {"resident_in": rows, "resident_out": rng.randint(0, extents["r"])}
