@@ -330,9 +330,9 @@ def room_of(what: str, size: int, kernel: int, dilation: int, before: int, after
     return size + before + after - reach
 
 
-def refuse_long(layer: Layer, problem: str) -> None:
+def refuse_long(layer: Layer) -> None:
     """Raise InputError if a dimension of a layer is above `LONGEST`."""
     for dim in DIMS:
         if layer.extent(dim) > LONGEST:
-            said = f"dimension {dim} is {layer.extent(dim):,}, problem {problem} counts up to {LONGEST:,}"
+            said = f"dimension {dim} is {layer.extent(dim):,}, at most {LONGEST:,} is counted"
             raise InputError(f"layer {layer.name}: {said}")

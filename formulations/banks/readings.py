@@ -33,7 +33,7 @@ def readings(network: Network, machine: Machine, pin: FirstPin | None = None) ->
     if machine.banks is None:
         raise InputError(f"machine {machine.name} has no banks: problem banks needs one that has, such as midap")
     for layer in network.layers:
-        refuse_long(layer, "banks")
+        refuse_long(layer)
     found: dict[FirstLayer, Stages] = {}
     laid = stages(network, machine.banks)
     if any(stage.kind == "patches" for stage in laid.stages):

@@ -106,7 +106,7 @@ class FusionFormulation(Formulation[Runs]):
         """The network; raises InputError for machines without a shared memory, and for layers that no nest plans."""
         check_machine(machine, "fusion")
         for layer in network.layers:
-            refuse_long(layer, "fusion")
+            refuse_long(layer)
             if layer.kind == "correlation":
                 raise InputError(f"layer {layer.name}: only problem mesh plans correlations")
         return [FusionPart(network, machine, pins)]

@@ -401,7 +401,7 @@ class JointFormulation(Formulation[Runs]):
         """The network; raises InputError for machines without a shared memory, and for layers that no nest plans."""
         check_machine(machine)
         for layer in network.layers:
-            refuse_long(layer, "joint")
+            refuse_long(layer)
             if layer.kind == "correlation":
                 raise InputError(f"layer {layer.name}: only problem mesh plans correlations")
         return [JointPart(network, machine, pins)]

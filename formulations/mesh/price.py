@@ -44,7 +44,7 @@ def setup_of(
         raise InputError(f"machine {machine.name}: problem mesh needs a mesh, such as vectormesh_128 has")
     if machine.mesh.kind != "teu" and layer.kind == "correlation":
         raise InputError(f"layer {layer.name}: machine {machine.name} ({machine.mesh.kind}) cannot match two maps")
-    refuse_long(layer, "mesh")
+    refuse_long(layer)
     made = Setup(layer, machine, share, keep, clock)
     for group in made.ndrange.groups:
         _countable(made, group)

@@ -29,7 +29,7 @@ from hwmodels.nest.terms import terms_of
 from hwmodels.outcome import MEASURES, OPERANDS, Counts, Outcome
 from hwmodels.schedule import Nest
 from instances.machine import Machine
-from instances.workload import Layer
+from instances.workload import Layer, refuse_long
 
 #: Homes of the operands of a layer: IN, W, OUT with a name each.
 Assignment = tuple[tuple[str, str], ...]
@@ -76,7 +76,7 @@ class NestPart(Part[Nest]):
     """A layer to plan; `build` is a module-level function, so that parts can be sent to other processes.
 
     Where the nest is `given` it may be any one of docs/nest.md, and not only one that the problem looks at; without
-    `bounding` solvers are asked of all candidates, none removed by bounds.
+    `bounding` solvers are asked of all candidates, none removed by bounds. Raises InputError if a dimension is long.
     """
 
     search: Search | None = None
@@ -86,6 +86,7 @@ class NestPart(Part[Nest]):
         self, layer: Layer, machine: Machine, build: Builder, pins: Pins, *, full: bool = False, homes: Assignment = (),
         spare: bool = False, given: bool = False, bounding: bool = True,
     ) -> None:  # fmt: skip
+        refuse_long(layer)  # at once: bounds in closed form count along every axis, before a space is built
         self.name, self.layer, self.machine, self.homes = layer.name, layer, machine, homes
         self.build, self.pins, self.full, self.spare, self.given = build, pins, full, spare, given
         self.bounding = bounding

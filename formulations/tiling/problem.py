@@ -146,7 +146,7 @@ def build(layer: Layer, machine: Machine, pins: Pins, *, full: bool = False) -> 
     InputError
         If the machine has several cores, a dimension is too long, or a pinned order is no order of the loops.
     """
-    refuse_long(layer, "tiling")
+    refuse_long(layer)
     if machine.tles * machine.tlts > 1:
         raise InputError(
             f"problem tiling plans one core, machine {machine.name} has {machine.tles * machine.tlts}: use slicing"

@@ -115,7 +115,7 @@ def build(layer: Layer, machine: Machine, pins: Pins, *, full: bool = False) -> 
     InputError
         If the machine has a single core (use ``tiling``), or a dimension is too long.
     """
-    refuse_long(layer, "slicing")
+    refuse_long(layer)
     if machine.tles * machine.tlts == 1:
         raise InputError(f"problem slicing shares a layer among cores, machine {machine.name} has one: use tiling")
     limits = Restrictions.of(layer, machine, pins)

@@ -137,7 +137,7 @@ def work_of(layer: Layer, engine: PartialEngine) -> Work:
     InputError
         If the layer is of another kind or has a batch.
     """
-    refuse_long(layer, "engine")
+    refuse_long(layer)
     if layer.kind in ("eltwise", "resample") or layer.weights == "activation":
         raise InputError(f"layer {layer.name}: runs of an engine are convolutions, products with constants or poolings")
     if layer.b != 1:

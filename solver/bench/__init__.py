@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from instances.late import late
-from solver.problems import generic
+from solver import problems
 
 if TYPE_CHECKING:
     from solver.bench.report import Report
@@ -76,7 +76,7 @@ def suites() -> dict[str, tuple[str, Callable[..., Report]]]:
     own: dict[str, tuple[str, Callable[..., Report]]] = {
         name: (about, late(place)) for name, (about, place) in SUITES.items()
     }
-    return own | {name: (one.summary, partial(_compared, one)) for name, one in generic().items()}
+    return own | {name: (one.summary, partial(_compared, one)) for name, one in problems.generic().items()}
 
 
 def summaries() -> dict[str, str]:

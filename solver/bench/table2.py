@@ -85,8 +85,8 @@ def _column(least: Mapping[tuple[str, str], int | None], pin: str, number: int) 
 
 def _least(space: Space) -> int | None:
     """The least time; ties are not broken, which would take as long again."""
-    search = Search(space, ("time",))
-    search.settle("time")
+    search = Search(space, ("time",), polishing=False)
+    search.run()
     if not search.whole:
         raise RuntimeError(f"{space.layer.name}: the least time is not proven")
     return None if search.best is None else search.best.measures["time"]

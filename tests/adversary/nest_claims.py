@@ -65,7 +65,7 @@ def asked(goal: Goal, engine: str, problem: str, *, full: bool = False) -> Claim
         measures = plan.measures.model_dump()
         vector = tuple(int(measures[x]) for x in goal.measures)
     form = None if plan.schedule is None else form_of(goal.layer, plan.schedule)
-    points = int(plan.size.get("points", LARGEST_INTEGER))
+    points = int(whole.parts[0].size.get("points", LARGEST_INTEGER))
     # over all homes, where there is a choice
     return Claim(name, whole.status, vector, whole.bound, form, points=points)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import replace
 
 import pytest
@@ -273,7 +274,7 @@ def _greedy_if_worse(status: str, extra: int | None) -> Run:
         best = _SEARCHED(formulation, engine, part, objectives, clock)
         if engine != "exhaustive" or best.schedule is None:
             return best
-        plain, first = _SEARCHED(formulation, "greedy", part, objectives, clock), objectives[0]
+        plain, first = _SEARCHED(formulation, "greedy", _anew(part), objectives, clock), objectives[0]
         if plain.schedule is None or plain.values[first] <= best.values[first]:
             return best
         value = plain.values[first]
@@ -281,6 +282,13 @@ def _greedy_if_worse(status: str, extra: int | None) -> Run:
         return replace(plain, status="OPTIMAL" if bounds[first] == value else status, bounds=bounds)  # type: ignore[arg-type]
 
     return run
+
+
+def _anew(part: NestPart) -> NestPart:
+    """The part without what was found of it."""
+    twin = copy(part)
+    twin.search = None
+    return twin
 
 
 def _never_fits(

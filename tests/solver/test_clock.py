@@ -460,7 +460,7 @@ def test_dimensions_that_no_list_holds_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_long_layer_is_bad_input_in_python() -> None:
-    with pytest.raises(InputError, match="counts up to 1,048,576"):
+    with pytest.raises(InputError, match="at most 1,048,576 is counted"):
         solve(_tall(), "scratchpad_64k")
 
 
