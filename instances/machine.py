@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, PositiveInt, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    PositiveInt,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from instances.banks import Banks
@@ -18,9 +26,10 @@ from instances.mesh import Mesh
 from instances.off_chip import Homes, OffChip, Transfer, home_faults
 from instances.partial_engine import PartialEngine
 from instances.platform import Platform
+from instances.problems import PROBLEMS, either, meant, nested, sections
 from instances.processors import Processors
 
-__all__ = ["NESTED", "Banks", "Broadcast", "Compute", "Machine", "OffChip", "Transfer"]
+__all__ = ["Banks", "Broadcast", "Compute", "Machine", "OffChip", "Transfer"]
 
 Count = Field(default=0, ge=0)
 _ORDER = "Order of the axes in memory, outermost first "
@@ -81,8 +90,15 @@ class Broadcast(Frozen):
         return self.input == self.weights == "none"
 
 
-#: Problems whose machines hold tiles of nests.
-NESTED = ("tiling", "slicing", "joint", "fusion")
+def _known(name: str) -> str:
+    """The name of a problem that a machine may be for."""
+    if name not in meant():
+        quoted = tuple(repr(one) for one in meant())
+        raise PydanticCustomError("literal_error", "Input should be {one}", {"one": either(quoted, "or")})
+    return name
+
+
+MeantFor = Annotated[str, AfterValidator(_known), WithJsonSchema({"enum": [*meant()], "type": "string"})]
 
 
 class Machine(Sparse):
@@ -97,9 +113,7 @@ class Machine(Sparse):
     """What the machine is called in tables and plans."""
     description: str = ""
     """One line for ``certile list machines``."""
-    problem: Literal[
-        "tiling", "slicing", "joint", "fusion", "banks", "hybrid", "mapping", "partial_engine", "mesh", "selection"
-    ] = "tiling"
+    problem: MeantFor = "tiling"
     """The problem that ``certile solve`` decides if ``--problem`` says nothing."""
     tick_ps: PositiveInt
     """Length of a tick, the unit of all ``_ticks``. Choose it so that all prices are whole."""
@@ -211,8 +225,8 @@ class Machine(Sparse):
     def _off_chip_memories(self) -> Machine:
         for fault in home_faults(self.off_chip, self.homes):
             raise ValueError(fault)
-        if self.off_chip and self.problem not in NESTED:
-            raise ValueError(f"off_chip is for problems tiling, slicing, joint and fusion, not {self.problem}")
+        if self.off_chip and not PROBLEMS[self.problem].nests:
+            raise ValueError(f"off_chip is for problems {either(nested())}, not {self.problem}")
         if self.off_chip and self.byte_fj:
             raise ValueError("give either byte_fj or off_chip, whose memories have a byte_fj of their own")
         if self.off_chip and self.reading == "literal":
@@ -225,25 +239,22 @@ class Machine(Sparse):
         given = [b is not None for b in buffers]
         if self.banks is not None and (self.ocm_bytes is not None or any(given)):
             raise ValueError("give either banks or other on-chip memories, not both")
-        sections = {
-            "banks": (self.banks, "banks", "need"), "mapping": (self.processors, "processors", "need"),
-            "partial_engine": (self.engine, "an engine", "needs"), "mesh": (self.mesh, "mesh", "needs"),
-            "selection": (self.platform, "a platform", "needs"),
-        }  # fmt: skip
-        for problem, (section, said, needs) in sections.items():
-            mine = self.problem == problem or (self.problem, problem) == ("hybrid", "banks")
-            if mine != (section is not None):
-                raise ValueError(f"problem {problem!r} needs {said}, and {said} {needs} problem {problem!r}")
+        given_sections = [name for name in sections() if getattr(self, name) is not None]
+        mine = PROBLEMS[self.problem].section
+        if mine and mine not in given_sections:
+            raise ValueError(f"problem {self.problem!r} needs section {mine}")
+        for name in given_sections:
+            if name != mine:
+                those = [repr(one) for one in meant() if PROBLEMS[one].section == name]
+                raise ValueError(f"section {name} needs problem {either(tuple(those), 'or')}")
         if self.banks is not None and self.banks.by_cycle and not self.compute.cycle_ticks:
             said = "banks.bus 'weights_first' counts time by cycles"
             raise ValueError(f"{said}, and compute.cycle_ticks is 0: give 1 or more")
         if self.mesh is not None and (self.ocm_bytes is not None or any(given)):
             raise ValueError("give either mesh or other on-chip memories, not both")
-        if self.problem not in NESTED and (self.layer_ticks or not self.broadcast.none):
-            raise ValueError(
-                f"broadcast and layer_ticks are for problems tiling, slicing, joint and fusion, not {self.problem}"
-            )
-        if any(section is not None for section in (self.processors, self.engine, self.mesh, self.platform)):
+        if not PROBLEMS[self.problem].nests and (self.layer_ticks or not self.broadcast.none):
+            raise ValueError(f"broadcast and layer_ticks are for problems {either(nested())}, not {self.problem}")
+        if mine and self.banks is None:
             return self
         if self.banks is None and self.ocm_bytes is None and not all(given):
             raise ValueError("give ocm_bytes, or all of in_buffer_bytes, w_buffer_bytes and out_buffer_bytes")

@@ -1,7 +1,7 @@
 """Every field of a machine file: its unit, default and meaning, and which problems read it.
 
 Meanings come from the texts beneath the fields of the models, units from the names of the fields (``call_ticks`` is in
-ticks), types and defaults from the models. Only `_READ_BY` is written down here;
+ticks), types and defaults from the models, who reads it from the lines of `instances.problems`:
 ``tests/instances/test_machine_fields.py`` solves small cases of every problem and compares what they read.
 
 ``python -m instances.machine_fields`` writes the tables of docs/machines.md anew.
@@ -21,38 +21,10 @@ from pydantic.fields import FieldInfo
 
 from instances.frozen import meanings
 from instances.machine import Machine
+from instances.problems import COMMON, PROBLEMS, meant
 
-PROBLEMS = (
-    "tiling", "slicing", "joint", "fusion", "banks", "hybrid", "mapping", "applications", "partial_engine", "mesh",
-    "placement", "selection",
-)  # fmt: skip
-_NESTS = ("tiling", "slicing", "joint", "fusion")
-_BOARD = ("mapping", "applications")
-#: Which problems read which fields. A field without an entry is read by those that read its section.
-_READ_BY: dict[tuple[str, ...], str] = {
-    PROBLEMS: "name description problem tick_ps sources",
-    (*_NESTS, "partial_engine", "mesh"): "in_bytes w_bytes out_bytes psum_bytes",
-    (*_NESTS, "banks"): "byte_fj mac_fj",
-    (*_NESTS, "banks", "hybrid"): "transfer compute",
-    _NESTS: """
-        bias_bytes in_layout w_layout out_layout im2col_rows buffering sliding
-        line snake overlap tles tlts dram layer_ticks reading edge_tiles psum_first_read off_chip homes
-        transfer.segment_ticks transfer.burst_ticks transfer.burst_bytes transfer.burst_count compute.model
-        compute.macs_per_cycle compute.rows compute.cols broadcast""",
-    ("tiling", "slicing", "joint"): "im2col_channels",
-    (*_NESTS, "placement"): "ocm_bytes reserved_bytes",
-    ("tiling", "slicing", "placement"): "in_buffer_bytes w_buffer_bytes out_buffer_bytes",
-    ("joint", "fusion", "placement"): "ocm_banks",
-    ("banks", "hybrid"): "banks",
-    (*_BOARD, "selection"): "processors",
-    _BOARD: "processors.cpu.busy_mhz processors.cpu.alone_mhz",
-    ("mapping",): "processors.split_sync_ns",
-    ("partial_engine",): "engine",
-    ("mesh",): "mesh",
-    ("selection",): "platform processors.cpu.half_scale processors.accelerators.half_scale",
-    (): "transfer.model requantise",
-}
-_READERS = {field: problems for problems, fields in _READ_BY.items() for field in fields.split()}
+#: Fields that no problem reads: for people, and for C.
+_UNREAD = "transfer.model requantise"
 #: Units by the end of a field's name, the longest first.
 _UNITS = {
     "bytes_per_cycle": "bytes/cycle", "macs_per_cycle": "MACs/cycle", "bytes": "bytes", "ticks": "ticks", "fj": "fJ",
@@ -95,10 +67,19 @@ def rows(model: type[BaseModel] = Machine, section: str = "") -> Iterator[Row]:
 
 def readers(path: str) -> tuple[str, ...]:
     """Return the problems that read a field."""
-    path = path.replace("[]", "")
-    while path not in _READERS:
+    path, named = path.replace("[]", ""), _readers()
+    while path not in named:
         path = path.rpartition(".")[0]
-    return _READERS[path]
+    return named[path]
+
+
+def _readers() -> dict[str, tuple[str, ...]]:
+    """By field those that read it, as far as lines name it."""
+    named: dict[str, tuple[str, ...]] = dict.fromkeys(_UNREAD.split(), ())
+    for problem, line in PROBLEMS.items():
+        for field in f"{COMMON} {line.reads}".split():
+            named[field] = (*named.get(field, ()), problem)
+    return named
 
 
 def _section(field: FieldInfo) -> type[BaseModel] | None:
@@ -118,6 +99,8 @@ def _unit(name: str, field: FieldInfo, inner: type[BaseModel] | None) -> str:
     kinds = {kind for kind in (field.annotation, *get_args(field.annotation)) if isinstance(kind, type)}
     if inner:
         return "list of sections" if _is_list(field) else "section"
+    if name == "problem":
+        return ", ".join(f"`{value}`" for value in meant())
     if get_origin(field.annotation) is Literal:
         return ", ".join(f"`{value}`" for value in get_args(field.annotation))
     if bool in kinds:
@@ -153,7 +136,7 @@ def _table(section: str, fields: list[Row]) -> Iterator[str]:
         unit, default, meaning, problems = cells
         names = ", ".join(f"`{row.path.removeprefix(f'{section}.')}`" for row in alike)
         meaning = re.sub(r"docs/(\w+\.md)", r"[\1](\1)", meaning.replace("``", "`").replace("|", "\\|"))
-        read_by = "every problem" if problems == PROBLEMS else ", ".join(problems) or "no problem"
+        read_by = "every problem" if problems == tuple(PROBLEMS) else ", ".join(problems) or "no problem"
         yield f"| {names} | {unit} | {default} | {meaning} | {read_by} |"
     yield ""
 

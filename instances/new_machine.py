@@ -14,14 +14,7 @@ from instances.errors import InputError, choices
 from instances.jsonfile import Json, shown
 from instances.load import load_machine
 from instances.machine_fields import Row, rows
-
-#: The bundled machine whose numbers a template has, by the problem that the machine is for.
-TEMPLATES: Mapping[str, str] = {
-    "tiling": "scratchpad_64k", "slicing": "nmp", "joint": "scratchpad_768k", "fusion": "scratchpad_768k",
-    "banks": "midap", "hybrid": "midap", "mapping": "hikey970", "applications": "hikey970",
-    "partial_engine": "partial_cnn_16", "mesh": "vectormesh_128", "placement": "scratchpad_64k",
-    "selection": "jetson_tx2",
-}  # fmt: skip
+from instances.problems import PROBLEMS
 
 
 def machine_template(problem: str = "tiling") -> str:
@@ -32,15 +25,15 @@ def machine_template(problem: str = "tiling") -> str:
     InputError
         If there is no such problem.
     """
-    if problem not in TEMPLATES:
-        raise InputError(f"unknown problem {shown(problem)}: expected {choices(list(TEMPLATES))}")
-    base = TEMPLATES[problem]
+    if problem not in PROBLEMS:
+        raise InputError(f"unknown problem {shown(problem)}: expected {choices(PROBLEMS)}")
+    base = PROBLEMS[problem].template
     head: dict[str, Json] = {
         "//": f"A machine for problem {problem}, with the numbers of {base}. Change them; fields with a default may "
         "go. Keys that begin with // are comments. docs/machines.md has all fields."
     }
     fields = dict(_commented(load_machine(base), "", problem, {row.path: row for row in rows()}))
-    fields |= {"problem": problem} if problem in ("joint", "fusion", "hybrid") else {}
+    fields |= {"problem": problem} if PROBLEMS[problem].machines else {}
     fields |= {
         "name": "my_machine", "description": f"made from {base}",
         "sources": {"template": f"all numbers are those of {base}"},

@@ -151,7 +151,7 @@ def pick_machine(machine: Machine | str | os.PathLike[str] | None, settings: Seq
 
 def pick_nests(name: str) -> Nests:
     """Return a formulation; raises InputError with the known ones."""
-    from formulations.registry import NESTS  # models import solver packages: slow, so late
+    from formulations.tiling.nests import NESTS  # models import solver packages: slow, so late
 
     if name not in NESTS:
         raise unknown("problem", name, NESTS)

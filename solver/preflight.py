@@ -18,17 +18,16 @@ from instances.errors import InputError
 from instances.load import load_machine
 from instances.machine import Machine
 from instances.network import Network
-from instances.new_machine import TEMPLATES
 from instances.onnx_model import is_onnx, read_model
 from instances.operators import Input, Operator
+from instances.problems import PROBLEMS as LINES
+from instances.problems import nested
 from solver.emit.preflight import fitted, refusals
 from solver.problem import Problem
 from solver.problems import PROBLEMS
 from solver.sizes import Sizes
 from solver.solve import ask
 
-#: Whose plans become C.
-OF_C = ("tiling", "slicing", "joint", "fusion")
 #: Where C is asked for if no machine is named, with the elements of the model.
 _DEFAULT = "scratchpad_768k"
 
@@ -125,7 +124,7 @@ def preflight(
         return Preflight(network, real, notes, problems, {"": (str(error),)}, _DEFAULT if real is None else real.name)
     on = fitted(read, load_machine(_DEFAULT)) if real is None else real
     found = refusals(read, on)
-    able = [name for name in OF_C if not problems.get(name)]
+    able = [name for name in nested() if not problems.get(name)]
     further = {name: tuple(one for one in found.of(name) if one not in found.always) for name in able}
     return Preflight(network, real, notes, problems, {"": tuple(found.always), **further}, on.name)
 
@@ -146,7 +145,7 @@ def reasons_of(problem: Problem[Any], network: Network, machine: Machine, **aske
     if first is None:
         return ()
     found = {first: None}
-    own = load_machine(TEMPLATES[problem.name]) if problem.name in TEMPLATES else machine
+    own = load_machine(LINES[problem.name].template)
     other = _refused(problem, network, own, {})
     if other is not None:
         found[other] = None

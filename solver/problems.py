@@ -1,12 +1,13 @@
-"""The problems, by name: a line each. One is imported when it is asked for."""
+"""The problems, by name: what each line of `instances.problems` leads to. One is imported when it is asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from formulations.registry import FORMULATIONS, NESTS
-from instances.late import Later, late
+from instances import problems as registry
+from instances.late import load
 from solver.names import unknown
 
 if TYPE_CHECKING:
@@ -14,32 +15,39 @@ if TYPE_CHECKING:
     from solver.plan import Plan
     from solver.problem import Problem
 
-_generic = late("solver.generic:GenericProblem")
+
+class _Problems(Mapping[str, "Problem[Any]"]):
+    """Those of the registry, each made once."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Problem[Any]] = {}
+
+    def __getitem__(self, name: str) -> Problem[Any]:
+        if name not in self._made:
+            self._made[name] = _made(name, registry.PROBLEMS[name])
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in registry.PROBLEMS
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(registry.PROBLEMS)
+
+    def __len__(self) -> int:
+        return len(registry.PROBLEMS)
 
 
-def _made(name: str, found: Any) -> Problem[Any]:
-    """Return a problem: of a class of its own, of the class and a space of nests, or of a formulation alone."""
-    made: Problem[Any] = (
-        found(NESTS[name]) if name in NESTS else _generic(found()) if name in FORMULATIONS else found()
-    )  # fmt: skip
-    return made
+def _made(name: str, line: registry.Line) -> Problem[Any]:
+    """Return a problem: of a class of its own in `solver`, or of a formulation alone."""
+    if not line.package and find_spec(f"solver.{name}"):
+        made: Problem[Any] = load(f"solver.{name}.problem:PROBLEM")()
+        return made
+    package = line.package or f"formulations.{name}"
+    generic: Problem[Any] = load("solver.generic:GenericProblem")(load(f"{package}.problem:PROBLEM")())
+    return generic
 
 
-_OWN = {
-    "tiling": "solver.tiling.problem:LayersProblem",
-    "slicing": "solver.tiling.problem:LayersProblem",
-    "mesh": "solver.mesh.problem:Mesh",
-    "partial_engine": "solver.partial_engine.problem:PartialEngineProblem",
-    "mapping": "solver.mapping.problem:MappingProblem",
-    "applications": "solver.applications.problem:ApplicationsProblem",
-    "banks": "solver.banks.problem:BanksProblem",
-    "joint": "solver.joint.problem:JointProblem",
-    "hybrid": "solver.hybrid.problem:HybridProblem",
-    "fusion": "solver.fusion.problem:FusionProblem",
-    "placement": "solver.placement.problem:PlacementProblem",
-    "selection": "solver.selection.problem:SelectionProblem",
-}
-PROBLEMS: Later[Problem[Any]] = Later({**_OWN, **FORMULATIONS}, _made)
+PROBLEMS = _Problems()
 
 
 class _Kinds(Mapping[str, "type[Plan]"]):
@@ -56,11 +64,6 @@ class _Kinds(Mapping[str, "type[Plan]"]):
 
 
 KINDS = _Kinds()
-
-
-def generic() -> dict[str, Problem[Any]]:
-    """Return the problems that are a formulation and nothing else."""
-    return {name: PROBLEMS[name] for name in PROBLEMS if name not in _OWN}
 
 
 def pick_problem(name: str) -> Problem[Any]:

@@ -12,6 +12,7 @@ from instances.commons import is_instance
 from instances.errors import InputError, choices
 from instances.late import late
 from instances.machine import Machine
+from instances.problems import PROBLEMS as LINES
 from instances.profiles import Profile
 from instances.variants import Variants
 from instances.workload import Layer
@@ -33,6 +34,10 @@ _buffers_of = late("solver.placement.target:buffers_of")
 
 #: Anything that says the same: one text, several, or a mapping.
 Texts = str | Iterable[str] | Mapping[str, str | int] | None
+#: Targets that are more than a network or a layer of one.
+_MORE: Mapping[type, str] = {
+    Applications: "several applications", Buffers: "buffers", Variants: "variants of layers",
+}  # fmt: skip
 _OPTIONS = {
     "layers": "layers (--layer)", "profile": "measured times (--profile)", "full": "full (--full)",
     "bounding": "no bounding (--no-bounding)", "all_kinds": "all kinds (--all-kinds)",
@@ -326,16 +331,13 @@ def _target(target: Target | Plan | str | os.PathLike[str], sizes: Sizes) -> tup
 
 def _problem(name: str | None, machine: Machine, target: Target) -> Problem[Any]:
     """The problem that is asked for, or that the machine is meant for; raises InputError for another kind of target."""
-    if isinstance(target, Applications):
-        if name not in (None, "mapping", "applications"):
-            raise InputError(f"problem {name} plans one network; several applications are of problem applications")
-        return pick_problem("applications")
-    for kind, only, what in ((Buffers, "placement", "buffers"), (Variants, "selection", "variants of layers")):
-        if isinstance(target, kind):
-            name = only if name is None else name
-            if pick_problem(name).name != only:
-                raise InputError(f"target {target.name}: problem {name} plans networks, these are {what}")
+    what = _MORE.get(type(target), "")
+    planning = [one for one, line in LINES.items() if line.target == type(target).__name__]
+    if what and (name is None or (name in LINES and LINES[name].several in planning)):
+        name = planning[0]
     asked = pick_problem(machine.problem if name is None else name)
+    if what and asked.name not in planning:
+        raise InputError(f"problem {name} plans networks, these are {what}; problem {choices(planning)} plans them")
     if isinstance(target, Layer) and not asked.single:
         raise InputError(f"target {target.name}: problem {asked.name} plans whole networks, this is one layer")
     return asked

@@ -14,6 +14,7 @@ from instances.errors import InputError
 from instances.late import late
 from instances.load import dump_network
 from instances.new_machine import machine_template
+from instances.problems import PROBLEMS, either
 from instances.schemas import FILES, file_schema
 from solver import options
 from solver.console import complain, emit, printable, write
@@ -89,8 +90,7 @@ def new_machine(
         str,
         typer.Argument(
             metavar="PROBLEM",
-            help="What it is for: tiling (one scratchpad), slicing (cores), joint, fusion, banks, hybrid, mapping (a "
-            "board), applications, partial_engine, mesh, placement, selection",
+            help=f"What it is for: {either(tuple(PROBLEMS), 'or')}",
         ),
     ] = "tiling",
     out: Annotated[str | None, typer.Option("--out", "-o", metavar="FILE", help="A new file: -o my_npu.json")] = None,

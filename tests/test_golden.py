@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from formulations.pins import parse_pins
-from formulations.registry import NESTS
+from formulations.tiling.nests import NESTS
 from formulations.tiling.space import Space
 from hwmodels.nest.replay import replay
 from hwmodels.outcome import Counts

@@ -19,6 +19,7 @@ import typer
 import certile
 import solver
 from instances.late import Later, late, load
+from instances.problems import PROBLEMS as LINES
 from solver.cli import COMMANDS, app, main
 from solver.problems import PROBLEMS
 
@@ -184,6 +185,7 @@ def test_every_place_is_there() -> None:
     from solver.bench import SUITES
 
     places = [place for place, _ in COMMANDS.values()] + [place for _, place in SUITES.values()]
+    places += [f"solver.bench.{name}:SUITE" for name, line in LINES.items() if line.bench]
     for place in places:
         module, _, name = place.partition(":")
         assert hasattr(import_module(module), name), place

@@ -90,3 +90,5 @@ SLICING = Nests(
     slicing.build,
     {**_HEURISTICS, **_OF_SLICING},
 )
+#: The spaces of nests, by name.
+NESTS = {space.name: space for space in (TILING, SLICING)}

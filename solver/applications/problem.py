@@ -229,3 +229,6 @@ def _application(plan: ApplicationsPlan, one: ApplicationPlan) -> list[str]:
         if few:
             lines.append(f"{processor.name:<{width}} |{drawn(few, one.alone or 1)}|")
     return lines
+
+
+PROBLEM = ApplicationsProblem

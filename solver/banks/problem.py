@@ -236,3 +236,6 @@ def _cell(held: Held | None, row: StageRow) -> str:
 
 def _line(cells: Sequence[str]) -> str:
     return "  " + f"{cells[0]:<10}" + "".join(f"{cell:>8}" for cell in cells[1:])
+
+
+PROBLEM = BanksProblem

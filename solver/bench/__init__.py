@@ -7,19 +7,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from instances.late import late
-from solver import problems
+from instances.problems import PROBLEMS
 
 if TYPE_CHECKING:
     from solver.bench.report import Report
 
 _compared = late("solver.bench.generic:compared")
 
-#: Suite name -> (what it shows, its place). One is imported when it is run.
+#: Suites beside those of problems, name -> (what it shows, its place). One is imported when it is run.
 SUITES: dict[str, tuple[str, str]] = {
-    "applications": ("three networks with periods on one board: least responses and energy, gaps",
-        "solver.bench.applications:applications_suite"),
-    "banks": ("feature maps in memory banks: bytes and delay of policies and proven optima, five networks",
-        "solver.bench.banks:banks"),
     "demo": ("ResNet-50 from an ONNX file on nmp and scratchpad_64k, written to out/ and checked",
         "solver.bench.demo:demo"),
     "emit": ("SqueezeNet as C on this host, planned five ways: bytes and run times as ratios",
@@ -28,8 +24,6 @@ SUITES: dict[str, tuple[str, str]] = {
         "solver.bench.partial_engine:runs"),
     "engines": ("every layer of five networks: cp-sat, milp and exhaustive must prove the same integers",
         "solver.bench.engines:engines"),
-    "fusion": ("layers fused strip by strip: three networks, 128 to 768 KiB, beside layer by layer and cascades",
-        "solver.bench.fusion:fusion"),
     "fusion-banks": ("what banks of 4 and 16 KiB cost layers that are fused, three networks",
         "solver.bench.fusion:fusion_banks"),
     "fusion-chains": ("seven short chains fused, beside what a mapper that fuses layers moves",
@@ -38,23 +32,12 @@ SUITES: dict[str, tuple[str, str]] = {
         "solver.bench.fusion:fusion_depth"),
     "heuristics": ("what optimality is worth: greedy, naive and TSO-noburst over the optimum, by network",
         "solver.bench.heuristics:heuristics"),
-    "hybrid": ("fusion on banks, ResNet-50 at 512x512: published techniques by block, ratios, optimum",
-        "solver.bench.hybrid:hybrid_suite"),
-    "joint": ("tile plans and what stays on chip together: heuristics, proven optima, engines, growth",
-        "solver.bench.joint:joint"),
     "library": ("an engine, or results of others, on the instances of the library: proven, best known, means",
         "solver.bench.library:library"),
-    "mapping": (
-        "tasks on cores and GPU: optimum or gap, clustering, genetic search, HEFT; fronts, latencies, divided tasks",
-        "solver.bench.mapping:mapping"),
     "nests": ("free hold depths: bytes against time, whole networks, nmp, growth with layer and memory",
         "solver.bench.nests:nests"),
     "peers": ("five layers that other mappers were measured on: proven bytes, textbook tiles, heuristics",
         "solver.bench.peers:peers"),
-    "placement": ("addresses of buffers: greedy orders, CP-SAT and the exact search, no byte to spare",
-        "solver.bench.placement:placement"),
-    "selection": ("variants of layers: the paper's steps beside optima, clocks, 200 layers by engines",
-        "solver.bench.selection:selection"),
     "speed": ("ratios in one run: reduced against full search, solvers with and without bounding",
         "solver.bench.speed:speed"),
     "sweep": ("sweeps on two workers: tasks a second, bytes a task, what a million tasks would take",
@@ -72,11 +55,15 @@ SUITES: dict[str, tuple[str, str]] = {
 
 
 def suites() -> dict[str, tuple[str, Callable[..., Report]]]:
-    """Return the suites, name -> (what it shows, how to run it); one for every formulation of a line, too."""
-    own: dict[str, tuple[str, Callable[..., Report]]] = {
-        name: (about, late(place)) for name, (about, place) in SUITES.items()
-    }
-    return own | {name: (one.summary, partial(_compared, one)) for name, one in problems.generic().items()}
+    """Return the suites by name, name -> (what it shows, how to run it); every problem has one."""
+    own = {name: (line.bench, f"solver.bench.{name}:SUITE") for name, line in PROBLEMS.items() if line.bench}
+    made = {name: (about, late(place)) for name, (about, place) in sorted({**SUITES, **own}.items())}
+    return made | {name: _general(name) for name in PROBLEMS if name not in made}
+
+
+def _general(name: str) -> tuple[str, Callable[..., Report]]:
+    """The suite of a problem that has none of its own."""
+    return f"examples of problem {name} by all its engines", partial(_compared, name)
 
 
 def summaries() -> dict[str, str]:

@@ -46,3 +46,6 @@ applications_suite = Suite("applications", (
         ["ga: as many seconds as the optimum. simulation: whether no response was exceeded."],
     ),
 ), _proven)  # fmt: skip
+
+
+SUITE = applications_suite

@@ -160,3 +160,6 @@ def both(name: str, count: int) -> tuple[list[Cell], list[Cell]]:
         [name, count, *moved, fewest.part.must["bytes"], left, fewest.wall_s],
         [name, count, *waits, fastest.gap, fastest.wall_s],
     )
+
+
+SUITE = banks

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from formulations.pins import parse_pins
-from formulations.registry import NESTS
+from formulations.tiling.nests import NESTS
 from formulations.tiling.space import Space
 from hwmodels.nest.replay import replay
 from hwmodels.schedule import Nest

@@ -164,3 +164,6 @@ fusion_chains = Suite("fusion-chains", (
          "accelforge: its fused mapper as released, with CPU seconds; its sum reads a map of 56x56."],
     ),
 ), _rows)  # fmt: skip
+
+
+SUITE = fusion

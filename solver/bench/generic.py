@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from solver.bench.report import Cell, Report, value_of
-from solver.generic import GenericProblem
+from solver.problems import PROBLEMS
 from solver.progress import Progress
 from solver.solve import solve
 
 _LIMIT_S = 60.0
 
 
-def compared(problem: GenericProblem, progress: Progress) -> Report:
-    """Solve the examples with all engines; raises RuntimeError if two that prove prove different optima."""
-    report = Report(problem.name, progress=progress)
+def compared(name: str, progress: Progress) -> Report:
+    """Solve a problem's examples with all engines; raises RuntimeError if two that prove prove different optima."""
+    problem: Any = PROBLEMS[name]
+    report = Report(name, progress=progress)
     section = report.section(problem.summary, ["network", "machine", "engine", "status", "value", "ratio", "s"])
     for network, machine in report.each(problem.formulation.examples, " on ".join):
         plans = [
-            solve(network, machine, problem=problem.name, engine=name, time_limit_s=_LIMIT_S)
-            for name in problem.engines
+            solve(network, machine, problem=name, engine=engine, time_limit_s=_LIMIT_S) for engine in problem.engines
         ]
         values = [value_of(plan) for plan in plans]
         proven = {value for plan, value in zip(plans, values, strict=True) if plan.status == "OPTIMAL"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from formulations.registry import NESTS
+from formulations.tiling.nests import NESTS
 from solver.bench.engines import CASES, Case
 from solver.bench.report import Cell, Suite, Table, geomean
 from solver.tiling.search import decide

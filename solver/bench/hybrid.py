@@ -115,3 +115,6 @@ def _totals(part: HybridPart, measure: str) -> list[Cell]:
     plans = [plan(name) for name in (*_TECHNIQUES, "dynamic")]
     values: list[Cell] = [None if one.objective is None else one.objective.value for one in plans]
     return [measure, *values, plans[-1].bound, plans[-1].status, plans[-1].wall_s]
+
+
+SUITE = hybrid_suite

@@ -130,3 +130,6 @@ joint = Suite("joint", (
         _growth, grown, label=lambda case: f"{case[0].name}, {case[1]}",
     ),
 ))  # fmt: skip
+
+
+SUITE = joint

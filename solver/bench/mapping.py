@@ -152,3 +152,6 @@ def _divided(report: Report) -> Section:
 
 def _label(one: tuple[MappingPart, Configuration, int]) -> str:
     return f"{one[0].name} {one[1]} {one[2]} %"
+
+
+SUITE = mapping

@@ -107,3 +107,6 @@ placement = Suite("placement", (
         _files, _challenge, label=lambda path: path.stem,
     ),
 ))  # fmt: skip
+
+
+SUITE = placement

@@ -181,3 +181,6 @@ def _clocks(rng: random.Random, pairs: int) -> Iterator[Frequency]:
             name=f"pair{k}", scale={"inference": gpu * (1 + 0.02 * (k % 5)), "front": cpu, "back": cpu},
             power_mw=round(9000 / gpu + 2000 / cpu),
         )  # fmt: skip
+
+
+SUITE = selection

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from formulations.pins import Pins
-from formulations.registry import NESTS
+from formulations.tiling.nests import NESTS
 from instances.load import load_machine
 from instances.machine import Machine
 from instances.workload import Layer

@@ -27,6 +27,7 @@ from instances.errors import InputError, choices
 from instances.jsonfile import shown
 from instances.machine import Machine
 from instances.measured import Measured, MeasuredRows, load_measured
+from instances.problems import either, nested
 from solver.calibration.fields import finer, pick_prices
 from solver.calibration.result import MEMORY, Calibration, Cross, Probe, RowResult
 from solver.calibration.rows import Case, Priced, Pricing, cases_of
@@ -102,10 +103,9 @@ def calibrate(
         For bad input.
     """
     before = pick_machine(machine, as_texts("settings", settings))
-    if before.problem not in ("tiling", "slicing"):
-        raise InputError(
-            f"machine {before.name}: calibrate fits prices of problems tiling and slicing, not {before.problem}"
-        )
+    if before.problem not in nested("layers"):
+        fitted = either(nested("layers"))
+        raise InputError(f"machine {before.name}: calibrate fits prices of problems {fitted}, not {before.problem}")
     if weights not in ("relative", "absolute"):
         raise InputError(f"weights {shown(weights)}: expected relative or absolute")
     if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= MOST_ROUNDS:

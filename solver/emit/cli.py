@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from instances.errors import InputError
+from instances.problems import either, nested
 from solver import console
 from solver.check import sound_plan
 from solver.emit.compile import compile_model
@@ -71,7 +72,7 @@ def compile_(
     out: OutOpt,
     problem: Annotated[
         str | None,
-        typer.Option("--problem", metavar="P", help="tiling, slicing, joint or fusion; default: joint, or by layers"),
+        typer.Option("--problem", metavar="P", help=f"{either(nested(), 'or')}; default: joint, or by layers"),
     ] = None,
     objective: Annotated[
         str | None, typer.Option("--objective", metavar="O", help="time, bytes, energy: as of certile solve")

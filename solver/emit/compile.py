@@ -12,6 +12,7 @@ from instances.machine import Machine
 from instances.network import Network
 from instances.onnx_model import is_onnx, read_model
 from instances.onnx_reader import read_onnx
+from instances.problems import nested
 from instances.stores import stores
 from solver.emit.emit import check_folder, emit_c
 from solver.emit.meaning import Meaning
@@ -24,9 +25,6 @@ from solver.problems import PROBLEMS
 from solver.progress import Progress
 from solver.solve import solve
 from solver.tiling.rows import is_layers, layer_rows
-
-#: Whose plans become C.
-_PROBLEMS = ("tiling", "slicing", "joint", "fusion")
 
 
 @dataclass(frozen=True)
@@ -99,12 +97,13 @@ def compile_model(
     network = read_onnx(model, **given)
     fields = as_texts("settings", settings)
     found = pick_machine(machine, fields)
-    if problem not in (None, *_PROBLEMS):
-        raise InputError(f"problem {problem}: C is written of {', '.join(_PROBLEMS)}")
-    single = found.problem if found.problem == "slicing" else "tiling"
+    if problem not in (None, *nested()):
+        raise InputError(f"problem {problem}: C is written of {', '.join(nested())}")
+    alone = nested("layers")
+    single = found.problem if found.problem in alone else alone[0]
     read = read_model(model, **given)
     asked = problem or ("joint" if found.ocm_banks else single)
-    kinds = asked in ("tiling", "slicing")
+    kinds = asked in alone
     why_not = reasons_of(PROBLEMS[asked], network, found, objective=objective, pins=pins, all_kinds=kinds)
     refused = check_model(read, found, why_not, requantise)  # before a plan takes its time
     elements = Meaning(read, found, rule=requantise, states=states or {}).check()
@@ -116,7 +115,7 @@ def compile_model(
         plan = solve(
             network, machine, problem=asked, objective=objective, pins=[*(pins or ()), *cuts] or None,
             settings=fields,
-            time_limit_s=time_limit_s, memory_limit=memory_limit, all_kinds=asked in ("tiling", "slicing"),
+            time_limit_s=time_limit_s, memory_limit=memory_limit, all_kinds=asked in alone,
             progress=progress,
         )  # fmt: skip
         if plan.status not in ("OPTIMAL", "FEASIBLE"):

@@ -12,6 +12,7 @@ from typing import Any
 from instances.errors import InputError, OutputError
 from instances.machine import Machine
 from instances.onnx_model import OnnxModel, read_model
+from instances.problems import either, nested
 from instances.stores import stores
 from solver.emit.meaning import Meaning
 from solver.emit.network import NetworkPlanned, alone, network_program
@@ -109,9 +110,9 @@ def files_of(
         machine = _with_memory(plan.machine_data, memory_bytes)
         return network_program(NetworkPlanned(network, machine, plan.schedule, meaning))
     if memory_bytes is not None:
-        raise InputError(f"memory_bytes: for plans of problems joint and fusion, not of {plan.problem}")
+        raise InputError(f"memory_bytes: for plans of problems {either(nested('network'))}, not of {plan.problem}")
     if not is_layers(plan):
-        said = f"C is written of problems tiling, slicing, joint and fusion, not of {plan.problem}"
+        said = f"C is written of problems {either(nested())}, not of {plan.problem}"
         raise InputError(f"plan of {plan.network}: {said}")
     missing = [layer.layer for layer in plan.layers if layer.schedule is None]
     if missing:

@@ -18,6 +18,7 @@ from instances.machine import Machine
 from instances.onnx_graph import Node
 from instances.onnx_model import OnnxModel
 from instances.operators import Operator
+from instances.problems import nested
 from instances.stores import inputs_of, stores
 from instances.workload import Layer
 from solver.emit.arrange import Run
@@ -71,12 +72,12 @@ class Refusals:
 
     def in_dram(self, problem: str) -> dict[int, str]:
         """The maps that have to lie in DRAM so that C of a problem's plans is written, with the reason."""
-        return (self.groups if problem == "fusion" else {}) | (self.maps if problem in ("joint", "fusion") else {})
+        return (self.groups if problem == "fusion" else {}) | (self.maps if problem in nested("network") else {})
 
     def of(self, problem: str) -> tuple[str, ...]:
         """The reasons of a problem: of joint and fusion also those that its plan may meet."""
         reasons = dict(self.always)
-        if problem in ("joint", "fusion"):
+        if problem in nested("network"):
             reasons |= dict.fromkeys(self.maps.values())
         if problem == "fusion":
             reasons |= dict.fromkeys(self.groups.values())

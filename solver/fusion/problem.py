@@ -166,3 +166,6 @@ def _turns(row: RunRow) -> str:
     blocks = row.run.blocks if isinstance(row.run, FusedRun) else ()
     named = [(row.layers[one.first - row.step], row.layers[one.last - row.step], one.channels) for one in blocks]
     return ", ".join(f"{first}..{last} by {channels}" for first, last, channels in named)
+
+
+PROBLEM = FusionProblem

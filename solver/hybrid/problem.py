@@ -135,3 +135,6 @@ def _group_lines(plan: GenericPlan, row: GroupRow) -> Iterator[str]:
             there, moved = sum(not tile.loaded for tile in run.tiles), program.seen[run.stage].bytes
             yield f"    {run.stage}: {there} tiles there: {actions(run)}{stays}, {moved:,} bytes"
     yield ""
+
+
+PROBLEM = HybridProblem

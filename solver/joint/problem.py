@@ -187,3 +187,6 @@ def _layer(plan: GenericPlan, row: RunRow) -> Iterable[str]:
     yield from ("", f"tiles take {row.figures.occupancy_bytes:,} bytes{where}:")
     yield from buffer_lines(buffers(layer, plan.machine_data, run.nest))
     yield from ("", *pseudo_code(layer, plan.machine_data, run.nest).splitlines(), "")
+
+
+PROBLEM = JointProblem

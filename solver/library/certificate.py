@@ -15,7 +15,6 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from formulations.problem import Part
-from formulations.registry import NESTS
 from formulations.tiling.part import NestPart
 from instances.errors import InputError
 from instances.library_format import Instance
@@ -108,7 +107,7 @@ def parts_of(problem: Problem[Any], question: Question) -> Sequence[Part[Any]]:
                 f"machine {question.machine.name}: the library has one memory off the chip for {problem.name}"
             )
         pins = pick_pins(question.pins, problem.formulation)
-        layers, build = pick_layers(target, question.layers), NESTS[problem.name].build
+        layers, build = pick_layers(target, question.layers), problem.formulation.build
         return [NestPart(layer, question.machine, build, pins) for layer in layers]
     if not isinstance(problem, GenericProblem | WholeProblem):
         raise InputError(f"problem {problem.name}: the library has no instances of it")

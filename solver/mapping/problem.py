@@ -301,3 +301,6 @@ def _task(plan: MappingPlan, name: str) -> list[str]:
 def _part(plan: MappingPlan, row: TaskPlan) -> str:
     """The name of a task, or of a part of one, where results wait."""
     return row.task if row.share == plan.options.shares else f"{row.task}@{row.processor}"
+
+
+PROBLEM = MappingProblem

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from instances.errors import InputError
 from instances.foreign import is_foreign, read_workloads
-from instances.machine import NESTED, Machine
+from instances.machine import Machine
 from instances.network import Network
+from instances.problems import nested
 from instances.products import Workload
 from instances.workload import Layer
 from solver.mappings.given import Mapped, Remedy, housed, overflows, plan_of, problem_for, remedies
@@ -122,7 +123,7 @@ def price(
     mine = pick_machine(machine, as_texts("settings", settings))
     _, question = ask(pick_target(target), mine, problem=problem_for(mine), objective=objective)
     objectives, limit = question.objectives, check_time_limit(time_limit_s)
-    if mine.problem not in NESTED:
+    if mine.problem not in nested():
         raise InputError(
             f"machine {mine.name}: it is meant for problem {mine.problem}; mappings are nests on a scratchpad"
         )

@@ -210,3 +210,6 @@ def _loop(layer: Layer, choice: Choice, d: str) -> str:
     sides = [name for name, index in (("rows", choice.rows), ("columns", choice.cols)) if index == d]
     where = f"  # tiles side by side along {' and '.join(sides)}" if sides else ""
     return f"for {d} in 0..{size} step {tile}:{where}"
+
+
+PROBLEM = Mesh

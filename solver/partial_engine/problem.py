@@ -184,3 +184,6 @@ def _addresses(plan: EngineSchedule) -> Iterable[str]:
             names = f"{kind} places 0 to {number - 1}" if number > 1 else f"{kind} place"
             yield f"{names} from {at:,}, {size:,} each"
         at += number * size
+
+
+PROBLEM = PartialEngineProblem

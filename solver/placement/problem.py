@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from formulations.placement.problem import PlacementFormulation
 from instances.buffers import Buffers, buffers_to_csv
 from instances.errors import InputError
+from instances.problems import either, nested
 from solver.generic import GenericProblem
 from solver.network_show import known_parts
 from solver.pages.common import terms
@@ -34,7 +35,7 @@ class PlacementProblem(GenericProblem):
         if not isinstance(target, Buffers):
             raise InputError(
                 f"target {getattr(target, 'name', '')}: problem placement takes buffers: a .csv or .json file of them, "
-                "or a plan of problem tiling, slicing, joint or fusion"
+                f"or a plan of problem {either(nested(), 'or')}"
             )
         return super().objectives(asked, target)
 
@@ -111,3 +112,6 @@ def _beside(plan: GenericPlan, buffer: PlacedBuffer) -> Iterator[str]:
         alive = other.lower < buffer.upper and buffer.lower < other.upper
         if other.name != buffer.name and other.memory == buffer.memory is not None and alive:
             yield f"  beside {other.name}: {other.address:,} to {_end(other):,}, times {other.lower} to {other.upper}"
+
+
+PROBLEM = PlacementProblem

@@ -8,6 +8,7 @@ from formulations.placement.blocks import Block
 from hwmodels.nest.buffers import buffers
 from instances.buffers import Buffers
 from instances.errors import InputError
+from instances.problems import either, nested
 from instances.stores import stores
 from solver.joint.rows import is_shared
 from solver.plan import GenericPlan, Plan
@@ -31,7 +32,7 @@ def buffers_of(plan: Plan) -> Buffers:
         blocks = dict.fromkeys(chip.blocks(), "ocm")
     else:
         raise InputError(
-            f"plan of {plan.network}: problem placement takes plans of tiling, slicing, joint and fusion that have "
+            f"plan of {plan.network}: problem placement takes plans of {either(nested())} that have "
             f"layers, this is one of {plan.problem}, {plan.status}"
         )
     return Buffers(name=plan.network, buffers=tuple(block.buffer(memory) for block, memory in blocks.items()))

@@ -20,13 +20,13 @@ from instances.errors import InputError, choices
 from instances.machine import Machine
 from instances.network import Network
 from instances.platform import ElementType, Platform, Stage
+from instances.problems import nested
 from instances.processors import Processors
 from instances.tasks import Task, tasks
 from instances.variants import Option, VariantLayer, Variants
 from instances.workload import Layer
 from solver.solve import solve
 
-_TILED = ("tiling", "slicing")
 _STAGE = "npu"
 #: Element types of a chip: those of the machine file, and half of their bytes.
 _TYPES = ("full", "half")
@@ -63,10 +63,10 @@ def estimate(
     check_ranks(ranks)
     if machine.processors is not None:
         return _on_board(network, machine, machine.processors, ranks, sensitivity_ppm, cpu_config)
-    if machine.problem not in _TILED:
+    if machine.problem not in nested("layers"):
         raise InputError(
             f"machine {machine.name}: variants have times on boards, such as galaxy_s9, and on machines for problems "
-            f"{choices(_TILED)}, such as scratchpad_64k; this one is for problem {machine.problem}"
+            f"{choices(nested('layers'))}, such as scratchpad_64k; this one is for problem {machine.problem}"
         )
     if cpu_config is not None:
         raise InputError(f"machine {machine.name}: --cpu-config groups the cores of a board, it has none")

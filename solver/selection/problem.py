@@ -169,3 +169,6 @@ def _steps(plan: GenericPlan, made: Sequence[Step]) -> Iterator[str]:
         yield f"  {step.name}: {step.measures[first]:,}{'' if step.kept else ' (not kept)'}"
     if plan.objective is not None:
         yield f"  this plan: {plan.objective.value:,} ({plan.status})"
+
+
+PROBLEM = SelectionProblem

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from formulations.clock import Clock
 from formulations.problem import Part
-from formulations.tiling.nests import Nests
+from formulations.tiling.nests import TILING, Nests
 from formulations.tiling.part import NestPart
 from hwmodels.nest.buffers import buffer_lines
 from hwmodels.nest.homes import assignments
@@ -52,7 +52,7 @@ class LayersProblem(GenericProblem):
     formulation: Nests
     shared_type = HomesPlan
 
-    def __init__(self, formulation: Nests) -> None:
+    def __init__(self, formulation: Nests = TILING) -> None:
         super().__init__(formulation)
         self.usual, self.single, self.front_engines = "time", True, False
         self.takes = frozenset({"layers", "all_kinds", "full", "bounding"})
@@ -384,3 +384,6 @@ def _layer(plan: GenericPlan, row: LayerRow) -> Iterable[str]:
             "before) + stores of the last;"
         )
         yield from ("operands with one buffer are loaded and stored between the steps", "")
+
+
+PROBLEM = LayersProblem

@@ -9,8 +9,7 @@ from functools import partial
 from itertools import takewhile
 
 from formulations.clock import ENDLESS, Clock
-from formulations.registry import NESTS
-from formulations.tiling.nests import Nests
+from formulations.tiling.nests import NESTS, Nests
 from formulations.tiling.part import NestPart
 from formulations.tiling.space import Space
 from hwmodels.outcome import MEASURES

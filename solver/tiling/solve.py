@@ -12,7 +12,7 @@ from formulations.tiling.part import Assignment, NestPart
 from instances.applications import Applications
 from instances.buffers import Buffers
 from instances.errors import InputError
-from instances.machine import NESTED
+from instances.problems import nested
 from instances.variants import Variants
 from instances.workload import Layer
 from solver.homes.solve import assignments
@@ -47,7 +47,7 @@ def prepare(question: Question) -> Request:
         raise InputError("several applications are planned together, by problem applications only")
     if isinstance(target, Buffers | Variants):
         raise InputError(f"target {target.name}: problem {question.problem} plans networks, this is something else")
-    if machine.problem not in NESTED:
+    if machine.problem not in nested():
         raise InputError(f"machine {machine.name}: it is meant for problem {machine.problem}, not {question.problem}")
     if isinstance(target, tuple):
         raise InputError("layers of a plan: they are planned again by the plan")

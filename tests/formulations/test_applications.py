@@ -368,7 +368,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert task in show(ApplicationsPlan.load(out), task)
     for wrong, message in {
         "--objective": ("period", "objective 'period'"), "--pin": ("cap=50", "several applications know"),
-        "--problem": ("tiling", "plans one network"), "--engine": ("milp", "milp"), "--size": ("32x32", "--size"),
+        "--problem": ("tiling", "these are several"), "--engine": ("milp", "milp"), "--size": ("32x32", "--size"),
     }.items():  # fmt: skip
         assert main(["solve", TWO, "-m", "hikey970", wrong, message[0]]) == 2
         assert message[1] in capsys.readouterr().err

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formulations.pins import parse_pins
-from formulations.registry import NESTS
 from formulations.tiling import cuts
 from formulations.tiling.cuts import Cut, complete, every_cut, free_chains, whole_windows
+from formulations.tiling.nests import NESTS
 from hwmodels.nest.pieces import Window
 from hwmodels.nest.price import price
 from hwmodels.nest.replay import replay

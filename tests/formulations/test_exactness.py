@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from formulations.pins import parse_pins
-from formulations.registry import NESTS
+from formulations.tiling.nests import NESTS
 from formulations.tiling.space import Space
 from hwmodels.nest.limits import lower_bound_bytes
 from hwmodels.nest.price import price

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from formulations.pins import Pins, parse_pins
-from formulations.registry import NESTS
+from formulations.tiling.nests import NESTS
 from formulations.tiling.space import Space
 from hwmodels.nest.price import price
 from hwmodels.nest.replay import replay

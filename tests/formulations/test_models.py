@@ -12,9 +12,9 @@ from ortools.sat.python import cp_model
 from formulations.clock import Clock
 from formulations.pareto import pareto
 from formulations.pins import Pins, parse_pins
-from formulations.registry import NESTS
 from formulations.tiling import cp_sat, milp
 from formulations.tiling.branch import Branch, undominated
+from formulations.tiling.nests import NESTS
 from hwmodels.nest.bilinear import Bilinear
 from instances.errors import InputError
 from instances.machine import Compute, Machine, Transfer

@@ -987,7 +987,7 @@ def test_suite(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_machines_need_engines_for_their_problem() -> None:
     data = json.loads(machine().model_dump_json())
-    with pytest.raises(ValueError, match="an engine needs problem 'partial_engine'"):
+    with pytest.raises(ValueError, match="section engine needs problem 'partial_engine'"):
         Machine.model_validate({**data, "problem": "tiling"})
     with pytest.raises(ValueError, match="each in a bank"):
         PartialEngine.model_validate({**data["engine"], "banks": 1})

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from formulations.clock import Clock
 from formulations.pins import parse_pins
-from formulations.registry import NESTS
 from formulations.tiling.floors import least_of
+from formulations.tiling.nests import NESTS
 from formulations.tiling.search import Search
 from formulations.tiling.space import Space
 from hwmodels.nest.pieces import Window

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formulations.registry import NESTS
+from formulations.tiling.nests import NESTS
 from formulations.tiling.search import Search
 from hwmodels.nest.limits import compulsory_bytes
 from hwmodels.nest.price import price

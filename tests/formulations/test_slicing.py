@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from formulations.pins import Pins, parse_pins
-from formulations.registry import NESTS
+from formulations.tiling.nests import NESTS
 from formulations.tiling.slicing import DATAFLOWS, PARTITIONS, partition_cuts
 from formulations.tiling.space import Space
 from hwmodels.nest.price import price

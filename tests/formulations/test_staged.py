@@ -9,10 +9,10 @@ import pytest
 
 from formulations.clock import Clock
 from formulations.pins import parse_pins
-from formulations.registry import NESTS
 from formulations.tiling.branch import Branch
 from formulations.tiling.floors import floor
 from formulations.tiling.member import Member
+from formulations.tiling.nests import NESTS
 from formulations.tiling.search import Search
 from formulations.tiling.space import Space
 from formulations.tiling.staged import Answer, Staged

@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 
 from formulations.pins import Pins, parse_pins
-from formulations.registry import NESTS
+from formulations.tiling.nests import NESTS
 from formulations.tiling.space import Space
 from hwmodels.nest.price import price
 from hwmodels.schedule import Hold, Loop, Nest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from formulations.pins import parse_pins
-from formulations.registry import NESTS
+from formulations.tiling.nests import NESTS
 from formulations.tiling.slicing import PARTITIONS, partition_cuts
 from hwmodels.nest.literal import tso_dataflow
 from hwmodels.nest.price import price

@@ -153,3 +153,6 @@ class Knapsack(Formulation[Kept]):
         if machine.ocm_bytes is None:
             raise InputError(f"machine {machine.name}: problem knapsack needs a shared memory (ocm_bytes)")
         return [Weights(network, machine, pins)]
+
+
+PROBLEM = Knapsack

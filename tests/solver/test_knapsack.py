@@ -16,10 +16,9 @@ from formulations.problem import Model, Priced, Replayed
 from instances.load import load_machine
 from instances.network import Network
 from instances.operators import Conv, Input
+from instances.problems import PROBLEMS, Line
 from solver.cli import main
 from solver.engines import driver_cp_sat, driver_milp
-from solver.generic import GenericProblem
-from solver.problems import PROBLEMS
 from solver.search import settled
 from solver.verdict import judgement
 from tests.knapsack import Knapsack
@@ -45,7 +44,7 @@ SMALL = load_machine("scratchpad_24k", {"ocm_bytes": "7", "reserved_bytes": "0"}
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """The line of registry."""
-    monkeypatch.setitem(PROBLEMS, "knapsack", GenericProblem(Knapsack()))
+    monkeypatch.setitem(PROBLEMS, "knapsack", Line("ocm_bytes w_bytes", package="tests.knapsack"))
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -14,7 +14,7 @@ import pytest
 
 from formulations.clock import Clock
 from formulations.pins import Pins
-from formulations.registry import NESTS
+from formulations.tiling.nests import NESTS
 from formulations.tiling.part import NestPart
 from instances.machine import Machine, Transfer
 from instances.workload import Layer

@@ -10,8 +10,7 @@ from dataclasses import replace
 
 import solver.tiling.problem
 from formulations.clock import Clock
-from formulations.registry import NESTS
-from formulations.tiling.nests import Nests
+from formulations.tiling.nests import NESTS, Nests
 from formulations.tiling.part import NestPart
 from hwmodels.schedule import Nest
 from solver.formulated import Job

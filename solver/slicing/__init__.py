@@ -1,0 +1,1 @@
+"""Problem slicing: layers on clusters of cores."""
