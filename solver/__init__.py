@@ -54,7 +54,7 @@ face(__name__, {
 FACES.add({
     "kinds": "solver.problems:KINDS", "rows": "solver.problems:rows_of",
     "problem_of": "solver.problems:problem_of", "why": "solver.why.ask:why",
-    "report": "solver.pages.face:report",
+    "report": "solver.pages.face:report", "buffers_of": "solver.emit.buffers:buffers_of",
     "plan_figures": "solver.pages.face:plan_figures", "plan_html": "solver.pages.face:plan_html",
     "front_figures": "solver.pages.front_page:front_figures", "front_html": "solver.pages.face:front_html",
 })  # fmt: skip

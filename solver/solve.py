@@ -17,6 +17,7 @@ from instances.profiles import Profile
 from instances.variants import Variants
 from instances.workload import Layer
 from solver.cache import keep, kept, path_of
+from solver.faces import FACES
 from solver.front import Front
 from solver.options import AUTO, as_texts, check_jobs, check_memory, check_time_limit, pick_machine, pick_target
 from solver.plan import Plan
@@ -30,7 +31,6 @@ from solver.targets import named_machine, of_library, read_target
 P = TypeVar("P", bound=Plan)
 
 _sound_plan = late("solver.check:sound_plan")
-_buffers_of = late("solver.placement.target:buffers_of")
 
 #: Anything that says the same: one text, several, or a mapping.
 Texts = str | Iterable[str] | Mapping[str, str | int] | None
@@ -317,7 +317,7 @@ def _target(target: Target | Plan | str | os.PathLike[str], sizes: Sizes) -> tup
             raise InputError("symbols, shapes, values: of an ONNX file named by its path, and this is an object")
         return sizes.load(target), None
     if isinstance(target, Plan):
-        return _buffers_of(target), target.machine_data
+        return FACES["buffers_of"](target), target.machine_data
     if isinstance(target, Applications | Buffers):
         return target, None
     if isinstance(target, Variants):

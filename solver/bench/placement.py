@@ -14,8 +14,8 @@ from pathlib import Path
 from formulations.placement.greedy import GREEDY
 from instances.buffers import Buffer, Buffers, Memory, load_buffers
 from solver.bench.report import Cell, Suite, Table, value_of
+from solver.emit.buffers import buffers_of
 from solver.placement.rows import memories_of
-from solver.placement.target import buffers_of
 from solver.plan import GenericPlan
 from solver.solve import solve, solve_as
 

@@ -10,9 +10,9 @@ from instances.errors import InputError
 from instances.jsonfile import parse_json, read_bytes
 from instances.late import late
 from instances.machine import Machine
+from solver.faces import FACES
 
 _sound_plan = late("solver.check:sound_plan")
-_buffers_of = late("solver.placement.target:buffers_of")
 #: What formats of plan files begin with.
 _PLANS = "certile-plan/"
 
@@ -34,7 +34,7 @@ def read_buffers(path: str | os.PathLike[str]) -> tuple[Buffers, Machine | None]
     kind = _kind(path)
     if kind == "plan":
         plan = _sound_plan(path)
-        return _buffers_of(plan), plan.machine_data
+        return FACES["buffers_of"](plan), plan.machine_data
     return (load_buffers(path), None) if kind else None
 
 

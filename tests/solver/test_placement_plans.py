@@ -13,8 +13,8 @@ from instances.buffers import Buffer, Buffers, Memory
 from instances.network import Network
 from instances.operators import Conv, Input
 from solver.cli import main
+from solver.emit.buffers import buffers_of
 from solver.placement.rows import memories_of, rows_of
-from solver.placement.target import buffers_of
 from solver.plan import GenericPlan, Plan
 
 #: The example of MiniMalloc's README.

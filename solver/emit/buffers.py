@@ -10,6 +10,7 @@ from instances.buffers import Buffers
 from instances.errors import InputError
 from instances.problems import either, nested
 from instances.stores import stores
+from solver.emit.onchip import OnChip
 from solver.joint.rows import is_shared
 from solver.plan import GenericPlan, Plan
 from solver.tiling.rows import is_layers
@@ -26,8 +27,6 @@ def buffers_of(plan: Plan) -> Buffers:
     if is_layers(plan):
         blocks = dict(_of_layers(plan))
     elif is_shared(plan) and plan.schedule is not None:
-        from solver.emit.onchip import OnChip  # late: it knows how models are read
-
         chip = OnChip(plan.network_data, plan.machine_data, stores(plan.network_data), plan.schedule, None)
         blocks = dict.fromkeys(chip.blocks(), "ocm")
     else:
