@@ -309,7 +309,7 @@ class Formulation(ABC, Generic[S]):
     libraries: Mapping[str, str] = {}
     """By heuristic the package that it is made with."""
     examples: tuple[tuple[str, str], ...] = ()
-    """Networks and machines for the benchmark."""
+    """Networks and machines for the benchmark, if not LeNet-5 on the machine of the problem's line."""
 
     @abstractmethod
     def read(self, network: Any, machine: Machine, pins: Pins, layers: Sequence[str] | None) -> Sequence[Part[S]]:

@@ -26,7 +26,7 @@ from instances.mesh import Mesh
 from instances.off_chip import Homes, OffChip, Transfer, home_faults
 from instances.partial_engine import PartialEngine
 from instances.platform import Platform
-from instances.problems import PROBLEMS, either, meant, nested, sections
+from instances.problems import PROBLEMS, either, meant, needing, nested, sections
 from instances.processors import Processors
 
 __all__ = ["Banks", "Broadcast", "Compute", "Machine", "OffChip", "Transfer"]
@@ -245,7 +245,7 @@ class Machine(Sparse):
             raise ValueError(f"problem {self.problem!r} needs section {mine}")
         for name in given_sections:
             if name != mine:
-                those = [repr(one) for one in meant() if PROBLEMS[one].section == name]
+                those = [repr(one) for one in needing(name) if PROBLEMS[one].machines]
                 raise ValueError(f"section {name} needs problem {either(tuple(those), 'or')}")
         if self.banks is not None and self.banks.by_cycle and not self.compute.cycle_ticks:
             said = "banks.bus 'weights_first' counts time by cycles"

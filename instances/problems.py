@@ -49,24 +49,37 @@ class Line:
     """
     bench: str = ""
     """What its own suite shows; "": that of all problems, which runs its examples (`Formulation.examples`)."""
+    gallery: tuple[str, str] = ("", "")
+    """What a plan in the gallery of the documents shows, and what ``certile solve`` is asked for it."""
     package: str = ""
     """Where its formulation is, if not in ``formulations/NAME``."""
 
 
 PROBLEMS: dict[str, Line] = {
-    "tiling": Line(f"{_NESTS} im2col_channels {_BUFFERS}", nests="layers"),
-    "slicing": Line(f"{_NESTS} im2col_channels {_BUFFERS}", "nmp", nests="layers"),
+    "tiling": Line(
+        f"{_NESTS} im2col_channels {_BUFFERS}", nests="layers",
+        gallery=("SqueezeNet layer by layer on 64 KiB: bytes, proven",
+                 "squeezenet1_1 --machine scratchpad_64k --objective bytes"),
+    ),
+    "slicing": Line(
+        f"{_NESTS} im2col_channels {_BUFFERS}", "nmp", nests="layers",
+        gallery=("LeNet-5 on four clusters of eight cores: time", "lenet5 --machine nmp"),
+    ),
     "joint": Line(
         f"{_NESTS} im2col_channels ocm_banks", "scratchpad_768k", nests="network",
         bench="tile plans and what stays on chip together: heuristics, proven optima, engines, growth",
+        gallery=("LeNet-5, tiles and what stays on chip together, on 24 KiB",
+                 "lenet5 --machine scratchpad_24k --problem joint"),
     ),
     "fusion": Line(
         f"{_NESTS} ocm_banks", "scratchpad_768k", nests="network",
         bench="layers fused strip by strip: three networks, 128 to 768 KiB, beside layer by layer and cascades",
+        gallery=("LeNet-5 fused strip by strip, on 24 KiB", "lenet5 --machine scratchpad_24k --problem fusion"),
     ),
     "banks": Line(
         f"{_ENERGY} {_TIME} banks", "midap", "banks",
         bench="feature maps in memory banks: bytes and delay of policies and proven optima, five networks",
+        gallery=("SqueezeNet in the memory banks of MIDAP", "squeezenet1_1 --machine midap"),
     ),
     "hybrid": Line(
         f"{_TIME} banks", "midap", "banks",
@@ -76,10 +89,14 @@ PROBLEMS: dict[str, Line] = {
         f"{_BOARD} processors.split_sync_ns", "hikey970", "processors", several="applications",
         bench="tasks on cores and GPU: optimum or gap, clustering, genetic search, HEFT; fronts, latencies, "
         "divided tasks",
+        gallery=("SqueezeNet on the cores and the GPU of a phone",
+                 "squeezenet1_1 --machine galaxy_s9 --pin cpu_config=4"),
     ),
     "applications": Line(
         _BOARD, "hikey970", "processors", machines=False, target="Applications",
         bench="three networks with periods on one board: least responses and energy, gaps",
+        gallery=("Two networks with periods on a board with an NPU",
+                 "lenet5@5ms,lenet5@8ms/6ms --machine hikey970 --pin cpu_config=1,1,1,1"),
     ),
     "partial_engine": Line(f"{_ELEMENTS} engine", "partial_cnn_16", "engine"),
     "mesh": Line(f"{_ELEMENTS} mesh", "vectormesh_128", "mesh"),
@@ -97,6 +114,11 @@ PROBLEMS: dict[str, Line] = {
 def nested(kind: str = "") -> tuple[str, ...]:
     """Return the problems whose plans are nests of tiles; of one kind only (`Line.nests`)."""
     return tuple(name for name, line in PROBLEMS.items() if line.nests and kind in ("", line.nests))
+
+
+def needing(section: str) -> tuple[str, ...]:
+    """Return the problems that need a section of a machine."""
+    return tuple(name for name, line in PROBLEMS.items() if line.section == section)
 
 
 def sections() -> tuple[str, ...]:

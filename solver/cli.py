@@ -24,8 +24,7 @@ __all__ = ["COMMANDS", "EXIT_CODES", "app", "main"]
 COMMANDS: dict[str, tuple[str, str]] = {
     "solve": (
         "solver.solve_cli:solve",
-        "Plan every conv and matmul layer of a network, or those named; other problems than tiling, slicing: "
-        "all of it.",
+        "Plan every conv and matmul layer of a network, or those named; problems of whole networks: all of it.",
     ),
     "check": (
         "solver.check_cli:check",

@@ -129,7 +129,7 @@ def solve(
     out: OutOpt = None,
     as_json: JsonOpt = False,
 ) -> int:
-    """Plan every conv and matmul layer of a network, or those named; other problems than tiling, slicing: all of it.
+    """Plan every conv and matmul layer of a network, or those named; problems of whole networks: all of it.
 
     Ctrl-C, the time limit: the best plan so far. Exit codes: certile --help.
     """

@@ -14,7 +14,7 @@ from instances.errors import InputError
 from instances.late import late
 from instances.load import dump_network
 from instances.new_machine import machine_template
-from instances.problems import PROBLEMS, either
+from instances.problems import PROBLEMS, either, nested
 from instances.schemas import FILES, file_schema
 from solver import options
 from solver.console import complain, emit, printable, write
@@ -138,7 +138,7 @@ def schema(
         str,
         typer.Argument(
             metavar="KIND",
-            help="network, machine, library, or a problem (certile list problems); plan: tiling and slicing",
+            help=f"network, machine, library, or a problem (certile list problems); plan: {either(nested('layers'))}",
         ),
     ] = "plan",
 ) -> int:

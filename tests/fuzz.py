@@ -33,7 +33,7 @@ from instances.jsonfile import bundled
 from instances.load import dump_network
 from instances.texts import obeyed
 from solver.cli import main
-from tests.golden_plans import CASES, SMALL
+from tests.golden_plans import CASES, FIRST, SMALL
 from tests.mutations import mutated
 
 Json = Any
@@ -54,18 +54,11 @@ _PLAN = (
     ("price", "lenet5", "-m", "scratchpad_24k", "--mapping", "{}", "--alone"),
     ("solve", "{}", "--problem", "placement", *_LIMIT),
 )  # fmt: skip
-#: Of every problem a request of the golden plans that is decided at once.
-REQUESTS = {
-    "tiling": "bytes, exhaustive", "slicing": "time, exhaustive", "homes": "time", "banks": "bytes, dynamic",
-    "hybrid": "bytes, dynamic", "joint": "bytes, dynamic", "fusion": "bytes, dynamic", "mapping": "period, exhaustive",
-    "applications": "response, exhaustive", "mesh": "dram, exhaustive", "engine": "bytes, exhaustive",
-    "placement": "bytes, search", "selection": "period, search",
-}  # fmt: skip
 
 
 def plans() -> Files:
     """A small plan of every problem, and one that has none."""
-    wanted = [case for case in CASES if REQUESTS.get(case.problem) == case.name]
+    wanted = [*FIRST.values()]
     wanted += [case for case in CASES if (case.problem, case.name) in (("tiling", "conflict"), ("fusion", "conflict"))]
     return {f"{case.problem}-{case.name[:8]}.json": (case.solve().to_json().encode(), _PLAN) for case in wanted}
 

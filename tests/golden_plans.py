@@ -25,6 +25,7 @@ from instances.buffers import Buffer, Buffers, Memory
 from instances.load import load_machine
 from instances.machine import Machine
 from instances.network import Network
+from instances.problems import PROBLEMS
 from instances.stage import Stage
 from instances.zoo.chains import chain, skip
 from solver import MappingFront, Plan, front_engine, pareto, size_engine, solve
@@ -120,13 +121,8 @@ def case(
     but: dict[str, str | int] | None = None, **options: Any,
 ) -> Case:  # fmt: skip
     """A case; `but` are fields of the machine that differ."""
-    asked = {"engine": "partial_engine"}.get(problem, problem)
-    if problem in ("banks", "joint", "fusion", "hybrid", "mapping", "mesh", "engine") and ask in (
-        solve,
-        whole_front,
-        mapping_front,
-    ):
-        options["problem"] = asked
+    if problem in PROBLEMS and ask in (solve, whole_front, mapping_front):
+        options["problem"] = problem
     bundled, fields = machine if isinstance(machine, tuple) else (machine, {})
     return Case(problem, name, ask, target, bundled, {**options, "settings": {**fields, **(but or {})}})
 
@@ -247,13 +243,13 @@ CASES = (
     case("mesh", "row stationary", solve, "lenet5", "eyeriss_128", layers=["c1"]),
     case("mesh", "systolic", solve, "lenet5", "tpu_128", layers=["c1"]),
     case("mesh", "conflict", solve, SMALL, MESH, but={"mesh.psum_buffer_bytes": 3}),
-    *(case("engine", f"bytes, {engine}", solve, GRID, ENGINE, engine=engine)
-      for engine in ("auto", "exhaustive", "greedy", "paper", "cp-sat", "milp")),
-    case("engine", "pinned places", solve, GRID, ENGINE, pins=["in_places=1", "strips=4"]),
-    case("engine", "no spills", solve, GRID, ENGINE, pins=["spill=no"]),
-    case("engine", "in the banks", solve, GRID, ENGINE, pins=["inputs=banks", "results=banks"],
+    *(case("partial_engine", f"bytes, {engine}", solve, GRID, ENGINE, engine=engine)
+      for engine in ("exhaustive", "auto", "greedy", "paper", "cp-sat", "milp")),
+    case("partial_engine", "pinned places", solve, GRID, ENGINE, pins=["in_places=1", "strips=4"]),
+    case("partial_engine", "no spills", solve, GRID, ENGINE, pins=["spill=no"]),
+    case("partial_engine", "in the banks", solve, GRID, ENGINE, pins=["inputs=banks", "results=banks"],
          but={"engine.bank_bytes": 128}),
-    case("engine", "conflict", solve, GRID, ENGINE, but={"engine.bank_bytes": 8}),
+    case("partial_engine", "conflict", solve, GRID, ENGINE, but={"engine.bank_bytes": 8}),
     *(case("placement", f"{objective}, {engine}", solve, FEW, "scratchpad_24k", objective=objective, engine=engine)
       for objective, engine in (
           ("bytes", "search"), ("bytes,peak", "search"), ("peak", "search"), ("bytes", "greedy"), ("bytes", "size"),
@@ -268,10 +264,14 @@ CASES = (
     case("selection", "limits", solve, "tiny_yolo_tx2", None, objective="energy,error",
          pins=["seconds<=500", "accuracy>=0.313", "conv8!=f16", "frequency!=default"]),
     case("selection", "conflict", solve, "tiny_yolo_tx2", None, pins=["seconds<=300", "accuracy>=0.3"]),
-    case("engine", "size", size_engine, ["lenet5", "alexnet"], "partial_cnn_16", most=16),
-    case("engine", "size, mean rate", size_engine, ["lenet5", "alexnet"], "partial_cnn_16", most=16, aim="mean"),
-    case("engine", "sizes", front_engine, ["lenet5"], "partial_cnn_16", most=8),
+    case("partial_engine", "size", size_engine, ["lenet5", "alexnet"], "partial_cnn_16", most=16),
+    case("partial_engine", "size, mean rate", size_engine, ["lenet5", "alexnet"], "partial_cnn_16", most=16,
+         aim="mean"),
+    case("partial_engine", "sizes", front_engine, ["lenet5"], "partial_cnn_16", most=8),
 )  # fmt: skip
+
+#: Of every problem a request that is decided at once.
+FIRST: dict[str, Case] = {one.problem: one for one in reversed(CASES)}
 
 
 # ---- what is recorded, and how it is compared ------------------------------------------------------------------------

@@ -6,23 +6,13 @@ from functools import cache
 from html.parser import HTMLParser
 
 from solver.plan import Plan
-from tests.golden_plans import CASES
-
-#: Of every problem a request of the golden plans that is decided at once.
-REQUESTS = {
-    "tiling": "bytes, exhaustive", "slicing": "time, exhaustive", "banks": "bytes, dynamic", "hybrid": "bytes, dynamic",
-    "joint": "bytes, dynamic", "fusion": "bytes, dynamic", "mapping": "period, exhaustive",
-    "applications": "response, exhaustive", "mesh": "dram, exhaustive", "partial_engine": "bytes, exhaustive",
-    "placement": "bytes, search", "selection": "period, search",
-}  # fmt: skip
+from tests.golden_plans import FIRST
 
 
 @cache
 def plan_of(problem: str) -> Plan:
     """A small plan of a problem."""
-    named = {"partial_engine": "engine"}.get(problem, problem)
-    (found,) = (case for case in CASES if (case.problem, case.name) == (named, REQUESTS[problem]))
-    plan = found.solve()
+    plan = FIRST[problem].solve()
     assert isinstance(plan, Plan)
     return plan
 

@@ -15,6 +15,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from instances.problems import PROBLEMS
+
 COMMAND = "report"
 _SECONDS = 120
 
@@ -29,19 +31,9 @@ class Case(NamedTuple):
     """What ``certile solve`` is asked."""
 
 
-CASES = (
-    Case("tiling", "SqueezeNet layer by layer on 64 KiB: bytes, proven",
-         ("squeezenet1_1", "--machine", "scratchpad_64k", "--objective", "bytes")),
-    Case("slicing", "LeNet-5 on four clusters of eight cores: time", ("lenet5", "--machine", "nmp")),
-    Case("joint", "LeNet-5, tiles and what stays on chip together, on 24 KiB",
-         ("lenet5", "--machine", "scratchpad_24k", "--problem", "joint")),
-    Case("fusion", "LeNet-5 fused strip by strip, on 24 KiB",
-         ("lenet5", "--machine", "scratchpad_24k", "--problem", "fusion")),
-    Case("banks", "SqueezeNet in the memory banks of MIDAP", ("squeezenet1_1", "--machine", "midap")),
-    Case("mapping", "SqueezeNet on the cores and the GPU of a phone",
-         ("squeezenet1_1", "--machine", "galaxy_s9", "--pin", "cpu_config=4")),
-    Case("applications", "Two networks with periods on a board with an NPU",
-         ("lenet5@5ms,lenet5@8ms/6ms", "--machine", "hikey970", "--pin", "cpu_config=1,1,1,1")),
+CASES = tuple(
+    Case(name, title, tuple(options.split())) for name, (title, options) in
+    ((name, line.gallery) for name, line in PROBLEMS.items()) if title
 )  # fmt: skip
 
 

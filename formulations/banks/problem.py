@@ -104,7 +104,6 @@ class BankFormulation(Formulation[BankProgram]):
         "policies": ("the best of min, no-reuse, hide, double-buffer and beam", _best),
     }
     quick = ("policies",)
-    examples = (("squeezenet1_1", "midap"),)
 
     def read(
         self, network: Network, machine: Machine, pins: Pins, layers: Sequence[str] | None

@@ -37,7 +37,6 @@ class HybridFormulation(Formulation[HybridRun]):
     }  # fmt: skip
     quick = ("per-layer",)
     starts = ("hybrid-paper",)
-    examples = (("squeezenet1_1", "midap"),)
 
     def read(
         self, network: Network, machine: Machine, pins: Pins, layers: Sequence[str] | None

@@ -20,6 +20,7 @@ from formulations.problem import Goal, Part, Piece, Stats, Steps
 from hwmodels.board.task_times import estimated, options
 from instances.errors import InputError
 from instances.machine import Machine
+from instances.problems import either, needing
 from instances.processors import Processors
 from instances.profiles import LONGEST_US, Profile, Row, load_profile
 from instances.tasks import TaskGraph
@@ -36,7 +37,7 @@ def board_of(machine: Machine) -> Processors:
     """Return the processors of a machine; raises InputError if it has none."""
     if machine.processors is None:
         raise InputError(
-            f"machine {machine.name}: problems mapping and applications need processors, such as galaxy_s9 has"
+            f"machine {machine.name}: problems {either(needing('processors'))} need processors, such as galaxy_s9 has"
         )
     return machine.processors
 

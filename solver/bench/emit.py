@@ -18,6 +18,7 @@ from instances.errors import InputError
 from instances.load import load_machine
 from instances.machine import Machine
 from instances.onnx_reader import read_onnx
+from instances.problems import nested
 from solver.bench.demo import wheel_model
 from solver.bench.report import Cell, Report
 from solver.emit.emit import emit_c
@@ -42,9 +43,10 @@ class _Way(NamedTuple):
     engine: str = "auto"
 
 
+_ALONE = "tiling"
 _WAYS = (
-    _Way("naive", "tiling", "naive"), _Way("greedy", "tiling", "greedy"), _Way("optimum of each layer", "tiling"),
-    _Way("joint", "joint"), _Way("fused", "fusion"),
+    _Way("naive", _ALONE, "naive"), _Way("greedy", _ALONE, "greedy"), _Way("optimum of each layer", _ALONE),
+    *(_Way(problem, problem) for problem in nested("network")),
 )  # fmt: skip
 
 
@@ -69,7 +71,7 @@ def _built(way: _Way, machine: Machine, model: Path, folder: Path) -> Plan:
     pins = ["turns=no"] if way.problem == "fusion" else []
     plan = solve(
         read_onnx(model), machine, problem=way.problem, engine=way.engine, objective="bytes", pins=pins,
-        all_kinds=way.problem == "tiling",
+        all_kinds=way.problem == _ALONE,
     )  # fmt: skip
     emit_c(plan, folder, model)
     flags = ["-std=c11", "-O2", "-DCERTILE_CHECK", "-o", "certile"]

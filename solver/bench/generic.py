@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from instances.problems import PROBLEMS as LINES
 from solver.bench.report import Cell, Report, value_of
 from solver.problems import PROBLEMS
 from solver.progress import Progress
 from solver.solve import solve
 
 _LIMIT_S = 60.0
+_NETWORK = "lenet5"
 
 
 def compared(name: str, progress: Progress) -> Report:
     """Solve a problem's examples with all engines; raises RuntimeError if two that prove prove different optima."""
     problem: Any = PROBLEMS[name]
+    examples = problem.formulation.examples or ((_NETWORK, LINES[name].template),)
     report = Report(name, progress=progress)
     section = report.section(problem.summary, ["network", "machine", "engine", "status", "value", "ratio", "s"])
-    for network, machine in report.each(problem.formulation.examples, " on ".join):
+    for network, machine in report.each(examples, " on ".join):
         plans = [
             solve(network, machine, problem=name, engine=engine, time_limit_s=_LIMIT_S) for engine in problem.engines
         ]

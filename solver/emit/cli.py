@@ -37,7 +37,11 @@ def emit(
     ] = None,
     memory: Annotated[
         int | None,
-        typer.Option("--memory", metavar="BYTES", help="Memory on chip, if more than planned (joint, fusion): 851968"),
+        typer.Option(
+            "--memory",
+            metavar="BYTES",
+            help=f"Memory on chip, if more than planned ({', '.join(nested('network'))}): 851968",
+        ),
     ] = None,
     batch: BatchOpt = None,
     symbol: SymbolOpt = None,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from hwmodels.schedule import Nest
 from instances.errors import InputError
+from instances.problems import either, nested
 from instances.products import Workload
 from instances.workload import Layer
 from solver.mappings import dory, timeloop, zigzag
@@ -27,7 +28,7 @@ def nests_of(plan: Plan, layers: Sequence[str] | None = None) -> list[tuple[Laye
         If the plan has no nests of single layers, no such layer, or none of it has a nest.
     """
     if not is_layers(plan):
-        raise InputError(f"plan of {plan.network}: mappings are written of problems tiling and slicing, "
+        raise InputError(f"plan of {plan.network}: mappings are written of problems {either(nested('layers'))}, "
                          f"not of {plan.problem}")  # fmt: skip
     rows = plan.layers if layers is None else tuple(plan.layer(name) for name in layers)
     found = [(row.workload, row.schedule) for row in rows if row.schedule is not None]

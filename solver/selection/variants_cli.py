@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from instances.errors import InputError
+from instances.problems import either, nested
 from instances.write_variants import variants_text
 from solver import console, options
 from solver.flags import BatchOpt, ShapeOpt, SymbolOpt, ValueOpt
@@ -23,7 +24,10 @@ def variants(
     machine: Annotated[
         str,
         typer.Option(
-            "--machine", "-m", metavar="M", help="A board, or a machine of problem tiling or slicing: -m galaxy_s9"
+            "--machine",
+            "-m",
+            metavar="M",
+            help=f"A board, or a machine of problem {either(nested('layers'), 'or')}: -m galaxy_s9",
         ),
     ],
     out: Annotated[

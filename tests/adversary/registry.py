@@ -1,36 +1,23 @@
-"""The adversaries: a line for each problem, and one for C code."""
+"""The adversaries by problem, and one for C code: `TESTER` of the module of a problem's name, or of its package."""
 
 from __future__ import annotations
 
-from tests.adversary import (
-    applications,
-    banks,
-    c_code,
-    fusion,
-    hybrid,
-    joint,
-    mapping,
-    mesh,
-    partial_engine,
-    placement,
-    selection,
-)
-from tests.adversary.base import Tester
-from tests.adversary.nest_tester import NestTester
+from importlib import import_module
+from importlib.util import find_spec
 
-_ALL: tuple[Tester, ...] = (
-    NestTester("tiling", cores=False),
-    NestTester("slicing", cores=True),
-    banks.TESTER,
-    hybrid.TESTER,
-    joint.TESTER,
-    fusion.TESTER,
-    partial_engine.TESTER,
-    mapping.TESTER,
-    applications.TESTER,
-    mesh.TESTER,
-    placement.TESTER,
-    selection.TESTER,
-    c_code.TESTER,
-)
-TESTERS: dict[str, Tester] = {one.name: one for one in _ALL}
+from instances.problems import PROBLEMS
+from tests.adversary import c_code
+from tests.adversary.base import Tester
+
+
+def testers() -> dict[str, Tester]:
+    """Return those that there are; a formulation outside of the house may have none."""
+    found: dict[str, Tester] = {}
+    for name, line in PROBLEMS.items():
+        module = f"{line.package}.adversary" if line.package else f"tests.adversary.{name}"
+        if not line.package or find_spec(module):
+            found[name] = import_module(module).TESTER
+    return {**found, c_code.TESTER.name: c_code.TESTER}
+
+
+TESTERS = testers()

@@ -48,7 +48,8 @@ class Case:
     @property
     def asked(self) -> tuple[tuple[str, float], ...]:
         """The engines with their seconds."""
-        return ENGINES[self.problem] if self.engines is None else self.engines
+        usual = ENGINES.get(self.problem, (("auto", 10),))
+        return usual if self.engines is None else self.engines
 
 
 @dataclass(frozen=True)

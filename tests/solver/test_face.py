@@ -21,8 +21,7 @@ SMALL = "lenet5", "scratchpad_64k"
 
 def first(problem: str) -> Case:
     """A small request of a problem."""
-    name = {"partial_engine": "engine"}.get(problem, problem)
-    return next(case for case in CASES if case.problem == name and case.ask is asked_by_golden_plans)
+    return next(case for case in CASES if case.problem == problem and case.ask is asked_by_golden_plans)
 
 
 def test_the_signature_is_the_documented_one() -> None:

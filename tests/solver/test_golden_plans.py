@@ -27,7 +27,7 @@ DECISIONS = {
     "mapping": ("latency, exhaustive", "schedules.network.at[1]"),
     "applications": ("response, exhaustive", "schedules.network.at[1]"),
     "mesh": ("dram, exhaustive", "schedules.c0.choice.share"),
-    "engine": ("bytes, exhaustive", "schedules.c0.program"),
+    "partial_engine": ("bytes, exhaustive", "schedules.c0.program"),
     "placement": ("bytes, search", "schedules.network.places[0].address"),
     "selection": ("period, search", "schedules.network.choices[0].variant"),
 }
@@ -120,7 +120,7 @@ def test_an_edited_record_is_found(problem: str) -> None:
         assert line.startswith(f"{place}: ")
 
 
-@pytest.mark.parametrize("problem", ["tiling", "banks", "mapping", "mesh", "engine"])
+@pytest.mark.parametrize("problem", ["tiling", "banks", "mapping", "mesh", "partial_engine"])
 def test_nothing_recorded_is_overlooked(problem: str) -> None:
     record = golden(problem)[DECISIONS[problem][0]]
     for place in leaves(record):
@@ -150,9 +150,10 @@ def test_of_solvers_only_figures_are_recorded() -> None:
 
 
 def test_the_script_names_differences(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    one = next(one for one in CASES if one.problem == "engine")
+    one = next(one for one in CASES if one.problem == "partial_engine")
     monkeypatch.setattr("tests.golden_plans.CASES", (one,))
     assert main([]) == 0
-    monkeypatch.setattr("tests.golden_plans.golden", lambda _: {one.name: edited(golden("engine")[one.name], "status")})
+    record = edited(golden("partial_engine")[one.name], "status")
+    monkeypatch.setattr("tests.golden_plans.golden", lambda _: {one.name: record})
     assert main([]) == 1
-    assert "engine, bytes, auto: status: " in capsys.readouterr().out
+    assert "partial_engine, bytes, exhaustive: status: " in capsys.readouterr().out

@@ -16,9 +16,9 @@ import certile
 from instances.errors import InputError
 from instances.network import Network
 from instances.operators import Conv, Input
+from instances.problems import PROBLEMS, Line
 from solver.cli import main
 from solver.front import Front
-from solver.generic import GenericProblem
 from solver.pages import kinds
 from solver.pages import page as pages
 from solver.pages.data import Axis, Bars, Block, Cloud, Drawing, Graph, Points, Series, Table
@@ -28,11 +28,9 @@ from solver.pages.markup import Grid, Head, grid_html, text
 from solver.pages.page import Page, Section, to_html
 from solver.pages.plan_page import common_unit
 from solver.plan import Plan
-from solver.problems import PROBLEMS
 from solver.why.layers import parts_alone
 from tests.golden_plans import SCRATCHPAD, chain
-from tests.knapsack.problem import Knapsack
-from tests.reported import REQUESTS, faults_of, plan_of, read_page
+from tests.reported import faults_of, plan_of, read_page
 
 EVIL = "<script>alert(1)</script>\"&'</p>"
 
@@ -41,7 +39,7 @@ def page_of_plan(plan: Plan) -> str:
     return to_html(kinds.plan_page(plan))
 
 
-@pytest.mark.parametrize("problem", REQUESTS)
+@pytest.mark.parametrize("problem", PROBLEMS)
 def test_pages_are_sound(problem: str) -> None:
     plan = plan_of(problem)
     html = page_of_plan(plan)
@@ -143,7 +141,7 @@ def test_plans_without_a_schedule_have_a_page() -> None:
 
 
 def test_a_problem_without_figures_of_its_own_has_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PROBLEMS, "knapsack", GenericProblem(Knapsack()))
+    monkeypatch.setitem(PROBLEMS, "knapsack", Line(package="tests.knapsack"))
     plan = certile.solve("lenet5", "scratchpad_24k", problem="knapsack")
     html = page_of_plan(plan)
     assert faults_of(html) == []

@@ -16,10 +16,11 @@ from typing import Any
 
 import pytest
 
+from instances.problems import PROBLEMS
 from solver.pages.kinds import page_of
 from solver.pages.page import to_html
 from solver.pages.plan_page import plan_page
-from tests.reported import REQUESTS, plan_of
+from tests.reported import plan_of
 
 BROWSER = os.environ.get("CERTILE_BROWSER") or next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -120,7 +121,7 @@ def test_a_page_without_javascript(browser: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow(60)
-@pytest.mark.parametrize("problem", REQUESTS)
+@pytest.mark.parametrize("problem", PROBLEMS)
 def test_pages_of_every_problem(problem: str, browser: Any, tmp_path: Path) -> None:
     html = html_of(problem)
     for width, scheme in ((1200, "light"), (360, "dark")):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from instances.load import load_machine
 from instances.operators import Input
+from instances.problems import PROBLEMS
 from instances.workload import Layer
 from solver.mapping.plan import MappingPlan
 from solver.pages.common import Stay, layer_axis, residency, stacked
@@ -26,7 +27,7 @@ from solver.plan import GenericPlan, Plan
 from solver.solve import solve_as
 from solver.tiling.figures import times_of
 from tests.golden_plans import chain, skip
-from tests.reported import REQUESTS, plan_of
+from tests.reported import plan_of
 
 
 def figure_of(plan: Plan, key: str) -> Figure:
@@ -271,7 +272,7 @@ def test_few_layers_are_named_and_many_numbered() -> None:
 # ---- both renderers --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("problem", REQUESTS)
+@pytest.mark.parametrize("problem", PROBLEMS)
 def test_every_problem_has_figures_that_both_draw(problem: str) -> None:
     figures = plan_of(problem).figures()
     assert figures

@@ -160,7 +160,7 @@ def _concave(curve: Curve) -> None:
 
 
 def test_a_curve_of_a_network() -> None:
-    plan = first("partial_engine") if "partial_engine" in WHOLE else first("engine")
+    plan = first("partial_engine")
     (curve,) = why(plan, marginal="memory", time_limit_s=10).curves
     assert curve.field == "engine.bank_bytes"
     assert curve.origin is not None
@@ -237,7 +237,7 @@ def test_bad_input(plan_file: str, arguments: list[str], said: str, capsys: pyte
     ("problem", "rooms"),
     [
         ("joint", {"ocm": (128, 128)}),  # all four banks of 32 bytes
-        ("engine", {"bank": (48, 48)}),  # 2 inputs, 3 sums and a fresh place of 8 bytes
+        ("partial_engine", {"bank": (48, 48)}),  # 2 inputs, 3 sums and a fresh place of 8 bytes
         ("placement", {"fast": (12, 12), "slow": (5, 8)}),
     ],
 )
