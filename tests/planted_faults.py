@@ -39,6 +39,14 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("fusion SHRINK: turned round", "if not self.fusion.shrinks(place.arc, k)]",
          "if self.fusion.shrinks(place.arc, k)]"),
     ]),
+    ("formulations/fusion/times.py", "tests/formulations/test_fusion_times.py", [
+        ("fusion time: filters come for nothing", "(pixels > 0) * self._streamed(k)", "0 * pixels"),
+        ("fusion time: parts of rows are whole", "if broad < width:", "if False:"),
+    ]),
+    ("formulations/fusion/part.py", "tests/formulations/test_joint.py::test_of_equal_nests_the_fastest", [
+        ("fusion: nests as they were found",
+         "self.joint.faster(first, run, known, clock) if isinstance(run, LayerRun) else run", "run"),
+    ]),
     ("solver/prove.py", "tests/solver/test_prove.py", [
         ("prove: proven without an end", 'elif other.status in ("OPTIMAL", "INFEASIBLE") if claim.nothing else',
          "elif claim.nothing or"),

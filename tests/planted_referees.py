@@ -54,6 +54,9 @@ REFEREES: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("partial replay: a taken fresh place", "if held is not None:\n                self._fault",
          "if False:\n                self._fault"),
     ]),
+    ("hwmodels/fusion/replay_count.py", "tests/hwmodels/test_fusion_replay.py", [
+        ("fusion replay: filters come for nothing", "self.moving += self._streamed(k)", "self.moving += 0"),
+    ]),
     ("hwmodels/fusion/replay_memory.py", "tests/hwmodels/test_fusion_memory.py", [
         ("fusion memory: more than there is", "if count > self._left:", "if False:"),
     ]),

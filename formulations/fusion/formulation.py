@@ -1,24 +1,34 @@
-"""Problem fusion for people and engines: its engines, its heuristics, and which networks and machines it takes."""
+"""Problems fusion and joint for people and engines: their heuristics, and which networks and machines they take.
+
+Problem joint is problem fusion with groups of one layer (pin ``length=1``), in bytes or energy.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from math import inf
 
-from formulations.clock import TimeUp
+from formulations.clock import Clock, TimeUp
 from formulations.fusion.options import NEVER
 from formulations.fusion.part import FusionPart, Runs
+from formulations.fusion.paths import Paths
 from formulations.fusion.pins import DECISIONS
-from formulations.fusion.problem import Arc, Fusion
-from formulations.joint.heuristics import in_order
-from formulations.joint.part import check_machine
-from formulations.pins import Pins
+from formulations.fusion.problem import Arc, Fusion, Taken
+from formulations.joint.heuristics import greedy, in_order, in_sequence, no_reuse
+from formulations.joint.problem import Choice, Joint
+from formulations.joint.tables import Tables as Nests
+from formulations.pins import Pin, Pins
 from formulations.problem import Formulation, Goal, Unable
+from formulations.tiling.problem import DECISIONS as NEST_DECISIONS
 from hwmodels.joint.figures import RunFigures
+from hwmodels.schedule import LayerRun
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.network import Network
 from instances.workload import refuse_long
+
+_NO_PLACE = "this heuristic finds no place for some layer"
 
 
 def _per_layer(part: FusionPart, goal: Goal) -> Runs:
@@ -28,7 +38,7 @@ def _per_layer(part: FusionPart, goal: Goal) -> Runs:
         nests.hurry(goal.clock.half())
     choice = in_order(nests, goal.clock)
     if choice.bytes >= NEVER:
-        raise Unable("this heuristic finds no place for some layer")
+        raise Unable(_NO_PLACE)
     return part.joint.runs(choice)
 
 
@@ -63,7 +73,7 @@ def _through_dram(part: FusionPart, goal: Goal, arcs: Sequence[Arc]) -> Runs:
 
     paths, _ = tables.settled(arcs, lean, lean, goal.clock)
     if paths.least >= NEVER:
-        raise Unable("this heuristic finds no place for some layer")
+        raise Unable(_NO_PLACE)
     return part.runs(paths.path())
 
 
@@ -98,15 +108,81 @@ class FusionFormulation(Formulation[Runs]):
         "cascade": ("groups as long as they fit, every map between them through DRAM", _heuristic(_cascade)),
         "strips": ("best cuts for strips of whole rows, every map between groups through DRAM", _heuristic(_strips)),
     }
-    quick = ("per-layer",)
+    quick: tuple[str, ...] = ("per-layer",)
 
     def read(
         self, network: Network, machine: Machine, pins: Pins, layers: Sequence[str] | None
     ) -> Sequence[FusionPart]:  # fmt: skip
         """The network; raises InputError for machines without a shared memory, and for layers that no nest plans."""
-        check_machine(machine, "fusion")
+        check_machine(machine, self.name)
         for layer in network.layers:
             refuse_long(layer)
             if layer.kind == "correlation":
                 raise InputError(f"layer {layer.name}: only problem mesh plans correlations")
         return [FusionPart(network, machine, pins)]
+
+
+# ---- groups of one layer ---------------------------------------------------------------------------------------------
+
+
+def _alone(choose: Callable[[Nests, Clock], Choice | Joint]) -> Callable[[FusionPart, Goal], Runs]:
+    """A choice of levels, or the best one for what it leaves open, as a schedule; raises Unable if there is none."""
+
+    def run(part: FusionPart, goal: Goal) -> Runs:
+        tables, nests, clock = part.tables, part.tables.nests, goal.clock
+        if clock.until < inf:
+            nests.hurry(clock.half())
+        chosen, path = choose(nests, clock), tuple[Taken, ...]()
+        if isinstance(chosen, Joint):
+            with suppress(Unable):  # too many maps at a time
+                paths = Paths(tables.given(chosen, part.factors("bytes"), ()))
+                path = paths.path() if paths.least < NEVER else ()
+            chosen = greedy(chosen)
+        relied = tables.relied(path) if path else nests.relied(nests.joint(bound="proven"), chosen)
+        tables.search(relied, clock)
+        if not path and nests.joint(bound="known").price(chosen.levels).bytes >= NEVER:
+            raise Unable(_NO_PLACE)
+        runs = part.runs(path) if path else part.joint.runs(chosen)
+        return part.polished(runs, clock) if clock.over else runs
+
+    return run
+
+
+class JointFormulation(FusionFormulation):
+    """Every layer by itself: its tile plan, and what stays on chip between layers."""
+
+    name = "joint"
+    schedule = tuple[LayerRun, ...]
+    summary = "F10: tile plans of all layers and what stays in a shared memory between them"
+    measures = {"bytes": "bytes", "energy": "fJ"}  # noqa: RUF012
+    decisions = NEST_DECISIONS
+    heuristics = {  # noqa: RUF012
+        "no-reuse": ("every layer's best plan alone, every map through DRAM", _alone(no_reuse)),
+        "greedy": ("map after map stays as far as it fits", _alone(in_order)),
+        "sequence": ("tile plans first, layer by layer; then the best use of what they leave", _alone(in_sequence)),
+    }
+    quick = ("greedy", "sequence", "no-reuse")
+
+    def read(
+        self, network: Network, machine: Machine, pins: Pins, layers: Sequence[str] | None
+    ) -> Sequence[FusionPart]:  # fmt: skip
+        """As problem fusion with pin ``length=1``."""
+        return super().read(network, machine, Pins((*pins.pins, Pin("length", "=", "1"))), layers)
+
+
+def check_machine(machine: Machine, problem: str) -> None:
+    """Raise InputError unless the problem can be asked of a machine."""
+    if not machine.bank_count:
+        raise InputError(
+            f"machine {machine.name}: problem {problem} needs a memory that all operands share (ocm_bytes), "
+            "such as scratchpad_768k has"
+        )
+    if machine.in_bytes != machine.out_bytes:
+        raise InputError(
+            f"machine {machine.name}: in_bytes {machine.in_bytes} and out_bytes {machine.out_bytes} differ; "
+            "a map that stays on chip is read as it was written"
+        )
+    if machine.edge_tiles == "uniform" or machine.reading == "literal" or machine.tles * machine.tlts > 1:
+        raise InputError(
+            f"machine {machine.name}: problem {problem} needs one core, edge_tiles 'true' and reading 'consistent'"
+        )

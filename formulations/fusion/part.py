@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cached_property, partial
 from itertools import count
 from typing import Any
@@ -28,7 +28,8 @@ from formulations.fusion.pins import Demands
 from formulations.fusion.problem import Arc, Fusion, Taken, by_cut
 from formulations.fusion.schedule import Figures, fused, option_of
 from formulations.fusion.tables import Factors, Tables, heavier
-from formulations.joint.part import Fastest, JointPart, on_chip
+from formulations.joint.heuristics import in_order
+from formulations.joint.layers import Fastest, Layers, on_chip
 from formulations.joint.places import Places, left_of
 from formulations.joint.plans import Bound
 from formulations.pins import Pins
@@ -36,6 +37,7 @@ from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Una
 from formulations.tiling.problem import DECISIONS as NEST_DECISIONS
 from hwmodels.fusion.replay import FusedReplay, FusionReplay, replay_fusion
 from hwmodels.joint.figures import RunFigures, layer_figures
+from hwmodels.nest.homes import operand_of
 from hwmodels.outcome import OPERANDS, Outcome
 from hwmodels.schedule import FusedRun, LayerRun, Run
 from instances.errors import InputError
@@ -43,6 +45,8 @@ from instances.machine import Machine
 from instances.network import Network
 
 Runs = tuple[Run, ...]
+#: Figures of a group beside its bytes, in its price and in its replay.
+_GROUP = ("macs", "peak_bytes", "visits", "ticks")
 
 
 class FusionPart(Part[Runs]):
@@ -52,7 +56,7 @@ class FusionPart(Part[Runs]):
         self.name, self.machine, self.pins = network.name, machine, pins
         self.net = Net.read(network, machine)
         of_nests = Pins(tuple(pin for pin in pins.pins if pin.name in NEST_DECISIONS))
-        self.joint = JointPart(network, machine, of_nests)
+        self.joint = Layers(self.net, machine, of_nests)
         self.demands = Demands(pins, self.net)
         self.groups = Groups(self.net, machine, staying(self.joint.tables.residences), self.demands)
         self.tables = Tables(self.groups, self.joint.tables)
@@ -66,8 +70,9 @@ class FusionPart(Part[Runs]):
         return {"searches": nests.searches, "nest_s": round(nests.seconds, 3), "groups": self.tables.priced}
 
     def pieces(self, goal: Goal) -> Iterator[Piece[Runs]]:
-        """All cuts."""
-        yield Cuts(self)
+        """All cuts, unless layers run by themselves and one is known to fit nowhere."""
+        if self.groups.pairs or self.tables.nests.possible:
+            yield Cuts(self)
 
     def factors(self, measure: str) -> Factors:
         """What a byte and a MAC add to a measure."""
@@ -104,27 +109,32 @@ class FusionPart(Part[Runs]):
         for first, last, run in self.numbered(runs):
             if isinstance(run, FusedRun):
                 price = self.figures.price(run)
-                mine = {**price.bytes, "macs": price.macs, "peak": price.peak, "visits": price.visits}
+                mine = {**price.bytes, **{name: getattr(price, name) for name in _GROUP}}
             else:
                 mine = self._alone(first, self.joint.ran(first, run, before))
             figures[self.figures.name(first, last)], before = mine, run
-        moved, macs, counts = _sums(figures)
-        return Priced(self.measures(moved, macs), self._terms(moved, macs), counts)
+        measures, terms, counts = self._summed(figures)
+        return Priced(measures, terms, counts)
 
     def _alone(self, step: int, outcome: Outcome) -> dict[str, int]:
-        """The figures of a layer that is a group by itself."""
+        """The figures of a layer that is a group by itself, all of them."""
         moved = {operand: count.bytes for operand, count in outcome.by_operand.items()}
-        return {**moved, "macs": self.net.layers[step].macs, "peak": outcome.occupancy_bytes["ocm"], "visits": 1}
+        macs, ticks = self.net.layers[step].macs, outcome.time_ticks
+        return {**moved, "macs": macs, "ticks": ticks, **dict(_flat(asdict(outcome)))}
 
-    def measures(self, moved: Mapping[str, int], macs: int) -> dict[str, int]:
-        """All measures."""
-        each, per_mac = self.factors("energy")
-        total = sum(moved.values())
-        return {"bytes": total, "macs": macs, "energy": each * total + per_mac * macs}
+    def _summed(
+        self, figures: Mapping[str, Mapping[str, int]]
+    ) -> tuple[dict[str, int], dict[str, dict[str, int]], dict[str, int]]:
+        """All measures with their terms, and every figure of every group by its name."""
+        terms = self._terms({op: sum(mine.get(op, 0) for mine in figures.values()) for op in OPERANDS},
+                            sum(mine["macs"] for mine in figures.values()))  # fmt: skip
+        measures = {name: sum(each.values()) for name, each in terms.items()}
+        counts = {f"{name}: {what}": number for name, mine in figures.items() for what, number in mine.items()}
+        return {**measures, "time": sum(mine["ticks"] for mine in figures.values())}, terms, counts
 
     def _terms(self, moved: Mapping[str, int], macs: int) -> dict[str, dict[str, int]]:
-        each, per_mac = self.factors("energy")
-        energy = {op: each * number for op, number in moved.items()} | {"MAC": per_mac * macs}
+        energy = {op: self.machine.byte_fj_of(operand_of(op)) * number for op, number in moved.items()}
+        energy["MAC"] = self.machine.mac_fj * macs
         return {"bytes": dict(moved), "macs": {"MAC": macs}, "energy": energy}
 
     def walked(self, runs: Runs) -> FusionReplay:
@@ -139,15 +149,15 @@ class FusionPart(Part[Runs]):
         figures, said_of = {}, list[RunFigures]()
         for (first, last, _), said in zip(self.numbered(runs), walked.runs, strict=False):  # may be broken off
             if isinstance(said, FusedReplay):
-                mine = {**said.operand_bytes, "macs": said.macs, "peak": said.peak_bytes, "visits": said.visits}
+                mine = {**said.operand_bytes, **{name: getattr(said, name) for name in _GROUP}}
                 said_of.append(self._group_figures(first, last, said))
             else:
                 mine = self._alone(first, said.outcome)
                 said_of.append(layer_figures(self.net.layers[first], said.outcome))
             figures[self.figures.name(first, last)] = mine
-        moved, macs, counts = _sums(figures)
+        measures, _, counts = self._summed(figures)
         executed = sum(said.executed for said in walked.runs)
-        return Replayed(self.measures(moved, macs), walked.faults, counts, figures=tuple(said_of), executed=executed)
+        return Replayed(measures, walked.faults, counts, figures=tuple(said_of), executed=executed)
 
     def figures_of(self, runs: Runs, walked: Replayed) -> tuple[RunFigures, ...]:
         """What the referee saw, and where the tiles of layers by themselves lie."""
@@ -160,7 +170,7 @@ class FusionPart(Part[Runs]):
         return tuple(made)
 
     def _group_figures(self, first: int, last: int, said: FusedReplay) -> RunFigures:
-        energy = self.measures(said.operand_bytes, said.macs)["energy"]
+        energy = sum(self._terms(said.operand_bytes, said.macs)["energy"].values())
         return RunFigures(
             tuple(layer.name for layer in self.net.layers[first : last + 1]), dict(said.operand_bytes), said.macs,
             energy, said.peak_bytes, said.ticks, said.visits,
@@ -176,13 +186,14 @@ class FusionPart(Part[Runs]):
             if isinstance(run, FusedRun):
                 _, left = left_of(self.net, self.machine, run)
                 room = len(run.banks) * self.machine.bank_bytes if self.machine.ocm_banks else left
-                peak = self.figures.price(run).peak
+                peak = self.figures.price(run).peak_bytes
                 if run.blocks and not self.pins.allows("turns", "any"):
                     said.append(f"{name}: layers take turns, which pin turns=no forbids")
                 if peak > room:
                     said.append(f"{name}: {peak:,} bytes on chip, there is room for {room:,}")
             elif not self.joint.holds(first, run):
-                said.append(f"{name}: the schedule is no plan of problem tiling with the pins")
+                demands = f" with {', '.join(self.joint.pins.to_json())}" if self.joint.pins.pins else ""
+                said.append(f"{name}: the schedule is no plan of problem tiling{demands}")
         if self.demands.macs is not None and self.price(runs).measures["macs"] > self.demands.macs:
             said.append(f"MACs are above {self.demands.macs:,}")
         return tuple(said)
@@ -200,6 +211,12 @@ class FusionPart(Part[Runs]):
             self.joint.faster(first, run, known, clock) if isinstance(run, LayerRun) else run
             for first, _, run in self.numbered(runs)
         )
+
+    def greedy(self, clock: Clock) -> Runs | None:
+        """Every layer by itself; map after map stays as far as it fits. None if there is no such plan."""
+        choice = in_order(self.tables.nests, clock)
+        runs = None if choice.bytes >= NEVER else self.joint.runs(choice)
+        return None if runs is None or self.contains(runs) else runs
 
     # ---- banks -------------------------------------------------------------------------------------------------------
 
@@ -234,11 +251,13 @@ class FusionPart(Part[Runs]):
         return 0 if group.used_after(self.net.writes[t]) else store.rows
 
 
-def _sums(figures: Mapping[str, Mapping[str, int]]) -> tuple[dict[str, int], int, dict[str, int]]:
-    """Bytes by operand and MACs of all groups, and every figure of every group by its name."""
-    moved = {op: sum(mine.get(op, 0) for mine in figures.values()) for op in OPERANDS}
-    counts = {f"{name}: {what}": number for name, mine in figures.items() for what, number in mine.items()}
-    return moved, sum(mine["macs"] for mine in figures.values()), counts
+def _flat(value: Any, where: str = "") -> Iterator[tuple[str, int]]:
+    """All numbers in a tree, by the way to each."""
+    if isinstance(value, dict):
+        for name, one in value.items():
+            yield from _flat(one, f"{where} {name}".strip())
+    else:
+        yield where, value
 
 
 class Cuts(Piece[Runs]):
@@ -252,8 +271,10 @@ class Cuts(Piece[Runs]):
 
     def floor(self, goal: Goal) -> int:
         """What is compulsory for every schedule, or what was proven before."""
-        each, _ = self.part.factors(goal.measure)
-        return max(self.least.get(goal.measure, 0), each * self.part.compulsory_bytes)
+        (each, per_mac), tables, moved, macs = self.part.factors(goal.measure), self.part.tables, 0, 0
+        if not tables.groups.pairs:  # strips may leave out what nobody reads, layers by themselves compute all
+            moved, macs = tables.nests.floor(), sum(tables.macs)
+        return max(self.least.get(goal.measure, 0), each * max(self.part.compulsory_bytes, moved) + per_mac * macs)
 
     def so_far(self) -> Runs | None:
         """The best schedule that searches have come by; of one that was cut short, with what is known by now."""
@@ -278,7 +299,11 @@ class Cuts(Piece[Runs]):
         while True:  # with a time limit, from short groups to long ones
             clock.tick()
             arcs = tables.some(clock.share(3))
-            paths, path = self._least(arcs, factors, base, goal)
+            try:
+                paths, path = self._least(arcs, factors, base, goal)
+            except Unable:  # too many maps at a time
+                self._open, self.best = None, part.greedy(clock)
+                raise
             if tables.complete:
                 break
         if paths.least >= NEVER:

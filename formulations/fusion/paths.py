@@ -36,7 +36,7 @@ class Paths:
             alive = len(fusion.alive[sizes.index(max(sizes))])
             raise Unable(
                 f"{alive} maps may be on chip at a time, {max(sizes):,} combinations of their rows, {sum(sizes):,} in "
-                "all: more than dynamic programming takes"
+                "all: more than dynamic programming takes; use engine milp or cp-sat"
             )
         for cut in range(1, fusion.cuts + 1):
             value = np.full(fusion.shape(cut), NEVER, np.int64)

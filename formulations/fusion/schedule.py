@@ -13,6 +13,7 @@ from formulations.fusion.memory import Memory, Turns, turns_of
 from formulations.fusion.options import Option, Weights, weights_of
 from formulations.fusion.problem import Taken
 from formulations.fusion.strips import Mode, Strips, paces, strips
+from formulations.fusion.times import GroupTime
 from hwmodels.schedule import Blocks, FusedRun, Steps, Stream
 from instances.errors import InputError
 
@@ -24,9 +25,11 @@ class GroupPrice:
     bytes: Mapping[str, int]
     """By operand: IN, W, OUT."""
     macs: int
-    peak: int
+    peak_bytes: int
     """Bytes on chip: strips, resident weights and the buffer of a filter."""
     visits: int
+    ticks: int
+    """Visit by visit the longer of computing and of moving."""
 
 
 def option_of(run: FusedRun) -> Option:
@@ -67,6 +70,7 @@ class Figures:
     def __init__(self, groups: Groups) -> None:
         self.groups = groups
         self._known: dict[tuple[int, int, Option], _Walked] = {}
+        self._priced: dict[FusedRun, GroupPrice] = {}
 
     def walked(self, first: int, last: int, option: Option) -> _Walked:
         """What does not depend on what is on chip; raises InputError if the group cannot run so."""
@@ -88,7 +92,7 @@ class Figures:
     def name(self, first: int, last: int) -> str:
         """A group for people."""
         layers = self.groups.net.layers
-        return f"layers {layers[first].name}..{layers[last].name}"
+        return f"layers {layers[first].name}..{layers[last].name}" if first < last else f"layer {layers[first].name}"
 
     def blocks_of(self, run: FusedRun) -> tuple[Blocks, ...]:
         """The layers of a run that take turns; raises InputError if they cannot."""
@@ -105,6 +109,11 @@ class Figures:
 
     def price(self, run: FusedRun) -> GroupPrice:
         """Return what a run costs; raises InputError if its streams are not those of strips."""
+        if run not in self._priced:
+            self._priced[run] = self._price(run)
+        return self._priced[run]
+
+    def _price(self, run: FusedRun) -> GroupPrice:
         option = option_of(run)
         walked = self.walked(run.first, run.last, option)
         group, net = walked.group, self.groups.net
@@ -140,6 +149,7 @@ class Figures:
         return GroupPrice(
             {"IN": read, "W": loaded, "OUT": written}, macs, strips_peak + sum(run.weights) + buffer,
             walked.down.end.shape[1] * walked.across.end.shape[1],
+            GroupTime(group, self.groups.machine, run, walked.down, walked.across).ticks(),
         )  # fmt: skip
 
 

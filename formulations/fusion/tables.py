@@ -19,6 +19,7 @@ from formulations.fusion.paths import Paths
 from formulations.fusion.problem import Arc, Fusion, Taken, by_cut
 from formulations.joint import tables as joint
 from formulations.joint.plans import Bound, Plans
+from formulations.joint.problem import Joint
 
 #: Cost of a byte and of a MAC.
 Factors = tuple[int, int]
@@ -105,7 +106,11 @@ class Tables:
 
     def instance(self, factors: Factors, bound: Bound, groups: Sequence[Arc]) -> Fusion:
         """The problem with these groups, and nests of one layer by their bounds or as they are known."""
-        nests, demands = self.nests.joint(bound=bound), self.groups.demands
+        return self.given(self.nests.joint(bound=bound), factors, groups)
+
+    def given(self, nests: Joint, factors: Factors, groups: Sequence[Arc]) -> Fusion:
+        """The problem with these groups, and these tables of single layers."""
+        demands = self.groups.demands
         alone = (arc for arc in singles(nests, self.macs) if demands.allows(arc.first, arc.last))
         arcs = by_cut((*groups, *alone))
         return Fusion(

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from formulations.clock import Clock
-from formulations.joint.problem import NEVER, Choice, Joint, TooLarge, least
+from formulations.joint.problem import NEVER, Choice, Joint
 from formulations.joint.tables import Tables
 
 
@@ -32,10 +32,11 @@ def no_reuse(tables: Tables, clock: Clock) -> Choice:
 
 def in_order(tables: Tables, clock: Clock) -> Choice:
     """Map after map: as many rows as leave every layer room for some plan, if that helps."""
-    return _greedy(_searched(tables, clock))
+    return greedy(_searched(tables, clock))
 
 
-def _greedy(joint: Joint) -> Choice:
+def greedy(joint: Joint) -> Choice:
+    """The same for these plans."""
     choice = _none(joint)
 
     def moved(tried: Choice, k: int) -> int:
@@ -54,17 +55,12 @@ def _greedy(joint: Joint) -> Choice:
     return joint.price(choice.levels)
 
 
-def in_sequence(tables: Tables, clock: Clock) -> Choice:
-    """Tile plans first, each layer alone; then the best use of what they leave."""
+def in_sequence(tables: Tables, clock: Clock) -> Joint:
+    """Tile plans first, each layer alone: the problem of the best use of what they leave."""
     joint = _searched(tables, clock)
     steps = []
     for step in joint.steps:
         alone = step.plans((0,) * len(step.axes))
         need = alone[-1][0] if alone else 0
         steps.append(replace(step, extra=np.where(step.rooms < need, NEVER, step.extra)))
-    limited = replace(joint, steps=tuple(steps))
-    try:
-        choice = least(limited)
-    except TooLarge:
-        choice = _greedy(limited)
-    return _none(joint) if choice is None else joint.price(choice.levels)
+    return replace(joint, steps=tuple(steps))

@@ -15,12 +15,10 @@ is bounded is the least number of banks that a nest fits in.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
 
 import numpy as np
 
 from formulations.clock import Clock
-from formulations.compulsory import compulsory_bytes
 from formulations.joint.plans import Bound, Plans, Rows
 from formulations.joint.problem import NEVER, NOT, Choice, Ints, Joint, Residence, Step
 from formulations.pins import Pins
@@ -147,11 +145,6 @@ class Tables:
             total += step.fixed + (least if least < NEVER else 0) + sum(min(once) for once in step.once)
         loaded = sum(self.plans[r.born].fixed for r in self.residences if r.weights)
         return total + loaded + sum(min(r.write) for r in joint.residences)
-
-    @cached_property
-    def compulsory_bytes(self) -> int:
-        """What every schedule of the network moves."""
-        return compulsory_bytes(self.found, self.machine)
 
     def hurry(self, clock: Clock) -> None:
         """Find some nest for every layer, a good one as far as there is time."""

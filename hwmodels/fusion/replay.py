@@ -43,7 +43,7 @@ class FusedReplay:
     visits: int
     """Steps of rows times steps of columns."""
     ticks: int
-    """Visit by visit the longer of computing and of moving bytes, calls and segments of transfers left out."""
+    """Visit by visit the longer of computing and of moving, with calls and segments of transfers."""
     executed: bool
     """Whether the group was computed on integers, strip by strip in the bytes that are counted, and equals its layers
     run whole.

@@ -3,6 +3,10 @@
 Of every map there is a mask of the pixels that lie on chip: a piece is added when it is loaded or made, and everything
 outside the map's area is dropped whenever the area changes. A layer may read what is in the mask, and the rows that
 stay on chip anyway.
+
+A piece that is loaded or written is a DMA call, whose runs of addresses are written down as for a tile
+(`hwmodels.nest.replay_counts`); so is every filter with its bias that does not stay whole, and what stays of a layer's
+weights.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hwmodels.fusion.replay_strips import ALL, Area, Moment, Span, Walk
+from hwmodels.nest.replay_counts import call_of, price
 from hwmodels.schedule import FusedRun
 from instances.machine import Machine
 from instances.stores import Stores
@@ -36,7 +41,8 @@ class Counted:
     peak_bytes : int
         The most bytes of strips, resident weights and the buffer for filters that lie on chip at once.
     ticks : int
-        Visit by visit the longer of computing and of moving what it loads and writes; weights that stay come first.
+        Visit by visit the longer of computing and of moving what it loads and writes, calls and segments included;
+        weights that stay come first.
     faults : tuple of str
     """
 
@@ -93,32 +99,70 @@ class Count:
         self.sums = 0
         self.total = 0
         self.bytes = {"IN": 0, "W": 0, "OUT": 0}
-        self.macs = self.work = self.taps = self.strips = self.cycles = self.ticks = 0
+        self.macs = self.work = self.taps = self.strips = self.cycles = self.ticks = self.moving = 0
+        self.streaming: dict[int, int] = {}
         self.faults: dict[tuple[int, int], str] = {}
 
     def run_all(self) -> Counted:
         """Walk the group."""
         for k, (layer, stay) in enumerate(zip(self._layers(), self.run.weights, strict=True)):
             self.bytes["W"] += min(stay, weight_bytes(layer, self.machine)) if self.owners[k] == k else 0
-        begun = dict.fromkeys(self.bytes, 0), self.cycles
+            self.moving += self._filters(layer, 0, stay) if self.owners[k] == k else 0
         for moments in self.walk.each_visit():
+            begun = self.cycles
             for moment in moments:
                 self._take(moment)
-            computing = (self.cycles - begun[1]) * self.machine.compute.cycle_ticks
-            self.ticks += max(self._moving(begun[0]), computing)
-            begun = dict(self.bytes), self.cycles
+            self.ticks += max(self.moving, (self.cycles - begun) * self.machine.compute.cycle_ticks)
+            self.moving = 0
         self._unmade()
         peak = self.strips + sum(self.run.weights) + self._filter_buffer()
         return Counted(self.bytes, self.macs, self.work, self.taps, peak, self.ticks, tuple(self.faults.values()))
 
-    def _moving(self, before: dict[str, int]) -> int:
-        """Ticks of the bytes that were moved since then, without those of calls and segments."""
-        ticks = 0
-        for operand, total in self.bytes.items():
-            transfer, moved = self.machine.transfer_of(operand), total - before[operand]
-            bursts = -(-moved // transfer.burst_bytes) if transfer.burst_ticks else 0
-            ticks += moved * transfer.byte_ticks + bursts * transfer.burst_ticks
-        return ticks
+    # ---- calls -------------------------------------------------------------------------------------------------------
+
+    def _box(self, k: int, operand: str, rows: Span, columns: Span) -> int:
+        """Ticks of one call that moves a piece of a stream's map, whose first byte begins a burst window."""
+        stream, machine = self.streams[k], self.machine
+        high, wide = rows[1] - rows[0], columns[1] - columns[0]
+        height, width = extent(self.walk, k)
+        batch = self.walk.layers[stream.maker].b
+        if stream.outside and "b" in self.found.operand(stream.maker, stream.store).lacks:
+            batch = 1
+        element = machine.in_bytes if operand == "IN" else machine.out_bytes
+        channels = self.sizes[k] // (element * batch)
+        place = rows[0] * width + columns[0]
+        if (machine.in_layout if operand == "IN" else machine.out_layout) == "CHW":
+            shape, box = (batch, channels, height, width), (batch, channels, high, wide)
+        else:
+            shape, box, place = (batch, height, width, channels), (batch, high, wide, channels), place * channels
+        transfer = machine.transfer_of(operand)
+        base = place * element % max(1, transfer.burst_bytes)
+        return price(call_of([(shape, box, element, base)], transfer), transfer)
+
+    def _filters(self, layer: Layer, first: int, end: int) -> int:
+        """Ticks of one call for the bytes `first` to `end` of a layer's filters, each with its bias behind it."""
+        if first >= end:
+            return 0
+        transfer, number = self.machine.transfer_of("W"), layer.g * layer.m
+        each = weight_bytes(layer, self.machine) // number
+        bias = self.machine.bias_bytes if layer.bias else 0
+        parts = []
+        for size, behind in ((each - bias, 0), (bias, each - bias)):
+            low, high = (at // each * size + min(size, max(0, at % each - behind)) for at in (first, end))
+            if high > low:
+                parts.append(((number * size,), (high - low,), 1, low % max(1, transfer.burst_bytes)))
+        return price(call_of(parts, transfer), transfer)
+
+    def _streamed(self, k: int) -> int:
+        """Ticks of what of a layer's weights does not stay, filter by filter."""
+        if k not in self.streaming:
+            layer = self._layers()[k]
+            size, stay = weight_bytes(layer, self.machine), self.run.weights[self.owners[k]]
+            each = max(1, size // (layer.g * layer.m))
+            self.streaming[k] = sum(
+                self._filters(layer, max(stay, at), at + each) for at in range(stay // each * each, size, each)
+            )
+        return self.streaming[k]
 
     # ---- moments -----------------------------------------------------------------------------------------------------
 
@@ -135,6 +179,7 @@ class Count:
         if moment.kind == "load" and pixels:
             new = max(0, bottom - max(top, self.resident_rows[k]))
             self.bytes["IN"] += new * (right - left) * self.sizes[k]
+            self.moving += self._box(k, "IN", (bottom - new, bottom), (left, right))
         if moment.kind in ("make", "add") and pixels and not result:
             self._make(k, moment, pixels)
         if moment.kind in ("make", "load") and pixels:
@@ -167,6 +212,7 @@ class Count:
         self.taps += layer.inputs * layer.kh * layer.kw
         if moment.block in (ALL, 0):
             self.bytes["W"] += max(0, weight_bytes(layer, self.machine) - self.run.weights[self.owners[k]])
+            self.moving += self._streamed(k)
         for source, stream in enumerate(self.streams):
             if t not in stream.readers or (t, source) in self.faults:
                 continue
@@ -197,6 +243,12 @@ class Count:
         if first < bottom:
             new = ~self.made[k][:, first:bottom, left:right]
             self.bytes["OUT"] += int(new.sum()) * self.sizes[k] // len(new)
+            rows, columns = (np.flatnonzero(new.any(axis=axes)) for axes in ((0, 2), (0, 1)))
+            if rows.size:  # what is new is a box: rows above are made, and columns before in these rows
+                self.moving += self._box(
+                    k, "OUT", (first + int(rows[0]), first + int(rows[-1]) + 1),
+                    (left + int(columns[0]), left + int(columns[-1]) + 1),
+                )  # fmt: skip
 
     def _cycles(self, layer: Layer, pixels: int, turns: int) -> int:
         """Cycles of a piece, or of a turn's share of it, with the lanes full as far as channels fill them."""

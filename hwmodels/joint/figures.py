@@ -25,7 +25,7 @@ class RunFigures:
     """The most bytes of tiles, or of strips, weights and the buffer for filters, on chip at once."""
     ticks: int
     """Of a layer by itself its time as in problem tiling; of a group, visit by visit, the longer of computing and of
-    moving what is loaded and written, calls and segments of transfers left out.
+    moving what is loaded and written: a call for every piece of a map and for every filter that does not stay.
     """
     visits: int = 1
     """Steps of rows times steps of columns."""

@@ -1,16 +1,12 @@
-"""Replay of a network whose layers share a memory: what lies on chip, layer by layer, and what must be in DRAM.
-
-Every layer is walked by `hwmodels.nest.replay` with the rows that are on chip; around it, `Account` keeps track of
-banks and rows.
-"""
+"""Replay of layers that run by themselves in a shared memory: each is walked with the rows that are on chip."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 
-from hwmodels.joint.replay_account import Account, room_of
+from hwmodels.joint.replay_account import room_of
 from hwmodels.nest.replay import Replay, replay
 from hwmodels.schedule import Hold, LayerRun, Nest
 from instances.machine import Machine
@@ -19,33 +15,6 @@ from instances.workload import Layer
 
 #: Layers of a network are executed on integers as long as they have no more steps than this together: half a second.
 STEPS = 5_000
-
-
-@dataclass(frozen=True)
-class JointReplay:
-    """What happened: the walk of every layer, and everything that is wrong."""
-
-    layers: tuple[Replay, ...]
-    faults: tuple[str, ...]
-
-
-def replay_joint(found: Stores, machine: Machine, runs: Sequence[LayerRun]) -> JointReplay:
-    """Walk all layers in their order; a run's residents are numbers of stores."""
-    faults: list[str] = []
-    walked: list[Replay] = []
-    account, single = Account(found, machine), SingleLayers(found, machine)
-    if len(runs) != len(found.layers):
-        return JointReplay((), (f"the plan has {len(runs)} layers, the network {len(found.layers)}",))
-    for t, run in enumerate(runs):
-        name = found.layers[t].name
-        said = list(account.faults_before(run, range(t, t + 1)))
-        if said:
-            return JointReplay((), tuple(f"layer {name}: {fault}" for fault in said))
-        walked.append(single.replay(t, run, loads=account.loads(run, t)))
-        faults += [f"layer {name}: {fault}" for fault in single.faults(run, walked[-1])]
-        account.after(run, range(t, t + 1))
-    faults += account.faults_of_results()
-    return JointReplay(tuple(walked), tuple(dict.fromkeys(faults)))
 
 
 class SingleLayers:

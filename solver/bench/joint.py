@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from formulations.clock import Clock
-from formulations.joint.milp import milp
-from formulations.joint.part import JointPart, Runs
-from formulations.joint.problem import least
+from formulations.fusion.linear import Linear
+from formulations.fusion.part import FusionPart, Runs
+from formulations.fusion.paths import Paths
 from formulations.pins import Pins
 from instances.load import load_machine, load_network
 from instances.machine import Machine
@@ -61,12 +61,12 @@ def _solvers(network: Network, machine: Machine) -> list[Cell]:
     return cells
 
 
-def _asked(part: JointPart, engine: str, limit_s: float | None) -> tuple[Answer[Runs], float]:
+def _asked(part: FusionPart, engine: str, limit_s: float | None) -> tuple[Answer[Runs], float]:
     """Answer and seconds of an engine, with the searches of single layers that were made before."""
     return timed(lambda: settled(JOINT, part, ("bytes",), engine, Clock.of(limit_s)))
 
 
-def _proof(name: str, part: JointPart, expected: int | None) -> tuple[Answer[Runs], float]:
+def _proof(name: str, part: FusionPart, expected: int | None) -> tuple[Answer[Runs], float]:
     """What a solver says and its seconds; RuntimeError if it proves another value than dynamic programming."""
     said, wall = _asked(part, name, _LIMIT_S)
     if said.status == "OPTIMAL" and said.values["bytes"] != expected:
@@ -91,13 +91,13 @@ def grown(network: Network, banks: int) -> list[Cell]:
     machine = load_machine("scratchpad_768k", {"ocm_banks": str(banks)})
     (part,) = JOINT.read(network, machine, Pins(()), None)
     said, searches_s = _asked(part, "dynamic", None)
-    problem = part.tables.joint(bound="found")
-    found, alone_s = timed(lambda: least(problem))
-    if found is None or found.bytes != said.values.get("bytes"):
-        raise RuntimeError(f"{network.name}, {banks} banks: {found} and {said.values}")
-    variables = len(milp(problem).model.variables())
-    seconds = [_proof(name, part, found.bytes)[1] for name in _SOLVERS]
-    return [network.name, len(part.found.layers), banks, searches_s, alone_s, variables, *seconds]
+    problem = part.tables.instance((1, 0), "found", ())
+    least, alone_s = timed(lambda: Paths(problem).least)
+    if least != said.values.get("bytes"):
+        raise RuntimeError(f"{network.name}, {banks} banks: {least} and {said.values}")
+    variables = Linear(problem).size
+    seconds = [_proof(name, part, least)[1] for name in _SOLVERS]
+    return [network.name, len(part.net.layers), banks, searches_s, alone_s, variables, *seconds]
 
 
 _NOTES = (

@@ -7,7 +7,8 @@ from dataclasses import replace
 from itertools import cycle, islice
 from typing import cast
 
-from formulations.joint.part import JointFormulation, JointPart
+from formulations.fusion.formulation import JointFormulation
+from formulations.fusion.part import FusionPart
 from formulations.pins import parse_pins
 from formulations.tiling.problem import DECISIONS, read
 from hwmodels.nest.buffers import buffer_lines, buffers
@@ -52,9 +53,9 @@ class JointProblem(GenericProblem):
             replace(question, machine=narrowed(question.machine, parse_pins(question.pins, DECISIONS)))
         )
 
-    def parts(self, question: Question) -> Sequence[JointPart]:
+    def parts(self, question: Question) -> Sequence[FusionPart]:
         """The network; raises InputError unless its homes are settled."""
-        parts = cast(Sequence[JointPart], super().parts(question))
+        parts = cast(Sequence[FusionPart], super().parts(question))
         check_homes(question.network, question.machine, question.objectives)
         return parts
 

@@ -3,7 +3,7 @@
 For a map that may stay, k_t rows are on chip while layer t runs, from its first writer to its last reader; they never
 rise again. u first rows of a result are never written, if no reader and no result of the network needs them: u <= k_t
 for all of these. Banks or bytes that maps leave hold the tiles: the fewest bytes of layer t in so much room are those
-of all its nests (`tests.adversary.nests`). The best schedule is given banks and run by `hwmodels.joint.replay`, which
+of all its nests (`tests.adversary.nests`). The best schedule is given banks and run by `hwmodels.fusion.replay`, which
 must count the same bytes, so that (EQUAL) holds both ways.
 
 Weights that several layers read are on chip or not during every step from their first reader to their last; they come
@@ -22,7 +22,8 @@ from typing import Any, ClassVar, Self
 
 from formulations.clock import Clock
 from formulations.pins import Pins
-from hwmodels.joint.replay import replay_joint
+from hwmodels.fusion.replay import replay_fusion
+from hwmodels.nest.replay import Replay
 from hwmodels.schedule import LayerRun
 from instances.machine import Machine, Transfer
 from instances.network import Network
@@ -355,8 +356,9 @@ class _Joint(BruteForce[Case]):
         found, wrong = best(network, case.machine), miscounted(network, case.machine)
         if found is None:
             return Known(None, faults=wrong)
-        seen = replay_joint(stores(network), case.machine, found.runs)
-        known = Known.replayed(found.bytes, sum(one.outcome.bytes for one in seen.layers), seen.faults)
+        seen = replay_fusion(stores(network), case.machine, found.runs)
+        moved = sum(one.outcome.bytes for one in seen.runs if isinstance(one, Replay))
+        known = Known.replayed(found.bytes, moved, seen.faults)
         return known._replace(faults=(*wrong, *known.faults))
 
 

@@ -72,7 +72,7 @@ def test_price_is_what_the_referee_counts(rows: str, columns: str) -> None:
                 run = FusedRun(0, 3, *steps, weights, {}, (8, 4, 4, 0), tuple(range(part.machine.ocm_banks)), blocks)
                 price, (seen,) = part.figures.price(run), part.walked((run,)).runs
                 assert isinstance(seen, FusedReplay)
-                assert (price.bytes, price.macs, price.peak) == (seen.operand_bytes, seen.macs, seen.peak_bytes)
+                assert (price.bytes, price.macs, price.peak_bytes) == (seen.operand_bytes, seen.macs, seen.peak_bytes)
                 assert seen.executed
                 count += 1
     assert count == 48

@@ -14,7 +14,6 @@ from formulations.fusion.part import FusionPart
 from formulations.joint.places import Places, left_of
 from formulations.pins import Pins
 from hwmodels.fusion.replay import replay_fusion
-from hwmodels.joint.replay import replay_joint
 from hwmodels.schedule import FusedRun, LayerRun
 from instances.load import load_machine
 from instances.machine import Machine, Transfer
@@ -153,13 +152,13 @@ def planned() -> tuple[Stores, tuple[LayerRun, ...]]:
 
 def faults(changed: LayerRun, step: int = 1) -> str:
     found, runs = planned()
-    return "; ".join(replay_joint(found, MACHINE, (*runs[:step], changed, *runs[step + 1 :])).faults)
+    return "; ".join(replay_fusion(found, MACHINE, (*runs[:step], changed, *runs[step + 1 :])).faults)
 
 
 def test_maps_and_tiles_take_no_more_than_there_is() -> None:
     found, runs = planned()
     (store,) = runs[1].residents
-    assert not replay_joint(found, MACHINE, runs).faults
+    assert not replay_fusion(found, MACHINE, runs).faults
     more = replace(runs[0], residents={store: (6, ())})  # 96 bytes, 8 are left of 104
     assert "tiles take 24 bytes, maps on chip leave 8" in faults(more, 0)
     most = replace(runs[0], residents={store: (8, ())})

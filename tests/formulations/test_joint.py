@@ -16,14 +16,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from formulations.clock import ENDLESS
-from formulations.joint import problem as joint_module
-from formulations.joint.part import JointPart, Runs
-from formulations.joint.problem import NEVER, Joint, Residence, Step, TooLarge, least
+from formulations.fusion import paths as paths_module
+from formulations.fusion.arcs import singles
+from formulations.fusion.part import FusionPart, Runs
+from formulations.fusion.paths import Paths
+from formulations.fusion.problem import Fusion, by_cut
+from formulations.joint.problem import NEVER, Joint, Residence, Step
 from formulations.pins import Pins, parse_pins
-from formulations.problem import Replayed
+from formulations.problem import Replayed, Unable
 from formulations.tiling import problem as tiling
 from formulations.tiling.search import Search
-from hwmodels.joint.replay import replay_joint
+from hwmodels.fusion.replay import replay_fusion
 from hwmodels.schedule import LayerRun
 from instances.errors import InputError
 from instances.load import load_machine, load_network
@@ -137,7 +140,8 @@ def best_of(make: Callable[[], Network], on: str = "MACHINE") -> GenericPlan:
 def by_everything(network: Network, on: Machine, pins: Pins = Pins(())) -> int | None:  # noqa: B008 - it is frozen
     """The fewest bytes over all levels of all maps, every layer searched for each, without any table or bound."""
     found = stores(network)
-    tables = JointPart(network, on, pins).tables
+    (part,) = JOINT.read(network, on, pins, None)
+    tables = part.tables.nests
     best: int | None = None
     known: dict[object, int | None] = {}
 
@@ -357,7 +361,8 @@ def test_what_is_found_counts_where_bounds_stay_below_it(monkeypatch: pytest.Mon
         assert plan.bound is not None
         assert plan.part.must["bytes"] < plan.bound < 100
         assert check(plan).ok
-    one = JointPart(network, on, Pins(())).tables.plans[1]
+    (part,) = JOINT.read(network, on, Pins(()), None)
+    one = part.tables.nests.plans[1]
     assert one.search((1,), 3, ENDLESS)
     place = [np.array(1)], np.array(3)
     reached = int(one.e(*place, "known"))
@@ -483,57 +488,44 @@ def small() -> Joint:
     return Joint(3, steps, (first, second), 8)
 
 
+def paths_of(one: Joint) -> Paths:
+    """Groups of one layer."""
+    arcs = by_cut(singles(one, [0] * len(one.steps)))
+    return Paths(Fusion(one.banks, len(one.steps), one.residences, one.constant, arcs))
+
+
 def test_dynamic_programming_is_the_least_of_all_levels() -> None:
     one = small()
-    every = [
-        one.price([[a, b], [c]]) for a in range(3) for b in range(a + 1) for c in range(3)
-    ]  # fmt: skip
-    found = least(one)
-    assert found is not None
-    assert found.bytes == min(choice.bytes for choice in every)
-    assert one.price(found.levels) == found
+    every = [one.price([[a, b], [c]]).bytes for a in range(3) for b in range(a + 1) for c in range(3)]
+    found = paths_of(one)
+    assert found.least == found.fusion.cost(found.path()) == min(every)
 
 
 def test_nothing_fits() -> None:
     one = small()
     step = replace(one.steps[0], extra=np.full(4, NEVER, np.int64))
-    assert least(Joint(3, (step, *one.steps[1:]), one.residences, 0)) is None
+    assert paths_of(Joint(3, (step, *one.steps[1:]), one.residences, 0)).least >= NEVER
 
 
 def test_too_many_maps_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joint_module, "MOST_STATES", 56)  # of `small` 3 + 9 + 9 and 4 * 9, of the chain 4 + 4 and 4 * 4
-    with pytest.raises(TooLarge, match="use engine milp or cp-sat"):
-        least(small())
-    assert (
-        solve(chain(), MACHINE.model_copy(update={"ocm_banks": 3, "ocm_bytes": 96}), problem="joint").status
-        == "OPTIMAL"
-    )
-
-
-def test_costs_are_found_in_slabs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One combination at a time, two, or all: the same levels."""
-    whole = [least(one) for one in (small(), with_levels())]
-    for size in (1, 2, 3):
-        monkeypatch.setattr(joint_module, "_SLAB", size)
-        assert [least(one) for one in (small(), with_levels())] == whole
-
-
-def with_levels() -> Joint:
-    part = JOINT.read(with_skip(), MACHINE, Pins(()), None)[0]
-    assert isinstance(part, JointPart)
-    return part.tables.joint(bound="proven")
+    # at the cuts of `small` 1, 3, 9 and 1 combinations, and 6 * 9; of the chain 1, 4 and 1, and 6 * 4
+    monkeypatch.setattr(paths_module, "MOST_STATES", 67)
+    with pytest.raises(Unable, match="use engine milp or cp-sat"):
+        paths_of(small())
+    on = MACHINE.model_copy(update={"ocm_banks": 3, "ocm_bytes": 96})
+    assert solve(chain(), on, problem="joint").status == "OPTIMAL"
 
 
 def test_milp_needs_no_dynamic_programming(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = best_of(with_skip).objective
-    monkeypatch.setattr(joint_module, "MOST_STATES", 2)
+    monkeypatch.setattr(paths_module, "MOST_STATES", 2)
     for engine in ("milp", "cp-sat"):
         assert solve(with_skip(), MACHINE, engine=engine, problem="joint").objective == expected
 
 
 def test_dynamic_programming_that_is_too_large_leaves_the_greedy_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     best = best_of(with_skip)
-    monkeypatch.setattr(joint_module, "MOST_STATES", 2)
+    monkeypatch.setattr(paths_module, "MOST_STATES", 2)
     plan = solve(with_skip(), MACHINE, engine="dynamic", problem="joint")
     assert plan.status == "FEASIBLE"
     assert "use engine milp or cp-sat" in str(plan.stats["note"])
@@ -603,7 +595,7 @@ def faults(**changes: LayerRun) -> str:
     found, runs = solved()
     names = [layer.name for layer in found.layers]
     changed = tuple(changes.get(name, run) for name, run in zip(names, runs, strict=True))
-    return "; ".join(replay_joint(found, FOUR, changed).faults)
+    return "; ".join(replay_fusion(found, FOUR, changed).faults)
 
 
 def run_of(name: str) -> LayerRun:
@@ -651,11 +643,11 @@ def test_results_are_written() -> None:
 
 def test_every_layer_runs() -> None:
     found, runs = solved()
-    assert "the plan has 4 layers, the network 5" in replay_joint(found, FOUR, runs[:-1]).faults[0]
+    assert "the plan has 4 layers, the network 5" in replay_fusion(found, FOUR, runs[:-1]).faults[0]
 
 
 def test_every_figure_of_every_layer_is_compared() -> None:
-    class Wrong(JointPart):
+    class Wrong(FusionPart):
         def replay(self, runs: Runs) -> Replayed:
             walked = super().replay(runs)
             return replace(walked, counts={**walked.counts, "layer b: occupancy_bytes ocm": 3})

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from formulations.pins import Pins
-from hwmodels.joint.replay import replay_joint
+from hwmodels.fusion.replay import replay_fusion
 from instances.machine import Machine
 from instances.network import Network
 from instances.operators import Conv, Eltwise, Input, MatMul, Operator
@@ -86,7 +86,7 @@ def test_the_optimum_is_that_of_all_schedules(case: str) -> None:
     made, on = CASES[case]
     found = best(made, on)
     assert found is not None
-    assert sum(one.outcome.bytes for one in replay_joint(stores(made), on, found.runs).layers) == found.bytes
+    assert sum(one.outcome.bytes for one in replay_fusion(stores(made), on, found.runs).runs) == found.bytes
     for engine in ENGINES:
         (part,) = JOINT.read(made, on, Pins(()), None)
         said = settled(JOINT, part, ("bytes",), engine)
@@ -108,7 +108,7 @@ def test_tiles_are_double_buffered_and_weights_that_stay_are_not(made: Network, 
     assert found is not None
     plan = joint(made, on)
     assert (plan.status, plan.objective.value) == ("OPTIMAL", found.bytes)
-    assert not replay_joint(stores(made), on, found.runs).faults
+    assert not replay_fusion(stores(made), on, found.runs).faults
 
 
 def there(plan: GenericPlan, name: str = "a (weights)") -> list[str]:
@@ -157,13 +157,13 @@ def test_a_plan_with_weights_that_were_never_loaded_is_refused() -> None:
     plan = joint(TURNS, machine(32, 8))
     found, runs = stores(TURNS), list(plan.schedule)
     number = {store.name: s for s, store in enumerate(found.stores)}["p (weights)"]
-    assert not replay_joint(found, plan.machine_data, runs).faults
+    assert not replay_fusion(found, plan.machine_data, runs).faults
     early = [replace(runs[0], residents={**runs[0].residents, number: runs[1].residents[number]}), *runs[1:]]
-    faults = replay_joint(found, plan.machine_data, early).faults
+    faults = replay_fusion(found, plan.machine_data, early).faults
     assert "layer a: p (weights) is on chip, no layer has loaded it yet" in faults
     gone = [*runs[:2], replace(runs[2], residents={s: x for s, x in runs[2].residents.items() if s != number}), runs[3]]
-    walked = replay_joint(found, plan.machine_data, gone)
-    assert [one.outcome.by_operand["W"].bytes for one in walked.layers if "W" in one.outcome.by_operand][-1] == 4
+    walked = replay_fusion(found, plan.machine_data, gone)
+    assert [one.outcome.by_operand["W"].bytes for one in walked.runs if "W" in one.outcome.by_operand][-1] == 4
 
 
 def test_time_and_energy_count_the_loading() -> None:

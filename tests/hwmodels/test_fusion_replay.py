@@ -197,14 +197,28 @@ def test_two_convolutions_in_strips_of_two_rows() -> None:
 
 
 def test_the_longer_of_computing_and_moving_in_every_visit() -> None:
-    # 16 MACs a tick; a row of a takes 216 MACs (13.5 cycles), two rows of b 864 (54); a byte takes a tick
-    # step 0: weights 162, in 16, a one row 14: 178;  steps 1..3: in 16, b 32; a two rows 27 and b 54: 81
-    # step 4: b 32; a one row 14 and b 54: 68
+    # 16 MACs a tick; a row of a takes 216 MACs (13.5 cycles), two rows of b 864 (54); a byte takes a tick, a call 5 and
+    # a segment 2: whole rows are one segment where channels lie innermost, so 7 each
+    # step 0: weights 162 + 2 * 7, in 16 + 7, a one row 14: 199; steps 1..3: in 23, b 32 + 7; a two rows 27 and b 54: 81
+    # step 4: b 39; a one row 14 and b 54: 68
     machine = MACHINE.model_copy(update={"compute": Compute(model="tile", macs_per_cycle=16, cycle_ticks=1)})
     (seen,) = replay_fusion(pair(), machine, [fused(pair())]).runs
     assert isinstance(seen, FusedReplay)
-    assert seen.ticks == 178 + 3 * 81 + 68
-    assert walked(pair(), fused(pair())).ticks == 64 + 162 + 128  # nothing computes
+    assert seen.ticks == 199 + 3 * 81 + 68
+    assert walked(pair(), fused(pair())).ticks == 199 + 3 * (23 + 39) + 39  # nothing computes
+
+
+def test_pieces_have_a_segment_for_every_run_of_addresses() -> None:
+    # channels outermost: 2 rows of a map of 2 channels are 2 segments, of 4 channels 4, so in 16 + 5 + 4 = 25 and
+    # b 32 + 5 + 8 = 45; weights as before: 162 + 14, of which 1 byte stays away from the second layer's last filter of
+    # 27 bytes: that filter is a call of a byte in each of 4 visits, beside the 107 bytes that stay
+    apart = MACHINE.model_copy(update={"in_layout": "CHW", "out_layout": "CHW", "w_layout": "OIHW"})
+    (seen,) = replay_fusion(pair(), apart, [fused(pair())]).runs
+    assert isinstance(seen, FusedReplay)
+    assert seen.ticks == (176 + 25) + 3 * (25 + 45) + 45
+    (seen,) = replay_fusion(pair(), apart, [replace(fused(pair()), weights=(54, 107))]).runs
+    assert isinstance(seen, FusedReplay)
+    assert seen.ticks == (175 + 25) + 3 * (25 + 45 + 8) + 45 + 8
 
 
 def test_without_warm_up_the_first_step_makes_all_that_maps_are_ahead() -> None:

@@ -57,7 +57,7 @@ def test_bad_sections_are_one_line(change: dict[str, object], said: str) -> None
 def test_the_section_and_its_problem_need_each_other() -> None:
     fields = machine().model_dump(mode="json")
     for change in ({"problem": "tiling"}, {"platform": None}):
-        with pytest.raises(InputError, match="section platform"):
+        with pytest.raises(InputError, match="a platform"):
             validate(Machine, {**fields, **change}, "machine m")
 
 

@@ -44,7 +44,7 @@ AFTER = {
     "groups.refuse": "weights of several layers end groups (Refusals.cuts); check_images is asked of every map",
 }
 #: Files whose refusals are no matter of C: options and folders; and what lies in memory instead of staying on chip.
-ASIDE = ("cli", "compile", "emit", "preflight", "states", "onchip", "shared", "zeros", "buffers")
+ASIDE = ("cli", "compile", "emit", "preflight", "states", "onchip", "shared", "zeros")
 
 
 def functions() -> Iterator[tuple[str, str, ast.FunctionDef]]:
