@@ -74,10 +74,22 @@ class Application(Frozen):
 
 @dataclass(frozen=True)
 class Applications:
-    """All parts as one network, and what is asked of each."""
+    """All parts as one network, and what is asked of each; raises InputError where these are not of each other."""
 
     network: Network
     applications: tuple[Application, ...]
+
+    def __post_init__(self) -> None:
+        names = [one.name for one in self.applications for _ in range(one.operators)]
+        if not names or names != [operator.name.partition(":")[0] for operator in self.network.operators]:
+            raise InputError("applications: their operators are not those of the network")
+        if len({one.name for one in self.applications}) < len(self.applications):
+            raise InputError("applications: two have one name")
+
+    @property
+    def name(self) -> str:
+        """Of all together."""
+        return self.network.name
 
 
 def is_several(text: str) -> bool:

@@ -9,13 +9,10 @@ from solver.faces import FACES
 
 if TYPE_CHECKING:
     from instances.errors import InputError
-    from solver.applications.plan import ApplicationsPlan
     from solver.calibration.calibrate import calibrate
     from solver.calibration.result import Calibration
     from solver.check import CheckReport, check
     from solver.front import Front
-    from solver.mapping.front import MappingFront
-    from solver.mapping.plan import MappingPlan
     from solver.mappings.price import PricedMapping, price
     from solver.pages.face import plot, report, to_plotly
     from solver.partial_engine.size import EngineSize, front_engine, size_engine
@@ -26,8 +23,7 @@ if TYPE_CHECKING:
     from solver.why.model import Why
 
 __all__ = [
-    "ApplicationsPlan", "Calibration", "CheckReport", "EngineSize", "Front", "InputError",
-    "MappingFront", "MappingPlan", "Plan", "PlanMismatch",
+    "Calibration", "CheckReport", "EngineSize", "Front", "InputError", "Plan", "PlanMismatch",
     "PricedMapping", "Why", "calibrate", "check", "explain", "front_engine", "load_plan", "pareto", "plot",
     "price", "report", "show", "size_engine", "solve", "to_plotly", "why",
 ]  # fmt: skip
@@ -35,13 +31,10 @@ __all__ = [
 # Nothing is imported before it is used; the type checker reads the imports above, a test compares the two.
 face(__name__, {
     "instances.errors": "InputError",
-    "solver.applications.plan": "ApplicationsPlan",
     "solver.calibration.calibrate": "calibrate",
     "solver.calibration.result": "Calibration",
     "solver.check": "CheckReport check",
     "solver.front": "Front",
-    "solver.mapping.front": "MappingFront",
-    "solver.mapping.plan": "MappingPlan",
     "solver.mappings.price": "PricedMapping price",
     "solver.pages.face": "plot report to_plotly",
     "solver.partial_engine.size": "EngineSize front_engine size_engine",

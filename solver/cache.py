@@ -26,7 +26,6 @@ from typing import Any
 from instances.errors import InputError, OutputError
 from instances.jsonfile import as_object, parse_json, read_bytes, write_atomically
 from instances.late import late
-from instances.profiles import Profile, load_profile
 from solver.console import complain
 from solver.plan import Plan, digest
 from solver.problem import Problem
@@ -131,11 +130,10 @@ def path_of(question: Question) -> Path | None:
 def asked_of(question: Question) -> dict[str, object]:
     """Return as JSON data what decides an answer beside target, machine, and the limits of time and memory."""
     profile = question.profile
-    table = profile if isinstance(profile, Profile | None) else load_profile(profile)
     return {
         "problem": question.problem, "objectives": question.objectives, "engine": question.engine,
         "pins": question.pins, "layers": question.layers, "full": question.full, "bounding": question.bounding,
-        "all_kinds": question.all_kinds, "profile": table and [table.model_dump(mode="json"), str(profile)],
+        "all_kinds": question.all_kinds, "profile": profile and profile.model_dump(mode="json"),
     }  # fmt: skip
 
 

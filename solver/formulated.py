@@ -1,6 +1,6 @@
 """Problems that are formulations: their parts are decided one by one, and every answer is priced and replayed.
 
-`solver.generic` makes plans with a row for every part, `solver.whole` those of mapping and applications.
+`solver.generic` makes plans with a row for every part.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class GenericProblem(FormulationProblem[GenericPlan]):
             "format": FORMAT, "certile": version(), "problem": self.name, "network": question.name,
             "machine": machine.name, "engine": question.engine, "objectives": question.objectives,
             "engine_version": next((one.said.versions for one in verdicts if one.said.versions), ""),
-            "unit": self.measures[question.objectives[0]], "options": self.asked(question),
+            "unit": self.unit(question.objectives[0]), "options": self.asked(question),
             "network_digest": digest(as_json(self.types.target, target)), "network_data": target,
             "machine_digest": digest(machine.model_dump(mode="json")), "machine_data": machine,
             "wall_s": time.monotonic() - start, "stats": self._stats(question.objectives, verdicts, rows),
@@ -101,6 +101,7 @@ class GenericProblem(FormulationProblem[GenericPlan]):
         return Asked(
             time_limit_s=question.time_limit_s, settings=question.settings, layers=question.layers or (),
             pins=question.pins, full=question.full, bounding=question.bounding, all_kinds=question.all_kinds,
+            profile=question.profile,
         )  # fmt: skip
 
     def question(self, plan: GenericPlan) -> Question:
@@ -109,7 +110,7 @@ class GenericProblem(FormulationProblem[GenericPlan]):
         return Question(
             plan.network_data, plan.machine_data, plan.objectives, self.name, self.auto, pins=asked.pins,
             settings=asked.settings, layers=asked.layers or None, full=asked.full, bounding=asked.bounding,
-            all_kinds=asked.all_kinds,
+            all_kinds=asked.all_kinds, profile=asked.profile,
         )  # fmt: skip
 
     @staticmethod
@@ -192,7 +193,7 @@ class GenericProblem(FormulationProblem[GenericPlan]):
         return {
             "status": status, "bound": bound, "gap": gap_of(value, bound),
             "objective": None if value is None else Objective(
-                value=value, unit=self.measures[first], terms=dict(terms) or values
+                value=value, unit=str(self.unit(first)), terms=dict(terms) or values
             ),
             "conflicts": tuple(f"{self._where(row)}{line}" for row in rows for line in row.conflicts),
             "measures": {name: sum(row.measures[name] for row in rows) for name in names} if solved else None,
@@ -255,7 +256,7 @@ class GenericProblem(FormulationProblem[GenericPlan]):
 
     def faults(self, plan: GenericPlan, verdicts: list[Verdict]) -> Iterator[str]:
         """Yield what does not follow from the decisions of a plan; a verdict for each row that can be read."""
-        if strange := [name for name in plan.objectives if name not in self.measures]:
+        if strange := [name for name in plan.objectives if self.unit(name) is None]:
             yield f"objectives: {', '.join(strange)}: problem {self.name} minimises {' and '.join(self.measures)}"
             return
         yield from self.head(plan)
@@ -266,8 +267,9 @@ class GenericProblem(FormulationProblem[GenericPlan]):
         except InputError as error:
             yield str(error)
             return
-        for name, value in self.asked(question).model_dump(exclude={"time_limit_s", "settings", "most"}).items():
-            yield from unequal(f"options.{name}", getattr(plan.options, name), value)
+        asked = self.asked(question)
+        for name in sorted(Asked.model_fields.keys() - {"time_limit_s", "settings", "most"}):
+            yield from unequal(f"options.{name}", getattr(plan.options, name), getattr(asked, name))
         if [row.name for row in plan.parts] != [part.name for part in parts]:
             names = ", ".join(row.name for row in plan.parts), ", ".join(part.name for part in parts)
             yield f"parts: the plan has {names[0] or 'none'}, there are {names[1]}"
@@ -296,7 +298,7 @@ class GenericProblem(FormulationProblem[GenericPlan]):
         yield from unequal("machine", plan.machine, plan.machine_data.name)
         yield from unequal("network_digest", plan.network_digest, digest(as_json(self.types.target, plan.network_data)))
         yield from unequal("machine_digest", plan.machine_digest, digest(plan.machine_data.model_dump(mode="json")))
-        yield from unequal("unit", plan.unit, self.measures.get(plan.objectives[0]))
+        yield from unequal("unit", plan.unit, self.unit(plan.objectives[0]))
         if len(set(plan.objectives)) < len(plan.objectives):
             yield f"objectives: {', '.join(plan.objectives)}: one stands twice"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from solver.network_plan import SubjectPlan
 from solver.plan import GenericPlan, Plan
 from solver.tables import ABSENT, Column, percent
 
@@ -45,7 +44,7 @@ def measure_columns(
     ]
 
 
-def known_parts(plan: SubjectPlan | GenericPlan) -> list[str]:
+def known_parts(plan: GenericPlan) -> list[str]:
     """Status, value, bound and gap; why there is no plan if there is none."""
     parts = [f"{plan.network} on {plan.machine} ({plan.problem}, {plan.engine}): {plan.status}"]
     bound = "no bound" if plan.bound is None else f"bound {plan.bound:,}"

@@ -25,6 +25,7 @@ from instances.digests import digest as digest
 from instances.errors import InputError, choices
 from instances.jsonfile import Json, as_object, parse_json, read_bytes, shown, write_atomically
 from instances.machine import Machine
+from instances.profiles import Profile
 from instances.validation import adapter_of, validate, validate_as
 from instances.workload import Layer
 from solver.faces import FACES
@@ -236,6 +237,8 @@ class Asked(Options):
     """`full`, `bounding`, `all_kinds`: the unreduced space; whether choices are removed by bounds first; pool and
     element-wise layers, too.
     """
+    profile: Profile | None = None
+    """Measured times of tasks; without them those of boards are estimated."""
     most: dict[str, Natural] = {}  # noqa: RUF012 - pydantic copies it
     """Of a plan on a front the most of other measures: it is the best of those that keep to them."""
 

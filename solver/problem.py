@@ -85,6 +85,8 @@ class Problem(ABC, Generic[P]):
     """What may be pinned, with a line about each."""
     takes: frozenset[str] = frozenset()
     """Options that not all problems take: layers, all_kinds, full, bounding, profile."""
+    item: str = "layer"
+    """What plans have a row for, in a word."""
     single: bool = False
     """Whether a single layer may be the target."""
     front_engines: bool = False
@@ -124,6 +126,11 @@ class Problem(ABC, Generic[P]):
             If a name is unknown or stands twice.
         """
         return parse_objectives(self.usual if asked is None else asked, self.measures, self.name)
+
+    def unit(self, objective: str) -> str | None:
+        """Return the unit of a measure, of response:NAME whatever the name; None if there is no such measure."""
+        kind, named, _ = objective.partition(":")
+        return self.measures.get(f"{kind}:NAME" if named else kind)
 
     def ready(self, question: Question) -> None:
         """Check everything that is asked, before any time is spent; raises InputError."""
@@ -231,8 +238,9 @@ class Problem(ABC, Generic[P]):
         """
         names = self.names(plan)
         if layer is not None and layer not in names:
-            what = "task" if hasattr(plan, "tasks") else "layer"
-            raise InputError(f"plan of {plan.network} has no {what} {layer!r}; it has {', '.join(names) or 'none'}")
+            raise InputError(
+                f"plan of {plan.network} has no {self.item} {layer!r}; it has {', '.join(names) or 'none'}"
+            )
         if names and (details or layer is not None):
             return "\n".join(self.details(plan, layer))
         table: list[RenderableType] = ["", self.sheet(plan)] if names else []

@@ -6,7 +6,6 @@ as texts.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 
 from instances.applications import Applications
@@ -37,7 +36,7 @@ class Question:
     settings: tuple[str, ...] = ()
     layers: tuple[str, ...] | None = None
     """Only these; None for all that the problem plans."""
-    profile: Profile | str | os.PathLike[str] | None = None
+    profile: Profile | None = None
     """Measured times of tasks."""
     time_limit_s: float | None = None
     memory_bytes: int | None = None
@@ -66,9 +65,9 @@ class Question:
         return self.target.name if isinstance(self.target, Layer) else self.subject.name
 
     @property
-    def subject(self) -> Network | Buffers | Variants:
-        """The network, or its variants, or the buffers to place; raises InputError if the target is a single layer."""
-        return self.target if isinstance(self.target, Buffers | Variants) else self.network
+    def subject(self) -> Network | Applications | Buffers | Variants:
+        """What is planned as a whole; raises InputError if the target is a single layer."""
+        return self.target if isinstance(self.target, Applications | Buffers | Variants) else self.network
 
     @property
     def network(self) -> Network:

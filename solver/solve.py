@@ -13,7 +13,7 @@ from instances.errors import InputError, choices
 from instances.late import late
 from instances.machine import Machine
 from instances.problems import PROBLEMS as LINES
-from instances.profiles import Profile
+from instances.profiles import Profile, load_profile
 from instances.variants import Variants
 from instances.workload import Layer
 from solver.cache import keep, kept, path_of
@@ -284,19 +284,19 @@ def ask(
         chosen = asked.engine(engine, objectives)
     except InputError as error:
         raise InputError(f"{error}{_elsewhere(asked, as_texts('objective', objective), engine)}") from None
-    question = Question(
-        loaded, real, objectives, asked.name, chosen,
-        pins=as_texts("pins", pins), settings=set_fields,
-        layers=None if layers is None else tuple(dict.fromkeys(as_texts("layers", layers))), profile=profile,
-        time_limit_s=check_time_limit(time_limit_s), memory_bytes=check_memory(memory_limit),
-        jobs=check_jobs(jobs), progress=progress or Silent(),
-        all_kinds=all_kinds, full=full, bounding=bounding,
-    )  # fmt: skip
     given = {"layers": layers, "profile": profile, "full": full, "bounding": not bounding, "all_kinds": all_kinds}
     wrong = [_OPTIONS[name] for name, value in given.items() if value not in (None, False) and name not in asked.takes]
     if wrong:
         raise InputError(f"{', '.join(wrong)}: not for problem {asked.name}")
-    return asked, question
+    return asked, Question(
+        loaded, real, objectives, asked.name, chosen,
+        pins=as_texts("pins", pins), settings=set_fields,
+        layers=None if layers is None else tuple(dict.fromkeys(as_texts("layers", layers))),
+        profile=profile if isinstance(profile, Profile | None) else load_profile(profile),
+        time_limit_s=check_time_limit(time_limit_s), memory_bytes=check_memory(memory_limit),
+        jobs=check_jobs(jobs), progress=progress or Silent(),
+        all_kinds=all_kinds, full=full, bounding=bounding,
+    )  # fmt: skip
 
 
 def _elsewhere(asked: Problem[Any], objectives: Sequence[str], engine: str) -> str:

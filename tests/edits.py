@@ -34,7 +34,7 @@ FREE = {
 }  # fmt: skip
 #: Decisions: another one may be as good, then the edit is none.
 DECIDED = {
-    "schedule", "tiles", "results", "actions", "banks", "on_chip", "unwritten", "tasks", "waiting", "tile", "rows",
+    "schedule", "tiles", "results", "actions", "banks", "on_chip", "unwritten", "waiting", "tile", "rows",
     "cols", "vector", "share", "keep", "filters", "channels", "program", "layers", "nest", "most", "cpu_config",
     "residents", "deadline_us", "period_us", "draws", "profile", "mirrored", "retain", "options", "backwards",
     "initial", "decision",
@@ -101,7 +101,7 @@ class Subject:
         for name in ("pins", "options", "machine_data", "machine_digest", "machine"):
             if name in made:
                 made[name] = copy.deepcopy(self.data[name])
-        for row, mine in zip(made.get("parts", ()), self.data.get("parts", ()), strict=False):
+        for row, mine in zip(made["parts"], self.data["parts"], strict=False):
             row["must"] = mine["must"]
             if row["figures"] and "lower_bound_bytes" in row["figures"]:
                 row["figures"]["lower_bound_bytes"] = mine["figures"]["lower_bound_bytes"]
@@ -116,13 +116,11 @@ def whole(data: Json) -> bool:
 def values(data: Json) -> dict[str, tuple[int, ...]]:
     """The objectives of every part, of the whole network under an empty name; () without a plan."""
     names = data["objectives"]
-    if "parts" in data and not whole(data):
+    if not whole(data):
         return {r["name"]: tuple(r["measures"][n] for n in names) if r["measures"] else () for r in data["parts"]}
     if not data["measures"]:
         return {"": ()}
-    figures = dict(data["measures"])
-    for one in data.get("applications", ()):
-        figures[f"response:{one['name']}"] = one["response"]
+    figures = data["measures"]
     return {"": tuple(figures[n] for n in names)}
 
 
@@ -136,7 +134,7 @@ def false(data: Json, optimum: dict[str, tuple[int, ...]]) -> bool:
     for part, best in optimum.items():
         if part not in mine:
             return True
-        row = next((r for r in data.get("parts", ()) if r["name"] == part), data) if part else data
+        row = next((r for r in data["parts"] if r["name"] == part), data) if part else data
         bound = row["bounds"].get(data["objectives"][0]) if "bounds" in row else row["bound"]
         if bound is not None and bound > best[0]:
             return True
@@ -192,14 +190,14 @@ def bounded(data: Json, bound: Callable[[str, int], int]) -> Json:
         value = data["objective"]["value"]
     data["gap"] = gap(value, data["bound"])
     data["status"] = "OPTIMAL" if data["bound"] == value else "FEASIBLE"
-    if "" in parts and len(data.get("parts", ())) == 1:  # the one part says what the plan says
+    if "" in parts and len(data["parts"]) == 1:  # the one part says what the plan says
         (row,) = data["parts"]
         row |= {name: data[name] for name in ("status", "gap")}
         row["bounds"] = dict(zip(data["objectives"], (data["bound"], *parts[""][1:]), strict=True))
     return data
 
 
-_NOTHING = {"objective": None, "bound": None, "gap": None, "measures": None}
+_NOTHING = ("objective", "bound", "gap", "measures")
 
 
 def impossible(subject: Subject, rng: random.Random) -> Json | None:
@@ -208,22 +206,11 @@ def impossible(subject: Subject, rng: random.Random) -> Json | None:
     why = [
         rng.choice(["memory ocm", "no layer by itself conflicts with the machine, all of them together do", "no way"])
     ]
-    if "parts" in data:
-        row = rng.choice(data["parts"])
-        row |= {"schedule": None, "figures": None, "replay": None, "measures": {}, "terms": {}, "status": "INFEASIBLE",
-                "conflicts": why, "bounds": dict.fromkeys(row["bounds"]), "gap": None}  # fmt: skip
-        data["conflicts"] = why if whole(data) else [f"{row['name']}: {why[0]}"]
-    else:
-        data["conflicts"] = why
-        for name in ("layers", "tasks", "processors", "waiting"):
-            if name in data:
-                data[name] = []
-        data["replay"] |= {"ok": None, "faults": []}
-        data["replay"] |= {n: 0 for n in ("latency", "draws", "executed") if n in data["replay"]}
-        for one in data.get("applications", ()):
-            one |= {"alone": None, "response": None, "seen": None}
-    empty_head = {k: None for k in _NOTHING if k in data}
-    return data | empty_head | {"status": "INFEASIBLE"}
+    row = rng.choice(data["parts"])
+    row |= {"schedule": None, "figures": None, "replay": None, "measures": {}, "terms": {}, "status": "INFEASIBLE",
+            "conflicts": why, "bounds": dict.fromkeys(row["bounds"]), "gap": None}  # fmt: skip
+    data["conflicts"] = why if whole(data) else [f"{row['name']}: {why[0]}"]
+    return data | dict.fromkeys(_NOTHING) | {"status": "INFEASIBLE"}
 
 
 def by_another(subject: Subject, rng: random.Random) -> Json | None:
@@ -246,8 +233,8 @@ def demanded(subject: Subject, rng: random.Random) -> Json | None:
 def dropped(subject: Subject, rng: random.Random) -> Json | None:
     """A layer or task less."""
     data = copy.deepcopy(subject.data)
-    rows = data.get("parts") or data.get("layers") or data["tasks"]
-    if "parts" in data and len(rows) == 1 and whole(data):  # of what the schedule of a network lists
+    rows = data["parts"]
+    if len(rows) == 1 and whole(data):  # of what the schedule of a network lists
         said = rows[0]["schedule"]
         lists = [said] if isinstance(said, list) else [one for one in said.values() if isinstance(one, list)]
         rows = next(iter(lists), rows)

@@ -19,6 +19,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from formulations.mapping.part import MappingPart
 from hwmodels.schedule import Nest
 from instances.applications import Application, Applications
 from instances.buffers import Buffer, Buffers, Memory
@@ -28,8 +29,9 @@ from instances.network import Network
 from instances.problems import PROBLEMS
 from instances.stage import Stage
 from instances.zoo.chains import chain, skip
-from solver import MappingFront, Plan, front_engine, pareto, size_engine, solve
-from solver.plan import GenericPlan
+from solver import Plan, front_engine, pareto, size_engine, solve
+from solver.front import Front
+from solver.mapping.board import BoardProblem
 from solver.problems import problem_of
 from solver.solve import ask as question
 from solver.tiling.front import fronts
@@ -139,8 +141,7 @@ def whole_front(target: Network, machine: str, **options: Any) -> object:
 
 def mapping_front(target: Network, machine: str, **options: Any) -> object:
     """The same, and whether they are all."""
-    found = pareto(target, machine, **options)
-    return MappingFront(found.plans, found.proven)  # type: ignore[arg-type]
+    return pareto(target, machine, **options)
 
 
 CASES = (
@@ -281,14 +282,14 @@ def recorded(answer: Any, *, schedules: bool = True) -> Json:
     """What is kept of a plan, of plans or of anything else that is found."""
     if isinstance(answer, Plan):
         return _decided(answer, schedules=schedules)
-    if isinstance(answer, MappingFront):
+    if isinstance(answer, Front):
         return {"proven": answer.proven, "plans": recorded(answer.plans, schedules=schedules)}
     return [recorded(one) for one in answer] if isinstance(answer, list | tuple) else plain(answer)
 
 
 def _decided(plan: Plan, *, schedules: bool) -> Json:
     """What a plan claims, part by part, and what it decides; `schedules`: and all figures, which follow from these."""
-    problem, rows = problem_of(plan), () if isinstance(plan, GenericPlan) else plan.rows
+    problem = problem_of(plan)
     record = {
         "status": plan.status,
         "parts": {
@@ -299,7 +300,7 @@ def _decided(plan: Plan, *, schedules: bool) -> Json:
             }
             for claim in problem.claims(plan)
         },
-        "conflicts": [line for one in (plan, *rows) for line in getattr(one, "conflicts", ())],
+        "conflicts": list(plan.conflicts),
     }
     if not schedules:
         return record
@@ -309,12 +310,20 @@ def _decided(plan: Plan, *, schedules: bool) -> Json:
 
 def schedules_of(plan: Plan) -> dict[str, Any]:
     """The schedules of a plan as the referees read them, by part."""
-    if isinstance(plan, GenericPlan):
-        whole = problem_of(plan).formulation.whole
-        return {"network" if whole else row.name: row.schedule for row in plan.parts}
     problem: Any = problem_of(plan)
-    (part,) = problem.parts(problem.question(plan))
-    return {"network": problem.decided(plan, part)}
+    if isinstance(problem, BoardProblem) and plan.decided:
+        return {"network": in_numbers(problem, plan)}
+    whole = problem.formulation.whole
+    return {"network" if whole else row.name: row.schedule for row in plan.rows}
+
+
+def in_numbers(problem: BoardProblem, plan: Any) -> Json:
+    """A schedule on a board, tasks and processors by number."""
+    said, (part,) = plan.schedule, problem.parts(problem.question(plan))
+    if isinstance(part, MappingPart):
+        made = part.worked(said)
+        return {"at": made.at, "order": (), "configuration": said.cpu_config, "pipeline": made.pipeline}
+    return {**plain(part.numbered(said)), "configuration": said.cpu_config, "draws": said.draws}
 
 
 def plain(value: Any) -> Json:

@@ -46,4 +46,5 @@ def answer(
     part = Knowing("n", {(): made}, limits, alone=aim == "latency")
     part.least, part.known = least, known
     said = settled(MappingFormulation(), part, (aim,), engine, Clock.of(seconds))
-    return Said(said.schedule, said.status, said.bounds[aim], dict(said.stats))
+    schedule = None if said.schedule is None else part.numbered(said.schedule)
+    return Said(schedule, said.status, said.bounds[aim], dict(said.stats))

@@ -79,14 +79,14 @@ def test_an_edited_plan_is_refused(change: dict[str, Any], command: str, tmp_pat
 @pytest.mark.parametrize("name", ["W", "1", "", "cpu9", "gpu", "cpu1"])
 def test_renamed_processors(name: str, tmp_path: Path) -> None:
     data = json.loads(_plan("mapping", "period, exhaustive"))
-    data["processors"][0]["name"] = name
+    data["parts"][0]["figures"]["processors"][0]["name"] = name
     _refused(tmp_path / "plan.json", data)
 
 
 @pytest.mark.parametrize("name", ["W", "1", "", "npu"])
 def test_tasks_of_no_processor(name: str, tmp_path: Path) -> None:
     data = json.loads(_plan("mapping", "period, exhaustive"))
-    data["tasks"][0]["processor"] = name
+    data["parts"][0]["schedule"]["tasks"][0]["processor"] = name
     _refused(tmp_path / "plan.json", data)
 
 

@@ -122,7 +122,7 @@ def test_a_mapping_is_kept(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     """The first configuration is done (its plan is kept), or none is (the list schedule stands in)."""
     _pressed(monkeypatch, after)
     plan = solve("lenet5", "galaxy_s9", problem="mapping")
-    assert (plan.status, plan.stats["interrupted"]) == ("FEASIBLE", True)
+    assert (plan.status, plan.part.stats["interrupted"]) == ("FEASIBLE", True)
     assert plan.bound
     assert check(plan).ok
 
@@ -130,7 +130,7 @@ def test_a_mapping_is_kept(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
 def test_applications_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     _pressed(monkeypatch, 1)
     plan = solve(TWO, "hikey970", objective="response,energy", problem="applications")
-    assert (plan.status, plan.stats["interrupted"]) == ("FEASIBLE", True)
+    assert (plan.status, plan.part.stats["interrupted"]) == ("FEASIBLE", True)
     assert plan.bound
     assert check(plan).ok
 

@@ -7,36 +7,27 @@ the rule, and the referee draws release offsets and may see no longer ones.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil
 
 from formulations.applications.engines import MOST, SEARCHES, Asked, evolved, exhaustive
 from formulations.applications.problem import Goal as Responses
-from formulations.applications.problem import Rule, Several, Stream, responses
+from formulations.applications.problem import Rule, Several, Stream, begins, responses
 from formulations.mapping.board import BoardPart, Request, replayed_copies
+from formulations.mapping.figures import ApplicationsFigures, ProcessorLoad, TaskTimes
 from formulations.mapping.pipeline import busy
 from formulations.mapping.problem import Configuration, Limits, Schedule
 from formulations.pins import Decision, Pins
 from formulations.problem import Formulation, Goal, Priced, Replayed
 from hwmodels.board.replay import Referee, Repeated
-from instances.applications import Application
+from hwmodels.board.schedule import ApplicationsSchedule, TaskPlace
+from instances.applications import Application, Applications
 from instances.errors import InputError
 from instances.machine import Machine
-from instances.network import Network
-from instances.tasks import TaskGraph
+from instances.tasks import TaskGraph, tasks
 
-#: Random offsets that a plan is simulated with.
-DRAWS = 500
 _US_PS = 1_000_000
 #: Of one application within a period of another.
 _MOST_RELEASES = 1_000
-
-
-@dataclass(frozen=True)
-class Drawn(Schedule):
-    """A schedule, and how many offsets it is simulated with."""
-
-    draws: int = DRAWS
 
 
 def rule_of(pins: Sequence[str]) -> tuple[Rule, tuple[str, ...]]:
@@ -72,7 +63,7 @@ def hunted(several: Several, schedule: Schedule, draws: int, seed: int = 0) -> l
     return Referee(edges, mapping.times, replayed_copies(mapping), streams).hunt(draws, seed)
 
 
-class ApplicationsPart(BoardPart[Several]):
+class ApplicationsPart(BoardPart[Several, ApplicationsSchedule]):
     """Applications, the highest priority first."""
 
     searches, exhaustive = SEARCHES, staticmethod(exhaustive)
@@ -88,7 +79,7 @@ class ApplicationsPart(BoardPart[Several]):
         streams = _streams(applications, request.graph, request.machine.tick_ps)
         found = request.instances(ceil)  # deadlines are real time
         instances = {name: Several(made, streams, rule) for name, made in found.items()}
-        return cls(request.graph.network, instances, request)
+        return cls(request.graph.network, instances)
 
     @property
     def several(self) -> Several:
@@ -106,48 +97,86 @@ class ApplicationsPart(BoardPart[Several]):
         """The goal with its caps."""
         below = {} if goal.below is None else {goal.measure: goal.below - 1}
         goals, caps = self.goals, [*goal.caps.items(), *below.items()]
-        known = (goal.known,) if goal.known is not None and goal.known.configuration == configuration else ()
+        known = goal.known
+        known = () if known is None or known.cpu_config != configuration else (self.numbered(known),)
         most = tuple((goals[name], value) for name, value in caps)
         return Asked(self.instances[configuration], goals[goal.measure], most, known=known)
 
     # ---- a schedule --------------------------------------------------------------------------------------------------
 
-    def price(self, schedule: Schedule) -> Priced:
+    def named(self, schedule: Schedule, configuration: Configuration) -> ApplicationsSchedule:
+        """The tasks in their order."""
+        mapping = self.instance(configuration).mapping
+        rows = [(mapping.graph.tasks[i].name, mapping.processors[schedule.at[i]].name) for i in schedule.order]
+        return ApplicationsSchedule(configuration, tuple(TaskPlace(*row) for row in rows))
+
+    def numbered(self, schedule: ApplicationsSchedule) -> Schedule:
+        """The processor of every task, and their order."""
+        mapping = self.instance(schedule.cpu_config).mapping
+        graph, places = mapping.graph, {group.name: p for p, group in enumerate(mapping.processors)}
+        numbers = {task.name: i for i, task in enumerate(graph.tasks)}
+        order = [numbers.get(row.task, -1) for row in schedule.tasks]
+        if sorted(order) != list(range(len(graph.tasks))):
+            raise InputError(f"tasks: the plan has {len(order)}, the network {len(graph.tasks)}, or other ones")
+        at = dict[int, int]()
+        for i, row in zip(order, schedule.tasks, strict=True):
+            if any(k not in at for k in graph.before[i]):
+                raise InputError(f"task {row.task}: it stands before a task whose result it reads")
+            at[i] = places.get(row.processor, -1)
+            if at[i] not in mapping.able[i]:
+                able = ", ".join(mapping.processors[p].name for p in mapping.able[i])
+                raise InputError(
+                    f"task {row.task}: it cannot run on {row.processor}, or the pins forbid it, but on {able}"
+                )
+        return Schedule(tuple(at[i] for i in range(len(at))), tuple(order))
+
+    def figures_of(self, said: ApplicationsSchedule, walked: Replayed) -> ApplicationsFigures:
+        """Times of tasks, loads of processors, and what applications take alone."""
+        several, schedule = self.instance(said.cpu_config), self.numbered(said)
+        mapping, at = several.mapping, schedule.at
+        durations, begun = busy(mapping, at), begins(several, schedule)
+        times = {i: mapping.times[i][p] or 0 for i, p in enumerate(at)}
+        return ApplicationsFigures(
+            tuple(TaskTimes(times[i], durations[i] - times[i]) for i in schedule.order),
+            tuple(
+                ProcessorLoad(group.name, group.cores, tuple(load))
+                for group, load in zip(mapping.processors, _loads(several, schedule), strict=True)
+            ),
+            tuple(begun[i] for i in schedule.order),
+            tuple(max(begun[i] + durations[i] for i in stream.tasks) for stream in several.streams),
+        )
+
+    def price(self, said: ApplicationsSchedule) -> Priced:
         """Responses by the rule, 0 where there is none, and energy."""
-        several = self.instance(schedule)
+        several, schedule = self.instance(said.cpu_config), self.numbered(said)
         mapping, found = several.mapping, responses(several, schedule)
         every = {stream.name: r or 0 for stream, r in zip(several.streams, found, strict=True)}
         each = {f"response:{name}": {name: response} for name, response in every.items()}
-        loads = [sum(row) for row in self.loads(schedule)]
+        loads = [sum(row) for row in _loads(several, schedule)]
         names = [group.name for group in mapping.processors]
         energy = {name: w * load for name, w, load in zip(names, mapping.watts, loads, strict=True)}
         terms = {"response": every, **each, "energy": energy}
         return Priced({name: sum(few.values()) for name, few in terms.items()}, terms)
 
-    def loads(self, schedule: Schedule) -> list[list[int]]:
-        """Busy ticks by processor and application."""
-        several, at = self.instance(schedule), schedule.at
-        durations, number = busy(several.mapping, at), range(len(several.mapping.processors))
-        return [[sum(durations[i] for i in s.tasks if at[i] == p) for s in several.streams] for p in number]
-
-    def replay(self, schedule: Schedule) -> Replayed:
+    def replay(self, said: ApplicationsSchedule) -> Replayed:
         """Simulate release offsets: a response that is not exceeded stands as it is.
 
         The printed rule may call schedulable what is not, so that what exceeds it is no fault of a schedule.
         """
-        several, measures = self.instance(schedule), dict(self.price(schedule).measures)
-        seen = hunted(several, schedule, schedule.draws if isinstance(schedule, Drawn) else DRAWS)
+        several, schedule, measures = self.instance(said.cpu_config), self.numbered(said), self.price(said).measures
+        seen = hunted(several, schedule, said.draws)
         counts = {stream.name: longest for stream, longest in zip(several.streams, seen, strict=True)}
         mapping, at = several.mapping, schedule.at
-        measures["energy"] = sum(mapping.watts[p] * (mapping.times[i][p] or 0) for i, p in enumerate(at)) + sum(
+        energy = sum(mapping.watts[p] * (mapping.times[i][p] or 0) for i, p in enumerate(at)) + sum(
             mapping.watts[at[i]] * int(mapping.copies[e, at[i], at[j]])
             for e, (i, j) in enumerate(mapping.graph.edges) if at[i] != at[j]
         )  # fmt: skip
-        return Replayed(measures, () if several.rule == "printed" else self.late(schedule, counts), counts)
+        late = self._late(several, schedule, counts)
+        return Replayed({**measures, "energy": energy}, late, counts, compared=several.rule != "printed")
 
-    def late(self, schedule: Schedule, seen: Mapping[str, int]) -> tuple[str, ...]:
+    def _late(self, several: Several, schedule: Schedule, seen: Mapping[str, int]) -> tuple[str, ...]:
         """Return deadlines that are missed, and responses that the simulation exceeds."""
-        several, faults = self.instance(schedule), []
+        faults = []
         for stream, response in zip(several.streams, responses(several, schedule), strict=True):
             if response is None or response > stream.deadline:
                 faults.append(f"application {stream.name}: no response within its deadline of {stream.deadline} ticks")
@@ -156,11 +185,9 @@ class ApplicationsPart(BoardPart[Several]):
                 faults.append(f"application {stream.name}: response {response} by analysis, {longest} simulated{late}")
         return tuple(faults)
 
-    def contains(self, schedule: Schedule) -> tuple[str, ...]:
-        """Where tasks run, and deadlines by the rule."""
-        able = self.instance(schedule).mapping.able
-        fits = all(p in few for p, few in zip(schedule.at, able, strict=True))
-        return (*(() if fits else ("a task runs where it cannot",)), *self.late(schedule, {}))
+    def contains(self, said: ApplicationsSchedule) -> tuple[str, ...]:
+        """Deadlines by the rule."""
+        return self._late(self.instance(said.cpu_config), self.numbered(said), {})
 
     def explain(self) -> tuple[str, ...]:
         """An application that is too slow even alone, or all together."""
@@ -171,6 +198,13 @@ class ApplicationsPart(BoardPart[Several]):
                 said.append(f"{stream.name}: it takes at least {least} ticks, its deadline is {stream.deadline}")
         together = f"no mapping keeps all deadlines by the {several.rule} analysis"
         return tuple(said) or (f"{together}, though no application alone is shown to be too slow",)
+
+
+def _loads(several: Several, schedule: Schedule) -> list[list[int]]:
+    """Busy ticks by processor and application."""
+    at, durations = schedule.at, busy(several.mapping, schedule.at)
+    number = range(len(several.mapping.processors))
+    return [[sum(durations[i] for i in s.tasks if at[i] == p) for s in several.streams] for p in number]
 
 
 def _streams(applications: Sequence[Application], graph: TaskGraph, tick_ps: int) -> tuple[Stream, ...]:
@@ -195,12 +229,13 @@ def _streams(applications: Sequence[Application], graph: TaskGraph, tick_ps: int
 # ---- the formulation -------------------------------------------------------------------------------------------------
 
 
-class ApplicationsFormulation(Formulation[Schedule]):
+class ApplicationsFormulation(Formulation[ApplicationsSchedule]):
     """F5: several networks with periods on one board."""
 
     name = "applications"
     summary = "F5: the same for several networks with periods, deadlines and priorities"
-    schedule = Schedule
+    schedule, figures, target = ApplicationsSchedule, ApplicationsFigures, Applications
+    whole = True
     measures = {"response": "ticks", "response:NAME": "ticks", "energy": "fJ"}  # noqa: RUF012
     decisions = {  # noqa: RUF012
         "analysis": Decision(
@@ -225,9 +260,8 @@ class ApplicationsFormulation(Formulation[Schedule]):
     libraries = {"ga": "deap"}  # noqa: RUF012
 
     def read(
-        self, network: Network, machine: Machine, pins: Pins, layers: Sequence[str] | None
+        self, network: Applications, machine: Machine, pins: Pins, layers: Sequence[str] | None
     ) -> Sequence[ApplicationsPart]:
-        """Refuse a network without periods; `ApplicationsPart.of` reads several applications."""
-        raise InputError(
-            "problem applications: name networks with their periods, such as squeezenet1_1@33ms,mobilenet_v1@40ms"
-        )
+        """Return all applications together."""
+        rule, others = rule_of(pins.to_json())
+        return [ApplicationsPart.of(Request.of(tasks(network.network), machine, others), network.applications, rule)]

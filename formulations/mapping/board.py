@@ -6,7 +6,6 @@ the time that is left when its turn comes, and has to beat those before it.
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,12 +21,11 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.problems import either, needing
 from instances.processors import Processors
-from instances.profiles import LONGEST_US, Profile, Row, load_profile
+from instances.profiles import LONGEST_US, Profile, Row
 from instances.tasks import TaskGraph
 
-#: Where times come from if there is no profile.
-ESTIMATED = "estimated"
 I = TypeVar("I")  # noqa: E741 - what is decided on a configuration
+S = TypeVar("S")
 
 
 # ---- what is asked ---------------------------------------------------------------------------------------------------
@@ -42,9 +40,9 @@ def board_of(machine: Machine) -> Processors:
     return machine.processors
 
 
-def _times(graph: TaskGraph, board: Processors, profile: Profile, where: str) -> tuple[Row, ...]:
+def _times(graph: TaskGraph, board: Processors, profile: Profile) -> tuple[Row, ...]:
     """Microseconds of all tasks at the clock of busy cores; raises InputError if the profile fits not."""
-    rows = profile.rows([task.name for task in graph.tasks], options(board), where)
+    rows = profile.rows([task.name for task in graph.tasks], options(board))
     if profile.clock == "busy":
         return rows
     cpu = board.cpu
@@ -57,36 +55,29 @@ def _times(graph: TaskGraph, board: Processors, profile: Profile, where: str) ->
     for name in {name for row in rows for name in row}:
         if name.rstrip("*").isdigit() and name not in scales:
             raise InputError(
-                f"{where}: clock alone: the machine does not say at what clock {name} cores run (alone_mhz)"
+                f"profile: clock alone: the machine does not say at what clock {name} cores run (alone_mhz)"
             )
     return tuple({k: None if t is None else t * scales.get(k, 1.0) for k, t in row.items()} for row in rows)
 
 
 @dataclass(frozen=True)
 class Request:
-    """Tasks with their times on a board, and what is demanded of them; `profile` says where the times come from."""
+    """Tasks with their times on a board, and what is demanded of them."""
 
     graph: TaskGraph
     machine: Machine
     rows: tuple[Row, ...]
     demands: Demands
-    profile: str = ESTIMATED
 
     @classmethod
-    def of(
-        cls, graph: TaskGraph, machine: Machine, pins: Sequence[str],
-        profile: Profile | str | os.PathLike[str] | None = None,
-    ) -> Request:  # fmt: skip
+    def of(cls, graph: TaskGraph, machine: Machine, pins: Sequence[str], profile: Profile | None = None) -> Request:
         """Read pins and times; raises InputError for bad ones, and for a profile that does not fit."""
-        board, said = board_of(machine), ESTIMATED
-        if profile is not None:
-            said = "given" if isinstance(profile, Profile) else f"profile {os.fspath(profile)}"
-        table = profile if isinstance(profile, Profile | None) else load_profile(profile)
-        rows = estimated(graph, board) if table is None else _times(graph, board, table, said)
+        board = board_of(machine)
+        rows = estimated(graph, board) if profile is None else _times(graph, board, profile)
         for task, row in zip(graph.tasks, rows, strict=True):
             if any(time is not None and time > LONGEST_US for time in row.values()):
                 raise InputError(f"machine {machine.name}: task {task.name}: a time is above {LONGEST_US / 1e6:.0f} s")
-        return cls(graph, machine, rows, demands(pins, graph, board, rows), said)
+        return cls(graph, machine, rows, demands(pins, graph, board, rows))
 
     def instances(self, rounded: Callable[[float], int] = round) -> dict[Configuration, Instance]:
         """Return the configurations that can run all tasks; raises InputError if none can."""
@@ -137,7 +128,7 @@ class Asking(ABC):
         return best
 
 
-class BoardPiece(Piece[Schedule]):
+class BoardPiece(Piece[Any]):
     """A configuration.
 
     Parameters
@@ -146,7 +137,7 @@ class BoardPiece(Piece[Schedule]):
         How many configurations share the time from here on.
     """
 
-    def __init__(self, part: BoardPart[Any], configuration: Configuration, left: int) -> None:
+    def __init__(self, part: BoardPart[Any, Any], configuration: Configuration, left: int) -> None:
         self.part, self.configuration, self.left = part, configuration, left
         self.name = ",".join(map(str, configuration)) if len(part.instances) > 1 else ""
 
@@ -155,22 +146,22 @@ class BoardPiece(Piece[Schedule]):
         asked = self.part.asked(self.configuration, goal)
         return replace(asked, clock=goal.clock.share(self.left), stats=goal.stats)
 
-    def named(self, schedule: Schedule | None) -> Schedule | None:
-        """A schedule with its configuration."""
-        return None if schedule is None else replace(schedule, configuration=self.configuration)
+    def named(self, schedule: Schedule | None) -> Any:
+        """A schedule by the names of tasks and processors."""
+        return None if schedule is None else self.part.named(schedule, self.configuration)
 
     def floor(self, goal: Goal) -> int:
         """Without a search."""
         return int(self.asked(goal).floor())
 
-    def steps(self, goal: Goal, engine: str) -> Steps[Schedule]:
+    def steps(self, goal: Goal, engine: str) -> Steps[Any]:
         """Search by an engine of the part."""
         asked, search = self.asked(goal), self.part.searches.get(engine)
         schedule, bound = self.part.exhaustive(asked) if search is None else (yield from search(asked))
         return self.named(schedule), bound
 
 
-class BoardPart(Part[Schedule], Generic[I]):
+class BoardPart(Part[S], Generic[I, S]):
     """Tasks on a board.
 
     Attributes
@@ -179,37 +170,44 @@ class BoardPart(Part[Schedule], Generic[I]):
         What is decided, by configuration of the cores.
     searches : dict
         By engine the steps of a search for what is asked of a configuration; `exhaustive` has no models.
-    request : Request or None
-        Where the instances come from.
     """
 
     searches: Mapping[str, Callable[[Any], Steps[Schedule]]]
     exhaustive: Callable[[Any], tuple[Schedule | None, int | None]]
 
-    def __init__(self, name: str, instances: Mapping[Configuration, I], request: Request | None = None) -> None:
-        self.name, self.instances, self.request = name, instances, request
+    def __init__(self, name: str, instances: Mapping[Configuration, I]) -> None:
+        self.name, self.instances = name, instances
 
     @abstractmethod
     def asked(self, configuration: Configuration, goal: Goal) -> Asking:
         """Return a goal for a configuration."""
 
-    def instance(self, schedule: Schedule) -> I:
-        """Return what a schedule decides; raises InputError for another configuration."""
-        if schedule.configuration not in self.instances:
-            raise InputError(f"cpu_config {schedule.configuration}: the pins ask for another one")
-        return self.instances[schedule.configuration]
+    @abstractmethod
+    def named(self, schedule: Schedule, configuration: Configuration) -> S:
+        """Return what a search has found on a configuration by the names of tasks and processors."""
+
+    @abstractmethod
+    def numbered(self, schedule: S) -> Schedule:
+        """Return the same by numbers, as searches have it; raises InputError for a malformed one."""
+
+    def instance(self, configuration: Configuration) -> I:
+        """Return what is decided on a configuration; raises InputError for one that is not asked for."""
+        if configuration not in self.instances:
+            raise InputError(f"cpu_config {configuration}: the pins ask for another one")
+        return self.instances[configuration]
 
     def pieces(self, goal: Goal) -> Iterator[BoardPiece]:
         """All configurations."""
         for number, configuration in enumerate(self.instances):
             yield BoardPiece(self, configuration, len(self.instances) - number)
 
-    def best(self, goal: Goal, make: Callable[[Any], Iterable[Schedule]]) -> Schedule | None:
+    def best(self, goal: Goal, make: Callable[[Any], Iterable[Schedule]]) -> S | None:
         """Return the best of the schedules that are made for every configuration, of equals the first one.
 
         When the time is up it is the first configuration that has one.
         """
-        best, below = None, goal.below
+        best: S | None = None
+        below = goal.below
         for piece in self.pieces(goal):
             if best is not None and goal.clock.over:
                 break

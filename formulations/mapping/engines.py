@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from instances.errors import InputError
 if TYPE_CHECKING:
     from formulations.mapping.cp_sat import MappingCpModel
 
+S = TypeVar("S")
 #: Of the time limit that HiGHS may take before CP-SAT goes on, in a pipeline and of one inference alone.
 _SHARE, _ALONE = 0.3, 0.8
 #: Of a time limit, what sections may take before models of all tasks; and where a limit couples them, so that the least
@@ -285,9 +286,10 @@ SEARCHES: dict[str, Callable[[Asked], Steps[Schedule]]] = {
 # ---- clusterings -----------------------------------------------------------------------------------------------------
 
 
-def clustered(part: BoardPart[Mapping], goal: Goal, kind: Literal["=", "<="]) -> Steps[Schedule]:
+def clustered(part: BoardPart[Mapping, S], goal: Goal, kind: Literal["=", "<="]) -> Steps[Any]:
     """The best clustering. A proof among clusterings is none among all assignments: its bound goes with the stats."""
-    best, below = None, goal.below
+    best: S | None = None
+    below = goal.below
     for piece in part.pieces(goal):
         asked: Asked = piece.asked(replace(goal, below=below))
         if asked.mapping.split is not None:

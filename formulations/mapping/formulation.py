@@ -7,22 +7,24 @@ from functools import partial
 
 from formulations.mapping.board import Request
 from formulations.mapping.engines import Asked, clustered
+from formulations.mapping.figures import MappingFigures
 from formulations.mapping.part import MappingPart
-from formulations.mapping.problem import Assignment, Schedule
+from formulations.mapping.problem import Assignment
 from formulations.mapping.search import MOST, Rule, improved, list_scheduled, seeds, starts
 from formulations.pins import Decision, Pins
 from formulations.problem import Formulation, Goal
+from hwmodels.board.schedule import MappingSchedule
 from instances.machine import Machine
 from instances.network import Network
 from instances.tasks import tasks
 
 
-def _best(make: Callable[[Asked], Iterable[Assignment]]) -> Callable[[MappingPart, Goal], Schedule | None]:
+def _best(make: Callable[[Asked], Iterable[Assignment]]) -> Callable[[MappingPart, Goal], MappingSchedule | None]:
     """The best of some assignments, each in its usual order where an order counts."""
     return lambda part, goal: part.best(goal, lambda asked: asked.scheduled(make(asked)))
 
 
-def _listed(rule: Rule) -> Callable[[MappingPart, Goal], Schedule | None]:
+def _listed(rule: Rule) -> Callable[[MappingPart, Goal], MappingSchedule | None]:
     return _best(lambda asked: [list_scheduled(asked.mapping, rule)])
 
 
@@ -36,12 +38,13 @@ def _evolved(asked: Asked, *, seeded: bool) -> list[Assignment]:
     return [evolve(asked, seeded=seeded)]
 
 
-class MappingFormulation(Formulation[Schedule]):
+class MappingFormulation(Formulation[MappingSchedule]):
     """F5: tasks of a network on the processors of a board."""
 
     name = "mapping"
     summary = "F5: which processor of a board runs which task of a network, in a pipeline"
-    schedule = Schedule
+    schedule, figures = MappingSchedule, MappingFigures
+    whole = True
     measures = {"period": "ticks", "energy": "fJ", "latency": "ticks"}  # noqa: RUF012
     decisions = {  # noqa: RUF012
         "cpu_config": Decision("configuration of the cores: cpu_config=1,1,1,1; by default all are tried"),

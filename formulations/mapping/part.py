@@ -8,30 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import cast
 
 from formulations.mapping.board import BoardPart, Request, replayed_copies
 from formulations.mapping.engines import SEARCHES, Asked, exhaustive
-from formulations.mapping.latency import critical, dispatched, once
+from formulations.mapping.figures import MappingFigures, ProcessorLoad, TaskTimes
+from formulations.mapping.latency import critical, dispatched, once, order_by
 from formulations.mapping.parts import Parts, parts
-from formulations.mapping.pipeline import Pipeline, pipelined
+from formulations.mapping.pipeline import Pipeline, busy, pipelined
 from formulations.mapping.problem import Aim, Assignment, Configuration, Limits, Price, Schedule
 from formulations.mapping.problem import Mapping as Instance
 from formulations.problem import Goal, Priced, Replayed
 from hwmodels.board.replay import Seen, replay_mapping, replay_once
+from hwmodels.board.schedule import MappingSchedule, TaskRun, Waiting
+from instances.errors import InputError
 
-
-@dataclass(frozen=True)
-class Timed(Schedule):
-    """A schedule with a pipeline of its own, not the usual one."""
-
-    pipeline: Pipeline | None = None
+#: Stages that a task may need: it and its copies take at most a period, and wait for at most one.
+_STAGES = 3
 
 
 @dataclass(frozen=True)
 class Worked:
-    """A schedule, worked out: divided tasks in parts, the price, and when all of them run."""
+    """A schedule, worked out: places by number, divided tasks in parts, the price, and when all of them run."""
 
+    at: Assignment
     flat: Parts
     price: Price
     pipeline: Pipeline
@@ -55,7 +56,7 @@ def _turn(pipeline: Pipeline, i: int) -> tuple[int, int, int, int]:
     return pipeline.starts[i], pipeline.starts[i] + pipeline.durations[i], -pipeline.stages[i], i
 
 
-class MappingPart(BoardPart[Instance]):
+class MappingPart(BoardPart[Instance, MappingSchedule]):
     """The tasks of a network.
 
     Attributes
@@ -68,9 +69,9 @@ class MappingPart(BoardPart[Instance]):
 
     def __init__(
         self, name: str, instances: Mapping[Configuration, Instance], limits: Limits | None = None, *,
-        alone: bool = False, request: Request | None = None,
+        alone: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(name, instances, request)
+        super().__init__(name, instances)
         self.limits = limits or Limits()
         self.alone = alone or self.limits.latency is not None
 
@@ -78,34 +79,80 @@ class MappingPart(BoardPart[Instance]):
     def of(cls, request: Request, objectives: Sequence[str]) -> MappingPart:
         """Read what is asked; raises InputError if no configuration can run all tasks."""
         limits, alone = request.demands.limits, "latency" in objectives
-        return cls(request.graph.network, request.instances(), limits, alone=alone, request=request)
+        return cls(request.graph.network, request.instances(), limits, alone=alone)
 
     def asked(self, configuration: Configuration, goal: Goal) -> Asked:
         """The goal with the limits."""
         below = {} if goal.below is None else {goal.measure: goal.below - 1}
         limits = self.limits.within(goal.caps).within(below)
-        hint = goal.known if goal.known is not None and goal.known.configuration == configuration else None
+        known = goal.known
+        hint = None if known is None or known.cpu_config != configuration else self.numbered(known)
         return Asked(self.instances[configuration], cast(Aim, goal.measure), limits, hint=hint)
 
     # ---- a schedule --------------------------------------------------------------------------------------------------
 
-    def worked(self, schedule: Schedule) -> Worked:
-        """Return a schedule with its own pipeline, or the usual one; raises InputError for another configuration."""
-        made = self.instance(schedule)
-        price, flat = made.price(schedule.at, self.limits.cap), parts(made, schedule.at)
-        pipeline = schedule.pipeline if isinstance(schedule, Timed) else None
-        if pipeline is None and self.alone:
+    def named(self, schedule: Schedule, configuration: Configuration) -> MappingSchedule:
+        """With the usual pipeline; of one inference alone with starts that follow from the order."""
+        made = self.instance(configuration)
+        flat, period = parts(made, schedule.at), made.price(schedule.at, self.limits.cap).period
+        if self.alone:
             pipeline = once(flat.mapping, flat.at, schedule.order or dispatched(flat.mapping, flat.at))
-        return Worked(flat, price, pipeline or pipelined(flat.mapping, flat.at, price.period))
+        else:
+            pipeline = pipelined(flat.mapping, flat.at, period)
+        when = zip(flat.shares, flat.at, pipeline.starts, pipeline.stages, strict=True)
+        tasks = tuple(
+            TaskRun(made.graph.tasks[i].name, made.processors[p].name, share, start, stage)
+            for (i, share), p, start, stage in when
+        )
+        edges = zip(_edges(flat.mapping), pipeline.buffers, strict=True)
+        return MappingSchedule(configuration, tasks, tuple(Waiting(*edge, number) for edge, number in edges))
 
-    def price(self, schedule: Schedule) -> Priced:
+    def numbered(self, schedule: MappingSchedule) -> Schedule:
+        """The places of tasks; of one inference alone with an order of their parts."""
+        made = self.worked(schedule)
+        return Schedule(made.at, order_by(made.flat.mapping, made.flat.at, made.pipeline.starts) if self.alone else ())
+
+    def worked(self, schedule: MappingSchedule) -> Worked:
+        """Return a schedule in numbers, with all that follows from it; raises InputError for a malformed one."""
+        made = self.instance(schedule.cpu_config)
+        at = _assignment(schedule, made)
+        price, flat, edges = made.price(at, self.limits.cap), parts(made, at), schedule.waiting
+        if [(row.source, row.target) for row in edges] != (known := _edges(flat.mapping)):
+            raise InputError(f"waiting: the plan has {len(edges)} edges, the network {len(known)}, or other ones")
+        starts, stages = tuple(row.start for row in schedule.tasks), tuple(row.stage for row in schedule.tasks)
+        buffers = tuple(row.buffers for row in edges)
+        if max(stages) > _STAGES * len(stages):
+            raise InputError(f"stages: above {_STAGES} for each of {len(stages)} tasks")
+        if self.alone and (any(stages) or any(number != 1 for number in buffers)):
+            raise InputError("stages, buffers: one inference alone has no stages and a buffer an edge")
+        durations = busy(flat.mapping, flat.at)
+        ends = [s + price.period * k + d for s, k, d in zip(starts, stages, durations, strict=True)]
+        return Worked(at, flat, price, Pipeline(starts, stages, durations, buffers, max(*ends, int(self.alone))))
+
+    def figures_of(self, schedule: MappingSchedule, walked: Replayed) -> MappingFigures:
+        """Times of tasks, loads of processors, and what waits."""
+        made = self.worked(schedule)
+        mapping, pipeline = made.flat.mapping, made.pipeline
+        graph, times = mapping.graph, [mapping.times[i][p] or 0 for i, p in enumerate(made.flat.at)]
+        loads = zip(mapping.processors, made.price.loads, strict=True)
+        return MappingFigures(
+            tuple(TaskTimes(time, took - time) for time, took in zip(times, pipeline.durations, strict=True)),
+            tuple(ProcessorLoad(group.name, group.cores, (load,)) for group, load in loads),
+            pipeline.latency,
+            tuple(
+                number * graph.tasks[i].results * mapping.element_bytes
+                for (i, _), number in zip(graph.edges, pipeline.buffers, strict=True)
+            ),
+        )
+
+    def price(self, schedule: MappingSchedule) -> Priced:
         """Period and energy; of one inference alone latency, too."""
         made = self.worked(schedule)
         latency = {"latency": _latency(made)} if self.alone else {}
         terms = {"period": _period(made), "energy": _energy(made), **latency}
         return Priced({name: sum(few.values()) for name, few in terms.items()}, terms)
 
-    def replay(self, schedule: Schedule) -> Replayed:
+    def replay(self, schedule: MappingSchedule) -> Replayed:
         """Simulate the pipeline; of one inference alone both, it and the pipeline whose period is said."""
         made = self.worked(schedule)
         mapping, at, period, pipeline = made.flat.mapping, made.flat.at, made.price.period, made.pipeline
@@ -127,13 +174,11 @@ class MappingPart(BoardPart[Instance]):
         }
         return Replayed(measures, counts={"latency": seen.latency})
 
-    def contains(self, schedule: Schedule) -> tuple[str, ...]:
+    def contains(self, schedule: MappingSchedule) -> tuple[str, ...]:
         """Limits, and tasks that run at the same time, or too early."""
         figures = self.price(schedule).measures
         broken = [f"{name} {value} is above the limit {most}" for name, value, most in self.limits.broken(figures)]
-        made = self.instance(schedule)
-        able = all(a in few for a, few in zip(schedule.at, made.able, strict=True))
-        return (*broken, *(() if able else ("a task runs where it cannot",)), *self._late(self.worked(schedule)))
+        return (*broken, *self._late(self.worked(schedule)))
 
     def _late(self, made: Worked) -> Iterator[str]:
         """Tasks of a processor run one after the other, and end with the period if there is one."""
@@ -169,6 +214,38 @@ class MappingPart(BoardPart[Instance]):
         if limits.energy is not None:
             said.append(f"energy<={limits.energy} fJ is below what any mapping takes within the other limits")
         return tuple(said)
+
+
+# ---- names and numbers -----------------------------------------------------------------------------------------------
+
+
+def _edges(flat: Instance) -> list[tuple[str, str]]:
+    """Edges between tasks and parts of tasks, by name."""
+    return [(flat.graph.tasks[i].name, flat.graph.tasks[j].name) for i, j in flat.graph.edges]
+
+
+def _assignment(schedule: MappingSchedule, made: Instance) -> Assignment:
+    """The place of every task; raises InputError where it cannot be."""
+    graph, names = made.graph, {group.name: p for p, group in enumerate(made.processors)}
+    places = {place: a for a, place in enumerate(made.places)}
+    groups = [(task, list(rows)) for task, rows in groupby(schedule.tasks, key=lambda row: row.task)]
+    if [task for task, _ in groups] != [task.name for task in graph.tasks]:
+        raise InputError(f"tasks: the plan has {len(groups)}, the network {len(graph.tasks)}, or other ones")
+    found = []
+    for i, (task, rows) in enumerate(groups):
+        place = places.get(tuple((names.get(row.processor, -1), row.share) for row in rows), -1)
+        if place not in made.able[i]:
+            able = ", ".join(_place(made, a) for a in made.able[i])
+            said = " and ".join(f"{row.processor} ({row.share} of {made.shares})" for row in rows)
+            where = said if made.split else rows[0].processor
+            raise InputError(f"task {task}: it cannot run on {where}, but on {able}")
+        found.append(place)
+    return tuple(found)
+
+
+def _place(made: Instance, a: int) -> str:
+    place = [(made.processors[p].name, k) for p, k in made.places[a]]
+    return place[0][0] if len(place) == 1 else "+".join(f"{name}:{k}" for name, k in place)
 
 
 # ---- what measures are sums of ---------------------------------------------------------------------------------------

@@ -79,7 +79,6 @@ class Schedule:
 
     at: Assignment
     order: Order = ()
-    configuration: Configuration = ()
 
 
 @dataclass(frozen=True)

@@ -3,22 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from solver.applications.plan import ApplicationsPlan
 from solver.pages.common import gantt, us
 from solver.pages.data import Axis, Bars, Figure, Series
+from solver.plan import GenericPlan
 
 
-def figures(plan: ApplicationsPlan, others: Mapping[str, ApplicationsPlan]) -> list[Figure]:
+@dataclass(frozen=True)
+class ApplicationRow:
+    """An application, with what a plan says of it in ticks."""
+
+    name: str
+    period_us: int
+    deadline_us: int
+    alone: int
+    """An inference that nothing else delays."""
+    response: int
+    """From release to the last result at most, by the plan's rule."""
+    seen: int
+    """The longest response in the simulation."""
+
+
+def rows_of(plan: GenericPlan) -> list[ApplicationRow]:
+    """Return the applications, the most urgent one first; nothing without a schedule."""
+    if not plan.decided:
+        return []
+    part = plan.part
+    return [
+        ApplicationRow(
+            one.name, one.period_us, one.deadline_us, alone, part.measures[f"response:{one.name}"],
+            part.replay.counts.get(one.name, 0) if part.replay else 0,
+        )
+        for one, alone in zip(plan.network_data.applications, part.figures.alone, strict=True)
+    ]  # fmt: skip
+
+
+def figures(plan: GenericPlan, others: Mapping[str, GenericPlan]) -> list[Figure]:
     """Return all figures."""
     if plan.measures is None:
         return []
-    work = [(f"{_application(plan, row.task)}, {row.processor}", _short(row.task), row) for row in plan.tasks]
+    names = [one.name for one in rows_of(plan)]
+    work = [(f"{_application(names, row.task)}, {row.processor}", _short(row.task), row) for row in plan.layers]
     lanes = [
         lane
-        for one in plan.applications
-        for processor in plan.processors
-        if (lane := f"{one.name}, {processor.name}") in {name for name, *_ in work}
+        for name in names
+        for processor in plan.part.figures.processors
+        if (lane := f"{name}, {processor.name}") in {name for name, *_ in work}
     ]
     caption = (
         "One inference of each application from its release on, if nothing delays it: each task on its processor, then "
@@ -30,22 +61,22 @@ def figures(plan: ApplicationsPlan, others: Mapping[str, ApplicationsPlan]) -> l
     ]
 
 
-def _application(plan: ApplicationsPlan, task: str) -> str:
+def _application(names: list[str], task: str) -> str:
     """The application of a task, by the name in front of it."""
-    return next((one.name for one in plan.applications if task.startswith(f"{one.name}:")), "")
+    return next((name for name in names if task.startswith(f"{name}:")), "")
 
 
 def _short(task: str) -> str:
     return task.partition(":")[2] or task
 
 
-def _responses(plans: Mapping[str, ApplicationsPlan]) -> Bars:
+def _responses(plans: Mapping[str, GenericPlan]) -> Bars:
     """The response of every application, alone and what others add; the mark is its deadline."""
-    bars = [(one, engine, plan) for engine, plan in plans.items() for one in plan.applications]
+    bars = [(one, engine, plan) for engine, plan in plans.items() for one in rows_of(plan)]
     order = list(dict.fromkeys(one.name for one, *_ in bars))
     bars.sort(key=lambda bar: order.index(bar[0].name))
-    alone = tuple(us(plan, one.alone or 0) for one, _, plan in bars)
-    more = tuple(us(plan, (one.response or 0) - (one.alone or 0)) for one, _, plan in bars)
+    alone = tuple(us(plan, one.alone) for one, _, plan in bars)
+    more = tuple(us(plan, one.response - one.alone) for one, _, plan in bars)
     return Bars(
         "responses", "Responses and deadlines",
         "From release to the last result, at most: what the application takes alone, and what others may add. The mark "

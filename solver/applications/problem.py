@@ -3,45 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
-from formulations.applications.part import DRAWS, ApplicationsFormulation, ApplicationsPart, Drawn, rule_of
-from formulations.applications.problem import begins
-from formulations.mapping.board import Request
-from formulations.mapping.pipeline import busy
-from formulations.mapping.problem import Schedule
-from instances.applications import Application, Applications
+from formulations.applications.part import ApplicationsFormulation, ApplicationsPart, rule_of
+from instances.applications import Applications
 from instances.errors import InputError
-from instances.tasks import tasks
-from solver.applications.figures import figures
-from solver.applications.plan import (
-    ApplicationPlan,
-    ApplicationsMeasures,
-    ApplicationsOptions,
-    ApplicationsPlan,
-    ApplicationsReplay,
-    OrderedTask,
-    SharedProcessor,
-)
-from solver.mapping.board import BoardProblem, whole_us
+from solver.applications.figures import ApplicationRow, figures, rows_of
+from solver.mapping.board import BoardProblem, TaskRow, whole_us
 from solver.mapping.drawn import drawn
 from solver.network_show import known_parts
 from solver.options import as_texts
 from solver.pages.common import terms
 from solver.pages.data import Pictures
+from solver.plan import GenericPlan
 from solver.problem import Target
 from solver.question import Question
 from solver.tables import Column, Sheet
-from solver.verdict import Verdict
-
-#: Draws of offsets that a check repeats at most.
-_MOST_DRAWS = 20_000
 
 
-class ApplicationsProblem(BoardProblem[ApplicationsPlan]):
+class ApplicationsProblem(BoardProblem):
     """F5: several networks with periods on one board."""
 
-    plan = ApplicationsPlan
     front_engines = False
 
     def __init__(self) -> None:
@@ -74,117 +55,41 @@ class ApplicationsProblem(BoardProblem[ApplicationsPlan]):
             found.append(name)
         return tuple(found)
 
-    def request(self, question: Question) -> Request:
-        """Read pins, but for the rule, and times."""
-        pins = rule_of(question.pins)[1]
-        return Request.of(tasks(question.applications.network), question.machine, pins, question.profile)
-
     def parts(self, question: Question) -> Sequence[ApplicationsPart]:
         """Applications on a board; raises InputError for bad objectives, pins and profiles."""
         self.objectives(question.objectives, question.applications)
-        rule, _ = rule_of(question.pins)
-        return [ApplicationsPart.of(self.request(question), question.applications.applications, rule)]
+        rule, pins = rule_of(question.pins)
+        return [ApplicationsPart.of(self.request(question, pins), question.applications.applications, rule)]
 
-    def options(self, question: Question) -> ApplicationsOptions:
-        """What else was asked."""
-        return ApplicationsOptions(
-            analysis=rule_of(question.pins)[0], pins=question.pins, profile=self.request(question).profile,
-            time_limit_s=question.time_limit_s, settings=question.settings,
-        )  # fmt: skip
+    # ---- showing -----------------------------------------------------------------------------------------------------
 
-    def target(self, plan: ApplicationsPlan) -> Applications:
-        """The applications as parts of the network."""
-        asked = [Application(**one.model_dump(exclude={"alone", "response", "seen"})) for one in plan.applications]
-        names = [name for one in asked for name in [one.name] * one.operators]
-        operators = [operator.name.partition(":")[0] for operator in plan.network_data.operators]
-        if names != operators or len({one.name for one in asked}) < len(asked):
-            raise InputError("applications: their operators are not those of the network")
-        return Applications(plan.network_data, tuple(asked))
+    def layer_rows(self, plan: GenericPlan) -> tuple[TaskRow, ...]:
+        """The tasks in their order; none without a schedule."""
+        if not plan.decided:
+            return ()
+        found = plan.part.figures
+        return tuple(
+            TaskRow(row.task, row.processor, start, one.time, one.copies)
+            for row, start, one in zip(plan.schedule.tasks, found.starts, found.tasks, strict=True)
+        )
 
-    # ---- a plan ------------------------------------------------------------------------------------------------------
-
-    def planned(self, verdict: Verdict, question: Question) -> dict[str, Any]:
-        """Responses, tasks in their order, and the simulation of release offsets."""
-        part, schedule, asked = verdict.part, verdict.said.schedule, question.applications.applications
-        assert isinstance(part, ApplicationsPart)
-        if schedule is None or verdict.priced is None or verdict.walked is None:
-            return {
-                "measures": None, "replay": ApplicationsReplay(ok=None, draws=0, faults=()), "processors": (),
-                "tasks": (), "applications": tuple(ApplicationPlan(**one.model_dump()) for one in asked),
-            }  # fmt: skip
-        several, measures, seen = part.instance(schedule), verdict.priced.measures, verdict.walked.counts
-        mapping, graph, at = several.mapping, several.mapping.graph, schedule.at
-        durations, begun = busy(mapping, at), begins(several, schedule)
-        faults = part.late(schedule, seen)
-        draws = schedule.draws if isinstance(schedule, Drawn) else DRAWS
-        return {
-            "measures": ApplicationsMeasures(response=measures["response"], energy=measures["energy"]),
-            "replay": ApplicationsReplay(ok=not faults, draws=draws, faults=faults),
-            "applications": tuple(
-                ApplicationPlan(
-                    **one.model_dump(), alone=max(begun[i] + durations[i] for i in stream.tasks),
-                    response=measures[f"response:{one.name}"], seen=seen[one.name],
-                )
-                for stream, one in zip(several.streams, asked, strict=True)
-            ),
-            "processors": tuple(
-                SharedProcessor(name=group.name, cores=group.cores, loads=tuple(load))
-                for group, load in zip(mapping.processors, part.loads(schedule), strict=True)
-            ),
-            "tasks": tuple(
-                OrderedTask(
-                    task=graph.tasks[i].name, processor=mapping.processors[at[i]].name, start=begun[i],
-                    time=mapping.times[i][at[i]] or 0, copies=durations[i] - (mapping.times[i][at[i]] or 0),
-                )
-                for i in schedule.order
-            ),
-        }  # fmt: skip
-
-    def placed(self, plan: ApplicationsPlan, part: ApplicationsPart) -> Drawn:
-        """Return the processors and the order of a plan."""
-        mapping = part.instance(Schedule((), (), plan.cpu_config)).mapping
-        graph, places = mapping.graph, {group.name: p for p, group in enumerate(mapping.processors)}
-        numbers = {task.name: i for i, task in enumerate(graph.tasks)}
-        order = [numbers.get(row.task, -1) for row in plan.tasks]
-        if sorted(order) != list(range(len(graph.tasks))):
-            raise InputError(f"tasks: the plan has {len(plan.tasks)}, the network {len(graph.tasks)}, or other ones")
-        at = dict[int, int]()
-        for i, row in zip(order, plan.tasks, strict=True):
-            if any(k not in at for k in graph.before[i]):
-                raise InputError(f"task {row.task}: it stands before a task whose result it reads")
-            at[i] = places.get(row.processor, -1)
-            if at[i] not in mapping.able[i]:
-                able = ", ".join(mapping.processors[p].name for p in mapping.able[i])
-                raise InputError(
-                    f"task {row.task}: it cannot run on {row.processor}, or the pins forbid it, but on {able}"
-                )
-        if not DRAWS <= plan.replay.draws <= _MOST_DRAWS:
-            raise InputError(f"replay: {plan.replay.draws} draws; {DRAWS} to {_MOST_DRAWS} are repeated")
-        return Drawn(tuple(at[i] for i in range(len(at))), tuple(order), plan.cpu_config, plan.replay.draws)
-
-    def figures(self, plan: ApplicationsPlan) -> Mapping[str, int]:
-        """Measures, and the response of every application."""
-        if plan.measures is None:
-            return {}
-        return plan.measures.model_dump() | {f"response:{row.name}": row.response or 0 for row in plan.applications}
-
-    def status(self, plan: ApplicationsPlan) -> list[str]:
+    def status(self, plan: GenericPlan) -> list[str]:
         """Return what is known, a part each: status, value, bound, gap, energy, and simulation."""
-        parts = known_parts(plan)
-        if plan.measures is None:
+        parts, replay = known_parts(plan), plan.part.replay
+        if plan.measures is None or replay is None:
             return parts
-        cores = ",".join(map(str, plan.cpu_config))
-        agrees = "stays within all responses" if plan.replay.ok else "disagrees: " + "; ".join(plan.replay.faults)
-        parts += [
-            f"cores ({cores}), {plan.options.analysis} analysis",
-            f"one inference of each takes {plan.measures.energy / 1e12:,.1f} mJ",
-            f"simulation of {plan.replay.draws:,} offsets {agrees}",
+        cores = ",".join(map(str, plan.schedule.cpu_config))
+        agrees = "stays within all responses" if replay.ok else "disagrees: " + "; ".join(replay.faults)
+        return [
+            *parts,
+            f"cores ({cores}), {rule_of(plan.options.pins)[0]} analysis",
+            f"one inference of each takes {plan.measures['energy'] / 1e12:,.1f} mJ",
+            f"simulation of {plan.schedule.draws:,} offsets {agrees}",
         ]
-        return parts
 
-    def sheet(self, plan: ApplicationsPlan) -> Sheet:
+    def sheet(self, plan: GenericPlan) -> Sheet:
         """Return the table of applications, the most urgent one first."""
-        rows = plan.applications
+        rows = rows_of(plan)
         return Sheet(
             [
                 Column("application", [row.name for row in rows], "the most urgent first", words=True),
@@ -200,16 +105,17 @@ class ApplicationsProblem(BoardProblem[ApplicationsPlan]):
             ]
         )
 
-    def pictures(self, plan: ApplicationsPlan, others: Mapping[str, ApplicationsPlan]) -> Pictures:
+    def pictures(self, plan: GenericPlan, others: Mapping[str, GenericPlan]) -> Pictures:
         """Responses beside deadlines, processors over time."""
         return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
 
-    def details(self, plan: ApplicationsPlan, layer: str | None) -> Iterator[str]:
+    def details(self, plan: GenericPlan, layer: str | None) -> Iterator[str]:
         """Return one inference of every application by processor, and a line for each task; or one task."""
+        tasks = self.layer_rows(plan)
         if layer is None:
-            for one in plan.applications:
-                yield from (*_application(plan, one), "")
-        for row in plan.tasks:
+            for one in rows_of(plan):
+                yield from (*_application(plan, one, tasks), "")
+        for row in tasks:
             if layer in (None, row.task):
                 yield (
                     f"{row.task} on {row.processor}: from {whole_us(plan, row.start)} us after the release on if "
@@ -217,15 +123,15 @@ class ApplicationsProblem(BoardProblem[ApplicationsPlan]):
                 )
 
 
-def _application(plan: ApplicationsPlan, one: ApplicationPlan) -> list[str]:
-    rows = [row for row in plan.tasks if row.task.startswith(f"{one.name}:")]
+def _application(plan: GenericPlan, one: ApplicationRow, tasks: Sequence[TaskRow]) -> list[str]:
+    mine, processors = [row for row in tasks if row.task.startswith(f"{one.name}:")], plan.part.figures.processors
     lines = [
         f"{one.name}: every {one.period_us:,} us, alone {whole_us(plan, one.alone)} us (drawn), "
         f"response {whole_us(plan, one.response)} us"
     ]
-    width = max(len(processor.name) for processor in plan.processors)
-    for processor in plan.processors:
-        few = sorted((row for row in rows if row.processor == processor.name), key=lambda row: row.start)
+    width = max(len(processor.name) for processor in processors)
+    for processor in processors:
+        few = sorted((row for row in mine if row.processor == processor.name), key=lambda row: row.start)
         if few:
             lines.append(f"{processor.name:<{width}} |{drawn(few, one.alone or 1)}|")
     return lines

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from solver.applications.plan import ApplicationsPlan
+from formulations.applications.part import rule_of
 from solver.bench.report import Cell, Report, Suite, Table, timed, value_of
+from solver.plan import GenericPlan
 from solver.solve import solve_as
 
 _THREE = "squeezenet1_1@33ms,mobilenet_v1@40ms,mobilenet_v2@50ms"
@@ -20,14 +21,14 @@ _LIMITS_S = dict.fromkeys(("response:1", "response:2", "response:3"), _ONE_S) | 
 def row(target: str, machine: str, objective: str, limit: float, pins: Sequence[str] = _PINS) -> list[Cell]:
     """A row: the objective of all engines, the bound and its gap; the genetic search has as long as the optimum."""
 
-    def plan(engine: str, seconds: float) -> ApplicationsPlan:
-        return solve_as(ApplicationsPlan,
+    def plan(engine: str, seconds: float) -> GenericPlan:
+        return solve_as(GenericPlan,
             target, machine, engine=engine, objective=objective, pins=list(pins), time_limit_s=seconds)  # fmt: skip
 
     best, wall = timed(lambda: plan("auto", limit))
     values = [value_of(one) for one in (best, plan("apart", limit), plan("ga", max(0.1, wall)))]
-    agrees = best.replay.ok if best.objective is not None else None
-    return [machine, best.options.analysis, objective, best.status, *values, best.bound, best.gap, agrees, wall]
+    agrees = None if best.part.replay is None else best.part.replay.ok
+    return [machine, rule_of(pins)[0], objective, best.status, *values, best.bound, best.gap, agrees, wall]
 
 
 def _proven(report: Report) -> None:

@@ -15,8 +15,8 @@ from formulations.mapping.formulation import MappingFormulation
 from formulations.mapping.part import MappingPart
 from formulations.mapping.problem import Configuration, Limits, Schedule
 from formulations.problem import Goal
+from hwmodels.board.schedule import MappingSchedule
 from solver.bench.report import Cell, Report, Section, Table, timed
-from solver.mapping.plan import MappingPlan
 from solver.mapping.problem import MappingProblem
 from solver.progress import Progress
 from solver.search import Answer, settled
@@ -54,7 +54,7 @@ def case(whole: MappingPart, configuration: Configuration, cap: int, limit: floa
     ]  # fmt: skip
 
 
-def _answer(part: MappingPart, aim: str, engine: str, limit: float) -> Answer[Schedule]:
+def _answer(part: MappingPart, aim: str, engine: str, limit: float) -> Answer[MappingSchedule]:
     return settled(MappingFormulation(), part, (aim,), engine, Clock.of(limit))
 
 
@@ -70,10 +70,10 @@ def _genetic(part: MappingPart, seconds: float) -> list[int]:
 def front_row(name: str) -> list[Cell]:
     """The exact front of period and energy with all cores in one group."""
     front, wall = timed(lambda: pareto(name, _MACHINE, problem="mapping", pins=["cpu_config=4"]))
-    plans = [plan for plan in front.plans if isinstance(plan, MappingPlan)]
-    found = [plan.measures for plan in plans if plan.measures is not None]
-    ends = [found[0].period, found[-1].period, found[0].energy / 1e12, found[-1].energy / 1e12]
-    return [name, len(found), front.proven, *ends, wall]
+    (part,) = front.parts
+    first, last = part.points[0].values, part.points[-1].values
+    ends = [first["period"], last["period"], first["energy"] / 1e12, last["energy"] / 1e12]
+    return [name, len(part.points), front.proven, *ends, wall]
 
 
 def part_of(name: str, objective: str, pins: Sequence[str] = ()) -> MappingPart:

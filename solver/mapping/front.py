@@ -10,41 +10,35 @@ from formulations.clock import Clock
 from formulations.mapping.part import MappingPart
 from formulations.mapping.problem import Schedule
 from formulations.problem import Goal
-from solver.mapping.plan import MappingPlan
+from hwmodels.board.schedule import MappingSchedule
+from solver.generic import GenericProblem
+from solver.plan import GenericPlan
 from solver.question import Question
 from solver.search import Answer, settled, status_of
-from solver.whole import WholeProblem
 
 #: Of the time limit that the exact walk may take, and of that the next point; periods that are tried after it.
 _WALK, _EACH, _POINTS = 0.5, 4 / 3, 8
 
 
 @dataclass(frozen=True)
-class MappingFront:
-    """Plans by period, each with the least energy up to some period (its last pin), or with a bound of that energy."""
-
-    plans: tuple[MappingPlan, ...]
-    proven: bool
-    """Whether these are all plans of the front."""
-
-
-@dataclass(frozen=True)
 class _Point:
     """An answer for the least energy up to a period."""
 
-    said: Answer[Schedule]
+    said: Answer[MappingSchedule]
     most: int
     period: int
     energy: int
 
 
-def front(problem: WholeProblem[MappingPlan], question: Question) -> MappingFront:
-    """Return the front of period and energy of a network.
+def front(problem: GenericProblem, question: Question) -> tuple[list[GenericPlan], bool]:
+    """Return the front of period and energy of a network, and whether it is all of it.
+
+    Plans by period, each with the least energy up to some period (its last pin), or with a bound of that energy.
 
     From the least energy on: the least energy below the last period, then the least period with it (epsilon
     constraint). If half of the time limit does not suffice for all of it, the rest goes to the least period and some
     periods in between: each plan then says how far its energy is from the least one at most. Engine ``ga`` is the
-    source's: SPEA2 on both objectives, without bounds. Errors and checks as in `solver.whole`.
+    source's: SPEA2 on both objectives, without bounds. Errors and checks as in `solver.generic`.
     """
     start, walk = time.monotonic(), _Walk(problem, replace(question, objectives=("energy", "period")))
     clock = Clock.of(question.time_limit_s)
@@ -56,8 +50,7 @@ def front(problem: WholeProblem[MappingPlan], question: Question) -> MappingFron
         points += walk.between(points, clock)
     kept = [one for one in points if not any(_beats(other, one) for other in points)]
     kept = list({(one.period, one.energy): one for one in reversed(kept)}.values())
-    plans = (walk.planned(one, start) for one in sorted(kept, key=lambda one: one.period))
-    return MappingFront(tuple(plans), proven)
+    return [walk.planned(one, start) for one in sorted(kept, key=lambda one: one.period)], proven
 
 
 def _beats(one: _Point, other: _Point) -> bool:
@@ -68,18 +61,18 @@ def _beats(one: _Point, other: _Point) -> bool:
 class _Walk:
     """Answers for caps of the period."""
 
-    def __init__(self, problem: WholeProblem[MappingPlan], question: Question) -> None:
+    def __init__(self, problem: GenericProblem, question: Question) -> None:
         self.problem, self.question = problem, question
         (part,) = problem.parts(question)
         assert isinstance(part, MappingPart)
         self.part = part
 
-    def asked(self, measures: tuple[str, ...], most: int | None, clock: Clock) -> Answer[Schedule]:
+    def asked(self, measures: tuple[str, ...], most: int | None, clock: Clock) -> Answer[MappingSchedule]:
         """Minimise, with a period of at most so much."""
         caps = {} if most is None else {"period": most}
         return settled(self.problem.formulation, self.part, measures, self.question.engine, clock, most=caps)
 
-    def point(self, said: Answer[Schedule], most: int | None) -> _Point:
+    def point(self, said: Answer[MappingSchedule], most: int | None) -> _Point:
         """A point of the front, maybe."""
         known = [one for one in (most, self.part.limits.period) if one is not None]
         period, energy = said.values["period"], said.values["energy"]
@@ -92,7 +85,7 @@ class _Walk:
         found = []
         for piece in self.part.pieces(Goal("energy", clock=clock)):
             for at in evolved(piece.asked(Goal("energy", clock=clock))):
-                schedule = Schedule(at, configuration=piece.configuration)
+                schedule = piece.named(Schedule(at))
                 values = self.part.price(schedule).measures
                 said = Answer(schedule, values, {"energy": None, "period": None}, "FEASIBLE")
                 found.append(self.point(said, None))
@@ -130,11 +123,11 @@ class _Walk:
             found.append(replace(first, said=replace(quick, bounds={"energy": None})))
         return found
 
-    def planned(self, point: _Point, start: float) -> MappingPlan:
+    def planned(self, point: _Point, start: float) -> GenericPlan:
         """The plan, with the period up to which its energy is the least one as a pin."""
         question = replace(self.question, pins=(*self.question.pins, f"period<={point.most}"))
         bounds = {name: point.said.bounds.get(name) for name in question.objectives}
         values = {name: point.said.values[name] for name in bounds}
         said = replace(point.said, bounds=bounds, status=status_of(values, bounds, empty=False))
         (part,) = self.problem.parts(question)
-        return self.problem.made(question, part, said, start)
+        return self.problem.made(question, [(part, said)], start)

@@ -51,8 +51,9 @@ def plan_page(plan: Plan, others: Mapping[str, Plan] | None = None) -> Page:
     pictures = problem.pictures(plan, beside)
     sections = [_proof(problem, plan, beside)]
     if problem.names(plan):
-        what = "Tasks" if hasattr(plan, "tasks") and plan.problem != "applications" else "Table"
-        sections.append(Section(what, grids=(grid_of_sheet(problem.sheet(plan), f"{plan.network} on {plan.machine}"),)))
+        sheet = problem.sheet(plan)
+        what = "Tasks" if sheet.columns[0].head == "task" else "Table"
+        sections.append(Section(what, grids=(grid_of_sheet(sheet, f"{plan.network} on {plan.machine}"),)))
     figures = tuple(figure for figure in pictures.figures if not figure.empty)
     if figures:
         sections.append(Section("Figures", figures=figures))
@@ -138,7 +139,7 @@ def _beside(plan: Plan, other: Plan) -> str:
 
 def _asked(problem: Problem[Any], plan: Plan) -> Section:
     """Options, pins and the machine: all that another run needs."""
-    options = plan.options.model_dump(mode="json")
+    options = plan.options.model_dump(mode="json", exclude={"profile"})
     pins = getattr(plan, "pins", None) or options.pop("pins", None) or ()
     facts = [Fact("objectives", ", ".join(plan.objectives)), Fact("pins", ", ".join(pins) or "none")]
     facts += [
@@ -146,6 +147,8 @@ def _asked(problem: Problem[Any], plan: Plan) -> Section:
         for name, value in options.items()
         if name != "pins" and value not in (None, "", [], ())
     ]
+    profile = getattr(plan.options, "profile", None)
+    facts += [Fact("profile", f"measured times of {len(profile.times)} tasks")] if profile else []
     facts.append(Fact("to verify", "certile check plan.json", "prices and replays the plan file again, by itself"))
     machine = plan.machine_data.model_dump(mode="json")
     sources = machine.pop("sources", {})

@@ -27,8 +27,8 @@ import numpy as np
 from formulations.applications.part import ApplicationsFormulation, ApplicationsPart
 from formulations.applications.problem import Several, Stream
 from formulations.mapping.problem import Mapping as Instance
-from formulations.mapping.problem import Schedule
 from hwmodels.board.replay import Referee, Repeated
+from hwmodels.board.schedule import ApplicationsSchedule
 from instances.processors import Group
 from instances.tasks import Task, TaskGraph
 from tests.adversary import cases
@@ -303,8 +303,9 @@ class _Applications(BruteForce[Case]):
         part = ApplicationsPart("n", {(): instance_of(case)})
         measure = next(name for name, goal in part.goals.items() if goal.streams == case.goal)
 
-        def judged(schedule: Schedule) -> tuple[int | None, list[str]]:
-            made, at = Schedules(case), schedule.at
+        def judged(said: ApplicationsSchedule) -> tuple[int | None, list[str]]:
+            made, schedule = Schedules(case), part.numbered(said)
+            at = schedule.at
             lists = tuple(
                 tuple(tuple(i for i in schedule.order if i in stream and at[i] == p) for p in range(len(case.watts)))
                 for stream in case.streams

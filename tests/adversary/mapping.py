@@ -31,6 +31,7 @@ from formulations.mapping.places import Split
 from formulations.mapping.problem import Limits, Schedule
 from formulations.mapping.problem import Mapping as Instance
 from hwmodels.board.replay import Seen, replay_once
+from hwmodels.board.schedule import MappingSchedule
 from instances.processors import Group
 from instances.tasks import Task, TaskGraph
 from tests.adversary import cases
@@ -105,8 +106,8 @@ class Case(cases.Case):
     def ruled(self, value: int, schedule: Any) -> tuple[Self, int | None] | None:
         """The optimum pinned, other ticks or powers, or more freedom."""
         if self.rule == "pin" and self.shares == 1:
-            kept = zip(self.times, schedule.at, strict=True)
-            pinned = tuple(tuple(t if q == p else None for q, t in enumerate(row)) for row, p in kept)
+            kept = zip(self.times, schedule.tasks, strict=True)
+            pinned = tuple(tuple(t if f"p{q}" == on.processor else None for q, t in enumerate(row)) for row, on in kept)
             return replace(self, times=pinned), value
         if self.rule == "scale" and self.shares == 1 and self.cap == 100 and value > 1:
             names = ("times", "copies", "period", "energy", "latency")
@@ -275,7 +276,8 @@ class _Mapping(BruteForce[Case]):
         instance = instance_of(case)
         part = MappingPart("n", {(): instance}, limits, alone=case.aim == "latency")
 
-        def judged(schedule: Schedule) -> tuple[int, list[str]]:
+        def judged(said: MappingSchedule) -> tuple[int, list[str]]:
+            schedule = part.numbered(said)
             prices = made.prices(made.run(tuple(instance.places[a] for a in schedule.at), schedule.order))
             faults = [] if made.keeps(prices) else [f"limits are not kept: {prices}"]
             return prices[case.aim], [*faults, *_steady(instance, schedule, prices["period"])]

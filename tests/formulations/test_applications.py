@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,14 +23,17 @@ from instances.applications import applications, is_several
 from instances.errors import InputError
 from instances.load import dump_network, load_network
 from instances.processors import Group
-from instances.tasks import Task, TaskGraph
-from solver import ApplicationsPlan, check, solve
+from instances.tasks import Task, TaskGraph, tasks
+from solver import Plan, check, solve
+from solver.applications.figures import rows_of
 from solver.applications.problem import ApplicationsProblem
 from solver.bench.applications import row
 from solver.cli import main
+from solver.plan import GenericPlan
 from solver.solve import ask as question
 from solver.solve import show
 from tests.effort import tries
+from tests.lies import Lie, changed
 
 # ---- by hand ---------------------------------------------------------------------------------------------------------
 
@@ -271,21 +274,21 @@ TWO = "lenet5@5ms,lenet5@8ms/6ms"
 
 
 @pytest.fixture(scope="module")
-def plan() -> ApplicationsPlan:
+def plan() -> GenericPlan:
     return solve(TWO, "hikey970", pins="cpu_config=1,1,1,1", problem="applications")
 
 
-def test_a_plan_is_proven_checked_and_follows_its_schema(plan: ApplicationsPlan) -> None:
-    assert (plan.status, plan.gap, plan.replay.ok) == ("OPTIMAL", 0, True)
+def test_a_plan_is_proven_checked_and_follows_its_schema(plan: GenericPlan) -> None:
+    assert (plan.status, plan.gap, plan.part.replay.ok) == ("OPTIMAL", 0, True)
     assert check(plan).ok
-    Draft202012Validator(json.loads(ApplicationsPlan.schema_text())).validate(json.loads(plan.to_json()))
+    Draft202012Validator(ApplicationsProblem().schema()).validate(json.loads(plan.to_json()))
     for engine in ("apart", "ga"):
         other = solve(TWO, "hikey970", engine=engine, pins="cpu_config=1,1,1,1", time_limit_s=1, problem="applications")
         assert plan.objective is not None
         assert other.objective is None or other.objective.value >= plan.objective.value
 
 
-def test_the_least_responses_in_turn(plan: ApplicationsPlan) -> None:
+def test_the_least_responses_in_turn(plan: GenericPlan) -> None:
     """The least response of each alone is at most its response when all are minimised together; so is their sum."""
     least = []
     for number in (1, 2):
@@ -293,46 +296,58 @@ def test_the_least_responses_in_turn(plan: ApplicationsPlan) -> None:
         assert one.status == "OPTIMAL"
         assert one.objective is not None
         least.append(one.objective.value)
-    assert all(a <= (row.response or 0) for a, row in zip(least, plan.applications, strict=True))
+    assert all(a <= row.response for a, row in zip(least, rows_of(plan), strict=True))
     turned = solve(TWO, "hikey970", objective="response:1,energy", pins="cpu_config=1,1,1,1", problem="applications")
     assert turned.status == "OPTIMAL"
     assert turned.objective is not None
     assert turned.objective.value == least[0]
 
 
-def _first(plan: ApplicationsPlan, **changes: object) -> ApplicationsPlan:
-    return plan.model_copy(update={"tasks": (plan.tasks[0].model_copy(update=changes), *plan.tasks[1:])})
+_PART = "parts", 0
+_TASKS = *_PART, "schedule", "tasks"
+#: More than the profile that is estimated says.
+_SLOW = {task.name: {"1*": 999.0, "npu": None, "gpu": None} for task in tasks(applications(TWO).network).tasks}
 
-
-def _application(plan: ApplicationsPlan, **changes: object) -> ApplicationsPlan:
-    row = plan.applications[0].model_copy(update=changes)
-    return plan.model_copy(update={"applications": (row, *plan.applications[1:])})
-
-
-LIES: dict[str, Callable[[ApplicationsPlan], ApplicationsPlan]] = {
-    "applications": lambda p: _application(p, response=1),
-    "their operators are not": lambda p: _application(p, operators=1),
-    "tasks: the plan has": lambda p: p.model_copy(update={"tasks": p.tasks[1:]}),
-    "stands before a task": lambda p: p.model_copy(update={"tasks": p.tasks[::-1]}),
-    "cannot run on npu": lambda p: _first(p, processor="npu"),
-    "proves nothing": lambda _: solve(
-        TWO, "hikey970", objective="energy", pins="cpu_config=1,1,1,1", problem="applications"
-    ).model_copy(update={"engine": "apart"}),
-    "draws": lambda p: p.model_copy(update={"replay": p.replay.model_copy(update={"draws": 0})}),
-    "options.analysis": lambda p: p.model_copy(
-        update={"options": p.options.model_copy(update={"analysis": "printed"})}
-    ),
-    "profile: the plan says estimated": lambda p: p.model_copy(
-        update={"profile": {k: {o: None if t is None else t + 1 for o, t in v.items()} for k, v in p.profile.items()}}
-    ),
-    "asks? for another one": lambda p: p.model_copy(update={"cpu_config": (4,)}),
-    "unit": lambda p: p.model_copy(update={"unit": "fJ"}),
+LIES: dict[str, Lie] = {
+    "measures.response:lenet5: the plan says": ((*_PART, "measures", "response:lenet5"), 1),
+    "replay.counts.lenet5: the plan says": ((*_PART, "replay", "counts", "lenet5"), 1),
+    "figures.alone": ((*_PART, "figures", "alone", 0), 1),
+    "tasks: the plan has": (_TASKS, lambda rows: rows[1:]),
+    "stands before a task": (_TASKS, lambda rows: rows[::-1]),
+    "cannot run on npu": ((*_TASKS, 0, "processor"), "npu"),
+    "no response within its deadline": (("options", "profile"), {"times": _SLOW}),
+    "asks? for another one": ((*_PART, "schedule", "cpu_config"), [4]),
+    "analysis=safe or analysis=printed": (("options", "pins"), ["cpu_config=1,1,1,1", "analysis=other"]),
+    "replay.compared: the plan says True": (("options", "pins"), ["cpu_config=1,1,1,1", "analysis=printed"]),
+    "unit": (("unit",), "fJ"),
+    "several applications minimise": (("objectives",), ["response:other"]),
 }
 
 
+def test_an_engine_that_proves_nothing_is_not_believed() -> None:
+    best = solve(TWO, "hikey970", objective="energy", pins="cpu_config=1,1,1,1", problem="applications")
+    problems = check(changed(best, (("engine",), "apart"))).problems
+    assert any("proves nothing" in line for line in problems), problems
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "said"),
+    [
+        (("network_data", "applications", 0, "operators"), 1, "their operators are not those of the network"),
+        (("network_data", "applications", 0, "name"), "lenet5#2", "their operators are not those of the network"),
+        (("network_data", "applications"), [], "their operators are not those of the network"),
+        ((*_PART, "schedule", "draws"), 0, "draws: Input should be greater than or equal to 500"),
+        ((*_PART, "schedule", "draws"), 10**6, "draws: Input should be less than or equal to 20000"),
+    ],
+)
+def test_nonsense_is_no_plan(plan: GenericPlan, where: tuple[str | int, ...], value: object, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        changed(plan, (where, value))
+
+
 @pytest.mark.parametrize("message", LIES)
-def test_lies_are_found(plan: ApplicationsPlan, message: str) -> None:
-    report = check(LIES[message](plan))
+def test_lies_are_found(plan: GenericPlan, message: str) -> None:
+    report = check(changed(plan, LIES[message]))
     assert not report.ok
     assert any(re.search(message, line) for line in report.problems), report.problems
 
@@ -340,7 +355,7 @@ def test_lies_are_found(plan: ApplicationsPlan, message: str) -> None:
 def test_no_schedule_says_so() -> None:
     """Two LeNets that have to be done within 0.2 ms: their shortest path takes longer on every processor."""
     plan = solve("lenet5@200us,lenet5@200us", "galaxy_s9", problem="applications")
-    assert (plan.status, plan.objective, plan.tasks) == ("INFEASIBLE", None, ())
+    assert (plan.status, plan.objective, plan.part.schedule) == ("INFEASIBLE", None, None)
     assert "lenet5: it takes at least" in plan.conflicts[0]
     assert check(plan).ok
 
@@ -364,8 +379,9 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["show", str(out), "--all"]) == 0
     said = capsys.readouterr().out
     assert "lenet5#2: every 8,000 us" in said
-    task = ApplicationsPlan.load(out).tasks[0].task
-    assert task in show(ApplicationsPlan.load(out), task)
+    made: Any = Plan.load(out)
+    task = made.schedule.tasks[0].task
+    assert task in show(made, task)
     for wrong, message in {
         "--objective": ("period", "objective 'period'"), "--pin": ("cap=50", "several applications know"),
         "--problem": ("tiling", "these are several"), "--engine": ("milp", "milp"), "--size": ("32x32", "--size"),
@@ -385,12 +401,7 @@ def test_three_networks_never_miss() -> None:
     found = solve(three, "hikey970", engine="apart", pins="cpu_config=1,1,1,1", problem="applications")
     assert check(found).ok
     (part,) = ApplicationsProblem().parts(question(three, "hikey970", pins="cpu_config=1,1,1,1")[1])
-    several = part.instances[1, 1, 1, 1]
-    numbers = {task.name: i for i, task in enumerate(several.mapping.graph.tasks)}
-    names = {group.name: p for p, group in enumerate(several.mapping.processors)}
-    where = {numbers[row.task]: names[row.processor] for row in found.tasks}
-    schedule = Schedule(tuple(where[i] for i in range(len(where))), tuple(numbers[row.task] for row in found.tasks))
-    seen = hunted(several, schedule, 10_000, seed=1)
-    assert all(longest <= (row.response or 0) for longest, row in zip(seen, found.applications, strict=True))
+    seen = hunted(part.instances[1, 1, 1, 1], part.numbered(found.schedule), 10_000, seed=1)
+    assert all(longest <= row.response for longest, row in zip(seen, rows_of(found), strict=True))
     none = solve(three, "galaxy_s9", pins="cpu_config=1,1,1,1", problem="applications")
     assert none.status == "INFEASIBLE"

@@ -147,7 +147,7 @@ def test_sections_that_take_no_time() -> None:
 def test_chains_ask_no_solver() -> None:
     made = solve("mobilenet_v2", "galaxy_s9", objective="latency", pins=["cpu_config=2,2"], problem="mapping")
     assert (made.status, made.bound) == ("OPTIMAL", 42_797)
-    assert (made.stats["sections"], made.stats["sections_modelled"]) == (67, 0)
+    assert (made.part.stats["sections"], made.part.stats["sections_modelled"]) == (67, 0)
     assert check(made).problems == ()
 
 
@@ -231,7 +231,8 @@ def test_sections_hold_the_best_of_all_schedules(monkeypatch: pytest.MonkeyPatch
         assert bound == best.bound == latency_of(made, schedule), number
         assert bound == max(1, series.path(high=True)[0]), number
         part = MappingPart("n", {(): made}, alone=True)
-        assert (part.contains(schedule), part.replay(schedule).faults) == ((), ()), number
+        said = part.named(schedule, ())
+        assert (part.contains(said), part.replay(said).faults) == ((), ()), number
 
 
 @pytest.mark.parametrize("seed", range(tries(10, 40)))

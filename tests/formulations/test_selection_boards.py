@@ -79,10 +79,11 @@ def decided(
 def mapped(network: Network, machine: Machine, configuration: str, goal: str) -> tuple[int, tuple[int, ...]]:
     """The optimum of problem mapping, and the processor of every task."""
     request = Request.of(tasks(network), machine, [f"cpu_config={configuration}"])
-    said = settled(MappingFormulation(), MappingPart.of(request, (goal,)), (goal,), "cp-sat", Clock.of(60))
+    part = MappingPart.of(request, (goal,))
+    said = settled(MappingFormulation(), part, (goal,), "cp-sat", Clock.of(60))
     assert said.status == "OPTIMAL"
     assert said.schedule is not None
-    return said.values[goal], said.schedule.at
+    return said.values[goal], part.numbered(said.schedule).at
 
 
 def kept(setting: Setting, test: Callable[[VariantLayer, Option], bool]) -> Setting:

@@ -17,11 +17,10 @@ from ortools.sat.python import cp_model
 
 from instances.errors import InputError
 from solver import solve
-from solver.applications.plan import ApplicationsPlan
 from solver.check import check
 from solver.engines import driver_cp_sat, driver_milp
 from solver.engines.driver import least_whole
-from solver.mapping.plan import MappingPlan
+from solver.plan import GenericPlan
 from tests.effort import thinned
 from tests.golden_plans import FLAT, MESH, PAIRS, SHARED, SMALL
 
@@ -107,11 +106,11 @@ def test_the_same_question_has_the_same_plan(target: Any, machine: str, objectiv
     one, two = (
         solve(target, machine, objective=objective, engine="cp-sat", pins=[f"cpu_config={cores}"]) for _ in range(2)
     )
-    assert isinstance(one, MappingPlan | ApplicationsPlan)
-    assert isinstance(two, MappingPlan | ApplicationsPlan)
+    assert isinstance(one, GenericPlan)
+    assert isinstance(two, GenericPlan)
     assert one.status == "OPTIMAL"
-    assert one.tasks == two.tasks
-    assert one.stats == two.stats
+    assert one.schedule == two.schedule
+    assert one.part.stats == two.part.stats
 
 
 def milp_knapsacks(number: int) -> pulp.LpProblem:

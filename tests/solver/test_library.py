@@ -17,10 +17,8 @@ from instances.errors import InputError
 from instances.library_format import Instance
 from solver import Plan, check, solve
 from solver.cli import main
-from solver.generic import GenericProblem
-from solver.library.certificate import DECISIONS, decisions, judge, question_of
+from solver.library.certificate import decisions, judge, question_of
 from solver.library.check import check_instance, judge_solution, solutions
-from solver.problems import PROBLEMS
 from tests.library.counts import table
 from tests.library.families import FAMILIES
 from tests.library.make import better, instance_of, make
@@ -192,25 +190,17 @@ def test_a_number_changed_in_a_schedule_is_never_worth_more(problem: str) -> Non
 # ---- decisions -------------------------------------------------------------------------------------------------------
 
 
-def test_every_problem_says_what_its_decisions_are() -> None:
-    generic = {name for name, problem in PROBLEMS.items() if isinstance(problem, GenericProblem)}
-    assert set(DECISIONS) == {name for name in PROBLEMS if name in SMALL} - generic
-    for name, fields in DECISIONS.items():
-        assert set(fields) <= set(PROBLEMS[name].plan.model_fields), name
-
-
 @pytest.mark.parametrize("problem", PROBLEM_NAMES)
 def test_certificates_hold_decisions_only_and_missing_ones_are_named(problem: str) -> None:
     one = instance(SMALL[problem])
     asked, question = question_of(one)
     plan = one.certificate.plan
-    assert set(plan) <= set(DECISIONS.get(problem, {"parts"}))
+    assert set(plan) == {"parts"}
     assert judge(asked, question, plan).values == one.known.values
     nonsense = {**plan, "objective": {"value": 0}, "measures": "wrong", "status": "OPTIMAL"}
     assert judge(asked, question, nonsense).values == one.known.values  # what follows from decisions is not read
-    rows = next(key for key in ("parts", "layers", "tasks", "places") if key in plan)
-    assert judge(asked, question, {**plan, rows: plan[rows][1:]}).faults
-    assert judge(asked, question, {**plan, rows: "none"}).faults
+    assert judge(asked, question, {"parts": plan["parts"][1:]}).faults
+    assert judge(asked, question, {"parts": "none"}).faults
     assert judge(asked, question, {}).faults
 
 

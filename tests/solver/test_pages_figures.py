@@ -12,7 +12,6 @@ from instances.load import load_machine
 from instances.operators import Input
 from instances.problems import PROBLEMS
 from instances.workload import Layer
-from solver.mapping.plan import MappingPlan
 from solver.pages.common import Stay, layer_axis, residency, stacked
 from solver.pages.data import Axis, Bars, Box, Boxes, Drawing, Figure, Graph, Point, Points, Series
 from solver.pages.face import to_plotly
@@ -145,12 +144,12 @@ def test_placed_buffers_are_where_the_plan_says() -> None:
 
 def test_busy_times_of_processors() -> None:
     plan = plan_of("mapping")
-    assert isinstance(plan, MappingPlan)
+    assert isinstance(plan, GenericPlan)
     drawn = figure_of(plan, "processors")
     assert isinstance(drawn, Boxes)
-    for lane, processor in enumerate(plan.processors):
+    for lane, processor in enumerate(plan.part.figures.processors):
         took = sum(box.x_end - box.x for box in drawn.boxes if box.y < lane < box.y_end)
-        assert took == pytest.approx(processor.load * plan.machine_data.tick_ps / 1e6)
+        assert took == pytest.approx(sum(processor.loads) * plan.machine_data.tick_ps / 1e6)
 
 
 def test_threads_end_at_their_load() -> None:
