@@ -45,7 +45,7 @@ face(__name__, {
     "solver.why.model": "Why",
 })  # fmt: skip
 FACES.add({
-    "kinds": "solver.problems:KINDS", "rows": "solver.problems:rows_of",
+    "types_of": "solver.problems:types_of", "rows": "solver.problems:rows_of",
     "problem_of": "solver.problems:problem_of", "why": "solver.why.ask:why",
     "report": "solver.pages.face:report", "buffers_of": "solver.emit.buffers:buffers_of",
     "plan_figures": "solver.pages.face:plan_figures", "plan_html": "solver.pages.face:plan_html",

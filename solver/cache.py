@@ -38,7 +38,7 @@ _ROOMS = ("instances", "hwmodels", "formulations", "solver")
 _SOLVERS = ("ortools", "highspy", "pulp")
 
 
-def kept(path: Path | None, problem: Problem[Any], question: Question) -> Plan | None:
+def kept(path: Path | None, problem: Problem, question: Question) -> Plan | None:
     """Return the plan of a question that was answered before, None if there is none or it does not stand."""
     if path is None or not os.path.isfile(path):
         return None
@@ -86,15 +86,13 @@ def _read(path: Path) -> Plan:
     return Plan.from_json(json.dumps(sealed), f"plan {path}")
 
 
-def _compare(plan: Plan, problem: Problem[Any], question: Question) -> None:
+def _compare(plan: Plan, problem: Problem, question: Question) -> None:
     """Raise InputError unless a plan is of a question, and all it says follows from its decisions."""
     pairs = {
         "problem": (plan.problem, question.problem), "objectives": (plan.objectives, question.objectives),
         "machine": (plan.machine_data, question.machine), "network": (plan.network, question.name),
+        "network's data": (plan.network_data, problem.target_of(question)),
     }  # fmt: skip
-    stated = getattr(plan, "network_data", None)
-    if stated is not None:
-        pairs["network's data"] = stated, problem.target_of(question)
     for name, (one, other) in pairs.items():
         if one != other:
             raise InputError(f"its {name} is not the one that is asked")

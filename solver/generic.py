@@ -8,67 +8,185 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
 from pydantic_core import to_jsonable_python
 
+from formulations.clock import Clock
+from formulations.pins import parse_pins
 from formulations.problem import Formulation, Part
 from instances.errors import InputError
 from instances.jsonfile import LARGEST_INTEGER
+from instances.network import Network
 from instances.validation import adapter_of
 from solver.claims import Claim, picked
-from solver.formulated import FormulationProblem
+from solver.deciding import Job, refused
 from solver.front import Front, FrontPart, FrontPoint
+from solver.jobs import share_of
 from solver.network_check import status_of
 from solver.network_show import known_parts
+from solver.options import processors, unknown
 from solver.plan import (
     FORMAT,
     Asked,
-    GenericPlan,
     Objective,
     PartPlan,
     PartReplay,
+    Plan,
     PlanTypes,
     Stat,
     digest,
     proof,
     worst,
 )
-from solver.problem import Derived, Explained, front_of_plans
+from solver.problem import Derived, EngineInfo, Explained, Problem, front_of_plans
 from solver.question import Question
-from solver.search import Answer
+from solver.search import Answer, hasty, quickest, settled
 from solver.search import status_of as status_from
 from solver.tables import ABSENT, GAP, Column, Sheet, name_column, percent
 from solver.verdict import Verdict, judged, proven_of, sum_of
 from solver.verify import differences, gap_of, unequal
 from solver.version import version
+from solver.watch import Watch
+from solver.workers import run
 
 #: Notes that a plan repeats.
 _NOTES = 3
 
 
-class GenericProblem(FormulationProblem[GenericPlan]):
+#: Parts that are not proven are tried again with the time left over, but only if that is this many times what they had.
+_AGAIN = 2.0
+
+
+@dataclass(frozen=True)
+class _Engine:
+    name: str
+    summary: str
+    proves: bool
+
+
+class GenericProblem(Problem):
     """A formulation; a subclass says how its plans are shown, and what of a question it reads in its own way."""
 
-    plan = GenericPlan
+    front_engines = True
     shared_type: Any = None
     """Of what parts share in a plan."""
     front_axes: tuple[str, ...] = ()
     """What a front is about if nothing is asked for."""
 
     def __init__(self, formulation: Formulation[Any]) -> None:
-        super().__init__(formulation)
+        self.formulation = formulation
+        self.name, self.summary = formulation.name, formulation.summary
+        self.measures, self.usual = formulation.measures, next(iter(formulation.measures))
+        self.pins = {name: str(decision) for name, decision in formulation.decisions.items()}
+        names = tuple(formulation.engines)
+        self.auto, self.quick, self.floors = names[0], formulation.quick, formulation.floors
+        self.others = {**{name: tuple(o for o in names if o != name) or (name,) for name in names}, "": names}
+        self.axes = formulation.measures if len(formulation.measures) > 1 else {}
         self.explains = not formulation.whole
         self.takes = frozenset() if formulation.whole else frozenset({"layers"})
         self.types = PlanTypes(formulation.target, formulation.schedule, formulation.figures, self.shared_type)
-        GenericPlan.TYPES[self.name] = self.types
+        Plan.TYPES[self.name] = self.types
+
+    @property
+    def engines(self) -> Mapping[str, EngineInfo]:
+        """Those of the formulation, and its heuristics."""
+        exact = [_Engine(name, about, proves=True) for name, about in self.formulation.engines.items()]
+        guesses = [_Engine(name, about, proves=False) for name, (about, _) in self.formulation.heuristics.items()]
+        return {engine.name: engine for engine in (*exact, *guesses)}
+
+    # ---- deciding ----------------------------------------------------------------------------------------------------
+
+    def parts(self, question: Question) -> Sequence[Part[Any]]:
+        """Return what is decided, in the order of the plan; raises InputError for bad pins and layers."""
+        pins = parse_pins(question.pins, self.formulation.decisions)
+        target = question.network if self.formulation.target is Network else question.subject
+        parts = self.formulation.read(target, question.machine, pins, question.layers)
+        known = {part.name: part for part in parts}
+        for name in question.layers or ():
+            if name not in known:
+                raise unknown("layer", name, known)
+        return parts if question.layers is None else [known[name] for name in question.layers]
+
+    def ready(self, question: Question) -> None:
+        """Make the parts."""
+        self.parts(question)
+
+    def job(self, part: Part[Any], question: Question) -> Job:
+        """Return how a part is decided."""
+        search = partial(_settled, self.formulation, question.engine)
+        return Job(part, question.objectives, search, partial(hasty, self.formulation))
+
+    def answers(self, parts: Sequence[Part[Any]], question: Question, watch: Watch) -> dict[Hashable, Answer[Any]]:
+        """Return an answer by key, here or from other processes; what parts leave over of the time goes to others."""
+        distinct: dict[Hashable, Part[Any]] = {}
+        for part in parts:
+            distinct.setdefault(part.key, part)
+        jobs = {number: self.job(part, question) for number, part in enumerate(distinct.values())}
+        best: dict[int, Answer[Any]] = {}
+
+        def on_done(number: int, said: Answer[Any]) -> None:
+            if number not in best:
+                question.progress.advance(f"{jobs[number].part.name}: {said.status}")
+            best[number] = _better(best.get(number), said)
+
+        proves, waiting = self.engines[question.engine].proves, jobs
+        question.progress.begin(len(jobs), question.name)
+        try:
+            while waiting:
+                outcome = run(waiting, question.jobs, watch, on_done)
+                proven = {number for number, said in best.items() if said.status in ("OPTIMAL", "INFEASIBLE")}
+                waiting = {number: job for number, job in jobs.items() if number not in proven}
+                share = share_of(watch.clock, len(waiting), min(question.jobs or processors(), len(waiting)))
+                had = max((outcome.shares_s.get(number, 0.0) for number in waiting), default=0.0)
+                if outcome.stopped or not proves or share is None or share <= _AGAIN * had:
+                    break
+        finally:
+            question.progress.end()
+        return {key: best.get(number) or self.lost(jobs[number]) for number, key in enumerate(distinct)}
+
+    def lost(self, job: Job) -> Answer[Any]:
+        """Return an answer for a part that has none: its process died, or there was no time."""
+        return job.hasty("time limit")
+
+    def doubting(self, part: Part[Any], plan: Plan, *, proves: bool) -> Iterator[str]:
+        """Yield quick heuristics that have a schedule where a plan has none: its own, or any if its engine proves."""
+        for name in self.quick if proves else {plan.engine} & set(self.quick):
+            if quickest(self.formulation, part, plan.objectives[0], [name]) is not None:
+                yield name
+
+    def verified(self, parts: Sequence[Part[Any]], answers: Sequence[Answer[Any]], question: Question) -> list[Verdict]:
+        """Judge what a search says; raises PlanMismatch if it is not so."""
+        return refused(zip(parts, answers, strict=True), f" on {question.machine.name}, engine {question.engine}")
+
+    def lowest(
+        self, part: Part[Any], question: Question, axes: tuple[str, str]
+    ) -> tuple[list[Verdict], bool]:  # fmt: skip
+        """Return the front of two measures, and whether all of it is proven.
+
+        It is the least first one, of these the least second one; then the same with less of the second.
+        """
+        points, cap, proven = list[Verdict](), dict[str, int](), True
+        with question.watch() as watch:
+            while True:
+                said = settled(self.formulation, part, axes, question.engine, watch.clock, most=cap)
+                if said.schedule is None:
+                    return points, proven and said.status == "INFEASIBLE"
+                proven = proven and said.status == "OPTIMAL"
+                points += self.verified([part], [said], question)
+                cap = {axes[1]: points[-1].values[axes[1]] - 1}
+                if cap[axes[1]] < 0:
+                    return points, proven
+                if said.interrupted or watch.stopped or watch.clock.over:
+                    return points, False
 
     # ---- solving -----------------------------------------------------------------------------------------------------
 
-    def solve(self, question: Question) -> GenericPlan:
+    def solve(self, question: Question) -> Plan:
         """Decide every part, those that are alike once."""
         start = time.monotonic()
         with question.watch() as watch:
@@ -76,16 +194,16 @@ class GenericProblem(FormulationProblem[GenericPlan]):
             answers = self.answers(parts, question, watch)
             return self.made(question, [(part, answers[part.key]) for part in parts], start)
 
-    def made(self, question: Question, answers: Sequence[tuple[Part[Any], Answer[Any]]], start: float) -> GenericPlan:
+    def made(self, question: Question, answers: Sequence[tuple[Part[Any], Answer[Any]]], start: float) -> Plan:
         """Return the plan of answers; raises PlanMismatch if replay or proof disagrees."""
         parts, said = zip(*answers, strict=True)
         return self.planned(question, self.verified(parts, said, question), start)
 
-    def planned(self, question: Question, verdicts: Sequence[Verdict], start: float, **more: object) -> GenericPlan:
+    def planned(self, question: Question, verdicts: Sequence[Verdict], start: float, **more: object) -> Plan:
         """Return the plan of verdicts; `more` are fields that are known better."""
         machine, target = question.machine, self.target_of(question)
         rows = self.rows(verdicts)
-        return GenericPlan.model_validate({
+        return Plan.model_validate({
             "format": FORMAT, "certile": version(), "problem": self.name, "network": question.name,
             "machine": machine.name, "engine": question.engine, "objectives": question.objectives,
             "engine_version": next((one.said.versions for one in verdicts if one.said.versions), ""),
@@ -104,7 +222,7 @@ class GenericProblem(FormulationProblem[GenericPlan]):
             profile=question.profile,
         )  # fmt: skip
 
-    def question(self, plan: GenericPlan) -> Question:
+    def question(self, plan: Plan) -> Question:
         """What a stored plan was asked."""
         asked = plan.options
         return Question(
@@ -124,11 +242,11 @@ class GenericProblem(FormulationProblem[GenericPlan]):
         """Return what is planned, as the plan holds it."""
         return question.subject
 
-    def parts_of(self, plan: GenericPlan) -> Sequence[Part[Any]]:
+    def parts_of(self, plan: Plan) -> Sequence[Part[Any]]:
         """Return what is decided by a plan."""
         return self.parts(self.question(plan))
 
-    def frame_rows(self, plan: GenericPlan) -> list[dict[str, Any]]:
+    def frame_rows(self, plan: Plan) -> list[dict[str, Any]]:
         """What a plan says of its parts; where all is one part, what is known of each of `items`."""
         if self.formulation.whole:
             return [{"layer": name, **to_jsonable_python(record)} for name, record in self.items(plan)]
@@ -137,11 +255,11 @@ class GenericProblem(FormulationProblem[GenericPlan]):
         pairs = zip(fields["parts"], layers, strict=True)
         return [{"layer": row.pop("name"), "workload": layer, **row} for row, layer in pairs]
 
-    def items(self, plan: GenericPlan) -> Iterable[tuple[str, object]]:
+    def items(self, plan: Plan) -> Iterable[tuple[str, object]]:
         """Return what one part decides, by name, as records: by default the part itself."""
         return [(row.name, row) for row in plan.parts]
 
-    def layer_rows(self, plan: GenericPlan) -> tuple[Any, ...]:
+    def layer_rows(self, plan: Plan) -> tuple[Any, ...]:
         """Return the rows of `plan.layers`: by default its parts."""
         return plan.parts
 
@@ -226,7 +344,7 @@ class GenericProblem(FormulationProblem[GenericPlan]):
             parts.append(FrontPart(part.name, tuple(points), complete=proven, proven=proven))
         return Front(self.name, question.subject.name, question.machine.name, units, tuple(parts))
 
-    def noted(self, plan: GenericPlan) -> Mapping[str, str]:
+    def noted(self, plan: Plan) -> Mapping[str, str]:
         """Return what the table of a front says of a plan beside its values."""
         return {}
 
@@ -236,17 +354,25 @@ class GenericProblem(FormulationProblem[GenericPlan]):
         plans = [self.made(question, [(part, one)], start) for one in said]
         return front_of_plans(self, question, plans, proven=proven, details=self.noted)
 
+    def _explained(self, question: Question) -> Iterator[Explained]:
+        """The quickest engine has a plan, or one that proves has none."""
+        plan = self.solve(replace(question, engine=self.quick[0]))
+        if plan.objective is None:
+            plan = self.solve(question)
+        none = () if plan.objective is not None else ("no plan was found",)
+        yield Explained("", plan.conflicts or none, {})
+
     def explain(self, question: Question) -> Iterator[Explained]:
         """Part by part; where a part cannot say by itself what conflicts, by solving."""
         if not self.explains:
-            yield from super().explain(question)
+            yield from self._explained(question)
             return
         for part in self.parts(question):
             yield Explained(part.name, part.explain(), {})
 
     # ---- checking ----------------------------------------------------------------------------------------------------
 
-    def derive(self, plan: GenericPlan) -> Derived:
+    def derive(self, plan: Plan) -> Derived:
         """Price and replay every schedule again."""
         verdicts: list[Verdict] = []
         problems = tuple(dict.fromkeys(self.faults(plan, verdicts)))
@@ -254,7 +380,7 @@ class GenericProblem(FormulationProblem[GenericPlan]):
         made = [one.said.schedule for one in verdicts if one.priced is not None]
         return Derived(problems, sum(len(one) if isinstance(one, tuple) else 1 for one in made), executed)
 
-    def faults(self, plan: GenericPlan, verdicts: list[Verdict]) -> Iterator[str]:
+    def faults(self, plan: Plan, verdicts: list[Verdict]) -> Iterator[str]:
         """Yield what does not follow from the decisions of a plan; a verdict for each row that can be read."""
         if strange := [name for name in plan.objectives if self.unit(name) is None]:
             yield f"objectives: {', '.join(strange)}: problem {self.name} minimises {' and '.join(self.measures)}"
@@ -292,7 +418,7 @@ class GenericProblem(FormulationProblem[GenericPlan]):
             for name, value in self.totals_of(plan, made).items():
                 yield from unequal(name, getattr(plan, name), value)
 
-    def head(self, plan: GenericPlan) -> Iterator[str]:
+    def head(self, plan: Plan) -> Iterator[str]:
         """Yield what is wrong with names, digests, unit and objectives."""
         yield from unequal("network", plan.network, getattr(plan.network_data, "name", plan.network))
         yield from unequal("machine", plan.machine, plan.machine_data.name)
@@ -302,7 +428,7 @@ class GenericProblem(FormulationProblem[GenericPlan]):
         if len(set(plan.objectives)) < len(plan.objectives):
             yield f"objectives: {', '.join(plan.objectives)}: one stands twice"
 
-    def totals_of(self, plan: GenericPlan, rows: Sequence[PartPlan]) -> dict[str, Any]:
+    def totals_of(self, plan: Plan, rows: Sequence[PartPlan]) -> dict[str, Any]:
         """Return what a plan says of all parts together, by its rows made anew."""
         return self.totals(plan.objectives, rows)
 
@@ -310,7 +436,7 @@ class GenericProblem(FormulationProblem[GenericPlan]):
         """How to begin a line about a part."""
         return "" if self.formulation.whole else _part(row)
 
-    def _restated(self, plan: GenericPlan, row: PartPlan, part: Part[Any]) -> Answer[Any]:
+    def _restated(self, plan: Plan, row: PartPlan, part: Part[Any]) -> Answer[Any]:
         """What a row states, with the status that follows from values and bounds, and with conflicts found again."""
         said: Answer[Any] = Answer(
             None, row.measures, row.bounds, row.status, stats=row.stats, conflicts=row.conflicts, wall_s=row.wall_s
@@ -322,7 +448,7 @@ class GenericProblem(FormulationProblem[GenericPlan]):
         status = status_from({name: measures[name] for name in plan.objectives}, said.bounds, empty=False)
         return replace(said, schedule=row.schedule, values=measures, status=status, conflicts=())
 
-    def _faults_of(self, plan: GenericPlan, row: PartPlan, verdict: Verdict, again: PartPlan) -> Iterator[str]:
+    def _faults_of(self, plan: Plan, row: PartPlan, verdict: Verdict, again: PartPlan) -> Iterator[str]:
         """What does not follow from a row's decisions."""
         yield from verdict.faults
         if verdict.priced is None:
@@ -334,7 +460,7 @@ class GenericProblem(FormulationProblem[GenericPlan]):
         if row.same_as != again.same_as:
             yield f"same_as: the plan says {row.same_as}, it equals {again.same_as}"
 
-    def _lost(self, plan: GenericPlan, verdict: Verdict) -> Iterator[str]:
+    def _lost(self, plan: Plan, verdict: Verdict) -> Iterator[str]:
         """What a part without a schedule may not say: it has none only if quick heuristics have none."""
         status = verdict.said.status
         if status == "INFEASIBLE":
@@ -345,34 +471,34 @@ class GenericProblem(FormulationProblem[GenericPlan]):
         for name in islice(self.doubting(verdict.part, plan, proves=proves), 1):
             yield f"status {status}: engine {name} has a schedule"
 
-    def claims(self, plan: GenericPlan) -> Iterator[Claim]:
+    def claims(self, plan: Plan) -> Iterator[Claim]:
         """Part by part."""
         for row in plan.parts:
             values, bounds = picked(plan.objectives, row.measures), tuple(map(row.bounds.get, plan.objectives))
             name = "" if self.formulation.whole else row.name
             yield Claim(name, row.status, plan.objectives, values, bounds)
 
-    def replays(self, plan: GenericPlan) -> Iterator[tuple[str, bool | None, tuple[str, ...]]]:
+    def replays(self, plan: Plan) -> Iterator[tuple[str, bool | None, tuple[str, ...]]]:
         """Yield where, verdict and faults of every replay that a plan states."""
         for row in plan.parts:
             if row.replay is not None:
                 yield self._named(row), row.replay.ok, row.replay.faults
 
-    def figures(self, plan: GenericPlan) -> Mapping[str, int]:
+    def figures(self, plan: Plan) -> Mapping[str, int]:
         """Sums over the parts."""
         return plan.measures or {}
 
     # ---- showing -----------------------------------------------------------------------------------------------------
 
-    def status(self, plan: GenericPlan) -> list[str]:
+    def status(self, plan: Plan) -> list[str]:
         """What is known."""
         return [*known_parts(plan), *(["replay agrees"] if plan.objective is not None else [])]
 
-    def names(self, plan: GenericPlan) -> list[str]:
+    def names(self, plan: Plan) -> list[str]:
         """The parts of a plan; nothing if all is one part without a schedule."""
         return [] if self.formulation.whole and not plan.decided else [row.name for row in plan.parts]
 
-    def sheet(self, plan: GenericPlan) -> Sheet:
+    def sheet(self, plan: Plan) -> Sheet:
         """A row a part: the objective, gap, the other measures, and the schedule in short."""
         parts, rows = self.parts(self.question(plan)), plan.parts
         measures = [
@@ -396,7 +522,7 @@ class GenericProblem(FormulationProblem[GenericPlan]):
             ]
         )
 
-    def details(self, plan: GenericPlan, layer: str | None) -> Iterator[str]:
+    def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
         """Schedules as the formulation writes them."""
         for part, row in zip(self.parts(self.question(plan)), plan.parts, strict=True):
             if row.schedule is not None and layer in (None, row.name):
@@ -404,7 +530,32 @@ class GenericProblem(FormulationProblem[GenericPlan]):
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON schema of the plans."""
-        return self.types.schema(GenericPlan.model_json_schema())
+        return self.types.schema(Plan.model_json_schema())
+
+
+def _better(one: Answer[Any] | None, two: Answer[Any]) -> Answer[Any]:
+    """Return the better of two answers for one part, with the better first bound of both and the time of both."""
+    if one is None or two.status in ("OPTIMAL", "INFEASIBLE"):
+        return two
+
+    def rank(said: Answer[Any]) -> tuple[int, ...]:
+        values = said.values
+        return (said.schedule is None, *(values[name] for name in (*said.bounds, *values) if name in values))
+
+    winner, first = min(one, two, key=rank), next(iter(one.bounds))
+    bounds = {**winner.bounds, first: max((b for b in (one.bound, two.bound) if b is not None), default=None)}
+    values = {name: winner.values[name] for name in bounds if name in winner.values}
+    return replace(
+        winner, bounds=bounds, status=status_from(values, bounds, empty=False), wall_s=one.wall_s + two.wall_s,
+        versions=winner.versions or one.versions,
+    )  # fmt: skip
+
+
+def _settled(
+    formulation: Formulation[Any], engine: str, part: Part[Any], objectives: tuple[str, ...], clock: Clock
+) -> Answer[Any]:  # fmt: skip
+    """Decide a part by the loop of all formulations."""
+    return settled(formulation, part, objectives, engine, clock)
 
 
 def _part(row: PartPlan) -> str:

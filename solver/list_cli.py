@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -42,7 +42,7 @@ def _names(kind: str, problem: str | None) -> dict[str, str]:
     return _KINDS[kind]()
 
 
-def _engines(problem: Problem[Any]) -> dict[str, str]:
+def _engines(problem: Problem) -> dict[str, str]:
     auto = {} if AUTO in problem.engines else {AUTO: f"{problem.auto}"}
     proofs = {True: "proves", False: "heuristic"}
     return auto | {name: f"{e.summary}, {proofs[e.proves]}" for name, e in problem.engines.items()}
@@ -58,7 +58,7 @@ _KINDS: dict[str, Callable[[], dict[str, str]]] = {
     "problems": lambda: {problem.name: problem.summary for problem in PROBLEMS.values()},
     "suites": late("solver.bench:summaries"),
 }  # fmt: skip
-_OF_PROBLEMS: dict[str, Callable[[Problem[Any]], Mapping[str, str]]] = {
+_OF_PROBLEMS: dict[str, Callable[[Problem], Mapping[str, str]]] = {
     "engines": _engines,
     "objectives": lambda problem: problem.measures,
     "pins": lambda problem: problem.pins,

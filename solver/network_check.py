@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.verify import gap_of, unequal
 
 
-def status_of(plan: GenericPlan) -> Iterator[str]:
+def status_of(plan: Plan) -> Iterator[str]:
     """Status, objective, bound and gap against each other."""
     value, solved = plan.objective.value if plan.objective else None, plan.status in ("OPTIMAL", "FEASIBLE")
     yield from unequal("gap", plan.gap, gap_of(value, plan.bound))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from solver.plan import GenericPlan, Plan
+from solver.plan import Plan
 from solver.tables import ABSENT, Column, percent
 
 _UNITS = {"time": " (us)", "bytes": "", "energy": " (uJ)"}
@@ -44,7 +44,7 @@ def measure_columns(
     ]
 
 
-def known_parts(plan: GenericPlan) -> list[str]:
+def known_parts(plan: Plan) -> list[str]:
     """Status, value, bound and gap; why there is no plan if there is none."""
     parts = [f"{plan.network} on {plan.machine} ({plan.problem}, {plan.engine}): {plan.status}"]
     bound = "no bound" if plan.bound is None else f"bound {plan.bound:,}"

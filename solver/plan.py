@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import (
     ConfigDict,
@@ -25,9 +25,9 @@ from instances.digests import digest as digest
 from instances.errors import InputError, choices
 from instances.jsonfile import Json, as_object, parse_json, read_bytes, shown, write_atomically
 from instances.machine import Machine
+from instances.problems import PROBLEMS
 from instances.profiles import Profile
 from instances.validation import adapter_of, validate, validate_as
-from instances.workload import Layer
 from solver.faces import FACES
 
 if TYPE_CHECKING:
@@ -68,166 +68,11 @@ class Measures(Frozen):
     energy: Natural
 
 
-class Options(Frozen):
+class Asked(Frozen):
     """What else was asked for, so that the call can be repeated."""
 
     time_limit_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
     settings: tuple[str, ...]
-
-
-class Plan(Frozen):
-    """What every plan begins with, whatever the problem; written as JSON (`certile schema` prints what holds).
-
-    A problem adds its body: a subclass with `PROBLEM`, the names that its plans may have in the field `problem`.
-    """
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", json_schema_extra={"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    )
-    PROBLEMS: ClassVar[tuple[str, ...]] = ()
-
-    format: Literal["certile-plan/3"]
-    certile: str
-    """Version of certile that made the plan."""
-    problem: str
-    network: str
-    machine: str
-    """`network`, `machine`: names; the data itself is in the plan, too."""
-    engine: str
-    engine_version: str
-    objectives: Annotated[tuple[str, ...], Field(min_length=1)]
-    """As asked for, most important first."""
-    unit: str
-    """Of the first objective, and of `bound`."""
-    status: Status
-    objective: Objective | None
-    bound: Natural | None
-    gap: Gap | None
-    """`objective`, `bound`, `gap`: the value of the first objective, what no plan is below, and ``(value - bound) /
-    value``; None where unknown.
-    """
-    wall_s: Seconds
-    conflicts: tuple[str, ...] = ()
-    """Why there is no plan."""
-    stats: dict[str, Stat] = {}  # noqa: RUF012 - pydantic copies it
-    """Of the engine."""
-    network_digest: str
-    machine_digest: str
-    """`network_digest`, `machine_digest`: SHA-256 of the network (of planned layers in order, where layers are
-    planned), and of `machine_data`.
-    """
-    machine_data: Machine
-    options: Options
-
-    @property
-    def rows(self) -> tuple[Any, ...]:
-        """What is said of layers, or of other parts that are decided by themselves."""
-        return tuple(getattr(self, "layers", ()))
-
-    @property
-    def size(self) -> int:
-        """How many layers there are, or tasks."""
-        return len(getattr(self, "layers", ()) or getattr(self, "tasks", ()))
-
-    @property
-    def decided(self) -> bool:
-        """Whether there are layers, or tasks."""
-        return self.size > 0
-
-    def to_json(self) -> str:
-        """Return the plan file's text."""
-        return json.dumps(self.model_dump(mode="json"), indent=1) + "\n"
-
-    def file_text(self, path: str | os.PathLike[str]) -> str:
-        """Return what `save` writes to a path: JSON, unless the problem has another form for such a name."""
-        return FACES["problem_of"](self).file_text(self, os.fspath(path)) or self.to_json()
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the plan atomically; raises InputError if it cannot be written, OutputError if the disk is full."""
-        write_atomically(path, self.file_text(path))
-
-    @classmethod
-    def from_json(cls, data: bytes | str, where: str = "plan") -> Self:
-        """Read what `to_json` wrote; raises InputError that names every fault of the schema.
-
-        Of `Plan` itself plans of all problems are read, of a subclass only its own.
-        """
-        fields = as_object(parse_json(data, where), where)
-        _check_format(fields.get("format"), where)
-        kinds: Mapping[str, type[Plan]] = FACES["kinds"]
-        kind = kinds.get(str(fields.get("problem")))
-        if kind is None or not issubclass(kind, cls):
-            able = sorted(name for name, one in kinds.items() if issubclass(one, cls))
-            raise InputError(f"{where}: field problem is {shown(fields.get('problem'))}, expected {choices(able)}")
-        plan: Any = validate(kind, dict(fields), where)
-        types = GenericPlan.TYPES.get(plan.problem) if isinstance(plan, GenericPlan) else None
-        made: Any = plan if types is None else types.read(plan, where)
-        return made  # type: ignore[no-any-return]
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a plan file; raises InputError if it is missing or not a plan."""
-        return cls.from_json(read_bytes(path, what="plan"), f"plan {os.fspath(path)}")
-
-    def why(
-        self, layer: str | None = None, *, marginal: str | Iterable[str] = (), time_limit_s: float | None = None,
-        rivals: bool = True,
-    ) -> Why:  # fmt: skip
-        """Say where time or bytes go, what binds, and what other decisions cost; parameters as of `solver.why`."""
-        found: Why = FACES["why"](self, layer, marginal=marginal, time_limit_s=time_limit_s, rivals=rivals)
-        return found
-
-    def to_frame(self) -> Any:
-        """Return the layers (or groups, tasks, buffers) as a pandas DataFrame, a row each; measures are columns.
-
-        Raises
-        ------
-        InputError
-            If pandas is not installed: ``pip install certile[pandas]``.
-        """
-        try:
-            import pandas
-        except ImportError:
-            raise InputError("to_frame needs pandas: pip install certile[pandas]") from None
-        return pandas.json_normalize(FACES["problem_of"](self).frame_rows(self), sep=".")
-
-    def report(
-        self, path: str | os.PathLike[str], *, compare: str | Sequence[str] = (), time_limit_s: float = 60.0
-    ) -> None:
-        """Write the plan as one HTML page that needs no network.
-
-        Parameters
-        ----------
-        compare : str or sequence of str
-            Engines whose plans are drawn beside this one: ``"greedy,naive"``.
-        time_limit_s : float
-            Seconds for each of them.
-
-        Raises
-        ------
-        InputError
-            If plotly is not installed, an engine cannot be asked, or the file cannot be written.
-        """
-        FACES["report"](self, path, compare=compare, time_limit_s=time_limit_s)
-
-    def figures(self) -> tuple[Figure, ...]:
-        """Return what a report draws of the plan; `certile.plot` and `certile.to_plotly` draw one of them."""
-        found: tuple[Figure, ...] = FACES["plan_figures"](self)
-        return found
-
-    def _repr_html_(self) -> str:
-        """Return status and table, for notebooks."""
-        return str(FACES["plan_html"](self))
-
-    @classmethod
-    def schema_text(cls) -> str:
-        """Return the JSON Schema as text."""
-        return json.dumps(cls.model_json_schema(), indent=1) + "\n"
-
-
-class Asked(Options):
-    """What else was asked for, of any problem."""
-
     layers: tuple[str, ...] = ()
     """Only these; none: all that the problem plans."""
     pins: tuple[str, ...] = ()
@@ -288,11 +133,6 @@ class PartPlan(Frozen):
     same_as: str | None = None
     """The part before it that it equals, whose schedule it has."""
 
-    @property
-    def layer(self) -> str:
-        """Its name, as rows of layers say it."""
-        return self.name
-
 
 @dataclass(frozen=True)
 class PlanTypes:
@@ -303,7 +143,7 @@ class PlanTypes:
     figures: Any
     shared: Any = None
 
-    def read(self, plan: GenericPlan, where: str) -> GenericPlan:
+    def read(self, plan: Plan, where: str) -> Plan:
         """Return a plan whose fields of JSON are of these types; raises InputError with every fault."""
         target = validate_as(self.target, plan.network_data, where, "network_data")
         parts = [
@@ -319,7 +159,7 @@ class PlanTypes:
         shared = None if plan.shared is None else validate_as(self.shared, plan.shared, where, "shared")
         return plan.model_copy(update={"network_data": target, "parts": tuple(parts), "shared": shared})
 
-    def written(self, plan: GenericPlan, fields: dict[str, Any]) -> dict[str, Any]:
+    def written(self, plan: Plan, fields: dict[str, Any]) -> dict[str, Any]:
         """Return the fields of a plan with schedules and figures written by their types."""
         for part, row in zip(plan.parts, fields.get("parts", ()), strict=False):
             for name, kind in (("schedule", self.schedule), ("figures", self.figures)):
@@ -344,14 +184,51 @@ class PlanTypes:
         return dict(whole)
 
 
-class GenericPlan(Plan):
-    """A plan of any problem: what was asked, and a row for every part that is decided by itself."""
+class Plan(Frozen):
+    """What every plan begins with, whatever the problem; written as JSON (`certile schema` prints what holds).
 
-    #: By problem, filled by the problems.
+    It has a row for every part that is decided by itself; what stands in schedules and figures, the problem says.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", json_schema_extra={"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    )
     TYPES: ClassVar[dict[str, PlanTypes]] = {}
+    """By problem, filled by the problems."""
 
+    format: Literal["certile-plan/3"]
+    certile: str
+    """Version of certile that made the plan."""
+    problem: str
+    network: str
+    machine: str
+    """`network`, `machine`: names; the data itself is in the plan, too."""
+    engine: str
+    engine_version: str
+    objectives: Annotated[tuple[str, ...], Field(min_length=1)]
+    """As asked for, most important first."""
+    unit: str
+    """Of the first objective, and of `bound`."""
+    status: Status
+    objective: Objective | None
+    bound: Natural | None
+    gap: Gap | None
+    """`objective`, `bound`, `gap`: the value of the first objective, what no plan is below, and ``(value - bound) /
+    value``; None where unknown.
+    """
+    wall_s: Seconds
+    conflicts: tuple[str, ...] = ()
+    """Why there is no plan."""
+    stats: dict[str, Stat] = {}  # noqa: RUF012 - pydantic copies it
+    """Of the engine."""
+    network_digest: str
+    machine_digest: str
+    """`network_digest`, `machine_digest`: SHA-256 of the network (of planned layers in order, where layers are
+    planned), and of `machine_data`.
+    """
     network_data: Any
     """What is planned: a network, or variants, buffers, applications, layers."""
+    machine_data: Machine
     shared: Any = None
     """What is decided for all parts together, where layers are planned one by one and share something: homes."""
     options: Asked
@@ -363,11 +240,6 @@ class GenericPlan(Plan):
     def _typed(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
         """Write schedules and figures as their types do."""
         return self.TYPES[self.problem].written(self, write(self)) if self.problem in self.TYPES else write(self)
-
-    @property
-    def rows(self) -> tuple[PartPlan, ...]:
-        """The parts."""
-        return self.parts
 
     @property
     def size(self) -> int:
@@ -410,6 +282,90 @@ class GenericPlan(Plan):
             raise InputError(f"plan of {self.network} has no layer {name!r}; it has {', '.join(rows)}")
         return rows[name]
 
+    def to_json(self) -> str:
+        """Return the plan file's text."""
+        return json.dumps(self.model_dump(mode="json"), indent=1) + "\n"
+
+    def file_text(self, path: str | os.PathLike[str]) -> str:
+        """Return what `save` writes to a path: JSON, unless the problem has another form for such a name."""
+        return FACES["problem_of"](self).file_text(self, os.fspath(path)) or self.to_json()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the plan atomically; raises InputError if it cannot be written, OutputError if the disk is full."""
+        write_atomically(path, self.file_text(path))
+
+    @classmethod
+    def from_json(cls, data: bytes | str, where: str = "plan") -> Plan:
+        """Read what `to_json` wrote; raises InputError that names every fault of the schema."""
+        fields = as_object(parse_json(data, where), where)
+        _check_format(fields.get("format"), where)
+        name = str(fields.get("problem"))
+        if name not in PROBLEMS:
+            raise InputError(f"{where}: field problem is {shown(fields.get('problem'))}, expected {choices(PROBLEMS)}")
+        plan = validate(cls, dict(fields), where)
+        types: PlanTypes = FACES["types_of"](plan)
+        return types.read(plan, where)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Plan:
+        """Read a plan file; raises InputError if it is missing or not a plan."""
+        return cls.from_json(read_bytes(path, what="plan"), f"plan {os.fspath(path)}")
+
+    def why(
+        self, layer: str | None = None, *, marginal: str | Iterable[str] = (), time_limit_s: float | None = None,
+        rivals: bool = True,
+    ) -> Why:  # fmt: skip
+        """Say where time or bytes go, what binds, and what other decisions cost; parameters as of `solver.why`."""
+        found: Why = FACES["why"](self, layer, marginal=marginal, time_limit_s=time_limit_s, rivals=rivals)
+        return found
+
+    def to_frame(self) -> Any:
+        """Return the layers (or groups, tasks, buffers) as a pandas DataFrame, a row each; measures are columns.
+
+        Raises
+        ------
+        InputError
+            If pandas is not installed: ``pip install certile[pandas]``.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise InputError("to_frame needs pandas: pip install certile[pandas]") from None
+        return pandas.json_normalize(FACES["problem_of"](self).frame_rows(self), sep=".")
+
+    def report(
+        self, path: str | os.PathLike[str], *, compare: str | Sequence[str] = (), time_limit_s: float = 60.0
+    ) -> None:
+        """Write the plan as one HTML page that needs no network.
+
+        Parameters
+        ----------
+        compare : str or sequence of str
+            Engines whose plans are drawn beside this one: ``"greedy,naive"``.
+        time_limit_s : float
+            Seconds for each of them.
+
+        Raises
+        ------
+        InputError
+            If plotly is not installed, an engine cannot be asked, or the file cannot be written.
+        """
+        FACES["report"](self, path, compare=compare, time_limit_s=time_limit_s)
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return what a report draws of the plan; `certile.plot` and `certile.to_plotly` draw one of them."""
+        found: tuple[Figure, ...] = FACES["plan_figures"](self)
+        return found
+
+    def _repr_html_(self) -> str:
+        """Return status and table, for notebooks."""
+        return str(FACES["plan_html"](self))
+
+    @classmethod
+    def schema_text(cls) -> str:
+        """Return the JSON Schema as text."""
+        return json.dumps(cls.model_json_schema(), indent=1) + "\n"
+
 
 def _check_format(named: Json, where: str) -> None:
     """Refuse other formats; raises InputError."""
@@ -428,11 +384,6 @@ def worst(statuses: Iterable[Status]) -> Status:
     found = set(statuses)
     order: tuple[Status, ...] = ("INFEASIBLE", "NO_SOLUTION_FOUND", "FEASIBLE")
     return next((s for s in order if s in found), "OPTIMAL")
-
-
-def network_digest(layers: Iterable[Layer]) -> str:
-    """Return the digest of the planned layers, in order."""
-    return digest([layer.model_dump(mode="json") for layer in layers])
 
 
 def load_plan(path: str | os.PathLike[str]) -> Plan:

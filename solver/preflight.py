@@ -139,7 +139,7 @@ def _problems(network: Network, machine: Machine) -> Iterator[tuple[str, tuple[s
         yield problem.name, reasons_of(problem, network, machine)
 
 
-def reasons_of(problem: Problem[Any], network: Network, machine: Machine, **asked: Any) -> tuple[str, ...]:
+def reasons_of(problem: Problem, network: Network, machine: Machine, **asked: Any) -> tuple[str, ...]:
     """Return all reasons why a problem cannot be asked of a network on a machine; `asked` as of `solve`."""
     first = _refused(problem, network, machine, asked)
     if first is None:
@@ -156,7 +156,7 @@ def reasons_of(problem: Problem[Any], network: Network, machine: Machine, **aske
     return tuple(found)
 
 
-def _refused(problem: Problem[Any], network: Network, machine: Machine, asked: Mapping[str, Any]) -> str | None:
+def _refused(problem: Problem, network: Network, machine: Machine, asked: Mapping[str, Any]) -> str | None:
     try:
         able, question = ask(network, machine, problem=problem.name, **asked)
         able.ready(question)

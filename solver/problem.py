@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from instances.applications import Applications
 from instances.buffers import Buffers
@@ -17,10 +17,10 @@ from instances.errors import InputError
 from instances.network import Network
 from instances.variants import Variants
 from instances.workload import Layer
-from solver.claims import Claim, bounds_of, picked
+from solver.claims import Claim
 from solver.front import Front, FrontPart, FrontPoint
 from solver.options import AUTO, parse_objectives, unknown
-from solver.plan import Plan
+from solver.plan import Plan, PlanTypes
 from solver.question import Question
 from solver.tables import Sheet, percent, ratio, render
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 #: What may be planned.
 Target = Network | Layer | Applications | Buffers | Variants
-
-P = TypeVar("P", bound=Plan)
 
 
 class EngineInfo(Protocol):
@@ -71,13 +69,13 @@ class Explained:
     """Of the search space, where it is known without searching."""
 
 
-class Problem(ABC, Generic[P]):
+class Problem(ABC):
     """A decision problem."""
 
     name: str
     summary: str
-    plan: type[P]
-    """Of its plans."""
+    types: PlanTypes
+    """Of what stands in its plans."""
     measures: Mapping[str, str]
     """What may be minimised, with units; `usual` if nothing is asked for."""
     usual: str
@@ -132,103 +130,91 @@ class Problem(ABC, Generic[P]):
         kind, named, _ = objective.partition(":")
         return self.measures.get(f"{kind}:NAME" if named else kind)
 
+    @abstractmethod
     def ready(self, question: Question) -> None:
         """Check everything that is asked, before any time is spent; raises InputError."""
 
-    def target_of(self, question: Question) -> object:
+    @abstractmethod
+    def target_of(self, question: Question) -> Any:
         """Return what is planned, as a plan holds it."""
-        return question.subject
 
     # ---- what is answered --------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def solve(self, question: Question) -> P:
+    def solve(self, question: Question) -> Plan:
         """Return a verified plan; raises InputError for bad input, PlanMismatch for a defect of certile."""
 
+    @abstractmethod
     def front(self, question: Question, axes: tuple[str, ...]) -> Front:
         """Return the exact front; raises InputError if there is none of these axes."""
-        raise InputError(f"problem {self.name} has no front; see certile list axes")
 
+    @abstractmethod
     def explain(self, question: Question) -> Iterator[Explained]:
-        """Say which demands conflict, part by part: the quickest engine has a plan, or one that proves has none."""
-        plan = self.solve(replace(question, engine=self.quick[0]))
-        if plan.objective is None:
-            plan = self.solve(question)
-        none = () if plan.objective is not None else ("no plan was found",)
-        yield Explained("", plan.conflicts or none, {})
+        """Say which demands conflict, part by part."""
 
     # ---- plans -------------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def derive(self, plan: P) -> Derived:
+    def derive(self, plan: Plan) -> Derived:
         """Derive everything in a plan but its decisions again."""
 
-    def claims(self, plan: P) -> Iterator[Claim]:
+    @abstractmethod
+    def claims(self, plan: Plan) -> Iterator[Claim]:
         """Yield what a plan claims, part by part: one part, all of it, unless layers are decided one by one."""
-        values = picked(plan.objectives, self.figures(plan))
-        bounds = bounds_of(plan.status, plan.bound, values, len(plan.objectives))
-        yield Claim("", plan.status, plan.objectives, values, bounds)
 
-    def figures(self, plan: P) -> Mapping[str, int]:
+    @abstractmethod
+    def figures(self, plan: Plan) -> Mapping[str, int]:
         """Return the values of all measures; none without a plan."""
-        measures = getattr(plan, "measures", None)
-        return {} if measures is None else measures.model_dump()
 
-    def frame_rows(self, plan: P) -> list[dict[str, Any]]:
+    @abstractmethod
+    def frame_rows(self, plan: Plan) -> list[dict[str, Any]]:
         """Return the rows of `Plan.to_frame`, as JSON data."""
-        return [row.model_dump(mode="json") for row in getattr(plan, "tasks", ())]
 
-    def file_text(self, plan: P, path: str) -> str | None:
+    def file_text(self, plan: Plan, path: str) -> str | None:
         """Return what a file of this name says of a plan, if it is not JSON."""
         return None
 
-    def rooms(self, plan: P) -> Iterable[tuple[str, int, int]]:
+    def rooms(self, plan: Plan) -> Iterable[tuple[str, int, int]]:
         """Return memories by name: the most bytes that lie there at a time, and how many it has."""
         return ()
 
-    def replays(self, plan: P) -> Iterator[tuple[str, bool | None, tuple[str, ...]]]:
+    @abstractmethod
+    def replays(self, plan: Plan) -> Iterator[tuple[str, bool | None, tuple[str, ...]]]:
         """Yield where, verdict and faults of every replay that a plan states."""
-        replay = getattr(plan, "replay", None)
-        if replay is not None:
-            yield "", replay.ok, getattr(replay, "faults", ())
-        for row in getattr(plan, "layers", ()):
-            if getattr(row, "replay", None) is not None:
-                yield f"layer {row.layer}: ", row.replay.ok, row.replay.faults
 
     @abstractmethod
-    def status(self, plan: P) -> list[str]:
+    def status(self, plan: Plan) -> list[str]:
         """Return what is known, a part each.
 
         First network, machine, problem, engine and status, then the objective with its bound and gap, replay.
         """
 
     @abstractmethod
-    def sheet(self, plan: P) -> Sheet:
+    def sheet(self, plan: Plan) -> Sheet:
         """Return the table of a plan that decides something."""
 
     @abstractmethod
-    def details(self, plan: P, layer: str | None) -> Iterable[str]:
+    def details(self, plan: Plan, layer: str | None) -> Iterable[str]:
         """Return lines about one layer, or task; without a name about all, and what shows the plan as a whole."""
 
-    def table(self, plan: P, others: Mapping[str, P]) -> list[RenderableType]:
+    def table(self, plan: Plan, others: Mapping[str, Plan]) -> list[RenderableType]:
         """Return the table of a plan, and lines below it; beside others by engine."""
         lines = [_ratios(plan, others)] if others else []
         lines.append("; ".join(self.known(plan)))
         return [self.sheet(plan), "", *lines] if self.names(plan) else list(lines)
 
-    def known(self, plan: P) -> list[str]:
+    def known(self, plan: Plan) -> list[str]:
         """Return the status, and what ended the search if it did not end by itself."""
-        said = [plan.stats, *(getattr(row, "stats", {}) for row in plan.rows)]
+        said = [plan.stats, *(row.stats for row in plan.parts)]
         open_ = plan.status not in ("OPTIMAL", "INFEASIBLE")
         reasons = dict.fromkeys(str(stats["stopped"]) for stats in said if open_ and "stopped" in stats)
         return [*self.status(plan), *(f"stopped by {reason}: the best so far" for reason in reasons)]
 
-    def names(self, plan: P) -> list[str]:
-        """Return the layers of a plan, or its tasks."""
-        rows = getattr(plan, "tasks", ()) or getattr(plan, "layers", ())
-        return list(dict.fromkeys(getattr(row, "task", "") or row.layer for row in rows))
+    @abstractmethod
+    def names(self, plan: Plan) -> list[str]:
+        """Return the layers of a plan, or its tasks; none if nothing is decided."""
 
-    def show(self, plan: P, layer: str | None = None, *, details: bool = False) -> str:
+    def show(self, plan: Plan, layer: str | None = None, *, details: bool = False) -> str:
         """Return a summary of a plan: what is known, a line each, and the table; or a layer or task, or all, in detail.
 
         Raises
@@ -246,52 +232,52 @@ class Problem(ABC, Generic[P]):
         table: list[RenderableType] = ["", self.sheet(plan)] if names else []
         return render(*self.known(plan), *table)
 
-    def pictures(self, plan: P, others: Mapping[str, P]) -> Pictures:
+    def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
         """Return what a report draws of a plan, beside plans of other engines, and its parts in detail."""
         from solver.pages.common import terms  # late: only reports are drawn
         from solver.pages.data import Pictures
 
         return Pictures(terms(plan, others), self.blocks(plan))
 
-    def blocks(self, plan: P) -> tuple[Block, ...]:
+    def blocks(self, plan: Plan) -> tuple[Block, ...]:
         """Return the details of a plan for a report: all together, unless a subclass has them part by part."""
         from solver.pages.data import Block  # late: only reports are drawn
 
         text = "\n".join(self.details(plan, None)).strip() if self.names(plan) else ""
         return (Block("All of the plan", "", text),) if text else ()
 
+    @abstractmethod
     def schema(self) -> dict[str, Any]:
         """Return the JSON schema of the plans."""
-        return self.plan.model_json_schema()
 
     # ---- proving again -----------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def question(self, plan: P) -> Question:
+    def question(self, plan: Plan) -> Question:
         """Return what a stored plan was asked."""
 
-    def again(self, plan: P, engine: str, time_limit_s: float | None, jobs: int) -> P:
+    def again(self, plan: Plan, engine: str, time_limit_s: float | None, jobs: int) -> Plan:
         """Solve what a stored plan was asked, by any engine; nothing of its decisions is used."""
         question = replace(self.question(plan), engine=engine, time_limit_s=time_limit_s, jobs=jobs)
         return self.solve(question).model_copy(update={"options": plan.options})
 
-    def able(self, plan: P) -> Mapping[str, bool]:
+    def able(self, plan: Plan) -> Mapping[str, bool]:
         """Return the engines for what a plan was asked, and whether each proves."""
         return {name: engine.proves for name, engine in self.engines.items()}
 
-    def chain(self, plan: P) -> tuple[str, ...]:
+    def chain(self, plan: Plan) -> tuple[str, ...]:
         """The engines to ask for a proof: another one than the plan's first, where there is one."""
         able = self.able(plan)
         return tuple(name for name in self.others.get(plan.engine, self.others[""]) if able.get(name))
 
 
 def front_of_plans(
-    problem: Problem[P],
+    problem: Problem,
     question: Question,
-    plans: Sequence[P],
+    plans: Sequence[Plan],
     *,
     proven: bool,
-    details: Callable[[P], Mapping[str, str]],
+    details: Callable[[Plan], Mapping[str, str]],
 ) -> Front:
     """Return a front of whole plans."""
     points = [

@@ -12,17 +12,17 @@ from solver.names import unknown
 
 if TYPE_CHECKING:
     from solver.claims import Claim
-    from solver.plan import Plan
+    from solver.plan import Plan, PlanTypes
     from solver.problem import Problem
 
 
-class _Problems(Mapping[str, "Problem[Any]"]):
+class _Problems(Mapping[str, "Problem"]):
     """Those of the registry, each made once."""
 
     def __init__(self) -> None:
-        self._made: dict[str, Problem[Any]] = {}
+        self._made: dict[str, Problem] = {}
 
-    def __getitem__(self, name: str) -> Problem[Any]:
+    def __getitem__(self, name: str) -> Problem:
         if name not in self._made:
             self._made[name] = _made(name, registry.PROBLEMS[name])
         return self._made[name]
@@ -37,43 +37,27 @@ class _Problems(Mapping[str, "Problem[Any]"]):
         return len(registry.PROBLEMS)
 
 
-def _made(name: str, line: registry.Line) -> Problem[Any]:
+def _made(name: str, line: registry.Line) -> Problem:
     """Return a problem: of a class of its own in `solver`, or of a formulation alone."""
     if not line.package and find_spec(f"solver.{name}"):
-        made: Problem[Any] = load(f"solver.{name}.problem:PROBLEM")()
+        made: Problem = load(f"solver.{name}.problem:PROBLEM")()
         return made
     package = line.package or f"formulations.{name}"
-    generic: Problem[Any] = load("solver.generic:GenericProblem")(load(f"{package}.problem:PROBLEM")())
+    generic: Problem = load("solver.generic:GenericProblem")(load(f"{package}.problem:PROBLEM")())
     return generic
 
 
 PROBLEMS = _Problems()
 
 
-class _Kinds(Mapping[str, "type[Plan]"]):
-    """By problem the class of its plans."""
-
-    def __getitem__(self, name: str) -> type[Plan]:
-        return PROBLEMS[name].plan
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(PROBLEMS)
-
-    def __len__(self) -> int:
-        return len(PROBLEMS)
-
-
-KINDS = _Kinds()
-
-
-def pick_problem(name: str) -> Problem[Any]:
+def pick_problem(name: str) -> Problem:
     """Return a problem by its name; raises InputError with the known ones."""
     if name not in PROBLEMS:
         raise unknown("problem", name, PROBLEMS)
     return PROBLEMS[name]
 
 
-def problem_of(plan: Plan) -> Problem[Any]:
+def problem_of(plan: Plan) -> Problem:
     """Return the problem of a plan; raises InputError if there is none of that name."""
     return pick_problem(plan.problem)
 
@@ -82,6 +66,12 @@ def claims_of(plan: Plan) -> tuple[Claim, ...]:
     """Return what a plan claims, part by part."""
     claims: Iterator[Claim] = problem_of(plan).claims(plan)
     return tuple(claims)
+
+
+def types_of(plan: Plan) -> PlanTypes:
+    """Return the types of what the problem of a plan puts in it."""
+    types: PlanTypes = problem_of(plan).types
+    return types
 
 
 def rows_of(plan: Plan) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ from instances.errors import InputError
 from instances.load import unmet_overrides
 from solver.claims import Claim
 from solver.options import pick_nests, pick_pins
-from solver.plan import GenericPlan, Plan
+from solver.plan import Plan
 from solver.problems import claims_of, problem_of
 from solver.tiling.check import part_of
 from solver.tiling.problem import layer_claims
@@ -132,7 +132,7 @@ def _quick(plan: Plan) -> Iterator[tuple[str, dict[str, Claim]]]:
             yield engine, _claims_again(plan, engine, _QUICK_S)
 
 
-def _first_pass(plan: GenericPlan) -> Iterator[Claim]:
+def _first_pass(plan: Plan) -> Iterator[Claim]:
     """The best plan of every layer among few candidates, and the largest tile: priced, and replayed if it matters."""
     from formulations.tiling.heuristics import largest_tile
     from formulations.tiling.pick import complete, stages

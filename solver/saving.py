@@ -16,7 +16,7 @@ def save(plan: Plan, out: str, *, shown: bool = False) -> str:
         write(out, plan.file_text(out), shown=shown)
         return f"written to {out}"
     aside = f"{out}.partial"
-    if not any(getattr(part, "status", "") in ("OPTIMAL", "FEASIBLE") for part in plan.rows):
+    if not any(part.status in ("OPTIMAL", "FEASIBLE") for part in plan.parts):
         return f"{out} is left as it is: it holds a plan, this run found none"
     write(aside, plan.file_text(aside), shown=shown)
     return f"{out} is left as it is: it holds a plan, this run has none for some layers; the others are in {aside}"

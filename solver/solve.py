@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
 
 from instances.applications import Applications, applications, is_several
 from instances.buffers import Buffers
@@ -27,8 +26,6 @@ from solver.progress import Progress, Silent
 from solver.question import Question
 from solver.sizes import Sizes
 from solver.targets import named_machine, of_library, read_target
-
-P = TypeVar("P", bound=Plan)
 
 _sound_plan = late("solver.check:sound_plan")
 
@@ -133,7 +130,7 @@ def solve(
     return answered(asked, question)
 
 
-def answered(problem: Problem[Any], question: Question, first: Callable[[Plan], None] = lambda plan: None) -> Plan:
+def answered(problem: Problem, question: Question, first: Callable[[Plan], None] = lambda plan: None) -> Plan:
     """Return the plan of a question: one that was proven before, or a new one.
 
     Parameters
@@ -147,13 +144,6 @@ def answered(problem: Problem[Any], question: Question, first: Callable[[Plan], 
     first(plan)
     if before is None:
         keep(path, plan)
-    return plan
-
-
-def solve_as(kind: type[P], target: Target | str | os.PathLike[str], machine: Machine | str, **options: Any) -> P:
-    """Solve the problem whose plans are of a kind; parameters and errors as in `solve`."""
-    plan = solve(target, machine, **{"problem": next(iter(kind.PROBLEMS), None), **options})
-    assert isinstance(plan, kind)
     return plan
 
 
@@ -267,7 +257,7 @@ def ask(
     symbols: Mapping[str, int] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
     values: Mapping[str, float] | None = None,
-) -> tuple[Problem[Any], Question]:
+) -> tuple[Problem, Question]:
     """Load and check everything that is asked, before any time is spent; raises InputError."""
     if isinstance(target, str) and is_instance(target):
         said = {"machine": machine, "problem": problem, "objective": objective, "pins": pins, "layers": layers}
@@ -299,7 +289,7 @@ def ask(
     )  # fmt: skip
 
 
-def _elsewhere(asked: Problem[Any], objectives: Sequence[str], engine: str) -> str:
+def _elsewhere(asked: Problem, objectives: Sequence[str], engine: str) -> str:
     """Which problems know a name that this one does not."""
     names = [name.strip() for text in objectives for name in text.split(",")]
     strange = [name for name in (*names, engine) if name not in {*asked.measures, *asked.engines, AUTO}]
@@ -329,7 +319,7 @@ def _target(target: Target | Plan | str | os.PathLike[str], sizes: Sizes) -> tup
     return pick_target(target), None
 
 
-def _problem(name: str | None, machine: Machine, target: Target) -> Problem[Any]:
+def _problem(name: str | None, machine: Machine, target: Target) -> Problem:
     """The problem that is asked for, or that the machine is meant for; raises InputError for another kind of target."""
     what = _MORE.get(type(target), "")
     planning = [one for one, line in LINES.items() if line.target == type(target).__name__]

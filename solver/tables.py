@@ -211,8 +211,8 @@ class Conflicting(Protocol):
     """A layer that may be infeasible."""
 
     @property
-    def layer(self) -> str:
-        """Its name."""
+    def name(self) -> str:
+        """Of the layer."""
 
     @property
     def conflicts(self) -> Sequence[str]:
@@ -221,7 +221,7 @@ class Conflicting(Protocol):
 
 def conflicts_of(rows: Sequence[Conflicting]) -> list[str]:
     """Return a note for every layer that is infeasible."""
-    return [f"{row.layer} is INFEASIBLE: {'; '.join(row.conflicts)}" for row in rows if row.conflicts]
+    return [f"{row.name} is INFEASIBLE: {'; '.join(row.conflicts)}" for row in rows if row.conflicts]
 
 
 def name_column(what: str, names: Sequence[str], more: str = "") -> Column:

@@ -21,7 +21,7 @@ import pytest
 
 from solver import solve
 from solver.banks.rows import FUSED, rows_of
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from tests.midapsim.networks import Case, forked, plain
 
 FOLDER = os.environ.get("CERTILE_MIDAPSIM", "")
@@ -50,7 +50,7 @@ Answers = dict[str, dict[str, Any]]
 
 
 @cache
-def ran(kind: str, seed: int) -> tuple[dict[str, GenericPlan], Answers]:
+def ran(kind: str, seed: int) -> tuple[dict[str, Plan], Answers]:
     """Our plans of a random network, and what the simulator says of them and of its own policies."""
     case: Case = {"plain": plain, "forked": forked}[kind](seed)
     with tempfile.TemporaryDirectory() as folder:
@@ -85,7 +85,7 @@ def run(answers: Answers, name: str) -> dict[str, Any]:
     return answers[name]
 
 
-def told(plan: GenericPlan) -> dict[str, Any]:
+def told(plan: Plan) -> dict[str, Any]:
     """What the simulator's side reads of a plan: layers with their program, and the network."""
     layers = []
     for row in rows_of(plan):
@@ -103,13 +103,13 @@ def told(plan: GenericPlan) -> dict[str, Any]:
     return {"layers": layers, "network_data": plan.network_data.model_dump(mode="json")}
 
 
-def measures(plan: GenericPlan) -> dict[str, int]:
+def measures(plan: Plan) -> dict[str, int]:
     """What a plan says; all of these have one."""
     assert plan.measures is not None
     return plan.measures
 
 
-def cycles(plan: GenericPlan) -> float:
+def cycles(plan: Plan) -> float:
     """Cycles of a nanosecond, as the simulator counts."""
     return measures(plan)["time"] * plan.machine_data.tick_ps / 1000
 

@@ -14,7 +14,7 @@ from onnx import shape_inference
 from instances.load import load_machine
 from instances.network import Network
 from instances.onnx_reader import read_onnx
-from solver.plan import GenericPlan, Plan
+from solver.plan import Plan
 from solver.problems import PROBLEMS
 from solver.solve import ask, solve
 from solver.tiling.rows import is_layers
@@ -130,7 +130,7 @@ def test_what_is_read_is_what_the_file_holds(name: str, tmp_path: Path) -> None:
 
 
 def macs_of(plan: Plan) -> int:
-    assert isinstance(plan, GenericPlan)
+    assert isinstance(plan, Plan)
     if is_layers(plan):
         return sum(layer.macs for layer in plan.network_data)
     assert plan.measures is not None

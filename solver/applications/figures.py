@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from solver.pages.common import gantt, us
 from solver.pages.data import Axis, Bars, Figure, Series
-from solver.plan import GenericPlan
+from solver.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class ApplicationRow:
     """The longest response in the simulation."""
 
 
-def rows_of(plan: GenericPlan) -> list[ApplicationRow]:
+def rows_of(plan: Plan) -> list[ApplicationRow]:
     """Return the applications, the most urgent one first; nothing without a schedule."""
     if not plan.decided:
         return []
@@ -39,7 +39,7 @@ def rows_of(plan: GenericPlan) -> list[ApplicationRow]:
     ]  # fmt: skip
 
 
-def figures(plan: GenericPlan, others: Mapping[str, GenericPlan]) -> list[Figure]:
+def figures(plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
     """Return all figures."""
     if plan.measures is None:
         return []
@@ -70,7 +70,7 @@ def _short(task: str) -> str:
     return task.partition(":")[2] or task
 
 
-def _responses(plans: Mapping[str, GenericPlan]) -> Bars:
+def _responses(plans: Mapping[str, Plan]) -> Bars:
     """The response of every application, alone and what others add; the mark is its deadline."""
     bars = [(one, engine, plan) for engine, plan in plans.items() for one in rows_of(plan)]
     order = list(dict.fromkeys(one.name for one, *_ in bars))

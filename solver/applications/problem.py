@@ -14,7 +14,7 @@ from solver.network_show import known_parts
 from solver.options import as_texts
 from solver.pages.common import terms
 from solver.pages.data import Pictures
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.problem import Target
 from solver.question import Question
 from solver.tables import Column, Sheet
@@ -63,7 +63,7 @@ class ApplicationsProblem(BoardProblem):
 
     # ---- showing -----------------------------------------------------------------------------------------------------
 
-    def layer_rows(self, plan: GenericPlan) -> tuple[TaskRow, ...]:
+    def layer_rows(self, plan: Plan) -> tuple[TaskRow, ...]:
         """The tasks in their order; none without a schedule."""
         if not plan.decided:
             return ()
@@ -73,7 +73,7 @@ class ApplicationsProblem(BoardProblem):
             for row, start, one in zip(plan.schedule.tasks, found.starts, found.tasks, strict=True)
         )
 
-    def status(self, plan: GenericPlan) -> list[str]:
+    def status(self, plan: Plan) -> list[str]:
         """Return what is known, a part each: status, value, bound, gap, energy, and simulation."""
         parts, replay = known_parts(plan), plan.part.replay
         if plan.measures is None or replay is None:
@@ -87,7 +87,7 @@ class ApplicationsProblem(BoardProblem):
             f"simulation of {plan.schedule.draws:,} offsets {agrees}",
         ]
 
-    def sheet(self, plan: GenericPlan) -> Sheet:
+    def sheet(self, plan: Plan) -> Sheet:
         """Return the table of applications, the most urgent one first."""
         rows = rows_of(plan)
         return Sheet(
@@ -105,11 +105,11 @@ class ApplicationsProblem(BoardProblem):
             ]
         )
 
-    def pictures(self, plan: GenericPlan, others: Mapping[str, GenericPlan]) -> Pictures:
+    def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
         """Responses beside deadlines, processors over time."""
         return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
 
-    def details(self, plan: GenericPlan, layer: str | None) -> Iterator[str]:
+    def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
         """Return one inference of every application by processor, and a line for each task; or one task."""
         tasks = self.layer_rows(plan)
         if layer is None:
@@ -123,7 +123,7 @@ class ApplicationsProblem(BoardProblem):
                 )
 
 
-def _application(plan: GenericPlan, one: ApplicationRow, tasks: Sequence[TaskRow]) -> list[str]:
+def _application(plan: Plan, one: ApplicationRow, tasks: Sequence[TaskRow]) -> list[str]:
     mine, processors = [row for row in tasks if row.task.startswith(f"{one.name}:")], plan.part.figures.processors
     lines = [
         f"{one.name}: every {one.period_us:,} us, alone {whole_us(plan, one.alone)} us (drawn), "

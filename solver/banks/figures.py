@@ -9,7 +9,7 @@ from solver.banks.rows import FUSED, StageRow, rows_of
 from solver.pages.common import stacked, us
 from solver.pages.data import Axis, Bars, Box, Boxes, Figure
 from solver.pages.roofline import Rate, roofline, unpadded
-from solver.plan import GenericPlan
+from solver.plan import Plan
 
 #: Stage, action, and what every bank holds after it.
 History = Sequence[tuple[str, str, Mapping[int, Held]]]
@@ -22,7 +22,7 @@ _NOTE = "MACs of padding are left out, which the machine skips."
 _BYTES = {"load": "maps in", "weight": "weights", "streamed": "other operands", "bias": "biases", "write": "maps out"}
 
 
-def figures(plan: GenericPlan, others: Mapping[str, GenericPlan], history: History) -> list[Figure]:
+def figures(plan: Plan, others: Mapping[str, Plan], history: History) -> list[Figure]:
     """Return all figures."""
     rows = {engine: rows_of(one) for engine, one in {plan.engine: plan, **others}.items()}
     banks = plan.machine_data.banks
@@ -34,7 +34,7 @@ def figures(plan: GenericPlan, others: Mapping[str, GenericPlan], history: Histo
     ]
 
 
-def stage_bars(plan: GenericPlan, rows: Mapping[str, Sequence[StageRow]]) -> list[Bars]:
+def stage_bars(plan: Plan, rows: Mapping[str, Sequence[StageRow]]) -> list[Bars]:
     """Return time and bytes of every stage by what they are, beside those of other engines."""
 
     def time(row: StageRow) -> dict[str, float]:
@@ -109,6 +109,6 @@ def _state(held: Held | None, row: StageRow | None) -> tuple[int, str] | None:
     return list(_STATES).index(letter), name
 
 
-def _rates(plan: GenericPlan, rows: Sequence[StageRow]) -> list[Rate]:
+def _rates(plan: Plan, rows: Sequence[StageRow]) -> list[Rate]:
     macs = {layer.name: unpadded(layer) for layer in plan.network_data.layers}
     return [Rate(row.name, macs.get(row.name, 0), row.seen.bytes, row.seen.ticks) for row in rows]

@@ -20,7 +20,7 @@ from solver.generic import GenericProblem
 from solver.network_show import known_parts, microseconds
 from solver.pages.common import terms
 from solver.pages.data import Pictures
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.problem import front_of_plans
 from solver.question import Question
 from solver.search import Answer
@@ -55,7 +55,7 @@ class BanksProblem(GenericProblem):
             raise InputError(f"engine {chosen} minimises bytes only: use dynamic for objective {objectives[0]}")
         return chosen
 
-    def able(self, plan: GenericPlan) -> Mapping[str, bool]:
+    def able(self, plan: Plan) -> Mapping[str, bool]:
         """Those that minimise the first objective."""
         return {name: proves for name, proves in super().able(plan).items() if self._able(name, plan.objectives)}
 
@@ -71,7 +71,7 @@ class BanksProblem(GenericProblem):
         proven = all(plan.status == "OPTIMAL" for plan in plans)
         return front_of_plans(self, question, plans, proven=proven, details=_details)
 
-    def _front(self, question: Question) -> tuple[GenericPlan, ...]:
+    def _front(self, question: Question) -> tuple[Plan, ...]:
         """The plans on the front, by bytes: each moves the fewest of all that take no more time.
 
         If the whole front is proven they are OPTIMAL; raises InputError if there is no plan.
@@ -94,7 +94,7 @@ class BanksProblem(GenericProblem):
             plans.append(plan.model_copy(update={"options": options}))
         return tuple(plans)
 
-    def again(self, plan: GenericPlan, engine: str, time_limit_s: float | None, jobs: int) -> GenericPlan:
+    def again(self, plan: Plan, engine: str, time_limit_s: float | None, jobs: int) -> Plan:
         """Solve again; a plan of a front is the one with the fewest bytes of all that take no more time."""
         most = plan.options.most.get("time")
         if most is None:
@@ -106,7 +106,7 @@ class BanksProblem(GenericProblem):
         kept = (one for one in plans if one.measures is not None and one.measures["time"] <= most)
         return next(kept, _none(plan)).model_copy(update={"options": plan.options})
 
-    def faults(self, plan: GenericPlan, verdicts: list[Verdict]) -> Iterator[str]:
+    def faults(self, plan: Plan, verdicts: list[Verdict]) -> Iterator[str]:
         """Yield what does not follow from the decisions of a plan, and what a front promises."""
         yield from super().faults(plan, verdicts)
         most = plan.options.most
@@ -118,15 +118,15 @@ class BanksProblem(GenericProblem):
 
     # ---- for people --------------------------------------------------------------------------------------------------
 
-    def items(self, plan: GenericPlan) -> list[tuple[str, object]]:
+    def items(self, plan: Plan) -> list[tuple[str, object]]:
         """The stages."""
         return [(row.name, row.seen) for row in rows_of(plan)]
 
-    def names(self, plan: GenericPlan) -> list[str]:
+    def names(self, plan: Plan) -> list[str]:
         """The layers: stages, and pools that are fused with them."""
         return [row.name for row in rows_of(plan)]
 
-    def status(self, plan: GenericPlan) -> list[str]:
+    def status(self, plan: Plan) -> list[str]:
         """What is known: status, value, bound, gap, what is left to win, and replay."""
         parts = known_parts(plan)
         if plan.measures is None:
@@ -146,7 +146,7 @@ class BanksProblem(GenericProblem):
         agrees = plan.part.replay is not None and plan.part.replay.ok
         return [*parts, "replay agrees" if agrees else "replay does not agree"]
 
-    def sheet(self, plan: GenericPlan) -> Sheet:
+    def sheet(self, plan: Plan) -> Sheet:
         """The table of stages."""
         rows, total = rows_of(plan), plan.measures
 
@@ -172,17 +172,17 @@ class BanksProblem(GenericProblem):
             ]
         )  # fmt: skip
 
-    def pictures(self, plan: GenericPlan, others: Mapping[str, GenericPlan]) -> Pictures:
+    def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
         """Banks step by step, times and bytes by stage, roofline."""
         drawn = [] if plan.schedule is None else figures(plan, others, self._history(plan))
         return Pictures((*drawn, *terms(plan, others)), self.blocks(plan))
 
-    def _history(self, plan: GenericPlan) -> History:
+    def _history(self, plan: Plan) -> History:
         """What banks hold after every action."""
         (part,) = self.parts(self.question(plan))
         return cast(BankPart, part).replay(plan.schedule).moved.history
 
-    def details(self, plan: GenericPlan, layer: str | None) -> Iterator[str]:
+    def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
         """The map of banks by time, as in Fig. 4.9 and 4.10 of its source, of one stage or all."""
         yield from (_LEGEND, "")
         history = [] if plan.schedule is None else self._history(plan)
@@ -191,19 +191,19 @@ class BanksProblem(GenericProblem):
                 yield from _bank_lines(plan, row, history)
 
 
-def _details(plan: GenericPlan) -> Mapping[str, str]:
+def _details(plan: Plan) -> Mapping[str, str]:
     time = plan.measures["time"] if plan.measures else 0
     return {"time (us)": microseconds(plan, time), "waits (us)": microseconds(plan, waits_of(plan))}
 
 
-def _none(plan: GenericPlan) -> GenericPlan:
+def _none(plan: Plan) -> Plan:
     """An answer that says nothing."""
     nothing = {"status": "NO_SOLUTION_FOUND", "measures": {}, "schedule": None, "bounds": dict.fromkeys(FRONT)}
     empty = {"objective": None, "bound": None, "gap": None, "measures": None, "status": "NO_SOLUTION_FOUND"}
     return plan.model_copy(update={**empty, "parts": (plan.part.model_copy(update=nothing),)})
 
 
-def _bank_lines(plan: GenericPlan, row: StageRow, history: History) -> list[str]:
+def _bank_lines(plan: Plan, row: StageRow, history: History) -> list[str]:
     """The lines of a stage."""
     if row.kind == FUSED:
         return [f"{row.name}: fused with {row.stage.name}, which ends with it", ""]

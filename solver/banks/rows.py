@@ -11,7 +11,7 @@ from hwmodels.banks.replay_time import StageFigures
 from hwmodels.schedule import StageRun
 from instances.errors import InputError
 from instances.stage import FeatureMap, Stage
-from solver.plan import GenericPlan
+from solver.plan import Plan
 
 #: The kind of a layer whose work the layer before it does: an average.
 FUSED = "fused"
@@ -50,7 +50,7 @@ def actions(run: StageRun) -> str:
     return " ".join(f"{do[0].upper()}{tiles}" for do, tiles in run.actions)
 
 
-def rows_of(plan: GenericPlan) -> list[StageRow]:
+def rows_of(plan: Plan) -> list[StageRow]:
     """Return the stages of a plan in the order that they run, fused pools behind theirs; none without a schedule.
 
     Raises
@@ -71,7 +71,7 @@ def fitting() -> Iterator[None]:
         raise InputError("schedule and figures of the plan do not fit its network: check the plan") from None
 
 
-def _rows(plan: GenericPlan) -> Iterator[StageRow]:
+def _rows(plan: Plan) -> Iterator[StageRow]:
     program, seen = plan.schedule, plan.part.figures
     found = readings(plan.network_data, plan.machine_data, program.first_layer)[program.first_layer]
     for run in program.runs:
@@ -82,6 +82,6 @@ def _rows(plan: GenericPlan) -> Iterator[StageRow]:
             yield StageRow(stage.target, FUSED, run, stage, *maps, _NOTHING)
 
 
-def waits_of(plan: GenericPlan) -> int:
+def waits_of(plan: Plan) -> int:
     """Return the delay of the processing elements: ticks in which they wait for DRAM."""
     return sum(one.waits for one in (plan.part.figures or {}).values())

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from formulations.applications.part import rule_of
 from solver.bench.report import Cell, Report, Suite, Table, timed, value_of
-from solver.plan import GenericPlan
-from solver.solve import solve_as
+from solver.plan import Plan
+from solver.solve import solve
 
 _THREE = "squeezenet1_1@33ms,mobilenet_v1@40ms,mobilenet_v2@50ms"
 _PINS = ("cpu_config=1,1,1,1",)
@@ -21,9 +21,8 @@ _LIMITS_S = dict.fromkeys(("response:1", "response:2", "response:3"), _ONE_S) | 
 def row(target: str, machine: str, objective: str, limit: float, pins: Sequence[str] = _PINS) -> list[Cell]:
     """A row: the objective of all engines, the bound and its gap; the genetic search has as long as the optimum."""
 
-    def plan(engine: str, seconds: float) -> GenericPlan:
-        return solve_as(GenericPlan,
-            target, machine, engine=engine, objective=objective, pins=list(pins), time_limit_s=seconds)  # fmt: skip
+    def plan(engine: str, seconds: float) -> Plan:
+        return solve(target, machine, engine=engine, objective=objective, pins=list(pins), time_limit_s=seconds)
 
     best, wall = timed(lambda: plan("auto", limit))
     values = [value_of(one) for one in (best, plan("apart", limit), plan("ga", max(0.1, wall)))]

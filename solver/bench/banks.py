@@ -19,9 +19,9 @@ from instances.network import Network
 from instances.operators import Conv, Input, Operator
 from solver.banks.rows import waits_of
 from solver.bench.report import Cell, Report, Section, Table
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.progress import Progress
-from solver.solve import solve_as
+from solver.solve import solve
 
 #: Blocks of Inception v3 in the order of Table 4.2.
 BLOCKS = {"A": "Mixed_5d", "B": "Mixed_6a", "C": "Mixed_6e", "D": "Mixed_7a", "E": "Mixed_7c"}
@@ -134,7 +134,7 @@ def grown(layers: int, count: int) -> list[Cell]:
     settings = {"banks.count": str(count), "banks.map_bytes": str(count * 1024), "banks.bus": "first_come"}
     machine = load_machine("midap", settings)  # bytes are what grows: ties in time are quick where nobody overtakes
     for engine in ("dynamic", "milp"):
-        plans.append(solve_as(GenericPlan, network, machine, problem="banks", engine=engine, objective="bytes"))
+        plans.append(solve(network, machine, problem="banks", engine=engine, objective="bytes"))
     if plans[0].measures != plans[1].measures:
         raise RuntimeError(f"{network.name}: {plans[0].measures} and {plans[1].measures}")
     return [layers, count, plans[1].part.stats["arcs"], *(plan.wall_s for plan in plans)]
@@ -143,9 +143,8 @@ def grown(layers: int, count: int) -> list[Cell]:
 def both(name: str, count: int) -> tuple[list[Cell], list[Cell]]:
     """The rows of a network in the suite ``banks``: bytes and delays."""
 
-    def plan(engine: str, objective: str = "bytes", residuals: str = "dram") -> GenericPlan:
-        return solve_as(GenericPlan,
-            name, "midap", problem="banks", engine=engine, objective=objective,
+    def plan(engine: str, objective: str = "bytes", residuals: str = "dram") -> Plan:
+        return solve(name, "midap", problem="banks", engine=engine, objective=objective,
             settings={"banks.count": count, "banks.residuals": residuals},
             time_limit_s=_LIMIT_S if objective == "time" else None)  # fmt: skip
 

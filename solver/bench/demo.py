@@ -11,9 +11,9 @@ from instances.onnx_reader import read_onnx
 from solver.bench.report import Report, Section, value_of
 from solver.check import check
 from solver.options import AUTO
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.progress import Progress
-from solver.solve import solve_as
+from solver.solve import solve
 from solver.tables import ratio
 from solver.words import decision_text
 
@@ -46,8 +46,7 @@ def demo(progress: Progress) -> Report:
 
 def _run(network: Network, machine: str, rivals: tuple[str, ...], progress: Progress) -> Section:
     plan, *others = (
-        solve_as(GenericPlan, network, machine, problem=None, engine=name, jobs=0, progress=progress)
-        for name in (AUTO, *rivals)
+        solve(network, machine, problem=None, engine=name, jobs=0, progress=progress) for name in (AUTO, *rivals)
     )
     _FOLDER.mkdir(exist_ok=True)
     path = _FOLDER / f"resnet50-{machine}.plan.json"
@@ -77,7 +76,7 @@ def _run(network: Network, machine: str, rivals: tuple[str, ...], progress: Prog
     return section
 
 
-def _value(plan: GenericPlan, i: int) -> int | None:
+def _value(plan: Plan, i: int) -> int | None:
     objective = plan.layers[i].objective
     return objective.value if objective else None
 

@@ -15,8 +15,8 @@ from instances.zoo.chains import CHAINS
 from instances.zoo.resnet import REPEATS, resnet
 from solver.bench.bank_sizes import HEADS, NOTE, bank_row
 from solver.bench.report import Cell, Report, Suite, Table, timed
-from solver.plan import GenericPlan
-from solver.solve import solve_as
+from solver.plan import Plan
+from solver.solve import solve
 
 _BANK = 4 * 1024
 #: Network and KiB.
@@ -70,21 +70,21 @@ def convolutions(name: str) -> Network:
     return Network(name=f"{name}_convs", description=whole.description, operators=whole.operators[:end])
 
 
-def _solved(target: Network | str, kib: int, engine: str = "auto", **settings: int) -> GenericPlan:
+def _solved(target: Network | str, kib: int, engine: str = "auto", **settings: int) -> Plan:
     shared = {"ocm_bytes": kib * 1024, "ocm_banks": kib * 1024 // _BANK, **settings}
-    return solve_as(GenericPlan, target, "scratchpad_768k", problem="fusion", engine=engine, settings=shared)
+    return solve(target, "scratchpad_768k", problem="fusion", engine=engine, settings=shared)
 
 
-def _bytes(plan: GenericPlan) -> int | None:
+def _bytes(plan: Plan) -> int | None:
     return plan.measures["bytes"] if plan.measures else None
 
 
-def _macs(plan: GenericPlan) -> float | None:
+def _macs(plan: Plan) -> float | None:
     """MACs over those of every layer once."""
     return plan.measures["macs"] / sum(layer.macs for layer in plan.network_data.layers) if plan.measures else None
 
 
-def _nest_seconds(plan: GenericPlan) -> float:
+def _nest_seconds(plan: Plan) -> float:
     return cast(float, plan.part.stats["nest_s"])
 
 

@@ -14,9 +14,9 @@ from formulations.hybrid.space import Cut
 from formulations.pins import Pins
 from instances.load import load_machine, load_network
 from solver.bench.report import Cell, Report, Table
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.progress import Progress
-from solver.solve import solve_as
+from solver.solve import solve
 
 _LIMIT_S = 60.0
 _TECHNIQUES = ("per-layer", "pure-fusion", "hybrid-paper")
@@ -105,10 +105,9 @@ def _ratio(name: str, paper: float, optimum: float, base: float) -> list[Cell]:
 def _totals(part: HybridPart, measure: str) -> list[Cell]:
     """A row of the whole network."""
 
-    def plan(engine: str) -> GenericPlan:
+    def plan(engine: str) -> Plan:
         limit = _LIMIT_S if measure == "time" and engine == "dynamic" else None
-        return solve_as(
-            GenericPlan, part.network, part.machine, problem="hybrid", objective=measure, engine=engine,
+        return solve(part.network, part.machine, problem="hybrid", objective=measure, engine=engine,
             time_limit_s=limit,
         )  # fmt: skip
 

@@ -16,9 +16,9 @@ from solver.bench.bank_sizes import HEADS, NOTE, bank_row
 from solver.bench.banks import chain
 from solver.bench.report import Cell, Suite, Table, timed
 from solver.joint.problem import JOINT
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.search import Answer, settled
-from solver.solve import solve_as
+from solver.solve import solve
 from solver.verify import gap_of
 
 _NETWORKS = ("squeezenet1_1", "mobilenet_v2", "resnet50", "inception_v3")
@@ -36,16 +36,14 @@ _BANKS = (4, 8, 16, 32, 48, 96)
 _LAYERS = (10, 50, 100, 200, 500)
 
 
-def _bytes(plan: GenericPlan) -> int | None:
+def _bytes(plan: Plan) -> int | None:
     return plan.measures["bytes"] if plan.measures else None
 
 
 def network_row(name: str) -> list[Cell]:
     """Bytes of heuristics and of the optimum on scratchpad_768k, and what every engine takes to prove it."""
-    plan = solve_as(GenericPlan, name, "scratchpad_768k", problem="joint")
-    heuristics: list[Cell] = [
-        _bytes(solve_as(GenericPlan, name, "scratchpad_768k", problem="joint", engine=e)) for e in _HEURISTICS
-    ]
+    plan = solve(name, "scratchpad_768k", problem="joint")
+    heuristics: list[Cell] = [_bytes(solve(name, "scratchpad_768k", problem="joint", engine=e)) for e in _HEURISTICS]
     row: list[Cell] = [name, len(plan.schedule or ()), *heuristics, _bytes(plan), plan.gap, plan.part.must["bytes"]]
     return [*row, plan.stats["searches"], plan.wall_s, *_solvers(load_network(name), load_machine("scratchpad_768k"))]
 
@@ -78,10 +76,7 @@ def memory(kib: int) -> list[Cell]:
     """ResNet-50 on so much shared memory in banks of 16 KiB."""
     settings = {"ocm_bytes": kib * 1024, "ocm_banks": kib // 16}
     engines = (*_HEURISTICS, "dynamic")
-    plans = [
-        solve_as(GenericPlan, "resnet50", "scratchpad_768k", problem="joint", engine=e, settings=settings)
-        for e in engines
-    ]
+    plans = [solve("resnet50", "scratchpad_768k", problem="joint", engine=e, settings=settings) for e in engines]
     best = plans[-1]
     return [kib, *(_bytes(plan) for plan in plans), best.gap, best.stats["searches"], best.wall_s]
 

@@ -15,10 +15,9 @@ from instances.network import Network
 from instances.workload import Layer
 from solver.bench.report import Cell, Report, Section, Table, timed
 from solver.partial_engine.size import SIZE_ENGINES, fits, front_engine, size_engine
-from solver.plan import GenericPlan
 from solver.progress import Progress
 from solver.search import settled
-from solver.solve import solve_as
+from solver.solve import solve
 
 #: Section VI; ShuffleNet is the one of 0.5 billion MACs (section III).
 NETWORKS = (
@@ -129,7 +128,7 @@ def _examples(report: Report) -> None:
 
 def transfers(network: Network, machine: Machine) -> list[Cell]:
     """A row: the proven bytes of a network, what is compulsory, and others over the optimum."""
-    plan, wall = timed(lambda: solve_as(GenericPlan, network, machine, problem="partial_engine"))
+    plan, wall = timed(lambda: solve(network, machine, problem="partial_engine"))
     assert plan.objective is not None
     totals = dict.fromkeys(_RIVALS, 0)
     least, equal = 0, 0

@@ -16,8 +16,7 @@ from instances.buffers import Buffer, Buffers, Memory, load_buffers
 from solver.bench.report import Cell, Suite, Table, value_of
 from solver.emit.buffers import buffers_of
 from solver.placement.rows import memories_of
-from solver.plan import GenericPlan
-from solver.solve import solve, solve_as
+from solver.solve import solve
 
 #: Where the challenging instances are, if they are there, and their capacity.
 FOLDER = "CERTILE_MINIMALLOC"
@@ -70,7 +69,7 @@ def _challenge(path: Path) -> list[Cell]:
     given = load_buffers(path).model_copy(update={"memories": (Memory(name="ocm", bytes=_CAPACITY),)})
     cells: list[Cell] = [given.name, len(given.buffers)]
     for name in _ENGINES:
-        plan = solve_as(GenericPlan, given, "scratchpad_768k", engine=name, time_limit_s=_LIMIT_S)
+        plan = solve(given, "scratchpad_768k", engine=name, time_limit_s=_LIMIT_S)
         cells += [plan.status, plan.wall_s]
         load = memories_of(plan)[0].load if memories_of(plan) else None
         if len(cells) == 4:

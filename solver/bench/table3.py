@@ -14,9 +14,9 @@ from instances.load import load_machine
 from instances.machine import Machine
 from instances.workload import Layer
 from solver.bench.report import Cell, Report, Section, Table
-from solver.plan import GenericPlan, PartPlan
+from solver.plan import PartPlan, Plan
 from solver.progress import Progress
-from solver.solve import solve_as
+from solver.solve import solve
 
 #: `vectormesh` Table III, 128 PEs; the cells for 512 PEs are withheld.
 PUBLISHED: dict[str, dict[str, float]] = {
@@ -54,12 +54,12 @@ def point(part: PartPlan, layer: Layer, machine: Machine) -> dict[str, Cell]:
     }  # fmt: skip
 
 
-def layers_of(plan: GenericPlan) -> list[tuple[PartPlan, Layer]]:
+def layers_of(plan: Plan) -> list[tuple[PartPlan, Layer]]:
     """The layers of a plan, with what they compute."""
     return [(part, plan.network_data.layer(part.name)) for part in plan.parts]
 
 
-def averages(plan: GenericPlan) -> dict[str, float]:
+def averages(plan: Plan) -> dict[str, float]:
     """The cells of Table III: means over layers."""
     rows = [(part.measures, layer.macs) for part, layer in layers_of(plan)]
     return {
@@ -69,8 +69,8 @@ def averages(plan: GenericPlan) -> dict[str, float]:
     }
 
 
-def _solved(network: str, machine: str, **options: Any) -> GenericPlan:
-    return solve_as(GenericPlan, network, machine, problem="mesh", **options)
+def _solved(network: str, machine: str, **options: Any) -> Plan:
+    return solve(network, machine, problem="mesh", **options)
 
 
 def table3(progress: Progress) -> Report:

@@ -17,9 +17,9 @@ from instances.load import load_network
 from instances.machine import Machine
 from instances.measured import UNITS_PS, Measured, parse_layer
 from instances.workload import Layer
-from solver.formulated import Job, refused
+from solver.deciding import Job, refused
 from solver.options import AUTO, parse_objectives, pick_layers, pick_nests, pick_pins
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.problems import pick_problem
 from solver.progress import Progress
 from solver.search import Answer
@@ -105,7 +105,7 @@ def _layers(row: Measured) -> tuple[Layer, ...]:
 
 
 def _of_plan(row: Measured, machine: Machine) -> tuple[Piece, ...]:
-    plan = GenericPlan.load(row.plan)
+    plan = Plan.load(row.plan)
     if plan.problem != machine.problem:
         raise InputError(f"column plan: a plan of problem {plan.problem}, {machine.name} is for {machine.problem}")
     parts = [p for p in plan.layers if row.layer in ("", p.layer)]

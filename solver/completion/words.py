@@ -120,7 +120,7 @@ def _names(commands: Mapping[str, Any]) -> dict[tuple[str, str], tuple[str, ...]
     return found
 
 
-_OF_PROBLEMS: dict[str, Callable[[Problem[Any]], tuple[str, ...]]] = {
+_OF_PROBLEMS: dict[str, Callable[[Problem], tuple[str, ...]]] = {
     "engines": lambda problem: tuple(dict.fromkeys((AUTO, *problem.engines))),
     "objectives": lambda problem: tuple(problem.measures),
     # a name in capitals stands for those of a network: TASK=gpu

@@ -12,7 +12,7 @@ from instances.problems import either, nested
 from instances.stores import stores
 from solver.emit.onchip import OnChip
 from solver.joint.rows import is_shared
-from solver.plan import GenericPlan, Plan
+from solver.plan import Plan
 from solver.tiling.rows import is_layers
 
 
@@ -37,7 +37,7 @@ def buffers_of(plan: Plan) -> Buffers:
     return Buffers(name=plan.network, buffers=tuple(block.buffer(memory) for block, memory in blocks.items()))
 
 
-def _of_layers(plan: GenericPlan) -> Iterable[tuple[Block, str]]:
+def _of_layers(plan: Plan) -> Iterable[tuple[Block, str]]:
     """Tiles and scratch of every layer."""
     for time, layer in enumerate(plan.layers):
         if layer.schedule is None:

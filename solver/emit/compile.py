@@ -140,7 +140,7 @@ def _figures(plan: Plan) -> tuple[int, int, int]:
         rows = rows_of(plan)
         moved, ticks, macs = (sum(getattr(row.figures, name) for row in rows) for name in ("moved", "ticks", "macs"))
         return moved, ticks, macs
-    measures: Mapping[str, int] = getattr(plan, "measures", None) or {}
+    measures: Mapping[str, int] = plan.measures or {}
     macs = sum(row.workload.macs for row in layer_rows(plan)) if is_layers(plan) else 0
     return measures["bytes"], measures["time"], macs
 

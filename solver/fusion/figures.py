@@ -11,10 +11,10 @@ from solver.pages.common import stacked
 from solver.pages.data import Figure
 from solver.pages.network import graph
 from solver.pages.roofline import Rate, roofline
-from solver.plan import GenericPlan
+from solver.plan import Plan
 
 
-def figures(plan: GenericPlan, others: Mapping[str, GenericPlan]) -> list[Figure]:
+def figures(plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
     """Return all figures."""
     rows = rows_of(plan)
     plans = {plan.engine: rows, **{engine: rows_of(one) for engine, one in others.items()}}

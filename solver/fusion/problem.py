@@ -20,7 +20,7 @@ from solver.joint.rows import RunRow, rooms_of, rows_of
 from solver.network_show import known_parts, microseconds
 from solver.pages.common import terms
 from solver.pages.data import Pictures
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.problem import front_of_plans
 from solver.question import Question
 from solver.search import status_of
@@ -71,7 +71,7 @@ class FusionProblem(GenericProblem):
 
     # ---- showing -----------------------------------------------------------------------------------------------------
 
-    def status(self, plan: GenericPlan) -> list[str]:
+    def status(self, plan: Plan) -> list[str]:
         """What is known: status, value, bound, gap, what is left to win, and replay."""
         parts = known_parts(plan)
         if plan.measures is None:
@@ -87,7 +87,7 @@ class FusionProblem(GenericProblem):
         parts.append("replay agrees" if plan.part.replay and plan.part.replay.ok else "replay does not agree")
         return parts
 
-    def sheet(self, plan: GenericPlan) -> Sheet:
+    def sheet(self, plan: Plan) -> Sheet:
         """The table of groups."""
         rows = rows_of(plan)
 
@@ -123,27 +123,27 @@ class FusionProblem(GenericProblem):
             ]
         )  # fmt: skip
 
-    def layer_rows(self, plan: GenericPlan) -> tuple[RunRow, ...]:
+    def layer_rows(self, plan: Plan) -> tuple[RunRow, ...]:
         """Layers and groups."""
         return tuple(rows_of(plan))
 
-    def items(self, plan: GenericPlan) -> list[tuple[str, object]]:
+    def items(self, plan: Plan) -> list[tuple[str, object]]:
         """Layers and groups."""
         return [(row.name, row.figures) for row in rows_of(plan)]
 
-    def rooms(self, plan: GenericPlan) -> Iterator[tuple[str, int, int]]:
+    def rooms(self, plan: Plan) -> Iterator[tuple[str, int, int]]:
         """The shared memory."""
         yield from rooms_of(plan)
 
-    def names(self, plan: GenericPlan) -> list[str]:
+    def names(self, plan: Plan) -> list[str]:
         """Groups, and the layers in them."""
         return list(dict.fromkeys(name for row in rows_of(plan) for name in (row.name, *row.layers)))
 
-    def pictures(self, plan: GenericPlan, others: Mapping[str, GenericPlan]) -> Pictures:
+    def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
         """Groups over the network, what stays on chip, bytes, roofline."""
         return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
 
-    def details(self, plan: GenericPlan, layer: str | None) -> Iterator[str]:
+    def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
         """A group, or all."""
         for row in rows_of(plan):
             if layer is None or layer in row.layers or layer == row.name:

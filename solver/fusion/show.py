@@ -11,7 +11,7 @@ from hwmodels.nest.buffers import buffer_lines, buffers
 from hwmodels.schedule import FusedRun, LayerRun, Steps
 from instances.stores import Stores
 from solver.joint.rows import RunRow, ranges
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.tiling.pseudo_code import pseudo_code
 from solver.words import workload_text
 
@@ -33,7 +33,7 @@ def _steps(steps: Steps) -> str:
     return f"kept, {1 - steps.first} warm-up" if steps.first < 1 else "kept"
 
 
-def drawn(plan: GenericPlan, row: RunRow) -> Iterator[str]:
+def drawn(plan: Plan, row: RunRow) -> Iterator[str]:
     """Lines about a group."""
     figures = row.figures
     yield f"{row.name} on {plan.machine}: {figures.moved:,} bytes move, {figures.macs:,} MACs"
@@ -54,7 +54,7 @@ def _banks(banks: tuple[int, ...]) -> str:
     return f"bank {banks[0]}" if len(banks) == 1 else f"banks {ranges(banks)}" if banks else "no bank"
 
 
-def _alone(plan: GenericPlan, row: RunRow, run: LayerRun) -> Iterator[str]:
+def _alone(plan: Plan, row: RunRow, run: LayerRun) -> Iterator[str]:
     yield f"  {workload_text(row.layer)}"
     yield from (f"  {line}" for line in buffer_lines(buffers(row.layer, plan.machine_data, run.nest)))
     yield from (f"  {line}" for line in pseudo_code(row.layer, plan.machine_data, run.nest).splitlines())
@@ -72,7 +72,7 @@ class _Strips:
     kept: dict[int, int]
 
 
-def _together(plan: GenericPlan, row: RunRow, run: FusedRun, found: Stores) -> Iterator[str]:
+def _together(plan: Plan, row: RunRow, run: FusedRun, found: Stores) -> Iterator[str]:
     seen, count = _walked(found, run), len(row.layers)
     lines = [["rows in step", *(str(k) if k is not None else "..." for k in _chosen(seen.steps)), "kept", "weights"]]
     for t, name in enumerate(row.layers, run.first):

@@ -8,12 +8,12 @@ from formulations.homes.read import weight_bytes
 from formulations.pins import Pins
 from instances.machine import Machine
 from solver.homes.plan import HomesPlan
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.tiling.rows import LayerRow, layer_rows
 from solver.verify import unequal
 
 
-def problems_of_homes(plan: GenericPlan, pins: Pins) -> Iterator[str]:
+def problems_of_homes(plan: Plan, pins: Pins) -> Iterator[str]:
     """Yield every mismatch, one line each; nothing for machines with one memory off the chip."""
     machine, homes = plan.machine_data, plan.shared
     if homes is None or not machine.off_chip:
@@ -49,7 +49,7 @@ def _items(homes: HomesPlan, machine: Machine) -> Iterator[str]:
             yield f"homes: {item.name}: machine {machine.name} has no memory {', '.join(unknown)} off the chip"
 
 
-def _layers(plan: GenericPlan, homes: HomesPlan, machine: Machine, pins: Pins) -> Iterator[str]:
+def _layers(plan: Plan, homes: HomesPlan, machine: Machine, pins: Pins) -> Iterator[str]:
     yield from unequal("homes.layers", [one.layer for one in homes.layers], [row.name for row in plan.parts])
     for one, layer in zip(homes.layers, layer_rows(plan), strict=False):
         where, workload = f"homes of layer {layer.layer}", layer.workload
@@ -80,7 +80,7 @@ def _same(where: str, layer: LayerRow, homes: HomesPlan, operands: dict[str, int
         yield from unequal(where, dict(layer.schedule.homes), stated)
 
 
-def _claims(plan: GenericPlan) -> Iterator[str]:
+def _claims(plan: Plan) -> Iterator[str]:
     """Status and bound of the network are over all homes, those of layers for the homes they have."""
     if plan.objective is None:
         return

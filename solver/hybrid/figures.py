@@ -8,10 +8,10 @@ from solver.hybrid.rows import rows_of
 from solver.pages.common import stacked, us
 from solver.pages.data import Figure
 from solver.pages.network import graph
-from solver.plan import GenericPlan
+from solver.plan import Plan
 
 
-def figures(plan: GenericPlan, others: Mapping[str, GenericPlan]) -> list[Figure]:
+def figures(plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
     """Return all figures."""
     plans = {engine: rows_of(one) for engine, one in {plan.engine: plan, **others}.items()}
     rows = plans[plan.engine]

@@ -20,7 +20,7 @@ from solver.hybrid.rows import GroupRow, rows_of
 from solver.network_show import known_parts, microseconds
 from solver.pages.common import terms
 from solver.pages.data import Pictures
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.question import Question
 from solver.search import Answer, quickest, status_of
 from solver.tables import Column, Sheet, name_column, percent, ratio
@@ -66,16 +66,16 @@ class HybridProblem(GenericProblem):
 
     # ---- for people --------------------------------------------------------------------------------------------------
 
-    def items(self, plan: GenericPlan) -> list[tuple[str, object]]:
+    def items(self, plan: Plan) -> list[tuple[str, object]]:
         """The groups."""
         shown = ("columns", "rows", "pieces", "bytes", "ticks", "cycles", "once")
         return [(row.name, {name: getattr(row, name) for name in shown}) for row in rows_of(plan)]
 
-    def names(self, plan: GenericPlan) -> list[str]:
+    def names(self, plan: Plan) -> list[str]:
         """The groups, by their first stages."""
         return [row.stages[0].name for row in rows_of(plan)]
 
-    def status(self, plan: GenericPlan) -> list[str]:
+    def status(self, plan: Plan) -> list[str]:
         """What is known: status, value, bound, gap, what is left to win, and replay."""
         parts, rows = known_parts(plan), rows_of(plan)
         if plan.measures is None:
@@ -89,7 +89,7 @@ class HybridProblem(GenericProblem):
         agrees = plan.part.replay is not None and plan.part.replay.ok
         return [*parts, "replay agrees" if agrees else "replay does not agree"]
 
-    def sheet(self, plan: GenericPlan) -> Sheet:
+    def sheet(self, plan: Plan) -> Sheet:
         """The table of groups."""
         rows, total = rows_of(plan), plan.measures
         moved = Column("bytes", [f"{row.bytes:,}" for row in rows], "to and from DRAM",
@@ -111,18 +111,18 @@ class HybridProblem(GenericProblem):
             ]
         )  # fmt: skip
 
-    def pictures(self, plan: GenericPlan, others: Mapping[str, GenericPlan]) -> Pictures:
+    def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
         """Groups over the network, times and bytes."""
         return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
 
-    def details(self, plan: GenericPlan, layer: str | None) -> Iterator[str]:
+    def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
         """The programs of a group, or all."""
         for row in rows_of(plan):
             if layer is None or any(stage.name == layer for stage in row.stages):
                 yield from _group_lines(plan, row)
 
 
-def _group_lines(plan: GenericPlan, row: GroupRow) -> Iterator[str]:
+def _group_lines(plan: Plan, row: GroupRow) -> Iterator[str]:
     """A group with the programs of its pieces."""
     yield f"{row.name}: {row.pieces} pieces of {row.columns} x {row.rows}, {row.bytes:,} bytes"
     for number, stage in enumerate(row.stages):

@@ -11,7 +11,7 @@ from hwmodels.hybrid.schedule import PieceRun
 from instances.pieces import Group, Piece
 from instances.stage import FeatureMap, Stage
 from solver.banks.rows import fitting
-from solver.plan import GenericPlan
+from solver.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class GroupRow:
         return max(0, self.ticks - self.least)
 
 
-def rows_of(plan: GenericPlan) -> list[GroupRow]:
+def rows_of(plan: Plan) -> list[GroupRow]:
     """Return the groups of a plan in the order that they run; none without a schedule.
 
     Raises
@@ -88,7 +88,7 @@ def rows_of(plan: GenericPlan) -> list[GroupRow]:
         return [] if plan.schedule is None else list(_rows(plan))
 
 
-def _rows(plan: GenericPlan) -> Iterator[GroupRow]:
+def _rows(plan: Plan) -> Iterator[GroupRow]:
     machine, first = plan.machine_data, plan.schedule.first_layer
     found, clock = readings(plan.network_data, machine, first)[first], clock_of(machine)
     begin = 0

@@ -13,14 +13,14 @@ from solver.joint.rows import RunRow, rows_of
 from solver.pages.common import Stay, residency, stacked, us
 from solver.pages.data import Axis, Boxes, Figure
 from solver.pages.roofline import Rate, roofline
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.tiling.figures import time_figures
 
 #: What moves, by operand.
 MOVED = {"IN": "inputs", "W": "weights", "PSUM": "partial sums", "OUT": "results"}
 
 
-def figures(plan: GenericPlan, others: Mapping[str, GenericPlan]) -> list[Figure]:
+def figures(plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
     """Return all figures."""
     rows = rows_of(plan)
     plans = {plan.engine: rows, **{engine: rows_of(one) for engine, one in others.items()}}
@@ -41,7 +41,7 @@ def figures(plan: GenericPlan, others: Mapping[str, GenericPlan]) -> list[Figure
     ]
 
 
-def _times(plan: GenericPlan, rows: Sequence[RunRow]) -> Iterator[tuple[str, dict[str, float]]]:
+def _times(plan: Plan, rows: Sequence[RunRow]) -> Iterator[tuple[str, dict[str, float]]]:
     """Yield every layer with the terms of its time in microseconds."""
     before: LayerRun | None = None
     for row in rows:

@@ -20,7 +20,7 @@ from solver.joint.rows import RunRow, ranges, rooms_of, rows_of
 from solver.network_show import known_parts, measure_columns, microseconds
 from solver.pages.common import terms
 from solver.pages.data import Pictures
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.problem import Target
 from solver.question import Question
 from solver.tables import Column, Sheet, name_column, ratio
@@ -47,7 +47,7 @@ class JointProblem(GenericProblem):
             raise InputError("objective time: problem joint decides bytes (or energy); the plan says how long it takes")
         return super().objectives(asked, target)
 
-    def solve(self, question: Question) -> GenericPlan:
+    def solve(self, question: Question) -> Plan:
         """Plan all layers together, with the homes that pins leave."""
         return super().solve(
             replace(question, machine=narrowed(question.machine, parse_pins(question.pins, DECISIONS)))
@@ -61,7 +61,7 @@ class JointProblem(GenericProblem):
 
     # ---- showing -----------------------------------------------------------------------------------------------------
 
-    def status(self, plan: GenericPlan) -> list[str]:
+    def status(self, plan: Plan) -> list[str]:
         """What is known: status, value, bound, gap, what is left to win, and replay."""
         parts = known_parts(plan)
         if plan.measures is None:
@@ -73,7 +73,7 @@ class JointProblem(GenericProblem):
             "replay agrees" if plan.part.replay and plan.part.replay.ok else "replay does not agree",
         ]  # fmt: skip
 
-    def sheet(self, plan: GenericPlan) -> Sheet:
+    def sheet(self, plan: Plan) -> Sheet:
         """The table of layers."""
         rows, machine = rows_of(plan), plan.machine_data
         each = [{"time": row.figures.ticks, "bytes": row.figures.moved, "energy": row.figures.energy} for row in rows]
@@ -96,11 +96,11 @@ class JointProblem(GenericProblem):
             ]
         )  # fmt: skip
 
-    def pictures(self, plan: GenericPlan, others: Mapping[str, GenericPlan]) -> Pictures:
+    def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
         """What stays on chip, bytes, times, roofline."""
         return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
 
-    def details(self, plan: GenericPlan, layer: str | None) -> Iterator[str]:
+    def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
         """A layer with its nest; or what is on chip layer by layer, and all layers."""
         rows = rows_of(plan)
         if layer is None:
@@ -109,31 +109,31 @@ class JointProblem(GenericProblem):
             if layer in (None, row.name):
                 yield from _layer(plan, row)
 
-    def layer_rows(self, plan: GenericPlan) -> tuple[RunRow, ...]:
+    def layer_rows(self, plan: Plan) -> tuple[RunRow, ...]:
         """The layers."""
         return tuple(rows_of(plan))
 
-    def items(self, plan: GenericPlan) -> list[tuple[str, object]]:
+    def items(self, plan: Plan) -> list[tuple[str, object]]:
         """The layers."""
         return [(row.name, row.figures) for row in rows_of(plan)]
 
-    def rooms(self, plan: GenericPlan) -> Iterator[tuple[str, int, int]]:
+    def rooms(self, plan: Plan) -> Iterator[tuple[str, int, int]]:
         """The shared memory."""
         yield from rooms_of(plan)
 
-    def names(self, plan: GenericPlan) -> list[str]:
+    def names(self, plan: Plan) -> list[str]:
         """The layers."""
         return [row.name for row in rows_of(plan)]
 
 
-def _tiles(plan: GenericPlan, rows: Sequence[RunRow]) -> Column:
+def _tiles(plan: Plan, rows: Sequence[RunRow]) -> Column:
     """What tiles take."""
     if plan.machine_data.ocm_banks:
         return Column("tile banks", [str(len(row.run.banks)) for row in rows], "banks for its tiles", spare=1)
     return Column("tile bytes", [f"{row.figures.occupancy_bytes:,}" for row in rows], "on chip for its tiles", spare=1)
 
 
-def _bytes(plan: GenericPlan, rows: Sequence[RunRow]) -> list[str]:
+def _bytes(plan: Plan, rows: Sequence[RunRow]) -> list[str]:
     """One line a layer: the bytes of tiles, of every map that is on chip, and those that are free."""
     width = max((len(row.name) for row in rows), default=0)
     whole = plan.machine_data.memories["ocm"]
@@ -148,7 +148,7 @@ def _bytes(plan: GenericPlan, rows: Sequence[RunRow]) -> list[str]:
     return lines
 
 
-def _banks(plan: GenericPlan, rows: Sequence[RunRow]) -> list[str]:
+def _banks(plan: Plan, rows: Sequence[RunRow]) -> list[str]:
     """One line a layer: a letter for every bank, and what the letters stand for."""
     width = max((len(row.name) for row in rows), default=0)
     letters: dict[str, str] = {}
@@ -169,7 +169,7 @@ def _line(row: RunRow, letters: dict[str, str], number: int) -> str:
     return "".join(owner.get(bank, ".") for bank in range(number))
 
 
-def _layer(plan: GenericPlan, row: RunRow) -> Iterable[str]:
+def _layer(plan: Plan, row: RunRow) -> Iterable[str]:
     layer, run, found = row.layer, row.alone, row.found
     yield f"{row.name}: {workload_text(layer)}, on {plan.machine}"
     yield f"{row.figures.moved:,} bytes move, {microseconds(plan, row.figures.ticks)} us"

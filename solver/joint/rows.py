@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeGuard
 
 from hwmodels.joint.figures import RunFigures
 from hwmodels.schedule import FusedRun, LayerRun
 from instances.machine import Machine
 from instances.stores import Stores, stores
 from instances.workload import Layer
-from solver.plan import GenericPlan, Plan
+from solver.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -86,12 +85,12 @@ class RunRow:
         return self.found.layer(self.step, self.alone.rows, self.alone.unwritten)
 
 
-def is_shared(plan: Plan) -> TypeGuard[GenericPlan]:
+def is_shared(plan: Plan) -> bool:
     """Whether a plan is of a network in a shared memory: layers and groups, with what stays on chip."""
-    return isinstance(plan, GenericPlan) and plan.TYPES[plan.problem].figures == tuple[RunFigures, ...]
+    return bool(plan.TYPES[plan.problem].figures == tuple[RunFigures, ...])
 
 
-def rows_of(plan: GenericPlan) -> list[RunRow]:
+def rows_of(plan: Plan) -> list[RunRow]:
     """Return the layers and groups of a plan in their order; none if it has no schedule."""
     (part,) = plan.parts
     if part.schedule is None:
@@ -103,7 +102,7 @@ def rows_of(plan: GenericPlan) -> list[RunRow]:
     return made
 
 
-def rooms_of(plan: GenericPlan) -> Iterator[tuple[str, int, int]]:
+def rooms_of(plan: Plan) -> Iterator[tuple[str, int, int]]:
     """Yield the shared memory: its name, the most bytes that are taken, and how many it has."""
     size, rows = plan.machine_data.ocm_bytes, rows_of(plan)
     if size is not None and rows:

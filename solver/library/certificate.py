@@ -17,7 +17,7 @@ from instances.library_format import Instance
 from instances.validation import validate_as
 from solver.generic import GenericProblem, as_json
 from solver.options import pick_layers, pick_pins
-from solver.plan import GenericPlan, Plan
+from solver.plan import Plan
 from solver.problem import Problem
 from solver.problems import pick_problem
 from solver.question import Question
@@ -32,8 +32,8 @@ def decisions(plan: Plan) -> dict[str, Any]:
     """Return the decisions of a plan as JSON data; nothing if it has no schedule."""
     if plan.objective is None:
         return {}
-    schedule = GenericPlan.TYPES[plan.problem].schedule
-    return {"parts": [{"name": row.name, "schedule": as_json(schedule, row.schedule)} for row in plan.rows]}
+    schedule = Plan.TYPES[plan.problem].schedule
+    return {"parts": [{"name": row.name, "schedule": as_json(schedule, row.schedule)} for row in plan.parts]}
 
 
 # ---- back ------------------------------------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ class Found:
     """How many were priced and replayed."""
 
 
-def question_of(instance: Instance) -> tuple[Problem[Any], Question]:
+def question_of(instance: Instance) -> tuple[Problem, Question]:
     """Return what an instance asks, without an engine; raises InputError where target or machine are other ones."""
     problem, target = pick_problem(instance.problem), instance.target.load()
     objectives = problem.objectives(list(instance.objectives), target)
@@ -61,7 +61,7 @@ def question_of(instance: Instance) -> tuple[Problem[Any], Question]:
     return problem, question
 
 
-def parts_of(problem: Problem[Any], question: Question) -> Sequence[Part[Any]]:
+def parts_of(problem: Problem, question: Question) -> Sequence[Part[Any]]:
     """Return what is decided, in the order of a plan."""
     if isinstance(problem, LayersProblem):
         target: Any = question.target
@@ -77,7 +77,7 @@ def parts_of(problem: Problem[Any], question: Question) -> Sequence[Part[Any]]:
     return problem.parts(question)
 
 
-def judge(problem: Problem[Any], question: Question, data: Mapping[str, Any]) -> Found:
+def judge(problem: Problem, question: Question, data: Mapping[str, Any]) -> Found:
     """Price and replay decisions; whatever is wrong with them is a fault."""
     try:
         parts = parts_of(problem, question)
@@ -93,7 +93,7 @@ def judge(problem: Problem[Any], question: Question, data: Mapping[str, Any]) ->
     return Found(values, (), len(verdicts))
 
 
-def _of_parts(problem: Problem[Any], parts: Sequence[Part[Any]], data: Mapping[str, Any]) -> Iterator[Any]:
+def _of_parts(problem: Problem, parts: Sequence[Part[Any]], data: Mapping[str, Any]) -> Iterator[Any]:
     """The schedules of parts, whose other fields are ignored; raises InputError."""
     rows = data.get("parts")
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
@@ -103,7 +103,7 @@ def _of_parts(problem: Problem[Any], parts: Sequence[Part[Any]], data: Mapping[s
     for number, row in enumerate(rows):
         if row.get("schedule") is None:
             raise InputError(f"parts[{number}]: there is no schedule")
-        yield validate_as(GenericPlan.TYPES[problem.name].schedule, row["schedule"], f"parts[{number}].schedule")
+        yield validate_as(Plan.TYPES[problem.name].schedule, row["schedule"], f"parts[{number}].schedule")
 
 
 def with_engine(question: Question, engine: str, time_limit_s: float | None) -> Question:

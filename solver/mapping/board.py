@@ -9,7 +9,7 @@ from formulations.mapping.board import Request
 from formulations.problem import Formulation
 from instances.tasks import tasks
 from solver.generic import GenericProblem
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.question import Question
 
 
@@ -55,15 +55,15 @@ class BoardProblem(GenericProblem):
         """Read pins and times; raises InputError for bad ones."""
         return Request.of(tasks(question.network), question.machine, pins, question.profile)
 
-    def items(self, plan: GenericPlan) -> list[tuple[str, object]]:
+    def items(self, plan: Plan) -> list[tuple[str, object]]:
         """The tasks."""
         return [(row.task, row) for row in self.layer_rows(plan)]
 
-    def names(self, plan: GenericPlan) -> list[str]:
+    def names(self, plan: Plan) -> list[str]:
         """The tasks, divided ones once."""
         return list(dict.fromkeys(row.task for row in self.layer_rows(plan)))
 
 
-def whole_us(plan: GenericPlan, ticks: int) -> str:
+def whole_us(plan: Plan, ticks: int) -> str:
     """Ticks of the plan's machine in whole microseconds."""
     return f"{ticks * plan.machine_data.tick_ps / 1e6:,.0f}"

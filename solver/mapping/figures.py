@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 from solver.pages.common import gantt, us
 from solver.pages.data import Axis, Bars, Figure, Series
-from solver.plan import GenericPlan
+from solver.plan import Plan
 
 
-def alone(plan: GenericPlan) -> bool:
+def alone(plan: Plan) -> bool:
     """Whether a plan is of one inference alone, and not of a pipeline."""
     return "latency" in plan.part.measures
 
 
-def figures(plan: GenericPlan, others: Mapping[str, GenericPlan]) -> list[Figure]:
+def figures(plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
     """Return all figures."""
     if plan.measures is None:
         return []
@@ -32,7 +32,7 @@ def figures(plan: GenericPlan, others: Mapping[str, GenericPlan]) -> list[Figure
     ]
 
 
-def _loads(plans: Mapping[str, GenericPlan]) -> Bars:
+def _loads(plans: Mapping[str, Plan]) -> Bars:
     """How long every processor is busy in a period, beside other engines'; the mark is the period."""
     known = {engine: one for engine, one in plans.items() if one.decided}
     bars = [(group, engine, one) for engine, one in known.items() for group in one.part.figures.processors]

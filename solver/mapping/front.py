@@ -12,7 +12,7 @@ from formulations.mapping.problem import Schedule
 from formulations.problem import Goal
 from hwmodels.board.schedule import MappingSchedule
 from solver.generic import GenericProblem
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.question import Question
 from solver.search import Answer, settled, status_of
 
@@ -30,7 +30,7 @@ class _Point:
     energy: int
 
 
-def front(problem: GenericProblem, question: Question) -> tuple[list[GenericPlan], bool]:
+def front(problem: GenericProblem, question: Question) -> tuple[list[Plan], bool]:
     """Return the front of period and energy of a network, and whether it is all of it.
 
     Plans by period, each with the least energy up to some period (its last pin), or with a bound of that energy.
@@ -123,7 +123,7 @@ class _Walk:
             found.append(replace(first, said=replace(quick, bounds={"energy": None})))
         return found
 
-    def planned(self, point: _Point, start: float) -> GenericPlan:
+    def planned(self, point: _Point, start: float) -> Plan:
         """The plan, with the period up to which its energy is the least one as a pin."""
         question = replace(self.question, pins=(*self.question.pins, f"period<={point.most}"))
         bounds = {name: point.said.bounds.get(name) for name in question.objectives}

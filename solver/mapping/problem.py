@@ -16,7 +16,7 @@ from solver.mapping.front import front
 from solver.network_show import known_parts
 from solver.pages.common import terms
 from solver.pages.data import Pictures
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.problem import front_of_plans
 from solver.question import Question
 from solver.tables import Column, Sheet
@@ -52,18 +52,18 @@ class MappingProblem(BoardProblem):
             raise InputError(f"network {question.network.name}: {why}")
         return front_of_plans(self, question, plans, proven=proven, details=_details)
 
-    def able(self, plan: GenericPlan) -> Mapping[str, bool]:
+    def able(self, plan: Plan) -> Mapping[str, bool]:
         """Those that know of latency, where it counts."""
         once = "latency" in plan.objectives or any(pin.startswith("latency") for pin in plan.options.pins)
         return {name: proves for name, proves in super().able(plan).items() if not once or "clustering" not in name}
 
     # ---- showing -----------------------------------------------------------------------------------------------------
 
-    def figures(self, plan: GenericPlan) -> dict[str, int]:
+    def figures(self, plan: Plan) -> dict[str, int]:
         """The measures, and in a pipeline the latency, too."""
         return {} if plan.measures is None else {**plan.measures, "latency": plan.part.figures.latency}
 
-    def layer_rows(self, plan: GenericPlan) -> tuple[TaskRow, ...]:
+    def layer_rows(self, plan: Plan) -> tuple[TaskRow, ...]:
         """The tasks, or parts of tasks; none without a schedule."""
         if not plan.decided:
             return ()
@@ -75,7 +75,7 @@ class MappingProblem(BoardProblem):
             for row, one in zip(made, plan.part.figures.tasks, strict=True)
         )
 
-    def status(self, plan: GenericPlan) -> list[str]:
+    def status(self, plan: Plan) -> list[str]:
         """Return what is known, a part each: status, value, bound, gap, energy, latency, and simulation."""
         parts, known = known_parts(plan), self.figures(plan)
         if not known:
@@ -92,7 +92,7 @@ class MappingProblem(BoardProblem):
             *parts, f"cores ({cores}): {said}", "simulation agrees" if agrees else "simulation does not agree"
         ]  # fmt: skip
 
-    def sheet(self, plan: GenericPlan) -> Sheet:
+    def sheet(self, plan: Plan) -> Sheet:
         """Return the table of tasks."""
         rows, once = self.layer_rows(plan), alone(plan)
         late = [Column("inference", [_late(row) for row in rows], "in period n the task works on this one", words=True)]
@@ -108,11 +108,11 @@ class MappingProblem(BoardProblem):
             ]
         )  # fmt: skip
 
-    def pictures(self, plan: GenericPlan, others: Mapping[str, GenericPlan]) -> Pictures:
+    def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
         """Processors over time, and their load."""
         return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
 
-    def details(self, plan: GenericPlan, layer: str | None) -> Iterator[str]:
+    def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
         """Return a task with what it reads and hands on; or one period of every processor, and all tasks."""
         rows = self.layer_rows(plan)
         if layer is None:
@@ -127,7 +127,7 @@ class MappingProblem(BoardProblem):
 # ---- for people ------------------------------------------------------------------------------------------------------
 
 
-def _details(plan: GenericPlan) -> Mapping[str, str]:
+def _details(plan: Plan) -> Mapping[str, str]:
     gap = "no bound" if plan.gap is None else f"{100 * plan.gap:.3g} %"
     energy = f"{plan.part.measures['energy'] / 1e12:,.2f}"
     return {"energy (mJ)": energy, "energy gap": gap, "cores": ",".join(map(str, plan.schedule.cpu_config))}
@@ -137,7 +137,7 @@ def _late(row: TaskRow) -> str:
     return f"n - {row.stage}" if row.stage else "n"
 
 
-def _processors(plan: GenericPlan, tasks: Sequence[TaskRow]) -> list[str]:
+def _processors(plan: Plan, tasks: Sequence[TaskRow]) -> list[str]:
     """One period of every processor, or one inference."""
     once, known = alone(plan), plan.part.figures
     span = max(1, known.latency) if once else plan.part.measures["period"]
@@ -163,7 +163,7 @@ def _legend(names: Sequence[str]) -> list[str]:
     return [line for line in lines if line]
 
 
-def _task(plan: GenericPlan, tasks: Sequence[TaskRow], name: str, times: Mapping[str, float | None]) -> list[str]:
+def _task(plan: Plan, tasks: Sequence[TaskRow], name: str, times: Mapping[str, float | None]) -> list[str]:
     rows = [row for row in tasks if row.task == name]
     where, lines = {one.part: one.processor for one in tasks}, list[str]()
     for row in rows:

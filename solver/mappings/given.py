@@ -22,10 +22,10 @@ from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
 from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
-from solver.formulated import refused
+from solver.deciding import refused
 from solver.homes.plan import HomesPlan
 from solver.options import pick_nests
-from solver.plan import GenericPlan, Stat
+from solver.plan import Plan, Stat
 from solver.question import Question
 from solver.search import Answer
 from solver.tiling.problem import LayersProblem
@@ -148,7 +148,7 @@ def _largest(most: int, fits: Callable[[int], bool]) -> int:
 
 def plan_of(
     given: Sequence[Mapped], machine: Machine, objectives: tuple[str, ...], network: str, settings: tuple[str, ...] = ()
-) -> GenericPlan:
+) -> Plan:
     """Return the plan of mappings that fit.
 
     Raises

@@ -28,7 +28,7 @@ from instances.errors import InputError
 from instances.machine import Machine
 from instances.workload import DIMS, Layer
 from solver.mappings.given import Mapped, part_of, problem_for
-from solver.plan import GenericPlan, Status
+from solver.plan import Plan, Status
 from solver.tiling.search import decide
 from solver.verdict import judgement
 from solver.verify import PlanMismatch
@@ -124,10 +124,10 @@ def best_order(mapped: Mapped, machine: Machine, objectives: tuple[str, ...], li
                      time_limit_s=limit_s, jobs=1)  # fmt: skip
     except InputError as error:
         return Improvement("tile", None, None, "NO_SOLUTION_FOUND", None, str(error))
-    return of_plan("tile", plan)  # type: ignore[arg-type]
+    return of_plan("tile", plan)
 
 
-def of_plan(kept: str, plan: GenericPlan, name: str | None = None) -> Improvement:
+def of_plan(kept: str, plan: Plan, name: str | None = None) -> Improvement:
     """Return what a plan has for a layer."""
     row = plan.layers[0] if name is None else plan.layer(name)
     nest = None if row.schedule is None else row.schedule
@@ -136,7 +136,7 @@ def of_plan(kept: str, plan: GenericPlan, name: str | None = None) -> Improvemen
 
 
 def options(
-    mapped: Mapped, machine: Machine, objectives: tuple[str, ...], optimum: GenericPlan, limit_s: float | None
+    mapped: Mapped, machine: Machine, objectives: tuple[str, ...], optimum: Plan, limit_s: float | None
 ) -> Iterator[Improvement]:  # fmt: skip
     """Yield the best mappings: with the loop order kept, with the tile kept, and of all."""
     yield best_tile(mapped, machine, objectives, limit_s)

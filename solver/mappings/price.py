@@ -18,7 +18,7 @@ from solver.mappings.improve import Improvement, options
 from solver.mappings.read import Mappings, read
 from solver.mappings.told import told
 from solver.options import as_texts, check_time_limit, pick_layers, pick_machine, pick_target
-from solver.plan import GenericPlan, Status
+from solver.plan import Plan, Status
 from solver.solve import Texts, ask, solve
 from solver.tiling.rows import LayerRow, is_layers
 
@@ -61,9 +61,9 @@ class PricedMapping:
     """A mapping with its price; `str` of it is what the command line prints."""
 
     layers: tuple[LayerPrice, ...]
-    plan: GenericPlan | None
+    plan: Plan | None
     """Of engine `given`, verified like every plan; None if a layer does not fit."""
-    optimum: GenericPlan | None
+    optimum: Plan | None
 
     @property
     def fits(self) -> bool:
@@ -171,9 +171,9 @@ def workloads_of(
 
 def _optimum(
     given: Sequence[Mapped], machine: Machine, objectives: tuple[str, ...], limit: float | None
-) -> dict[str, GenericPlan]:
+) -> dict[str, Plan]:
     """The optimum of every layer, those that are alike once."""
-    known: dict[object, GenericPlan] = {}
+    known: dict[object, Plan] = {}
     for one in given:
         key = one.layer.signature()
         if key not in known:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from solver.pages.common import stacked
 from solver.pages.data import Figure
 from solver.pages.roofline import Rate, roofline
-from solver.plan import GenericPlan
+from solver.plan import Plan
 
 
-def figures(plan: GenericPlan, others: Mapping[str, GenericPlan]) -> list[Figure]:
+def figures(plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
     """Return all figures."""
     plans = {
         engine: [row for row in one.parts if row.schedule is not None]

@@ -14,7 +14,7 @@ from solver.generic import GenericProblem
 from solver.mesh.figures import figures
 from solver.pages.common import terms
 from solver.pages.data import Pictures
-from solver.plan import GenericPlan, PartPlan
+from solver.plan import PartPlan, Plan
 from solver.problem import Target
 from solver.tables import ABSENT, GAP, Column, Sheet, name_column, percent, ratio
 from solver.verify import gap_of
@@ -37,7 +37,7 @@ class Mesh(GenericProblem):
         names = None if texts is None else [part.strip() for text in texts for part in str(text).split(",")]
         return super().objectives(names and ["dram" if name == "bytes" else name for name in names], target)
 
-    def status(self, plan: GenericPlan) -> list[str]:
+    def status(self, plan: Plan) -> list[str]:
         """Return what is known, a part each: status, value, bound, gap, bytes, and simulation."""
         parts = [f"{plan.network} on {plan.machine} (mesh, {plan.engine}): {plan.status}"]
         if plan.objective is None or plan.measures is None:
@@ -54,7 +54,7 @@ class Mesh(GenericProblem):
         ]  # fmt: skip
         return parts
 
-    def sheet(self, plan: GenericPlan) -> Sheet:
+    def sheet(self, plan: Plan) -> Sheet:
         """Return the table of layers."""
         rows, layers = plan.parts, [plan.network_data.layer(row.name) for row in plan.parts]
 
@@ -77,11 +77,11 @@ class Mesh(GenericProblem):
             ]
         )  # fmt: skip
 
-    def pictures(self, plan: GenericPlan, others: Mapping[str, GenericPlan]) -> Pictures:
+    def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
         """Bytes of both memories, roofline."""
         return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
 
-    def details(self, plan: GenericPlan, layer: str | None) -> Iterator[str]:
+    def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
         """Return the loops, units, PEs and banks of one layer or all, line by line."""
         for row in plan.parts:
             if layer in (None, row.name):
@@ -91,7 +91,7 @@ class Mesh(GenericProblem):
 # ---- for people ------------------------------------------------------------------------------------------------------
 
 
-def _aimed(plan: GenericPlan, aim: str) -> list[Column]:
+def _aimed(plan: Plan, aim: str) -> list[Column]:
     """An objective and its gap."""
     rows = plan.parts
     gaps = [percent(gap_of(row.measures.get(aim), row.bounds.get(aim))) for row in rows]
@@ -103,7 +103,7 @@ def _aimed(plan: GenericPlan, aim: str) -> list[Column]:
     ]
 
 
-def _per_mac(plan: GenericPlan, layers: Sequence[Layer]) -> list[Column]:
+def _per_mac(plan: Plan, layers: Sequence[Layer]) -> list[Column]:
     """Rates that layers of any size can be compared by."""
 
     def rate(head: str, means: str, of: Callable[[Layer, Mapping[str, int]], float], spare: int) -> Column:
@@ -133,7 +133,7 @@ def _aim(aim: str, value: int, bound: int | None) -> str:
     return f"{aim} {value:,} {UNITS[aim]}, {said}"
 
 
-def _lines(plan: GenericPlan, row: PartPlan) -> list[str]:
+def _lines(plan: Plan, row: PartPlan) -> list[str]:
     """The loops of a layer, and the layout of its banks."""
     layer, cost = plan.network_data.layer(row.name), row.measures
     if row.schedule is None:

@@ -14,7 +14,7 @@ from solver.options import AUTO
 from solver.pages.data import Block, Fact
 from solver.pages.markup import grid_of_sheet
 from solver.pages.page import Page, Section
-from solver.plan import GenericPlan, Plan
+from solver.plan import Plan
 from solver.problem import Problem
 from solver.problems import problem_of
 from solver.tables import percent
@@ -71,13 +71,13 @@ def _told(plan: Plan, block: Block) -> Block:
     return replace(block, sentences=(*block.sentences, *_parts(plan, block.name)))
 
 
-def _parts(plan: GenericPlan, layer: str) -> Iterator[str]:
+def _parts(plan: Plan, layer: str) -> Iterator[str]:
     about = parts_alone(plan, plan.layer(layer))
     if about.splits:
         yield from split_sentences(about.splits[0])
 
 
-def _proof(problem: Problem[Any], plan: Plan, others: Mapping[str, Plan]) -> Section:
+def _proof(problem: Problem, plan: Plan, others: Mapping[str, Plan]) -> Section:
     """Status, value, bound and gap first; then how they were come by, and how they can be checked."""
     facts = []
     if plan.objective is not None:
@@ -118,7 +118,7 @@ def common_unit(plan: Plan, value: int) -> str:
     return f"{value / 1e9:,.1f} uJ" if unit == "fJ" else ""
 
 
-def _replay(problem: Problem[Any], plan: Plan) -> Fact:
+def _replay(problem: Problem, plan: Plan) -> Fact:
     """What the independent walk found."""
     verdicts = list(problem.replays(plan))
     failed = [f"{where}{'; '.join(faults) or 'not ok'}" for where, ok, faults in verdicts if ok is False]
@@ -137,17 +137,17 @@ def _beside(plan: Plan, other: Plan) -> str:
     return f"{other.status}, {other.objective.value:,} {other.objective.unit}{times}"
 
 
-def _asked(problem: Problem[Any], plan: Plan) -> Section:
+def _asked(problem: Problem, plan: Plan) -> Section:
     """Options, pins and the machine: all that another run needs."""
     options = plan.options.model_dump(mode="json", exclude={"profile"})
-    pins = getattr(plan, "pins", None) or options.pop("pins", None) or ()
+    pins = options.pop("pins")
     facts = [Fact("objectives", ", ".join(plan.objectives)), Fact("pins", ", ".join(pins) or "none")]
     facts += [
         Fact(name.replace("_", " "), _option(value))
         for name, value in options.items()
-        if name != "pins" and value not in (None, "", [], ())
+        if value not in (None, "", [], ())
     ]
-    profile = getattr(plan.options, "profile", None)
+    profile = plan.options.profile
     facts += [Fact("profile", f"measured times of {len(profile.times)} tasks")] if profile else []
     facts.append(Fact("to verify", "certile check plan.json", "prices and replays the plan file again, by itself"))
     machine = plan.machine_data.model_dump(mode="json")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from solver.pages.common import stacked
 from solver.pages.data import Axis, Bars, Figure, Series
-from solver.plan import GenericPlan, PartPlan
+from solver.plan import PartPlan, Plan
 
 _KINDS = {
     "inputs": "inputs", "weights": "weights", "spilled": "sums spilled",
@@ -14,7 +14,7 @@ _KINDS = {
 }  # fmt: skip
 
 
-def figures(plan: GenericPlan, others: Mapping[str, GenericPlan]) -> list[Figure]:
+def figures(plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
     """Return all figures."""
     plans = {plan.engine: plan, **others}
 
@@ -53,7 +53,7 @@ def counted(row: PartPlan) -> dict[str, int]:
     return {**row.measures, **row.terms["bytes"], "peak_bytes": row.figures.peak_bytes}
 
 
-def _counted(plan: GenericPlan) -> list[tuple[str, Mapping[str, int]]]:
+def _counted(plan: Plan) -> list[tuple[str, Mapping[str, int]]]:
     return [(row.name, counted(row)) for row in plan.parts if row.schedule is not None]
 
 

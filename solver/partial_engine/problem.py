@@ -17,7 +17,7 @@ from solver.pages.common import terms
 from solver.pages.data import Pictures
 from solver.partial_engine.figures import counted, figures
 from solver.partial_engine.size import fits, front_engine
-from solver.plan import GenericPlan, PartPlan
+from solver.plan import PartPlan, Plan
 from solver.question import Question
 from solver.tables import ABSENT, GAP, Column, Sheet, conflicts_of, few, name_column, percent
 from solver.words import labels
@@ -50,7 +50,7 @@ class PartialEngineProblem(GenericProblem):
         part = FrontPart("", tuple(points), complete=True, proven=True)
         return Front(self.name, network.name, question.machine.name, self.axes, (part,))
 
-    def rooms(self, plan: GenericPlan) -> Iterator[tuple[str, int, int]]:
+    def rooms(self, plan: Plan) -> Iterator[tuple[str, int, int]]:
         """Return the fullest bank of all layers."""
         engine, peaks = (
             plan.machine_data.engine,
@@ -59,7 +59,7 @@ class PartialEngineProblem(GenericProblem):
         if engine is not None and len(peaks) == len(plan.parts):
             yield "bank", max(peaks), engine.bank_bytes
 
-    def status(self, plan: GenericPlan) -> list[str]:
+    def status(self, plan: Plan) -> list[str]:
         """Return what is known, a part each: status, value, bound, gap, runs, additions, time of them, replay."""
         parts = [f"{plan.network} on {plan.machine} (partial_engine, {plan.engine}): {plan.status}"]
         bound = "no bound" if plan.bound is None else f"bound {plan.bound:,}"
@@ -77,7 +77,7 @@ class PartialEngineProblem(GenericProblem):
         ]
         return parts
 
-    def sheet(self, plan: GenericPlan) -> Sheet:
+    def sheet(self, plan: Plan) -> Sheet:
         """Return the table of layers."""
         rows, named = plan.parts, labels([row.name for row in plan.parts], plan.network_data.layers)
         found = [counted(row) for row in rows]
@@ -112,11 +112,11 @@ class PartialEngineProblem(GenericProblem):
             conflicts_of(rows),
         )  # fmt: skip
 
-    def pictures(self, plan: GenericPlan, others: Mapping[str, GenericPlan]) -> Pictures:
+    def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
         """Bytes and runs by layer, room in the banks."""
         return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
 
-    def details(self, plan: GenericPlan, layer: str | None) -> Iterator[str]:
+    def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
         """Return the banks and the program of one layer or all, line by line."""
         for row in plan.parts:
             if layer in (None, row.name):

@@ -9,19 +9,19 @@ from solver.pages.common import layer_axis
 from solver.pages.data import Axis, Bars, Box, Boxes, Figure, Series
 from solver.pages.style import slugs
 from solver.placement.rows import memories_of, rows_of
-from solver.plan import GenericPlan
+from solver.plan import Plan
 
 _GROUPS = 7
 
 
-def figures(plan: GenericPlan, others: Mapping[str, GenericPlan]) -> list[Figure]:
+def figures(plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
     """Return all figures."""
     keys = slugs(memory.name for memory in memories_of(plan))
     maps = [_memory(plan, memory, f"memory-{key}") for memory, key in zip(memories_of(plan), keys, strict=True)]
     return [*maps, _use({plan.engine: plan, **others})]
 
 
-def _memory(plan: GenericPlan, memory: MemoryUse, key: str) -> Boxes:
+def _memory(plan: Plan, memory: MemoryUse, key: str) -> Boxes:
     """A memory; neighbours have different colours, which mean nothing else."""
     boxes = tuple(_boxes(plan, memory))
     end = max((box.x_end for box in boxes), default=1)
@@ -40,7 +40,7 @@ def _memory(plan: GenericPlan, memory: MemoryUse, key: str) -> Boxes:
     )
 
 
-def _boxes(plan: GenericPlan, memory: MemoryUse) -> Iterator[Box]:
+def _boxes(plan: Plan, memory: MemoryUse) -> Iterator[Box]:
     known = {buffer.name: buffer for buffer in plan.network_data.buffers}
     mine = [b for b in rows_of(plan) if b.memory == memory.name and b.address is not None and b.name in known]
     for number, place in enumerate(mine):
@@ -50,7 +50,7 @@ def _boxes(plan: GenericPlan, memory: MemoryUse) -> Iterator[Box]:
             yield Box(extent.lower, extent.upper, at + extent.low, at + extent.high, place.name, number % _GROUPS, note)
 
 
-def _use(plans: Mapping[str, GenericPlan]) -> Bars:
+def _use(plans: Mapping[str, Plan]) -> Bars:
     """How full every memory is: what lives at one time at most, and what lies free below the highest byte."""
     bars = [(memory, engine) for engine, plan in plans.items() for memory in memories_of(plan)]
     order = list(dict.fromkeys(memory.name for memory, _ in bars))

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from formulations.placement.part import MemoryUse
 from solver.placement.rows import rows_of
-from solver.plan import GenericPlan
+from solver.plan import Plan
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _COLUMNS, _ROWS = 72, 16
 
 
-def picture(plan: GenericPlan, memory: MemoryUse) -> Iterator[str]:
+def picture(plan: Plan, memory: MemoryUse) -> Iterator[str]:
     """Yield the lines; of many times every so-many-th is shown, and of an address range whoever is at its begin."""
     known = {b.name: b for b in plan.network_data.buffers}
     rows = [b for b in rows_of(plan) if b.memory == memory.name and b.name in known]

@@ -15,7 +15,7 @@ from solver.pages.data import Pictures
 from solver.placement.figures import figures
 from solver.placement.picture import picture
 from solver.placement.rows import PlacedBuffer, memories_of, rows_of
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.problem import Target
 from solver.tables import ABSENT, Column, Sheet, name_column
 
@@ -41,27 +41,27 @@ class PlacementProblem(GenericProblem):
 
     # ---- what a plan says --------------------------------------------------------------------------------------------
 
-    def file_text(self, plan: GenericPlan, path: str) -> str | None:
+    def file_text(self, plan: Plan, path: str) -> str | None:
         """Return the buffers with their addresses in column `offset`, as MiniMalloc writes them, for a CSV file."""
         if not path.lower().endswith(".csv") or not plan.decided:
             return None
         return buffers_to_csv(plan.network_data, {b.buffer: (b.memory, b.address) for b in plan.schedule.places})
 
-    def rooms(self, plan: GenericPlan) -> Iterator[tuple[str, int, int]]:
+    def rooms(self, plan: Plan) -> Iterator[tuple[str, int, int]]:
         """Return how full memories are."""
         yield from ((memory.name, memory.peak, memory.bytes) for memory in memories_of(plan))
 
     # ---- showing -----------------------------------------------------------------------------------------------------
 
-    def items(self, plan: GenericPlan) -> list[tuple[str, object]]:
+    def items(self, plan: Plan) -> list[tuple[str, object]]:
         """The buffers."""
         return [(row.name, row) for row in rows_of(plan)]
 
-    def names(self, plan: GenericPlan) -> list[str]:
+    def names(self, plan: Plan) -> list[str]:
         """The buffers."""
         return [b.name for b in rows_of(plan)]
 
-    def status(self, plan: GenericPlan) -> list[str]:
+    def status(self, plan: Plan) -> list[str]:
         """What is known, and how full memories are."""
         parts = known_parts(plan)
         for memory in memories_of(plan):
@@ -69,7 +69,7 @@ class PlacementProblem(GenericProblem):
             parts.append(f"{used}, at most {memory.load:,} at one time")
         return [*parts, *(["replay agrees"] if plan.part.replay and plan.part.replay.ok else [])]
 
-    def sheet(self, plan: GenericPlan) -> Sheet:
+    def sheet(self, plan: Plan) -> Sheet:
         """A row a buffer."""
         rows = rows_of(plan)
         return Sheet(
@@ -85,11 +85,11 @@ class PlacementProblem(GenericProblem):
             ]
         )
 
-    def pictures(self, plan: GenericPlan, others: Mapping[str, GenericPlan]) -> Pictures:
+    def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
         """Every memory, addresses over time."""
         return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
 
-    def details(self, plan: GenericPlan, layer: str | None) -> Iterator[str]:
+    def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
         """A map of every memory over time, and all buffers; or one buffer with those that it meets."""
         if layer is None:
             for memory in memories_of(plan):
@@ -106,7 +106,7 @@ def _end(buffer: PlacedBuffer) -> int:
     return (buffer.address or 0) + buffer.size
 
 
-def _beside(plan: GenericPlan, buffer: PlacedBuffer) -> Iterator[str]:
+def _beside(plan: Plan, buffer: PlacedBuffer) -> Iterator[str]:
     """Those alive at the same time in the same memory."""
     for other in sorted(rows_of(plan), key=lambda b: b.address or 0):
         alive = other.lower < buffer.upper and buffer.lower < other.upper

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from formulations.placement.part import MemoryUse
 from formulations.placement.problem import in_memories
-from solver.plan import GenericPlan
+from solver.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class PlacedBuffer:
     """`memory`, `address`: where its first byte lies; None off the chip."""
 
 
-def rows_of(plan: GenericPlan) -> list[PlacedBuffer]:
+def rows_of(plan: Plan) -> list[PlacedBuffer]:
     """Return all buffers, those that are reserved in memories of the machine included; nothing without a schedule."""
     if not plan.decided:
         return []
@@ -32,6 +32,6 @@ def rows_of(plan: GenericPlan) -> list[PlacedBuffer]:
     return [PlacedBuffer(b.name, b.lower, b.upper, b.size, *where.get(b.name, ())) for b in given.buffers]
 
 
-def memories_of(plan: GenericPlan) -> tuple[MemoryUse, ...]:
+def memories_of(plan: Plan) -> tuple[MemoryUse, ...]:
     """Return how full memories are; nothing without a schedule."""
     return plan.part.figures or ()

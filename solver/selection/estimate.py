@@ -172,10 +172,10 @@ class _Chip:
         key = (layer.signature(), machine is self.machine)
         if key not in self.known:
             plan = solve(layer, machine, objective="time")
-            stopped = any(row.stats.get("interrupted") or row.stats.get("stopped") for row in plan.rows)
+            stopped = any(row.stats.get("interrupted") or row.stats.get("stopped") for row in plan.parts)
             if stopped or plan.status == "NO_SOLUTION_FOUND":
                 raise InputError(f"layer {layer.name}: its search was stopped, and no time is known")
-            objective = getattr(plan, "objective", None)
+            objective = plan.objective
             self.known[key] = None if objective is None else objective.value
             self.gap = max(self.gap, plan.gap or 0.0)
         return self.known[key]

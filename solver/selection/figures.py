@@ -8,15 +8,15 @@ from formulations.selection.figures import LayerFigures
 from hwmodels.selection.schedule import Choice
 from solver.pages.common import stacked, us
 from solver.pages.data import Axis, Box, Boxes, Figure
-from solver.plan import GenericPlan
+from solver.plan import Plan
 
 
-def rows_of(plan: GenericPlan) -> list[tuple[Choice, LayerFigures]]:
+def rows_of(plan: Plan) -> list[tuple[Choice, LayerFigures]]:
     """Return what is chosen for every layer, and what it takes; nothing without a schedule."""
     return list(zip(plan.schedule.choices, plan.part.figures.layers, strict=True)) if plan.decided else []
 
 
-def figures(plan: GenericPlan, others: Mapping[str, GenericPlan]) -> list[Figure]:
+def figures(plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
     """Return all figures."""
     if plan.measures is None:
         return []
@@ -41,7 +41,7 @@ def figures(plan: GenericPlan, others: Mapping[str, GenericPlan]) -> list[Figure
     return made
 
 
-def _threads(plan: GenericPlan) -> Boxes:
+def _threads(plan: Plan) -> Boxes:
     """Every thread with the layers of its stages, one after the other as the network has them."""
     groups, boxes, lanes = ("computes", "converts and hands over"), list[Box](), list[tuple[float, str]]()
     for y, thread in enumerate(plan.part.figures.threads):

@@ -20,7 +20,7 @@ from solver.generic import GenericProblem
 from solver.network_show import known_parts
 from solver.pages.common import terms
 from solver.pages.data import Pictures
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.problem import Target
 from solver.question import Question
 from solver.selection.figures import figures, rows_of
@@ -57,19 +57,19 @@ class SelectionProblem(GenericProblem):
 
     # ---- showing -----------------------------------------------------------------------------------------------------
 
-    def items(self, plan: GenericPlan) -> list[tuple[str, object]]:
+    def items(self, plan: Plan) -> list[tuple[str, object]]:
         """The layers."""
         return [(row.layer, {**asdict(one), **asdict(row)}) for one, row in rows_of(plan)]
 
-    def names(self, plan: GenericPlan) -> list[str]:
+    def names(self, plan: Plan) -> list[str]:
         """The layers."""
         return [row.layer for row, _ in rows_of(plan)]
 
-    def noted(self, plan: GenericPlan) -> dict[str, str]:
+    def noted(self, plan: Plan) -> dict[str, str]:
         """Frequency and input size."""
         return {"frequency": plan.schedule.frequency, "input size": plan.schedule.size}
 
-    def status(self, plan: GenericPlan) -> list[str]:
+    def status(self, plan: Plan) -> list[str]:
         """What is known; seconds, energy and accuracy in common units."""
         parts = known_parts(plan)
         if plan.measures is None:
@@ -80,7 +80,7 @@ class SelectionProblem(GenericProblem):
         cuts = f"cut at {', '.join(made.cuts)}" if made.cuts else "one thread"
         return [*parts, ", ".join([*chosen, cuts]), *_common(plan), "replay agrees"]
 
-    def sheet(self, plan: GenericPlan) -> Sheet:
+    def sheet(self, plan: Plan) -> Sheet:
         """A row a layer."""
         chosen, rows = [one for one, _ in rows_of(plan)], [row for _, row in rows_of(plan)]
         return Sheet(
@@ -98,11 +98,11 @@ class SelectionProblem(GenericProblem):
             ]
         )  # fmt: skip
 
-    def pictures(self, plan: GenericPlan, others: Mapping[str, GenericPlan]) -> Pictures:
+    def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
         """Threads of the pipeline, times and losses by layer."""
         return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
 
-    def details(self, plan: GenericPlan, layer: str | None) -> Iterator[str]:
+    def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
         """All options of a layer; or threads, the steps of the paper's order beside the plan, and all layers."""
         (part,) = self.parts(self.question(plan))
         if plan.schedule is None:
@@ -122,15 +122,15 @@ class SelectionProblem(GenericProblem):
 # ---- for people ------------------------------------------------------------------------------------------------------
 
 
-def _us(plan: GenericPlan, ticks: int) -> str:
+def _us(plan: Plan, ticks: int) -> str:
     return f"{ticks * plan.machine_data.tick_ps / 1e6:,.1f}"
 
 
-def _images(plan: GenericPlan) -> int:
+def _images(plan: Plan) -> int:
     return plan.network_data.images if isinstance(plan.network_data, Variants) else 1
 
 
-def _common(plan: GenericPlan) -> Iterator[str]:
+def _common(plan: Plan) -> Iterator[str]:
     """Images a second, energy and accuracy."""
     measures, images = plan.measures, _images(plan)
     if measures is None:
@@ -148,7 +148,7 @@ def _common(plan: GenericPlan) -> Iterator[str]:
         yield f"accuracy {accuracy:.4f}"
 
 
-def _options(plan: GenericPlan, frame: Frame, i: int, one: Choice, row: LayerFigures) -> Iterator[str]:
+def _options(plan: Plan, frame: Frame, i: int, one: Choice, row: LayerFigures) -> Iterator[str]:
     """A layer and what it might be."""
     yield f"{row.layer}: {one.variant} on {one.stage}, {_us(plan, row.time)} us and {_us(plan, row.between)} us between"
     for option, takes in zip(frame.layers[i].options, frame.takes[i].tolist(), strict=True):
@@ -161,7 +161,7 @@ def _options(plan: GenericPlan, frame: Frame, i: int, one: Choice, row: LayerFig
         )
 
 
-def _steps(plan: GenericPlan, made: Sequence[Step]) -> Iterator[str]:
+def _steps(plan: Plan, made: Sequence[Step]) -> Iterator[str]:
     """What the paper's order gives, step by step, and the plan."""
     first = plan.objectives[0]
     yield f"the paper's order, {first} ({MEASURES[first]}):"

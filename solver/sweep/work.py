@@ -133,7 +133,7 @@ def _line(text: str) -> str:
 def solved(number: int, plan: Plan) -> Solved:
     """Return what a sweep keeps of a plan."""
     found = plan.objective
-    conflicts = plan.conflicts or [line for row in plan.rows for line in getattr(row, "conflicts", ())]
+    conflicts = plan.conflicts or [line for row in plan.parts for line in row.conflicts]
     return Solved(
         number, plan.status, None if found is None else found.value, plan.unit, plan.bound, plan.gap,
         {} if found is None else dict(problem_of(plan).figures(plan)), _stopped(plan),
@@ -146,7 +146,7 @@ def _stopped(plan: Plan) -> str:
     """What ended the search of an unproven plan."""
     if plan.status in ("OPTIMAL", "INFEASIBLE"):
         return ""
-    said = [plan.stats, *(getattr(row, "stats", {}) for row in plan.rows)]
+    said = [plan.stats, *(row.stats for row in plan.parts)]
     reasons = sorted({str(stats["stopped"]) for stats in said if "stopped" in stats})
     limit = plan.options.time_limit_s
     if not reasons and limit is not None and plan.wall_s >= 0.9 * limit:

@@ -12,7 +12,7 @@ from solver.pages.data import Axis, Bars, Block, Boxes, Figure, Pictures
 from solver.pages.roofline import Rate, roofline
 from solver.pages.style import slugs
 from solver.pages.tensor import tensors, tile_drawing
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.tables import percent
 from solver.tiling.rows import LayerRow
 
@@ -25,7 +25,7 @@ _OPERANDS = ("IN", "W", "OUT")
 Parts = dict[str, dict[str, dict[str, float]]]
 
 
-def pictures(plan: GenericPlan, others: Mapping[str, GenericPlan], texts: Mapping[str, str]) -> Pictures:
+def pictures(plan: Plan, others: Mapping[str, Plan], texts: Mapping[str, str]) -> Pictures:
     """Return all figures; `texts` are the layers in detail."""
     plans = {plan.engine: plan, **others}
     times: Parts = {engine: dict(times_of(one)) for engine, one in plans.items()}
@@ -74,7 +74,7 @@ def _marked(bars: Bars, times: Parts) -> Bars:
     )
 
 
-def times_of(plan: GenericPlan) -> Iterator[tuple[str, dict[str, float]]]:
+def times_of(plan: Plan) -> Iterator[tuple[str, dict[str, float]]]:
     """Yield every layer with the terms of its time in microseconds; overlap is negative."""
     known: dict[str, Mapping[str, int]] = {}
     for row in plan.layers:
@@ -92,7 +92,7 @@ def times_of(plan: GenericPlan) -> Iterator[tuple[str, dict[str, float]]]:
         yield row.layer, {term: us(plan, ticks) for term, ticks in found.items()}
 
 
-def _rates(plan: GenericPlan) -> list[Rate]:
+def _rates(plan: Plan) -> list[Rate]:
     return [
         Rate(row.layer, row.workload.macs, row.measures.bytes, row.measures.time) for row in plan.layers if row.measures
     ]
@@ -101,7 +101,7 @@ def _rates(plan: GenericPlan) -> list[Rate]:
 # ---- memories --------------------------------------------------------------------------------------------------------
 
 
-def memory_maps(plan: GenericPlan) -> list[Boxes]:
+def memory_maps(plan: Plan) -> list[Boxes]:
     """Return what lies where in every memory of a core, layer by layer."""
     placed = {row.layer: placed_in(row) for row in plan.layers}
     names, made = list(placed), []
@@ -133,7 +133,7 @@ def placed_in(row: LayerRow) -> Sequence[Buffer]:
 # ---- layers ----------------------------------------------------------------------------------------------------------
 
 
-def _blocks(plan: GenericPlan, texts: Mapping[str, str]) -> Iterator[Block]:
+def _blocks(plan: Plan, texts: Mapping[str, str]) -> Iterator[Block]:
     for row, key in zip(plan.layers, slugs(row.layer for row in plan.layers), strict=True):
         line: str = row.status
         if row.objective is not None:

@@ -18,7 +18,7 @@ from hwmodels.schedule import Nest
 from instances.errors import InputError
 from instances.workload import Layer
 from solver.claims import Claim, bounds_of, picked
-from solver.formulated import Job
+from solver.deciding import Job
 from solver.front import Front, FrontPart, FrontPoint
 from solver.generic import GenericProblem
 from solver.homes.check import problems_of_homes
@@ -26,7 +26,7 @@ from solver.homes.plan import HomesPlan
 from solver.homes.solve import assigned, choose, fitting
 from solver.network_show import measure_columns
 from solver.options import pick_pins
-from solver.plan import Asked, GenericPlan, PartPlan, Status
+from solver.plan import Asked, PartPlan, Plan, Status
 from solver.problem import Explained
 from solver.question import Question
 from solver.search import Answer
@@ -65,7 +65,7 @@ class LayersProblem(GenericProblem):
         for layer in {layer.signature(): layer for layer in request.layers}.values():
             request.formulation.build(layer, question.machine, request.pins, full=question.full)
 
-    def able(self, plan: GenericPlan) -> Mapping[str, bool]:
+    def able(self, plan: Plan) -> Mapping[str, bool]:
         """The engines, and that mappings may be given, which proves nothing."""
         return {**super().able(plan), GIVEN: False}
 
@@ -73,7 +73,7 @@ class LayersProblem(GenericProblem):
         """The layers that are planned."""
         return question.target if isinstance(question.target, tuple) else prepare(question).layers
 
-    def question(self, plan: GenericPlan) -> Question:
+    def question(self, plan: Plan) -> Question:
         """What a stored plan was asked: its layers, or the only one."""
         question, layers = super().question(plan), plan.network_data
         return replace(question, target=layers[0]) if len(layers) == 1 else question
@@ -94,7 +94,7 @@ class LayersProblem(GenericProblem):
         """Nothing: quick plans were made as long as there was time."""
         return job.unanswered()
 
-    def solve(self, question: Question) -> GenericPlan:
+    def solve(self, question: Question) -> Plan:
         """Plan a layer, or the layers of a network: every conv and matmul layer, those named, or all kinds.
 
         The time limit is shared out evenly; what one layer leaves over goes to the others.
@@ -102,7 +102,7 @@ class LayersProblem(GenericProblem):
         start = time.monotonic()
         return self.decided(prepare(question), start)
 
-    def decided(self, request: Request, start: float) -> GenericPlan:
+    def decided(self, request: Request, start: float) -> Plan:
         """Plan what is asked, from time `start` on; raises PlanMismatch if engine, price and replay disagree."""
         asked, more = replace(request.asked, target=request.layers, title=request.name), dict[str, Any]()
         with asked.watch() as watch:
@@ -127,7 +127,7 @@ class LayersProblem(GenericProblem):
     def housed(
         self, question: Question, verdicts: Sequence[Verdict], start: float, *, status: Status = "FEASIBLE",
         bound: int | None = None, **more: Any,
-    ) -> GenericPlan:  # fmt: skip
+    ) -> Plan:  # fmt: skip
         """Return a plan; where it says homes, status and bound are those over all homes, if all layers have one."""
         plan = self.planned(question, verdicts, start, **more)
         if plan.shared is None:
@@ -168,16 +168,16 @@ class LayersProblem(GenericProblem):
 
     # ---- checking ----------------------------------------------------------------------------------------------------
 
-    def parts_of(self, plan: GenericPlan) -> list[NestPart]:
+    def parts_of(self, plan: Plan) -> list[NestPart]:
         """The layers, with the homes of their schedules; with some where they have none."""
         pins = pick_pins(list(plan.options.pins), self.formulation)
         return [part_of(row, plan, self.formulation, pins) for row in layer_rows(plan)]
 
-    def doubting(self, part: Part[Nest], plan: GenericPlan, *, proves: bool) -> Iterator[str]:
+    def doubting(self, part: Part[Nest], plan: Plan, *, proves: bool) -> Iterator[str]:
         """None: a layer that there was no time for has no plan."""
         return iter(())
 
-    def head(self, plan: GenericPlan) -> Iterator[str]:
+    def head(self, plan: Plan) -> Iterator[str]:
         """Also names that stand twice."""
         yield from super().head(plan)
         names = [layer.name for layer in plan.network_data]
@@ -186,7 +186,7 @@ class LayersProblem(GenericProblem):
         if len(names) != len(plan.parts):
             yield f"parts: the plan has {len(plan.parts)}, there are {len(names)} layers"
 
-    def faults(self, plan: GenericPlan, verdicts: list[Verdict]) -> Iterator[str]:
+    def faults(self, plan: Plan, verdicts: list[Verdict]) -> Iterator[str]:
         """Also what is said of homes."""
         if len(plan.network_data) != len(plan.parts):
             yield from self.head(plan)
@@ -197,7 +197,7 @@ class LayersProblem(GenericProblem):
         except InputError as error:
             yield str(error)
 
-    def totals_of(self, plan: GenericPlan, rows: Sequence[PartPlan]) -> dict[str, Any]:
+    def totals_of(self, plan: Plan, rows: Sequence[PartPlan]) -> dict[str, Any]:
         """Where a plan says homes, status and bound are those over all of them, which no layer says."""
         found = super().totals_of(plan, rows)
         if plan.shared is None:
@@ -211,7 +211,7 @@ class LayersProblem(GenericProblem):
             "gap": gap_of(found["objective"].value, plan.bound),
         }
 
-    def claims(self, plan: GenericPlan) -> Iterator[Claim]:
+    def claims(self, plan: Plan) -> Iterator[Claim]:
         """Layer by layer; layers that share memories off the chip are one part: homes are decided for all together."""
         if plan.shared is None:
             yield from super().claims(plan)
@@ -222,15 +222,15 @@ class LayersProblem(GenericProblem):
 
     # ---- showing -----------------------------------------------------------------------------------------------------
 
-    def layer_rows(self, plan: GenericPlan) -> tuple[LayerRow, ...]:
+    def layer_rows(self, plan: Plan) -> tuple[LayerRow, ...]:
         """The layers."""
         return layer_rows(plan)
 
-    def names(self, plan: GenericPlan) -> list[str]:
+    def names(self, plan: Plan) -> list[str]:
         """All layers: those without a schedule say why."""
         return [row.name for row in plan.parts]
 
-    def status(self, plan: GenericPlan) -> list[str]:
+    def status(self, plan: Plan) -> list[str]:
         """What is known, a part each: status, value, bound, gap and replay."""
         parts = [f"{plan.network} on {plan.machine} ({plan.problem}, {plan.engine}): {plan.status}"]
         if plan.objective is not None:
@@ -253,28 +253,28 @@ class LayersProblem(GenericProblem):
             parts.append(refused if failed else verdict)
         return parts
 
-    def sheet(self, plan: GenericPlan) -> Sheet:
+    def sheet(self, plan: Plan) -> Sheet:
         """Layers and their sum."""
         return nest_table(plan, {})
 
-    def table(self, plan: GenericPlan, others: Mapping[str, GenericPlan]) -> list[RenderableType]:
+    def table(self, plan: Plan, others: Mapping[str, Plan]) -> list[RenderableType]:
         """The same, with a column for every other engine."""
         return [nest_table(plan, others), "", "; ".join(self.known(plan))]
 
-    def details(self, plan: GenericPlan, layer: str | None) -> Iterator[str]:
+    def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
         """The buffers and the loops of one layer or all, line by line."""
         for row in layer_rows(plan):
             if layer in (None, row.layer):
                 yield from _layer(plan, row)
 
-    def pictures(self, plan: GenericPlan, others: Mapping[str, GenericPlan]) -> Pictures:
+    def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
         """Roofline, times, memories, and every layer with its tile and its nest as code."""
         from solver.tiling.figures import pictures  # late: only reports are drawn
 
         texts = {row.layer: "\n".join(_layer(plan, row)).strip() for row in layer_rows(plan) if not row.same_as}
         return pictures(plan, others, texts)
 
-    def again(self, plan: GenericPlan, engine: str, time_limit_s: float | None, jobs: int) -> GenericPlan:
+    def again(self, plan: Plan, engine: str, time_limit_s: float | None, jobs: int) -> Plan:
         """Plan the layers again."""
         rooms = {one.name: one.bytes for one in plan.machine_data.off_chip if one.bytes is not None}
         asked = replace(self.question(plan), engine=engine, time_limit_s=time_limit_s, jobs=jobs)
@@ -284,19 +284,19 @@ class LayersProblem(GenericProblem):
         return self.decided(request, time.monotonic())
 
 
-def layer_claims(plan: GenericPlan) -> Iterator[Claim]:
+def layer_claims(plan: Plan) -> Iterator[Claim]:
     """What a plan claims of every layer; where the plan says homes, of all nests with the homes that the layer has."""
     for row in plan.parts:
         values, bounds = picked(plan.objectives, row.measures), tuple(map(row.bounds.get, plan.objectives))
         yield Claim(row.name, row.status, plan.objectives, values, bounds)
 
 
-def nest_table(plan: GenericPlan, others: Mapping[str, GenericPlan]) -> Sheet:
+def nest_table(plan: Plan, others: Mapping[str, Plan]) -> Sheet:
     """Return the table of a plan: one row a layer and one for the sum.
 
     Parameters
     ----------
-    others : mapping of engine name to GenericPlan
+    others : mapping of engine name to Plan
         Plans of the same layers by other engines: each adds a column with its objective over ours.
     """
     rows, first = layer_rows(plan), plan.objectives[0]
@@ -329,7 +329,7 @@ def nest_table(plan: GenericPlan, others: Mapping[str, GenericPlan]) -> Sheet:
     )  # fmt: skip
 
 
-def _buffering_of(plan: GenericPlan) -> list[str]:
+def _buffering_of(plan: Plan) -> list[str]:
     """Return why a demand for buffers cannot be met, if there is one: the machine decides their number."""
     machine = plan.machine_data
     asked = any(line.startswith("pin buffers_") for row in plan.parts for line in row.conflicts)
@@ -351,11 +351,11 @@ def _bytes(row: LayerRow) -> int | None:
     return row.part.measures.get("bytes")
 
 
-def _value(row: GenericPlan | LayerRow) -> int | None:
+def _value(row: Plan | LayerRow) -> int | None:
     return row.objective.value if row.objective else None
 
 
-def _layer(plan: GenericPlan, row: LayerRow) -> Iterable[str]:
+def _layer(plan: Plan, row: LayerRow) -> Iterable[str]:
     yield f"{row.layer}: {workload_text(row.workload)}, on {plan.machine}"
     if row.schedule is None or row.objective is None or row.measures is None:
         why = f": {'; '.join(row.conflicts)}" if row.conflicts else ""

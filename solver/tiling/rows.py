@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeGuard
 
 from formulations.tiling.part import NestFigures
 from hwmodels.outcome import MEASURES, Counts
 from hwmodels.schedule import Nest
 from instances.workload import Layer
-from solver.plan import GenericPlan, Measures, Objective, PartPlan, PartReplay, Plan, Stat, Status
+from solver.plan import Measures, Objective, PartPlan, PartReplay, Plan, Stat, Status
 
 #: The engine of plans that nobody decided here: a mapping was given, priced and replayed (docs/mappings.md).
 GIVEN = "given"
@@ -122,12 +121,12 @@ class LayerRow:
         return self.part.wall_s
 
 
-def is_layers(plan: Plan) -> TypeGuard[GenericPlan]:
+def is_layers(plan: Plan) -> bool:
     """Whether a plan is of layers by themselves, with a nest each."""
-    return isinstance(plan, GenericPlan) and plan.TYPES[plan.problem].figures == NestFigures
+    return bool(plan.TYPES[plan.problem].figures == NestFigures)
 
 
-def layer_rows(plan: GenericPlan) -> tuple[LayerRow, ...]:
+def layer_rows(plan: Plan) -> tuple[LayerRow, ...]:
     """Return the layers of a plan in their order."""
     pairs = zip(plan.parts, plan.network_data, strict=True)
     return tuple(LayerRow(part, layer, plan.objectives[0]) for part, layer in pairs)

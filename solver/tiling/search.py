@@ -14,7 +14,7 @@ from formulations.tiling.part import NestPart
 from formulations.tiling.space import Space
 from hwmodels.outcome import MEASURES
 from hwmodels.schedule import Nest
-from solver.formulated import Job
+from solver.deciding import Job
 from solver.plan import proof
 from solver.search import Answer, hasty, settled
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from instances.buffers import Buffers
 from instances.errors import InputError
@@ -44,7 +43,7 @@ SKIPPED = Found("SKIPPED")
 class Again:
     """A question that is asked again and again, with other machines, pins and engines."""
 
-    problem: Problem[Any]
+    problem: Problem
     question: Question
     end: float
     """When time is up, by `time.monotonic`."""
@@ -54,7 +53,7 @@ class Again:
     solves: int = 0
 
     @classmethod
-    def of(cls, problem: Problem[Any], question: Question, time_limit_s: float) -> Again:
+    def of(cls, problem: Problem, question: Question, time_limit_s: float) -> Again:
         """From now on; by the fastest exact engine, for the first objective alone."""
         first = replace(question, objectives=question.objectives[:1], jobs=1)
         first = replace(first, engine=problem.engine("auto", first.objectives))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from instances.errors import InputError, choices
 from solver.check import sound_plan
 from solver.options import as_texts, check_time_limit
-from solver.plan import GenericPlan, Plan
+from solver.plan import Plan
 from solver.problem import Problem
 from solver.problems import problem_of
 from solver.tiling.problem import LayersProblem
@@ -77,16 +76,14 @@ def why(
 def _check_layer(plan: Plan, layer: str | None) -> None:
     if layer is None:
         return
-    names = [row.layer for row in plan.rows]
+    names = [part.name for part in plan.parts]
     if "layers" not in problem_of(plan).takes:
         raise InputError(f"--layer {layer}: a plan of problem {plan.problem} is explained as a whole")
     if layer not in names:
         raise InputError(f"plan of {plan.network} has no layer {layer!r}; it has {choices(names)}")
 
 
-def _layers(
-    problem: LayersProblem, plan: GenericPlan, layer: str | None, limit: float, rivals: bool
-) -> Iterator[About]:
+def _layers(problem: LayersProblem, plan: Plan, layer: str | None, limit: float, rivals: bool) -> Iterator[About]:
     """The layer that is asked for; else all together, then each, the dearest ones solved again first."""
     rows = [row for row in layer_rows(plan) if layer in (None, row.layer)]
     end, made = time.monotonic() + limit, dict[str, About]()
@@ -110,9 +107,7 @@ def _value(row: LayerRow) -> int:
     return row.objective.value if row.objective else 0
 
 
-def _curves(
-    problem: Problem[Any], plan: Plan, layer: str | None, names: Sequence[str], limit: float
-) -> Iterator[Curve]:
+def _curves(problem: Problem, plan: Plan, layer: str | None, names: Sequence[str], limit: float) -> Iterator[Curve]:
     """The objective of the plan, or of a layer, over each field."""
     end = time.monotonic() + limit
     for number, name in enumerate(names):
@@ -126,7 +121,7 @@ def _curves(
             yield curve(Again.of(problem, question, left), layer or "", name)
 
 
-def _row(plan: GenericPlan, layer: str | None) -> LayerRow:
+def _row(plan: Plan, layer: str | None) -> LayerRow:
     """The layer that is asked for, or the dearest one."""
     if layer is not None:
         found: LayerRow = plan.layer(layer)

@@ -8,7 +8,7 @@ from math import inf
 
 from hwmodels.nest.price import price
 from instances.machine import Machine
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.problem import Problem
 from solver.question import Question
 from solver.tiling.problem import LayersProblem
@@ -21,7 +21,7 @@ from solver.why.model import About, Cause, Knee, Limit, Rival, Room, Trial
 from solver.why.parts import nest_splits
 
 
-def question_of(problem: Problem[GenericPlan], plan: GenericPlan, row: LayerRow) -> Question:
+def question_of(problem: Problem, plan: Plan, row: LayerRow) -> Question:
     """Return what a plan was asked about a layer; where operands have several homes, with those that it has."""
     asked = problem.question(plan)
     machine = plan.machine_data
@@ -32,9 +32,7 @@ def question_of(problem: Problem[GenericPlan], plan: GenericPlan, row: LayerRow)
     return replace(asked, target=row.workload, machine=machine, full=options.full, bounding=options.bounding)
 
 
-def about_layer(
-    problem: LayersProblem, plan: GenericPlan, row: LayerRow, time_limit_s: float, others: bool = True
-) -> About:
+def about_layer(problem: LayersProblem, plan: Plan, row: LayerRow, time_limit_s: float, others: bool = True) -> About:
     """Explain a layer of a plan within a time limit; `others`: also what other decisions cost."""
     start = time.monotonic()
     again = Again.of(problem, question_of(problem, plan, row), time_limit_s)
@@ -148,7 +146,7 @@ def _rooms(machine: Machine, taken: dict[str, int]) -> list[Room]:
     return [Room(memory=name, used=taken.get(name, 0), capacity=size) for name, size in machine.memories.items()]
 
 
-def parts_alone(plan: GenericPlan, row: LayerRow) -> About:
+def parts_alone(plan: Plan, row: LayerRow) -> About:
     """Return where a layer's measures go, with nothing solved again."""
     objective, unit = plan.objectives[0], plan.unit
     if row.schedule is None or row.objective is None:

@@ -174,7 +174,7 @@ def plan_splits(plan: Plan, figures: Mapping[str, int], units: Mapping[str, str]
         return ()
     first = plan.objectives[0]
     made = [_split(first, plan.objective.unit, plan.objective.value, plan.objective.terms)]
-    rows = plan.rows
+    rows = plan.parts
     for name, value in figures.items():
         if name != first and value:
             terms = _of_rows(name, rows)

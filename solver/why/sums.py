@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.tables import few, percent
 from solver.why.model import About, Limit, Part, Split
 
 
-def whole(plan: GenericPlan, layers: Sequence[About]) -> About:
+def whole(plan: Plan, layers: Sequence[About]) -> About:
     """Return what is known of all layers: parts add up, and the cause is the one with most of the objective."""
     objective = plan.objectives[0]
     weights = Counter[str]()
@@ -32,7 +32,7 @@ def whole(plan: GenericPlan, layers: Sequence[About]) -> About:
     )  # fmt: skip
 
 
-def _headline(plan: GenericPlan, layers: Sequence[About], weights: Counter[str], total: int) -> str:
+def _headline(plan: Plan, layers: Sequence[About], weights: Counter[str], total: int) -> str:
     """Which causes, in how many layers, with what share of the objective."""
     said = []
     for cause, value in weights.most_common():

@@ -15,7 +15,7 @@ from typing import Any
 from formulations.pins import Decision
 from instances.buffers import Buffers
 from instances.machine import Machine
-from solver.plan import Objective, PartPlan, Plan
+from solver.plan import Objective, Plan
 from solver.problem import Problem
 from solver.question import Question
 from solver.tables import percent
@@ -29,7 +29,7 @@ from solver.why.parts import plan_splits
 from solver.why.relax import Relaxed, of_pins
 
 
-def about_plan(problem: Problem[Any], plan: Plan, layer: str | None, time_limit_s: float, others: bool = True) -> About:
+def about_plan(problem: Problem, plan: Plan, layer: str | None, time_limit_s: float, others: bool = True) -> About:
     """Explain a plan, or a layer of a plan whose layers are decided by themselves, within a time limit."""
     start = time.monotonic()
     asked, own = problem.question(plan), _own(problem, plan, layer)
@@ -90,7 +90,7 @@ def _better(one: FieldOf) -> int | float:
     return one.value // 2 if isinstance(one.value, int) else one.value / 2
 
 
-def _own(problem: Problem[Any], plan: Plan, layer: str | None) -> Found:
+def _own(problem: Problem, plan: Plan, layer: str | None) -> Found:
     """What the plan says of its first objective."""
     for claim in problem.claims(plan) if layer is not None else ():
         if claim.part == layer:
@@ -150,45 +150,34 @@ _SAID: dict[Cause, str] = {
 
 
 def _limits(plan: Plan, layer: str | None, base: Found) -> Iterator[Limit]:
-    least = getattr(plan, "compulsory_bytes", None)
-    if layer is not None:
-        least = next((_must(row, plan.objectives[0]) for row in plan.rows if row.layer == layer), None)
-    elif least is None:
-        each = [_must(row, plan.objectives[0]) for row in plan.rows]
-        least = sum(int(one) for one in each if one is not None) if each and None not in each else None
+    each = [part.must.get(plan.objectives[0]) for part in plan.parts if layer in (None, part.name)]
+    least = sum(one for one in each if one is not None) if each and None not in each else None
     if least is not None and plan.unit == "bytes" and plan.objectives[0] in ("bytes", "dram"):
         means = "each weight, and each input and result of the network once"
-        yield Limit(name="compulsory", value=int(least), means=means)
+        yield Limit(name="compulsory", value=least, means=means)
     if base.bound is not None:
         yield Limit(name="solver", value=base.bound, means="the bound that the search has proven")
 
 
-def _must(row: Any, measure: str) -> int | None:
-    return row.must.get(measure) if isinstance(row, PartPlan) else getattr(row, "compulsory_bytes", None)
-
-
-def _splits(problem: Problem[Any], plan: Plan, layer: str | None) -> Any:
+def _splits(problem: Problem, plan: Plan, layer: str | None) -> Any:
     if layer is None:
         return plan_splits(plan, problem.figures(plan), problem.measures)
-    row = next((one for one in plan.rows if one.layer == layer), None)
-    if isinstance(row, PartPlan) and row.measures:
-        value, first = row.measures[plan.objectives[0]], plan.objectives[0]
-        terms = row.terms.get(first) or {row.name: value}
-        objective: Objective | None = Objective(value=value, unit=plan.unit, terms=terms)
-        return plan_splits(plan.model_copy(update={"objective": objective}), {}, problem.measures)
-    objective = getattr(row, "objective", None)
-    if objective is None:
+    first = plan.objectives[0]
+    part = next((one for one in plan.parts if one.name == layer), None)
+    if part is None or not part.measures:
         return ()
-    return plan_splits(plan.model_copy(update={"objective": objective, "layers": (row,)}), {}, problem.measures)
+    value = part.measures[first]
+    objective = Objective(value=value, unit=plan.unit, terms=part.terms.get(first) or {part.name: value})
+    return plan_splits(plan.model_copy(update={"objective": objective}), {}, problem.measures)
 
 
-def _rooms(problem: Problem[Any], plan: Plan) -> Iterator[Room]:
+def _rooms(problem: Problem, plan: Plan) -> Iterator[Room]:
     """Memories, as far as the plan says what lies in them."""
     for name, used, capacity in problem.rooms(plan):
         yield Room(memory=name, used=used, capacity=capacity)
 
 
-def _rivals(again: Again, base: Found, problem: Problem[Any]) -> list[Rival]:
+def _rivals(again: Again, base: Found, problem: Problem) -> list[Rival]:
     """Every value of every closed choice, and what quick heuristics decide."""
     formulation = getattr(problem, "formulation", None)
     decisions: Mapping[str, Decision] = getattr(formulation, "decisions", {})

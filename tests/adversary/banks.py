@@ -26,8 +26,8 @@ from hwmodels.banks.replay_cycles import spent_on
 from hwmodels.schedule import Action, StageRun
 from instances.feature_maps import Stage, Stages
 from instances.machine import Machine
-from solver.plan import GenericPlan
-from solver.solve import solve_as
+from solver.plan import Plan
+from solver.solve import solve
 from tests.adversary.banks_cases import Case
 from tests.adversary.cases import LIMIT_S, BruteForce, Known
 from tests.adversary.claims import Claim
@@ -203,7 +203,7 @@ def copied(chip: Chip) -> Chip:
 # ---- what engines claim ----------------------------------------------------------------------------------------------
 
 
-def undercut(case: Case, plan: GenericPlan) -> tuple[str, ...]:
+def undercut(case: Case, plan: Plan) -> tuple[str, ...]:
     """What a plan moves, or says that must move, and is less than what is read and made; what must is no more."""
     least, said = case.least_bytes, plan.part.must["bytes"]
     moved = said if plan.measures is None else plan.measures["bytes"]
@@ -221,8 +221,7 @@ class InBanks(BruteForce[C], Generic[C]):
     def claim(self, case: C, engine: str) -> Claim:
         """Its plan has been replayed, and computes what it has to."""
         limit = None if engine == "dynamic" else LIMIT_S
-        plan = solve_as(
-            GenericPlan, case.made, case.machine, problem=self.name, engine=engine, objective=case.objective,
+        plan = solve(case.made, case.machine, problem=self.name, engine=engine, objective=case.objective,
             time_limit_s=limit,
         )  # fmt: skip
         value = None if plan.objective is None else plan.objective.value

@@ -30,9 +30,8 @@ from instances.network import Network
 from instances.operators import Conv, Eltwise, Operator, Pool, Reshape
 from instances.stores import stores
 from solver.joint.problem import JOINT
-from solver.plan import GenericPlan
 from solver.search import settled
-from solver.solve import solve_as
+from solver.solve import solve
 from tests.adversary.cases import LIMIT_S, BruteForce, Known, OfNetwork, times, widths
 from tests.adversary.claims import Claim
 from tests.adversary.elements import Elements, miscounted
@@ -343,7 +342,7 @@ class _Joint(BruteForce[Case]):
             clock = Clock.of(None if engine == "dynamic" else LIMIT_S)
             said = settled(JOINT, part, ("bytes",), engine, clock)
             return Claim(engine, said.status, said.values.get("bytes"), said.bounds["bytes"])
-        plan = solve_as(GenericPlan, case.made, case.machine, problem="joint")
+        plan = solve(case.made, case.machine, problem="joint")
         value = None if plan.objective is None else plan.objective.value
         faults = [] if plan.measures is None or plan.measures["bytes"] == value else ["its value is not its bytes"]
         if value is not None and plan.part.must["bytes"] > value:

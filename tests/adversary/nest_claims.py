@@ -18,8 +18,7 @@ from formulations.tiling.floors import floor
 from instances.errors import InputError
 from instances.jsonfile import LARGEST_INTEGER
 from solver.options import pick_nests, pick_pins
-from solver.plan import GenericPlan
-from solver.solve import solve_as
+from solver.solve import solve
 from tests.adversary.anneal import Goal, Witness, confirmed
 from tests.adversary.demands import readable
 from tests.adversary.moves import Form, form_of
@@ -52,8 +51,7 @@ def asked(goal: Goal, engine: str, problem: str, *, full: bool = False) -> Claim
     """Ask an engine; `full`: over the unreduced space."""
     name = f"{engine} over all steps" if full else engine
     try:
-        whole = solve_as(
-            GenericPlan, goal.layer, goal.machine, problem=problem, engine=engine, objective=goal.measures,
+        whole = solve(goal.layer, goal.machine, problem=problem, engine=engine, objective=goal.measures,
             pins=goal.pins, full=full, bounding=not full, time_limit_s=LIMIT_S,
         )  # fmt: skip
     except InputError as error:

@@ -29,7 +29,6 @@ from solver.applications.figures import rows_of
 from solver.applications.problem import ApplicationsProblem
 from solver.bench.applications import row
 from solver.cli import main
-from solver.plan import GenericPlan
 from solver.solve import ask as question
 from solver.solve import show
 from tests.effort import tries
@@ -274,11 +273,11 @@ TWO = "lenet5@5ms,lenet5@8ms/6ms"
 
 
 @pytest.fixture(scope="module")
-def plan() -> GenericPlan:
+def plan() -> Plan:
     return solve(TWO, "hikey970", pins="cpu_config=1,1,1,1", problem="applications")
 
 
-def test_a_plan_is_proven_checked_and_follows_its_schema(plan: GenericPlan) -> None:
+def test_a_plan_is_proven_checked_and_follows_its_schema(plan: Plan) -> None:
     assert (plan.status, plan.gap, plan.part.replay.ok) == ("OPTIMAL", 0, True)
     assert check(plan).ok
     Draft202012Validator(ApplicationsProblem().schema()).validate(json.loads(plan.to_json()))
@@ -288,7 +287,7 @@ def test_a_plan_is_proven_checked_and_follows_its_schema(plan: GenericPlan) -> N
         assert other.objective is None or other.objective.value >= plan.objective.value
 
 
-def test_the_least_responses_in_turn(plan: GenericPlan) -> None:
+def test_the_least_responses_in_turn(plan: Plan) -> None:
     """The least response of each alone is at most its response when all are minimised together; so is their sum."""
     least = []
     for number in (1, 2):
@@ -340,13 +339,13 @@ def test_an_engine_that_proves_nothing_is_not_believed() -> None:
         ((*_PART, "schedule", "draws"), 10**6, "draws: Input should be less than or equal to 20000"),
     ],
 )
-def test_nonsense_is_no_plan(plan: GenericPlan, where: tuple[str | int, ...], value: object, said: str) -> None:
+def test_nonsense_is_no_plan(plan: Plan, where: tuple[str | int, ...], value: object, said: str) -> None:
     with pytest.raises(InputError, match=said):
         changed(plan, (where, value))
 
 
 @pytest.mark.parametrize("message", LIES)
-def test_lies_are_found(plan: GenericPlan, message: str) -> None:
+def test_lies_are_found(plan: Plan, message: str) -> None:
     report = check(changed(plan, LIES[message]))
     assert not report.ok
     assert any(re.search(message, line) for line in report.problems), report.problems

@@ -15,7 +15,7 @@ from instances.machine import Machine
 from instances.network import Network
 from instances.operators import Conv, Input, Operator
 from solver import check, pareto, solve
-from solver.plan import GenericPlan, Plan
+from solver.plan import Plan
 from solver.solve import show
 
 
@@ -47,7 +47,7 @@ def network(taps: int, stride: int = 1, columns: int = 4, rows: int = 1, *more: 
 ROW = network(3)
 
 
-def moved(plan: GenericPlan) -> tuple[int, int, str]:
+def moved(plan: Plan) -> tuple[int, int, str]:
     assert plan.measures is not None
     assert plan.status == "OPTIMAL"
     assert check(plan).ok

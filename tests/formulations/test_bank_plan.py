@@ -20,7 +20,7 @@ from solver import check, pareto, solve
 from solver.banks.problem import BanksProblem
 from solver.banks.rows import rows_of
 from solver.cli import main
-from solver.plan import GenericPlan, Plan
+from solver.plan import Plan
 from solver.solve import show
 from tests.effort import tries
 
@@ -37,17 +37,17 @@ SMALL = first("squeezenet1_1", 8)
 
 
 @pytest.fixture(scope="module")
-def plan() -> GenericPlan:
+def plan() -> Plan:
     return solve("squeezenet1_1", "midap", objective="bytes", problem="banks")
 
 
 @pytest.fixture(scope="module")
-def small() -> GenericPlan:
+def small() -> Plan:
     return solve(SMALL, "midap", objective="bytes", problem="banks")
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_every_engine_gives_a_plan_that_checks(engine: str, small: GenericPlan, tmp_path: Path) -> None:
+def test_every_engine_gives_a_plan_that_checks(engine: str, small: Plan, tmp_path: Path) -> None:
     """Engines that prove agree in all measures; bounds are never above the plan."""
     other = solve(SMALL, "midap", engine=engine, objective="bytes", problem="banks")
     other.save(tmp_path / "plan.json")
@@ -66,7 +66,7 @@ def test_every_engine_gives_a_plan_that_checks(engine: str, small: GenericPlan, 
         assert other.status == "FEASIBLE"
 
 
-def test_objectives_and_energy(small: GenericPlan) -> None:
+def test_objectives_and_energy(small: Plan) -> None:
     fast = solve(SMALL, "midap", problem="banks")
     energy = solve(SMALL, "midap", objective="energy", problem="banks")
     assert fast.measures is not None
@@ -82,7 +82,7 @@ def test_objectives_and_energy(small: GenericPlan) -> None:
         assert sum(one.objective.terms.values()) == one.objective.value
 
 
-def test_writes_on_the_bus_only_take_time(small: GenericPlan, tmp_path: Path) -> None:
+def test_writes_on_the_bus_only_take_time(small: Plan, tmp_path: Path) -> None:
     """The same bytes, all engines agree, nothing gets faster, and a check knows what it waits for."""
     on = {"banks.writes": "bus", "banks.bus": "first_come"}
     made = {engine: solve(SMALL, "midap", engine=engine, settings=on, objective="bytes", problem="banks")
@@ -108,20 +108,20 @@ def test_writes_on_the_bus_only_take_time(small: GenericPlan, tmp_path: Path) ->
     assert said.startswith(f"figures.{name}.waits_for_writes: the plan says {first.waits_for_writes + 1}")
 
 
-def test_the_front_holds_both_optima(small: GenericPlan) -> None:
+def test_the_front_holds_both_optima(small: Plan) -> None:
     front = pareto(SMALL, "midap", problem="banks").plans
     assert front[0].measures == small.measures
     assert front[-1].measures == solve(SMALL, "midap", problem="banks").measures
     assert all(check(one).ok for one in front)
 
 
-def altered(plan: GenericPlan, change: Callable[[dict[str, object]], None]) -> tuple[str, ...]:
+def altered(plan: Plan, change: Callable[[dict[str, object]], None]) -> tuple[str, ...]:
     data = plan.model_dump(mode="json")
     change(data)
     return check(Plan.from_json(json.dumps(data))).problems
 
 
-def test_a_plan_that_lies_is_found_out(plan: GenericPlan) -> None:
+def test_a_plan_that_lies_is_found_out(plan: Plan) -> None:
     def bank(part: Any) -> None:
         tiles = part["schedule"]["runs"][3]["tiles"]
         tiles[0]["bank"] = (tiles[0]["bank"] + 1) % 4
@@ -174,7 +174,7 @@ def test_a_plan_that_lies_is_found_out(plan: GenericPlan) -> None:
     ],
 )
 def test_lies_about_one_field_are_found_out(
-    plan: GenericPlan, path: tuple[int | str, ...], value: object, message: str
+    plan: Plan, path: tuple[int | str, ...], value: object, message: str
 ) -> None:
     def change(data: Any) -> None:
         place = data["parts"][0]["schedule"] if path[0] == "runs" else data
@@ -326,7 +326,7 @@ def test_all_of_a_patch_must_be_loaded() -> None:
     )
 
 
-def with_runs(plan: GenericPlan, *runs: StageRun) -> GenericPlan:
+def with_runs(plan: Plan, *runs: StageRun) -> Plan:
     """The plan with other stages, and all its figures."""
     schedule = replace(plan.schedule, runs=runs)
     return plan.model_copy(update={"parts": (plan.part.model_copy(update={"schedule": schedule}),)})
@@ -345,7 +345,7 @@ def skip() -> Network:
     ))  # fmt: skip
 
 
-def test_the_map_of_banks_by_time(plan: GenericPlan) -> None:
+def test_the_map_of_banks_by_time(plan: Plan) -> None:
     text = show(plan, details=True)
     for row in rows_of(plan):
         assert f"{row.name}: {row.kind}" in text

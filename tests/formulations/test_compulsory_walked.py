@@ -19,8 +19,7 @@ from instances.machine import Machine
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
 from instances.stores import stores
-from solver.plan import GenericPlan
-from solver.solve import solve_as
+from solver.solve import solve
 from tests.effort import tries
 
 ON = Machine.model_validate({
@@ -191,12 +190,12 @@ def test_tiling_says_what_joint_and_fusion_say() -> None:
     padded = of.pad(x, "reflect", (0, 0), (0, 0), (0, 0), (1, 1))
     moved = of.move(padded, "reshape", of.ids[padded].reshape(1, 1, 10, 8))
     network = of.layer(Conv(name="c", inputs=(moved,), shape=(1, 4, 8, 6), filters=4, kernel=(3, 3)))
-    tiling = solve_as(GenericPlan, network, ON, objective="bytes")
+    tiling = solve(network, ON, objective="bytes")
     (row,) = tiling.layers
     assert tiling.objective is not None
     assert tiling.objective.value == tiling.bound == 308
     assert row.part.must["bytes"] == row.lower_bound_bytes == 292
-    joint = solve_as(GenericPlan, network, ON, problem="joint")
+    joint = solve(network, ON, problem="joint")
     assert joint.objective is not None
     assert (joint.objective.value, joint.part.must["bytes"]) == (308, 292)
 

@@ -24,7 +24,7 @@ from instances.load import load_machine
 from instances.network import Network
 from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool, Reshape
 from instances.stores import stores
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from tests.adversary.fusion import TESTER, Case
 from tests.effort import THOROUGH
 from tests.emitted import random_group
@@ -281,7 +281,7 @@ def test_parts_of_a_store_from_outside_are_read_each() -> None:
     net = Net.read(joined, machine)
     assert [Group(net, *group).legal for group in ((0, 1), (1, 2), (2, 3))] == [False, False, True]
     plan = solve(joined, machine, problem="fusion", objective="bytes")
-    assert isinstance(plan, GenericPlan)
+    assert isinstance(plan, Plan)
     (row,) = (row for row in plan.part.figures if "sum" in row.layers)
     assert row.layers == ("sum",)
     assert row.bytes["IN"] == 64

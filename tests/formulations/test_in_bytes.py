@@ -23,7 +23,7 @@ from instances.stores import Stores, stores
 from solver import check, show, solve
 from solver.fusion.problem import FUSION
 from solver.joint.rows import rows_of
-from solver.plan import GenericPlan, Plan
+from solver.plan import Plan
 from tests.formulations.test_joint import chain as chain_of_two
 from tests.formulations.test_joint import conv, with_skip
 from tests.golden_plans import chain
@@ -44,15 +44,15 @@ def moved(plan: Plan) -> int | None:
     return None if plan.objective is None else plan.objective.value
 
 
-def joint(network: Network, machine: Machine, engine: str = "dynamic") -> GenericPlan:
+def joint(network: Network, machine: Machine, engine: str = "dynamic") -> Plan:
     plan = solve(network, machine, problem="joint", engine=engine)
-    assert isinstance(plan, GenericPlan)
+    assert isinstance(plan, Plan)
     return plan
 
 
-def fused(network: Network, machine: Machine, **options: Any) -> GenericPlan:
+def fused(network: Network, machine: Machine, **options: Any) -> Plan:
     plan = solve(network, machine, problem="fusion", **options)
-    assert isinstance(plan, GenericPlan)
+    assert isinstance(plan, Plan)
     return plan
 
 
@@ -116,7 +116,7 @@ def test_banks_of_one_byte_are_the_same(network: Network, size: int) -> None:
 
 
 @cache
-def strips() -> GenericPlan:
+def strips() -> Plan:
     return fused(with_skip(), memory(160))
 
 
@@ -211,7 +211,7 @@ def test_a_plan_says_bytes_and_no_banks() -> None:
     (part,) = json.loads(plan.to_json())["parts"]
     (number,) = part["schedule"][1]["residents"]
     assert (part["schedule"][1]["residents"][number], part["figures"][1]["on_chip"]) == ([5, []], {"a": 80})
-    assert GenericPlan.from_json(plan.to_json()) == plan
+    assert Plan.from_json(plan.to_json()) == plan
     (banked,) = rows_of(joint(chain_of_two(), memory(104, 4)))[1].on_chip
     assert banked.banks
     assert banked.bytes is None
@@ -226,7 +226,7 @@ def test_a_plan_that_lies_is_found_out(field: str | int, value: object, message:
     (part,) = data["parts"]
     place = part["figures"][1] if isinstance(field, str) else next(iter(part["schedule"][1]["residents"].values()))
     place[field] = value
-    assert any(message in line for line in check(GenericPlan.from_json(json.dumps(data))).problems)
+    assert any(message in line for line in check(Plan.from_json(json.dumps(data))).problems)
 
 
 def test_what_is_shown() -> None:

@@ -41,9 +41,8 @@ from solver.bench.demo import wheel_model
 from solver.cli import main
 from solver.joint.problem import JOINT
 from solver.joint.rows import rows_of
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.search import Answer
-from solver.solve import solve_as
 from solver.verdict import judged
 from tests.effort import thinned, tries
 
@@ -127,10 +126,10 @@ def networks(draw: st.DrawFn) -> Network:
 
 
 @cache
-def best_of(make: Callable[[], Network], on: str = "MACHINE") -> GenericPlan:
+def best_of(make: Callable[[], Network], on: str = "MACHINE") -> Plan:
     """The best plan of a network, solved once for all tests that look at it."""
     plan = solve(make(), {"MACHINE": MACHINE, "FOUR": FOUR}[on], problem="joint")
-    assert isinstance(plan, GenericPlan)
+    assert isinstance(plan, Plan)
     return plan
 
 
@@ -275,7 +274,7 @@ def test_buffers_lie_one_after_the_other_in_the_banks_of_the_tiles(network: Netw
 def test_a_plan_without_buffers_is_refused() -> None:
     data = json.loads(best_of(with_skip).to_json())
     data["parts"][0]["figures"][0]["buffers"] = None
-    (said,) = check(GenericPlan.from_json(json.dumps(data))).problems
+    (said,) = check(Plan.from_json(json.dumps(data))).problems
     assert said.startswith("figures[0].buffers: the plan says None, it is [{")
 
 
@@ -664,7 +663,7 @@ def test_every_figure_of_every_layer_is_compared() -> None:
 def test_a_plan_file_says_everything(tmp_path: Path) -> None:
     plan = best_of(with_skip)
     plan.save(tmp_path / "plan.json")
-    assert GenericPlan.load(tmp_path / "plan.json") == plan
+    assert Plan.load(tmp_path / "plan.json") == plan
     report = check(tmp_path / "plan.json")
     assert report.ok
     assert report.layers == 5
@@ -705,7 +704,7 @@ def test_a_plan_that_lies_is_found_out(path: tuple[object, ...], value: object, 
     for key in path[:-1]:
         place = place[key]
     place[path[-1]] = value
-    assert any(message in line for line in check(GenericPlan.from_json(json.dumps(data))).problems)
+    assert any(message in line for line in check(Plan.from_json(json.dumps(data))).problems)
 
 
 def test_a_plan_that_only_says_it_is_infeasible_is_found_out() -> None:
@@ -736,7 +735,7 @@ def test_of_equal_nests_the_fastest() -> None:
     # run
     assert plan.measures is not None
     assert plan.measures["time"] == 288 + 6 * (5 + 2)
-    alone = solve_as(GenericPlan, chain(), MACHINE, problem="fusion", pins=["length=1"])
+    alone = solve(chain(), MACHINE, problem="fusion", pins=["length=1"])
     assert sum(row.ticks for row in alone.part.figures) == plan.measures["time"]
 
 

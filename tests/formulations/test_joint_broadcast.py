@@ -12,7 +12,7 @@ from instances.stores import stores
 from solver import check, solve
 from solver.joint.problem import JOINT
 from solver.joint.rows import rows_of
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.search import settled
 from tests.adversary.joint import best
 
@@ -78,7 +78,7 @@ def test_a_gate_stays_or_lies_in_memory() -> None:
     made = network(image, gate, of_two("mul", "in", "gate", image.shape))
     on = machine(32_768)
     plan = solve(made, on, problem="joint")
-    assert isinstance(plan, GenericPlan)
+    assert isinstance(plan, Plan)
     assert (plan.status, plan.objective.value, plan.part.must["bytes"]) == ("OPTIMAL", 36_891, 24_603)
     assert [(one.map, one.rows) for one in rows_of(plan)[1].on_chip] == [("gate", 64)]
     assert check(plan).ok

@@ -15,7 +15,7 @@ from instances.operators import Conv, Eltwise, Input, MatMul, Operator
 from instances.stores import stores
 from solver import check, solve
 from solver.joint.problem import JOINT
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.search import settled
 from tests.adversary.joint import best
 from tests.effort import in_turn, thinned, tries
@@ -93,9 +93,9 @@ def test_the_optimum_is_that_of_all_schedules(case: str) -> None:
         assert (said.status, said.values["bytes"]) == ("OPTIMAL", found.bytes), engine
 
 
-def joint(made: Network, on: Machine) -> GenericPlan:
+def joint(made: Network, on: Machine) -> Plan:
     plan = solve(made, on, problem="joint")
-    assert isinstance(plan, GenericPlan)
+    assert isinstance(plan, Plan)
     assert check(plan).ok
     return plan
 
@@ -111,7 +111,7 @@ def test_tiles_are_double_buffered_and_weights_that_stay_are_not(made: Network, 
     assert not replay_fusion(stores(made), on, found.runs).faults
 
 
-def there(plan: GenericPlan, name: str = "a (weights)") -> list[str]:
+def there(plan: Plan, name: str = "a (weights)") -> list[str]:
     """The layers during which weights are on chip."""
     return [row.name for row in plan.part.figures if name in row.on_chip]
 

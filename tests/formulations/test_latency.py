@@ -36,7 +36,7 @@ from instances.processors import Group
 from instances.tasks import Task, TaskGraph
 from solver import check, pareto, solve
 from solver.cli import main
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.solve import show
 from tests.adversary.mapping import TESTER, Case
 from tests.effort import tries
@@ -220,11 +220,11 @@ def test_a_simulation_finds_a_circle() -> None:
 
 
 @pytest.fixture(scope="module")
-def plan() -> GenericPlan:
+def plan() -> Plan:
     return solve("mobilenet_v1", "galaxy_s9", objective="latency,energy", pins=["cpu_config=4"], problem="mapping")
 
 
-def test_a_plan_is_proven_and_checks(plan: GenericPlan, tmp_path: Path) -> None:
+def test_a_plan_is_proven_and_checks(plan: Plan, tmp_path: Path) -> None:
     assert (plan.status, plan.gap, plan.part.replay.ok) == ("OPTIMAL", 0.0, True)
     assert plan.measures is not None
     assert plan.objective is not None
@@ -265,12 +265,12 @@ def test_tasks_that_overlap_are_found_out() -> None:
 
 
 @pytest.mark.parametrize("said", LIES)
-def test_a_plan_that_lies_is_found_out(plan: GenericPlan, said: str) -> None:
+def test_a_plan_that_lies_is_found_out(plan: Plan, said: str) -> None:
     problems = check(changed(plan, LIES[said])).problems
     assert any(said in line for line in problems), problems
 
 
-def test_a_plan_with_slack_is_a_plan(plan: GenericPlan) -> None:
+def test_a_plan_with_slack_is_a_plan(plan: Plan) -> None:
     """Somebody else's starts, each ten times as late, priced as they are: only the figures of the plan are wrong."""
     late = changed(plan, (_TASKS, lambda rows: [row | {"start": 10 * row["start"]} for row in rows]))
     problems = check(late).problems
@@ -278,7 +278,7 @@ def test_a_plan_with_slack_is_a_plan(plan: GenericPlan) -> None:
     assert all("the plan says" in line for line in problems), problems
 
 
-def test_a_plan_in_the_terminal(plan: GenericPlan) -> None:
+def test_a_plan_in_the_terminal(plan: Plan) -> None:
     assert "one inference alone in 29,158 us" in show(plan)
     shown = show(plan, details=True)
     assert "one inference; a letter is a task" in shown

@@ -30,7 +30,6 @@ from solver import Plan, check, pareto, solve
 from solver.bench.mapping import case, front_row, latency_row, part_of, split_row
 from solver.cli import main
 from solver.mapping.problem import MappingProblem
-from solver.plan import GenericPlan
 from solver.progress import Silent
 from solver.solve import ask as question
 from solver.solve import show
@@ -345,11 +344,11 @@ def test_a_simulation_finds_what_is_wrong() -> None:
 
 
 @pytest.fixture(scope="module")
-def plan() -> GenericPlan:
+def plan() -> Plan:
     return solve("mobilenet_v1", "galaxy_s9", pins=["cpu_config=4"], problem="mapping")
 
 
-def test_a_plan_is_proven_and_checks(plan: GenericPlan, tmp_path: Path) -> None:
+def test_a_plan_is_proven_and_checks(plan: Plan, tmp_path: Path) -> None:
     assert (plan.status, plan.gap, plan.part.replay.ok) == ("OPTIMAL", 0.0, True)
     assert max(sum(one.loads) for one in plan.part.figures.processors) == plan.measures["period"] == plan.bound
     plan.save(tmp_path / "plan.json")
@@ -383,12 +382,12 @@ LIES: dict[str, Lie] = {
 
 
 @pytest.mark.parametrize("said", LIES)
-def test_a_plan_that_lies_is_found_out(plan: GenericPlan, said: str) -> None:
+def test_a_plan_that_lies_is_found_out(plan: Plan, said: str) -> None:
     problems = check(changed(plan, LIES[said])).problems
     assert any(part in line for line in problems for part in said.split("|")), problems
 
 
-def test_a_plan_in_the_terminal(plan: GenericPlan) -> None:
+def test_a_plan_in_the_terminal(plan: Plan) -> None:
     shown = show(plan, details=True)
     assert "cpu0 |" in shown
     assert "gpu  |" in shown

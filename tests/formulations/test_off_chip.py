@@ -35,7 +35,7 @@ from solver.check import check
 from solver.cli import main
 from solver.engines import driver_cp_sat, driver_milp
 from solver.homes import solve as homes_solve
-from solver.plan import GenericPlan, Plan
+from solver.plan import Plan
 from solver.question import Question
 from solver.search import Answer, unanswered
 from solver.solve import ask as question
@@ -459,7 +459,7 @@ def test_every_constraint_counts() -> None:
 # ---- plans as files ------------------------------------------------------------------------------------------
 
 
-def answered(plan: GenericPlan) -> Answer[Nest]:
+def answered(plan: Plan) -> Answer[Nest]:
     """The answer for the only layer of a plan."""
     (row,) = plan.parts
     return Answer(row.schedule, row.measures, row.bounds, row.status, stats=row.stats, conflicts=row.conflicts)

@@ -28,7 +28,7 @@ from instances.profiles import Profile
 from instances.tasks import Task, TaskGraph, tasks
 from solver import check, pareto, solve
 from solver.mapping.problem import MappingProblem
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.solve import show
 from tests.effort import thinned, tries
 from tests.lies import Lie, changed
@@ -252,7 +252,7 @@ def test_every_pipeline_of_parts_runs_at_its_period(made: Mapping, rng: random.R
 
 
 @pytest.fixture(scope="module")
-def divided() -> GenericPlan:
+def divided() -> Plan:
     """The least latency where dividing pays: every task takes 40 ms on two cores and on the GPU."""
     times = {task.name: {"2": 40_000.0, "gpu": 40_000.0} for task in tasks(load_network("lenet5")).tasks}
     return solve(
@@ -261,7 +261,7 @@ def divided() -> GenericPlan:
     )  # fmt: skip
 
 
-def test_a_plan_with_parts_checks(divided: GenericPlan, tmp_path: Path) -> None:
+def test_a_plan_with_parts_checks(divided: Plan, tmp_path: Path) -> None:
     assert divided.status == "OPTIMAL"
     some = [row for row in divided.schedule.tasks if row.share < 4]
     assert some
@@ -274,7 +274,7 @@ def test_a_plan_with_parts_checks(divided: GenericPlan, tmp_path: Path) -> None:
     assert {row.share for row in whole.schedule.tasks} == {1}
 
 
-def test_parts_in_the_terminal(divided: GenericPlan) -> None:
+def test_parts_in_the_terminal(divided: Plan) -> None:
     name = next(row.task for row in divided.schedule.tasks if row.share < 4)
     shown = show(divided, details=True)
     assert f"{name} 2/4" in shown
@@ -287,11 +287,11 @@ _PART = "parts", 0
 _TASKS = *_PART, "schedule", "tasks"
 
 
-def _divided(plan: GenericPlan) -> int:
+def _divided(plan: Plan) -> int:
     return next(n for n, row in enumerate(plan.schedule.tasks) if row.share < 4)
 
 
-LIES: dict[str, Callable[[GenericPlan], tuple[Lie, ...]]] = {
+LIES: dict[str, Callable[[Plan], tuple[Lie, ...]]] = {
     "(1 of 4) and": lambda p: (((*_TASKS, _divided(p), "share"), 1),),
     "task input: it cannot run on cpu1 (3 of 4)": lambda _: (
         ((*_TASKS, 0, "processor"), "cpu1"), ((*_TASKS, 0, "share"), 3)
@@ -304,7 +304,7 @@ LIES: dict[str, Callable[[GenericPlan], tuple[Lie, ...]]] = {
 
 
 @pytest.mark.parametrize("said", LIES)
-def test_a_plan_that_lies_is_found_out(divided: GenericPlan, said: str) -> None:
+def test_a_plan_that_lies_is_found_out(divided: Plan, said: str) -> None:
     problems = check(changed(divided, *LIES[said](divided))).problems
     assert any(said in line for line in problems), problems
 

@@ -14,7 +14,6 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from instances.commons import load_family
 from instances.digests import digest
@@ -138,7 +137,7 @@ def instance_of(case: Case, spec: Cases) -> Instance | None:
     return concluded(asked, _said(problem, question, case))
 
 
-def _said(problem: Problem[Any], question: Question, case: Case) -> list[Said]:
+def _said(problem: Problem, question: Question, case: Case) -> list[Said]:
     """What the engines of a case say, until two have proven it and others would take long."""
     said: list[Said] = []
 
@@ -164,7 +163,7 @@ def seconds() -> float:
 
 
 def ask_engine(
-    problem: Problem[Any], question: Question, engine: str, limit_s: float | None, *, aided: bool = False
+    problem: Problem, question: Question, engine: str, limit_s: float | None, *, aided: bool = False
 ) -> Said | None:
     """Ask one engine, and have the referee look at its decisions; None if it cannot be asked this.
 

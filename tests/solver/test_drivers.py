@@ -20,7 +20,7 @@ from solver import solve
 from solver.check import check
 from solver.engines import driver_cp_sat, driver_milp
 from solver.engines.driver import least_whole
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from tests.effort import thinned
 from tests.golden_plans import FLAT, MESH, PAIRS, SHARED, SMALL
 
@@ -106,8 +106,8 @@ def test_the_same_question_has_the_same_plan(target: Any, machine: str, objectiv
     one, two = (
         solve(target, machine, objective=objective, engine="cp-sat", pins=[f"cpu_config={cores}"]) for _ in range(2)
     )
-    assert isinstance(one, GenericPlan)
-    assert isinstance(two, GenericPlan)
+    assert isinstance(one, Plan)
+    assert isinstance(two, Plan)
     assert one.status == "OPTIMAL"
     assert one.schedule == two.schedule
     assert one.part.stats == two.part.stats
@@ -255,7 +255,7 @@ def test_whoever_asks_keeps_what_the_solver_had_and_stops(
     target, options, _ = ASKED[name]
     plan = solve(*target, engine=engine, **options)
     assert len(calls) == 1
-    told = [getattr(plan, "stats", {}), *(getattr(row, "stats", {}) for row in plan.rows)]
+    told = [plan.stats, *(part.stats for part in plan.parts)]
     assert any(stats.get("interrupted") for stats in told)
     if name != "tiling":  # its other layers are left
         assert plan.objective is not None

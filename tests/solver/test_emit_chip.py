@@ -20,7 +20,7 @@ from solver import solve
 from solver.emit.compile import Compiled, compile_model
 from solver.emit.emit import files_of
 from solver.emit.shared import pitches_in
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from tests.adversary.joint import Case
 from tests.effort import tries
 from tests.emitted import BUILDS, build_and_run, write
@@ -34,13 +34,13 @@ pytestmark = pytest.mark.skipif(
 PLANNED = "results and transfers as planned"
 
 
-def joint(made: Network, on: Machine) -> GenericPlan:
+def joint(made: Network, on: Machine) -> Plan:
     plan = solve(made, on, problem="joint", time_limit_s=20)
-    assert isinstance(plan, GenericPlan)
+    assert isinstance(plan, Plan)
     return plan
 
 
-def special(plan: GenericPlan) -> set[str]:
+def special(plan: Plan) -> set[str]:
     """Of what stays on chip that which is no map of full shape: gates and weights."""
     found = stores(plan.network_data)
     gates = {
@@ -126,7 +126,7 @@ def test_an_lstm_reads_its_weights_once(tmp_path: Path) -> None:
 
 def compiled(path: Path, folder: Path, **settings: int) -> Compiled:
     made = compile_model(path, "scratchpad_64k", folder, problem="joint", settings=FLOATS | settings, time_limit_s=20)
-    assert isinstance(made.plan, GenericPlan)
+    assert isinstance(made.plan, Plan)
     return made
 
 

@@ -29,9 +29,9 @@ from solver.bench.bank_sizes import HEADS, bank_row
 from solver.bench.fusion import convolutions, fusion, fusion_banks, fusion_chains
 from solver.bench.report import Suite
 from solver.cli import main
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.progress import Silent
-from solver.solve import solve, solve_as
+from solver.solve import solve
 from tests.golden_plans import chain
 
 TWO = chain(4, 4, size=8)
@@ -39,10 +39,10 @@ BOTH = "fuse=c0..c1"
 
 
 @cache
-def two(banks: int, *pins: str) -> GenericPlan:
+def two(banks: int, *pins: str) -> Plan:
     """The hand example in so many banks of 16 bytes."""
     settings = {"ocm_bytes": 16 * banks, "ocm_banks": banks}
-    return solve_as(GenericPlan, TWO, "scratchpad_768k", problem="fusion", pins=pins, settings=settings)
+    return solve(TWO, "scratchpad_768k", problem="fusion", pins=pins, settings=settings)
 
 
 # ---- the hand example ------------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ def test_pins_that_contradict_each_other() -> None:
 @pytest.mark.parametrize("setting", ["reserved_bytes=16", "im2col_rows=1"])
 def test_room_that_strips_do_not_leave_is_refused(setting: str) -> None:
     with pytest.raises(InputError, match="keeps no room for reserved_bytes and im2col_rows"):
-        solve_as(GenericPlan, TWO, "scratchpad_768k", problem="fusion", settings=[setting])
+        solve(TWO, "scratchpad_768k", problem="fusion", settings=[setting])
 
 
 # ---- benches ---------------------------------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ def test_readers_that_see_a_map_unlike_load_it_each() -> None:
     group = Group(part.net, 1, 2)
     assert (group.legal, group.alike) == (True, False)
     assert Group(part.net, 1, 2, group.shared).alike
-    plan = solve_as(GenericPlan, network, "scratchpad_768k", problem="fusion", settings=settings, pins=("fuse=b..c",))
+    plan = solve(network, "scratchpad_768k", problem="fusion", settings=settings, pins=("fuse=b..c",))
     assert plan.status == "OPTIMAL"
     assert [one.readers for one in plan.schedule[-1].streams if one.outside] == [(1,), (2,)]  # b and c
     assert check(plan).ok

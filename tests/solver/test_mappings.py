@@ -22,7 +22,7 @@ from solver.mappings.given import Mapped, overflows, plan_of, problem_for, remed
 from solver.mappings.improve import best_tile
 from solver.mappings.text import nest_of, text_of
 from solver.mappings.write import written
-from solver.plan import GenericPlan, Plan
+from solver.plan import Plan
 from tests.emitted import random_case, random_nest
 
 FILES = Path(__file__).parents[1] / "data" / "mappings"
@@ -54,7 +54,7 @@ def test_by_hand() -> None:
 
 def test_a_given_plan_is_a_plan(tmp_path: Path) -> None:
     found = price(TINY, ON, HAND, compare=False)
-    assert isinstance(found.plan, GenericPlan)
+    assert isinstance(found.plan, Plan)
     assert (found.plan.engine, found.plan.status, found.plan.bound) == ("given", "FEASIBLE", None)
     path = tmp_path / "mine.json"
     found.plan.save(path)
@@ -326,7 +326,7 @@ def test_plans_are_mappings_too(tmp_path: Path) -> None:
 def test_all_golden_formats_of_a_plan(tmp_path: Path) -> None:
     """An optimal plan in every form that can say it, read again: the same bytes."""
     plan = solve("peer_layers", "scratchpad_64k", objective="bytes", layers="a", pins=["pieces=even"], jobs=1)
-    assert isinstance(plan, GenericPlan)
+    assert isinstance(plan, Plan)
     layer, nest = plan.layers[0].workload, plan.layers[0].schedule
     assert nest is not None
     for form, suffix in (("text", "txt"), ("timeloop", "yaml")):

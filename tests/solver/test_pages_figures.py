@@ -22,8 +22,8 @@ from solver.pages.roofline import Rate, roofline, roofs, unpadded
 from solver.pages.style import short, slugs, spoken
 from solver.pages.tensor import tensors, tile_drawing
 from solver.placement.rows import rows_of
-from solver.plan import GenericPlan, Plan
-from solver.solve import solve_as
+from solver.plan import Plan
+from solver.solve import solve
 from solver.tiling.figures import times_of
 from tests.golden_plans import chain, skip
 from tests.reported import plan_of
@@ -35,8 +35,8 @@ def figure_of(plan: Plan, key: str) -> Figure:
     return found
 
 
-def lenet() -> GenericPlan:
-    return solve_as(GenericPlan, "lenet5", "scratchpad_64k", problem="tiling", layers=["c1", "c3"], objective="bytes")
+def lenet() -> Plan:
+    return solve("lenet5", "scratchpad_64k", problem="tiling", layers=["c1", "c3"], objective="bytes")
 
 
 # ---- roofs -----------------------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ def test_no_layer_is_above_the_roofs(problem: str) -> None:
 
 @pytest.mark.parametrize("objective", ["time", "bytes"])
 def test_parts_of_time_sum_to_it(objective: str) -> None:
-    plan = solve_as(GenericPlan, "lenet5", "scratchpad_64k", problem="tiling", layers=["c1", "c3"], objective=objective)
+    plan = solve("lenet5", "scratchpad_64k", problem="tiling", layers=["c1", "c3"], objective=objective)
     for row, (name, terms) in zip(plan.layers, times_of(plan), strict=True):
         assert row.measures is not None
         assert (name, sum(terms.values())) == (row.layer, pytest.approx(row.measures.time * 125 / 1e6))
@@ -97,7 +97,7 @@ def test_parts_of_time_sum_to_it(objective: str) -> None:
 
 def test_overlap_is_a_mark() -> None:
     plan = plan_of("slicing")
-    assert isinstance(plan, GenericPlan)
+    assert isinstance(plan, Plan)
     bars = figure_of(plan, "time-by-layer")
     assert isinstance(bars, Bars)
     measures = plan.layers[0].measures
@@ -125,7 +125,7 @@ def test_what_stays_is_one_box() -> None:
 
 def test_maps_on_chip_lie_in_the_banks_of_the_plan() -> None:
     plan = plan_of("joint")
-    assert isinstance(plan, GenericPlan)
+    assert isinstance(plan, Plan)
     drawn = figure_of(plan, "memory-ocm")
     assert isinstance(drawn, Boxes)
     area = sum((box.x_end - box.x) * (box.y_end - box.y) for box in drawn.boxes)
@@ -134,7 +134,7 @@ def test_maps_on_chip_lie_in_the_banks_of_the_plan() -> None:
 
 def test_placed_buffers_are_where_the_plan_says() -> None:
     plan = plan_of("placement")
-    assert isinstance(plan, GenericPlan)
+    assert isinstance(plan, Plan)
     drawn = [figure for figure in plan.figures() if isinstance(figure, Boxes)]
     boxes = {box.name: (box.x, box.x_end, box.y, box.y_end) for figure in drawn for box in figure.boxes}
     placed = {b.name: (b.lower, b.upper, b.address, b.address + b.size) for b in rows_of(plan) if b.address is not None}
@@ -144,7 +144,7 @@ def test_placed_buffers_are_where_the_plan_says() -> None:
 
 def test_busy_times_of_processors() -> None:
     plan = plan_of("mapping")
-    assert isinstance(plan, GenericPlan)
+    assert isinstance(plan, Plan)
     drawn = figure_of(plan, "processors")
     assert isinstance(drawn, Boxes)
     for lane, processor in enumerate(plan.part.figures.processors):
@@ -154,7 +154,7 @@ def test_busy_times_of_processors() -> None:
 
 def test_threads_end_at_their_load() -> None:
     plan = plan_of("selection")
-    assert isinstance(plan, GenericPlan)
+    assert isinstance(plan, Plan)
     drawn = figure_of(plan, "threads")
     assert isinstance(drawn, Boxes)
     for lane, thread in enumerate(plan.part.figures.threads):

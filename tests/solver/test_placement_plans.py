@@ -15,7 +15,7 @@ from instances.operators import Conv, Input
 from solver.cli import main
 from solver.emit.buffers import buffers_of
 from solver.placement.rows import memories_of, rows_of
-from solver.plan import GenericPlan, Plan
+from solver.plan import Plan
 
 #: The example of MiniMalloc's README.
 CSV = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n"
@@ -37,10 +37,10 @@ def table(tmp_path: Path) -> str:
     return str(path)
 
 
-def placed(*buffers: Buffer, size: int = 10, **options: object) -> GenericPlan:
+def placed(*buffers: Buffer, size: int = 10, **options: object) -> Plan:
     given = Buffers(name="few", buffers=buffers, memories=(Memory(name="m", bytes=size),))
     plan = certile.solve(given, "scratchpad_24k", **options)
-    assert isinstance(plan, GenericPlan)
+    assert isinstance(plan, Plan)
     return plan
 
 
@@ -119,7 +119,7 @@ def test_the_buffers_of_a_plan(problem: str, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     plan.save(path)
     made = certile.solve(path, objective="peak")
-    assert isinstance(made, GenericPlan)
+    assert isinstance(made, Plan)
     assert made.status == "OPTIMAL"
     assert made.machine == "scratchpad_768k"
     assert memories_of(made)[0].load <= made.measures["peak"] <= 640
@@ -169,7 +169,7 @@ def test_edited_plans_are_refused(change: dict[str, object] | None, said: str) -
     assert any(said in problem for problem in report.problems), report.problems
 
 
-def edited(plan: GenericPlan, change: dict[str, object] | None) -> Plan:
+def edited(plan: Plan, change: dict[str, object] | None) -> Plan:
     """A plan whose second buffer lies elsewhere, None: off the chip."""
     data = json.loads(plan.to_json())
     places = data["parts"][0]["schedule"]["places"]

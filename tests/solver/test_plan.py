@@ -14,7 +14,7 @@ from instances.errors import InputError
 from instances.validation import adapter_of
 from instances.workload import Layer
 from solver import Plan, solve
-from solver.plan import FORMAT, Objective, digest, network_digest
+from solver.plan import FORMAT, Objective, digest
 from solver.problems import pick_problem
 from solver.version import version
 from tests.small import TOY as MACHINE
@@ -120,11 +120,6 @@ def test_digest_does_not_depend_on_the_order_of_keys() -> None:
     # printf '{"a":1,"b":[2]}' | sha256sum
     assert digest({"b": [2], "a": 1}) == "sha256:0855bfc20eb6cfaa4be7d6b510c63dd22997718bddadcb1a4915cec3a16145b9"
     assert digest({"a": 1, "b": [2]}) != digest({"a": 1, "b": [3]})
-
-
-def test_network_digest_depends_on_layers_and_their_order() -> None:
-    other = LAYER.model_copy(update={"name": "other"})
-    assert len({network_digest(x) for x in ([LAYER], [other], [LAYER, other], [other, LAYER])}) == 4
 
 
 def test_schedule_holds_any_nest() -> None:

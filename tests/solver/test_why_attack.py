@@ -9,7 +9,7 @@ import pytest
 from instances.machine import Machine
 from instances.workload import Layer
 from solver import InputError, solve, why
-from solver.plan import GenericPlan
+from solver.plan import Plan
 from solver.why.model import About
 from solver.why.relax import ENDLESS
 from tests.small import machine
@@ -39,17 +39,17 @@ def case(seed: int) -> tuple[Layer, Machine, tuple[str, ...], str]:
     return layer, machine(**fields), pins, rng.choice(["bytes", "bytes", "time", "energy"])
 
 
-def explained(seed: int) -> tuple[GenericPlan, About] | None:
+def explained(seed: int) -> tuple[Plan, About] | None:
     layer, on, pins, objective = case(seed)
     try:
         plan = solve(layer, on, objective=objective, pins=pins, jobs=1, time_limit_s=10)
     except InputError:
         return None
-    assert isinstance(plan, GenericPlan)
+    assert isinstance(plan, Plan)
     return plan, why(plan, time_limit_s=12).parts[0]
 
 
-def other(plan: GenericPlan, on: Machine, pins: tuple[str, ...]) -> tuple[int | None, int | None]:
+def other(plan: Plan, on: Machine, pins: tuple[str, ...]) -> tuple[int | None, int | None]:
     """Value and bound by another engine; pins are the plan's unless others are given."""
     found = solve(
         plan.layers[0].workload, on, objective=plan.objectives[0], pins=pins, engine="cp-sat", jobs=1, time_limit_s=20
@@ -94,7 +94,7 @@ def attack(seed: int) -> int:
     return verified
 
 
-def conditions(plan: GenericPlan, cause: str, name: str) -> tuple[Machine, tuple[str, ...]] | None:
+def conditions(plan: Plan, cause: str, name: str) -> tuple[Machine, tuple[str, ...]] | None:
     """What `why` says that it relaxed, made anew."""
     on = plan.machine_data
     if cause == "pin":

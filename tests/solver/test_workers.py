@@ -18,7 +18,7 @@ from formulations.tiling.nests import NESTS
 from formulations.tiling.part import NestPart
 from instances.machine import Machine, Transfer
 from instances.workload import Layer
-from solver.formulated import Job
+from solver.deciding import Job
 from solver.jobs import GRACE_S, run_here, share_of
 from solver.search import Answer
 from solver.tiling.search import job_of
@@ -79,7 +79,7 @@ def test_after_ctrl_c_plans_are_quick(fakes: ModuleType) -> None:
 def test_a_second_ctrl_c_during_verification_costs_that_layer_only(
     fakes: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = importlib.import_module("solver.formulated")
+    module = importlib.import_module("solver.deciding")
     real = module.judgement
 
     def pressed_twice(part: NestPart, *rest: object) -> object:
@@ -97,7 +97,7 @@ def test_a_second_ctrl_c_during_verification_costs_that_layer_only(
 
 
 def test_one_ctrl_c_during_verification_loses_nothing(fakes: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = importlib.import_module("solver.formulated")
+    module = importlib.import_module("solver.deciding")
     real = module.judgement
 
     def pressed(part: NestPart, *rest: object) -> object:

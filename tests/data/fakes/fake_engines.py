@@ -13,7 +13,7 @@ from formulations.clock import Clock
 from formulations.tiling.nests import NESTS, Nests
 from formulations.tiling.part import NestPart
 from hwmodels.schedule import Nest
-from solver.formulated import Job
+from solver.deciding import Job
 from solver.search import Answer
 from solver.tiling.search import job_of, searched
 
