@@ -59,7 +59,7 @@ types: install  ## mypy --strict on the four rooms, the adversary and the makers
 	$(BIN)/mypy
 
 machine-fields: install  ## write the table of machine fields in docs/machines.md
-	$(BIN)/python -m instances.machine_fields
+	$(BIN)/python -m instances.machine.fields
 
 site: install  ## the documentation as a site in build/site (SITE=folder): warnings are errors, every link is checked
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs $(SITE)

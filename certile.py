@@ -17,26 +17,26 @@ if TYPE_CHECKING:
     from instances.applications import Applications
     from instances.errors import InputError
     from instances.load import load_machine, load_network
-    from instances.machine import Machine
-    from instances.network import Network
-    from instances.profiles import Profile, load_profile
-    from instances.workload import Layer
-    from solver.calibration.calibrate import calibrate
-    from solver.check import CheckReport, check
-    from solver.emit.compile import Compiled, compile_model
-    from solver.emit.emit import emit_c
-    from solver.front import Front
-    from solver.mappings.price import PricedMapping, price
-    from solver.pages.face import plot, report, to_plotly
-    from solver.partial_engine.size import front_engine, size_engine
-    from solver.plan import Plan, load_plan
-    from solver.problem import Explained
-    from solver.solve import explain, pareto, show, solve
-    from solver.sweep.rows import Sweep, load_sweep
-    from solver.sweep.run import sweep
-    from solver.verify import PlanMismatch
-    from solver.why.ask import why
-    from solver.why.model import Why
+    from instances.machine.machine import Machine
+    from instances.measured import Profile, load_profile
+    from instances.network.network import Network
+    from instances.network.workload import Layer
+    from solver.calls.check import CheckReport, check
+    from solver.calls.solve import explain, pareto, show, solve
+    from solver.plan.front import Front
+    from solver.plan.plan import Plan, load_plan
+    from solver.plan.verify import PlanMismatch
+    from solver.uses.calibration.calibrate import calibrate
+    from solver.uses.emit.compile import Compiled, compile_model
+    from solver.uses.emit.emit import emit_c
+    from solver.uses.mappings.price import PricedMapping, price
+    from solver.uses.report.face import plot, report, to_plotly
+    from solver.uses.sweep.rows import Sweep, load_sweep
+    from solver.uses.sweep.run import sweep
+    from solver.uses.why.ask import why
+    from solver.uses.why.model import Why
+    from solver.views.engine_size import front_engine, size_engine
+    from solver.views.problem import Explained
 
 __all__ = [
     "Applications",
@@ -82,24 +82,24 @@ face(__name__, {
     "instances.applications": "Applications",
     "instances.errors": "InputError",
     "instances.load": "load_machine load_network",
-    "instances.machine": "Machine",
-    "instances.network": "Network",
-    "instances.profiles": "Profile load_profile",
-    "instances.workload": "Layer",
-    "solver.calibration.calibrate": "calibrate",
-    "solver.check": "CheckReport check",
-    "solver.emit.compile": "Compiled compile_model",
-    "solver.emit.emit": "emit_c",
-    "solver.front": "Front",
-    "solver.mappings.price": "PricedMapping price",
-    "solver.pages.face": "plot report to_plotly",
-    "solver.partial_engine.size": "front_engine size_engine",
-    "solver.plan": "Plan load_plan",
-    "solver.problem": "Explained",
-    "solver.solve": "explain pareto show solve",
-    "solver.sweep.rows": "Sweep load_sweep",
-    "solver.sweep.run": "sweep",
-    "solver.verify": "PlanMismatch",
-    "solver.why.ask": "why",
-    "solver.why.model": "Why",
+    "instances.machine.machine": "Machine",
+    "instances.network.network": "Network",
+    "instances.measured": "Profile load_profile",
+    "instances.network.workload": "Layer",
+    "solver.uses.calibration.calibrate": "calibrate",
+    "solver.calls.check": "CheckReport check",
+    "solver.uses.emit.compile": "Compiled compile_model",
+    "solver.uses.emit.emit": "emit_c",
+    "solver.plan.front": "Front",
+    "solver.uses.mappings.price": "PricedMapping price",
+    "solver.uses.report.face": "plot report to_plotly",
+    "solver.views.engine_size": "front_engine size_engine",
+    "solver.plan.plan": "Plan load_plan",
+    "solver.views.problem": "Explained",
+    "solver.calls.solve": "explain pareto show solve",
+    "solver.uses.sweep.rows": "Sweep load_sweep",
+    "solver.uses.sweep.run": "sweep",
+    "solver.plan.verify": "PlanMismatch",
+    "solver.uses.why.ask": "why",
+    "solver.uses.why.model": "Why",
 })  # fmt: skip

@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from instances.machine import Machine
-from instances.outside import RIGHT, Part, Reading, apart
-from instances.stores import Stores
-from instances.workload import Layer
+from instances.machine.machine import Machine
+from instances.network.outside import RIGHT, Part, Reading, apart
+from instances.network.stores import Stores
+from instances.network.workload import Layer
 
 Mask = npt.NDArray[np.bool_]
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from hwmodels.nest.bilinear import Ints
+from hwmodels.nest.price.bilinear import Ints
 
 _BLOCK = 256
 

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 import numpy as np
 from numpy.typing import NDArray
 
-from hwmodels.nest.bilinear import Ints
+from hwmodels.nest.price.bilinear import Ints
 from instances.errors import InputError, choices
 
 _PIN = re.compile(r"\s*([A-Za-z_]+)\s*(<=|>=|!=|=|%)\s*(.+?)\s*")

@@ -11,8 +11,8 @@ Terms
     Piece       a subset of S. The pieces of a part cover what may be optimal for a goal. `floor` is a lower bound of f
                 on a piece that takes no search; `cp_sat`, `milp` and `exact` are the ways to minimise f on it.
 
-`solver.search` settles goals piece by piece, with any of these ways; `solver.generic` makes plans of the answers. Any
-of them may raise TimeUp by the goal's clock: what is known by then is kept.
+`solver.search.loop` settles goals piece by piece, with any of these ways; `solver.views.generic` makes plans of the
+answers. Any of them may raise TimeUp by the goal's clock: what is known by then is kept.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from pydantic import TypeAdapter
 
 from formulations.clock import ENDLESS, Clock
 from formulations.pins import Decision, Pins
-from instances.machine import Machine
-from instances.network import Network
+from instances.machine.machine import Machine
+from instances.network.network import Network
 
 S = TypeVar("S")
 #: What a search says of itself, for people.
@@ -106,13 +106,13 @@ class Model(Generic[S]):
     """The goal's measure is at least ``base + unit * objective``."""
     unit: int = 1
     parameters: Mapping[str, int | float] = field(default_factory=dict)
-    """Of CP-SAT, beside those that are set for all; `turns` as in `solver.engines.driver_cp_sat`."""
+    """Of CP-SAT, beside those that are set for all; `turns` as in `solver.search.driver_cp_sat`."""
     turns: bool = False
     seconds: float | None = None
     """The most that a search is worth."""
     priced: bool = False
     """Whether a MILP solver's optimum is proven by a schedule that costs what the solver reports, however large the
-    coefficients are (`solver.engines.driver_milp.MilpAnswer.agrees`).
+    coefficients are (`solver.search.driver_milp.MilpAnswer.agrees`).
     """
     solver: str = ""
     """One of `SOLVERS`; empty for the engine that is asked."""

@@ -30,7 +30,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from hwmodels.outcome import Natural
 from instances.errors import InputError
-from instances.workload import DIMS, RELEVANT, Layer
+from instances.network.workload import DIMS, RELEVANT, Layer
 
 LEVELS = ("tle", "tlt")
 #: What units of a mesh may share: the operands that go from unit to unit through FIFOs.

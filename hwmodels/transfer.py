@@ -15,7 +15,7 @@ lpddr4        `heterogeneous_mapping_and_banks` Eq. 4.1, 4.2         call, row, 
 from __future__ import annotations
 
 from hwmodels.outcome import Counts
-from instances.machine import Transfer
+from instances.machine.machine import Transfer
 
 #: Count name -> the field of `Transfer` that prices it.
 COUNTS: dict[str, str] = {

@@ -28,7 +28,7 @@ from instances.errors import InputError
 from instances.frozen import Frozen
 from instances.jsonfile import Json, as_object, parse_json, read_bytes
 from instances.load import load_network
-from instances.network import Network
+from instances.network.network import Network
 from instances.validation import validate
 
 APPLICATIONS_FORMAT = "certile-application-set/1"

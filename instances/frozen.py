@@ -1,9 +1,14 @@
-"""What all files are read into: models that do not change and refuse fields that they do not know."""
+"""What all files are read into: models that do not change and refuse fields that they do not know.
+
+Digests of data: what a stored plan, or an instance of the library, was made for.
+"""
 
 from __future__ import annotations
 
 import ast
+import hashlib
 import inspect
+import json
 from functools import cache
 from itertools import pairwise
 from typing import ClassVar
@@ -58,3 +63,9 @@ class Sparse(Frozen):
     def _without_silent(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
         silent = self.silent
         return {name: value for name, value in write(self).items() if name not in silent}
+
+
+def digest(data: object) -> str:
+    """Return ``sha256:...`` of the canonical JSON (sorted keys, no blanks) of JSON-like data."""
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"

@@ -4,24 +4,83 @@ A symbolic link is followed: the file that it names is written. A FIFO or charac
 never replaced; block devices and sockets are refused.
 
 Whatever is wrong with a file, one `InputError` line says what, where, and what would be accepted.
+
+Characters that a terminal or an editor obeys instead of showing: no file that certile reads may hold them.
+
+CSV files read with suspicion, and written so that no spreadsheet takes a name for a formula.
+
+A cell that begins with ``=``, ``+``, ``-``, ``@`` or a tab, and is no number, is written with an apostrophe before it,
+which is what spreadsheets themselves put there for a text; it is taken off again when the file is read.
 """
 
 from __future__ import annotations
 
+import csv
 import errno
+import io
 import json
 import os
 import re
 import stat
 import tempfile
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import NoReturn
 
 from instances.errors import InputError, OutputError
-from instances.texts import check_texts, escaped, obeyed
+
+#: Unicode's control and format characters, among them marks of direction, and what ends a line or a paragraph.
+_OBEYED = frozenset({"Cc", "Cf", "Zl", "Zp"})
+#: Keys below which lines may be broken: texts for people.
+_FREE = frozenset({"description", "sources", "source", "note", "licence"})
+
+
+def obeyed(text: str, allowed: str = "") -> str:
+    """Return the first character of a text that is obeyed and not allowed; empty if there is none."""
+    if text.isprintable():
+        return ""
+    return next((c for c in text if c not in allowed and unicodedata.category(c) in _OBEYED), "")
+
+
+def escaped(text: str) -> str:
+    r"""Return a text with all that cannot be shown written as ``\x1b`` or ``\u202e``."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def check_texts(data: object, where: str) -> None:
+    """Raise InputError if a text or a key of JSON data holds a character that is obeyed."""
+    for path, text, free in _texts(data, "", False):
+        if found := obeyed(text, "\n\t" if free else ""):
+            shown = escaped(text if len(text) <= 60 else f"{text[:57]}...")
+            raise InputError(
+                f"{where}: {path}a name holds printable characters only, not {escaped(found)} (got {shown})"
+            )
+
+
+def _texts(data: object, path: str, free: bool) -> Iterator[tuple[str, str, bool]]:
+    """Every text with where it stands, depth first."""
+    waiting: list[tuple[object, str, bool]] = [(data, path, free)]
+    while waiting:
+        value, at, loose = waiting.pop()
+        if isinstance(value, str):
+            yield f"{at}: " if at else "", value, loose
+        elif isinstance(value, Mapping):
+            for key, item in value.items():
+                yield f"{at}: key: " if at else "key: ", str(key), False
+                waiting.append((item, f"{at}.{key}" if at else str(key), loose or key in _FREE))
+        elif isinstance(value, Sequence):
+            waiting += [(item, f"{at}[{n}]", loose) for n, item in enumerate(value)]
+
+
+def many(number: int, noun: str) -> str:
+    """Return a number of things: ``1 call``, ``2,000 calls``."""
+    return f"{number:,} {noun}" + "s" * (number != 1)
+
 
 Json = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
 #: No network or machine description is larger; weights do not belong in them.
@@ -237,3 +296,34 @@ BUNDLED_NAME = re.compile(r"[A-Za-z0-9_]+")
 def _kind(data: Json) -> str:
     names = {list: "an array", str: "a text", bool: "a boolean", int: "a number", float: "a number"}
     return names.get(type(data), "null")
+
+
+_FORMULA = re.compile(r"[=+\-@\t\r].", re.DOTALL)
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+
+
+def csv_rows(lines: Iterable[str], where: str) -> list[list[str]]:
+    """Return the cells of every line of a CSV file; raises InputError if it is none."""
+    try:
+        return [[_plain(cell) for cell in row] for row in csv.reader(lines)]
+    except csv.Error as error:
+        raise InputError(f"{where}: not CSV: {error}") from None
+
+
+def csv_text(rows: Iterable[Sequence[object]]) -> str:
+    """Return rows as the text of a CSV file; None is an empty cell."""
+    made = io.StringIO()
+    csv.writer(made, lineterminator="\n").writerows([_cell(cell) for cell in row] for row in rows)
+    return made.getvalue()
+
+
+def _cell(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and _is_formula(value) else value
+
+
+def _plain(cell: str) -> str:
+    return cell[1:] if cell.startswith("'") and _is_formula(cell[1:]) else cell
+
+
+def _is_formula(text: str) -> bool:
+    return _FORMULA.match(text) is not None and _NUMBER.fullmatch(text) is None

@@ -92,7 +92,8 @@ class _Face(ModuleType):
         return found
 
     def __setattr__(self, name: str, value: object) -> None:
-        # Python binds a submodule to its package once it is imported; a name of the face (`solver.solve`) goes first.
+        # Python binds a submodule to its package once it is imported; a name of the face (`solver.solve`) goes
+        # first.
         if not (isinstance(value, ModuleType) and name in self._later):
             super().__setattr__(name, value)
 
@@ -108,7 +109,7 @@ def face(module: str, names: Mapping[str, str]) -> list[str]:
     module : str
         Its ``__name__``.
     names : mapping of module to names
-        Where they are: ``{"solver.solve": "explain pareto show solve"}``.
+        Where they are: ``{"solver.calls.solve": "explain pareto show solve"}``.
     """
     made = sys.modules[module]
     places = {name: f"{where}:{name}" for where, several in names.items() for name in several.split()}

@@ -11,27 +11,34 @@ An instance says what is asked (target, machine, objectives, pins), what is know
 below), and why: the decisions that reach the value, which anybody can price and replay without a solver, and what the
 engines said that proved the bound. Digests are of target and machine with all their fields, so that nobody measures
 himself on something else.
+
+The library that certile brings, by name, and library files of others (`instances.library_format`).
+
+JSON Schemas of the files that users write: networks, machines, and libraries of instances.
 """
 
 from __future__ import annotations
 
 import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import BaseModel, Field, PositiveInt, model_validator
 
 from instances.applications import Applications, applications
-from instances.buffers import Buffers
-from instances.digests import digest
-from instances.errors import InputError
-from instances.frozen import Frozen, Sparse
-from instances.jsonfile import as_object, parse_json
-from instances.load import load_machine, load_network, network_from_json, network_to_json
-from instances.machine import Machine
-from instances.network import Network
+from instances.errors import InputError, did_you_mean
+from instances.frozen import Frozen, Sparse, digest
+from instances.jsonfile import Json, as_object, bundled, parse_json, read_bytes, shown
+from instances.load import NETWORK_FORMAT, load_machine, load_network, network_from_json, network_to_json
+from instances.machine.machine import Machine
+from instances.network.buffers import Buffers
+from instances.network.network import Network
+from instances.network.variants import Variants, load_variants
+from instances.network.workload import Layer
 from instances.validation import validate
-from instances.variants import Variants, load_variants
-from instances.workload import Layer
 
 #: The first field of every library file.
 LIBRARY_FORMAT: Final = "certile-library/1"
@@ -306,3 +313,142 @@ def network_json(network: Network) -> dict[str, Any]:
 
 def _named(target: Layer | Network | Applications | Buffers | Variants) -> str:
     return target.network.name if isinstance(target, Applications) else target.name
+
+
+def families() -> tuple[str, ...]:
+    """Return the names of the families that certile brings."""
+    return tuple(bundled("library", ".json"))
+
+
+@cache
+def family(name: str) -> Family:
+    """Return a family that certile brings; raises InputError if there is none."""
+    found = bundled("library", ".json")
+    if name not in found:
+        raise InputError(f"library: no family {shown(name)}: {did_you_mean(name, found)}see certile list library")
+    return family_from_json(parse_json(found[name].read_bytes(), f"library {name}", comments=True), f"library {name}")
+
+
+def load_family(path: str | os.PathLike[str]) -> Family:
+    """Read a library file; raises InputError that names every fault."""
+    where = f"library {os.fspath(path)}"
+    return family_from_json(parse_json(read_bytes(path, what="library"), where, comments=True), where)
+
+
+def family_from_json(data: Json, where: str = "library") -> Family:
+    """Build a family from parsed JSON; raises InputError that names every fault."""
+    fields = dict(as_object(data, where))
+    if fields.get("format") != LIBRARY_FORMAT:
+        raise InputError(f"{where}: field format is {shown(fields.get('format'))}, expected {LIBRARY_FORMAT!r}")
+    common: dict[str, Json] = {name: fields[name] for name in ("source", "licence") if name in fields}
+    rows = fields.get("instances")
+    if isinstance(rows, list):
+        fields["instances"] = [{**common, **row} if isinstance(row, dict) else row for row in rows]
+    return validate(Family, fields, where)
+
+
+def library() -> Iterator[Instance]:
+    """Yield all instances that certile brings, family by family."""
+    for name in families():
+        yield from family(name).instances
+
+
+def instance(name: str) -> Instance:
+    """Return an instance by its name, with or without ``library:``; raises InputError if there is none."""
+    asked = name.removeprefix(PREFIX)
+    stem = asked.partition("/")[0]
+    if stem in families():
+        for one in family(stem).instances:
+            if one.name == asked:
+                return one
+        near = did_you_mean(asked, [one.name for one in family(stem).instances])
+        raise InputError(f"library: no instance {shown(asked)}: {near}family {stem} has {len(family(stem).instances)}")
+    near = did_you_mean(stem, families())
+    raise InputError(f"library: no instance {shown(asked)}: {near}names are FAMILY/NAME, see certile list library")
+
+
+def chosen(
+    names: Sequence[str] = (), *, problem: str | None = None, difficulty: str | None = None,
+    among: Sequence[Instance] | None = None,
+) -> list[Instance]:  # fmt: skip
+    """Return instances: those named (an instance or a family), of a problem and class; all if nothing is said.
+
+    Parameters
+    ----------
+    among : sequence of Instance, optional
+        Not those that certile brings, but these.
+
+    Raises
+    ------
+    InputError
+        If there is none of a name, or nothing is left.
+    """
+    if difficulty not in (None, *CLASSES):
+        raise InputError(f"class {shown(difficulty)}: expected {', '.join(CLASSES)}")
+    if among is not None:
+        for name in names:
+            if not any(name in (one.name, one.family) for one in among):
+                raise InputError(f"library: no instance {shown(name)} in this file")
+        found = [one for one in among if not names or {one.name, one.family} & set(names)]
+    else:
+        found = [one for name in names for one in _of(name)] if names else list(library())
+    kept = [one for one in found if problem in (None, one.problem) and difficulty in (None, one.difficulty)]
+    if not kept:
+        asked = [f"of problem {problem}"] * (problem is not None) + [f"of class {difficulty}"] * (
+            difficulty is not None
+        )
+        raise InputError(f"library: no instance {' and '.join(asked)}; see certile list library")
+    return list({one.name: one for one in kept}.values())
+
+
+def _of(name: str) -> tuple[Instance, ...]:
+    return family(name).instances if name in families() else (instance(name),)
+
+
+def is_instance(target: object) -> bool:
+    """Whether a target names an instance: ``library:tiling-corners/pad-5x5``."""
+    return isinstance(target, str) and target.startswith(PREFIX)
+
+
+def list_library() -> dict[str, str]:
+    """Return the families: name -> problem, how many instances of which class, and title."""
+    found = {}
+    for name in families():
+        one = family(name)
+        classes = Counter(each.difficulty for each in one.instances)
+        counts = ", ".join(f"{classes[each]} {each}" for each in CLASSES if classes[each])
+        problems = " and ".join(dict.fromkeys(each.problem for each in one.instances))
+        found[name] = f"{problems}, {len(one.instances)} instances ({counts}): {one.title}"
+    return found
+
+
+def list_instances(problem: str) -> dict[str, str]:
+    """Return the instances of a problem: name -> class, and what is known."""
+    found = {}
+    for one in library():
+        if one.problem == problem:
+            values = "".join(f", {name} {value:,}" for name, value in one.known.values.items())
+            found[one.name] = f"{one.difficulty}, {one.known.status}{values}"
+    return found
+
+
+#: The files that have a schema of their own, beside plans.
+FILES: dict[str, type[BaseModel]] = {"network": Network, "machine": Machine, "library": Family}
+
+
+def file_schema(kind: str) -> str:
+    """Return the JSON Schema of a file of `FILES` as text; keys that begin with ``//`` are comments."""
+    schema: dict[str, Any] = FILES[kind].model_json_schema()
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    if kind == "network":
+        schema["properties"] = {"format": {"const": NETWORK_FORMAT, "type": "string"}, **schema["properties"]}
+        schema["required"] = ["format", *schema["required"]]
+    if kind == "library":  # what a family says of source and licence holds for its instances
+        instance = schema["$defs"]["Instance"]
+        instance["required"] = [name for name in instance["required"] if name not in ("source", "licence")]
+    for record in (schema, *schema["$defs"].values()):
+        if record.get("additionalProperties") is False:
+            record["patternProperties"] = {"^//": {}}
+        if "op" in record.get("properties", {}):
+            record["required"].append("op")  # it says which operator it is
+    return json.dumps(schema, indent=1) + "\n"

@@ -13,14 +13,14 @@ from instances.bundles import find
 from instances.bundles import list_machines as list_machines
 from instances.bundles import list_networks as list_networks
 from instances.errors import InputError, did_you_mean
-from instances.foreign import is_foreign, read_foreign
+from instances.foreign.foreign import is_foreign, read_foreign
 from instances.jsonfile import Json, as_object, parse_json, shown, write_atomically
-from instances.machine import Banks, Broadcast, Compute, Machine, Transfer
-from instances.mesh import Mesh
-from instances.network import Network
-from instances.partial_engine import PartialEngine
-from instances.platform import Platform
-from instances.processors import Processors
+from instances.machine.machine import Banks, Broadcast, Compute, Machine, Transfer
+from instances.machine.mesh import Mesh
+from instances.machine.platform import Platform
+from instances.machine.processors import Processors
+from instances.machine.sections import PartialEngine
+from instances.network.network import Network
 from instances.validation import validate
 
 #: The first field of every network file; a reader refuses other versions.
@@ -63,7 +63,7 @@ def load_network(
     """
     text = os.fspath(name_or_path)
     if text.lower().endswith(".onnx"):
-        from instances.onnx_reader import read_onnx  # onnx takes half a second to import
+        from instances.onnx.reader import read_onnx  # onnx takes half a second to import
 
         return read_onnx(text, batch=batch, symbols=symbols, shapes=shapes, values=values)
     if named := [*(symbols or ()), *(shapes or ()), *(values or ())]:

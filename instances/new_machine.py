@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from instances.errors import InputError, choices
 from instances.jsonfile import Json, shown
 from instances.load import load_machine
-from instances.machine_fields import Row, rows
+from instances.machine.fields import Row, rows
 from instances.problems import PROBLEMS
 
 

@@ -2,8 +2,8 @@
 
 A line says what the rooms that know nothing of decisions need: what a machine for the problem has, and what is planned.
 All else is found by the name: `PROBLEM` of ``solver/NAME/problem.py``, which says how its plans are shown, or of
-``formulations/NAME/problem.py`` where nothing is shown in a way of its own (`solver.problems`), its suite in
-``solver/bench/NAME.py``, its adversary in ``tests/adversary/NAME.py``, and its page ``docs/NAME.md``.
+``formulations/NAME/problem.py`` where nothing is shown in a way of its own (`solver.views.problems`), its suite in
+``solver/uses/bench/NAME.py``, its adversary in ``tests/adversary/NAME.py``, and its page ``docs/NAME.md``.
 """
 
 from __future__ import annotations

@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from instances.late import face
-from solver.faces import FACES
+from solver.plan.faces import FACES
 
 if TYPE_CHECKING:
     from instances.errors import InputError
-    from solver.calibration.calibrate import calibrate
-    from solver.calibration.result import Calibration
-    from solver.check import CheckReport, check
-    from solver.front import Front
-    from solver.mappings.price import PricedMapping, price
-    from solver.pages.face import plot, report, to_plotly
-    from solver.partial_engine.size import EngineSize, front_engine, size_engine
-    from solver.plan import Plan, load_plan
-    from solver.solve import explain, pareto, show, solve
-    from solver.verify import PlanMismatch
-    from solver.why.ask import why
-    from solver.why.model import Why
+    from solver.calls.check import CheckReport, check
+    from solver.calls.solve import explain, pareto, show, solve
+    from solver.plan.front import Front
+    from solver.plan.plan import Plan, load_plan
+    from solver.plan.verify import PlanMismatch
+    from solver.uses.calibration.calibrate import calibrate
+    from solver.uses.calibration.result import Calibration
+    from solver.uses.mappings.price import PricedMapping, price
+    from solver.uses.report.face import plot, report, to_plotly
+    from solver.uses.why.ask import why
+    from solver.uses.why.model import Why
+    from solver.views.engine_size import EngineSize, front_engine, size_engine
 
 __all__ = [
     "Calibration", "CheckReport", "EngineSize", "Front", "InputError", "Plan", "PlanMismatch",
@@ -31,23 +31,23 @@ __all__ = [
 # Nothing is imported before it is used; the type checker reads the imports above, a test compares the two.
 face(__name__, {
     "instances.errors": "InputError",
-    "solver.calibration.calibrate": "calibrate",
-    "solver.calibration.result": "Calibration",
-    "solver.check": "CheckReport check",
-    "solver.front": "Front",
-    "solver.mappings.price": "PricedMapping price",
-    "solver.pages.face": "plot report to_plotly",
-    "solver.partial_engine.size": "EngineSize front_engine size_engine",
-    "solver.plan": "Plan load_plan",
-    "solver.solve": "explain pareto show solve",
-    "solver.verify": "PlanMismatch",
-    "solver.why.ask": "why",
-    "solver.why.model": "Why",
+    "solver.uses.calibration.calibrate": "calibrate",
+    "solver.uses.calibration.result": "Calibration",
+    "solver.calls.check": "CheckReport check",
+    "solver.plan.front": "Front",
+    "solver.uses.mappings.price": "PricedMapping price",
+    "solver.uses.report.face": "plot report to_plotly",
+    "solver.views.engine_size": "EngineSize front_engine size_engine",
+    "solver.plan.plan": "Plan load_plan",
+    "solver.calls.solve": "explain pareto show solve",
+    "solver.plan.verify": "PlanMismatch",
+    "solver.uses.why.ask": "why",
+    "solver.uses.why.model": "Why",
 })  # fmt: skip
 FACES.add({
-    "types_of": "solver.problems:types_of", "rows": "solver.problems:rows_of",
-    "problem_of": "solver.problems:problem_of", "why": "solver.why.ask:why",
-    "report": "solver.pages.face:report", "buffers_of": "solver.emit.buffers:buffers_of",
-    "plan_figures": "solver.pages.face:plan_figures", "plan_html": "solver.pages.face:plan_html",
-    "front_figures": "solver.pages.front_page:front_figures", "front_html": "solver.pages.face:front_html",
+    "types_of": "solver.views.problems:types_of", "rows": "solver.views.problems:rows_of",
+    "problem_of": "solver.views.problems:problem_of", "why": "solver.uses.why.ask:why",
+    "report": "solver.uses.report.face:report", "buffers_of": "solver.uses.emit.buffers:buffers_of",
+    "plan_figures": "solver.uses.report.face:plan_figures", "plan_html": "solver.uses.report.face:plan_html",
+    "front_figures": "solver.uses.report.front_page:front_figures", "front_html": "solver.uses.report.face:front_html",
 })  # fmt: skip

@@ -49,8 +49,8 @@ def _ctrl_c_is_heard() -> None:
 def _no_processes_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where tests run side by side already, a solve takes more processes only if the test says how many."""
     if "PYTEST_XDIST_WORKER" in os.environ:
-        monkeypatch.setattr("solver.workers.processors", lambda: 1)
-        monkeypatch.setattr("solver.generic.processors", lambda: 1)
+        monkeypatch.setattr("solver.search.workers.processors", lambda: 1)
+        monkeypatch.setattr("solver.views.generic.processors", lambda: 1)
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 A `Subject` is a tiny request with its proven plan. An edit makes a false plan of it: a figure that does not follow, a
 claim that its engine cannot make, a legal but worse plan with bound = value and OPTIMAL, a bound above the optimum, an
 invented INFEASIBLE, a dropped part, a pin or setting that the plan does not keep. Digests are made to agree, so that
-only the meaning can give an edit away. Whether a claim is false is told by the optimum alone, not by `solver.claims`.
+only the meaning can give an edit away. Whether a claim is false is told by the optimum alone, not by
+`solver.plan.claims`.
 
 Not counted: what says nothing about the plan (`FREE`), and other decisions that are as good (true figures and claims).
 """
@@ -21,8 +22,8 @@ from typing import Any
 
 from instances.errors import InputError
 from solver import PlanMismatch, check
-from solver.plan import Plan, digest
-from solver.problems import pick_problem
+from solver.plan.plan import Plan, digest
+from solver.views.problems import pick_problem
 
 Json = Any  # a parsed plan, edited freely
 Path = tuple[str | int, ...]

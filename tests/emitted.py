@@ -16,22 +16,22 @@ import onnx
 from onnx import helper, numpy_helper
 from pydantic import ValidationError
 
+from formulations.fusion.arcs import MODES
 from formulations.fusion.groups import Group
 from formulations.fusion.memory import turns_of
 from formulations.fusion.options import Option, weights_of
 from formulations.fusion.part import FusionPart
-from formulations.fusion.pricing import MODES
 from formulations.fusion.schedule import streams_of
 from formulations.pins import Pins
-from hwmodels.nest.replay import replay
+from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Blocks, FusedRun, Hold, Item, Loop, Nest, Spatial
 from instances.errors import InputError
-from instances.machine import Machine, Transfer
-from instances.network import Network
-from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
-from instances.workload import DIMS, Layer
-from solver.emit.network import NetworkPlanned
-from solver.emit.program import Planned
+from instances.machine.machine import Machine, Transfer
+from instances.network.network import Network
+from instances.network.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
+from instances.network.workload import DIMS, Layer
+from solver.uses.emit.network import NetworkPlanned
+from solver.uses.emit.program import Planned
 from tests.effort import THOROUGH
 
 #: With sanitizers; what is optimised takes twice as long to compile.

@@ -9,9 +9,9 @@ from formulations.partial_engine.orders import Step, from_text
 from formulations.partial_engine.problem import DECISIONS, EngineFormulation, EnginePart
 from formulations.pins import parse_pins
 from hwmodels.partial_engine.schedule import EngineSchedule
-from instances.machine import Machine
-from instances.workload import Layer
-from solver.search import settled
+from instances.machine.machine import Machine
+from instances.network.workload import Layer
+from solver.search.loop import settled
 
 
 class Said(NamedTuple):

@@ -27,12 +27,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import solver.sweep
-from instances.commons import list_instances
-from instances.jsonfile import bundled
+import solver.uses.sweep
+from instances.jsonfile import bundled, obeyed
+from instances.library_format import list_instances
 from instances.load import dump_network
-from instances.texts import obeyed
-from solver.cli import main
+from solver.cli.main import main
 from tests.golden_plans import CASES, FIRST, SMALL
 from tests.mutations import mutated
 
@@ -145,7 +144,7 @@ def tables() -> Files:
 
 def specs() -> Files:
     """What sweeps ask."""
-    folder = Path(solver.sweep.__file__).with_name("examples")
+    folder = Path(solver.uses.sweep.__file__).with_name("examples")
     asked = (("sweep", "{}", "--dry-run", "-j", "1", "-o", "{out}.sqlite"),)
     small = b"networks: [lenet5]\nlayers: [f6]\nmachines: [nmp]\nset: {ocm_bytes: [512, {from: 1, to: 9, step: 4}]}\n"
     return {"grids.yaml": ((folder / "grids.yaml").read_bytes(), asked), "small.yaml": (small, asked)}
@@ -153,7 +152,7 @@ def specs() -> Files:
 
 def sweeps() -> Files:
     """A file of results."""
-    from solver.sweep.run import sweep
+    from solver.uses.sweep.run import sweep
 
     spec = {"networks": ["lenet5"], "layers": ["f6"], "machines": ["scratchpad_64k"], "set": {"ocm_bytes": [512, 1024]}}
     with tempfile.TemporaryDirectory() as folder:

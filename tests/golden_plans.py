@@ -22,20 +22,19 @@ from pydantic import BaseModel
 from formulations.mapping.part import MappingPart
 from hwmodels.schedule import Nest
 from instances.applications import Application, Applications
-from instances.buffers import Buffer, Buffers, Memory
 from instances.load import load_machine
-from instances.machine import Machine
-from instances.network import Network
+from instances.machine.machine import Machine
+from instances.network.buffers import Buffer, Buffers, Memory
+from instances.network.feature_maps import Stage
+from instances.network.network import Network
 from instances.problems import PROBLEMS
-from instances.stage import Stage
 from instances.zoo.chains import chain, skip
 from solver import Plan, front_engine, pareto, size_engine, solve
-from solver.front import Front
-from solver.mapping.board import BoardProblem
-from solver.problems import problem_of
-from solver.solve import ask as question
-from solver.tiling.front import fronts
-from solver.tiling.solve import prepare
+from solver.calls.solve import ask as question
+from solver.plan.front import Front
+from solver.views.board import BoardProblem
+from solver.views.layers_search import fronts, prepare
+from solver.views.problems import problem_of
 
 Json = Any  # what is recorded of an answer
 
@@ -314,7 +313,7 @@ def schedules_of(plan: Plan) -> dict[str, Any]:
     if isinstance(problem, BoardProblem) and plan.decided:
         return {"network": in_numbers(problem, plan)}
     whole = problem.formulation.whole
-    return {"network" if whole else row.name: row.schedule for row in plan.rows}
+    return {"network" if whole else row.name: row.schedule for row in plan.parts}
 
 
 def in_numbers(problem: BoardProblem, plan: Any) -> Json:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from solver.plan import Plan
+from solver.plan.plan import Plan
 
 #: Where in a plan, and what stands there then: a value, or a function of what stood there.
 Lie = tuple[tuple[str | int, ...], Any]

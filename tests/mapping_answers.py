@@ -10,8 +10,8 @@ from formulations.mapping.formulation import MappingFormulation
 from formulations.mapping.part import MappingPart
 from formulations.mapping.problem import Configuration, Limits, Mapping, Schedule
 from formulations.problem import Goal, Stats
-from solver.plan import Status
-from solver.search import settled
+from solver.plan.plan import Status
+from solver.search.loop import settled
 
 __all__ = ["ENGINES", "Said", "answer"]
 

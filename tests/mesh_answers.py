@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from formulations.clock import ENDLESS, Clock
-from formulations.mesh.choice import DECISIONS
 from formulations.mesh.part import MeshPart
+from formulations.mesh.price import DECISIONS
 from formulations.mesh.problem import MeshFormulation
 from formulations.pins import parse_pins
 from hwmodels.schedule import Choice, Layout
-from instances.machine import Machine
-from instances.workload import Layer
-from solver.search import settled
+from instances.machine.machine import Machine
+from instances.network.workload import Layer
+from solver.search.loop import settled
 
 
 class Said(NamedTuple):

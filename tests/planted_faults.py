@@ -4,12 +4,12 @@ from __future__ import annotations
 
 #: (file, tests, [(name, old, new), ...])
 BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
-    ("hwmodels/nest/limits.py", "tests/hwmodels/test_limits.py", [
+    ("hwmodels/nest/price/limits.py", "tests/hwmodels/test_limits.py", [
         ("limits: a batch does not share weights", "repeats, layer.b * y.per_tap", "repeats, y.per_tap"),
         ("limits: reads and writes in turn", "max(moving // 2, computing)", "max(moving, computing)"),
         ("limits: wide results when begun", "min(most[2], _UNIT * sizes.out)", "_UNIT * sizes.out"),
     ]),
-    ("hwmodels/nest/relaxed.py", "tests/hwmodels/test_ideal.py tests/formulations/test_relaxed.py", [
+    ("hwmodels/nest/price/relaxed.py", "tests/hwmodels/test_ideal.py tests/formulations/test_relaxed.py", [
         ("relaxed: segments of what may span", "np.where(self._unsure, 0, self.number - self.full(extent))",
          "self.number - self.full(extent)"),
         ("relaxed: fetches of nothing", "np.where(total > 0, np.maximum(calls, 1), 0)  #", "np.maximum(calls, 1)  #"),
@@ -21,7 +21,7 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("formulations/banks/bounds.py", "tests/formulations/test_bank_overtaking.py", [
         ("bank bounds: a cycle a stage more", "max(0, stage.cycles * cycle - begun)", "max(0, stage.cycles * cycle)"),
     ]),
-    ("formulations/selection/trellis.py", "tests/formulations/test_selection.py", [
+    ("formulations/selection/search.py", "tests/formulations/test_selection.py", [
         ("trellis: converted for each reader", "kinds |= {v[1]}", "kinds |= set()"),
     ]),
     ("formulations/banks/labels.py", "tests/formulations/test_bank_time.py tests/formulations/test_banks.py", [
@@ -39,7 +39,7 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("fusion SHRINK: turned round", "if not self.fusion.shrinks(place.arc, k)]",
          "if self.fusion.shrinks(place.arc, k)]"),
     ]),
-    ("formulations/fusion/times.py", "tests/formulations/test_fusion_times.py", [
+    ("formulations/fusion/schedule.py", "tests/formulations/test_fusion_times.py", [
         ("fusion time: filters come for nothing", "(pixels > 0) * self._streamed(k)", "0 * pixels"),
         ("fusion time: parts of rows are whole", "if broad < width:", "if False:"),
     ]),
@@ -47,32 +47,32 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("fusion: nests as they were found",
          "self.joint.faster(first, run, known, clock) if isinstance(run, LayerRun) else run", "run"),
     ]),
-    ("solver/prove.py", "tests/solver/test_prove.py", [
+    ("solver/calls/prove.py", "tests/solver/test_prove.py", [
         ("prove: proven without an end", 'elif other.status in ("OPTIMAL", "INFEASIBLE") if claim.nothing else',
          "elif claim.nothing or"),
     ]),
-    ("solver/search.py", "tests/solver/test_knapsack.py", [
+    ("solver/search/loop.py", "tests/solver/test_knapsack.py", [
         ("search: a floor one too low", "if value and floor >= value[0]:", "if value and floor >= value[0] - 1:"),
         ("search: INFEASIBLE of a part", "return Told(None, None if made.proves else self.proven)",
          "return Told(None, None)"),
         ("search: time is over, nothing is left", "found.append(floor)\n                continue", "continue"),
     ]),
-    ("solver/verdict.py", "tests/solver/test_knapsack.py tests/solver/test_check.py", [
+    ("solver/search/verdict.py", "tests/solver/test_knapsack.py tests/solver/test_check.py", [
         ("verdict: figures of the price alone", "one != two:", "two is not None and one != two:"),
         ("verdict: figures of the replay alone", "if one != two:", "if one is not None and one != two:"),
     ]),
-    ("solver/watch.py", "tests/solver/test_clock.py", [
+    ("solver/ask/watch.py", "tests/solver/test_clock.py", [
         ("watch: a later reason", "self.reason = self.reason or reason", "self.reason = reason"),
     ]),
-    ("solver/pages/plan_page.py", "tests/solver/test_pages.py", [
+    ("solver/uses/report/plan_page.py", "tests/solver/test_pages.py", [
         ("page: microseconds without the tick", "value * plan.machine_data.tick_ps / 1e6", "value / 1e6"),
         ("page: a replay that failed", "if ok is False]", "if ok is None]"),
     ]),
-    ("solver/sweep/store.py", "tests/solver/test_sweep_store.py", [
+    ("solver/uses/sweep/store.py", "tests/solver/test_sweep_store.py", [
         ("sweep: a point keeps its old task", "excluded.generation, task = excluded.task WHERE",
          "excluded.generation WHERE"),
     ]),
-    ("solver/emit/runtime/certile_check.c", "tests/solver/test_emit.py", [
+    ("solver/uses/emit/runtime/certile_check.c", "tests/solver/test_emit.py", [
         ("check in C: not the first row", "at[3] >= a->unwritten", "at[3] > a->unwritten"),
     ]),
     ("formulations/tiling/cp_sat.py", "tests/formulations/test_models.py", [
@@ -124,7 +124,7 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
          "a[first.name] <= a[second.name] + low + free"),
         ("placement milp BANKS: shared", "(m.bank_bytes or m.bytes) if foes else 1", "1"),
     ]),
-    ("formulations/placement/master_cp_sat.py", "tests/formulations/test_placement.py", [
+    ("formulations/placement/cp_sat.py", "tests/formulations/test_placement.py", [
         ("placement CUT: one too much", "top[cut.memory] >= cut.least)", "top[cut.memory] >= cut.least + 1)"),
         ("placement CUT: some of them", "model.add_bool_or([literal.negated() for literal in all_in])",
          "model.add_bool_and([literal.negated() for literal in all_in])"),

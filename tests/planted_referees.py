@@ -4,7 +4,7 @@ from __future__ import annotations
 
 #: (file, tests, [(name, old, new), ...])
 REFEREES: list[tuple[str, str, list[tuple[str, str, str]]]] = [
-    ("hwmodels/nest/replay_walk.py", "tests/hwmodels/test_replay_walk.py", [
+    ("hwmodels/nest/replay/walk.py", "tests/hwmodels/test_replay_walk.py", [
         ("walk: no store at a seam", "max(self.pending, int(load[0]), self.stored)", "max(self.pending, int(load[0]))"),
         ("walk: blocks begin anew", "changed[0] = visits[0] != last", "changed[0] = True"),
         ("walk: snakes turn the same way", "odd = (odd + offset) % 2", "odd = odd % 2"),
@@ -54,10 +54,10 @@ REFEREES: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("partial replay: a taken fresh place", "if held is not None:\n                self._fault",
          "if False:\n                self._fault"),
     ]),
-    ("hwmodels/fusion/replay_count.py", "tests/hwmodels/test_fusion_replay.py", [
+    ("hwmodels/fusion/replay/count.py", "tests/hwmodels/test_fusion_replay.py", [
         ("fusion replay: filters come for nothing", "self.moving += self._streamed(k)", "self.moving += 0"),
     ]),
-    ("hwmodels/fusion/replay_memory.py", "tests/hwmodels/test_fusion_memory.py", [
+    ("hwmodels/fusion/replay/execute.py", "tests/hwmodels/test_fusion_memory.py", [
         ("fusion memory: more than there is", "if count > self._left:", "if False:"),
     ]),
 ]  # fmt: skip

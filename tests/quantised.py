@@ -12,14 +12,14 @@ import onnx
 from onnx import helper, numpy_helper
 from pydantic import ValidationError
 
-from hwmodels.nest.replay import replay
+from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Nest
 from instances.errors import InputError
-from instances.machine import Machine
-from instances.onnx_model import read_model
-from instances.workload import DIMS, Layer
-from solver.emit.meaning import Meaning
-from solver.emit.network import NetworkPlanned, alone, network_program
+from instances.machine.machine import Machine
+from instances.network.workload import DIMS, Layer
+from instances.onnx.model import read_model
+from solver.uses.emit.meaning import Meaning
+from solver.uses.emit.network import NetworkPlanned, alone, network_program
 from tests.emitted import random_machine, random_nest
 
 MICROSOFT = "com.microsoft"

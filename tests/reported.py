@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from html.parser import HTMLParser
 
-from solver.plan import Plan
+from solver.plan.plan import Plan
 from tests.golden_plans import FIRST
 
 

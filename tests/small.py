@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hwmodels.nest.replay import replay
+from hwmodels.nest.replay.referee import replay
 from hwmodels.outcome import Counts
 from hwmodels.schedule import Hold, Item, Nest
-from instances.machine import Machine, Transfer
-from instances.workload import Layer
+from instances.machine.machine import Machine, Transfer
+from instances.network.workload import Layer
 
 #: All operands are held at once.
 ALL = (Hold("IN"), Hold("W"), Hold("OUT"))

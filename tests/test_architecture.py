@@ -26,17 +26,17 @@ if not (ROOT / "instances").is_dir():
 
 # Which files may import a solver or a reader: the rest must work, and load fast, without it.
 ALLOWED = {
-    "ortools": ("formulations/*cp_sat*", "solver/engines/*cp_sat.py"),
-    "pulp": ("formulations/*milp*", "solver/engines/*milp.py"),
-    "highspy": ("formulations/*milp*", "solver/engines/*milp.py"),
-    "onnx": ("instances/onnx*.py",),
+    "ortools": ("formulations/*cp_sat*", "solver/search/*cp_sat.py"),
+    "pulp": ("formulations/*milp*", "solver/search/*milp.py"),
+    "highspy": ("formulations/*milp*", "solver/search/*milp.py"),
+    "onnx": ("instances/onnx/*.py",),
 }
 # Replay is the independent referee: it must share nothing with the closed forms that it checks.
-REFEREE = ("hwmodels/*/replay*.py", "hwmodels/nest/execute.py")
+REFEREE = ("hwmodels/*/replay.py", "hwmodels/*/replay/*.py")
 REFEREE_MAY_IMPORT = (
     "hwmodels.schedule", "hwmodels.hybrid.schedule", "hwmodels.placement.schedule", "hwmodels.selection.schedule",
     "hwmodels.outcome",
-    "hwmodels.nest.replay*", "hwmodels.*.replay*", "hwmodels.nest.execute",
+    "hwmodels.*.replay*",
 )  # fmt: skip
 # The adversary attacks the formulations: it asks them, by their parts, and shares nothing with how they search.
 ADVERSARY_MAY_IMPORT = (
@@ -45,26 +45,25 @@ ADVERSARY_MAY_IMPORT = (
     "formulations.*.part", "formulations.*.problem", "formulations.*.formulation",
 )  # fmt: skip
 ADVERSARY_TOO = {  # what else, and why
-    "hwmodels.nest.limits": "bytes of tensors, which are held against elements",
+    "hwmodels.nest.price.limits": "bytes of tensors, which are held against elements",
     "formulations.compulsory": "held against elements",
-    "formulations.tiling.floors": "bounds, which are held against nests",
+    "formulations.tiling.bounds": "bounds, which are held against nests",
     "formulations.banks.readings": "the stages that a network may be read as",
     "formulations.joint.plans": "nests of layers by themselves, which tiling and joint attack",
     "formulations.joint.tables": "the same",
     "formulations.mapping.parts": "an instance of divided tasks, for the referee",
     "formulations.mapping.pipeline": "the same",
     "formulations.mapping.places": "the same",
-    "formulations.mesh.choice": "names of decisions",
+    "formulations.mesh.price": "names of decisions",
     "formulations.partial_engine.orders": "programs as text",
-    "formulations.selection.frame": "an instance",
-    "formulations.selection.rows": "names of measures",
+    "formulations.selection.frame": "an instance, and names of measures",
 }
 # These files ask nobody: they search and price, and import the first four alone.
 ADVERSARY_ALONE = "anneal boxes demands fusion_groups layers moves networks nests pricing tiny".split()
-MAY_PRINT = ("solver/cli.py", "solver/progress.py", "solver/tables.py", "*/__main__.py")
+MAY_PRINT = ("solver/cli/main.py", "solver/ask/progress.py", "solver/show/tables.py", "*/__main__.py")
 MAY_EXIT = {
-    "solver/cli.py": "the command line's exit codes",
-    "solver/workers.py": "worker processes end themselves when their parent is gone",
+    "solver/cli/main.py": "the command line's exit codes",
+    "solver/search/workers.py": "worker processes end themselves when their parent is gone",
 }
 MAX_LINES = 600
 LONGER: dict[str, str] = {}  # file: why it is better as one
@@ -138,8 +137,8 @@ def links(trees: Mapping[str, ast.Module]) -> nx.DiGraph[str]:
         texts = [(n.lineno, n.value) for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)]
         places = [(line, text.partition(":")[0]) for line, text in texts]
         found += [(line, place) for line, place in places if "." in place and place in modules]
-        if module == "solver.problems":  # a problem is found by its name
-            found += [(1, view) for view in modules if fnmatch.fnmatch(view, "solver.*.problem")]
+        if module == "solver.views.problems":  # a problem is found by its name
+            found += [(1, view) for view in modules if view.startswith("solver.views.")]
         for line, target in found:
             if target not in modules:  # a name in a module
                 target = target.rpartition(".")[0]
@@ -387,3 +386,81 @@ def test_no_machine_paths_nor_package_hosts() -> None:
         if (found := pattern.search(line))
     ]
     assert not wrong, "\n".join(wrong)
+
+
+# The floors of every room, lowest first. A file imports its own folder and lower floors, whenever it does so.
+FLOORS = {
+    "instances": (
+        ("errors", "frozen", "jsonfile", "late", "problems", "validation"), ("machine/*",), ("network/*",),
+        ("foreign/*", "onnx/*"), ("bundles", "load"),
+        ("applications", "library_format", "measured", "new_machine"), ("zoo/*",),
+    ),
+    "hwmodels": (
+        ("outcome", "schedule", "transfer", "*/schedule"),
+        ("banks/*", "board/*", "mesh/*", "nest/*", "partial_engine/*", "placement/*", "selection/*"),
+        ("hybrid/*", "joint/*"), ("fusion/*",),
+    ),
+    "formulations": (
+        ("calibration", "clock", "compulsory", "pareto", "pins", "problem"),
+        ("banks/*", "homes/*", "mapping/*", "mesh/*", "partial_engine/*", "placement/*", "tiling/*"),
+        ("applications/*", "hybrid/*", "joint/*", "selection/*"), ("fusion/*",),
+    ),
+    "solver": (
+        ("ask/*",), ("plan/*",), ("search/*",), ("show/*",), ("views/*",), ("calls/*",), ("uses/*",),
+        ("cli/*", "__main__"),
+    ),
+}  # fmt: skip
+
+
+def floor_of(name: str) -> tuple[int, str]:
+    """The floor of a file, and the folder (or the file) that it is there; raises KeyError if it is on none."""
+    room, inner = name.removesuffix(".py").split("/", 1)
+    for floor, patterns in enumerate(FLOORS[room]):
+        for pattern in patterns:
+            if fnmatch.fnmatch(inner, pattern):
+                return floor, pattern
+    raise KeyError(f"{name} is on no floor of {room}")
+
+
+def test_no_import_runs_upwards() -> None:
+    """Inside a room too, whether at the top of a file, in a function, or by a text; types alone may look up."""
+    graph = links({name: tree(name) for name in sources()})
+    files = {name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): name for name in sources()}
+    wrong = []
+    for module, target in graph.edges:
+        room = module.split(".")[0]
+        if target.split(".")[0] != room or room in (module, target) or files[target].endswith("__init__.py"):
+            continue
+        (here, mine), (there, other) = floor_of(files[module]), floor_of(files[target])
+        if there > here or (there == here and mine.endswith("*") and mine != other):
+            wrong.append(f"{graph.edges[module, target]['where']} imports {target}")
+    assert not wrong, "\n".join(sorted(wrong))
+
+
+def picture() -> str:
+    """The folders of every room, each with those that it rests on (not those that these rest on in turn)."""
+    graph = links({name: tree(name) for name in sources()})
+    files = {name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): name for name in sources()}
+    rests: nx.DiGraph[str] = nx.DiGraph()
+    rests.add_nodes_from("/".join(name.split("/")[:2]) for name in sources() if name.count("/") > 1)
+    for module, target in graph.edges:
+        ends = [files[one].split("/") for one in (module, target)]
+        if all(len(parts) > 2 for parts in ends) and ends[0][0] == ends[1][0]:
+            one, other = ("/".join(parts[:2]) for parts in ends)
+            rests.add_edges_from([(one, other)] if one != other else [])
+    least = nx.transitive_reduction(rests)
+    lines = []
+    for room in ROOMS:
+        folders = [n for n in reversed(list(nx.lexicographical_topological_sort(least))) if n.startswith(f"{room}/")]
+        lines += [f"{room}", *(f"   {n.split('/')[1]:<15}{_below(least, n)}".rstrip() for n in folders)]
+    return "\n".join(lines)
+
+
+def _below(graph: nx.DiGraph[str], folder: str) -> str:
+    found = sorted(n.split("/")[1] for n in graph.successors(folder))
+    return f"rests on {', '.join(found)}" if found else ""
+
+
+def test_the_picture_of_the_house_is_made_from_the_imports() -> None:
+    """`CONTRIBUTING.md` has it as `picture` draws it."""
+    assert picture() in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), picture()

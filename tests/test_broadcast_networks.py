@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from certile import solve
-from instances.network import Network
-from instances.operators import Conv, Eltwise, Input, Pool
+from instances.network.network import Network
+from instances.network.operators import Conv, Eltwise, Input, Pool
 from tests.effort import in_turn
 
 

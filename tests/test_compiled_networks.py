@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from certile import compile_model, emit_c, solve
-from solver.plan import Plan
+from solver.plan.plan import Plan
 from tests.emitted import build_and_run
 
 PYTHON = os.environ.get("CERTILE_TORCH_PYTHON", sys.executable)

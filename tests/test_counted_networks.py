@@ -11,8 +11,8 @@ from onnx import shape_inference
 
 from formulations.compulsory import compulsory_bytes, weight_bytes
 from instances.load import load_machine, load_network
-from instances.operators import Conv, MatMul
-from instances.stores import stores
+from instances.network.operators import Conv, MatMul
+from instances.network.stores import stores
 
 DATA = Path(__file__).parent / "data" / "onnx"
 #: Exports whose every shape onnx infers. Left out: Einsum, and detr, a part of which is made of constants alone.

@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 
 from solver import solve
-from solver.banks.rows import FUSED, rows_of
-from solver.plan import Plan
+from solver.plan.plan import Plan
+from solver.views.banks import FUSED, rows_of
 from tests.midapsim.networks import Case, forked, plain
 
 FOLDER = os.environ.get("CERTILE_MIDAPSIM", "")

@@ -12,12 +12,12 @@ import pytest
 from onnx import shape_inference
 
 from instances.load import load_machine
-from instances.network import Network
-from instances.onnx_reader import read_onnx
-from solver.plan import Plan
-from solver.problems import PROBLEMS
-from solver.solve import ask, solve
-from solver.tiling.rows import is_layers
+from instances.network.network import Network
+from instances.onnx.reader import read_onnx
+from solver.calls.solve import ask, solve
+from solver.plan.plan import Plan
+from solver.views.layers import is_layers
+from solver.views.problems import PROBLEMS
 from tests.onnx_models import MODELS, saved
 
 #: Inputs that are weights, by operator.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from instances.machine import Machine
+from instances.machine.machine import Machine
 from instances.problems import PROBLEMS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,7 +27,7 @@ SHARED = ("tests/adversary/registry.py", "tests/adversary/run.py", "tests/advers
 BUILD = ("Makefile", "pyproject.toml", ".pre-commit-config.yaml", ".ci/run")
 LISTS = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.BoolOp, ast.Compare, ast.Match)
 #: Decisions of the two problems whose plans are not of the one form yet.
-OPEN = ("solver/library/certificate.py",)
+OPEN = ("solver/uses/library/certificate.py",)
 _NAME = rf"\b(?:{'|'.join(PROBLEMS)})\b"
 NAME = re.compile(_NAME)
 ENUMERATION = re.compile(rf"{_NAME}(?:,|,? and|,? or|/|\|) *{_NAME}")

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import certile
-from solver.problems import PROBLEMS
+from solver.views.problems import PROBLEMS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -93,7 +93,7 @@ def test_page_of_a_problem_names_its_engines(problem: str) -> None:
 def commands() -> list[str]:
     import typer
 
-    from solver.cli import app
+    from solver.cli.main import app
 
     group: Any = typer.main.get_command(app)
     return list(group.commands)
@@ -105,7 +105,7 @@ def test_every_command_is_on_a_page() -> None:
 
 
 def test_every_suite_is_among_the_benchmarks() -> None:
-    from solver.bench import suites
+    from solver.uses.bench import suites
 
     page = text("benchmarks")
     assert [name for name in suites() if not re.search(rf"`(certile bench )?{name}`", page)] == []

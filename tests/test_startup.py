@@ -20,13 +20,22 @@ import certile
 import solver
 from instances.late import Later, late, load
 from instances.problems import PROBLEMS as LINES
-from solver.cli import COMMANDS, app, main
-from solver.problems import PROBLEMS
+from solver.cli.main import COMMANDS, app, main
+from solver.views.problems import PROBLEMS
 
 SOLVERS = ("ortools", "highspy", "pulp", "networkx", "onnx", "onnxruntime", "numba", "deap", "scipy", "pandas")
 DRAWING = ("plotly", "matplotlib", "dask", "distributed", "yaml")
 #: What only a search needs, and records, tables of rich.
-HEAVY = (*SOLVERS, *DRAWING, "numpy", "psutil", "formulations.problem", "hwmodels", "solver.plan", "solver.problem")
+HEAVY = (
+    *SOLVERS,
+    *DRAWING,
+    "numpy",
+    "psutil",
+    "formulations.problem",
+    "hwmodels",
+    "solver.plan.plan",
+    "solver.views.problem",
+)
 RECORDS = ("pydantic", "rich")
 #: Only problems that are asked for.
 OTHERS = tuple(
@@ -36,7 +45,7 @@ OTHERS = tuple(
 )  # fmt: skip
 
 #: What a solve does without: checking, reports.
-UNASKED = ("solver.check", "solver.prove", "solver.pages", "solver.emit")
+UNASKED = ("solver.calls.check", "solver.calls.prove", "solver.show.data", "solver.uses.report", "solver.uses.emit")
 
 #: What is done, one after the other in one process, and what must not have been imported by then.
 LIGHT = {
@@ -57,7 +66,7 @@ LIGHT = {
 RUN = """
 import json, sys
 def run(*args):
-    from solver.cli import main
+    from solver.cli.main import main
     code = main(args)
     assert not code, code
 def tell():
@@ -86,7 +95,7 @@ def test_nothing_heavy_is_imported() -> None:
         for (name, (_, heavy)), there in zip(LIGHT.items(), found, strict=True) if there & set(heavy)
     }  # fmt: skip
     assert wrong == {}
-    assert {"solver.solve", "solver.plan", "pydantic", "numpy"} <= found[-1]  # so it sees what is imported
+    assert {"solver.calls.solve", "solver.plan.plan", "pydantic", "numpy"} <= found[-1]  # so it sees what is imported
 
 
 @pytest.mark.slow
@@ -129,14 +138,17 @@ def test_a_face_says_what_it_has_not() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", ["", "import solver.solve, solver.check, solver.why.ask", "from solver import solve"])
+@pytest.mark.parametrize(
+    "first", ["", "import solver.calls.solve, solver.calls.check, solver.uses.why.ask", "from solver import solve"]
+)
 def test_functions_are_not_replaced_by_modules_of_their_names(first: str) -> None:
-    """`solver.solve`, `solver.check` and `solver.why` are modules, too, whenever they are imported."""
+    """`solver.calls.solve`, `solver.calls.check` and `solver.uses.why` are modules, too, whenever they are imported."""
     code = (
-        f"{first}\nimport solver\nfrom solver import solve, check, why\nimport solver.solve, solver.check, solver.why"
+        f"{first}\nimport solver\nfrom solver import solve, check, why\n"
+        "import solver.calls.solve, solver.calls.check, solver.uses.why\n"
+        "assert all(callable(one) for one in (solve, check, why, solver.solve, solver.check, solver.why))"
     )
-    code += "\nassert all(callable(one) for one in (solve, check, why, solver.solve, solver.check, solver.why))"
-    assert "solver.solve" in modules_after(code)[0]
+    assert "solver.calls.solve" in modules_after(code)[0]
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------
@@ -182,10 +194,10 @@ def test_an_unknown_command_imports_none(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_every_place_is_there() -> None:
     """The table of commands and that of suites name what exists."""
-    from solver.bench import SUITES
+    from solver.uses.bench import SUITES
 
     places = [place for place, _ in COMMANDS.values()] + [place for _, place in SUITES.values()]
-    places += [f"solver.bench.{name}:SUITE" for name, line in LINES.items() if line.bench]
+    places += [f"solver.uses.bench.{name}:SUITE" for name, line in LINES.items() if line.bench]
     for place in places:
         module, _, name = place.partition(":")
         assert hasattr(import_module(module), name), place

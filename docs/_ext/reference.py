@@ -59,7 +59,7 @@ def commands() -> list[str]:
     """Return the names of all commands, in the order of ``certile --help``."""
     import typer
 
-    from solver.cli import app
+    from solver.cli.main import app
 
     group: Any = typer.main.get_command(app)
     return list(group.commands)
@@ -67,7 +67,7 @@ def commands() -> list[str]:
 
 def help_of(*args: str) -> str:
     """Return what ``certile ARGS --help`` prints."""
-    from solver.cli import main
+    from solver.cli.main import main
 
     said = io.StringIO()
     with contextlib.redirect_stdout(said), patch.dict(os.environ, COLUMNS="80"):

@@ -13,8 +13,8 @@ from functools import cache
 from itertools import chain
 from typing import Any
 
-from instances.schemas import file_schema
-from solver.problems import PROBLEMS
+from instances.library_format import file_schema
+from solver.views.problems import PROBLEMS
 
 Schema = Mapping[str, Any]
 #: What the keys of the head of a plan mean; the records of plans say it themselves.

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import ceil
 
-from formulations.applications.engines import MOST, SEARCHES, Asked, evolved, exhaustive
 from formulations.applications.problem import Goal as Responses
 from formulations.applications.problem import Rule, Several, Stream, begins, responses
+from formulations.applications.search import MOST, SEARCHES, Asked, evolved, exhaustive
 from formulations.mapping.board import BoardPart, Request, replayed_copies
 from formulations.mapping.figures import ApplicationsFigures, ProcessorLoad, TaskTimes
 from formulations.mapping.pipeline import busy
@@ -22,8 +22,8 @@ from hwmodels.board.replay import Referee, Repeated
 from hwmodels.board.schedule import ApplicationsSchedule, TaskPlace
 from instances.applications import Application, Applications
 from instances.errors import InputError
-from instances.machine import Machine
-from instances.tasks import TaskGraph, tasks
+from instances.machine.machine import Machine
+from instances.network.tasks import TaskGraph, tasks
 
 _US_PS = 1_000_000
 #: Of one application within a period of another.

@@ -1,13 +1,28 @@
-"""Schedules of several applications to start from: each application on one processor, or all by a list schedule."""
+"""How a configuration of a board is searched for several applications.
+
+CP-SAT goes in two phases. First the objective is minimised. If that proves nothing in its share of the time, better
+schedules are refuted: a model without an objective, only with a cap just below the best value, is found infeasible far
+sooner (or has a better one).
+
+The genetic search has as many objectives as applications, their responses, and energy. What misses a deadline is
+penalised for each such application; tasks run in the order of the graph.
+
+Source: `heterogeneous_mapping_and_banks` 3.3.5.2 (genetic search).
+
+Schedules of several applications to start from: each application on one processor, or all by a list schedule.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice, product
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, product, takewhile
 
-from formulations.applications.problem import Goal, Several, responses
+from formulations.applications.problem import Goal, Several, answers, floor, responses
+from formulations.mapping.board import Asking
 from formulations.mapping.problem import Assignment, Schedule
-from formulations.mapping.search import list_scheduled
+from formulations.mapping.search import assignments, list_scheduled
+from formulations.problem import Model, Steps, Told, Unable
 
 #: Schedules that are tried at most.
 _MOST = 3_000
@@ -40,3 +55,149 @@ def starts(several: Several, goal: Goal, number: int = 20) -> list[Schedule]:
         return late, sum(total) if late else several.figure(one, goal, total)
 
     return sorted(found, key=key)[:number]
+
+
+#: Assignments that are tried at most; each has one schedule or more.
+MOST = 50_000
+#: Of the time limit that the first phase may take; if there is none, seconds. Of what is left a refutation may take.
+_SHARE, _FIRST_S, _REST = 0.4, 60.0, 0.8
+_LEAST_S = 0.1
+#: Generations without a time limit; what a missed deadline adds, in periods.
+_GENERATIONS, _PENALTY = 100, 10
+
+
+@dataclass(frozen=True)
+class Asked(Asking):
+    """One configuration, what is minimised, and the most that objectives may come to."""
+
+    several: Several
+    goal: Goal
+    caps: tuple[tuple[Goal, int], ...] = ()
+
+    def worth(self, schedule: Schedule) -> int | None:
+        """The objective, None if a deadline is missed or a cap broken."""
+        several, kept = self.several, self.several.kept(schedule)
+        if kept is None or any(several.figure(schedule, goal, kept) > cap for goal, cap in self.caps):
+            return None
+        return several.figure(schedule, self.goal, kept)
+
+    def floor(self) -> int:
+        """By `formulations.applications.problem.floor`."""
+        return floor(self.several, self.goal)
+
+    def starts(self) -> list[Schedule]:
+        """What is known, each application on one processor, and list schedules."""
+        return [*self.known, *starts(self.several, self.goal)]
+
+
+class _Search:
+    """What is known: the best schedule, its value, and a lower bound for all schedules."""
+
+    def __init__(self, asked: Asked) -> None:
+        self.asked, self.clock, known = asked, asked.clock, asked.starts()
+        self.best, self.hint = asked.best(known), known[0]
+        self.unit = 1 if asked.goal.streams else asked.several.mapping.energy_unit
+        self.bound = asked.floor()
+
+    @property
+    def value(self) -> int | None:
+        """Of the best schedule."""
+        return None if self.best is None else self.asked.worth(self.best)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C has ended a solver."""
+        return bool(self.asked.stats.get("interrupted"))
+
+    def run(self) -> Steps[Schedule]:
+        """Minimise, then refute."""
+        limit = self.clock.left
+        told = yield from self._solve(self.value, _FIRST_S if limit is None else _SHARE * limit)
+        if told.bound is not None and told.schedule is None and self.best is None and not self.interrupted:
+            told = yield from self._solve(None, self._left())
+        if told.bound is None:
+            return None, None
+        if not self.interrupted:
+            yield from self._refute()
+        return self.best, self.bound
+
+    def _left(self, share: float = 1.0) -> float | None:
+        return None if self.clock.left is None else max(_LEAST_S, share * self.clock.remaining)
+
+    def _refute(self) -> Generator[Model[Schedule], Told[Schedule], None]:
+        """Ask for better schedules; if that takes too long, for much better ones."""
+        share, cap = _REST, None if self.value is None else self.value - self.unit
+        while (value := self.value) is not None and cap is not None and self.bound < value:
+            seconds = self._left(share)
+            if seconds is not None and seconds <= _LEAST_S:
+                return
+            told = yield from self._solve(cap, seconds, aimless=True)
+            if self.interrupted:
+                return
+            if told.bound is None:
+                self.bound = max(self.bound, cap + self.unit)
+            elif told.schedule is None:
+                share = 1.0
+                cap = (self.bound + cap) // 2
+                continue
+            cap = None if self.value is None else self.value - self.unit
+
+    def _solve(
+        self, cap: int | None, seconds: float | None, *, aimless: bool = False
+    ) -> Generator[Model[Schedule], Told[Schedule], Told[Schedule]]:
+        """Solve with a cap of the objective, or for any schedule within it."""
+        from formulations.applications.cp_sat import applications_cp_model  # late: models import their solvers
+
+        asked = self.asked
+        caps = [*asked.caps, *([] if cap is None else [(asked.goal, cap)])]
+        built = applications_cp_model(asked.several, asked.goal, caps)
+        if aimless:
+            built.model.clear_objective()  # type: ignore[no-untyped-call]
+        built.hint(self.hint if self.best is None else self.best)
+        told = yield Model(built.model, built.chosen, unit=self.unit, seconds=seconds, turns=True, solver="cp-sat")
+        if not aimless:
+            self.bound = max(self.bound, told.bound or 0)
+        if told.schedule is not None:
+            self.best = asked.best([told.schedule, *([] if self.best is None else [self.best])])
+        return told
+
+
+def exhaustive(asked: Asked) -> tuple[Schedule | None, int | None]:
+    """All schedules."""
+    number = assignments(asked.several.mapping)
+    if number > MOST:
+        raise Unable(f"{number:.3g} assignments, at most {MOST:,} are tried")
+    asked.stats["assignments"] = number
+    best = asked.best(takewhile(lambda _: not asked.clock.over, answers(asked.several)))
+    if asked.clock.over:
+        return best, asked.floor()
+    return best, None if best is None else asked.worth(best)
+
+
+SEARCHES: dict[str, Callable[[Asked], Steps[Schedule]]] = {
+    "auto": lambda asked: _Search(asked).run(),
+    "cp-sat": lambda asked: _Search(asked).run(),
+}
+
+
+def evolved(asked: Asked, seed: int = 0) -> list[Schedule]:
+    """Evolve, and return the last generation."""
+    from formulations.mapping.genetic import SIZE, spea2  # late: DEAP
+
+    several = asked.several
+
+    def price(found: Sequence[Assignment]) -> list[tuple[float, ...]]:
+        return [_values(several, at) for at in found]
+
+    first = [one.at for one in starts(several, asked.goal, SIZE)]
+    last = spea2(first, several.mapping.able, price, asked.clock, seed, _GENERATIONS)
+    asked.stats.update(seed=seed, kept=len(last))
+    return [several.plain(at) for at in last]
+
+
+def _values(several: Several, at: Assignment) -> tuple[float, ...]:
+    values = list[float]()
+    for response, stream in zip(responses(several, several.plain(at)), several.streams, strict=True):
+        late = response is None or response > stream.deadline
+        values.append((2 * stream.period if response is None else response) + late * _PENALTY * stream.period)
+    return (*values, several.mapping.price(at).energy)

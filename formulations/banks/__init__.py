@@ -16,5 +16,5 @@ Heuristics
 Numbers of banks
     `numbers`
 
-Replay: `hwmodels.banks.replay`. Source: `heterogeneous_mapping_and_banks`, chapter 4.
+Replay: `hwmodels.banks.replay.referee`. Source: `heterogeneous_mapping_and_banks`, chapter 4.
 """

@@ -1,6 +1,6 @@
 """F6 banks, inside one stage: what programs cost in time, cycle by cycle, where weights overtake loads.
 
-The clock is that of the published simulator: `hwmodels.banks.replay_cycles` states it, and counts it on its own. A unit
+The clock is that of the published simulator: `hwmodels.banks.replay.cycles` states it, and counts it on its own. A unit
 asks for the weights of the next one when it begins, and waits for its own when its first cycle is over; for a tile when
 the cycle is over that reads it first; for the biases of the stage when its first pixel is at the adder, at the latest
 when the first unit ends. A load for which no bank is awaited takes a cycle of the element.
@@ -25,9 +25,8 @@ from typing import NamedTuple
 
 from formulations.banks.tasks import Task
 from formulations.banks.timing import Script, Timing
-from hwmodels.banks.clock import Clock
-from hwmodels.banks.steps import State
-from instances.banks import ADDER_CYCLES
+from hwmodels.banks.price import Clock, State
+from instances.machine.sections import ADDER_CYCLES
 
 #: What a part of a step waits for, if it is not a tile (`Script.first`).
 _NONE, _BIASES = -1, -2

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from formulations.banks.cycles import ByCycle, Ended, Later
 from formulations.banks.tasks import Action, Prices, Program, Task, reloaded, told, told_apart
 from formulations.banks.timing import Script, Timed, Timing, undominated
-from hwmodels.banks.steps import State
+from hwmodels.banks.price import State
 
 
 class Label(NamedTuple):

@@ -34,9 +34,9 @@ from formulations.banks.stage import fewest
 from formulations.banks.states import Resident, State, Step, Volume
 from formulations.banks.tasks import Prices, Program, Task
 from formulations.banks.timing import Writes
-from hwmodels.banks.steps import Goal, Pass
-from instances.feature_maps import Stages
-from instances.machine import Banks
+from hwmodels.banks.price import Goal, Pass
+from instances.machine.machine import Banks
+from instances.network.feature_maps import Stages
 
 
 class Walk:

@@ -14,10 +14,10 @@ from formulations.banks.network import Walk
 from formulations.banks.states import BankPlan, Step
 from formulations.banks.states import State as Between
 from formulations.banks.tasks import Action, Task, followed, told_apart
-from hwmodels.banks.steps import State
+from hwmodels.banks.price import State
 from hwmodels.schedule import StageRun, Tile
 from instances.errors import InputError
-from instances.machine import Banks
+from instances.machine.machine import Banks
 
 
 class _Numbers:

@@ -5,7 +5,7 @@ delay it to 110; had the step begun later, so that they begin at 101, it would b
 may come out ahead. So a label is not dropped because another one is nowhere greater.
 
 Sets, Given, Variables, Constraints
-    those of `formulations.banks.search`; weights overtake as `hwmodels.banks.clock` says
+    those of `formulations.banks.search`; weights overtake as `hwmodels.banks.price` says
 Objectives
     for every wait that a program leaves for the next stage's first weights: ticks until the stage ends, and bytes
 Optimal means
@@ -32,7 +32,7 @@ from formulations.banks.search import Search, order_of
 from formulations.banks.stage import fewest
 from formulations.banks.tasks import Prices, Task, actions
 from formulations.banks.timing import Timed, Timing
-from hwmodels.banks.steps import State
+from hwmodels.banks.price import State
 
 #: So many comparisons of two labels count as a label that is followed.
 _ALIKE = 200

@@ -22,14 +22,14 @@ from formulations.banks.states import BankPlan, Volume
 from formulations.banks.times import Times
 from formulations.clock import Clock
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Steps
-from hwmodels.banks.replay import replay_banks
-from hwmodels.banks.replay_cycles import spent_on
-from hwmodels.banks.replay_time import Moved, Spent
+from hwmodels.banks.replay.cycles import spent_on
+from hwmodels.banks.replay.referee import replay_banks
+from hwmodels.banks.replay.time import Moved, Spent
 from hwmodels.schedule import StageRun
 from instances.errors import InputError
-from instances.feature_maps import Stages
-from instances.machine import Machine
-from instances.network import Network
+from instances.machine.machine import Machine
+from instances.network.feature_maps import Stages
+from instances.network.network import Network
 
 #: So many faults of a program that no plan is like are named.
 _FAULTS = 3

@@ -33,11 +33,10 @@ from formulations.banks.times import Times
 from formulations.banks.timing import First, Timing
 from formulations.clock import ENDLESS
 from formulations.clock import Clock as Limit
-from hwmodels.banks.clock import Clock
-from hwmodels.banks.steps import Goal
-from hwmodels.banks.steps import State as Inside
+from hwmodels.banks.price import Clock, Goal
+from hwmodels.banks.price import State as Inside
 from instances.errors import InputError
-from instances.feature_maps import LANEWISE
+from instances.network.feature_maps import LANEWISE
 
 #: How many tiles of a shared map stay during each path.
 Reuse = Literal["greedy", "best"] | int

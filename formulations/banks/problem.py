@@ -15,10 +15,10 @@ from formulations.banks.states import BankPlan
 from formulations.clock import Clock, TimeUp
 from formulations.pins import Decision, Pins
 from formulations.problem import Formulation, Goal, Unable
-from hwmodels.banks.replay_time import StageFigures
+from hwmodels.banks.replay.time import StageFigures
 from instances.errors import InputError
-from instances.machine import Machine
-from instances.network import Network
+from instances.machine.machine import Machine
+from instances.network.network import Network
 
 Heuristic = Callable[[BankPart, Goal], BankProgram | None]
 Policy = Callable[[Reading, Clock], BankPlan | None]

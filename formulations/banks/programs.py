@@ -15,7 +15,7 @@ from formulations.banks.search import Cost, Search
 from formulations.banks.stage import fewest, policy
 from formulations.banks.tasks import Prices, Program, Task
 from formulations.banks.timing import Timed, Timing, undominated
-from hwmodels.banks.steps import State
+from hwmodels.banks.price import State
 
 
 class Programs:

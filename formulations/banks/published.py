@@ -1,7 +1,7 @@
 """The policy MIN as its authors' compiler has it, stage by stage and path by path.
 
 Paths
-    Order, tiles of shared maps and of concatenations are decided first (`formulations.banks.published_paths`).
+    Order, tiles of shared maps and of concatenations are decided first (`formulations.banks.published`).
 Stages
     Then every stage gets what stays of its result and its control steps (`banks.published_stage`), from the
     end of its map where tiles are on chip; a concatenation lies from its first column on. A map that only a global pool
@@ -13,6 +13,37 @@ least weights and twice the spilled bytes.
 
 Source: `heterogeneous_mapping_and_banks` 4.2.2, 4.2.4; what the paper leaves open: the public MIDAP simulator of
 2020-09-02, whose compiler's byte counts these are.
+
+How the authors' compiler plans paths: their order, and what stays of shared maps and concatenations, by estimates.
+
+Forks
+    Paths lead from a map that several stages read to the first map in which some of them meet; these are a fork, and
+    from there on they are one path. A fork that begins inside a path is one item of that path, with the map in which
+    it ends if the path goes on behind it. The paths that meet are taken in the order of the network, but the first one
+    is the last one.
+Order
+    By ``100 * sum(over(v)) + length`` over the items v of a path but its last one: of a map the tiles beyond B - 1, of
+    a fork its estimate; equal paths stay as they are. B: banks that the fork may use.
+Tiles r of the shared map that stay, path by path but the last
+    The r in 1 .. min(tiles, B - 1), of equal ones the largest, with the least estimate of the bytes that the path
+    moves::
+
+        again(r) + sum over stages (weights * times + 2 * max(0, result - free * tile))     free = B - r - (1: loads)
+        again(r) = max(0, tiles - r - 1) * tile + rest, rest = columns mod tile  (0 if r = tiles)
+
+    ``times = ceil((tiles read - r) / (free + 1))`` for weights that do not fit, r only for the first stage; a result
+    counts unless it is the last one of its path; loads: fewer tiles than the map has are there, B - 1 at first and then
+    what stayed for the path before. Of a fork inside, its dearest path counts, in the banks that are left to it; if the
+    path begins with it, its last path keeps the r tiles.
+Tiles of the map in which paths meet
+    If it is a concatenation ``min(tiles, B - 1 - most)``, none if that is negative or a path is empty, with `most` the
+    most banks that shared tiles and a result inside a path take; else none: of two operands of a sum the second one,
+    which ends the first path, goes to DRAM.
+
+The estimates of a fork inside another are made anew for every r of the path around it, and the last one stands. A fork
+to which no r is left costs 2**63 - 1, and as sums are of 64 bits with a sign, an r that leads there is the cheapest.
+
+Source: the public MIDAP simulator of 2020-09-02; `heterogeneous_mapping_and_banks` 4.2.4 leaves this open.
 """
 
 from __future__ import annotations
@@ -21,12 +52,251 @@ from dataclasses import dataclass, field
 
 from formulations.banks.network import Walk
 from formulations.banks.policies import Run, choice
-from formulations.banks.published_paths import Paths, arranged
 from formulations.banks.published_stage import Found, Given, planned
 from formulations.banks.states import BankPlan, State, Step
 from formulations.banks.tasks import Program, Task, followed
 from formulations.clock import ENDLESS, Clock
 from instances.errors import InputError
+
+_NEVER = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Paths:
+    """What is decided before any stage is."""
+
+    order: tuple[int, ...]
+    """The stages as they run."""
+    stay: dict[int, int]
+    """For stages that begin a path, how many tiles of the map that they read stay for other paths."""
+    joined: dict[int, int]
+    """For stages whose result is fixed, how many tiles of the map that they write stay."""
+    read: dict[int, str]
+    """For sums of two paths, the operand that is read from the banks."""
+
+
+@dataclass(eq=False)
+class _Fork:
+    """Paths between two maps; an item is the name of a map or of a part of a concatenation, or a fork."""
+
+    source: str
+    sink: str
+    paths: list[list[str | _Fork]]
+    cost: int = 0
+    #: Estimate of the dearest path, and most banks that are taken inside.
+    dearest: int = 0
+    most: int = 0
+
+
+class _UnplannedError(Exception):
+    """The compiler has no plan for such a network."""
+
+
+@dataclass
+class _Arranger:
+    """One network on its way to `Paths`."""
+
+    walk: Walk
+    stay: dict[str, int] = field(default_factory=dict)
+    joined: dict[str, int] = field(default_factory=dict)
+    read: dict[str, str] = field(default_factory=dict)
+    #: Sums and the operands that they stream.
+    streams: set[tuple[str, str]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        walk = self.walk
+        self.at = {stage.name: at for at, stage in enumerate(walk.stages)}
+        self.parts = {name: [walk.stages[m].name for m in made] for name, made in walk.makers.items()}
+        self.readers: dict[str, list[str]] = {name: [] for name in (*walk.found.maps, *self.at)}
+        self.depth: dict[str, int] = {}
+        for at, stage in enumerate(walk.stages):
+            for name in dict.fromkeys(walk.sources(at)):
+                self.readers[name].append(stage.name)
+            if stage.target != stage.name:
+                self.readers[stage.name].append(stage.target)
+            self.depth[stage.name] = 1 + max(self._depth(name) for name in walk.sources(at))
+
+    def _depth(self, name: str) -> int:
+        """Stages before a map; a concatenation is one of its own."""
+        if name not in self.depth:
+            parts = self.parts[name]
+            self.depth[name] = 1 + max(self.depth[part] for part in parts) if parts else 0
+        return self.depth[name]
+
+    # ---- forks -------------------------------------------------------------------------------------------------
+
+    def trunk(self) -> list[str | _Fork]:
+        """The whole network as one path."""
+        inputs = [name for name, made in self.walk.makers.items() if not made]
+        if len(inputs) != 1:
+            raise _UnplannedError
+        path: list[str | _Fork] = [inputs[0]]
+        while True:
+            end = path[-1]
+            assert isinstance(end, str)
+            onward = self.readers[end]
+            if not onward:
+                return path
+            path += onward if len(onward) == 1 else self._forked(end)[1:]
+
+    def _forked(self, source: str) -> list[str | _Fork]:
+        """The path from a map that several stages read to the map in which all their paths meet."""
+        ways: list[list[str | _Fork]] = [[source, name] for name in self.readers[source]]
+        level = min(self._level(way) for way in ways)
+        while len(ways) > 1:
+            for way in ways:
+                if self._level(way) == level:
+                    way += self._onward(way)
+            level += 1
+            ways = self._met(ways, level)
+        return ways[0]
+
+    def _level(self, way: list[str | _Fork]) -> int:
+        assert isinstance(way[-1], str)
+        return self._depth(way[-1])
+
+    def _onward(self, way: list[str | _Fork]) -> list[str | _Fork]:
+        end = way[-1]
+        assert isinstance(end, str)
+        onward = self.readers[end]
+        if not onward:
+            raise _UnplannedError
+        return [*onward] if len(onward) == 1 else self._forked(end)[1:]
+
+    def _met(self, ways: list[list[str | _Fork]], level: int) -> list[list[str | _Fork]]:
+        """The paths, those that end in the same map at this level as one."""
+        ends: dict[str, list[list[str | _Fork]]] = {}
+        for way in ways:
+            if self._level(way) < level:
+                raise _UnplannedError
+            if self._level(way) == level:
+                assert isinstance(way[-1], str)
+                ends.setdefault(way[-1], []).append(way)
+        for sink, together in reversed([one for one in ends.items() if len(one[1]) > 1]):
+            source = together[0][0]
+            assert isinstance(source, str)
+            fork = _Fork(source, sink, [way[1:-1] for way in (*together[1:], together[0])])
+            self._settle(fork, self.walk.banks.count, 0)
+            ways = [*(way for way in ways if not any(way is one for one in together)), [source, fork, sink]]
+        return ways
+
+    # ---- estimates ---------------------------------------------------------------------------------------------
+
+    def _settle(self, fork: _Fork, banks: int, last: int) -> None:
+        """Decide order and tiles of a fork in so many banks, `last` shared tiles staying with its last path."""
+        fork.paths.sort(key=lambda path: 100 * sum(self._over(item, banks) for item in path[:-1]) + len(path))
+        chosen, costs = self._shared(fork, banks, last)
+        fork.cost, fork.dearest = _wrapped(sum(costs)), max(costs)
+        most, innermost = 0, -1
+        for number, (stay, path) in enumerate(zip(chosen, fork.paths, strict=True)):
+            if path and isinstance(path[0], str):
+                self.stay[path[0]] = stay
+            most = max(most, stay)
+            for item in path[:-1]:
+                innermost = number
+                most = max(most, stay + (item.most if isinstance(item, _Fork) else self._tiles(item)))
+        joined = self._meeting(fork, banks - 1 - most)
+        fork.most = most + (joined if innermost else 0)
+
+    def _over(self, item: str | _Fork, banks: int) -> int:
+        return max(0, item.cost if isinstance(item, _Fork) else self._tiles(item) - max(banks - 1, 0))
+
+    def _meeting(self, fork: _Fork, free: int) -> int:
+        """What stays of the map in which the paths meet."""
+        sink = fork.sink
+        if sink not in self.at:
+            joined = min(self._tiles(sink), max(0, free)) if all(fork.paths) else 0
+            self.joined |= dict.fromkeys(self.parts[sink], joined)
+            return joined
+        ends = [path[-1] if path else fork.source for path in fork.paths]
+        first, then = ends[0], ends[-1]
+        if len(ends) == 2 and isinstance(first, str) and isinstance(then, str) and (sink, first) not in self.streams:
+            self.streams.add((sink, first))
+            self.read[sink] = then
+        if fork.paths[0] and isinstance(first, str):
+            self.joined[first] = 0
+        return 0
+
+    def _shared(self, fork: _Fork, banks: int, last: int) -> tuple[list[int], list[int]]:
+        """How many tiles of the shared map stay during each path, and what the paths are estimated to move."""
+        tiles, (full, rest) = self._tiles(fork.source), self._sizes(fork.source)
+        chosen, costs, there = list[int](), list[int](), min(self.walk.banks.count - 1, tiles)
+        for path in fork.paths[:-1]:
+            best, least = -1, _NEVER
+            for stay in range(min(tiles, banks - 1), 0, -1):
+                again = max(tiles - stay - 1, 0) * full + (rest if tiles > stay else 0)
+                cost = _wrapped(again + self._estimate(fork, path, banks, stay, there))
+                if cost < least:
+                    best, least = stay, cost
+            chosen.append(best)
+            costs.append(least)
+            there = best
+        return [*chosen, last], [*costs, self._estimate(fork, fork.paths[-1], banks, last, there)]
+
+    def _estimate(self, fork: _Fork, path: list[str | _Fork], banks: int, stay: int, there: int) -> int:
+        """Bytes that a path moves beside those of the shared map."""
+        walk, total, read = self.walk, 0, 0
+        free = banks - stay - (1 if self._tiles(fork.source) > there else 0)
+        for number, item in enumerate(path):
+            kept = 0 if number else stay
+            if isinstance(item, _Fork):
+                self._settle(item, banks - stay + kept, kept)
+                total, read = total + item.dearest, self._tiles(item.sink)
+                continue
+            read = read or self._tiles(fork.source)
+            if number < len(path) - 1:
+                made = walk.found.maps[item]
+                total += 2 * max(0, made.columns * made.column_bytes - free * self._sizes(item)[0])
+            at = self.at.get(item)
+            if at is not None:
+                times = -(-(read - kept) // (free + 1)) if walk.anew[at] else 1
+                total += times * walk.stages[at].weight_bytes
+                read = self._tiles(walk.stages[at].target)
+            else:
+                read = self._tiles(item)
+        return total
+
+    def _tiles(self, name: str) -> int:
+        """Tiles of a map."""
+        return self.walk.tiles(name)
+
+    def _sizes(self, name: str) -> tuple[int, int]:
+        """Bytes of a whole tile, and of what whole tiles leave of a map."""
+        made, tile = self.walk.found.maps[name], self.walk.tile[name]
+        return tile * made.column_bytes, made.columns % tile * made.column_bytes
+
+    def order(self, path: list[str | _Fork]) -> list[int]:
+        """The stages of a path as they run."""
+        found = list[int]()
+        for item in path:
+            if isinstance(item, _Fork):
+                found += [at for one in item.paths for at in self.order(one)]
+            elif item in self.at:
+                found.append(self.at[item])
+        return found
+
+
+def _wrapped(number: int) -> int:
+    """In 64 bits, as the compiler counts."""
+    return (number - _NEVER - 1) % 2**64 - _NEVER - 1
+
+
+def arranged(walk: Walk) -> Paths | None:
+    """Return the order of all stages and what stays between paths, or None if the compiler has no plan."""
+    arranger = _Arranger(walk)
+    try:
+        order = arranger.order(arranger.trunk())
+    except _UnplannedError:
+        return None
+    if sorted(order) != list(range(len(walk.stages))):
+        return None
+    at = arranger.at
+    return Paths(
+        tuple(order),
+        {at[name]: tiles for name, tiles in arranger.stay.items() if name in at},
+        {at[name]: tiles for name, tiles in arranger.joined.items() if name in at},
+        {at[name]: source for name, source in arranger.read.items()},
+    )
 
 
 @dataclass

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Literal
 
 from formulations.banks.bounds import Point
-from hwmodels.banks.clock import Clock
+from hwmodels.banks.price import Clock
 from instances.errors import InputError
-from instances.feature_maps import Stages, stages
-from instances.machine import Banks, Machine
-from instances.network import Network
-from instances.workload import refuse_long
+from instances.machine.machine import Banks, Machine
+from instances.network.feature_maps import Stages, stages
+from instances.network.network import Network
+from instances.network.workload import refuse_long
 
 FirstLayer = Literal["patches", "plain"]
 FirstPin = Literal["patches", "plain", "either"]

@@ -45,7 +45,7 @@ from formulations.banks.labels import Label, Labels
 from formulations.banks.stage import Rest, fewest
 from formulations.banks.tasks import Action, Prices, Task, actions
 from formulations.banks.timing import Timed, Timing, undominated
-from hwmodels.banks.steps import State
+from hwmodels.banks.price import State
 
 #: Bytes, ticks until a stage ends, ticks until the first weights of the next one are there.
 Cost = tuple[int, int, int]

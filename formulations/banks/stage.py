@@ -1,7 +1,7 @@
 """F6 banks, inside one stage: the control program with the fewest bytes.
 
 Sets
-    states s = (first, loaded, made) of `hwmodels.banks.steps`; actions load, process 1, process 2, ...
+    states s = (first, loaded, made) of `hwmodels.banks.price`; actions load, process 1, process 2, ...
 Given
     B banks; tiles on chip at the start; the goal (tiles of the result that stay); how many of the first tiles stay for
     other stages; bytes of a column that is loaded, of the weights of a process step (0 if they are loaded once), of a
@@ -31,7 +31,7 @@ from itertools import count
 from typing import NamedTuple
 
 from formulations.banks.tasks import Action, Prices, Program, Task, actions, reloaded, told
-from hwmodels.banks.steps import Goal, Pass, State
+from hwmodels.banks.price import Goal, Pass, State
 
 #: More steps than any program has.
 _NEVER = 2**40

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from formulations.banks.tasks import Program, Task
-from instances.feature_maps import Stage
+from instances.network.feature_maps import Stage
 
 
 class Resident(NamedTuple):

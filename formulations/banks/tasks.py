@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from itertools import repeat
 from typing import Literal, NamedTuple
 
-from hwmodels.banks.steps import Goal, Pass, State
+from hwmodels.banks.price import Goal, Pass, State
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ Sets
     visits  (s, a, x, d): stage a may come next in s and reads map x from the banks in direction d
     f       what was asked for ahead of a visit (`formulations.banks.timing.First`)
 Given
-    clock   bytes of a request -> ticks on the bus, latency (`hwmodels.banks.clock`); cycles of every column
-            (`hwmodels.banks.columns`)
+    clock   bytes of a request -> ticks on the bus, latency (`hwmodels.banks.price`); cycles of every column
+            (`hwmodels.banks.price`)
 Derived (times in ticks, sizes in bytes)
     starts[s]   the visits of s, by the f that each of them needs; the end needs nothing
     timing      of a visit and the f' that follows it: a `formulations.banks.timing.Timing`
@@ -33,10 +33,8 @@ from formulations.banks.programs import Programs
 from formulations.banks.states import BankPlan, State, Step
 from formulations.banks.tasks import Prices
 from formulations.banks.timing import First, Script, Timing, Writes
-from hwmodels.banks.clock import Clock
-from hwmodels.banks.columns import Columns, column_cycles
-from hwmodels.banks.steps import Pass
-from instances.banks import ADDER_CYCLES
+from hwmodels.banks.price import Clock, Columns, Pass, column_cycles
+from instances.machine.sections import ADDER_CYCLES
 
 
 class Times:

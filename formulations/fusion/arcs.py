@@ -1,4 +1,18 @@
-"""The arcs of F11: every group with its options, priced for every amount of room."""
+"""The arcs of F11: every group with its options, priced for every amount of room.
+
+The options of one group that may be best, with the bytes that each loads in every amount of room.
+
+An example: two layers of 56 rows may run in strips of 1 to 56 rows, of 56, 28, 14, .. columns, with two modes
+along each axis: 1,232 options. A glimpse at four visits of each says what no peak is below:
+
+    bound = W + (n - 1) E(f - glimpse)      W: bytes of all weights; n: the fewest visits of a layer with weights
+                                            f: room; E: the fewest bytes of weights that do not stay
+
+(infinite if there is no room for streaming). Options are priced exactly as long as their bound is below the best of
+those before anywhere, at some room and for some maps on chip; the others are no better anywhere, and left out. Those
+that compute again are compared with the ones that do not, as they read and compute no less. Only where a reader skips
+rows or columns (a stride above its window) strips that compute again may leave these out: such options are all priced.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +22,219 @@ from functools import cached_property
 from itertools import chain, combinations
 
 import numpy as np
+import numpy.typing as npt
 
 from formulations.fusion.groups import Group, Net
-from formulations.fusion.options import NEVER, Option, weights_of
+from formulations.fusion.memory import Memory, Turns
+from formulations.fusion.options import NEVER, Option, Weights, weights_of
 from formulations.fusion.pins import Demands
-from formulations.fusion.pricing import MODES, ONCE, Priced, Pricing, ways
 from formulations.fusion.problem import Arc, along
-from formulations.fusion.strips import Ints
+from formulations.fusion.strips import Ints, Mode, Strips, Way, strips
 from formulations.joint.problem import KEPT, NOT, Joint, Residence
-from hwmodels.nest.limits import tensor_bytes
-from instances.machine import Machine
+from hwmodels.nest.price.limits import tensor_bytes
+from instances.machine.machine import Machine
+
+ONCE: tuple[Mode, ...] = ("lead", "retain")
+MODES: tuple[Mode, ...] = (*ONCE, "recompute")
+#: Groups compute at most so many times the MACs of their layers once.
+MOST_AGAIN = 2
+
+
+def parts_of(width: int) -> list[int]:
+    """Widths of parts of rows that are tried: for 2, 4, 8, ... steps the least, down to one column."""
+    return sorted({-(-width // 2**k) for k in range(1, (width - 1).bit_length() + 1)}, reverse=True)
+
+
+def ways(group: Group, tall: Sequence[int], modes: Sequence[Mode]) -> tuple[Strips, Strips] | None:
+    """Return how a group may go along rows, of these heights, and along columns; None if it cannot."""
+    width = group.net.layers[group.last].c
+    narrow: list[Way] = [(mode, part) for mode in modes for part in parts_of(width)]
+    down = strips(group, "rows", [(mode, height) for mode in modes for height in tall])
+    across = strips(group, "columns", [("lead", width), *narrow])
+    return None if down is None or across is None else (down, across)
+
+
+@dataclass(frozen=True, eq=False)
+class Priced:
+    """An option: weights loaded by classes and banks, bytes read by store and level, MACs; without one a bound."""
+
+    option: Option | None
+    table: Ints
+    reads: dict[int, Ints]
+    macs: int
+
+
+@dataclass(frozen=True, eq=False)
+class Pricing:
+    """A group on a machine.
+
+    Attributes
+    ----------
+    stores : tuple of int
+        Those that may lie on chip all the time.
+    turns : tuple of (int, int)
+        Layers that may take turns for some channels.
+    levels : dict of ndarray
+        For every outside store the rows on chip at each level.
+    room : ndarray (B + 1,)
+        Bytes of every number of banks.
+    down, across : Strips
+        The ways along rows and along columns; an option is one of each. The first of each keeps what is needed again.
+    """
+
+    group: Group
+    weights: Weights
+    stores: tuple[int, ...]
+    turns: tuple[Turns, ...]
+    levels: dict[int, Ints]
+    room: Ints
+    down: Strips
+    across: Strips
+
+    def sketch(self) -> Priced | None:
+        """What no option is below; None if none finds room."""
+        fewest, _, least = self._least(np.arange(self._fewest.size))
+        table = self._bound(fewest[:, None, None], self.room - least[..., None]).min(axis=0)
+        if table.min() >= NEVER:
+            return None
+        return Priced(None, self._by_store(table), self._reads(self.down, self.across), int(self._macs.min()))
+
+    def options(self) -> Iterator[Priced]:
+        """Yield the options that fit and may be best, those first that compute nothing again."""
+        best = np.full((2 ** len(self.stores), len(self.room)), NEVER, np.int64)
+        never = np.full_like(best, NEVER)
+        kinds = ~self._again, self._again & ~self._skips, self._skips
+        for kind in kinds:
+            waiting = np.flatnonzero(kind & (self._macs <= MOST_AGAIN * self._once))
+            best = never if kind is self._skips else best
+            while (following := self._next(waiting, best)) is not None:
+                number, waiting = following
+                i, j = (int(k) for k in np.unravel_index(number, self._again.shape))
+                if (table := self._loaded(i, j, best)) is None:
+                    continue
+                if kind is kinds[0]:
+                    best = np.minimum(best, table)
+                (rows, height), (columns, width) = self.down.ways[i], self.across.ways[j]
+                option = Option(height, width, rows, columns, self.group.twice)
+                reads = self._reads(self.down.only(i), self.across.only(j))
+                yield Priced(option, self._by_store(table), reads, int(self._macs[i, j]))
+
+    # ---- all options -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _glimpse(self) -> Ints:
+        """Bytes on chip that no peak is below, (subsets of stores, ways of rows, ways of columns)."""
+        return self._memory(self.down.sampled(), self.across.sampled()).peaks()
+
+    @cached_property
+    def _fewest(self) -> Ints:
+        """The fewest visits of a layer that has weights, (ways of rows, ways of columns)."""
+        weighty = [k for k, size in enumerate(self.weights.bytes) if size] or [0]
+        fewest: Ints = self.down.active[weighty].min(axis=0)[:, None] * self.across.active[weighty].min(axis=0)
+        return fewest
+
+    @cached_property
+    def _macs(self) -> Ints:
+        layers = [self.group.net.layers[t] for t in self.group.layers]
+        each = np.array([x.macs // (x.r * x.c) for x in layers], np.int64)
+        macs: Ints = np.einsum(
+            "k,ki,kj->ij", each, self.down.computed[: len(layers)], self.across.computed[: len(layers)]
+        )
+        return macs
+
+    @cached_property
+    def _again(self) -> npt.NDArray[np.bool_]:
+        """Whether an option computes something again."""
+        rows, columns = (np.array([mode == "recompute" for mode, _ in axis.ways]) for axis in (self.down, self.across))
+        again: npt.NDArray[np.bool_] = rows[:, None] | columns
+        return again
+
+    @cached_property
+    def _skips(self) -> npt.NDArray[np.bool_]:
+        """Whether an option leaves out rows or columns that nobody reads."""
+        skips: npt.NDArray[np.bool_] = self.down.skips[:, None] | self.across.skips
+        return skips
+
+    @cached_property
+    def _once(self) -> int:
+        return sum(self.group.net.layers[t].macs for t in self.group.layers)
+
+    # ---- bounds ------------------------------------------------------------------------------------------------------
+
+    def _next(self, waiting: Ints, best: Ints) -> tuple[int, Ints] | None:
+        """Of options one whose bound is the least most often, and the others whose bounds are below the best."""
+        if not waiting.size:
+            return None
+        fewest, number, least = self._least(waiting)
+        bound = self._bound(fewest[:, None, None], self.room - least[..., None])  # (visits, subsets, rooms)
+        place = bound.argmin(axis=0)[bound.min(axis=0) < best]
+        if not place.size:
+            return None
+        seen = self._glimpse.reshape(len(best), -1)[:, waiting]
+        chosen = np.flatnonzero(number == np.bincount(place).argmax())
+        first = chosen[seen[:, chosen].sum(axis=0).argmin()]
+        good = np.asarray((self._most(fewest, best)[number] >= seen.T).any(axis=1))
+        good[first] = False
+        return int(waiting[first]), waiting[good]
+
+    def _least(self, options: Ints) -> tuple[Ints, Ints, Ints]:
+        """Fewest visits, none twice; for every option its place there; the least glimpse of each, by subset."""
+        fewest, number = np.unique(self._fewest.ravel()[options], return_inverse=True)
+        least = np.full((len(fewest), len(self._glimpse)), NEVER, np.int64)
+        np.minimum.at(least, number, self._glimpse.reshape(len(self._glimpse), -1)[:, options].T)
+        return fewest, number, least
+
+    def _bound(self, fewest: Ints, room: Ints) -> Ints:
+        """Bytes that options with so many visits load at least in so much room beside their strips."""
+        total = sum(self.weights.bytes)
+        again = np.full(room.shape, NEVER, np.int64)
+        for buffer, must in self.weights.buffers:
+            again = np.where(room >= must, np.minimum(again, np.maximum(total + buffer - room, 0)), again)
+        bound: Ints = np.where(again < NEVER, total + (fewest - 1) * again, NEVER)
+        return bound
+
+    def _most(self, fewest: Ints, best: Ints) -> Ints:
+        """The most bytes of strips with which the bound for so many visits is below the best, (visits, subsets)."""
+        total, times = sum(self.weights.bytes), fewest[:, None, None] - 1
+        again = np.where(times > 0, (best - total - 1) // np.maximum(times, 1), NEVER)
+        least = np.full(again.shape, NEVER, np.int64)
+        for buffer, must in self.weights.buffers:
+            least = np.minimum(least, np.maximum(must, total + buffer - again))
+        most: Ints = np.where(best > total, self.room - least, -1).max(axis=2)
+        return most
+
+    # ---- one option --------------------------------------------------------------------------------------------------
+
+    def _loaded(self, i: int, j: int, best: Ints) -> Ints | None:
+        """Bytes that a way of rows and one of columns load, (subsets, rooms); None if they are nowhere below the best.
+
+        Peaks take longest: with what was glimpsed in their place there must be something to win.
+        """
+        count = len(self.group.layers)
+        visits = self.group.together((self.down.active[:count, i] * self.across.active[:count, j]).tolist())
+        if not (self.weights.loaded(visits, self.room - self._glimpse[:, i, j, None]) < best).any():
+            return None
+        peak = self._memory(self.down.only(i), self.across.only(j)).peaks()[:, :, 0]
+        loaded = self.weights.loaded(visits, self.room - peak)
+        return loaded if (loaded < best).any() else None
+
+    def _memory(self, down: Strips, across: Strips) -> Memory:
+        return Memory(self.group, down, across, self.stores, self.turns)
+
+    def _reads(self, down: Strips, across: Strips) -> dict[int, Ints]:
+        """The least bytes that are read of every outside store, by level."""
+        reads: dict[int, Ints] = {}
+        for k, stream in enumerate(self.group.streams):
+            if stream.outside:
+                rows, columns = down.beyond(k, self.levels[stream.store]).min(axis=0), across.computed[k].min()
+                read = rows * int(columns) * stream.pixel
+                reads[stream.store] = reads.get(stream.store, 0) + read
+        return reads
+
+    def _by_store(self, table: Ints) -> Ints:
+        """A table by subsets of stores, with an axis for each store; subsets count the first one in units."""
+        axes = len(self.stores)
+        return table.reshape(*(2,) * axes, len(self.room)).transpose(*range(axes - 1, -1, -1), axes)
 
 
 @dataclass(frozen=True, eq=False)

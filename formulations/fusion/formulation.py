@@ -21,12 +21,12 @@ from formulations.joint.tables import Tables as Nests
 from formulations.pins import Pin, Pins
 from formulations.problem import Formulation, Goal, Unable
 from formulations.tiling.problem import DECISIONS as NEST_DECISIONS
-from hwmodels.joint.figures import RunFigures
+from hwmodels.joint.price import RunFigures
 from hwmodels.schedule import LayerRun
 from instances.errors import InputError
-from instances.machine import Machine
-from instances.network import Network
-from instances.workload import refuse_long
+from instances.machine.machine import Machine
+from instances.network.network import Network
+from instances.network.workload import refuse_long
 
 _NO_PLACE = "this heuristic finds no place for some layer"
 

@@ -6,8 +6,8 @@ that reads it) to the last that reads it. The path of an outside map that severa
 stream (it is kept until the last has read it) or one for each of them (it is read twice).
 
 A group is legal if
-    a map that layers of the group write and read has rows of its own (`instances.stores.Store.whole` says which have
-    not), and all its parts that are there by then are written in the group;
+    a map that layers of the group write and read has rows of its own (`instances.network.stores.Store.whole` says which
+    have not), and all its parts that are there by then are written in the group;
     no layer of it reads one map in two ways, broadcast along different dimensions, or several parts of one store from
     outside, which has one strip;
     nothing that must be complete before one of its layers begins (the right operand of a product, what an operator
@@ -36,11 +36,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from instances.machine import Machine
-from instances.network import Network
-from instances.stores import Stores, stores
-from instances.stores import barriers as _barriers
-from instances.workload import Layer
+from instances.machine.machine import Machine
+from instances.network.network import Network
+from instances.network.stores import Stores, stores
+from instances.network.stores import barriers as _barriers
+from instances.network.workload import Layer
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -1,6 +1,6 @@
 """The bytes on chip while a group runs strip by strip, and layers that take turns for some channels of their maps.
 
-While a layer runs every stream is in one of the states of `formulations.fusion.held`: before its piece is made in a
+While a layer runs every stream is in one of the states of `formulations.fusion.strips`: before its piece is made in a
 visit, while that happens, and then by how many of its readers have run. Its bytes in a state are a sum over classes of
 its columns, each times their rows. A **moment** says how many bytes a pixel of every stream takes in each state; the
 bytes of all streams at all moments of all steps are one product of matrices.
@@ -35,10 +35,9 @@ import numpy as np
 import numpy.typing as npt
 
 from formulations.fusion.groups import Group, window
-from formulations.fusion.held import BEFORE, DONE, MADE, Columns, Floats, columns_of, rows_of, states_of
-from formulations.fusion.strips import Ints, Strips
+from formulations.fusion.strips import BEFORE, DONE, MADE, Columns, Floats, Ints, Strips, columns_of, rows_of, states_of
 from hwmodels.schedule import Blocks
-from instances.workload import Layer
+from instances.network.workload import Layer
 
 #: Layers p..q of a group that may take turns, by number.
 Turns = tuple[int, int]

@@ -35,14 +35,14 @@ from formulations.joint.plans import Bound
 from formulations.pins import Pins
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Unable
 from formulations.tiling.problem import DECISIONS as NEST_DECISIONS
-from hwmodels.fusion.replay import FusedReplay, FusionReplay, replay_fusion
-from hwmodels.joint.figures import RunFigures, layer_figures
+from hwmodels.fusion.replay.referee import FusedReplay, FusionReplay, replay_fusion
+from hwmodels.joint.price import RunFigures, layer_figures
 from hwmodels.nest.homes import operand_of
 from hwmodels.outcome import OPERANDS, Outcome
 from hwmodels.schedule import FusedRun, LayerRun, Run
 from instances.errors import InputError
-from instances.machine import Machine
-from instances.network import Network
+from instances.machine.machine import Machine
+from instances.network.network import Network
 
 Runs = tuple[Run, ...]
 #: Figures of a group beside its bytes, in its price and in its replay.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ortools.sat.python import cp_model
 
-from formulations.homes.places import TASTE, Chosen, Places
+from formulations.homes.space import TASTE, Chosen, Places
 from formulations.problem import Goal, Model
 
 

@@ -17,7 +17,7 @@ from math import gcd
 
 import pulp
 
-from formulations.homes.places import TASTE, Chosen, Places
+from formulations.homes.space import TASTE, Chosen, Places
 from formulations.problem import Goal, Model
 
 #: Variables with what each costs beyond the least of its layer, and the sum of the least.

@@ -38,12 +38,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from formulations.homes.places import TASTE, Chosen, Places
+from formulations.homes.space import TASTE, Chosen, Places
 from formulations.pins import Pins
 from formulations.problem import Formulation, Goal, Model, Part, Piece, Priced, Replayed
 from instances.errors import InputError
-from instances.machine import Machine
-from instances.network import Network
+from instances.machine.machine import Machine
+from instances.network.network import Network
 
 #: Homes that are left out one by one before a MILP solver is given up.
 _MOST_OUT = 50
@@ -82,7 +82,7 @@ class Housing(Part[Chosen]):
         return tuple(self.places.faults(chosen))
 
     def explain(self) -> tuple[str, ...]:
-        """Nothing: which memory is too small takes a search (`solver.homes.solve.fitting`)."""
+        """Nothing: which memory is too small takes a search (`solver.views.homes.fitting`)."""
         return ()
 
 
@@ -141,7 +141,7 @@ class Homes(Formulation[Chosen]):
         self, network: Network, machine: Machine, pins: Pins, layers: Sequence[str] | None
     ) -> Sequence[Housing]:  # fmt: skip
         """The items of a network; the tables are still without values."""
-        from formulations.homes.read import places_of
+        from formulations.homes.space import places_of
 
         picked = [layer for layer in network.layers if layers is None or layer.name in layers]
         return [Housing(places_of(network, picked, machine, pins))]

@@ -7,7 +7,8 @@ Example
 
 Sets
     T stages in the network's order; groups [a, b); grids (w, h): columns and rows of a piece of the last map of a
-    group, ``ceil(W / k)`` by ``ceil(H / j)`` for all k and j; pieces p of a group in a grid (`instances.pieces`)
+    group, ``ceil(W / k)`` by ``ceil(H / j)`` for all k and j; pieces p of a group in a grid
+    (`instances.network.pieces`)
 Given
     for a piece the bank programs of F6 (`formulations.banks`), from empty banks to empty banks: bytes, ticks
 Variables
@@ -17,7 +18,7 @@ Objective
 Constraints
     (MERGE)                 two groups in one piece do not follow each other
     (LENGTH)                a group in several pieces has at most 8 stages, unless a pin says otherwise
-    (WHOLE), (SUM), (ONCE)  which groups have pieces (`instances.pieces`)
+    (WHOLE), (SUM), (ONCE)  which groups have pieces (`instances.network.pieces`)
     those of F6 for every piece, and pins
 Optimal means
     No other choice of these variables costs less. Costs of pieces add up, so it is a shortest path over cut points

@@ -19,11 +19,10 @@ from typing import NamedTuple
 from formulations.banks.bounds import Point
 from formulations.banks.graph import NEVER
 from formulations.clock import ENDLESS, Clock
-from formulations.hybrid.costs import Costs, Known
-from formulations.hybrid.needed import boxes, cycles
+from formulations.hybrid.bounds import Costs, Known, boxes, cycles
 from formulations.hybrid.space import Cut, Space
-from instances.pieces import Group, Key, Parts, Piece, Span
-from instances.stage import Stage
+from instances.network.feature_maps import Stage
+from instances.network.pieces import Group, Key, Parts, Piece, Span
 
 #: More than anything costs.
 NO_WAY = Point(NEVER, NEVER)

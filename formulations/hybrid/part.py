@@ -14,21 +14,19 @@ from formulations.banks.graph import NEVER
 from formulations.banks.numbers import planned
 from formulations.banks.readings import FirstLayer, floor_of, readings
 from formulations.clock import ENDLESS, Clock, TimeUp
-from formulations.hybrid.chain import Chain, Chosen, backward, best_of, forward
-from formulations.hybrid.costs import Costs
-from formulations.hybrid.front import Fronts
-from formulations.hybrid.needed import least_of
+from formulations.hybrid.bounds import Costs, least_of
 from formulations.hybrid.options import Grid, Option, Pair, sizes
+from formulations.hybrid.search import Chain, Chosen, Fronts, backward, best_of, forward
 from formulations.hybrid.space import Cut, Space
 from formulations.pins import Pins
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Unable
 from hwmodels.hybrid.replay import replay_hybrid
 from hwmodels.hybrid.schedule import GroupRun, HybridRun, PieceRun
 from instances.errors import InputError
-from instances.machine import Machine
-from instances.network import Network
-from instances.pieces import Group
-from instances.stage import Stages
+from instances.machine.machine import Machine
+from instances.network.feature_maps import Stages
+from instances.network.network import Network
+from instances.network.pieces import Group
 
 #: Options that a model may have: all of them are searched for it.
 _MOST = 5_000

@@ -1,16 +1,95 @@
-"""F7 hybrid: which groups there may be, whole and in pieces, as pins have it."""
+"""F7 hybrid: which groups there may be, whole and in pieces, as pins have it.
+
+Blocks of a network, as a user or the published technique gives them (`heterogeneous_mapping_and_banks` 4.4.5).
+
+Example: ResNet-50 has the 16 residual blocks of the source, of four and five stages; what is before them is a block
+(the first convolution and its pool), what is behind them another one.
+
+Branches
+    A network parts where a single map is alive. What lies between two such places and has several stages is a block; so
+    are stages that follow each other between these, ended by each pool, and ahead of maps of one column.
+"""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from formulations.banks.graph import NEVER
-from formulations.hybrid.blocks import blocks_of
 from formulations.pins import Decision, Pins
 from instances.errors import InputError
-from instances.stage import Stages
+from instances.network.feature_maps import Stages
+from instances.network.pieces import operands
+
+
+def branches(found: Stages) -> list[tuple[int, int]]:
+    """Return the blocks of a network, as first stages and those behind the last ones."""
+    blocks: list[tuple[int, int]] = []
+    begin = 0
+    for at, end in sections(found):
+        stage = found.stages[at]
+        if end - at > 1:
+            blocks += [(begin, at)] * (begin < at)
+            blocks.append((at, end))
+            begin = end
+        elif found.maps[stage.target].columns == 1 and begin < at:
+            blocks.append((begin, at))
+            begin = at
+        elif stage.kind == "pool":
+            blocks.append((begin, end))
+            begin = end
+    last = len(found.stages)
+    return [*blocks, (begin, last)] if begin < last else blocks
+
+
+def sections(found: Stages) -> list[tuple[int, int]]:
+    """Return the stages between two places where a single map is alive."""
+    last_use = dict.fromkeys(found.maps, -1)
+    for at, stage in enumerate(found.stages):
+        last_use |= dict.fromkeys(operands(stage), at)
+        last_use[stage.target] = max(last_use[stage.target], at)
+    made: list[tuple[int, int]] = []
+    begin = 0
+    for at, stage in enumerate(found.stages):
+        alive = {one.target for one in found.stages[: at + 1] if last_use[one.target] > at}
+        alive |= {name for one in found.stages[: at + 1] for name in operands(one) if last_use[name] > at}
+        if alive <= {stage.target}:
+            made.append((begin, at + 1))
+            begin = at + 1
+    return made
+
+
+def blocks_of(found: Stages, said: str) -> list[tuple[int, int]]:
+    """Read blocks: ``branches``, or the last stages of all blocks but the last one, with slashes between.
+
+    Raises
+    ------
+    InputError
+        If a name is no stage, or they are not in order.
+    """
+    if said == "branches":
+        return branches(found)
+    number = {stage.name: at + 1 for at, stage in enumerate(found.stages)}
+    names = said.split("/") if said in number or "/" not in said else _split(said, number)
+    if unknown := [name for name in names if name not in number]:
+        raise InputError(f"pin blocks={said}: no stage is called {unknown[0]}; branches, or the last stages of blocks")
+    ends = list(dict.fromkeys((0, *(number[name] for name in names), len(found.stages))))
+    if ends != sorted(ends):
+        raise InputError(f"pin blocks={said}: the stages are not in the network's order")
+    return list(pairwise(ends))
+
+
+def _split(said: str, number: dict[str, int]) -> list[str]:
+    """Names with slashes between, which may have slashes themselves: the longest ones."""
+    names, parts = list[str](), said.split("/")
+    while parts:
+        ends = [end for end in range(len(parts), 0, -1) if "/".join(parts[:end]) in number] or [1]
+        names.append("/".join(parts[: ends[0]]))
+        parts = parts[ends[0] :]
+    return names
+
 
 #: Stages of a group in pieces, at most, unless a pin says otherwise.
 LENGTH = 8

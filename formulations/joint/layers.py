@@ -1,7 +1,7 @@
 """The layers of a network that run by themselves in a shared memory: their prices, nests and banks.
 
 A run says the nest of a layer, what is on chip while it runs, and where. Weights that stay are loaded before the first
-layer that reads them (`hwmodels.joint.loading`).
+layer that reads them (`hwmodels.joint.price`).
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from formulations.joint.tables import Tables
 from formulations.pins import Pins
 from formulations.tiling import problem as tiling
 from formulations.tiling.search import search_nests
-from hwmodels.joint.figures import RunFigures
-from hwmodels.joint.loading import ran
+from hwmodels.joint.price import RunFigures, ran
 from hwmodels.nest.buffers import buffers
-from hwmodels.nest.price import price
+from hwmodels.nest.price.closed_form import price
 from hwmodels.outcome import Outcome
 from hwmodels.schedule import FusedRun, LayerRun, Loop, Nest, Run
-from instances.machine import Machine
-from instances.stores import Stores
-from instances.workload import Layer
+from instances.machine.machine import Machine
+from instances.network.stores import Stores
+from instances.network.workload import Layer
 
 #: The fastest nests of layers, by what they find on chip, room for tiles and bytes.
 Fastest = dict[tuple[object, int, int], Nest]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hwmodels.schedule import FusedRun, LayerRun
-from instances.machine import Machine
-from instances.stores import Stores
+from instances.machine.machine import Machine
+from instances.network.stores import Stores
 
 #: Numbers of banks; none on a machine without banks.
 Banks = tuple[int, ...]

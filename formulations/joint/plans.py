@@ -24,11 +24,11 @@ from formulations.joint.problem import NEVER, Ints
 from formulations.pins import Pins
 from formulations.tiling import problem as tiling
 from formulations.tiling.search import search_nests
-from hwmodels.nest.limits import tensor_bytes
-from hwmodels.nest.price import price
+from hwmodels.nest.price.closed_form import price
+from hwmodels.nest.price.limits import tensor_bytes
 from hwmodels.schedule import Nest
-from instances.machine import Machine
-from instances.workload import Layer
+from instances.machine.machine import Machine
+from instances.network.workload import Layer
 
 #: A lower bound on all nests; one on all that searches can find; what a known nest reaches.
 Bound = Literal["proven", "found", "known"]

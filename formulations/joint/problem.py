@@ -1,7 +1,7 @@
 """F10 joint: tile plans of all layers and the rows of every feature map that stay on chip between them.
 
 Sets
-    t in 0..T-1: the layers (steps) in the network's order; s: the stores that may stay (`instances.stores`)
+    t in 0..T-1: the layers (steps) in the network's order; s: the stores that may stay (`instances.network.stores`)
     U[s]: the steps that read s, ascending; born[s]: the first step that writes it
     V[s]: levels of s, each a number of banks and the rows that they hold; level 0 is none
     O[t, v]: plans of layer t whose inputs have the levels v, undominated in (banks, bytes)

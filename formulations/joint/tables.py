@@ -22,8 +22,8 @@ from formulations.clock import Clock
 from formulations.joint.plans import Bound, Plans, Rows
 from formulations.joint.problem import NEVER, NOT, Choice, Ints, Joint, Residence, Step
 from formulations.pins import Pins
-from instances.machine import Machine
-from instances.stores import Stores
+from instances.machine.machine import Machine
+from instances.network.stores import Stores
 
 #: Where a solution relies on a bound: plans, rows of every input and banks for tiles.
 _Place = tuple[Plans, Rows, int]

@@ -16,13 +16,13 @@ from formulations.mapping.pins import Demands, demands
 from formulations.mapping.problem import Configuration, Schedule, build
 from formulations.mapping.problem import Mapping as Instance
 from formulations.problem import Goal, Part, Piece, Stats, Steps
-from hwmodels.board.task_times import estimated, options
+from hwmodels.board.price import estimated, options
 from instances.errors import InputError
-from instances.machine import Machine
+from instances.machine.machine import Machine
+from instances.machine.processors import Processors
+from instances.measured import LONGEST_US, Profile, Row
+from instances.network.tasks import TaskGraph
 from instances.problems import either, needing
-from instances.processors import Processors
-from instances.profiles import LONGEST_US, Profile, Row
-from instances.tasks import TaskGraph
 
 I = TypeVar("I")  # noqa: E741 - what is decided on a configuration
 S = TypeVar("S")

@@ -14,9 +14,9 @@ from formulations.mapping.search import MOST, Rule, improved, list_scheduled, se
 from formulations.pins import Decision, Pins
 from formulations.problem import Formulation, Goal
 from hwmodels.board.schedule import MappingSchedule
-from instances.machine import Machine
-from instances.network import Network
-from instances.tasks import tasks
+from instances.machine.machine import Machine
+from instances.network.network import Network
+from instances.network.tasks import tasks
 
 
 def _best(make: Callable[[Asked], Iterable[Assignment]]) -> Callable[[MappingPart, Goal], MappingSchedule | None]:

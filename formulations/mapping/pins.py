@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from formulations.mapping.problem import Limits, Mapping
 from instances.errors import InputError
-from instances.processors import Processors
-from instances.profiles import Row
-from instances.tasks import TaskGraph
+from instances.machine.processors import Processors
+from instances.measured import Row
+from instances.network.tasks import TaskGraph
 
 #: Pins that are numbers: their relations, the least value, the most; and words for numbers of shares.
 _NUMBERS: Table[str, tuple[tuple[str, ...], int, int]] = {

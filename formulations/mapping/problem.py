@@ -45,10 +45,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.mapping.places import Place, Split, places_of
-from hwmodels.board.task_times import ALONE, copied_ps
+from hwmodels.board.price import ALONE, copied_ps
 from instances.errors import InputError
-from instances.processors import Group, Processors
-from instances.tasks import TaskGraph
+from instances.machine.processors import Group, Processors
+from instances.network.tasks import TaskGraph
 
 #: What is minimised.
 Aim = Literal["period", "energy", "latency"]
@@ -215,7 +215,7 @@ def build(
     Parameters
     ----------
     times : sequence of dict
-        For every task its microseconds by option (`hwmodels.board.task_times.options`).
+        For every task its microseconds by option (`hwmodels.board.price.options`).
     shares : int
         Into how many tasks may be divided; 1: they are whole.
     rounded : callable

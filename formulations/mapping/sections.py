@@ -45,7 +45,7 @@ from formulations.mapping.places import Split
 from formulations.mapping.problem import Ints
 from formulations.mapping.problem import Mapping as Instance
 from formulations.mapping.search import handed_table, work_table
-from instances.tasks import TaskGraph
+from instances.network.tasks import TaskGraph
 
 #: Places of the tasks that a cut is tabled over, and of all ends of a section, at most.
 _STATES, _ENDS = 2_000, 100_000

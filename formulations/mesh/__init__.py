@@ -1,7 +1,7 @@
 """F3 mesh: how a layer runs on a mesh of tile units, and on the systolic and row-stationary arrays beside it.
 
 Sets
-    d in D      indices of the NDRange (`instances.ndrange`): parallel or temporal; x in {IN, W} its operands
+    d in D      indices of the NDRange (`instances.network.ndrange`): parallel or temporal; x in {IN, W} its operands
     units       R x C of them; a unit works on 32 parallel points a cycle (teu), the others on one
 Given
     size[d]; the affine axes of x; whether x depends on d (its derivative is not zero)
@@ -35,7 +35,7 @@ Constraints
     (VECTOR)  product of P = PEs of a unit                                                            (teu)
     (SIDES)   one index along the rows, one along the columns; both may be the same
     (KEEP)    only if the temporal tile is whole; the loops that the kept operand depends on are outermost
-    (BANKS)   a layout without bank conflicts fits the input buffers: `formulations.mesh.layout`      (teu)
+    (BANKS)   a layout without bank conflicts fits the input buffers: `formulations.mesh.finish`      (teu)
 Candidates
     For each group of indices ((r, i), (c, j), the others alone) the options that no other one beats in every table
     entry, tile extents included. All prices and demands grow with each entry, so nothing optimal is lost; a layout of

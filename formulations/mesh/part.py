@@ -23,12 +23,11 @@ from formulations.mesh.space import Member, members, ways
 from formulations.mesh.tables import roof
 from formulations.pins import Pins
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Unable
-from hwmodels.mesh.replay import replay_array, replay_mesh
-from hwmodels.mesh.replay_lanes import replay_lanes
+from hwmodels.mesh.replay import replay_array, replay_lanes, replay_mesh
 from hwmodels.schedule import Choice, Layout, MeshLayout
-from instances.machine import Machine
-from instances.ndrange import ndrange
-from instances.workload import DIMS, Layer
+from instances.machine.machine import Machine
+from instances.network.ndrange import ndrange
+from instances.network.workload import DIMS, Layer
 
 #: Pairs of options in a MILP.
 _PAIRS = 60_000

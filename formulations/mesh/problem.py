@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from formulations.clock import TimeUp
-from formulations.mesh.choice import DECISIONS, MEASURES, check_pins
 from formulations.mesh.finish import hand
 from formulations.mesh.part import MeshPart
+from formulations.mesh.price import DECISIONS, MEASURES, check_pins
 from formulations.pins import Pins
 from formulations.problem import Formulation, Goal, Unable
 from hwmodels.schedule import MeshLayout
 from instances.errors import InputError
-from instances.machine import Machine
-from instances.network import Network
+from instances.machine.machine import Machine
+from instances.network.network import Network
 
 
 def _hand(part: MeshPart, goal: Goal) -> MeshLayout | None:

@@ -36,15 +36,14 @@ from math import prod
 import numpy as np
 
 from formulations.clock import ENDLESS, Clock
-from formulations.mesh.choice import KEEPS
-from formulations.mesh.price import setup_of
+from formulations.mesh.price import KEEPS, setup_of
 from formulations.mesh.tables import Cap, Ints, Linear, Setup, caps_of, linear_of, terms_of, up
 from formulations.pins import Pins
 from hwmodels.schedule import SHARES, Choice
 from instances.errors import InputError
-from instances.machine import Machine
-from instances.mesh import LARGEST
-from instances.workload import DIMS, Layer
+from instances.machine.machine import Machine
+from instances.machine.mesh import LARGEST
+from instances.network.workload import DIMS, Layer
 
 _FREE = Pins()
 
@@ -238,7 +237,7 @@ def movable(setup: Setup, pins: Pins = _FREE) -> tuple[str, ...]:
     All units and PEs but one idle along the latter: that spares banks where every other vector hits one twice, and a
     side where tiles that stay would be fetched more often. One such index is enough. Say d and e have size 1. Then
     T[d] = trips[d] = 1, whatever side[d] and P[d] are, so often[d] = 1, the factor of d in the cycles is 1 and axes
-    have the extent 1 along d; no bit of lane[d] is active (`formulations.mesh.layout`), and bits that are not active
+    have the extent 1 along d; no bit of lane[d] is active (`formulations.mesh.finish`), and bits that are not active
     are alike. The same holds for e. So moving a side, or PEs, from e to d (P[d]*P[e], P[e] = 1) changes no price, no
     demand and no layout. Only pins tell d from e: where one names PEs or sides, all parallel indices may move.
     """

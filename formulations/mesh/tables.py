@@ -35,10 +35,10 @@ from numpy.typing import NDArray
 
 from formulations.clock import ENDLESS, Clock
 from hwmodels.schedule import SHARES
-from instances.machine import Machine
-from instances.mesh import Mesh
-from instances.ndrange import Axis, NDRange, Operand, ndrange
-from instances.workload import Layer
+from instances.machine.machine import Machine
+from instances.machine.mesh import Mesh
+from instances.network.ndrange import Axis, NDRange, Operand, ndrange
+from instances.network.workload import Layer
 
 Ints = NDArray[np.int64]
 Columns = Mapping[str, Ints]

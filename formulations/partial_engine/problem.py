@@ -15,9 +15,11 @@ from typing import Any
 from formulations.clock import ENDLESS, Clock, TimeUp
 from formulations.partial_engine.bounds import Bounded, branch_bound
 from formulations.partial_engine.orders import (
+    MOST_RUNS,
     Order,
     Step,
     as_text,
+    best_order,
     from_text,
     greedy,
     passes,
@@ -26,17 +28,16 @@ from formulations.partial_engine.orders import (
     priced,
     program,
 )
-from formulations.partial_engine.search import MOST_RUNS, best_order
 from formulations.partial_engine.space import Branch, Choices, Demands, Game, branch_at, build
 from formulations.pins import Decision, Pins
 from formulations.problem import Formulation, Goal, Model, Part, Piece, Priced, Replayed, Unable
+from hwmodels.partial_engine.price import engine_of, work_of
 from hwmodels.partial_engine.replay import replay_engine
 from hwmodels.partial_engine.schedule import EngineSchedule
-from hwmodels.partial_engine.work import engine_of, work_of
 from instances.errors import InputError
-from instances.machine import Machine
-from instances.network import Network
-from instances.workload import Layer
+from instances.machine.machine import Machine
+from instances.network.network import Network
+from instances.network.workload import Layer
 
 #: Runs of a grid beyond which all but the source's order take long, and that one, too.
 _MANY, _HUGE = 2_000, 20_000

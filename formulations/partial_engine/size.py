@@ -3,7 +3,7 @@
 Sets
     networks n; sizes (e_in, e_out) in 1..most each
 Given
-    cycles[n][e_in, e_out]   of an inference (`hwmodels.partial_engine.work`)
+    cycles[n][e_in, e_out]   of an inference (`hwmodels.partial_engine.price`)
     rate[n][e_in, e_out] = floor(1000*clock_hz / cycles)     frames in 1000 s
     dsps, brams[e_in, e_out] the engine's, and the budget of the FPGA
     level[k]                 all distinct figures, in increasing order; figures of a size are its rates for worst, the
@@ -38,9 +38,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from hwmodels.partial_engine.work import network_parts
-from instances.network import Network
-from instances.partial_engine import PartialEngine
+from hwmodels.partial_engine.price import network_parts
+from instances.machine.sections import PartialEngine
+from instances.network.network import Network
 
 #: The largest e_in and e_out.
 MOST = 64

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from hwmodels.partial_engine.work import Grid, Work
+from hwmodels.partial_engine.price import Grid, Work
 from instances.errors import InputError
-from instances.machine import Machine
+from instances.machine.machine import Machine
 
 
 @dataclass(frozen=True)

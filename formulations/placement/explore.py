@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from formulations.placement.columns import (
+from formulations.placement.packing import (
     AFTER,
     ALIGN,
     BANK,

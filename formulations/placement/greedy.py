@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Final
 
 from hwmodels.placement.schedule import Place, Placement
-from instances.buffers import Buffer, Memory, together
+from instances.network.buffers import Buffer, Memory, together
 
 #: Orders in which buffers are placed one by one.
 ORDERS: Final[Mapping[str, Callable[[Buffer], tuple[int, ...]]]] = {

@@ -10,8 +10,8 @@ from formulations.placement.greedy import Rooms, memories_of
 from formulations.placement.packing import Packing
 from formulations.problem import Priced
 from hwmodels.placement.schedule import Placement
-from instances.buffers import Buffer, Buffers, Memory
 from instances.errors import InputError, choices
+from instances.network.buffers import Buffer, Buffers, Memory
 
 #: Buffers that a conflict names.
 _NAMED = 6

@@ -1,6 +1,7 @@
 """F9 placement for MILP solvers: which of two buffers lies below, with big M = the bytes of memories; small instances.
 
-o[b,c,k] = 1: b lies below c while they take the bytes of pair k (`instances.buffers.together`); a[b] = align[b] * k[b].
+o[b,c,k] = 1: b lies below c while they take the bytes of pair k (`instances.network.buffers.together`); a[b] = align[b]
+* k[b].
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import pulp
 from formulations.placement.instance import Instance
 from formulations.problem import Goal, Model, Unable
 from hwmodels.placement.schedule import Place, Placement
-from instances.buffers import together
+from instances.network.buffers import together
 
 #: Pairs that are alive together: more take too long.
 _MOST_PAIRS = 300

@@ -1,4 +1,19 @@
-"""Buffers of one memory as tables: sections of time, bytes, alignments, fixed addresses, and who shares no bank."""
+"""Buffers of one memory as tables: sections of time, bytes, alignments, fixed addresses, and who shares no bank.
+
+The tables that the search for addresses reads.
+
+Rows and tables of whole numbers, `formulations.placement.packing.Packing` makes them:
+
+    boxes   (buffers, 8)  columns `BEGIN` .. `AFTER` below
+    high    (..)          bytes that buffer b takes in section s, at ``boxes[b, START] + s - boxes[b, BEGIN]``
+    links   (.., 2)       buffers that share no bank with b, in rows ``boxes[b, FIRST]`` to before ``boxes[b, AFTER]``,
+                          and the most bytes that they take while b takes some, too
+    limits  (4,)          `CAPACITY`, `BANK` bytes, `NODES` that were visited, the `MOST` nodes
+
+What the master of engine search decides, and what it learns from packing.
+
+Bytes on chip by time, as those who write C count them: a size for every time, and what may be shared.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +21,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from formulations.placement.columns import AFTER, ALIGN, BEGIN, END, FIRST, FIXED, SIZE, START, Ints
-from instances.buffers import Buffer
+from instances.network.buffers import Buffer, Gap
+
+Ints = NDArray[np.int64]
+#: Columns of boxes: sections, the begin of its bytes, the most of them, what its address is a multiple of, the address
+#: that it has to have (-1: none), and the rows of its links.
+BEGIN: Final = 0
+END: Final = 1
+START: Final = 2
+SIZE: Final = 3
+ALIGN: Final = 4
+FIXED: Final = 5
+FIRST: Final = 6
+AFTER: Final = 7
+CAPACITY: Final = 0
+BANK: Final = 1
+NODES: Final = 2
+MOST: Final = 3
 
 
 @dataclass(frozen=True)
@@ -148,3 +180,48 @@ class Packing:
         place = {b: k for k, b in enumerate(numbers)}
         partners = {place[b]: [place[o] for o in self.partners.get(b, ()) if o in place] for b in numbers}
         return Packing([self.buffers[b] for b in numbers], partners, self.bank_bytes)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Buffers that take `least` bytes of a memory if they are all there; None: they cannot all be there."""
+
+    memory: str
+    buffers: frozenset[str]
+    least: int | None
+
+
+@dataclass(frozen=True)
+class Split:
+    """What the master decides: the buffers in every memory, and the bytes that it thinks they need."""
+
+    inside: Mapping[str, Sequence[str]]
+    tops: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Block:
+    """A buffer: bytes by time, one after the other from `begin` on, at one address all the time."""
+
+    name: str
+    begin: int
+    sizes: tuple[int, ...]
+
+    @property
+    def end(self) -> int:
+        """The time after the last one."""
+        return self.begin + len(self.sizes)
+
+    def buffer(self, *memories: str) -> Buffer:
+        """The same with gaps where it takes less than its most."""
+        size, gaps = max(self.sizes), list[Gap]()
+        for time, number in enumerate(self.sizes, self.begin):
+            if number < size:
+                window = (0, number) if number else None
+                if gaps and (gaps[-1].upper, gaps[-1].window) == (time, window):
+                    gaps[-1] = gaps[-1].model_copy(update={"upper": time + 1})
+                else:
+                    gaps.append(Gap(lower=time, upper=time + 1, window=window))
+        return Buffer(
+            name=self.name, lower=self.begin, upper=self.end, size=size, gaps=tuple(gaps), memories=memories
+        )  # fmt: skip

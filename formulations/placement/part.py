@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 from formulations.clock import Clock
 from formulations.pins import Pins
-from formulations.placement.cuts import Cut, Split
 from formulations.placement.instance import Instance
-from formulations.placement.packing import Packing
+from formulations.placement.packing import Cut, Packing, Split
 from formulations.placement.peak import least_peak
 from formulations.placement.search import fit
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Steps
 from hwmodels.placement.replay import replay
 from hwmodels.placement.schedule import Place, Placement
-from instances.buffers import Buffers, Memory
+from instances.network.buffers import Buffers, Memory
 
 if TYPE_CHECKING:
-    from formulations.placement.master_cp_sat import Master
+    from formulations.placement.cp_sat import Master
 
 #: Nodes of a search for a smaller set that does not fit, and the most buffers of a set that is worth it.
 _CUT_NODES, _CUT_BUFFERS = 4_000, 80
@@ -178,7 +177,7 @@ class Everything(Piece[Placement]):
 
     def _shared(self, goal: Goal) -> Steps[Placement]:
         """Several memories, or buffers that may leave: a master, packing, cuts; at last the model of rectangles."""
-        from formulations.placement.master_cp_sat import Master
+        from formulations.placement.cp_sat import Master
 
         master, bound, best = Master(self.instance), self.floor(goal), None
         for rounds in count(1):
@@ -208,7 +207,7 @@ class Everything(Piece[Placement]):
         return (best if said.schedule is None else said.schedule), max(bound, said.bound)
 
     def _model(self, master: Master, goal: Goal) -> Model[Any]:
-        from formulations.placement.master_cp_sat import read
+        from formulations.placement.cp_sat import read
 
         model, x, top = master.model(goal)
         return Model(model, lambda solver: read(self.instance, solver, x, top), solver="cp-sat")

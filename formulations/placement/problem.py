@@ -9,10 +9,10 @@ from formulations.placement.greedy import GREEDY, placed
 from formulations.placement.part import MemoryUse, PlacementPart
 from formulations.problem import Formulation, Goal, Unable
 from hwmodels.placement.schedule import Placement
-from instances.buffers import Buffer, Buffers, Memory
 from instances.errors import InputError
-from instances.machine import Machine
-from instances.network import Network
+from instances.machine.machine import Machine
+from instances.network.buffers import Buffer, Buffers, Memory
+from instances.network.network import Network
 
 
 def _heuristic(name: str) -> Callable[[PlacementPart, Goal], Placement | None]:

@@ -42,8 +42,7 @@ from typing import Final, Literal
 import numpy as np
 
 from formulations.clock import ENDLESS, Clock
-from formulations.placement.columns import BEGIN, END, NODES, Ints
-from formulations.placement.packing import Packing
+from formulations.placement.packing import BEGIN, END, NODES, Ints, Packing
 
 _DONE: Final = 1
 _FAILED: Final = 0

@@ -4,7 +4,7 @@ Example: `squeezenet1_1` on a Galaxy S9 in configuration (2,2). Stages are cpu0,
 fire2.expand3x3 is 3 x 3, 16 -> 64 channels. Its options are the base and ``tucker_16_32``, on three processors; the
 decomposition takes what its convolutions take there, one after the other.
 
-Times are those of `hwmodels.board.task_times`, copies between processors those of 3.3.3.2, so that with base variants
+Times are those of `hwmodels.board.price`, copies between processors those of 3.3.3.2, so that with base variants
 alone period and energy are those of problem mapping (F5; Eq. 3.7, 3.8), where power by core is a whole number of
 milliwatts. What F5 asks for holds here too: the first and the last tasks run on cores. They are in 32 bits, as what
 comes in and goes out is.
@@ -24,17 +24,17 @@ from math import prod
 
 from formulations.mapping.problem import run_as
 from formulations.selection.frame import Setting
-from hwmodels.board.task_times import ALONE, estimated, polynomial
-from hwmodels.selection.tucker import decompositions, pieces, weights
+from hwmodels.board.price import ALONE, estimated, polynomial
+from hwmodels.selection.price import decompositions, pieces, weights
 from instances.errors import InputError
-from instances.machine import Machine
-from instances.network import Network
-from instances.operators import Conv, MatMul
-from instances.platform import Conversion, ElementType, Handover, Platform, Stage
-from instances.processors import Group, Processors
-from instances.tasks import Task, TaskGraph, tasks
-from instances.variants import Option, VariantLayer, Variants
-from instances.workload import Layer
+from instances.machine.machine import Machine
+from instances.machine.platform import Conversion, ElementType, Handover, Platform, Stage
+from instances.machine.processors import Group, Processors
+from instances.network.network import Network
+from instances.network.operators import Conv, MatMul
+from instances.network.tasks import Task, TaskGraph, tasks
+from instances.network.variants import Option, VariantLayer, Variants
+from instances.network.workload import Layer
 
 #: Shares of the channels that decompositions have: the rule of thumb of 3.1.3.2.
 RANKS = (0.5,)
@@ -53,7 +53,7 @@ class _Variant:
     loss_ppm: int
     bytes: int
     us: dict[str, float | None]
-    """By how processors run tasks (`hwmodels.board.task_times.options`); None where it cannot run."""
+    """By how processors run tasks (`hwmodels.board.price.options`); None where it cannot run."""
 
 
 def board_settings(

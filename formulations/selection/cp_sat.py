@@ -16,8 +16,7 @@ from typing import Any
 from ortools.sat.python import cp_model
 
 from formulations.problem import Model
-from formulations.selection.frame import Frame
-from formulations.selection.rows import Form
+from formulations.selection.frame import Form, Frame
 from hwmodels.selection.schedule import Selection
 
 #: A variable of CP-SAT, its negation, or a constant.

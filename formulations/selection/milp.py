@@ -18,8 +18,7 @@ from typing import Any
 import pulp
 
 from formulations.problem import Model
-from formulations.selection.frame import Frame
-from formulations.selection.rows import Form
+from formulations.selection.frame import Form, Frame
 from hwmodels.selection.schedule import Selection
 
 #: A quantity takes so much times a variable.

@@ -1,26 +1,103 @@
-"""A network in variants on a platform, as the part that is decided; a frame is a piece."""
+"""A network in variants on a platform, as the part that is decided; a frame is a piece.
+
+What follows from a selection beside its measures: what layers take, and how busy threads are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from formulations.clock import Clock
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Steps, Unable
-from formulations.selection import labels
-from formulations.selection.exhaustive import exhaustive
-from formulations.selection.figures import SelectionFigures, figures_of
-from formulations.selection.frame import Frame, Ints, Setting
-from formulations.selection.labels import Floats, Found
+from formulations.selection import search as labels
+from formulations.selection.frame import (
+    Form,
+    Frame,
+    Ints,
+    Row,
+    Setting,
+    caps,
+    form,
+    measure_rows,
+    measured,
+    scored,
+    stage_powers,
+    tighter,
+)
 from formulations.selection.pins import Demands, demands
-from formulations.selection.rows import Form, Row, caps, form, measure_rows, measured, scored, stage_powers, tighter
+from formulations.selection.search import Floats, Found, exhaustive
 from hwmodels.selection.replay import replay
 from hwmodels.selection.schedule import Selection
 from instances.errors import InputError
-from instances.variants import PPM
+from instances.network.variants import PPM
+
+
+@dataclass(frozen=True)
+class LayerFigures:
+    """What is chosen for a layer takes."""
+
+    layer: str
+    type: str
+    """Element type that it reads and writes."""
+    techniques: tuple[str, ...]
+    time: int
+    """Ticks, at the chosen frequency and size."""
+    between: int
+    """Ticks of its stage for conversions and hand-overs of its map, and for maps that it is handed."""
+    loss_ppm: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class ThreadLoad:
+    """A thread of the pipeline: stages that work on one image, one after the other."""
+
+    stages: tuple[str, ...]
+    load: int
+    """Busy ticks of a period."""
+
+
+@dataclass(frozen=True)
+class SelectionFigures:
+    """All layers, in their order, and all threads."""
+
+    layers: tuple[LayerFigures, ...]
+    threads: tuple[ThreadLoad, ...]
+
+
+def figures_of(frame: Frame, chosen: Sequence[int], total: Sequence[int]) -> SelectionFigures:
+    """Return the figures of options by number, and of what they take by quantity."""
+    return SelectionFigures(tuple(_layers(frame, chosen)), tuple(_threads(frame, total)))
+
+
+def _threads(frame: Frame, total: Sequence[int]) -> Iterator[ThreadLoad]:
+    for thread in range(max(frame.threads) + 1):
+        mine = [s for s, number in enumerate(frame.threads) if number == thread]
+        yield ThreadLoad(tuple(frame.stages[s] for s in mine), sum(total[s] for s in mine))
+
+
+def _layers(frame: Frame, chosen: Sequence[int]) -> Iterator[LayerFigures]:
+    """Conversions and sends belong to the layer that made a map, receives to its reader."""
+    states = [frame.states[i][frame.state[i][o]] for i, o in enumerate(chosen)]
+    between = [0] * len(chosen)
+    for i, readers in enumerate(frame.readers):
+        for kind in dict.fromkeys(states[j][1] for j in readers):
+            between[i] += frame.convert(i, states[i], kind) or 0
+        for j in readers:
+            hand = frame.hand(i, states[i], states[j])
+            between[i] += hand.get(states[i][0], 0)
+            between[j] += hand.get(states[j][0], 0) if states[i][0] != states[j][0] else 0
+    for i, (layer, o) in enumerate(zip(frame.layers, chosen, strict=True)):
+        option, stage = layer.options[o], states[i][0]
+        yield LayerFigures(
+            layer=layer.name, type=option.type, techniques=option.techniques, time=int(frame.takes[i][o][stage]),
+            between=between[i], loss_ppm=option.loss_ppm, bytes=option.bytes,
+        )  # fmt: skip
+
 
 #: Seconds for each question of what makes an instance infeasible.
 _EXPLAIN_S = 2.0

@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, floor
 
-from formulations.selection.frame import Frame, Setting
-from formulations.selection.rows import MEASURES
+from formulations.selection.frame import MEASURES, Frame, Setting
 from instances.errors import InputError, choices, did_you_mean
-from instances.platform import Platform
-from instances.variants import PPM, Option, VariantLayer, Variants
+from instances.machine.platform import Platform
+from instances.network.variants import PPM, Option, VariantLayer, Variants
 
 _PIN = re.compile(r"(.+?)\s*(<=|>=|!=|=)\s*(.+)")
 _MOST = 2**62

@@ -18,12 +18,12 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from hwmodels.nest.bilinear import Ints
-from hwmodels.nest.choices import AXIS, Q_DIMS, S_DIMS, Choices, Slides
-from hwmodels.nest.skeleton import Skeleton
-from hwmodels.nest.tables import nest_tables
-from instances.machine import Machine
-from instances.workload import Layer
+from hwmodels.nest.price.bilinear import Ints
+from hwmodels.nest.price.choices import AXIS, Q_DIMS, S_DIMS, Choices, Slides
+from hwmodels.nest.price.skeleton import Skeleton
+from hwmodels.nest.price.tables import nest_tables
+from instances.machine.machine import Machine
+from instances.network.workload import Layer
 
 AXES = (*S_DIMS, *Q_DIMS)
 #: More than any memory has.
@@ -56,7 +56,7 @@ class Bounds:
     tiles: Mapping[str, Ints]
     slides: Slides
     ideal: Mapping[str, str] | None = None
-    """`steps`, `tiles`, `slides`, `ideal`: as in `hwmodels.nest.choices.Choices`."""
+    """`steps`, `tiles`, `slides`, `ideal`: as in `hwmodels.nest.price.choices.Choices`."""
 
     def whole(self) -> dict[str, Ints]:
         """All chains with all slides."""

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.pareto import pareto
-from hwmodels.nest.bilinear import Bilinear, Ints
-from hwmodels.nest.choices import S_DIMS, Choices
-from hwmodels.nest.price import price
-from hwmodels.nest.skeleton import Skeleton
+from hwmodels.nest.price.bilinear import Bilinear, Ints
+from hwmodels.nest.price.choices import S_DIMS, Choices
+from hwmodels.nest.price.closed_form import price
+from hwmodels.nest.price.skeleton import Skeleton
 from hwmodels.outcome import Outcome
 from hwmodels.schedule import Nest
-from instances.machine import Machine
-from instances.workload import Layer
+from instances.machine.machine import Machine
+from instances.network.workload import Layer
 
 #: Branches with more channel choices than this are cut, in this many parts (measured: 4 to 64 parts differ little).
 _SMALL, _PARTS = 150, 12

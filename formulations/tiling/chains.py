@@ -7,8 +7,8 @@ Claim (`undominated`)
     A chain may be dropped for another one with the same loops cut that is nowhere above it in t_1, t_2, n_1, n_2 and,
     on MAC arrays, in ``sum ceil(piece/lanes)``.
 Proof
-    Every factor of every table (`hwmodels.nest.core`) is one of these, or does not fall as they grow: tiles grow with
-    the steps; visits, calls and segments with the pieces; the sum of unclipped input extents is ``E*S + n*(reach -
+    Every factor of every table (`hwmodels.nest.price.core`) is one of these, or does not fall as they grow: tiles grow
+    with the steps; visits, calls and segments with the pieces; the sum of unclipped input extents is ``E*S + n*(reach -
     S)``. Three exceptions: (1) reach < S, where more pieces skip more rows (also below a cut kernel): `skipping`
     keeps every number of pieces; (2) padding: pieces that begin or end in it are clipped. The first and the last piece
     of every chain are clipped alike, and where the padding is at most the stride no others are: `Edge` says which
@@ -35,8 +35,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.pareto import pareto
-from hwmodels.nest.bilinear import Ints
-from hwmodels.nest.pieces import Window, windows
+from hwmodels.nest.price.bilinear import Ints
+from hwmodels.nest.price.pieces import Window, windows
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """CP-SAT model of one branch (a skeleton with candidate tile sizes).
 
 Sets         s in S spatial choices, q in Q channel choices; k rows of a table
-Parameters   a[k,s], b[k,q] of every table (`hwmodels.nest.core`), limit of every capacity row      (integers)
+Parameters   a[k,s], b[k,q] of every table (`hwmodels.nest.price.core`), limit of every capacity row      (integers)
 Variables    y[s], x[q] in {0, 1}; B[k] integer; cost integer
 Objective    min cost
 Constraints  (CHOOSE)    sum_s y[s] = 1, sum_q x[q] = 1
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from formulations.tiling.branch import Branch
-from hwmodels.nest.bilinear import Bilinear
+from hwmodels.nest.price.bilinear import Bilinear
 
 TAGS = ("CHOOSE", "FACTOR", "COST", "CAPACITY", "FIT", "LEVEL", "CUT")
 

@@ -11,14 +11,14 @@ import numpy as np
 from formulations.pins import Decision, Pins
 from formulations.tiling.chains import Sizes
 from formulations.tiling.member import Member
-from formulations.tiling.orders import RASTER, orders_of
-from hwmodels.nest.boxes import input_windows
-from hwmodels.nest.choices import Slides
-from hwmodels.nest.skeleton import Core, Skeleton, cores
+from formulations.tiling.turns import RASTER, orders_of
+from hwmodels.nest.price.boxes import input_windows
+from hwmodels.nest.price.choices import Slides
+from hwmodels.nest.price.skeleton import Core, Skeleton, cores
 from hwmodels.schedule import Nest, Spatial
 from instances.errors import InputError
-from instances.machine import Machine
-from instances.workload import DIMS, RELEVANT, Layer
+from instances.machine.machine import Machine
+from instances.network.workload import DIMS, RELEVANT, Layer
 
 PIECES = Decision(
     "free (rows and columns in pieces of any sizes, where clipping makes tiles smaller) or even (equal steps)",

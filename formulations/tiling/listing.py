@@ -3,7 +3,7 @@
 Which candidates are listed is argued in `formulations.tiling.chains` (steps) and `formulations.tiling.cuts` (free
 pieces); where they are not proven to hold an optimum (`exact`), chains for bounds on all ways to cut are listed beside
 them
-(`hwmodels.nest.relaxed`).
+(`hwmodels.nest.price.relaxed`).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from formulations.tiling.chains import (
     undominated,
 )
 from formulations.tiling.cuts import Cut, complete, every_cut, free_chains, whole_windows
-from hwmodels.nest.bilinear import Ints
-from hwmodels.nest.boxes import input_windows
-from hwmodels.nest.choices import Slides
-from hwmodels.nest.pieces import Window, cut
-from hwmodels.nest.relaxed import part_window
-from hwmodels.nest.skeleton import Skeleton, cores
-from instances.machine import Machine
-from instances.workload import DIMS, Layer
+from hwmodels.nest.price.bilinear import Ints
+from hwmodels.nest.price.boxes import input_windows
+from hwmodels.nest.price.choices import Slides
+from hwmodels.nest.price.pieces import Window, cut
+from hwmodels.nest.price.relaxed import part_window
+from hwmodels.nest.price.skeleton import Skeleton, cores
+from instances.machine.machine import Machine
+from instances.network.workload import DIMS, Layer
 
 #: Above these extents, steps of two loops over one dimension are even steps (or multiples of the array's lanes) ...
 _PAIRS = 1_024
@@ -80,7 +80,7 @@ class Listing:
         coarse : bool
             Only a few chains of halved extents, from which to find a first good plan.
         ideal : bool
-            Chains for lower bounds on all ways to cut (`hwmodels.nest.relaxed`).
+            Chains for lower bounds on all ways to cut (`hwmodels.nest.price.relaxed`).
         """
         listed = self._halved if coarse else partial(self._listed, measures=measures)
         found = {d: self._bounding(d) if ideal else listed(d) for d in DIMS if not ideal or d in "bgmn"}
@@ -282,7 +282,7 @@ class Listing:
         return gaps and extents[0] <= few and len(extents) == 1 and self._axis(dim, bound=True) is not None
 
     def ideal(self) -> dict[str, str]:
-        """How the chains for bounds are meant (`hwmodels.nest.choices.Choices.ideal`)."""
+        """How the chains for bounds are meant (`hwmodels.nest.price.choices.Choices.ideal`)."""
         ideal = {d: "steps" for d in DIMS if self.skeleton.levels(d)}
         if self.machine.edge_tiles == "uniform":
             return ideal

@@ -28,14 +28,14 @@ from formulations.tiling.bounding import Bounds, Box, joined, size
 from formulations.tiling.branch import Branch, Limits, within
 from formulations.tiling.chains import Sizes, pairs
 from formulations.tiling.listing import Listing, Steps
-from hwmodels.nest.bilinear import Bilinear, Ints
-from hwmodels.nest.choices import AXIS, Choices, Slides
-from hwmodels.nest.pieces import cut
-from hwmodels.nest.skeleton import Skeleton
-from hwmodels.nest.tables import nest_tables
+from hwmodels.nest.price.bilinear import Bilinear, Ints
+from hwmodels.nest.price.choices import AXIS, Choices, Slides
+from hwmodels.nest.price.pieces import cut
+from hwmodels.nest.price.skeleton import Skeleton
+from hwmodels.nest.price.tables import nest_tables
 from hwmodels.schedule import Item, Loop, Nest
-from instances.machine import Machine
-from instances.workload import DIMS, Layer
+from instances.machine.machine import Machine
+from instances.network.workload import DIMS, Layer
 
 #: Products of chains above this size are bounded axis by axis before they are laid out.
 _LARGE = 2_000
@@ -108,7 +108,7 @@ class Member:
         return self.listing.exact(measures)
 
     def how(self, *, ideal: bool) -> dict[str, str] | None:
-        """How chains are meant: as candidates (None), or for bounds (`hwmodels.nest.choices.Choices.ideal`)."""
+        """How chains are meant: as candidates (None), or for bounds (`hwmodels.nest.price.choices.Choices.ideal`)."""
         return self.listing.ideal() if ideal else None
 
     @cached_property

@@ -1,7 +1,7 @@
 """MILP model of one branch: the perspective formulation (PuLP).
 
 Sets         s in S spatial choices, q in Q channel choices; k rows of a table
-Parameters   a[k,s], b[k,q] of every table (`hwmodels.nest.core`), limit of every capacity row      (integers)
+Parameters   a[k,s], b[k,q] of every table (`hwmodels.nest.price.core`), limit of every capacity row      (integers)
 Variables    y[s], x[q] in {0, 1}; P[k,s] >= 0 (B[k] where s is chosen, else 0); cost
 Objective    min cost
 Constraints  (CHOOSE)    sum_s y[s] = 1, sum_q x[q] = 1
@@ -29,7 +29,7 @@ import pulp
 from numpy.typing import NDArray
 
 from formulations.tiling.branch import Branch
-from hwmodels.nest.bilinear import Bilinear
+from hwmodels.nest.price.bilinear import Bilinear
 
 TAGS = ("CHOOSE", "FACTOR", "COST", "CAPACITY", "LEVEL", "CUT")
 #: A linear expression as (variable, coefficient) pairs.

@@ -16,20 +16,20 @@ from typing import Protocol
 from formulations.clock import Clock
 from formulations.pins import Pins
 from formulations.problem import SOLVERS, Goal, Part, Piece, Priced, Replayed, Stats, Steps
-from formulations.tiling.floors import closed, floor, in_unit, stage_of
+from formulations.tiling.bounds import closed, floor, in_unit, stage_of
 from formulations.tiling.search import Search
 from formulations.tiling.space import Space
 from formulations.tiling.staged import Staged
 from hwmodels.nest.buffers import Buffer, buffers
 from hwmodels.nest.homes import settled
-from hwmodels.nest.limits import compulsory_bytes, lower_bound_bytes, tensor_bytes
-from hwmodels.nest.price import price
-from hwmodels.nest.replay import replay
-from hwmodels.nest.terms import terms_of
+from hwmodels.nest.price.causes import terms_of
+from hwmodels.nest.price.closed_form import price
+from hwmodels.nest.price.limits import compulsory_bytes, lower_bound_bytes, tensor_bytes
+from hwmodels.nest.replay.referee import replay
 from hwmodels.outcome import MEASURES, OPERANDS, Counts, Outcome
 from hwmodels.schedule import Nest
-from instances.machine import Machine
-from instances.workload import Layer, refuse_long
+from instances.machine.machine import Machine
+from instances.network.workload import Layer, refuse_long
 
 #: Homes of the operands of a layer: IN, W, OUT with a name each.
 Assignment = tuple[tuple[str, str], ...]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from formulations.tiling.bounds import stage_of
 from formulations.tiling.branch import Branch
-from formulations.tiling.floors import stage_of
 from hwmodels.outcome import MEASURES
 from hwmodels.schedule import Nest
-from instances.machine import Machine
+from instances.machine.machine import Machine
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 Sets
     op in {IN, W, OUT} operands; d in D = {b, g, m, n, r, c, i, j} dimensions, D[op] those that op depends on
 Given
-    E[d] extent; mem[k] bytes of memory k; prices of `instances.machine`        (integers; bytes, ticks)
+    E[d] extent; mem[k] bytes of memory k; prices of `instances.machine.machine`        (integers; bytes, ticks)
 Variables
     X, Y, Z: the operands in the order of their Holds, outermost first
     how the (at most two) loops over d cut it: in equal steps, r and c also in pieces of free sizes; slide: the loop
@@ -14,7 +14,7 @@ Constraints
     (CHOOSE)    one order of Holds, one chain per dimension, one slide
     (CAPACITY)  sum over op in memory k of footprint[op] (times its buffers) + scratch + reserved <= mem[k]
     (COST)      objective >= price of the nest, a sum of products of a spatial and a channel factor
-                (`hwmodels.nest.core`)
+                (`hwmodels.nest.price.core`)
 Nest
     loops over D[X] | Hold(X) | loops over D[Y] | Hold(Y) | loops over D[Z] | Hold(Z)
     The loop that IN slides along is the last one before Hold(IN); the other loops of a segment stand in any order.
@@ -53,7 +53,7 @@ Several cores (slicing)
 Inputs that are broadcast
     Input k of an element-wise layer depends on D_k, and is fetched by the loops outside Hold(IN) down to the innermost
     real one over a dimension of D_k. All dimensions that are cut are of OUT and of some input, so (1) and (2) move
-    nothing; (3) and the order of loops in a segment are argued in `formulations.tiling.orders`, which lists the orders
+    nothing; (3) and the order of loops in a segment are argued in `formulations.tiling.turns`, which lists the orders
     that the space has. Bytes: a full input and OUT move once, input k the product of the trips of the loops outside
     that innermost one over dimensions that it lacks, times its elements. Trips and tiles are what counts, so (t, t) and
     (t, smallest) stand for all steps where Hold(IN) is the first, which is where bytes are least: with Hold(OUT) first
@@ -64,8 +64,8 @@ What is not proven by candidates alone
     Time (MAC arrays, calls, runs and bursts round, so that uneven pieces of any dimension may save some; overlap),
     loops over the kernel outside the Hold of IN, uniform edge tiles, and the rare cases that `formulations.tiling.cuts`
     names. There a second search, over tables that are lower bounds for every way to cut every dimension
-    (`hwmodels.nest.relaxed`), says below which value no nest is: (1)-(4) lower no count of a transfer and no tile, and
-    finer loops no compute time, so the bound holds for all nests of docs/nest.md.
+    (`hwmodels.nest.price.relaxed`), says below which value no nest is: (1)-(4) lower no count of a transfer and no
+    tile, and finer loops no compute time, so the bound holds for all nests of docs/nest.md.
 Lines and snake order
     A nest in lines has the loops over r and c of some segment before Hold(IN) last in it, in either order, the kernel
     whole, and perhaps a second loop over the inner one of them in the same segment (strips). In snake order a nest of
@@ -100,13 +100,13 @@ from formulations.pins import Decision, Pins
 from formulations.tiling.chains import Sizes, divisors
 from formulations.tiling.family import HOMES, LINES, PIECES, Restrictions, free_members, stated_cuts, stated_homes
 from formulations.tiling.member import Member
-from formulations.tiling.orders import orders_of
 from formulations.tiling.space import Space
-from hwmodels.nest.skeleton import Skeleton, cores, skeleton_of
+from formulations.tiling.turns import orders_of
+from hwmodels.nest.price.skeleton import Skeleton, cores, skeleton_of
 from hwmodels.schedule import Hold, Nest
 from instances.errors import InputError
-from instances.machine import Machine
-from instances.workload import DIMS, Layer, refuse_long
+from instances.machine.machine import Machine
+from instances.network.workload import DIMS, Layer, refuse_long
 
 #: The three orders of the textbook's nest that stand for all, outermost loop first.
 ORDERS: dict[str, tuple[str, ...]] = {

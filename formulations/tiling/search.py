@@ -4,8 +4,8 @@ For one unconstrained layer this is exact and faster than any solver; CP-SAT and
 Stage k minimises the k-th objective among the plans that keep the values of the earlier ones. A first pass over few
 candidates gives a good plan; the second looks at everything that separable lower bounds do not exclude: chains by the
 least factors of all other axes (`formulations.tiling.member`), rows and columns by ``sum_k a[k,s] * min_q b[k,q]``. The
-first stage ends early where the plan moves no more than any plan must (`hwmodels.nest.limits`), or reaches a bound that
-the caller has proven (`Search.known`).
+first stage ends early where the plan moves no more than any plan must (`hwmodels.nest.price.limits`), or reaches a
+bound that the caller has proven (`Search.known`).
 
 Double-buffered time is a sum of maxima over steps and no table. As the first objective timelines are laid out in the
 order of their lower bounds, until none is below the best, or `MOST_TIMELINES` are; the lower bound of the next one is
@@ -13,14 +13,15 @@ then the bound of its block. As a tie-break it is the best of the `TIMELINES` mo
 every engine.
 
 Nests beyond the candidates. Where a member's candidates are not proven to hold an optimum (`Member.exact`), bounds on
-all its nests are searched first, by the same tables (`hwmodels.nest.relaxed`): a member none of whose bounds is below
-the best plan is settled, the others leave their least bound open. An objective is proven if nothing below the plan is
-open. Ties beyond the objectives asked for are broken with `TIES` work, after a proof that took more than that among the
-nests of the best plan's member only, which takes less time than the proof; the plan says so where that leaves some out.
+all its nests are searched first, by the same tables (`hwmodels.nest.price.relaxed`): a member none of whose bounds is
+below the best plan is settled, the others leave their least bound open. An objective is proven if nothing below the
+plan is open. Ties beyond the objectives asked for are broken with `TIES` work, after a proof that took more than that
+among the nests of the best plan's member only, which takes less time than the proof; the plan says so where that leaves
+some out.
 
 Time limit. The first pass goes on until it has a plan, so that there is one whatever the limit. What is left open keeps
 a bound: of a block its least separable bound, of a member that was not priced one that prices no combination
-(see `formulations.tiling.floors`). A search stopped from outside keeps its best plan and its proofs.
+(see `formulations.tiling.bounds`). A search stopped from outside keeps its best plan and its proofs.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ from numpy.typing import NDArray
 
 from formulations.clock import Clock
 from formulations.problem import Model, Stats, Told
+from formulations.tiling.bounds import closed, least_of
 from formulations.tiling.branch import Branch, lower_bounds, within
-from formulations.tiling.floors import closed, least_of
 from formulations.tiling.member import Member
 from formulations.tiling.pick import Pick, aims, stages, vector
 from formulations.tiling.space import Space
 from formulations.tiling.turns import turned
-from hwmodels.nest.bilinear import Ints
-from hwmodels.nest.limits import compulsory_bytes
+from hwmodels.nest.price.bilinear import Ints
+from hwmodels.nest.price.limits import compulsory_bytes
 from hwmodels.schedule import Nest
 
 #: Timelines that are laid out to break a tie, of a member in the first pass, and in all for a proof (some seconds).

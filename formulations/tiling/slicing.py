@@ -3,7 +3,8 @@
 Sets
     p in P = {KS, KS&OFM, OFM} partitions over the TLEs; q in Q = {IS, OS, WS} dataflows; d tiled dimensions
 Given
-    #TLE, #TLT; MB0, MB1, MB2 bytes of a core's buffers; prices of `instances.machine`   (integers; bytes, ticks)
+    #TLE, #TLT; MB0, MB1, MB2 bytes of a core's buffers; prices of `instances.machine.machine`   (integers; bytes,
+    ticks)
 Variables
     p; the nest of a core as in `formulations.tiling.problem`: order of Holds, steps of at most two loops a dimension,
     slide
@@ -29,7 +30,8 @@ Readings (`reading` of the machine)
     consistent  every core moves what its nest needs: true edge tiles, operands stay when no relevant loop changes
                 them, IN and W are loaded for each core or once for several (`broadcast`); T_DRAM of the clusters side
                 by side (`dram = per_tle`, one DMA engine a TLE) or added (`shared`); Eq. 7 for the nominal tile
-    literal     Eq. 3-9 as printed (`hwmodels.nest.literal`); Eq. 3 lacks the filter trips in alpha_out, Eq. 8 divides
+    literal     Eq. 3-9 as printed (`hwmodels.nest.price.literal`); Eq. 3 lacks the filter trips in alpha_out, Eq. 8
+    divides
                 by #TLTs only, T_DRAM adds up over the TLEs
 Assumes
     operands of a core lie in its own buffers; one pass per tile.
@@ -50,12 +52,12 @@ from formulations.tiling.chains import Sizes
 from formulations.tiling.family import HOMES, PIECES, Restrictions, free_members, stated_cuts, stated_homes
 from formulations.tiling.member import Member
 from formulations.tiling.space import Space
-from hwmodels.nest.literal import tso_dataflow
-from hwmodels.nest.skeleton import Skeleton, cores, skeleton_of
+from hwmodels.nest.price.literal import tso_dataflow
+from hwmodels.nest.price.skeleton import Skeleton, cores, skeleton_of
 from hwmodels.schedule import Hold, Nest, Spatial
 from instances.errors import InputError
-from instances.machine import Machine
-from instances.workload import DIMS, Layer, refuse_long
+from instances.machine.machine import Machine
+from instances.network.workload import DIMS, Layer, refuse_long
 
 PARTITIONS = ("KS", "KS&OFM", "OFM")
 DATAFLOWS = ("IS", "OS", "WS")

@@ -10,8 +10,8 @@ from formulations.pins import Pins
 from formulations.tiling.branch import Branch
 from formulations.tiling.member import Member
 from hwmodels.schedule import Nest
-from instances.machine import Machine
-from instances.workload import Layer
+from instances.machine.machine import Machine
+from instances.network.workload import Layer
 
 
 @dataclass(frozen=True)

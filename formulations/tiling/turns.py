@@ -1,7 +1,7 @@
 """The order of loops on machines with snake order (docs/nest.md), where it says what stays on chip at turns.
 
 Engines search nests as if all loops ran forwards: no nest moves more bytes in snake order, so that is a plan and, with
-the bounds of `hwmodels.nest.core`, what it may still lose is known. Here the best of them is looked for among
+the bounds of `hwmodels.nest.price.core`, what it may still lose is known. Here the best of them is looked for among
 
 * the `NEAR` nests that move least by an estimate, of those whose forward value is at most `SHARE` above the best plan;
 * with the loops between two Holds in any order that swaps of neighbours lead to, as long as the price falls; the best
@@ -11,6 +11,31 @@ Estimate. X is fetched anew by each of the I passes of loops that it does not de
 of the last tiles stays, one of n if the loops of its own segment make n tiles, B bytes together:
 ``(I - 1) * B / n`` saved. IN that slides along one axis keeps at the turns of the other one what both windows share.
 All engines share this step, so that they agree; it is no proof, and no status relies on it.
+
+The orders of loops between two Holds that stand for all, where inputs are broadcast.
+
+Given
+    an element-wise layer; D_k the dimensions that input k depends on; a nest of docs/nest.md. All inputs are held where
+    IN is, but input k is moved again only by the loops down to the innermost real one over a dimension of D_k. The
+    result depends on all dimensions: it is moved once whatever the order is, and so is an input of its shape.
+Claim
+    Let a class be the dimensions on which the same inputs depend. Of the orders of a segment's loops, those suffice in
+    which the loops of a class are neighbours, that of the dimensions of all inputs is the first, and that of those of
+    no broadcast input the last: one for every order of the other classes.
+Proof
+    Each step leaves all tiles as they are, so that no capacity changes, and moves no input more often.
+    (a) Two loops of a class, x outside y: x moves inwards to y. An input that depends on both has a loop at y or inside
+        it, so x, y and what was between them count for it as before (those count that it does not depend on). One that
+        depends on neither is moved again by x only if a loop of its own lies inside x, which became rarer.
+    (b) A loop that all depend on moves outwards: it is no loop that moves any of them again, and an input for which it
+        was the innermost of its own now has its innermost one outside.
+    (c) A loop that no broadcast input depends on moves inwards: it moves an input again only if a loop of that input
+        lies inside it.
+    With one pattern that is one order, and each input is moved once: first the loops that it depends on, then the
+    others, in whose iterations it stays. With two patterns that share nothing (rows by columns) it is two orders.
+Two loops over a dimension with no Hold between them become one, where the inner one is, as in
+`formulations.tiling.problem` (3): an input that depends on it has a loop there before and after; for one that does not,
+(c) holds. Between the segments before and behind a Hold nothing moves.
 """
 
 from __future__ import annotations
@@ -18,6 +43,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from heapq import nsmallest
+from itertools import permutations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +51,13 @@ from numpy.typing import NDArray
 from formulations.tiling.branch import Branch
 from formulations.tiling.pick import Pick, vector
 from formulations.tiling.space import Space
-from hwmodels.nest.boxes import input_windows
-from hwmodels.nest.choices import AXIS, S_DIMS
-from hwmodels.nest.limits import operand_bytes
-from hwmodels.nest.pieces import cut
-from hwmodels.nest.price import price
+from hwmodels.nest.price.boxes import input_windows
+from hwmodels.nest.price.choices import AXIS, S_DIMS
+from hwmodels.nest.price.closed_form import price
+from hwmodels.nest.price.limits import operand_bytes
+from hwmodels.nest.price.pieces import cut
 from hwmodels.schedule import Loop, Nest
-from instances.workload import RELEVANT, Layer
+from instances.network.workload import RELEVANT, Layer, depends
 
 #: Nests whose orders are tried, and how much more than the best they may move forwards.
 NEAR, SHARE = 24, 0.05
@@ -165,3 +191,28 @@ def _coarser(layer: Layer, nest: Nest) -> Iterator[Nest]:
             for step in (2 * item.step, item.step + 1):
                 if step < size:
                     yield Nest((*items[:at], Loop(item.dim, step), *items[at + 1 :]))
+
+
+#: The dimensions of the result that a row-major order cuts in this order, outermost first.
+RASTER = ("b", "r", "c")
+
+
+def orders_of(layer: Layer, dims: tuple[str, ...], *, row_major: bool = False) -> Iterator[tuple[str, ...]]:
+    """Yield the orders of loops over some dimensions that stand for all, outermost first.
+
+    Of a layer without broadcast inputs that is the order given; with `row_major` only orders that keep `RASTER`.
+    """
+    if not layer.broadcast:
+        yield dims
+    elif row_major:
+        raster = tuple(d for d in RASTER if d in dims)
+        yield from (order for order in permutations(dims) if tuple(d for d in order if d in RASTER) == raster)
+    else:
+        patterns = sorted({lacks for lacks in layer.patterns if lacks})
+        classes: dict[tuple[bool, ...], tuple[str, ...]] = {}
+        for d in dims:
+            key = tuple(d in depends("IN", lacks) for lacks in patterns)
+            classes[key] = (*classes.get(key, ()), d)
+        first, last = (classes.pop((value,) * len(patterns), ()) for value in (True, False))
+        for middle in permutations(classes.values()):
+            yield (*first, *(d for part in middle for d in part), *last)

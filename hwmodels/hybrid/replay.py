@@ -1,10 +1,10 @@
 """Replay of a hybrid plan: every piece bank by bank and in time, and the numbers that the pieces compute.
 
-Nothing of the price's arithmetic is used. `hwmodels.banks.replay` follows the program of every kind of piece, which
-begins and ends with empty banks, and finds every byte, every cycle and whatever the banks do not allow. That the pieces
-compute the network is found by computing it: every stage becomes a sum over its window with weights of its own, in one
-channel of integers; once layer by layer, once piece by piece from what the groups before have written. Both have to
-be equal wherever a group leaves a number, and every number is left once.
+Nothing of the price's arithmetic is used. `hwmodels.banks.replay.referee` follows the program of every kind of piece,
+which begins and ends with empty banks, and finds every byte, every cycle and whatever the banks do not allow. That the
+pieces compute the network is found by computing it: every stage becomes a sum over its window with weights of its own,
+in one channel of integers; once layer by layer, once piece by piece from what the groups before have written. Both have
+to be equal wherever a group leaves a number, and every number is left once.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hwmodels.banks.replay import replay_banks
-from hwmodels.banks.replay_cycles import spent_on
-from hwmodels.banks.replay_time import Moved, Spent, StageFigures
+from hwmodels.banks.replay.cycles import spent_on
+from hwmodels.banks.replay.referee import replay_banks
+from hwmodels.banks.replay.time import Moved, Spent, StageFigures
 from hwmodels.hybrid.schedule import GroupRun, PieceRun
-from instances.machine import Machine
-from instances.pieces import Box, Group, Key, Piece, operands
-from instances.stage import FeatureMap, Stage, Stages
+from instances.machine.machine import Machine
+from instances.network.feature_maps import FeatureMap, Stage, Stages
+from instances.network.pieces import Box, Group, Key, Piece, operands
 
 Ints = NDArray[np.int64]
 #: Numbers are counted modulo this prime, so that products stay in 64 bits.

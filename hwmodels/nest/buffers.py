@@ -8,16 +8,16 @@ from typing import ClassVar, Literal
 
 from pydantic import NonNegativeInt, PositiveInt
 
-from hwmodels.nest.execute import AXES, FetchPoint, fetch_points
-from hwmodels.nest.replay_counts import Stored, stored_tensors
-from hwmodels.nest.replay_cuts import Cuts, cut_range, holds_of, row_of
-from hwmodels.nest.replay_slides import lined_bytes, lined_sizes
-from hwmodels.nest.skeleton import Core, cores
+from hwmodels.nest.price.skeleton import Core, cores
+from hwmodels.nest.replay.counts import Stored, stored_tensors
+from hwmodels.nest.replay.cuts import Cuts, cut_range, holds_of, row_of
+from hwmodels.nest.replay.execute import AXES, FetchPoint, fetch_points
+from hwmodels.nest.replay.slides import lined_bytes, lined_sizes
 from hwmodels.schedule import Hold, Nest, Spatial
 from instances.frozen import Sparse
-from instances.machine import Machine
-from instances.texts import many
-from instances.workload import DIMS, REDUCTION, Layer, depends
+from instances.jsonfile import many
+from instances.machine.machine import Machine
+from instances.network.workload import DIMS, REDUCTION, Layer, depends
 
 #: The kernel's dimension along the input's rows and columns.
 KERNEL = {"r": "i", "c": "j"}

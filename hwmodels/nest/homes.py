@@ -20,8 +20,8 @@ from hwmodels.outcome import Counts
 from hwmodels.schedule import Nest
 from hwmodels.transfer import ticks
 from instances.errors import InputError
-from instances.machine import Machine, OffChip, Transfer
-from instances.workload import Layer
+from instances.machine.machine import Machine, OffChip, Transfer
+from instances.network.workload import Layer
 
 
 def operand_of(row: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from hwmodels.placement.schedule import Place, Placement
-from instances.buffers import Buffer, Buffers, Memory
+from instances.network.buffers import Buffer, Buffers, Memory
 
 #: Faults that are named.
 _MOST_FAULTS = 5

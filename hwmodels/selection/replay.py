@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hwmodels.selection.schedule import Selection
-from instances.platform import Handover, Platform
-from instances.variants import PPM, Variants
+from instances.machine.platform import Handover, Platform
+from instances.network.variants import PPM, Variants
 
 
 @dataclass

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from instances.network import Network
+from instances.network.network import Network
 from instances.zoo import bert, classic, densenet, inception, layers, pixels, resnet, small, yolo
 
 __all__ = ["GENERATORS"]

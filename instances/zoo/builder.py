@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from instances.network import Network
-from instances.operators import Concat, Conv, Correlation, Eltwise, Input, MatMul, Operator, Pool, Reshape, Shape
+from instances.network.network import Network
+from instances.network.operators import (
+    Concat,
+    Conv,
+    Correlation,
+    Eltwise,
+    Input,
+    MatMul,
+    Operator,
+    Pool,
+    Reshape,
+    Shape,
+)
 
 __all__ = ["Builder"]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from instances.network import Network
-from instances.operators import Conv, Eltwise, Input
+from instances.network.network import Network
+from instances.network.operators import Conv, Eltwise, Input
 from instances.zoo.builder import Builder
 
 __all__ = ["CHAINS", "chain", "skip"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from instances.network import Network
+from instances.network.network import Network
 from instances.zoo.builder import Builder
 
 __all__ = ["alexnet", "alexnet_caffe", "lenet5", "vgg16"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from instances.network import Network
+from instances.network.network import Network
 from instances.zoo.builder import Builder, OneOrTwo
 
 __all__ = ["peer_layers", "vectormesh_classic", "vectormesh_modern"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from instances.network import Network
+from instances.network.network import Network
 from instances.zoo.builder import Builder
 
 #: Depth -> blocks of every stage; the first two have basic blocks, the others bottlenecks.

@@ -6,7 +6,7 @@ SqueezeNet: Iandola et al. 2016. MobileNet v1: Howard et al. 2017, v2: Sandler e
 
 from __future__ import annotations
 
-from instances.network import Network
+from instances.network.network import Network
 from instances.zoo.builder import Builder
 
 __all__ = [

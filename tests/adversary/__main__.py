@@ -11,9 +11,9 @@ from typing import Annotated
 import typer
 
 from instances.errors import InputError
-from solver import console
-from solver.exits import DISAGREEMENT, exit_code
-from solver.progress import progress_bar
+from solver.ask.progress import progress_bar
+from solver.cli.exits import DISAGREEMENT, exit_code
+from solver.show import console
 from tests.adversary.run import Find, Report, chosen, judge, load_case
 from tests.adversary.run import selftest as run
 

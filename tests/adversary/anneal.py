@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from math import inf, log
 
 from hwmodels.nest.homes import settled
-from hwmodels.nest.replay import EXECUTE_WORK, replay
+from hwmodels.nest.replay.referee import EXECUTE_WORK, replay
 from hwmodels.schedule import Nest
 from instances.errors import InputError
-from instances.machine import Machine
-from instances.workload import Layer
+from instances.machine.machine import Machine
+from instances.network.workload import Layer
 from tests.adversary.demands import broken
 from tests.adversary.moves import Form, Moves, nest_of
 from tests.adversary.pricing import Priced, Pricer

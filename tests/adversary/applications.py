@@ -29,8 +29,8 @@ from formulations.applications.problem import Several, Stream
 from formulations.mapping.problem import Mapping as Instance
 from hwmodels.board.replay import Referee, Repeated
 from hwmodels.board.schedule import ApplicationsSchedule
-from instances.processors import Group
-from instances.tasks import Task, TaskGraph
+from instances.machine.processors import Group
+from instances.network.tasks import Task, TaskGraph
 from tests.adversary import cases
 from tests.adversary.cases import BruteForce, Known, claimed, less_time, times
 from tests.adversary.claims import Claim

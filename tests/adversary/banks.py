@@ -1,10 +1,11 @@
 """Brute force for F6 banks: every order of stages, every way to keep tiles, every sequence of actions.
 
-A schedule is followed stage by stage by the referee (`hwmodels.banks.replay.Chip`): an action that it finds fault with
-is not taken, a stage ends where it has none left. Bytes and ticks only grow along the way, so that a way is left once
-it moves no less than a schedule that is known; what is left is whether any schedule is better, and the claimed one is
-replayed by `solve_network` itself. In bytes, ways that leave the same on chip and in DRAM go on once. The whole tree is
-walked in random order up to `_NODES` actions, `_ROUNDS` of them a column, beyond that (EQUAL) holds one way only.
+A schedule is followed stage by stage by the referee (`hwmodels.banks.replay.referee.Chip`): an action that it finds
+fault with is not taken, a stage ends where it has none left. Bytes and ticks only grow along the way, so that a way is
+left once it moves no less than a schedule that is known; what is left is whether any schedule is better, and the
+claimed one is replayed by `solve_network` itself. In bytes, ways that leave the same on chip and in DRAM go on once.
+The whole tree is walked in random order up to `_NODES` actions, `_ROUNDS` of them a column, beyond that (EQUAL) holds
+one way only.
 
 Given by the problem, not by the referee: (ORDER) of stages that read the last result one is next, if there is any;
 (CONCAT) which tiles stay of a map is decided with its first part; (END) tiles on chip are read from the end from which
@@ -21,13 +22,13 @@ from dataclasses import replace
 from itertools import product
 from typing import Generic, TypeVar
 
-from hwmodels.banks.replay import Chip, Moved, replay_banks
-from hwmodels.banks.replay_cycles import spent_on
+from hwmodels.banks.replay.cycles import spent_on
+from hwmodels.banks.replay.referee import Chip, Moved, replay_banks
 from hwmodels.schedule import Action, StageRun
-from instances.feature_maps import Stage, Stages
-from instances.machine import Machine
-from solver.plan import Plan
-from solver.solve import solve
+from instances.machine.machine import Machine
+from instances.network.feature_maps import Stage, Stages
+from solver.calls.solve import solve
+from solver.plan.plan import Plan
 from tests.adversary.banks_cases import Case
 from tests.adversary.cases import LIMIT_S, BruteForce, Known
 from tests.adversary.claims import Claim

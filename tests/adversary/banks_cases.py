@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Self
 
 from formulations.banks.readings import readings
 from instances.errors import InputError
-from instances.feature_maps import Stages
-from instances.machine import Machine
-from instances.network import Network
-from instances.operators import Concat, Conv, Eltwise, Operator, Pool
+from instances.machine.machine import Machine
+from instances.network.feature_maps import Stages
+from instances.network.network import Network
+from instances.network.operators import Concat, Conv, Eltwise, Operator, Pool
 from tests.adversary.cases import OfNetwork
 from tests.adversary.elements import Elements
 from tests.adversary.networks import fewer, network_of, with_result

@@ -8,7 +8,7 @@ from functools import lru_cache
 from math import prod
 
 from hwmodels.schedule import Step
-from instances.machine import Transfer
+from instances.machine.machine import Transfer
 
 #: The loops of a nest.
 Cut = tuple[str, Step]

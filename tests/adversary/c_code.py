@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Self
 
 from instances.errors import InputError
-from instances.machine import Machine
-from instances.network import Network
-from solver.emit.emit import files_of
-from solver.solve import solve
+from instances.machine.machine import Machine
+from instances.network.network import Network
+from solver.calls.solve import solve
+from solver.uses.emit.emit import files_of
 from tests.adversary import fusion
 from tests.adversary.base import Disagreement
 from tests.adversary.cases import frozen

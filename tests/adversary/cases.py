@@ -16,8 +16,8 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast
 
 from formulations.clock import Clock
 from formulations.problem import Formulation, Part
-from instances.network import Network
-from solver.search import settled
+from instances.network.network import Network
+from solver.search.loop import settled
 from tests.adversary.base import Disagreement
 from tests.adversary.claims import Claim, asked, contradictions
 

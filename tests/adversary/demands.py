@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from hwmodels.schedule import Step
-from instances.machine import Machine
-from instances.workload import DIMS, RELEVANT, Layer
+from instances.machine.machine import Machine
+from instances.network.workload import DIMS, RELEVANT, Layer
 from tests.adversary.boxes import levels
 from tests.adversary.cases import meets, parts_of
 from tests.adversary.moves import Form, partitions, shares

@@ -21,11 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from formulations.compulsory import compulsory_bytes
-from hwmodels.nest.limits import tensor_bytes
-from instances.machine import Machine
-from instances.network import Network
-from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
-from instances.stores import stores
+from hwmodels.nest.price.limits import tensor_bytes
+from instances.machine.machine import Machine
+from instances.network.network import Network
+from instances.network.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
+from instances.network.stores import stores
 
 Numbers = npt.NDArray[np.int64]
 

@@ -1,8 +1,8 @@
 """The adversary of F11 fusion: random networks of one to five small layers, and all schedules of them.
 
-`tests.adversary.fusion_paths` goes through all schedules; the best one is run by `hwmodels.fusion.replay`, which must
-count the same, so that (EQUAL) holds both ways. What a group of a schedule holds is what lies in a memory in which it
-is executed; every group that an engine finds is executed on integers in the bytes that are counted.
+`tests.adversary.fusion_paths` goes through all schedules; the best one is run by `hwmodels.fusion.replay.referee`,
+which must count the same, so that (EQUAL) holds both ways. What a group of a schedule holds is what lies in a memory in
+which it is executed; every group that an engine finds is executed on integers in the bytes that are counted.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any, ClassVar, Self
 
 from formulations.fusion.part import FusionPart
 from formulations.pins import parse_pins
-from hwmodels.fusion.replay import FusedReplay, replay_fusion
-from hwmodels.nest.limits import tensor_bytes
-from hwmodels.nest.replay import Replay
-from instances.machine import Machine, Transfer
-from instances.network import Network
-from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
-from instances.stores import stores
-from solver.fusion.problem import FUSION
-from solver.search import settled
+from hwmodels.fusion.replay.referee import FusedReplay, replay_fusion
+from hwmodels.nest.price.limits import tensor_bytes
+from hwmodels.nest.replay.referee import Replay
+from instances.machine.machine import Machine, Transfer
+from instances.network.network import Network
+from instances.network.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
+from instances.network.stores import stores
+from solver.search.loop import settled
+from solver.views.fusion import FUSION
 from tests.adversary.cases import BruteForce, Known, OfNetwork, kept, parts_of, times, widths
 from tests.adversary.claims import Claim
 from tests.adversary.elements import Elements, miscounted

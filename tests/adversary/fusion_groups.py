@@ -6,9 +6,9 @@ several layers is kept, or loaded for each of them; whole rows, or halves, quart
 that take turns for single channels.
 Lines of maps are worked out from the last map back, one at a time.
 
-What a way moves is what `hwmodels.fusion.replay_strips.Walk` does moment by moment; what it holds is what lies in a
-memory in which `hwmodels.fusion.replay_execute` runs it row by row: no count of the referee or of prices is asked. A
-way in which `hwmodels.fusion.replay_count` sees a fault is left out, and so is a group that `replay_fusion` refuses.
+What a way moves is what `hwmodels.fusion.replay.strips.Walk` does moment by moment; what it holds is what lies in a
+memory in which `hwmodels.fusion.replay.execute` runs it row by row: no count of the referee or of prices is asked. A
+way in which `hwmodels.fusion.replay.count` sees a fault is left out, and so is a group that `replay_fusion` refuses.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from itertools import chain, combinations, pairwise, product
 import numpy as np
 import numpy.typing as npt
 
-from hwmodels.fusion.replay import replay_fusion
-from hwmodels.fusion.replay_count import Count, weight_bytes
-from hwmodels.fusion.replay_execute import execute
-from hwmodels.fusion.replay_strips import Walk
+from hwmodels.fusion.replay.count import Count, weight_bytes
+from hwmodels.fusion.replay.execute import execute
+from hwmodels.fusion.replay.referee import replay_fusion
+from hwmodels.fusion.replay.strips import Walk
 from hwmodels.schedule import Blocks, FusedRun, Hold, LayerRun, Nest, Pace, Steps, Stream
-from instances.machine import Machine
-from instances.network import Network
-from instances.operators import MatMul
-from instances.stores import Stores
-from instances.workload import Layer
+from instances.machine.machine import Machine
+from instances.network.network import Network
+from instances.network.operators import MatMul
+from instances.network.stores import Stores
+from instances.network.workload import Layer
 
 Ints = npt.NDArray[np.int64]
 NEVER = 2**60

@@ -27,9 +27,9 @@ from formulations.clock import ENDLESS
 from formulations.joint.plans import Bound, Plans
 from formulations.joint.tables import Tables
 from hwmodels.schedule import FusedRun, LayerRun
-from instances.machine import Machine
-from instances.network import Network
-from instances.stores import Stores
+from instances.machine.machine import Machine
+from instances.network.network import Network
+from instances.network.stores import Stores
 from tests.adversary.fusion_groups import MODES, NEVER, Ints, Way, Ways, used_after
 
 Run = FusedRun | LayerRun

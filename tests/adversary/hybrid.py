@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from instances.pieces import Group, Piece
-from instances.stage import Stages
+from instances.network.feature_maps import Stages
+from instances.network.pieces import Group, Piece
 from tests.adversary import banks_cases
 from tests.adversary.banks import InBanks, Programs
 

@@ -3,8 +3,8 @@
 For a map that may stay, k_t rows are on chip while layer t runs, from its first writer to its last reader; they never
 rise again. u first rows of a result are never written, if no reader and no result of the network needs them: u <= k_t
 for all of these. Banks or bytes that maps leave hold the tiles: the fewest bytes of layer t in so much room are those
-of all its nests (`tests.adversary.nests`). The best schedule is given banks and run by `hwmodels.fusion.replay`, which
-must count the same bytes, so that (EQUAL) holds both ways.
+of all its nests (`tests.adversary.nests`). The best schedule is given banks and run by
+`hwmodels.fusion.replay.referee`, which must count the same bytes, so that (EQUAL) holds both ways.
 
 Weights that several layers read are on chip or not during every step from their first reader to their last; they come
 whole, for a reader. What a plan says must move is no more than the least that moves.
@@ -22,16 +22,16 @@ from typing import Any, ClassVar, Self
 
 from formulations.clock import Clock
 from formulations.pins import Pins
-from hwmodels.fusion.replay import replay_fusion
-from hwmodels.nest.replay import Replay
+from hwmodels.fusion.replay.referee import replay_fusion
+from hwmodels.nest.replay.referee import Replay
 from hwmodels.schedule import LayerRun
-from instances.machine import Machine, Transfer
-from instances.network import Network
-from instances.operators import Conv, Eltwise, Operator, Pool, Reshape
-from instances.stores import stores
-from solver.joint.problem import JOINT
-from solver.search import settled
-from solver.solve import solve
+from instances.machine.machine import Machine, Transfer
+from instances.network.network import Network
+from instances.network.operators import Conv, Eltwise, Operator, Pool, Reshape
+from instances.network.stores import stores
+from solver.calls.solve import solve
+from solver.search.loop import settled
+from solver.views.joint import JOINT
 from tests.adversary.cases import LIMIT_S, BruteForce, Known, OfNetwork, times, widths
 from tests.adversary.claims import Claim
 from tests.adversary.elements import Elements, miscounted

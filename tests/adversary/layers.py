@@ -6,9 +6,9 @@ import random
 from functools import cache
 
 from instances.load import load_machine, load_network
-from instances.machine import Compute, Machine, Transfer
-from instances.network import Network
-from instances.workload import Layer
+from instances.machine.machine import Compute, Machine, Transfer
+from instances.network.network import Network
+from instances.network.workload import Layer
 
 #: How often a machine has two memories off the chip.
 _SEVERAL = 0.2

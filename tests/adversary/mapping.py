@@ -32,8 +32,8 @@ from formulations.mapping.problem import Limits, Schedule
 from formulations.mapping.problem import Mapping as Instance
 from hwmodels.board.replay import Seen, replay_once
 from hwmodels.board.schedule import MappingSchedule
-from instances.processors import Group
-from instances.tasks import Task, TaskGraph
+from instances.machine.processors import Group
+from instances.network.tasks import Task, TaskGraph
 from tests.adversary import cases
 from tests.adversary.cases import BruteForce, Known, claimed, less_time, times
 from tests.adversary.claims import Claim

@@ -18,14 +18,13 @@ from dataclasses import asdict
 from itertools import permutations, product
 from math import prod
 
-from formulations.mesh.choice import DECISIONS
 from formulations.mesh.part import MeshPart
+from formulations.mesh.price import DECISIONS
 from formulations.mesh.problem import MeshFormulation
 from formulations.pins import parse_pins
-from hwmodels.mesh.replay import boxes, replay_array, replay_mesh
-from hwmodels.mesh.replay_lanes import replay_lanes
+from hwmodels.mesh.replay import boxes, replay_array, replay_lanes, replay_mesh
 from hwmodels.schedule import SHARES, Choice, MeshLayout
-from instances.workload import DIMS
+from instances.network.workload import DIMS
 from tests.adversary.cases import BruteForce, Known, claimed, kept
 from tests.adversary.claims import Claim
 from tests.adversary.mesh_cases import Case

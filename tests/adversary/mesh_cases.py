@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from instances.machine import Machine
-from instances.workload import DIMS, Layer
+from instances.machine.machine import Machine
+from instances.network.workload import DIMS, Layer
 from tests.adversary import cases
 from tests.adversary.cases import widths
 

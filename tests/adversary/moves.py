@@ -24,8 +24,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from hwmodels.schedule import Hold, Loop, Nest, Spatial, Step
-from instances.machine import Machine
-from instances.workload import DIMS, RELEVANT, Layer
+from instances.machine.machine import Machine
+from instances.network.workload import DIMS, RELEVANT, Layer
 from tests.adversary.boxes import levels
 from tests.adversary.pricing import Item, Spread
 

@@ -12,8 +12,8 @@ from pydantic import BaseModel
 
 from hwmodels.schedule import Nest
 from instances.errors import InputError
-from instances.machine import Broadcast, Compute, Machine, Transfer
-from instances.workload import Layer
+from instances.machine.machine import Broadcast, Compute, Machine, Transfer
+from instances.network.workload import Layer
 from tests.adversary.cases import without
 from tests.adversary.layers import (
     objectives,

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from formulations.tiling.floors import floor
+from formulations.tiling.bounds import floor
 from instances.errors import InputError
 from instances.jsonfile import LARGEST_INTEGER
-from solver.options import pick_nests, pick_pins
-from solver.solve import solve
+from solver.ask.options import pick_nests, pick_pins
+from solver.calls.solve import solve
 from tests.adversary.anneal import Goal, Witness, confirmed
 from tests.adversary.demands import readable
 from tests.adversary.moves import Form, form_of

@@ -13,9 +13,8 @@ from dataclasses import replace
 
 from hwmodels.nest.homes import assignments
 from instances.errors import InputError
-from solver.solve import ask
-from solver.tiling.front import fronts
-from solver.tiling.solve import prepare
+from solver.calls.solve import ask
+from solver.views.layers_search import fronts, prepare
 from tests.adversary.anneal import Goal, Witness, searched
 from tests.adversary.moves import form_of
 from tests.adversary.nest_claims import LIMIT_S, Claim, contradicted, own_witness

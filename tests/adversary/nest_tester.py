@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from hwmodels.nest.homes import assignments, repriced
 from hwmodels.schedule import Nest, Spatial
 from instances.errors import InputError
-from instances.machine import Machine, Transfer
-from instances.workload import DIMS
+from instances.machine.machine import Machine, Transfer
+from instances.network.workload import DIMS
 from tests.adversary.anneal import Goal, Witness, confirmed, searched
 from tests.adversary.base import Disagreement
 from tests.adversary.demands import readable, tile

@@ -13,8 +13,8 @@ from itertools import combinations, pairwise, permutations, product
 from typing import NamedTuple
 
 from hwmodels.schedule import Hold, Item, Loop, Nest
-from instances.machine import Machine
-from instances.workload import DIMS, REDUCTION, RELEVANT, Layer
+from instances.machine.machine import Machine
+from instances.network.workload import DIMS, REDUCTION, RELEVANT, Layer
 from tests.adversary.pricing import Pricer
 
 #: The places where a loop cuts its dimension, ascending: not those where loops outside cut it.

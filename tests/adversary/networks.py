@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from instances.network import Network
-from instances.operators import Input, Operator, Reshape
+from instances.network.network import Network
+from instances.network.operators import Input, Operator, Reshape
 
 L = TypeVar("L", bound=tuple[Any, ...])
 

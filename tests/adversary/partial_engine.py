@@ -25,8 +25,8 @@ from formulations.partial_engine.problem import DECISIONS, EngineFormulation, En
 from formulations.pins import parse_pins
 from hwmodels.partial_engine.replay import replay_engine
 from hwmodels.partial_engine.schedule import EngineSchedule
-from instances.machine import Machine
-from instances.workload import Layer
+from instances.machine.machine import Machine
+from instances.network.workload import Layer
 from tests.adversary import cases
 from tests.adversary.cases import BruteForce, Known, claimed, kept, times, widths
 from tests.adversary.claims import Claim

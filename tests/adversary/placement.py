@@ -17,7 +17,7 @@ from formulations.placement.part import PlacementPart
 from formulations.placement.problem import PlacementFormulation
 from hwmodels.placement.replay import replay
 from hwmodels.placement.schedule import Place, Placement
-from instances.buffers import Buffer, Buffers, Gap, Memory
+from instances.network.buffers import Buffer, Buffers, Gap, Memory
 from tests.adversary import cases
 from tests.adversary.cases import BruteForce, Known, claimed, without
 from tests.adversary.claims import Claim

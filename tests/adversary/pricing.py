@@ -26,8 +26,8 @@ from math import prod
 from typing import NamedTuple
 
 from hwmodels.schedule import Step
-from instances.machine import Machine, Transfer
-from instances.workload import DIMS, RELEVANT, Layer
+from instances.machine.machine import Machine, Transfer
+from instances.network.workload import DIMS, RELEVANT, Layer
 from tests.adversary.boxes import Axis, Cut, Span, counted, cut, largest, levels, plain, real, window
 
 #: A loop (dimension, how it cuts) or a Hold (operand, buffers or None).

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from instances.errors import InputError
 from instances.jsonfile import as_object, parse_json, read_bytes, write_atomically
-from solver.progress import Progress, Silent
-from solver.version import version
-from solver.watch import Watch
+from solver.ask.names import version
+from solver.ask.progress import Progress, Silent
+from solver.ask.watch import Watch
 from tests.adversary.base import Disagreement, Tester
 
 FORMAT = "certile-disagreement/1"

@@ -12,14 +12,13 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, ClassVar, NamedTuple, Self
 
-from formulations.selection.frame import Setting
+from formulations.selection.frame import MEASURES, Setting
 from formulations.selection.part import SelectionPart
 from formulations.selection.problem import SelectionFormulation
-from formulations.selection.rows import MEASURES
 from hwmodels.selection.replay import replay
 from hwmodels.selection.schedule import Choice, Selection
-from instances.platform import Budget, Conversion, ElementType, Frequency, Handover, Platform, Stage
-from instances.variants import Option, Size, VariantLayer, Variants
+from instances.machine.platform import Budget, Conversion, ElementType, Frequency, Handover, Platform, Stage
+from instances.network.variants import Option, Size, VariantLayer, Variants
 from tests.adversary import cases
 from tests.adversary.cases import BruteForce, Known, claimed, without
 from tests.adversary.claims import Claim

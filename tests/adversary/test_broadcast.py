@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from hwmodels.nest.price import price
+from hwmodels.nest.price.closed_form import price
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
-from instances.machine import Machine
-from instances.workload import Layer
+from instances.machine.machine import Machine
+from instances.network.workload import Layer
 from tests.adversary.layers import random_layer
 from tests.adversary.pricing import Pricer
 from tests.hwmodels.test_broadcast_inputs import drawn, layer_of, machine_of, settings

@@ -24,21 +24,21 @@ import formulations.joint.tables
 import formulations.mapping.engines
 import formulations.mapping.latency
 import formulations.mapping.search
-import formulations.mesh.layout
+import formulations.mesh.finish
 import formulations.mesh.part
 import formulations.mesh.price
 import formulations.mesh.space
 import formulations.mesh.tables
-import formulations.partial_engine.search
+import formulations.partial_engine.orders
 import formulations.partial_engine.space
-import hwmodels.partial_engine.work
-import instances.stage
-import instances.stores
-from formulations.fusion.held import BEFORE, DONE, MADE, states_of
-from hwmodels.nest.replay import replay
+import hwmodels.partial_engine.price
+import instances.network.feature_maps
+import instances.network.stores
+from formulations.fusion.strips import BEFORE, DONE, MADE, states_of
+from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
-from instances.machine import Machine, Transfer
-from instances.workload import DIMS, Layer
+from instances.machine.machine import Machine, Transfer
+from instances.network.workload import DIMS, Layer
 from tests.adversary import base, fusion, hybrid
 from tests.adversary.claims import Claim, contradictions
 from tests.adversary.moves import form_of
@@ -248,7 +248,7 @@ def _changed(module: Any, name: str, change: Callable[[Any], Any]) -> Patch:
 
 def _no_layouts_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pitches may be even multiples of their power of two: lanes meet in banks."""
-    monkeypatch.setattr(formulations.mesh.layout, "_odd_multiple", lambda least, power: -(-least >> power) << power)
+    monkeypatch.setattr(formulations.mesh.finish, "_odd_multiple", lambda least, power: -(-least >> power) << power)
 
 
 def _nothing_stays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,18 +309,18 @@ def _inner_results_unwritten(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _inner_results_are_no_results(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that somebody reads holds no result, for tables, referee and brute force alike."""
-    real = instances.stores._Reader._store
+    real = instances.network.stores._Reader._store
 
     def made(*args: Any) -> Any:
         store = real(*args)
         return replace(store, results=0) if store.readers else store
 
-    monkeypatch.setattr(instances.stores._Reader, "_store", made)
+    monkeypatch.setattr(instances.network.stores._Reader, "_store", made)
 
 
 def _inner_maps_do_not_last(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same of maps in banks."""
-    monkeypatch.setattr(instances.stage.Stages, "lasting", lambda self, name: not self.users[name])
+    monkeypatch.setattr(instances.network.feature_maps.Stages, "lasting", lambda self, name: not self.users[name])
 
 
 def _skips_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -400,7 +400,7 @@ FAULTS: dict[str, tuple[str, Patch]] = {
         "partial_engine", _changed(formulations.partial_engine.space, "_heights", lambda found: list(found)[:1])
     ),
     "partial_engine: no padding above, a halo too many": (
-        "partial_engine", _changed(hwmodels.partial_engine.work, "_touched", lambda rows: rows + 1)
+        "partial_engine", _changed(hwmodels.partial_engine.price, "_touched", lambda rows: rows + 1)
     ),
     "mesh: layouts with conflicts": ("mesh", _no_layouts_checked),
     "mesh: nothing stays": ("mesh", _nothing_stays),

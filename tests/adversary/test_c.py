@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from solver.emit import strips
+from solver.uses.emit import strips
 from tests.adversary import c_code, fusion
 from tests.adversary.__main__ import main
 from tests.adversary.c_code import TESTER, Case

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import formulations.compulsory
-import instances.operators
-import instances.stores
-from instances.machine import Machine
-from instances.network import Network
-from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
-from instances.shape_rules import element_wise
+import instances.network.operators
+import instances.network.stores
+from instances.machine.machine import Machine
+from instances.network.network import Network
+from instances.network.operator_base import element_wise
+from instances.network.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
 from tests.adversary.elements import Elements, miscounted
 from tests.adversary.fusion import Case as GroupCase
 from tests.adversary.joint import Case
@@ -124,19 +124,21 @@ def _phantoms(monkeypatch: pytest.MonkeyPatch) -> None:
     """An operand is read as if it had all elements of the result."""
     real = element_wise
     monkeypatch.setattr(
-        instances.operators, "element_wise", lambda shapes: (real(shapes)[0], tuple("" for _ in real(shapes)[1]))
+        instances.network.operators,
+        "element_wise",
+        lambda shapes: (real(shapes)[0], tuple("" for _ in real(shapes)[1])),
     )
 
 
 def _own_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every layer has weights of its own."""
-    monkeypatch.setattr(instances.stores, "_same", lambda network, number, *, biases: tuple(range(len(number))))
+    monkeypatch.setattr(instances.network.stores, "_same", lambda network, number, *, biases: tuple(range(len(number))))
 
 
 def _stored(change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
     def patch(monkeypatch: pytest.MonkeyPatch) -> None:
-        real = instances.stores._Reader._store
-        monkeypatch.setattr(instances.stores._Reader, "_store", lambda *args: change(real(*args)))
+        real = instances.network.stores._Reader._store
+        monkeypatch.setattr(instances.network.stores._Reader, "_store", lambda *args: change(real(*args)))
 
     return patch
 

@@ -12,19 +12,19 @@ import pytest
 
 from formulations.clock import Clock
 from formulations.pins import Pins
-from formulations.tiling import floors
+from formulations.tiling import bounds as floors
 from formulations.tiling.nests import Nests
 from formulations.tiling.part import NestPart
-from hwmodels.nest.pieces import Window
-from hwmodels.nest.replay import replay
+from hwmodels.nest.price.pieces import Window
+from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
 from instances.errors import InputError
 from instances.load import load_machine, load_network
-from instances.machine import Machine, Transfer
-from instances.workload import DIMS, Layer
-from solver.search import Answer
-from solver.tiling import search as nests
-from solver.tiling.front import Front, Point
+from instances.machine.machine import Machine, Transfer
+from instances.network.workload import DIMS, Layer
+from solver.search.loop import Answer
+from solver.views import layers_search as nests
+from solver.views.layers_search import Front, Point
 from tests.adversary import demands, nest_fronts, nest_tester
 from tests.adversary.anneal import Goal, Witness, confirmed, searched
 from tests.adversary.layers import random_layer, random_machine
@@ -308,7 +308,7 @@ def _no_halo(layer: Layer, resident: int | None = None) -> dict[str, Window]:
 
 
 def _engine(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
-    monkeypatch.setattr("solver.tiling.search.searched", run)
+    monkeypatch.setattr("solver.views.layers_search.searched", run)
 
 
 FAULTS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
@@ -316,7 +316,7 @@ FAULTS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
     "a bound is one too high": lambda m: _engine(m, _greedy_if_worse("FEASIBLE", 1)),
     "nothing fits": lambda m: _engine(m, _never_fits),
     "pinned tiles are forgotten": lambda m: m.setattr(Pins, "sizes", lambda self, name, values: values),
-    "tiles of closed forms have no halo": lambda m: m.setattr("hwmodels.nest.core_pieces.input_windows", _no_halo),
+    "tiles of closed forms have no halo": lambda m: m.setattr("hwmodels.nest.price.core.input_windows", _no_halo),
 }
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from instances.errors import InputError
-from solver.exits import DISAGREEMENT
+from solver.cli.exits import DISAGREEMENT
 from tests.adversary import base, registry
 from tests.adversary.__main__ import main
 from tests.adversary.base import Disagreement

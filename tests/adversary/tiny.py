@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations, product
 
-from instances.workload import DIMS
+from instances.network.workload import DIMS
 from tests.adversary.anneal import Goal, Witness, agreed, vector_of
 from tests.adversary.boxes import Cut, levels
 from tests.adversary.demands import broken

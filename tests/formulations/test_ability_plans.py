@@ -8,11 +8,11 @@ import pytest
 
 from formulations.pins import parse_pins
 from formulations.tiling import problem as tiling
-from hwmodels.nest.price import price
+from hwmodels.nest.price.closed_form import price
 from hwmodels.schedule import Nest
 from instances.errors import InputError
-from instances.machine import Machine
-from instances.workload import Layer
+from instances.machine.machine import Machine
+from instances.network.workload import Layer
 from solver import Plan, check, solve
 from tests.adversary.anneal import Goal, searched
 from tests.adversary.layers import random_layer, random_machine

@@ -22,15 +22,15 @@ from hwmodels.board.replay import Referee, Repeated
 from instances.applications import applications, is_several
 from instances.errors import InputError
 from instances.load import dump_network, load_network
-from instances.processors import Group
-from instances.tasks import Task, TaskGraph, tasks
+from instances.machine.processors import Group
+from instances.network.tasks import Task, TaskGraph, tasks
 from solver import Plan, check, solve
-from solver.applications.figures import rows_of
-from solver.applications.problem import ApplicationsProblem
-from solver.bench.applications import row
-from solver.cli import main
-from solver.solve import ask as question
-from solver.solve import show
+from solver.calls.solve import ask as question
+from solver.calls.solve import show
+from solver.cli.main import main
+from solver.uses.bench.applications import row
+from solver.views.applications import ApplicationsProblem
+from solver.views.applications_figures import rows_of
 from tests.effort import tries
 from tests.lies import Lie, changed
 

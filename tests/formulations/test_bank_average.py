@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from formulations.banks.tasks import Task
-from hwmodels.banks.steps import Goal, Pass
-from instances.feature_maps import stages
+from hwmodels.banks.price import Goal, Pass
 from instances.load import load_machine
-from instances.machine import Banks, Machine
-from instances.network import Network
-from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool
+from instances.machine.machine import Banks, Machine
+from instances.network.feature_maps import stages
+from instances.network.network import Network
+from instances.network.operators import Concat, Conv, Eltwise, Input, Operator, Pool
 from solver import check, solve
-from solver.banks.rows import rows_of
-from solver.bench.banks import midap
-from solver.plan import Plan
-from solver.solve import show
+from solver.calls.solve import show
+from solver.plan.plan import Plan
+from solver.uses.bench.banks import midap
+from solver.views.banks import rows_of
 
 
 def averaged(*operators: Operator) -> Network:

@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 
 from formulations.banks.network import Walk
 from formulations.banks.times import Times
-from hwmodels.banks.clock import Clock
-from hwmodels.banks.columns import column_cycles
-from hwmodels.banks.replay_units import Element
-from instances.feature_maps import FeatureMap, Stages, stages
+from hwmodels.banks.price import Clock, column_cycles
+from hwmodels.banks.replay.time import Element
 from instances.load import load_machine, load_network
-from instances.machine import Banks, Transfer
-from instances.network import Network
+from instances.machine.machine import Banks, Transfer
+from instances.network.feature_maps import FeatureMap, Stages, stages
+from instances.network.network import Network
 from tests.effort import tries
 
 WORDS = Banks(count=4, map_bytes=4 * 256, weight_bytes=4096, filters=2, lanes=4, patch_channels=0, alignment="words")

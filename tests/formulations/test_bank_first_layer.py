@@ -11,12 +11,12 @@ from formulations.banks.front import decide
 from formulations.banks.network import Walk
 from formulations.banks.readings import clock_of, readings
 from instances.errors import InputError
-from instances.machine import Machine
-from instances.network import Network
-from instances.operators import Conv, Input, Operator
+from instances.machine.machine import Machine
+from instances.network.network import Network
+from instances.network.operators import Conv, Input, Operator
 from solver import check, pareto, solve
-from solver.plan import Plan
-from solver.solve import show
+from solver.calls.solve import show
+from solver.plan.plan import Plan
 
 
 def machine(cycle: int = 10, byte: int = 1, *, lanes: int = 4, channels: int = 1, bank: int = 4) -> Machine:

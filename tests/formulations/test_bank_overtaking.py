@@ -20,16 +20,14 @@ from formulations.banks.states import BankPlan
 from formulations.banks.tasks import Action, Prices, Program, Task
 from formulations.banks.times import Times
 from formulations.banks.timing import First, Timed, Timing
-from hwmodels.banks.clock import Clock
-from hwmodels.banks.columns import Columns
-from hwmodels.banks.replay_cycles import clocked_by_cycle
-from hwmodels.banks.replay_time import Column, Unit
-from hwmodels.banks.steps import Goal, Pass
+from hwmodels.banks.price import Clock, Columns, Goal, Pass
+from hwmodels.banks.replay.cycles import clocked_by_cycle
+from hwmodels.banks.replay.time import Column, Unit
 from instances.errors import InputError
-from instances.feature_maps import stages
 from instances.load import load_machine
-from instances.machine import Banks, Transfer
-from instances.network import Network
+from instances.machine.machine import Banks, Transfer
+from instances.network.feature_maps import stages
+from instances.network.network import Network
 from tests.effort import tries
 from tests.formulations.test_bank_time import (
     CLOCK,

@@ -13,15 +13,14 @@ import pytest
 from hwmodels.schedule import StageRun
 from instances.errors import InputError
 from instances.load import load_machine, load_network
-from instances.network import Network
-from instances.operators import Concat, Conv, Eltwise, Input, Operator, Reshape
-from instances.workload import Layer
+from instances.network.network import Network
+from instances.network.operators import Concat, Conv, Eltwise, Input, Operator, Reshape
+from instances.network.workload import Layer
 from solver import check, pareto, solve
-from solver.banks.problem import BanksProblem
-from solver.banks.rows import rows_of
-from solver.cli import main
-from solver.plan import Plan
-from solver.solve import show
+from solver.calls.solve import show
+from solver.cli.main import main
+from solver.plan.plan import Plan
+from solver.views.banks import BanksProblem, rows_of
 from tests.effort import tries
 
 ENGINES = ("dynamic", "milp", "cp-sat", "min", "dls", "hide", "double-buffer", "no-reuse", "beam")

@@ -10,17 +10,16 @@ from hypothesis import HealthCheck, given, reject, settings
 
 from formulations.banks.graph import optimum
 from formulations.banks.network import Walk
-from formulations.banks.published import published
-from formulations.banks.published_paths import arranged
+from formulations.banks.published import arranged, published
 from formulations.banks.published_stage import Given, planned
 from formulations.banks.tasks import Action
-from hwmodels.banks.steps import Pass
+from hwmodels.banks.price import Pass
 from instances.errors import InputError
-from instances.feature_maps import Stages, stages
 from instances.load import load_machine
-from instances.machine import Banks
-from instances.network import Network
-from instances.operators import Concat, Conv, Eltwise, Input, Operator
+from instances.machine.machine import Banks
+from instances.network.feature_maps import Stages, stages
+from instances.network.network import Network
+from instances.network.operators import Concat, Conv, Eltwise, Input, Operator
 from tests.effort import tries
 from tests.formulations.test_bank_time import networks, tiny_banks
 from tests.formulations.test_banks import agrees

@@ -32,16 +32,15 @@ from formulations.banks.times import Times
 from formulations.banks.timing import First, Timed, Timing, Writes, undominated
 from formulations.clock import Clock as Limit
 from formulations.pins import Pins
-from hwmodels.banks.clock import Clock
-from hwmodels.banks.replay import replay_banks
-from hwmodels.banks.replay_cycles import spent_on
-from hwmodels.banks.steps import Goal, Pass
-from hwmodels.banks.steps import State as Inside
+from hwmodels.banks.price import Clock, Goal, Pass
+from hwmodels.banks.price import State as Inside
+from hwmodels.banks.replay.cycles import spent_on
+from hwmodels.banks.replay.referee import replay_banks
 from instances.errors import InputError
-from instances.feature_maps import Stages, stages
 from instances.load import load_machine, load_network
-from instances.machine import Banks, Machine, Transfer
-from instances.network import Network
+from instances.machine.machine import Banks, Machine, Transfer
+from instances.network.feature_maps import Stages, stages
+from instances.network.network import Network
 from tests.effort import thinned, tries
 from tests.formulations.test_banks import agrees, networks
 

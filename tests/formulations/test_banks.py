@@ -22,17 +22,17 @@ from formulations.banks.published import published
 from formulations.banks.stage import best, policy
 from formulations.banks.states import BankPlan
 from formulations.banks.tasks import Action, Prices, Task
-from hwmodels.banks.replay import Chip, replay_banks
-from hwmodels.banks.steps import Goal, Pass, State
+from hwmodels.banks.price import Goal, Pass, State
+from hwmodels.banks.replay.referee import Chip, replay_banks
 from hwmodels.schedule import StageRun
 from instances.errors import InputError
-from instances.feature_maps import Stages, stages
 from instances.load import load_network
-from instances.machine import Banks
-from instances.network import Network
-from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool
-from solver.bench.banks import MOVED, WAITS, block, both, grown, midap, table42
-from solver.progress import Silent
+from instances.machine.machine import Banks
+from instances.network.feature_maps import Stages, stages
+from instances.network.network import Network
+from instances.network.operators import Concat, Conv, Eltwise, Input, Operator, Pool
+from solver.ask.progress import Silent
+from solver.uses.bench.banks import MOVED, WAITS, block, both, grown, midap, table42
 from tests.adversary.banks import OPEN, Actions, copied
 from tests.effort import tries
 

@@ -12,9 +12,9 @@ from formulations.tiling.bounding import AXES, Bounds, size
 from formulations.tiling.branch import Branch
 from formulations.tiling.problem import build
 from instances.load import load_machine
-from instances.machine import Machine
-from instances.workload import Layer
-from solver.tiling.search import decide
+from instances.machine.machine import Machine
+from instances.network.workload import Layer
+from solver.views.layers_search import decide
 from tests.effort import tries
 from tests.formulations.test_exactness import free_cases, space
 

@@ -17,10 +17,10 @@ import pytest
 
 from certile import solve
 from formulations.pins import Pins
-from formulations.tiling.orders import orders_of
 from formulations.tiling.problem import build
-from instances.machine import Machine, Transfer
-from instances.workload import Layer
+from formulations.tiling.turns import orders_of
+from instances.machine.machine import Machine, Transfer
+from instances.network.workload import Layer
 from tests.hwmodels.test_broadcast_inputs import layer_of, machine_of
 
 Chain = tuple[int, ...]

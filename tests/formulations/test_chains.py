@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from formulations.pareto import pareto
 from formulations.tiling.chains import Edge, cheapest, divisors, even_steps, grid, undominated
-from hwmodels.nest.bilinear import Ints
-from hwmodels.nest.pieces import Window, cut, windows
+from hwmodels.nest.price.bilinear import Ints
+from hwmodels.nest.price.pieces import Window, cut, windows
 from tests.effort import tries
 
 

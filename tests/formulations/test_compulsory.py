@@ -6,10 +6,10 @@ import pytest
 
 from formulations.compulsory import compulsory_bytes
 from formulations.fusion.groups import Net
-from instances.machine import Machine
-from instances.network import Network
-from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Opaque, Operator, Reshape
-from instances.stores import stores
+from instances.machine.machine import Machine
+from instances.network.network import Network
+from instances.network.operators import Concat, Conv, Eltwise, Input, MatMul, Opaque, Operator, Reshape
+from instances.network.stores import stores
 from solver import solve
 
 

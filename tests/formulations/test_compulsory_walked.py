@@ -14,12 +14,12 @@ import pytest
 from numpy.typing import NDArray
 
 from formulations.compulsory import compulsory_bytes
-from hwmodels.nest import limits
-from instances.machine import Machine
-from instances.network import Network
-from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
-from instances.stores import stores
-from solver.solve import solve
+from hwmodels.nest.price import limits
+from instances.machine.machine import Machine
+from instances.network.network import Network
+from instances.network.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
+from instances.network.stores import stores
+from solver.calls.solve import solve
 from tests.effort import tries
 
 ON = Machine.model_validate({

@@ -14,19 +14,18 @@ from formulations.pins import parse_pins
 from formulations.tiling import cuts
 from formulations.tiling.cuts import Cut, complete, every_cut, free_chains, whole_windows
 from formulations.tiling.nests import NESTS
-from hwmodels.nest.pieces import Window
-from hwmodels.nest.price import price
-from hwmodels.nest.replay import replay
-from hwmodels.nest.spans import how
+from hwmodels.nest.price.closed_form import price
+from hwmodels.nest.price.pieces import Window, how
+from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.load import load_machine, load_network
-from instances.machine import Machine, Transfer
-from instances.network import Network
-from instances.operators import Conv, Input
-from instances.workload import Layer
+from instances.machine.machine import Machine, Transfer
+from instances.network.network import Network
+from instances.network.operators import Conv, Input
+from instances.network.workload import Layer
 from solver import check, solve
-from solver.search import Answer
-from solver.tiling.search import decide
+from solver.search.loop import Answer
+from solver.views.layers_search import decide
 from tests.adversary.anneal import Goal
 from tests.adversary.tiny import enumerated
 from tests.effort import thinned, tries

@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 from formulations.pins import parse_pins
 from formulations.tiling.nests import NESTS
 from formulations.tiling.space import Space
-from hwmodels.nest.limits import lower_bound_bytes
-from hwmodels.nest.price import price
-from hwmodels.nest.replay import replay
+from hwmodels.nest.price.closed_form import price
+from hwmodels.nest.price.limits import lower_bound_bytes
+from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
-from instances.machine import Compute, Machine, Transfer
-from instances.workload import DIMS, Layer
-from solver.search import Answer
-from solver.tiling.search import decide
+from instances.machine.machine import Compute, Machine, Transfer
+from instances.network.workload import DIMS, Layer
+from solver.search.loop import Answer
+from solver.views.layers_search import decide
 from tests.effort import tries
 
 SOLVERS = ("cp-sat", "milp")

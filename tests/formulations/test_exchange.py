@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hwmodels.nest.replay import replay
+from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
-from instances.machine import Machine, Transfer
-from instances.workload import DIMS, RELEVANT, Layer
+from instances.machine.machine import Machine, Transfer
+from instances.network.workload import DIMS, RELEVANT, Layer
 from tests.effort import tries
 
 Items = tuple[Item, ...]

@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from formulations.pins import Pins, parse_pins
 from formulations.tiling.nests import NESTS
 from formulations.tiling.space import Space
-from hwmodels.nest.price import price
-from hwmodels.nest.replay import replay
+from hwmodels.nest.price.closed_form import price
+from hwmodels.nest.replay.referee import replay
 from instances.errors import InputError
-from instances.machine import Machine, Transfer
-from instances.workload import Layer
-from solver.cli import main
-from solver.tiling.front import front
+from instances.machine.machine import Machine, Transfer
+from instances.network.workload import Layer
+from solver.cli.main import main
+from solver.views.layers_search import front
 from tests.effort import thinned
 from tests.formulations.test_exactness import MOST_POINTS, free_cases, space
 
@@ -126,7 +126,7 @@ def test_no_time_no_front() -> None:
 )
 def test_bad_axes(axes: tuple[str, ...], machine: Machine | str, message: str) -> None:
     from instances.load import load_machine
-    from instances.machine import Compute
+    from instances.machine.machine import Compute
 
     if machine == "doubled":
         update = {"buffering": "double", "compute": Compute(model="tile", cycle_ticks=1, macs_per_cycle=1)}

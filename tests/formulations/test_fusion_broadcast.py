@@ -16,15 +16,15 @@ from formulations.fusion.part import FusionPart
 from formulations.fusion.schedule import streams_of
 from formulations.fusion.strips import strips
 from formulations.pins import Pins
-from hwmodels.fusion.replay_count import Count
-from hwmodels.fusion.replay_execute import execute
-from hwmodels.fusion.replay_strips import Walk
+from hwmodels.fusion.replay.count import Count
+from hwmodels.fusion.replay.execute import execute
+from hwmodels.fusion.replay.strips import Walk
 from hwmodels.schedule import FusedRun
 from instances.load import load_machine
-from instances.network import Network
-from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool, Reshape
-from instances.stores import stores
-from solver.plan import Plan
+from instances.network.network import Network
+from instances.network.operators import Concat, Conv, Eltwise, Input, Operator, Pool, Reshape
+from instances.network.stores import stores
+from solver.plan.plan import Plan
 from tests.adversary.fusion import TESTER, Case
 from tests.effort import THOROUGH
 from tests.emitted import random_group

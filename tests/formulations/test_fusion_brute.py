@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from formulations.fusion.held import DONE
+from formulations.fusion.arcs import parts_of
 from formulations.fusion.memory import Memory
 from formulations.fusion.options import Weights
-from formulations.fusion.pricing import parts_of
-from hwmodels.fusion.replay_strips import ALL, _Visit
+from formulations.fusion.strips import DONE
+from hwmodels.fusion.replay.strips import ALL, _Visit
 from tests.adversary.fusion import TESTER, Case
 from tests.effort import thinned, tries
 

@@ -9,11 +9,11 @@ from formulations.fusion.groups import Net
 from formulations.fusion.part import FusionPart
 from formulations.pins import parse_pins
 from instances.load import load_machine
-from instances.network import Network
-from instances.operators import Conv, Input
-from instances.stores import stores
+from instances.network.network import Network
+from instances.network.operators import Conv, Input
+from instances.network.stores import stores
 from solver import check, pareto
-from solver.fusion.problem import FUSION
+from solver.views.fusion import FUSION
 from tests.adversary.fusion import Case
 from tests.adversary.fusion_paths import Paths
 from tests.effort import thinned

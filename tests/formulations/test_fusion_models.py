@@ -21,12 +21,12 @@ from formulations.fusion.paths import Paths
 from formulations.fusion.problem import Arc, Fusion, Taken
 from formulations.pins import parse_pins
 from instances.errors import InputError
-from instances.machine import Machine, Transfer
-from instances.network import Network
-from instances.operators import Concat, Conv, Eltwise, Input
-from solver.engines import driver_cp_sat, driver_milp
-from solver.fusion.problem import FUSION
-from solver.search import Answer, settled
+from instances.machine.machine import Machine, Transfer
+from instances.network.network import Network
+from instances.network.operators import Concat, Conv, Eltwise, Input
+from solver.search import driver_cp_sat, driver_milp
+from solver.search.loop import Answer, settled
+from solver.views.fusion import FUSION
 
 MACHINE = Machine(
     name="m", tick_ps=1, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=2, ocm_bytes=768, ocm_banks=12, sliding=True,

@@ -12,11 +12,11 @@ import pytest
 from onnx import helper, numpy_helper
 
 from certile import compile_model, solve
-from hwmodels.fusion.replay_count import Count
-from hwmodels.fusion.replay_strips import Walk
-from instances.network import Network
-from instances.operators import Conv, Input
-from instances.stores import stores
+from hwmodels.fusion.replay.count import Count
+from hwmodels.fusion.replay.strips import Walk
+from instances.network.network import Network
+from instances.network.operators import Conv, Input
+from instances.network.stores import stores
 from tests.adversary.fusion import TESTER, Case
 from tests.effort import THOROUGH
 from tests.hwmodels.test_fusion_replay import MACHINE, fused

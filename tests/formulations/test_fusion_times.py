@@ -7,14 +7,13 @@ import pytest
 from formulations.fusion.groups import Group
 from formulations.fusion.options import Option
 from formulations.fusion.part import FusionPart
-from formulations.fusion.schedule import streams_of
+from formulations.fusion.schedule import call_ticks, streams_of
 from formulations.fusion.strips import Mode
-from formulations.fusion.times import call_ticks
 from formulations.pins import Pins
-from hwmodels.fusion.replay import FusedReplay
+from hwmodels.fusion.replay.referee import FusedReplay
 from hwmodels.schedule import FusedRun
 from instances.load import load_machine
-from instances.machine import Compute, Machine, Transfer
+from instances.machine.machine import Compute, Machine, Transfer
 from tests.golden_plans import chain
 
 DMA = Transfer(call_ticks=5, segment_ticks=2, byte_ticks=1)

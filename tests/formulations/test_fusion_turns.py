@@ -7,23 +7,23 @@ from itertools import product
 
 import pytest
 
+from formulations.fusion.arcs import MODES
 from formulations.fusion.groups import Group
 from formulations.fusion.memory import turns_of
 from formulations.fusion.options import Option
 from formulations.fusion.part import FusionPart
-from formulations.fusion.pricing import MODES
 from formulations.fusion.schedule import streams_of
 from formulations.pins import Pins
-from hwmodels.fusion.replay import FusedReplay
+from hwmodels.fusion.replay.referee import FusedReplay
 from hwmodels.schedule import Blocks, FusedRun
 from instances.errors import InputError
 from instances.load import load_machine
-from instances.network import Network
+from instances.network.network import Network
 from instances.zoo.builder import Builder
 from instances.zoo.chains import CHAINS
 from solver import check, show
-from solver.plan import Plan
-from solver.solve import solve
+from solver.calls.solve import solve
+from solver.plan.plan import Plan
 from tests.effort import thinned
 
 

@@ -16,17 +16,17 @@ from formulations.fusion.paths import Paths
 from formulations.fusion.pins import DECISIONS
 from formulations.fusion.problem import Fusion
 from formulations.pins import Pins, parse_pins
-from hwmodels.fusion.replay import replay_fusion
+from hwmodels.fusion.replay.referee import replay_fusion
 from hwmodels.schedule import FusedRun, LayerRun
 from instances.errors import InputError
-from instances.machine import Machine
-from instances.network import Network
-from instances.operators import Input
-from instances.stores import stores
+from instances.machine.machine import Machine
+from instances.network.network import Network
+from instances.network.operators import Input
+from instances.network.stores import stores
 from solver import check, solve
-from solver.fusion.problem import FUSION
-from solver.joint.problem import JOINT
-from solver.search import Answer, settled
+from solver.search.loop import Answer, settled
+from solver.views.fusion import FUSION
+from solver.views.joint import JOINT
 from tests.adversary import fusion
 from tests.adversary.joint import Case
 from tests.effort import thinned

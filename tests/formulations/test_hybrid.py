@@ -15,27 +15,25 @@ from formulations.banks.network import Walk
 from formulations.banks.numbers import numbered
 from formulations.banks.readings import clock_of, readings
 from formulations.clock import Clock
-from formulations.hybrid.blocks import branches
-from formulations.hybrid.chain import Chain
-from formulations.hybrid.costs import Costs
-from formulations.hybrid.floors import Stagewise
+from formulations.hybrid.bounds import Costs, Stagewise
 from formulations.hybrid.options import sizes
 from formulations.hybrid.part import HybridPart
 from formulations.hybrid.problem import HybridFormulation
-from formulations.hybrid.space import DECISIONS
+from formulations.hybrid.search import Chain
+from formulations.hybrid.space import DECISIONS, branches
 from formulations.pins import parse_pins
 from formulations.problem import Goal
 from hwmodels.hybrid.replay import Numbers, replay_hybrid
 from hwmodels.hybrid.schedule import GroupRun, PieceRun
 from instances.errors import InputError
 from instances.load import load_machine, load_network
-from instances.machine import Machine
-from instances.network import Network
-from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool
-from instances.pieces import Box, Group, Key, Piece, Span
-from instances.stage import Stages
-from solver.hybrid.rows import rows_of
-from solver.search import settled
+from instances.machine.machine import Machine
+from instances.network.feature_maps import Stages
+from instances.network.network import Network
+from instances.network.operators import Concat, Conv, Eltwise, Input, Operator, Pool
+from instances.network.pieces import Box, Group, Key, Piece, Span
+from solver.search.loop import settled
+from solver.views.hybrid import rows_of
 
 HYBRID = HybridFormulation()
 

@@ -13,17 +13,17 @@ from formulations.fusion.groups import Group
 from formulations.fusion.part import FusionPart
 from formulations.joint.places import Places, left_of
 from formulations.pins import Pins
-from hwmodels.fusion.replay import replay_fusion
+from hwmodels.fusion.replay.referee import replay_fusion
 from hwmodels.schedule import FusedRun, LayerRun
 from instances.load import load_machine
-from instances.machine import Machine, Transfer
-from instances.network import Network
-from instances.operators import Eltwise, Input
-from instances.stores import Stores, stores
+from instances.machine.machine import Machine, Transfer
+from instances.network.network import Network
+from instances.network.operators import Eltwise, Input
+from instances.network.stores import Stores, stores
 from solver import check, show, solve
-from solver.fusion.problem import FUSION
-from solver.joint.rows import rows_of
-from solver.plan import Plan
+from solver.plan.plan import Plan
+from solver.views.fusion import FUSION
+from solver.views.runs import rows_of
 from tests.formulations.test_joint import chain as chain_of_two
 from tests.formulations.test_joint import conv, with_skip
 from tests.golden_plans import chain

@@ -8,12 +8,11 @@ from __future__ import annotations
 import pytest
 
 from instances.errors import InputError
-from instances.feature_maps import stages
 from instances.load import load_machine
-from instances.network import Network
-from instances.operators import Concat, Conv, Eltwise, Input, Operator, Pool, Reshape
-from instances.tasks import tasks
-from instances.tensors import tensors
+from instances.network.feature_maps import stages
+from instances.network.network import Network
+from instances.network.operators import Concat, Conv, Eltwise, Input, Operator, Pool, Reshape
+from instances.network.tasks import tasks, tensors
 from solver import solve
 
 SHAPE, EACH = (1, 64, 8, 8), 4096

@@ -26,24 +26,24 @@ from formulations.pins import Pins, parse_pins
 from formulations.problem import Replayed, Unable
 from formulations.tiling import problem as tiling
 from formulations.tiling.search import Search
-from hwmodels.fusion.replay import replay_fusion
+from hwmodels.fusion.replay.referee import replay_fusion
 from hwmodels.schedule import LayerRun
 from instances.errors import InputError
 from instances.load import load_machine, load_network
-from instances.machine import Machine, Transfer
-from instances.network import Network
-from instances.onnx_reader import read_onnx
-from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
-from instances.stores import Stores, stores
-from instances.workload import Layer
+from instances.machine.machine import Machine, Transfer
+from instances.network.network import Network
+from instances.network.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
+from instances.network.stores import Stores, stores
+from instances.network.workload import Layer
+from instances.onnx.reader import read_onnx
 from solver import check, solve
-from solver.bench.demo import wheel_model
-from solver.cli import main
-from solver.joint.problem import JOINT
-from solver.joint.rows import rows_of
-from solver.plan import Plan
-from solver.search import Answer
-from solver.verdict import judged
+from solver.cli.main import main
+from solver.plan.plan import Plan
+from solver.search.loop import Answer
+from solver.search.verdict import judged
+from solver.uses.bench.demo import wheel_model
+from solver.views.joint import JOINT
+from solver.views.runs import rows_of
 from tests.effort import thinned, tries
 
 EXACT = ("dynamic", "milp", "cp-sat")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from formulations.pins import Pins
-from instances.machine import Machine
-from instances.network import Network
-from instances.operators import Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
-from instances.stores import stores
+from instances.machine.machine import Machine
+from instances.network.network import Network
+from instances.network.operators import Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
+from instances.network.stores import stores
 from solver import check, solve
-from solver.joint.problem import JOINT
-from solver.joint.rows import rows_of
-from solver.plan import Plan
-from solver.search import settled
+from solver.plan.plan import Plan
+from solver.search.loop import settled
+from solver.views.joint import JOINT
+from solver.views.runs import rows_of
 from tests.adversary.joint import best
 
 

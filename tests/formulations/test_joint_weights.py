@@ -8,15 +8,15 @@ from itertools import pairwise
 import pytest
 
 from formulations.pins import Pins
-from hwmodels.fusion.replay import replay_fusion
-from instances.machine import Machine
-from instances.network import Network
-from instances.operators import Conv, Eltwise, Input, MatMul, Operator
-from instances.stores import stores
+from hwmodels.fusion.replay.referee import replay_fusion
+from instances.machine.machine import Machine
+from instances.network.network import Network
+from instances.network.operators import Conv, Eltwise, Input, MatMul, Operator
+from instances.network.stores import stores
 from solver import check, solve
-from solver.joint.problem import JOINT
-from solver.plan import Plan
-from solver.search import settled
+from solver.plan.plan import Plan
+from solver.search.loop import settled
+from solver.views.joint import JOINT
 from tests.adversary.joint import best
 from tests.effort import in_turn, thinned, tries
 

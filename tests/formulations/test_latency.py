@@ -32,12 +32,12 @@ from formulations.mapping.pipeline import busy
 from formulations.mapping.problem import Assignment, Limits, Mapping
 from hwmodels.board.replay import replay_once
 from instances.errors import InputError
-from instances.processors import Group
-from instances.tasks import Task, TaskGraph
+from instances.machine.processors import Group
+from instances.network.tasks import Task, TaskGraph
 from solver import check, pareto, solve
-from solver.cli import main
-from solver.plan import Plan
-from solver.solve import show
+from solver.calls.solve import show
+from solver.cli.main import main
+from solver.plan.plan import Plan
 from tests.adversary.mapping import TESTER, Case
 from tests.effort import tries
 from tests.lies import Lie, changed

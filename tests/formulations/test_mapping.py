@@ -19,20 +19,20 @@ from formulations.mapping.part import replayed
 from formulations.mapping.pipeline import pipelined
 from formulations.mapping.problem import Aim, Assignment, Limits, Mapping, Schedule, build, clusters, merged
 from formulations.mapping.search import everything, improved, list_scheduled, seeds, starts
+from hwmodels.board.price import copied, estimated, options
 from hwmodels.board.replay import replay_mapping
-from hwmodels.board.task_times import copied, estimated, options
 from instances.errors import InputError
 from instances.load import load_machine, load_network
-from instances.processors import Group, Processors
-from instances.profiles import Profile, load_profile
-from instances.tasks import Task, TaskGraph, tasks
+from instances.machine.processors import Group, Processors
+from instances.measured import Profile, load_profile
+from instances.network.tasks import Task, TaskGraph, tasks
 from solver import Plan, check, pareto, solve
-from solver.bench.mapping import case, front_row, latency_row, part_of, split_row
-from solver.cli import main
-from solver.mapping.problem import MappingProblem
-from solver.progress import Silent
-from solver.solve import ask as question
-from solver.solve import show
+from solver.ask.progress import Silent
+from solver.calls.solve import ask as question
+from solver.calls.solve import show
+from solver.cli.main import main
+from solver.uses.bench.mapping import case, front_row, latency_row, part_of, split_row
+from solver.views.mapping import MappingProblem
 from tests.effort import thinned, tries
 from tests.lies import Lie, changed
 from tests.mapping_answers import ENGINES, answer
@@ -488,7 +488,7 @@ def test_rows_of_latencies_and_divided_tasks() -> None:
 @pytest.mark.slow
 def test_the_suite_has_a_row_a_case(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of one small network, without limits of minutes."""
-    bench = import_module("solver.bench.mapping")
+    bench = import_module("solver.uses.bench.mapping")
     for name, value in {
         "_NETWORKS": ("lenet5",), "_WIDE": (), "_CAPS": (100,), "_CONFIGURATIONS": ((4,),), "_LIMIT_S": 5.0,
         "_SEEDS": 1,

@@ -18,28 +18,25 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from formulations.clock import Clock
-from formulations.mesh.choice import DECISIONS, KEEPS, MEASURES
-from formulations.mesh.finish import fits, hand
-from formulations.mesh.layout import layout_of, vectors
+from formulations.mesh.finish import fits, hand, layout_of, vectors
 from formulations.mesh.part import keeps
-from formulations.mesh.price import price, setup_of
+from formulations.mesh.price import DECISIONS, KEEPS, MEASURES, price, setup_of
 from formulations.mesh.search import best_pair, halves
 from formulations.mesh.space import members, movable, undominated, ways
 from formulations.pins import Pins, parse_pins
-from hwmodels.mesh.replay import replay_array, replay_mesh
-from hwmodels.mesh.replay_lanes import replay_lanes
+from hwmodels.mesh.replay import replay_array, replay_lanes, replay_mesh
 from hwmodels.schedule import SHARES, Choice
 from instances.errors import InputError
 from instances.load import load_machine, load_network
-from instances.machine import Machine
-from instances.ndrange import ndrange
-from instances.network import Network
-from instances.operators import Conv, Input
-from instances.workload import DIMS, Layer
+from instances.machine.machine import Machine
+from instances.network.ndrange import ndrange
+from instances.network.network import Network
+from instances.network.operators import Conv, Input
+from instances.network.workload import DIMS, Layer
 from solver import Plan, check, pareto, solve
-from solver.bench.table3 import PUBLISHED, averages, layers_of, point
-from solver.cli import main
-from solver.mesh.problem import Mesh
+from solver.cli.main import main
+from solver.uses.bench.table3 import PUBLISHED, averages, layers_of, point
+from solver.views.mesh import Mesh
 from tests.effort import in_turn, thinned, tries
 from tests.golden_plans import chain
 from tests.mesh_answers import answer

@@ -18,17 +18,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from formulations.mesh.choice import DECISIONS, KEEPS
-from formulations.mesh.layout import layout_of
+from formulations.mesh.finish import layout_of
 from formulations.mesh.part import keeps
-from formulations.mesh.price import price, setup_of
+from formulations.mesh.price import DECISIONS, KEEPS, price, setup_of
 from formulations.mesh.tables import Linear, caps_of, linear_of, terms_of, up
 from formulations.pins import parse_pins
 from hwmodels.schedule import SHARES, Choice
-from instances.machine import Machine
-from instances.mesh import Mesh
-from instances.ndrange import Axis, ndrange
-from instances.workload import DIMS, Layer
+from instances.machine.machine import Machine
+from instances.machine.mesh import Mesh
+from instances.network.ndrange import Axis, ndrange
+from instances.network.workload import DIMS, Layer
 from tests.effort import thinned, tries
 from tests.mesh_answers import answer
 

@@ -13,35 +13,34 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from formulations.homes.places import TASTE, Item, Places, Table
 from formulations.homes.problem import Homes, Housing
-from formulations.homes.read import places_of
+from formulations.homes.space import TASTE, Item, Places, Table, places_of
 from formulations.pins import Pins, parse_pins
 from formulations.tiling import problem as tiling
 from hwmodels.nest.homes import assignments, settled
-from hwmodels.nest.limits import least_energy, lower_bound_bytes
-from hwmodels.nest.price import price
-from hwmodels.nest.replay import replay
+from hwmodels.nest.price.closed_form import price
+from hwmodels.nest.price.limits import least_energy, lower_bound_bytes
+from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Hold, Loop, Nest
 from instances.errors import InfeasibleError, InputError
 from instances.load import list_machines, load_machine, load_network
-from instances.machine import Machine, Transfer
-from instances.network import Network
-from instances.operators import Concat, Conv, Eltwise, Input
-from instances.tensors import tensors
-from instances.workload import Layer
-from solver import search, solve
-from solver.check import check
-from solver.cli import main
-from solver.engines import driver_cp_sat, driver_milp
-from solver.homes import solve as homes_solve
-from solver.plan import Plan
-from solver.question import Question
-from solver.search import Answer, unanswered
-from solver.solve import ask as question
-from solver.solve import show
-from solver.tiling.front import fronts
-from solver.tiling.solve import prepare
+from instances.machine.machine import Machine, Transfer
+from instances.network.network import Network
+from instances.network.operators import Concat, Conv, Eltwise, Input
+from instances.network.tasks import tensors
+from instances.network.workload import Layer
+from solver import solve
+from solver.ask.question import Question
+from solver.calls.check import check
+from solver.calls.solve import ask as question
+from solver.calls.solve import show
+from solver.cli.main import main
+from solver.plan.plan import Plan
+from solver.search import driver_cp_sat, driver_milp
+from solver.search import loop as search
+from solver.search.loop import Answer, unanswered
+from solver.views import homes as homes_solve
+from solver.views.layers_search import fronts, prepare
 from tests.adversary.layers import _off_chip, random_layer, random_machine
 from tests.adversary.moves import Moves, nest_of
 from tests.effort import in_turn, tries

@@ -17,28 +17,38 @@ from hypothesis import strategies as st
 from formulations.clock import ENDLESS, Clock, TimeUp
 from formulations.partial_engine.bounds import branch_bound, lower
 from formulations.partial_engine.cp_sat import MOST_STAGES, stages, stages_cp_model
-from formulations.partial_engine.orders import Step, as_text, from_text, greedy, passes, plain, price, program
+from formulations.partial_engine.orders import (
+    MOST_RUNS,
+    Step,
+    as_text,
+    best_order,
+    from_text,
+    greedy,
+    passes,
+    plain,
+    price,
+    program,
+)
 from formulations.partial_engine.problem import AllChoices, EngineFormulation, EnginePart, OneChoice
-from formulations.partial_engine.search import MOST_RUNS, best_order
 from formulations.partial_engine.size import Size, candidates, front, ranked, rated, sizes
 from formulations.partial_engine.space import Branch, Demands, Game, branch_at, build
 from formulations.problem import Goal
+from hwmodels.partial_engine.price import engine_of, network_cycles, run_pixels, work_of
 from hwmodels.partial_engine.replay import replay_engine
-from hwmodels.partial_engine.work import engine_of, network_cycles, run_pixels, work_of
 from instances.errors import InputError
 from instances.load import load_machine, load_network
-from instances.machine import Machine
-from instances.network import Network
-from instances.operators import Conv, Input
-from instances.partial_engine import PartialEngine
-from instances.workload import Layer
+from instances.machine.machine import Machine
+from instances.machine.sections import PartialEngine
+from instances.network.network import Network
+from instances.network.operators import Conv, Input
+from instances.network.workload import Layer
 from solver import Plan, PlanMismatch, check, front_engine, size_engine, solve
-from solver.cli import main
-from solver.engines import driver_cp_sat
-from solver.partial_engine.problem import PartialEngineProblem
-from solver.partial_engine.size import SIZE_ENGINES
-from solver.plan import PartReplay
-from solver.solve import show
+from solver.calls.solve import show
+from solver.cli.main import main
+from solver.plan.plan import PartReplay
+from solver.search import driver_cp_sat
+from solver.views.engine_size import SIZE_ENGINES
+from solver.views.partial_engine import PartialEngineProblem
 from tests.effort import tries
 from tests.engine_answers import answer
 
@@ -151,7 +161,7 @@ def test_no_reading_gives_the_published_rates() -> None:
     conv1 has 2*112*112 = 25,088, the pointwise layers that double the maps 8*112*112 = 100,352 each (5 of them), the
     others 64*56*56 = 200,704 (8 of them): 2,132,480 cycles or 56.3 frames a second; 70 leave 1,714,285 cycles.
     """
-    from solver.bench.partial_engine import most_frames, networks
+    from solver.uses.bench.partial_engine import most_frames, networks
 
     found = {one.name: one for one in networks()}
     toy = load_machine("partial_cnn_16")
@@ -373,7 +383,7 @@ def test_a_time_limit_gives_a_plan_and_a_bound() -> None:
 
 
 def test_milp_does_not_claim_what_its_tolerances_cannot_carry(monkeypatch: pytest.MonkeyPatch) -> None:
-    from solver.engines import driver_milp
+    from solver.search import driver_milp
 
     monkeypatch.setattr(driver_milp, "LARGEST", 0)
     for piece in (AllChoices, OneChoice):
@@ -901,7 +911,7 @@ def test_ranks_of_rates() -> None:
 
 
 def test_milp_takes_as_many_rates_as_it_tells_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    from solver.partial_engine import size as size_milp
+    from solver.views import engine_size as size_milp
 
     monkeypatch.setattr(size_milp, "_LARGEST", 5)
     with pytest.raises(InputError, match="engine milp: 6 different rates, it tells 5 apart; auto takes all"):
@@ -956,7 +966,7 @@ def test_bad_input_of_sizes(more: dict[str, object], said: str) -> None:
 
 def test_suite_rows() -> None:
     """FD-MobileNet: every layer proven by three engines; 70.1 frames a second with additions as steps."""
-    from solver.bench.partial_engine import frames, networks, transfers
+    from solver.uses.bench.partial_engine import frames, networks, transfers
 
     found = {one.name: one for one in networks()}
     assert {one.operators[0].shape for one in found.values()} == {(1, 3, 224, 224)}
@@ -969,8 +979,8 @@ def test_suite_rows() -> None:
 @pytest.mark.slow(48)
 def test_suite(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every layer of five of its networks is proven, with partial sums of one and of four bytes, by three engines."""
-    from solver.bench import partial_engine
-    from solver.progress import Silent
+    from solver.ask.progress import Silent
+    from solver.uses.bench import partial_engine
 
     few = [one for one in partial_engine.networks() if one.name not in ("xception", "mobilenet_v1")]
     monkeypatch.setattr(partial_engine, "networks", lambda: few)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from formulations.pins import Decision, Pin, Pins, parse_pins
 from formulations.tiling.nests import NESTS
 from instances.errors import InputError
-from instances.machine import Machine, Transfer
-from instances.workload import DIMS, Layer
+from instances.machine.machine import Machine, Transfer
+from instances.network.workload import DIMS, Layer
 from tests.effort import tries
 
 DECISIONS = {

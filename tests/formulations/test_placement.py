@@ -13,22 +13,21 @@ from ortools.sat.python import cp_model
 
 from formulations.clock import Clock
 from formulations.pins import Pins, parse_pins
-from formulations.placement import columns, explore, search
-from formulations.placement.blocks import Block
-from formulations.placement.cuts import Cut
+from formulations.placement import explore, search
+from formulations.placement import packing as columns
+from formulations.placement.cp_sat import Master
 from formulations.placement.greedy import GREEDY
-from formulations.placement.master_cp_sat import Master
-from formulations.placement.packing import Packing
+from formulations.placement.packing import Block, Cut, Packing
 from formulations.placement.part import PlacementPart
 from formulations.placement.peak import least_peak
 from formulations.placement.problem import PlacementFormulation
 from formulations.placement.search import fit
 from formulations.problem import Goal
-from instances.buffers import Buffer, Buffers, Gap, Memory
 from instances.errors import InputError
 from instances.load import load_machine
-from solver.bench.placement import hard
-from solver.search import Answer, settled
+from instances.network.buffers import Buffer, Buffers, Gap, Memory
+from solver.search.loop import Answer, settled
+from solver.uses.bench.placement import hard
 from tests.adversary.placement import Case, Row, least_of
 
 PROBLEM = PlacementFormulation()

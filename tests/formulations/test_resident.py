@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from formulations.tiling.nests import NESTS
 from formulations.tiling.search import Search
-from hwmodels.nest.limits import compulsory_bytes
-from hwmodels.nest.price import price
-from hwmodels.nest.replay import replay
+from hwmodels.nest.price.closed_form import price
+from hwmodels.nest.price.limits import compulsory_bytes
+from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Hold, Loop, Nest
 from instances.errors import InputError
-from instances.machine import Machine
-from instances.workload import Layer
+from instances.machine.machine import Machine
+from instances.network.workload import Layer
 from tests.effort import tries
 from tests.formulations.test_exactness import any_nest, layers, machines, space
 from tests.hwmodels.test_core import machine

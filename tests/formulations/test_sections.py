@@ -19,10 +19,10 @@ from formulations.mapping.problem import Limits, Mapping, Schedule
 from formulations.mapping.sections import Section, Tables, gates, sections, swaps
 from formulations.mapping.series import Series, settled
 from formulations.problem import Stats, Told
-from instances.processors import Group
-from instances.tasks import Task, TaskGraph
+from instances.machine.processors import Group
+from instances.network.tasks import Task, TaskGraph
 from solver import check, solve
-from solver.engines import driver_cp_sat
+from solver.search import driver_cp_sat
 from tests.effort import tries
 from tests.mapping_answers import answer
 

@@ -8,19 +8,18 @@ import pytest
 
 from formulations.clock import Clock
 from formulations.problem import Goal
-from formulations.selection import labels
-from formulations.selection.frame import Frame, Setting
+from formulations.selection import search as labels
+from formulations.selection.frame import MEASURES, Frame, Setting, form
 from formulations.selection.part import SelectionPart
 from formulations.selection.problem import SelectionFormulation, default_order
-from formulations.selection.rows import MEASURES, form
-from formulations.selection.trellis import trellis
+from formulations.selection.search import trellis
 from hwmodels.selection.replay import replay
 from hwmodels.selection.schedule import Choice, Selection
 from instances.errors import InputError
-from instances.platform import Budget, Conversion, ElementType, Frequency, Handover, Platform, Stage
-from instances.variants import Option, Size, VariantLayer, Variants
-from solver.bench.selection import large
-from solver.search import Answer, settled
+from instances.machine.platform import Budget, Conversion, ElementType, Frequency, Handover, Platform, Stage
+from instances.network.variants import Option, Size, VariantLayer, Variants
+from solver.search.loop import Answer, settled
+from solver.uses.bench.selection import large
 from tests.adversary.selection import TESTER, Case
 from tests.effort import tries
 

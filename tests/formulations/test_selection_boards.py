@@ -16,17 +16,17 @@ from formulations.selection.boards import board_settings
 from formulations.selection.frame import Setting
 from formulations.selection.part import SelectionPart
 from formulations.selection.problem import SelectionFormulation, part_of, settings_of
-from hwmodels.board.task_times import copied_ps, estimated, options
+from hwmodels.board.price import copied_ps, estimated, options
 from instances.errors import InputError
 from instances.load import load_machine, load_network
-from instances.machine import Machine
-from instances.network import Network
-from instances.operators import Conv, Eltwise, Input
-from instances.platform import Platform
-from instances.processors import Processors
-from instances.tasks import Task, TaskGraph, tasks
-from instances.variants import Option, VariantLayer
-from solver.search import Answer, settled
+from instances.machine.machine import Machine
+from instances.machine.platform import Platform
+from instances.machine.processors import Processors
+from instances.network.network import Network
+from instances.network.operators import Conv, Eltwise, Input
+from instances.network.tasks import Task, TaskGraph, tasks
+from instances.network.variants import Option, VariantLayer
+from solver.search.loop import Answer, settled
 from tests.effort import thinned
 
 

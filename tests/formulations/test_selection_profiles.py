@@ -17,8 +17,8 @@ from formulations.selection.part import SelectionPart
 from formulations.selection.problem import SelectionFormulation, default_order, part_of
 from hwmodels.selection.schedule import Selection
 from instances.load import load_machine
-from instances.variants import Option, VariantLayer, load_variants
-from solver.search import Answer, settled
+from instances.network.variants import Option, VariantLayer, load_variants
+from solver.search.loop import Answer, settled
 
 PRINTED = {
     "baseline": 1150, "pipelining": 660, "tucker": 540, "selected tucker": 530, "threads": 502, "f16": 502,

@@ -8,15 +8,15 @@ from formulations.pins import Pins, parse_pins
 from formulations.tiling.nests import NESTS
 from formulations.tiling.slicing import DATAFLOWS, PARTITIONS, partition_cuts
 from formulations.tiling.space import Space
-from hwmodels.nest.price import price
-from hwmodels.nest.replay import replay
+from hwmodels.nest.price.closed_form import price
+from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
 from instances.errors import InputError
 from instances.load import load_machine
-from instances.machine import Compute, Machine, Transfer
-from instances.workload import Layer
+from instances.machine.machine import Compute, Machine, Transfer
+from instances.network.workload import Layer
 from solver import solve
-from solver.tiling.search import decide
+from solver.views.layers_search import decide
 
 SLICING = NESTS["slicing"]
 #: M = 8 filters over N = 2 channels of 4x4, 1x1 kernel.

@@ -20,16 +20,16 @@ from formulations.mapping.pipeline import pipelined
 from formulations.mapping.places import Split, places_of
 from formulations.mapping.problem import Aim, Assignment, Limits, Mapping, build, merged
 from formulations.mapping.search import Pricer, list_scheduled
-from hwmodels.board.task_times import copied, estimated
+from hwmodels.board.price import copied, estimated
 from instances.errors import InputError
 from instances.load import load_machine, load_network
-from instances.processors import Group
-from instances.profiles import Profile
-from instances.tasks import Task, TaskGraph, tasks
+from instances.machine.processors import Group
+from instances.measured import Profile
+from instances.network.tasks import Task, TaskGraph, tasks
 from solver import check, pareto, solve
-from solver.mapping.problem import MappingProblem
-from solver.plan import Plan
-from solver.solve import show
+from solver.calls.solve import show
+from solver.plan.plan import Plan
+from solver.views.mapping import MappingProblem
 from tests.effort import thinned, tries
 from tests.lies import Lie, changed
 from tests.mapping_answers import ENGINES, answer

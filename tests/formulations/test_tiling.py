@@ -10,13 +10,13 @@ import pytest
 from formulations.pins import Pins, parse_pins
 from formulations.tiling.nests import NESTS
 from formulations.tiling.space import Space
-from hwmodels.nest.price import price
+from hwmodels.nest.price.closed_form import price
 from hwmodels.schedule import Hold, Loop, Nest
 from instances.errors import InputError
 from instances.load import load_machine
-from instances.machine import Compute, Machine, Transfer
-from instances.workload import Layer
-from solver.tiling.search import decide
+from instances.machine.machine import Compute, Machine, Transfer
+from instances.network.workload import Layer
+from solver.views.layers_search import decide
 
 TILING = NESTS["tiling"]
 #: One layer to read by eye: 4x4 map, 2 channels, 2 filters, 1x1 kernel. IN 32, W 4, OUT 32 bytes.

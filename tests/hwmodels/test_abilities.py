@@ -10,14 +10,14 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from hwmodels.nest import replay_tiles
-from hwmodels.nest.price import price
-from hwmodels.nest.replay import Replay, replay
+from hwmodels.nest.price.closed_form import price
+from hwmodels.nest.replay import tiles as replay_tiles
+from hwmodels.nest.replay.referee import Replay, replay
 from hwmodels.outcome import Outcome
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.errors import InputError
-from instances.machine import Machine
-from instances.workload import DIMS, RELEVANT, Layer
+from instances.machine.machine import Machine
+from instances.network.workload import DIMS, RELEVANT, Layer
 from tests.effort import tries
 from tests.hwmodels.test_replay_walk import Naive, machine
 

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hwmodels.nest.addresses import Box, Stored, box_bursts, burst_products, windows_touched
-from hwmodels.nest.bilinear import Bilinear
-from hwmodels.nest.pieces import cut, nominal
-from hwmodels.nest.price import price
-from hwmodels.nest.replay import replay
-from hwmodels.nest.tables import _distinct
+from hwmodels.nest.price.bilinear import Bilinear
+from hwmodels.nest.price.boxes import Box, Stored, box_bursts, burst_products, windows_touched
+from hwmodels.nest.price.closed_form import price
+from hwmodels.nest.price.pieces import cut, nominal
+from hwmodels.nest.price.tables import _distinct
+from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
 from instances.errors import InputError
-from instances.machine import Machine, Transfer
-from instances.workload import Layer
+from instances.machine.machine import Machine, Transfer
+from instances.network.workload import Layer
 from solver import solve
 from tests.effort import tries
 from tests.hwmodels.test_replay_walk import layers, machines, nests
@@ -101,7 +101,7 @@ def test_the_optimum_is_of_windows_as_they_lie() -> None:
 
 
 def test_too_many_ways_to_cut_rows_and_columns_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hwmodels.nest.addresses._TABLE", 10)
+    monkeypatch.setattr("hwmodels.nest.price.boxes._TABLE", 10)
     layer = Layer.conv("big", channels=1, filters=1, size=(9, 13), kernel=(3, 3))
     with pytest.raises(InputError, match=r"cut in 4 x 5 ways, too many for bursts by address: set transfer"):
         solve(layer, machine(), pins=["holds=uniform"])

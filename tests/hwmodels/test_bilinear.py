@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwmodels.nest.bilinear import Bilinear, Ints
+from hwmodels.nest.price.bilinear import Bilinear, Ints
 from instances.errors import InputError
 
 

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from hwmodels.nest.price import price
-from hwmodels.nest.replay import replay
+from hwmodels.nest.price.closed_form import price
+from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
 from instances.load import load_machine
-from instances.machine import Broadcast, Compute, Machine, Transfer
-from instances.workload import Layer
+from instances.machine.machine import Broadcast, Compute, Machine, Transfer
+from instances.network.workload import Layer
 from solver import solve
-from solver.check import check
+from solver.calls.check import check
 from tests.adversary.layers import random_layer, random_machine
 from tests.adversary.moves import Moves, nest_of
 from tests.effort import tries

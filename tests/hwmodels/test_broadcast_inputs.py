@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from hwmodels.nest.causes import shares
-from hwmodels.nest.limits import compulsory_bytes, tensor_bytes
-from hwmodels.nest.price import price
-from hwmodels.nest.replay import replay
+from hwmodels.nest.price.causes import shares
+from hwmodels.nest.price.closed_form import price
+from hwmodels.nest.price.limits import compulsory_bytes, tensor_bytes
+from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.errors import InputError
-from instances.machine import Compute, Machine, Transfer
-from instances.workload import Layer
+from instances.machine.machine import Compute, Machine, Transfer
+from instances.network.workload import Layer
 from tests.effort import tries
 
 Box = dict[str, tuple[int, int]]

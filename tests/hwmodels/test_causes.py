@@ -7,12 +7,12 @@ from collections import Counter
 
 import pytest
 
-from hwmodels.nest.causes import Share, held_outside, shares
-from hwmodels.nest.price import price
+from hwmodels.nest.price.causes import Share, held_outside, shares
+from hwmodels.nest.price.closed_form import price
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
 from instances.errors import InputError
-from instances.machine import Broadcast, Machine
-from instances.workload import Layer
+from instances.machine.machine import Broadcast, Machine
+from instances.network.workload import Layer
 from tests.effort import tries
 from tests.emitted import random_case
 from tests.small import ALL, TINY, machine

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hwmodels.nest.limits import compulsory_bytes, lower_bound_bytes, operand_bytes, tensor_bytes
-from hwmodels.nest.price import price
+from hwmodels.nest.price.closed_form import price
+from hwmodels.nest.price.limits import compulsory_bytes, lower_bound_bytes, operand_bytes, tensor_bytes
 from hwmodels.schedule import Hold, Nest
-from instances.machine import Machine
-from instances.operators import Resample
-from instances.workload import BROADCAST, Layer
+from instances.machine.machine import Machine
+from instances.network.operators import Resample
+from instances.network.workload import BROADCAST, Layer
 
 #: Bytes of elements, all different, so that no operand is taken for another.
 SIZES = {"in_bytes": 2, "w_bytes": 3, "out_bytes": 5, "bias_bytes": 7}

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hwmodels.nest.bilinear import Bilinear
-from hwmodels.nest.boxes import KINDS, box_terms, input_windows
-from hwmodels.nest.choices import Choices
-from hwmodels.nest.core import CoreTables
-from hwmodels.nest.pieces import Window
-from hwmodels.nest.skeleton import Skeleton, cores
+from hwmodels.nest.price.bilinear import Bilinear
+from hwmodels.nest.price.boxes import KINDS, box_terms, input_windows
+from hwmodels.nest.price.choices import Choices
+from hwmodels.nest.price.core import CoreTables
+from hwmodels.nest.price.pieces import Window
+from hwmodels.nest.price.skeleton import Skeleton, cores
 from hwmodels.schedule import Spatial
-from instances.machine import Compute, Machine, Transfer
-from instances.workload import DIMS, Layer
+from instances.machine.machine import Compute, Machine, Transfer
+from instances.network.workload import DIMS, Layer
 
 #: 4x4 map, 2 channels, 3 filters, 3x3 kernel, padding 1: IN 2x4x4, OUT 3x4x4, W 3x2x3x3.
 LAYER = Layer.conv("x", channels=2, filters=3, size=(4, 4), kernel=(3, 3), pad=(1, 1, 1, 1))

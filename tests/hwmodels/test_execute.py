@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
-from hwmodels.nest import execute as module
-from hwmodels.nest.execute import direct, execute, work
+from hwmodels.nest.replay import execute as module
+from hwmodels.nest.replay.execute import direct, execute, work
 from hwmodels.schedule import Hold, Item, Loop
-from instances.workload import DIMS, Layer
+from instances.network.workload import DIMS, Layer
 
 ALL: tuple[Item, ...] = (Hold("IN"), Hold("W"), Hold("OUT"))
 LAYERS = [

@@ -8,18 +8,16 @@ from itertools import islice
 
 import pytest
 
-from hwmodels.fusion import replay_strips
-from hwmodels.fusion.replay import replay_fusion
-from hwmodels.fusion.replay_count import Count
-from hwmodels.fusion.replay_execute import Executed, execute
-from hwmodels.fusion.replay_memory import NONSENSE, Full, Memory, Strip
-from hwmodels.fusion.replay_reads import Reads
-from hwmodels.fusion.replay_strips import Walk
+from hwmodels.fusion.replay import strips as replay_strips
+from hwmodels.fusion.replay.count import Count
+from hwmodels.fusion.replay.execute import NONSENSE, Executed, Full, Memory, Strip, execute
+from hwmodels.fusion.replay.referee import replay_fusion
+from hwmodels.fusion.replay.strips import Reads, Walk
 from hwmodels.schedule import FusedRun
-from instances.machine import Machine
-from instances.network import Network
-from instances.operators import Conv, Eltwise, Input, Pool
-from instances.stores import Stores, stores
+from instances.machine.machine import Machine
+from instances.network.network import Network
+from instances.network.operators import Conv, Eltwise, Input, Pool
+from instances.network.stores import Stores, stores
 from tests.adversary.fusion import TESTER
 from tests.adversary.fusion_groups import Ways
 from tests.hwmodels.test_fusion_replay import MACHINE, fused, pair, read, residual

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from hwmodels.fusion import replay_execute as execute_module
-from hwmodels.fusion.replay import FusedReplay, FusionReplay, replay_fusion
-from hwmodels.nest.execute import direct
+from hwmodels.fusion.replay import execute as execute_module
+from hwmodels.fusion.replay.referee import FusedReplay, FusionReplay, replay_fusion
+from hwmodels.nest.replay.execute import direct
 from hwmodels.schedule import Blocks, FusedRun, Hold, LayerRun, Loop, Nest, Pace, Steps, Stream
-from instances.machine import Compute, Machine, Transfer
-from instances.network import Network
-from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
-from instances.stores import Stores, stores
-from instances.workload import Layer
+from instances.machine.machine import Compute, Machine, Transfer
+from instances.network.network import Network
+from instances.network.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
+from instances.network.stores import Stores, stores
+from instances.network.workload import Layer
 from tests.effort import thinned, tries
 
 MACHINE = Machine(
@@ -647,9 +647,9 @@ def test_a_map_that_others_read_too_is_not_for_turns() -> None:
 
 def test_turns_that_are_too_many_are_not_walked(monkeypatch: pytest.MonkeyPatch) -> None:
     run = replace(fused(pair()), blocks=(Blocks(0, 1, 1),))
-    monkeypatch.setattr("hwmodels.fusion.replay.MAX_MOMENTS", 5 * 3)
+    monkeypatch.setattr("hwmodels.fusion.replay.referee.MAX_MOMENTS", 5 * 3)
     assert faults(pair(), run) == ""
-    monkeypatch.setattr("hwmodels.fusion.replay.MAX_MOMENTS", 5 * 3 - 1)
+    monkeypatch.setattr("hwmodels.fusion.replay.referee.MAX_MOMENTS", 5 * 3 - 1)
     assert "15 turns of a to b are too many to walk" in faults(pair(), replace(run, streams=run.streams))
 
 

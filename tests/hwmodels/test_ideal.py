@@ -18,9 +18,9 @@ import pytest
 
 from formulations.tiling.chains import even_steps
 from formulations.tiling.cuts import Cut, complete, free_chains, whole_windows
-from hwmodels.nest.bilinear import Ints
-from hwmodels.nest.pieces import Pieces, Window, cut, windows
-from hwmodels.nest.relaxed import (
+from hwmodels.nest.price.bilinear import Ints
+from hwmodels.nest.price.pieces import Pieces, Window, code_of, cut, windows
+from hwmodels.nest.price.relaxed import (
     Relaxed,
     ideal_count,
     ideal_cut,
@@ -29,7 +29,6 @@ from hwmodels.nest.relaxed import (
     ideal_windows,
     part_window,
 )
-from hwmodels.nest.spans import code_of
 
 #: Windows of the test that always runs, and of the slow one.
 FEW, MANY = 60, int(os.environ.get("CERTILE_EXAMPLES", "10")) * 60
@@ -38,7 +37,8 @@ FEW, MANY = 60, int(os.environ.get("CERTILE_EXAMPLES", "10")) * 60
 def drawn(number: int, seed: int) -> list[tuple[int, int, Window]]:
     """Ranges [lo, hi) of up to 5 outputs and windows over them that a layer may have, with rows on chip or without.
 
-    A layer's first and last window hold a row of the map (`instances.workload.Layer`); others may hold padding only.
+    A layer's first and last window hold a row of the map (`instances.network.workload.Layer`); others may hold padding
+    only.
     """
     rng = random.Random(seed)
     found: list[tuple[int, int, Window]] = []
@@ -214,7 +214,7 @@ def listed(axis: Cut, part: int | None, window: Window) -> int:
 
 
 def least(axis: Cut, chains: Ints, part: int | None, window: Window, slide: str) -> Pieces:
-    """The bounds of chains, as `hwmodels.nest.core_pieces` asks for them."""
+    """The bounds of chains, as `hwmodels.nest.price.core` asks for them."""
     lo, hi = axis.ranges[0]
     if part is not None:
         return ideal_parts(lo, hi, chains, np.array([[part]]), window, slide, counts=False)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hwmodels.nest.limits import (
+from hwmodels.nest.price.closed_form import price
+from hwmodels.nest.price.limits import (
     _Axis,
     _least_budget,
     _most_macs,
@@ -19,11 +20,10 @@ from hwmodels.nest.limits import (
     lower_bound_bytes,
     tensor_bytes,
 )
-from hwmodels.nest.pieces import Window
-from hwmodels.nest.price import price
+from hwmodels.nest.price.pieces import Window
 from hwmodels.schedule import Hold, Item, Loop, Nest
-from instances.machine import Machine
-from instances.workload import DIMS, Layer
+from instances.machine.machine import Machine
+from instances.network.workload import DIMS, Layer
 from tests.effort import tries
 
 

@@ -7,14 +7,14 @@ import pytest
 from formulations.pins import parse_pins
 from formulations.tiling.nests import NESTS
 from formulations.tiling.slicing import PARTITIONS, partition_cuts
-from hwmodels.nest.literal import tso_dataflow
-from hwmodels.nest.price import price
-from hwmodels.nest.skeleton import Skeleton
+from hwmodels.nest.price.closed_form import price
+from hwmodels.nest.price.literal import tso_dataflow
+from hwmodels.nest.price.skeleton import Skeleton
 from hwmodels.outcome import Outcome
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
 from instances.errors import InputError
-from instances.machine import Compute, Machine, Transfer
-from instances.workload import Layer
+from instances.machine.machine import Compute, Machine, Transfer
+from instances.network.workload import Layer
 
 #: 4 channels of 8x8, 8 filters of 3x3: 6x6 outputs. Tiles T_N = 2, T_R = 2, T_C = 3 (C trips 2, N trips 2).
 LAYER = Layer.conv("x", channels=4, filters=8, size=(8, 8), kernel=(3, 3))

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hwmodels.nest import overlap
-from hwmodels.nest.overlap import double_buffered_ticks
-from hwmodels.nest.replay import replay
-from hwmodels.nest.skeleton import cores, skeleton_of
+from hwmodels.nest.price import overlap
+from hwmodels.nest.price.overlap import double_buffered_ticks
+from hwmodels.nest.price.skeleton import cores, skeleton_of
+from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.errors import InputError
-from instances.machine import Compute, Machine, Transfer
-from instances.workload import Layer
+from instances.machine.machine import Compute, Machine, Transfer
+from instances.network.workload import Layer
 from tests.effort import tries
 
 HOLDS = (Hold("IN"), Hold("W"), Hold("OUT"))

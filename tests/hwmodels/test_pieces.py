@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hwmodels.nest.bilinear import Ints
-from hwmodels.nest.pieces import Pieces, Window, cut, nominal, trips, windows
+from hwmodels.nest.price.bilinear import Ints
+from hwmodels.nest.price.pieces import Pieces, Window, cut, nominal, trips, windows
 
 
 def steps(*values: int) -> Ints:

@@ -6,7 +6,7 @@ import pytest
 
 from hwmodels.placement.replay import replay
 from hwmodels.placement.schedule import Place, Placement
-from instances.buffers import Buffer, Buffers, Gap, Memory
+from instances.network.buffers import Buffer, Buffers, Gap, Memory
 
 #: a: times 0 and 1; b: times 1 and 2, of its 6 bytes the last two at time 2; c: times 1 and 2, has to be on chip.
 FEW = Buffers(

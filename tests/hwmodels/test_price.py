@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from hwmodels.nest.price import price
-from hwmodels.nest.replay import replay
+from hwmodels.nest.price.closed_form import price
+from hwmodels.nest.replay.referee import replay
 from hwmodels.outcome import Counts
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
 from hwmodels.transfer import COUNTS
 from instances.errors import InputError
 from instances.load import load_machine
-from instances.machine import Compute, Machine, Transfer
-from instances.workload import Layer
+from instances.machine.machine import Compute, Machine, Transfer
+from instances.network.workload import Layer
 
 #: The hand-readable layer: 4x4, 2 channels, 2 filters, 1x1 kernel.
 TINY = Layer.conv("tiny", channels=2, filters=2, size=(4, 4))

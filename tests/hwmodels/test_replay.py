@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from hwmodels.nest.replay import replay
+from hwmodels.nest.replay.referee import replay
 from hwmodels.outcome import Counts
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
 from instances.errors import InputError
-from instances.machine import Compute, Transfer
-from instances.workload import Layer
+from instances.machine.machine import Compute, Transfer
+from instances.network.workload import Layer
 from tests.small import ALL, POINT, TINY, machine, rows_of
 
 # ---- hand-counted: volumes, halo, layouts -------------------------------------------------------------------------

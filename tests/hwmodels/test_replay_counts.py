@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hwmodels.nest.replay import replay
+from hwmodels.nest.replay.referee import replay
 from hwmodels.outcome import Counts
 from hwmodels.schedule import Loop, Nest
-from instances.machine import Transfer
-from instances.workload import Layer
+from instances.machine.machine import Transfer
+from instances.network.workload import Layer
 from tests.small import ALL, POINT, TINY, machine, rows_of
 
 

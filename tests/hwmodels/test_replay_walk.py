@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from hwmodels.nest import replay_walk
-from hwmodels.nest.replay import replay
+from hwmodels.nest.replay import walk as replay_walk
+from hwmodels.nest.replay.referee import replay
 from hwmodels.outcome import Counts
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
-from instances.machine import Compute, Machine, Transfer
-from instances.workload import DIMS, RELEVANT, Layer
+from instances.machine.machine import Compute, Machine, Transfer
+from instances.network.workload import DIMS, RELEVANT, Layer
 from tests.effort import tries
 from tests.small import machine
 

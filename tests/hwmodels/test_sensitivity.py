@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwmodels.nest.price import price
-from hwmodels.nest.sensitivity import PRICES, prices_of, sensitivity, with_prices
+from hwmodels.nest.price.closed_form import PRICES, price, prices_of, sensitivity, with_prices
 from hwmodels.schedule import Nest
 from instances.errors import InputError
 from instances.load import load_machine
-from instances.machine import Compute, Machine, Transfer
-from instances.workload import Layer
+from instances.machine.machine import Compute, Machine, Transfer
+from instances.network.workload import Layer
 from solver import solve
 
 FIELDS = [field for field in PRICES if "row" not in field and "refresh" not in field]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hwmodels.nest.skeleton import Skeleton, cores, skeleton_of
+from hwmodels.nest.price.skeleton import Skeleton, cores, skeleton_of
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
 from instances.errors import InputError
-from instances.workload import Layer
+from instances.network.workload import Layer
 
 LAYER = Layer.conv("x", channels=4, filters=8, size=(5, 6), batch=2)
 WS = Skeleton((Spatial("m", 4, "tle"), Spatial("m", 2, "tlt")), ("m", "r", "c", "n"), {"IN": 4, "W": 1, "OUT": 3})

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hwmodels.outcome import Counts
 from hwmodels.transfer import COUNTS, burst, bursts_of_segment, dma, lpddr4, request, ticks, volume
 from instances.load import load_machine
-from instances.machine import Transfer
+from instances.machine.machine import Transfer
 
 
 def test_every_count_has_its_price() -> None:

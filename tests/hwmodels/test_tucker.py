@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hwmodels.selection.tucker import Tucker, decompositions, macs, pieces, rank, weights
-from instances.workload import Layer
+from hwmodels.selection.price import Tucker, decompositions, macs, pieces, rank, weights
+from instances.network.workload import Layer
 
 #: Conv4 of Tiny YOLO at 416: 64 -> 128 channels, 3 x 3, a map of 52 x 52.
 CONV4 = Layer.conv("conv4", channels=64, filters=128, size=(52, 52), kernel=(3, 3), pad=(1, 1, 1, 1), bias=True)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from instances.digests import digest
-from instances.shape_rules import element_wise
-from instances.workload import Layer
+from instances.frozen import digest
+from instances.network.operator_base import element_wise
+from instances.network.workload import Layer
 
 
 def eltwise(*broadcast: str, b: int = 1, g: int = 2, r: int = 3, c: int = 4, inputs: int = 2) -> Layer:

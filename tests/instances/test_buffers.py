@@ -6,8 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from instances.buffers import Buffer, Buffers, Extent, Gap, buffers_from_csv, buffers_to_csv, load_buffers, together
 from instances.errors import InputError
+from instances.network.buffers import (
+    Buffer,
+    Buffers,
+    Extent,
+    Gap,
+    buffers_from_csv,
+    buffers_to_csv,
+    load_buffers,
+    together,
+)
 
 
 def read(text: str) -> Buffers:

@@ -9,11 +9,19 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from instances.commons import (
+from instances.errors import InputError
+from instances.library_format import (
+    Certificate,
+    Family,
+    Instance,
+    MachineOf,
+    Proof,
+    Target,
     chosen,
     families,
     family,
     family_from_json,
+    file_schema,
     instance,
     is_instance,
     library,
@@ -21,9 +29,6 @@ from instances.commons import (
     list_library,
     load_family,
 )
-from instances.errors import InputError
-from instances.library_format import Certificate, Family, Instance, MachineOf, Proof, Target
-from instances.schemas import file_schema
 
 ALL = tuple(library())
 FOLDER = Path(str(resources.files("instances") / "library"))

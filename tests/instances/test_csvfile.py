@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from instances.buffers import Buffer, Buffers, buffers_from_csv, buffers_to_csv
-from instances.csvfile import csv_rows, csv_text
 from instances.errors import InputError
+from instances.jsonfile import csv_rows, csv_text
+from instances.network.buffers import Buffer, Buffers, buffers_from_csv, buffers_to_csv
 
 
 @pytest.mark.parametrize(

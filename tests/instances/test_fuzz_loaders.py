@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 
 from instances.errors import InputError
 from instances.load import load_machine, load_network, network_to_json, parse_overrides
-from instances.onnx_reader import read_onnx
+from instances.onnx.reader import read_onnx
 from tests.effort import tries
 
 QUICK = settings(max_examples=tries(25, 100), deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -13,7 +13,7 @@ import pytest
 
 from instances.errors import InputError, OutputError
 from instances.jsonfile import destination, write_atomically
-from solver.options import check_writable
+from solver.ask.options import check_writable
 
 
 def test_a_link_stays_and_its_target_is_written(tmp_path: Path) -> None:

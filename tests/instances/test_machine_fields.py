@@ -14,20 +14,20 @@ from typing import get_args, get_origin
 import pytest
 from pydantic import BaseModel
 
-from instances.buffers import Buffer, Buffers, buffers_to_csv
 from instances.errors import InputError
 from instances.frozen import Frozen
 from instances.jsonfile import Json
 from instances.load import dump_network, load_machine, load_network, network_from_json
-from instances.machine import Machine, Transfer
-from instances.machine_fields import Row, page, rows
+from instances.machine.fields import Row, page, rows
+from instances.machine.machine import Machine, Transfer
+from instances.measured import Profile
+from instances.network.buffers import Buffer, Buffers, buffers_to_csv
+from instances.network.workload import Layer
 from instances.new_machine import machine_template
 from instances.problems import PROBLEMS
-from instances.profiles import Profile
-from instances.workload import Layer
 from solver import check, size_engine, solve
-from solver.cli import main
-from solver.plan import Plan
+from solver.cli.main import main
+from solver.plan.plan import Plan
 
 PAGE = Path(__file__).parents[2] / "docs" / "machines.md"
 LAYER = Layer.conv("x", channels=2, filters=2, size=(4, 4), kernel=(3, 3), pad=(1, 1, 1, 1))
@@ -56,7 +56,7 @@ def test_no_field_is_missing() -> None:
 
 def test_the_page_is_what_is_generated() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    assert page(text) == text, "python -m instances.machine_fields"
+    assert page(text) == text, "python -m instances.machine.fields"
 
 
 def test_a_row_by_hand() -> None:

@@ -7,8 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from instances.errors import InputError
-from instances.network import Network
-from instances.operators import Conv, Eltwise, Input, MatMul, Opaque, Operator, Pool, Reshape
+from instances.network.network import Network
+from instances.network.operators import Conv, Eltwise, Input, MatMul, Opaque, Operator, Pool, Reshape
 
 
 def operators() -> list[Operator]:

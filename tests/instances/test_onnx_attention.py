@@ -10,7 +10,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 from instances.load import load_network
-from instances.network import Network
+from instances.network.network import Network
 
 Shape = tuple[int, ...]
 

@@ -10,8 +10,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from certile import solve
-from instances.network import Network
-from instances.onnx_reader import read_onnx
+from instances.network.network import Network
+from instances.onnx.reader import read_onnx
 
 
 def network(tmp_path: Path, shape: tuple[int, ...], nodes: list[tuple[str, list[str]]], **constants: object) -> Network:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from instances.onnx_control import CONTROL
-from instances.onnx_ops import HANDLERS
-from instances.onnx_standard import REPLACED
+from instances.onnx.control import CONTROL
+from instances.onnx.ops import HANDLERS
+from instances.onnx.standard import REPLACED
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "onnx.md"
 

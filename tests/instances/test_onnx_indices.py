@@ -13,13 +13,13 @@ from onnx.reference import ReferenceEvaluator
 
 from formulations.compulsory import compulsory_bytes
 from instances.load import load_machine
-from instances.network import Network
-from instances.onnx_model import read_model
-from instances.onnx_reader import read_onnx
-from instances.onnx_shapes import MOST_INDICES
-from instances.operators import Concat, Input
-from instances.stores import stores
-from solver.emit.compile import compile_model
+from instances.network.network import Network
+from instances.network.operators import Concat, Input
+from instances.network.stores import stores
+from instances.onnx.model import read_model
+from instances.onnx.reader import read_onnx
+from instances.onnx.shapes import MOST_INDICES
+from solver.uses.emit.compile import compile_model
 from tests.effort import tries
 from tests.emitted import build_and_run
 from tests.onnx_models import Net

@@ -10,10 +10,10 @@ import pytest
 from onnx import helper, numpy_helper
 
 from instances.errors import InputError
-from instances.onnx_model import read_model
-from instances.onnx_quantised import move_integers, one_for_each, spell_out
-from instances.onnx_reader import read_onnx
-from instances.stores import stores
+from instances.network.stores import stores
+from instances.onnx.model import read_model
+from instances.onnx.quantised import move_integers, one_for_each, spell_out
+from instances.onnx.reader import read_onnx
 
 FILES = sorted((Path(__file__).parent.parent / "data" / "onnx").glob("*_q*.onnx"))
 

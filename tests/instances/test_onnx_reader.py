@@ -14,10 +14,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from instances.errors import InputError
 from instances.load import dump_network, load_network
-from instances.network import Network
-from instances.onnx_reader import read_onnx
-from instances.operators import Conv, Eltwise, MatMul, Pool, Reshape
-from solver.cli import main
+from instances.network.network import Network
+from instances.network.operators import Conv, Eltwise, MatMul, Pool, Reshape
+from instances.onnx.reader import read_onnx
+from solver.cli.main import main
 
 FLOAT = TensorProto.FLOAT
 

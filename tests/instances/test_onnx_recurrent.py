@@ -11,7 +11,7 @@ from onnx import helper, numpy_helper
 
 from instances.errors import InputError
 from instances.load import load_network
-from instances.network import Network
+from instances.network.network import Network
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 #: Steps, batch, inputs, hidden.

@@ -10,9 +10,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from instances.network import Network
-from instances.onnx_reader import read_onnx
-from instances.operators import Pool
+from instances.network.network import Network
+from instances.network.operators import Pool
+from instances.onnx.reader import read_onnx
 
 FLOAT = TensorProto.FLOAT
 SHAPE = (2, 3, 4, 5)

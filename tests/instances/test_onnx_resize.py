@@ -10,12 +10,12 @@ import pytest
 from onnx import helper, numpy_helper
 
 from formulations.compulsory import compulsory_bytes as network_bytes
-from hwmodels.nest.limits import compulsory_bytes
+from hwmodels.nest.price.limits import compulsory_bytes
 from instances.load import dump_network, load_machine, load_network
-from instances.network import Network
-from instances.operators import Resample
-from instances.stores import stores
-from solver.cli import main
+from instances.network.network import Network
+from instances.network.operators import Resample
+from instances.network.stores import stores
+from solver.cli.main import main
 
 Shape = tuple[int, ...]
 

@@ -13,11 +13,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from instances.errors import InputError
-from instances.onnx_reader import read_onnx
-from solver.cli import main
-from solver.solve import explain, pareto, solve
-from solver.sweep.spec import read_spec
-from solver.sweep.tasks import Expansion
+from instances.onnx.reader import read_onnx
+from solver.calls.solve import explain, pareto, solve
+from solver.cli.main import main
+from solver.uses.sweep.spec import read_spec
+from solver.uses.sweep.tasks import Expansion
 
 FLOAT = TensorProto.FLOAT
 Sizes = Sequence[int | str | None]
@@ -227,7 +227,7 @@ import resource, sys
 import onnx
 from onnx import TensorProto, helper
 from instances.errors import InputError
-from instances.onnx_reader import read_onnx
+from instances.onnx.reader import read_onnx
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
 sizes = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 8]) for name in "xy"}
 bias = TensorProto(name="b", data_type=TensorProto.FLOAT, dims=[2**40])

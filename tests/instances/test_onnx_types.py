@@ -9,9 +9,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from instances.elements import unlike_elements
 from instances.load import load_machine, load_network
-from solver.cli import main
+from instances.network.network import unlike_elements
+from solver.cli.main import main
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "onnx"
 
@@ -70,7 +70,7 @@ def test_types_of_casts(tmp_path: Path) -> None:
 
 def test_weights_filled_by_a_shape_have_the_type_of_their_value() -> None:
     """The small models of the onnx package make every weight so; what they read, a shape, is int64."""
-    from solver.bench.demo import wheel_model
+    from solver.uses.bench.demo import wheel_model
 
     network = load_network(str(wheel_model("light_squeezenet")))
     assert (network.map_type, network.weight_type) == ("float32", "float32")

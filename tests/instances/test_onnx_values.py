@@ -11,16 +11,16 @@ import pytest
 from onnx import TensorProto, helper
 
 from instances.errors import InputError
-from instances.onnx_model import read_model
-from instances.onnx_reader import read_onnx
-from solver.cli import main
-from solver.emit.compile import compile_model
-from solver.emit.emit import emit_c
-from solver.preflight import preflight
-from solver.sizes import Sizes
-from solver.solve import explain, pareto, solve
-from solver.sweep.spec import read_spec
-from solver.sweep.tasks import Expansion
+from instances.onnx.model import read_model
+from instances.onnx.reader import read_onnx
+from solver.ask.sizes import Sizes
+from solver.calls.solve import explain, pareto, solve
+from solver.cli.main import main
+from solver.uses.emit.compile import compile_model
+from solver.uses.emit.emit import emit_c
+from solver.uses.emit.plannable import preflight
+from solver.uses.sweep.spec import read_spec
+from solver.uses.sweep.tasks import Expansion
 from tests.emitted import build_and_run
 from tests.instances.test_onnx_sizes import MACHINE, SETS, commands
 from tests.onnx_models import Net

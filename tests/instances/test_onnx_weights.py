@@ -11,9 +11,9 @@ from onnx import helper, numpy_helper
 from pydantic import ValidationError
 
 from instances.load import load_network
-from instances.network import Network
-from instances.operators import Conv, Input, MatMul, Operator
-from instances.stores import stores
+from instances.network.network import Network
+from instances.network.operators import Conv, Input, MatMul, Operator
+from instances.network.stores import stores
 
 #: A node: operator, inputs, output, attributes.
 Nodes = list[tuple[str, str, str, dict[str, object]]]

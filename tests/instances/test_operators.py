@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from instances.operators import Concat, Conv, Eltwise, Input, MatMul, Opaque, Pool, Reshape
+from instances.network.operators import Concat, Conv, Eltwise, Input, MatMul, Opaque, Pool, Reshape
 from tests.effort import tries
 
 MAP = (2, 6, 8, 10)

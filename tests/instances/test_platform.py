@@ -8,7 +8,7 @@ import pytest
 
 from instances.errors import InputError
 from instances.load import load_machine
-from instances.machine import Machine
+from instances.machine.machine import Machine
 from instances.validation import validate
 
 BOARD: dict[str, Any] = {
@@ -57,7 +57,7 @@ def test_bad_sections_are_one_line(change: dict[str, object], said: str) -> None
 def test_the_section_and_its_problem_need_each_other() -> None:
     fields = machine().model_dump(mode="json")
     for change in ({"problem": "tiling"}, {"platform": None}):
-        with pytest.raises(InputError, match="a platform"):
+        with pytest.raises(InputError, match="section platform"):
             validate(Machine, {**fields, **change}, "machine m")
 
 

@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 
 import instances
+from instances.library_format import FILES, file_schema
 from instances.new_machine import machine_template
-from instances.schemas import FILES, file_schema
 
 FOLDER = Path(instances.__file__).parent
 NETWORK: dict[str, Any] = {

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from instances.buffers import load_buffers
 from instances.errors import InputError
-from instances.jsonfile import parse_json
+from instances.jsonfile import check_texts, escaped, obeyed, parse_json
 from instances.load import load_machine, load_network
-from instances.profiles import load_profile
-from instances.texts import check_texts, escaped, obeyed
-from instances.variants import load_variants
+from instances.measured import load_profile
+from instances.network.buffers import load_buffers
+from instances.network.variants import load_variants
 
 BAD = ("\x00", "\x07", "\x1b", "\x7f", "\x85", "\xad", "\u200b", "\u200f", "\u2028", "\u202e", "\u2066", "\ufeff", "\r")
 FINE = ("a b", "é", "日本", "a\u0301", "\u00a0", "😀", "µs", "x/y:0")

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from instances.errors import InputError
 from instances.load import load_machine
-from instances.platform import Platform
-from instances.variants import list_variants, load_variants
+from instances.machine.platform import Platform
+from instances.network.variants import list_variants, load_variants
 
 GOOD: dict[str, Any] = {
     "format": "certile-variants/1", "name": "n", "unit": "ms",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from instances.errors import InputError
-from instances.yamlfile import parse_yaml, read_yaml
+from instances.foreign.yamlfile import parse_yaml, read_yaml
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from importlib import resources
 import pytest
 
 from instances.load import list_networks, load_network, network_to_json
-from instances.operators import UNARY, Conv, Eltwise
+from instances.network.operators import UNARY, Conv, Eltwise
 from instances.zoo import GENERATORS
 from instances.zoo.bert import bert_base_encoder
 from instances.zoo.resnet import resnet, resnet50, resnet152

@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict
 from formulations.pins import Decision, Pins
 from formulations.problem import Formulation, Goal, Model, Part, Piece, Priced, Replayed
 from instances.errors import InputError
-from instances.machine import Machine
-from instances.network import Network
-from instances.workload import Layer
+from instances.machine.machine import Machine
+from instances.network.network import Network
+from instances.network.workload import Layer
 
 INFERENCES = 10
 

@@ -1,1 +1,1 @@
-"""Makers of the library: cases as data, and what asks the engines; `solver.library` reads and checks what they made."""
+"""Makers of the library: cases as data, and what asks the engines; `solver.uses.library` checks what they made."""

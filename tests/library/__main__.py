@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from instances.errors import InputError
-from solver.verify import PlanMismatch
+from solver.plan.verify import PlanMismatch
 from tests.library.counts import table
 from tests.library.families import FAMILIES
 from tests.library.make import make

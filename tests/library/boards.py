@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from instances.buffers import Buffer, Buffers, Gap, Memory, load_buffers
-from instances.commons import families, family
 from instances.errors import InputError
+from instances.library_format import families, family
+from instances.network.buffers import Buffer, Buffers, Gap, Memory, load_buffers
 from tests.library.case import Case, Cases, named
 
 _BUNDLED = "networks that certile brings, from their public definitions (docs/files.md)"
@@ -162,7 +162,7 @@ def _buffers(name: str, rows: tuple[tuple[int, ...], ...], room: int, **more: An
 
 
 def _placement() -> Iterator[Case]:
-    from solver.bench.placement import hard  # late: suites import every solver
+    from solver.uses.bench.placement import hard  # late: suites import every solver
 
     for number in (20, 40, 80, 120):
         target = hard(number).model_copy(update={"memories": (Memory(name="ocm", bytes=65536),)})

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from instances.load import load_network
-from instances.network import Network
-from instances.workload import Layer
+from instances.network.network import Network
+from instances.network.workload import Layer
 
 #: By problem the engines that are asked, and the seconds that each of them has. They are of different kinds: a search
 #: of certile's own, a MILP solver, a constraint solver.
@@ -35,7 +35,7 @@ class Case:
     name: str
     problem: str
     target: dict[str, Any]
-    """Fields of `instances.commons.Target`, but its digest."""
+    """Fields of `instances.library_format.Target`, but its digest."""
     machine: str
     objectives: str
     set: dict[str, str | int] = field(default_factory=dict)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from instances.commons import library
-from instances.library_format import CLASSES, Instance
+from instances.library_format import CLASSES, Instance, library
 
 _HEADS = ("problem", "instances", *CLASSES, "exact", "twice", "infeasible", "several objectives", "pins")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from instances.workload import Layer
+from instances.network.workload import Layer
 from tests.library.case import Case, Cases, alone, layer_of
 
 _BUNDLED = "networks that certile brings, from their public definitions (docs/files.md)"

@@ -15,9 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from instances.commons import load_family
-from instances.digests import digest
 from instances.errors import InputError
+from instances.frozen import digest
 from instances.jsonfile import write_atomically
 from instances.library_format import (
     LIBRARY_FORMAT,
@@ -28,15 +27,16 @@ from instances.library_format import (
     MachineOf,
     Proof,
     Target,
+    load_family,
     target_json,
 )
-from solver.library.certificate import decisions, judge, question_of, with_engine
-from solver.plan import Plan
-from solver.problem import Problem
-from solver.question import Question
-from solver.tiling.problem import LayersProblem
-from solver.verify import PlanMismatch, gap_of
-from solver.version import version
+from solver.ask.names import version
+from solver.ask.question import Question
+from solver.plan.plan import Plan
+from solver.plan.verify import PlanMismatch, gap_of
+from solver.uses.library.certificate import decisions, judge, question_of, with_engine
+from solver.views.problem import Problem
+from solver.views.tiling import LayersProblem
 from tests.library.case import Case, Cases
 
 #: Once two engines have proven it, and these seconds are over, no further one is asked.

@@ -39,7 +39,7 @@ def _banks() -> Iterator[Case]:
 
 def _blocks() -> Iterator[Case]:
     """Table 4.2: five blocks of Inception v3."""
-    from solver.bench.banks import block  # late: suites import every solver
+    from solver.uses.bench.banks import block  # late: suites import every solver
 
     for letter in "ABCDE":
         yield Case(f"block-{letter}", "banks", inline(block(letter)), "midap", "bytes", tags=("table-4.2",))

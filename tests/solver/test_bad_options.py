@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from instances.errors import InputError
-from instances.machine import Machine, Transfer
-from instances.workload import Layer
+from instances.machine.machine import Machine, Transfer
+from instances.network.workload import Layer
 from solver import solve
-from solver.cli import main
+from solver.cli.main import main
 
 SOLVE = ["solve", "lenet5", "-m", "scratchpad_64k", "-j", "1"]
 C1 = [*SOLVE, "--layer", "c1"]

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from instances.errors import InputError
-from solver.progress import Silent
+from solver.ask.progress import Silent
 from tests.emitted import residual_model
 
-bench = import_module("solver.bench.emit")
+bench = import_module("solver.uses.bench.emit")
 
 
 def test_a_row_for_every_way_to_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,11 +21,11 @@ def test_a_row_for_every_way_to_plan(tmp_path: Path, monkeypatch: pytest.MonkeyP
     residual_model(tmp_path / "model.onnx")
     (section,) = bench.emit(Silent(), tmp_path / "model.onnx", 1).sections
     rows = {row[0]: dict(zip(section.columns, row, strict=True)) for row in section.rows}
-    assert list(rows) == ["naive", "greedy", "optimum of each layer", "joint", "fused"]
+    assert list(rows) == ["naive", "greedy", "optimum of each layer", "joint", "fusion"]
     moved = {name: row["bytes"] for name, row in rows.items()}
     # every layer reads its maps, of 8 * 16 * 16, and writes one: two each, the sum of two maps three
     assert moved["optimum of each layer"] == 4 * (9 * 8 * 16 * 16 + 3 * 8 * 8 * 9)
-    assert moved["fused"] == 4 * (2 * 8 * 16 * 16 + 3 * 8 * 8 * 9) < moved["joint"] < moved["optimum of each layer"]
+    assert moved["fusion"] == 4 * (2 * 8 * 16 * 16 + 3 * 8 * 8 * 9) < moved["joint"] < moved["optimum of each layer"]
     assert (rows["naive"]["bytes ratio"], rows["naive"]["time ratio"]) == (1, 1)
     assert all(row["least ms"] == row["CPU ms"] == row["most ms"] > 0 for row in rows.values())
 

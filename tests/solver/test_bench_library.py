@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from instances.commons import instance
 from instances.errors import InputError
-from instances.library_format import Instance
-from solver.bench.library import Run, library, shifted_geomean
-from solver.cli import main
-from solver.progress import Silent
+from instances.library_format import Instance, instance
+from solver.ask.progress import Silent
+from solver.cli.main import main
+from solver.uses.bench.library import Run, library, shifted_geomean
 
 PAD, OPEN, NONE = "tiling-corners/pad-5x5", "tiling-corners/pinned-tile", "tiling-corners/infeasible-memory"
 HEAD = "instance,value,seconds,status\n"

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 import certile
-from solver.cache import path_of
-from solver.plan import Plan
-from solver.solve import answered, ask
+from solver.calls import cache
+from solver.calls.cache import path_of
+from solver.calls.solve import answered, ask
+from solver.plan.plan import Plan
 from tests.golden_plans import chain
 
 SMALL = chain(2, 2, size=3, taps=1)
@@ -116,7 +117,7 @@ def test_a_sealed_plan_is_compared_and_priced(
 ) -> None:
     """Even with a seal that is right: as a defect of certile would have written it."""
     right = answer(Plan.load(kept))
-    monkeypatch.setattr("solver.cache._seal", lambda path, fields: "sha256:mine")
+    monkeypatch.setattr("solver.calls.cache._seal", lambda path, fields: "sha256:mine")
     for change, said in (
         (lambda data: data.update(bound=data["bound"] - 1), "gap"),
         (lambda data: data["parts"][0]["measures"].update(bytes=1), "measures"),
@@ -156,3 +157,11 @@ def test_the_plan_is_saved_before_it_is_kept(tmp_path: Path, monkeypatch: pytest
     answered(*ask(SMALL, "scratchpad_24k", **ASKED), lambda plan: seen.append(list(tmp_path.iterdir())))
     assert seen == [[]]
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_plans_are_kept_for_this_code_alone() -> None:
+    """The files whose digest is in the name of a kept plan are those of all four rooms, this one among them."""
+    assert {file.relative_to(cache.home()).parts[0] for file in cache.files()} == {
+        "instances", "hwmodels", "formulations", "solver",
+    }  # fmt: skip
+    assert Path(cache.__file__).resolve() in cache.files()

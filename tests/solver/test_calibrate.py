@@ -10,15 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import instances
-from hwmodels.nest.price import price
-from hwmodels.nest.sensitivity import with_prices
+from hwmodels.nest.price.closed_form import price, with_prices
 from instances.errors import InputError
 from instances.load import load_machine
-from instances.machine import Machine, Transfer
-from instances.workload import Layer
+from instances.machine.machine import Machine, Transfer
+from instances.network.workload import Layer
 from solver import Plan, calibrate, solve
-from solver.calibration.fields import finer, pick_prices
-from solver.cli import main
+from solver.cli.main import main
+from solver.uses.calibration.calibrate import finer, pick_prices
 from tests.effort import tries
 
 #: Layers that pay the prices in different proportions: large maps, many channels, 1x1, strides, few bytes.

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formulations.calibration import Price, identify, rounded, singular_values
-from formulations.least_squares import bounded_least_squares, student
+from formulations.calibration import Price, bounded_least_squares, identify, rounded, singular_values, student
 
 
 def prices(count: int, high: int = 100, value: int = 10) -> tuple[Price, ...]:

@@ -13,7 +13,7 @@ import pytest
 from instances.errors import InputError
 from instances.load import load_network
 from solver import Plan, check, solve
-from solver.plan import digest
+from solver.plan.plan import digest
 
 Json = Any  # a parsed plan, edited freely
 

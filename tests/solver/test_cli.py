@@ -14,12 +14,12 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from instances.library_format import file_schema
 from instances.load import list_machines, list_networks
-from instances.schemas import file_schema
 from solver import Plan, solve
-from solver.cli import main
-from solver.problems import pick_problem
-from solver.version import version
+from solver.ask.names import version
+from solver.cli.main import main
+from solver.views.problems import pick_problem
 
 FAKES = Path(__file__).parents[1] / "data" / "fakes"
 ROOT = Path(__file__).resolve().parents[2]
@@ -325,7 +325,7 @@ def test_bench_runs_a_suite(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = SimpleNamespace(table="a table", to_json=lambda: {"rows": [1]})
-    benchmarks = importlib.import_module("solver.bench")
+    benchmarks = importlib.import_module("solver.uses.bench")
     monkeypatch.setattr(benchmarks, "suites", lambda: {"tiny": ("one row", lambda progress: report)})
     out = tmp_path / "bench.json"
     assert main(["bench", "tiny", "-o", str(out)]) == 0
@@ -341,7 +341,7 @@ def test_ctrl_c_elsewhere_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: p
     def interrupted() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(importlib.import_module("solver.bench"), "suites", interrupted)
+    monkeypatch.setattr(importlib.import_module("solver.uses.bench"), "suites", interrupted)
     assert main(["bench", "tiny"]) == 130
     err = capsys.readouterr().err
     assert err.splitlines()[-1].startswith("certile: interrupted")

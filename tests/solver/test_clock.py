@@ -25,12 +25,12 @@ from formulations.clock import ENDLESS, Clock, TimeUp
 from formulations.mapping.floor import floor
 from instances.errors import InputError
 from instances.load import load_machine, load_network
-from instances.network import Network
+from instances.network.network import Network
 from solver import check, solve
-from solver.mapping.problem import MappingProblem
-from solver.plan import Plan
-from solver.question import Question
-from solver.watch import NO_LIMIT, SIGNALS, Stopped, Watch, free_bytes, used_bytes
+from solver.ask.question import Question
+from solver.ask.watch import NO_LIMIT, SIGNALS, Stopped, Watch, free_bytes, used_bytes
+from solver.plan.plan import Plan
+from solver.views.mapping import MappingProblem
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -262,7 +262,7 @@ def test_the_time_limit_has_a_slack_for_those_who_heed_it() -> None:
 
 
 def test_who_does_not_end_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("solver.watch._AGAIN_S", 0.1)
+    monkeypatch.setattr("solver.ask.watch._AGAIN_S", 0.1)
     times = 0
     with Watch(0.0, slack_s=0.0) as watch, watch.armed():
         while times < 3:
@@ -449,7 +449,7 @@ def test_dimensions_that_no_list_holds_are_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps({**_tall().model_dump(mode="json"), "format": "certile-network/1"}))
     machines = ["scratchpad_64k", "nmp", "midap", "vectormesh_128", "partial_cnn_16", "scratchpad_768k --problem joint"]
     asked = [["solve", str(path), "-m", *machine.split()] for machine in machines]
-    text = f"from solver.cli import main\nprint([main(one) for one in {asked!r}])"
+    text = f"from solver.cli.main import main\nprint([main(one) for one in {asked!r}])"
     done = subprocess.run(
         [sys.executable, "-c", text], capture_output=True, text=True, timeout=120, check=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import typer
 
-from instances.commons import library
+from instances.library_format import library
 from instances.load import list_machines, list_networks
-from solver.cli import app, main
-from solver.completion.scripts import script
-from solver.completion.words import SHELLS, Words, words_of
-from solver.problems import PROBLEMS
+from solver.cli.completion.scripts import script
+from solver.cli.completion.words import SHELLS, Words, words_of
+from solver.cli.main import app, main
+from solver.views.problems import PROBLEMS
 
 BASH = shutil.which("bash")
 needs_bash = pytest.mark.skipif(BASH is None, reason="no bash here")

@@ -17,10 +17,10 @@ from ortools.sat.python import cp_model
 
 from instances.errors import InputError
 from solver import solve
-from solver.check import check
-from solver.engines import driver_cp_sat, driver_milp
-from solver.engines.driver import least_whole
-from solver.plan import Plan
+from solver.calls.check import check
+from solver.plan.plan import Plan
+from solver.search import driver_cp_sat, driver_milp
+from solver.search.driver import least_whole
 from tests.effort import thinned
 from tests.golden_plans import FLAT, MESH, PAIRS, SHARED, SMALL
 

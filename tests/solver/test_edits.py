@@ -11,7 +11,7 @@ import pytest
 
 from instances.load import load_machine
 from solver import pareto, solve
-from solver.plan import Plan
+from solver.plan.plan import Plan
 from tests.edits import EDITS, Subject, run
 from tests.formulations.test_joint import FOUR as SHARED
 from tests.formulations.test_mesh import mesh_machine

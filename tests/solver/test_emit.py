@@ -14,19 +14,19 @@ import numpy as np
 import onnx
 import pytest
 
-from formulations.placement.blocks import Block
-from hwmodels.nest.execute import Operands, direct
+from formulations.placement.packing import Block
+from hwmodels.nest.replay.execute import Operands, direct
 from hwmodels.schedule import FusedRun, Hold, Loop, Nest
 from instances.errors import InputError
 from instances.load import load_machine
-from instances.machine import Machine, Transfer
-from instances.workload import Layer
-from solver.emit.addresses import placed
-from solver.emit.compile import compile_model
-from solver.emit.emit import emit_c, files_of
-from solver.emit.program import Planned, single_layers
-from solver.emit.text import comment, function, identifier, total
-from solver.solve import solve
+from instances.machine.machine import Machine, Transfer
+from instances.network.workload import Layer
+from solver.calls.solve import solve
+from solver.uses.emit.addresses import placed
+from solver.uses.emit.compile import compile_model
+from solver.uses.emit.emit import emit_c, files_of
+from solver.uses.emit.program import Planned, single_layers
+from solver.uses.emit.text import comment, function, identifier, total
 from tests.effort import in_turn
 from tests.emitted import (
     BUILDS,
@@ -135,7 +135,7 @@ int main(void)
 
 def test_every_result_is_compared(tmp_path: Path) -> None:
     """Each of 12 by itself, the first row and the last too; rows that never leave the chip are not."""
-    runtime = Path(__file__).resolve().parents[2] / "solver" / "emit" / "runtime"
+    runtime = Path(__file__).resolve().parents[2] / "solver" / "uses" / "emit" / "runtime"
     (tmp_path / "main.c").write_text(EVERY_RESULT)
     made = ["gcc", "-std=c99", f"-I{runtime}", "main.c", str(runtime / "certile_check.c"), "-o", "main"]
     subprocess.run(made, cwd=tmp_path, check=True)

@@ -13,17 +13,17 @@ import pytest
 from onnx import helper, numpy_helper
 from pydantic import ValidationError
 
-from hwmodels.nest.replay import replay
+from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Hold, Loop, Nest
 from instances.errors import InputError
-from instances.machine import Machine, Transfer
-from instances.network import Network
-from instances.operators import Conv, Eltwise, Input, Operator
-from instances.workload import DIMS, Layer
-from solver.emit.compile import compile_model
-from solver.emit.emit import files_of
-from solver.emit.program import Planned, single_layers
-from solver.solve import solve
+from instances.machine.machine import Machine, Transfer
+from instances.network.network import Network
+from instances.network.operators import Conv, Eltwise, Input, Operator
+from instances.network.workload import DIMS, Layer
+from solver.calls.solve import solve
+from solver.uses.emit.compile import compile_model
+from solver.uses.emit.emit import files_of
+from solver.uses.emit.program import Planned, single_layers
 from tests.adversary.layers import random_layer
 from tests.effort import in_turn
 from tests.emitted import BUILDS, build_and_run, random_machine, random_nest, write

@@ -13,14 +13,14 @@ import pytest
 from onnx import helper, numpy_helper
 
 from instances.errors import InputError
-from instances.machine import Machine
-from instances.network import Network
-from instances.stores import stores
+from instances.machine.machine import Machine
+from instances.network.network import Network
+from instances.network.stores import stores
 from solver import solve
-from solver.emit.compile import Compiled, compile_model
-from solver.emit.emit import files_of
-from solver.emit.shared import pitches_in
-from solver.plan import Plan
+from solver.plan.plan import Plan
+from solver.uses.emit.compile import Compiled, compile_model
+from solver.uses.emit.emit import files_of
+from solver.uses.emit.shared import pitches_in
 from tests.adversary.joint import Case
 from tests.effort import tries
 from tests.emitted import BUILDS, build_and_run, write

@@ -11,8 +11,8 @@ import pytest
 from onnx import numpy_helper
 
 from instances.load import load_machine, load_network
-from instances.onnx_model import read_model
-from solver.emit.preflight import refusals
+from instances.onnx.model import read_model
+from solver.uses.emit.preflight import refusals
 
 HELD = {
     "tab": np.ones((20, 8), np.float32), "w": np.ones((8, 8), np.float32), "w10": np.ones((10, 8), np.float32),

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from solver.emit.compile import compile_model
+from solver.uses.emit.compile import compile_model
 from tests.emitted import BUILDS, build_and_run
 from tests.solver.test_emit_operators import FLOATS, STRICT, difference
 

@@ -11,8 +11,8 @@ import pytest
 
 from certile import compile_model, emit_c, solve
 from instances.zoo.chains import CHAINS
-from solver.emit import onchip
-from solver.emit.network import network_program
+from solver.uses.emit import onchip
+from solver.uses.emit.network import network_program
 from tests.effort import thinned, tries
 from tests.emitted import BUILDS, build_and_run, light_model, random_group, write
 from tests.solver.test_emit import FLOATS, difference, emitted_networks

@@ -10,7 +10,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 from instances.load import load_network
-from solver.emit.compile import compile_model
+from solver.uses.emit.compile import compile_model
 from tests.emitted import build_and_run
 from tests.solver.test_emit_operators import FLOATS, STRICT, difference
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from solver.emit.compile import compile_model
-from solver.emit.emit import emit_c
-from solver.emit.offchip import OffChip
-from solver.emit.program import runtime
-from solver.solve import solve
+from solver.calls.solve import solve
+from solver.uses.emit.compile import compile_model
+from solver.uses.emit.emit import emit_c
+from solver.uses.emit.offchip import OffChip
+from solver.uses.emit.program import runtime
 from tests.effort import tries
 from tests.emitted import build_and_run, random_network, random_scratchpad, residual_model, small_model
 

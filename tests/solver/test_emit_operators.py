@@ -10,10 +10,10 @@ import onnx
 import pytest
 
 from instances.errors import InputError
-from instances.network import Network
-from instances.operators import Conv, Input, Reshape
-from solver.emit.compile import Compiled, compile_model
-from solver.solve import solve
+from instances.network.network import Network
+from instances.network.operators import Conv, Input, Reshape
+from solver.calls.solve import solve
+from solver.uses.emit.compile import Compiled, compile_model
 from tests.effort import THOROUGH, in_turn
 from tests.emitted import BUILDS, build_and_run
 from tests.onnx_models import MODELS, saved

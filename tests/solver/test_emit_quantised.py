@@ -19,10 +19,10 @@ from onnx import helper, numpy_helper
 
 from instances.errors import InputError
 from instances.load import load_machine
-from instances.onnx_model import read_model
-from solver.emit import compile as compiling
-from solver.emit.compile import compile_model
-from solver.emit.preflight import refusals
+from instances.onnx.model import read_model
+from solver.uses.emit import compile as compiling
+from solver.uses.emit.compile import compile_model
+from solver.uses.emit.preflight import refusals
 from tests.emitted import BUILDS, build_and_run
 
 quantization = pytest.importorskip("onnxruntime.quantization")

@@ -16,10 +16,10 @@ import pytest
 from onnx import helper, numpy_helper
 
 from instances.load import load_machine
-from instances.onnx_model import read_model
-from solver.emit.compile import compile_model
-from solver.emit.meaning import Meaning
-from solver.emit.preflight import refusals
+from instances.onnx.model import read_model
+from solver.uses.emit.compile import compile_model
+from solver.uses.emit.meaning import Meaning
+from solver.uses.emit.preflight import refusals
 from tests.emitted import build_and_run
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make")

@@ -14,10 +14,9 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from instances.onnx_evaluate import evaluated
-from instances.onnx_model import OnnxModel, read_model
-from solver.emit.compile import compile_model
-from solver.emit.recorded import recorded
+from instances.onnx.model import OnnxModel, evaluated, read_model
+from solver.uses.emit.compile import compile_model
+from solver.uses.emit.network import recorded
 from tests.emitted import build_and_run, small_model
 from tests.quantised import Maker, quantised_model
 
@@ -122,7 +121,7 @@ def test_a_check_that_fails_says_where(tmp_path: Path, monkeypatch: pytest.Monke
 def test_nobody_has_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """The program says that it has nothing to compare with; so does the log."""
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    monkeypatch.setattr("solver.emit.recorded.evaluated", lambda *_: 1 / 0)
+    monkeypatch.setattr("solver.uses.emit.network.evaluated", lambda *_: 1 / 0)
     twice(tmp_path / "m.onnx")
     compile_model(tmp_path / "m.onnx", "scratchpad_768k", tmp_path / "c", settings=FLOATS)
     assert "nothing to compare with" in caplog.text

@@ -16,22 +16,23 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-import solver.emit
+import solver.uses.emit
 from instances.errors import InputError
 from instances.load import load_machine
-from instances.onnx_model import read_model
-from solver.cli import main
-from solver.emit import host, meaning, moves, pointwise
-from solver.emit.compile import in_dram
-from solver.emit.emit import files_of
-from solver.emit.kinds import Elements
-from solver.emit.numbers import floats
-from solver.emit.preflight import refusals
-from solver.solve import solve
+from instances.onnx.model import read_model
+from solver.calls.solve import solve
+from solver.cli.main import main
+from solver.uses.emit import arrange_model as host
+from solver.uses.emit import meaning, moves, pointwise
+from solver.uses.emit.compile import in_dram
+from solver.uses.emit.emit import files_of
+from solver.uses.emit.kinds import Elements
+from solver.uses.emit.numbers import floats
+from solver.uses.emit.preflight import refusals
 from tests.onnx_models import MODELS, saved
 
 Made = TypeVar("Made")
-FOLDER = Path(solver.emit.__file__).parent
+FOLDER = Path(solver.uses.emit.__file__).parent
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "emit.md"
 FLOATS = dict.fromkeys(("in_bytes", "w_bytes", "out_bytes", "psum_bytes"), "4")
 BYTES = {"in_bytes": "1", "w_bytes": "1", "out_bytes": "1", "psum_bytes": "4"}
@@ -44,7 +45,7 @@ AFTER = {
     "groups.refuse": "weights of several layers end groups (Refusals.cuts); check_images is asked of every map",
 }
 #: Files whose refusals are no matter of C: options and folders; and what lies in memory instead of staying on chip.
-ASIDE = ("cli", "compile", "emit", "preflight", "states", "onchip", "shared", "zeros")
+ASIDE = ("cli", "compile", "emit", "preflight", "states", "onchip", "shared", "zeros", "buffers")
 
 
 def functions() -> Iterator[tuple[str, str, ast.FunctionDef]]:

@@ -16,13 +16,13 @@ from onnx import helper, numpy_helper
 
 from instances.errors import InputError
 from instances.load import load_machine
-from instances.onnx_model import read_model
-from solver.emit.compile import compile_model
-from solver.emit.emit import files_of
-from solver.emit.preflight import refusals
-from solver.emit.program import runtime
-from solver.emit.requantise import multiplier_of
-from solver.solve import solve
+from instances.onnx.model import read_model
+from solver.calls.solve import solve
+from solver.uses.emit.compile import compile_model
+from solver.uses.emit.emit import files_of
+from solver.uses.emit.preflight import refusals
+from solver.uses.emit.program import runtime
+from solver.uses.emit.requantise import multiplier_of
 from tests.effort import THOROUGH
 from tests.emitted import build_and_run, small_model
 

@@ -13,8 +13,8 @@ import pytest
 from onnx import helper, numpy_helper
 
 from instances.errors import InputError
-from instances.onnx_model import read_model
-from solver.emit.compile import compile_model
+from instances.onnx.model import read_model
+from solver.uses.emit.compile import compile_model
 from tests.emitted import BUILDS, build_and_run
 from tests.quantised import Maker
 

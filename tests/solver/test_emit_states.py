@@ -13,11 +13,11 @@ import pytest
 from onnx import helper, numpy_helper
 
 from instances.errors import InputError
-from solver.cli import main
-from solver.emit.compile import compile_model
-from solver.emit.emit import emit_c
-from solver.emit.states import parse_states
-from solver.solve import solve
+from solver.calls.solve import solve
+from solver.cli.main import main
+from solver.uses.emit.compile import compile_model
+from solver.uses.emit.emit import emit_c
+from solver.uses.emit.states import parse_states
 from tests.emitted import BUILDS, build_and_run, without_leaks
 
 pytestmark = pytest.mark.skipif(

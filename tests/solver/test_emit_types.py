@@ -16,9 +16,9 @@ from onnx import helper, numpy_helper
 
 from instances.errors import InputError
 from instances.load import load_machine
-from instances.onnx_reader import read_onnx
-from solver.emit.compile import compile_model
-from solver.emit.program import runtime
+from instances.onnx.reader import read_onnx
+from solver.uses.emit.compile import compile_model
+from solver.uses.emit.program import runtime
 from tests.emitted import BUILDS, build_and_run, random_scratchpad, small_model, write
 from tests.quantised import Maker, program_by_random_nests, quantised_model, quantised_network
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from solver.cli import main
-from solver.exits import exit_code
-from solver.plan import Plan
+from solver.cli.exits import exit_code
+from solver.cli.main import main
+from solver.plan.plan import Plan
 
 ROOT = Path(__file__).parents[2]
 FAKES = Path(__file__).parents[1] / "data" / "fakes"

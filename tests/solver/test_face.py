@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import certile
-from solver import cache
-from solver.problems import PROBLEMS
-from solver.solve import ask
+from solver.calls import cache
+from solver.calls.solve import ask
+from solver.views.problems import PROBLEMS
 from tests.golden_plans import CASES, Case
 from tests.golden_plans import solve as asked_by_golden_plans
 

@@ -17,21 +17,21 @@ from formulations.fusion.part import FusionPart
 from formulations.fusion.schedule import streams_of
 from formulations.fusion.strips import Mode
 from formulations.pins import Pins
-from hwmodels.fusion.replay import FusedReplay
+from hwmodels.fusion.replay.referee import FusedReplay
 from hwmodels.schedule import FusedRun
 from instances.errors import InputError
 from instances.load import load_machine
-from instances.network import Network
-from instances.operators import Conv, Input, MatMul, Resample, Reshape
+from instances.network.network import Network
+from instances.network.operators import Conv, Input, MatMul, Resample, Reshape
 from instances.zoo.chains import CHAINS
 from solver import check, show
-from solver.bench.bank_sizes import HEADS, bank_row
-from solver.bench.fusion import convolutions, fusion, fusion_banks, fusion_chains
-from solver.bench.report import Suite
-from solver.cli import main
-from solver.plan import Plan
-from solver.progress import Silent
-from solver.solve import solve
+from solver.ask.progress import Silent
+from solver.calls.solve import solve
+from solver.cli.main import main
+from solver.plan.plan import Plan
+from solver.uses.bench.bank_sizes import HEADS, bank_row
+from solver.uses.bench.fusion import convolutions, fusion, fusion_banks, fusion_chains
+from solver.uses.bench.report import Suite
 from tests.golden_plans import chain
 
 TWO = chain(4, 4, size=8)
@@ -202,7 +202,7 @@ def test_rows_that_say_what_banks_cost() -> None:
 
 
 def test_a_plan_in_banks_that_is_below_the_bound_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = import_module("solver.bench.bank_sizes")
+    bench = import_module("solver.uses.bench.bank_sizes")
 
     def lies(*args: object, settings: dict[str, int], **others: object) -> SimpleNamespace:
         return SimpleNamespace(objective=SimpleNamespace(value=9 if settings["ocm_banks"] else 10), bound=10, gap=0.0)
@@ -213,7 +213,7 @@ def test_a_plan_in_banks_that_is_below_the_bound_in_bytes(monkeypatch: pytest.Mo
 
 
 def test_rows_that_are_asked_for() -> None:
-    bench = import_module("solver.bench.fusion")
+    bench = import_module("solver.uses.bench.fusion")
     (table,) = fusion.tables
     quick = replace(table, row=lambda name, kib: [name, kib, *[None] * (len(table.heads) - 2)])
     suite = replace(fusion, tables=[quick])
@@ -228,7 +228,7 @@ def test_rows_that_are_asked_for() -> None:
 
 
 def test_growth_with_depth(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = import_module("solver.bench.fusion")
+    bench = import_module("solver.uses.bench.fusion")
     monkeypatch.setattr(bench, "resnet", lambda depth: CHAINS["convs_3"]())
     (row,) = rows_of(few(bench.fusion_depth, 18))
     assert (row["network"], row["layers"], row["status"]) == ("resnet18", 3, "OPTIMAL")

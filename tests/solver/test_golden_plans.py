@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from solver import Plan, check
-from solver.exits import EXIT_CODES
-from solver.problems import claims_of
+from solver.cli.exits import EXIT_CODES
+from solver.views.problems import claims_of
 from tests.effort import THOROUGH
 from tests.golden_plans import CASES, FOLDER, SOLVERS, Case, Json, differences, golden, main
 

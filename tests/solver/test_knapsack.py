@@ -14,13 +14,13 @@ from formulations.clock import Clock
 from formulations.pins import Pins
 from formulations.problem import Model, Priced, Replayed
 from instances.load import load_machine
-from instances.network import Network
-from instances.operators import Conv, Input
+from instances.network.network import Network
+from instances.network.operators import Conv, Input
 from instances.problems import PROBLEMS, Line
-from solver.cli import main
-from solver.engines import driver_cp_sat, driver_milp
-from solver.search import settled
-from solver.verdict import judgement
+from solver.cli.main import main
+from solver.search import driver_cp_sat, driver_milp
+from solver.search.loop import settled
+from solver.search.verdict import judgement
 from tests.knapsack import Knapsack
 from tests.knapsack import problem as knapsack
 from tests.knapsack.problem import Kept, Subsets, Weights

@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 
-from instances.commons import family, instance, library, load_family
 from instances.errors import InputError
-from instances.library_format import Instance
+from instances.library_format import Instance, family, instance, library, load_family
 from solver import Plan, check, solve
-from solver.cli import main
-from solver.library.certificate import decisions, judge, question_of
-from solver.library.check import check_instance, judge_solution, solutions
+from solver.cli.main import main
+from solver.uses.library.certificate import decisions, judge, question_of
+from solver.uses.library.check import check_instance, judge_solution, solutions
 from tests.library.counts import table
 from tests.library.families import FAMILIES
 from tests.library.make import better, instance_of, make
@@ -78,7 +77,7 @@ def test_no_check_needs_a_solver() -> None:
     script = (
         "import sys\n"
         "for name in ('ortools', 'highspy', 'pulp'): sys.modules[name] = None\n"
-        "from solver.cli import main\n"
+        "from solver.cli.main import main\n"
         f"sys.exit(main(['library', 'check', {', '.join(map(repr, (*SMALL.values(), *_infeasible())))}]))\n"
     )
     done = subprocess.run(

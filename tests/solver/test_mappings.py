@@ -10,19 +10,19 @@ from pathlib import Path
 import pytest
 
 from certile import InputError, check, load_plan, price, show, solve
-from hwmodels.nest.price import price as closed_form
+from hwmodels.nest.price.closed_form import price as closed_form
 from hwmodels.schedule import Hold, Loop, Nest
 from instances.load import load_machine
-from instances.machine import Machine, Transfer
-from instances.workload import DIMS, Layer
-from solver.cli import main
-from solver.emit.emit import emit_c
-from solver.mappings.compare import again
-from solver.mappings.given import Mapped, overflows, plan_of, problem_for, remedies
-from solver.mappings.improve import best_tile
-from solver.mappings.text import nest_of, text_of
-from solver.mappings.write import written
-from solver.plan import Plan
+from instances.machine.machine import Machine, Transfer
+from instances.network.workload import DIMS, Layer
+from solver.cli.main import main
+from solver.plan.plan import Plan
+from solver.uses.emit.emit import emit_c
+from solver.uses.mappings.compare import again
+from solver.uses.mappings.given import Mapped, overflows, plan_of, problem_for, remedies
+from solver.uses.mappings.price import best_tile
+from solver.uses.mappings.text import nest_of, text_of
+from solver.uses.mappings.write import written
 from tests.emitted import random_case, random_nest
 
 FILES = Path(__file__).parents[1] / "data" / "mappings"

@@ -11,8 +11,8 @@ import pytest
 
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
 from instances.errors import InputError
-from instances.workload import Layer
-from solver.mappings.text import nest_of, parsed, text_of, unnamed
+from instances.network.workload import Layer
+from solver.uses.mappings.text import nest_of, parsed, text_of, unnamed
 from tests.emitted import random_case
 from tests.golden_plans import FOLDER
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from hwmodels.nest.replay import replay
+from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Loop, Nest
 from instances.errors import InputError
-from instances.foreign import read_workloads
+from instances.foreign.foreign import read_workloads
+from instances.foreign.products import Workload
+from instances.foreign.yamlfile import parse_yaml, read_yaml
 from instances.load import load_network
-from instances.products import Workload
-from instances.workload import Layer
-from instances.yamlfile import parse_yaml, read_yaml
-from solver.mappings import timeloop
-from solver.mappings.text import nest_of, text_of
+from instances.network.workload import Layer
+from solver.uses.mappings import timeloop
+from solver.uses.mappings.text import nest_of, text_of
 from tests.emitted import random_case
 from tests.small import machine
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from hwmodels.nest.price import price
+from hwmodels.nest.price.closed_form import price
 from hwmodels.schedule import Hold, Loop, Nest
 from instances.errors import InputError
-from instances.foreign import read_workloads
+from instances.foreign.foreign import read_workloads
+from instances.foreign.products import Workload
+from instances.foreign.yamlfile import parse_yaml, read_yaml
 from instances.load import load_machine, load_network
-from instances.products import Workload
-from instances.workload import Layer
-from instances.yamlfile import parse_yaml, read_yaml
-from solver.mappings import dory, zigzag
-from solver.mappings.depths import at, held
-from solver.mappings.text import nest_of, text_of
+from instances.network.workload import Layer
+from solver.uses.mappings import dory, zigzag
+from solver.uses.mappings.text import nest_of, text_of
+from solver.uses.mappings.zigzag import at, held
 from tests.emitted import random_case
 from tests.small import machine
 

@@ -9,21 +9,20 @@ import numpy as np
 import pytest
 
 from formulations.clock import ENDLESS, Clock
-from formulations.mesh.choice import DECISIONS
 from formulations.mesh.finish import complete, doubled, fits
 from formulations.mesh.part import MeshPart, keeps
-from formulations.mesh.price import price
+from formulations.mesh.price import DECISIONS, price
 from formulations.mesh.search import best_pair, halves, leading
 from formulations.mesh.space import members
 from formulations.pins import Pins, parse_pins
 from formulations.problem import Goal
 from instances.errors import InputError
 from instances.load import load_machine, load_network
-from instances.workload import DIMS, Layer
+from instances.network.workload import DIMS, Layer
 from solver import check, solve
-from solver.mesh.problem import Mesh
-from solver.plan import Plan
-from solver.solve import show
+from solver.calls.solve import show
+from solver.plan.plan import Plan
+from solver.views.mesh import Mesh
 from tests.formulations.test_mesh import problems_with
 from tests.mesh_answers import answer
 

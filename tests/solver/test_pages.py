@@ -14,21 +14,21 @@ from hypothesis import strategies as st
 
 import certile
 from instances.errors import InputError
-from instances.network import Network
-from instances.operators import Conv, Input
+from instances.network.network import Network
+from instances.network.operators import Conv, Input
 from instances.problems import PROBLEMS, Line
-from solver.cli import main
-from solver.front import Front
-from solver.pages import kinds
-from solver.pages import page as pages
-from solver.pages.data import Axis, Bars, Block, Cloud, Drawing, Graph, Points, Series, Table
-from solver.pages.front_page import Rows, read_front, rows_page
-from solver.pages.interactive import drawn
-from solver.pages.markup import Grid, Head, grid_html, text
-from solver.pages.page import Page, Section, to_html
-from solver.pages.plan_page import common_unit
-from solver.plan import Plan
-from solver.why.layers import parts_alone
+from solver.cli.main import main
+from solver.plan.front import Front
+from solver.plan.plan import Plan
+from solver.show import page as pages
+from solver.show.data import Axis, Bars, Block, Cloud, Drawing, Graph, Points, Series, Table
+from solver.show.interactive import drawn
+from solver.show.markup import Grid, Head, grid_html, text
+from solver.show.page import Page, Section, to_html
+from solver.uses.report import kinds
+from solver.uses.report.front_page import Rows, read_front, rows_page
+from solver.uses.report.plan_page import common_unit
+from solver.uses.why.layers import parts_alone
 from tests.golden_plans import SCRATCHPAD, chain
 from tests.reported import faults_of, plan_of, read_page
 
@@ -106,7 +106,7 @@ def test_nothing_is_loaded_by_construction() -> None:
     html = page_of_plan(plan_of("tiling"))
     policy = next(found for tag, found in read_page(html).tags if found.get("http-equiv") == "Content-Security-Policy")
     assert str(policy["content"]).startswith("default-src 'none'")
-    style = (resources.files("solver.pages") / "style.css").read_text(encoding="utf-8")
+    style = (resources.files("solver.show") / "style.css").read_text(encoding="utf-8")
     assert "url(" not in style
     assert "@import" not in style
 
@@ -119,7 +119,7 @@ def light(colour: str) -> float:
 
 
 def test_texts_have_contrast() -> None:
-    style = (resources.files("solver.pages") / "style.css").read_text(encoding="utf-8")
+    style = (resources.files("solver.show") / "style.css").read_text(encoding="utf-8")
     blocks = [dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", one)) for one in re.findall(r"\{([^{}]*)\}", style)]
     themes = [block for block in blocks if len(block) == 9]
     assert len(themes) == 3  # light, dark by the system, dark by the button

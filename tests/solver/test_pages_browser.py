@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from instances.problems import PROBLEMS
-from solver.pages.kinds import page_of
-from solver.pages.page import to_html
-from solver.pages.plan_page import plan_page
+from solver.show.page import to_html
+from solver.uses.report.kinds import page_of
+from solver.uses.report.plan_page import plan_page
 from tests.reported import plan_of
 
 BROWSER = os.environ.get("CERTILE_BROWSER") or next(

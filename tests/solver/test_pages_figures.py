@@ -9,22 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from instances.load import load_machine
-from instances.operators import Input
+from instances.network.operators import Input
+from instances.network.workload import Layer
 from instances.problems import PROBLEMS
-from instances.workload import Layer
-from solver.pages.common import Stay, layer_axis, residency, stacked
-from solver.pages.data import Axis, Bars, Box, Boxes, Drawing, Figure, Graph, Point, Points, Series
-from solver.pages.face import to_plotly
-from solver.pages.front_page import Rows, least, scatter
-from solver.pages.network import graph, layout
-from solver.pages.printed import image, plot
-from solver.pages.roofline import Rate, roofline, roofs, unpadded
-from solver.pages.style import short, slugs, spoken
-from solver.pages.tensor import tensors, tile_drawing
-from solver.placement.rows import rows_of
-from solver.plan import Plan
-from solver.solve import solve
-from solver.tiling.figures import times_of
+from solver.calls.solve import solve
+from solver.plan.plan import Plan
+from solver.show.common import Stay, graph, layer_axis, layout, residency, stacked, tensors, tile_drawing
+from solver.show.data import Axis, Bars, Box, Boxes, Drawing, Figure, Graph, Point, Points, Series
+from solver.show.printed import image, plot
+from solver.show.roofline import Rate, roofline, roofs, unpadded
+from solver.show.style import short, slugs, spoken
+from solver.uses.report.face import to_plotly
+from solver.uses.report.front_page import Rows, least, scatter
+from solver.views.layers_figures import times_of
+from solver.views.placement import rows_of
 from tests.golden_plans import chain, skip
 from tests.reported import plan_of
 

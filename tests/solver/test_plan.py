@@ -11,12 +11,12 @@ from pydantic import ValidationError
 
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
 from instances.errors import InputError
+from instances.network.workload import Layer
 from instances.validation import adapter_of
-from instances.workload import Layer
 from solver import Plan, solve
-from solver.plan import FORMAT, Objective, digest
-from solver.problems import pick_problem
-from solver.version import version
+from solver.ask.names import version
+from solver.plan.plan import FORMAT, Objective, digest
+from solver.views.problems import pick_problem
 from tests.small import TOY as MACHINE
 
 #: 2 channels of 4x4 to 2 channels: IN 32 bytes, W 4, OUT 32; together 68, so 64 bytes on chip need two tiles.

@@ -11,12 +11,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 from instances.errors import InputError
 from instances.load import load_machine
-from instances.onnx_model import read_model
-from solver.cli import main
-from solver.emit import compile as compiling
-from solver.emit.compile import compile_model
-from solver.emit.preflight import Refusals, refusals
-from solver.preflight import preflight
+from instances.onnx.model import read_model
+from solver.cli.main import main
+from solver.uses.emit import compile as compiling
+from solver.uses.emit.compile import compile_model
+from solver.uses.emit.plannable import preflight
+from solver.uses.emit.preflight import Refusals, refusals
 
 FLOAT = TensorProto.FLOAT
 FLOATS = ["in_bytes=4", "w_bytes=4", "out_bytes=4"]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from solver import solve
-from solver.progress import Bar, Silent, interruptible, progress_bar
+from solver.ask.progress import Bar, Silent, interruptible, progress_bar
 
 
 @pytest.fixture(autouse=True)

@@ -11,13 +11,13 @@ import pytest
 from instances.errors import InputError
 from instances.load import load_machine, load_network, unmet_overrides
 from solver import Plan, check, pareto, solve
-from solver.claims import Claim
-from solver.cli import main
-from solver.plan import load_plan
-from solver.problems import claims_of, problem_of
-from solver.prove import prove
-from solver.solve import show
-from solver.tiling.rows import LayerRow
+from solver.calls.prove import prove
+from solver.calls.solve import show
+from solver.cli.main import main
+from solver.plan.claims import Claim
+from solver.plan.plan import load_plan
+from solver.views.layers import LayerRow
+from solver.views.problems import claims_of, problem_of
 from tests.golden_plans import chain, skip
 from tests.solver.test_edits import SHARED
 

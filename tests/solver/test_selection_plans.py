@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from instances.errors import InputError
-from instances.variants import load_variants
+from instances.network.variants import load_variants
 from solver import check, explain, pareto, solve
-from solver.cli import main
-from solver.plan import Plan
+from solver.cli.main import main
+from solver.plan.plan import Plan
 
 TINY = "tiny_yolo_tx2"
 

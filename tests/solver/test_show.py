@@ -13,17 +13,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hwmodels.nest.buffers import Buffer, buffers
-from hwmodels.nest.price import price
-from hwmodels.nest.replay import replay
+from hwmodels.nest.price.closed_form import price
+from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
 from instances.errors import InputError
-from instances.machine import Compute, Machine, Transfer
-from instances.workload import Layer
+from instances.machine.machine import Compute, Machine, Transfer
+from instances.network.workload import Layer
 from solver import Plan, check, solve
-from solver.cli import main
-from solver.solve import show
-from solver.tiling.pseudo_code import pseudo_code
-from solver.words import decision_text
+from solver.calls.solve import show
+from solver.cli.main import main
+from solver.show.pseudo_code import pseudo_code
+from solver.show.words import decision_text
 from tests.effort import tries
 from tests.formulations.test_exactness import any_nest, layers, machines
 from tests.hwmodels.test_abilities import any_case

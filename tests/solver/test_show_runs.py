@@ -18,11 +18,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hwmodels.nest.price import price
+from hwmodels.nest.price.closed_form import price
 from hwmodels.schedule import Nest
-from instances.machine import Machine
-from instances.workload import RELEVANT, Layer
-from solver.tiling.pseudo_code import pseudo_code
+from instances.machine.machine import Machine
+from instances.network.workload import RELEVANT, Layer
+from solver.show.pseudo_code import pseudo_code
 from tests.effort import tries
 from tests.hwmodels.test_abilities import any_case
 

@@ -19,11 +19,11 @@ from formulations.tiling.part import NestPart
 from formulations.tiling.search import Search
 from instances.errors import InputError
 from instances.load import load_network
-from instances.machine import Compute
-from instances.network import Network
-from instances.workload import Layer
+from instances.machine.machine import Compute
+from instances.network.network import Network
+from instances.network.workload import Layer
 from solver import Plan, PlanMismatch, check, solve
-from solver.solve import show
+from solver.calls.solve import show
 from tests.small import TOY as MACHINE
 
 FAKES = Path(__file__).parents[1] / "data" / "fakes"
@@ -206,7 +206,7 @@ def test_unproven_layers_get_the_time_that_others_left(fakes: ModuleType) -> Non
 
 def test_when_time_is_up_the_rest_has_quick_plans(fakes: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     shares = iter([60.0])
-    monkeypatch.setattr("solver.jobs.share_of", lambda *_: next(shares, 0.0))
+    monkeypatch.setattr("solver.search.jobs.share_of", lambda *_: next(shares, 0.0))
     plan = solve(_network("a", "b", "c", sizes=(2, 3, 4)), MACHINE, engine="honest", time_limit_s=5)
     assert [p.status for p in plan.layers] == ["OPTIMAL", "FEASIBLE", "FEASIBLE"]
     assert [p.stats.get("stopped") for p in plan.layers] == [None, "time limit", "time limit"]
@@ -264,8 +264,8 @@ _SCRIPT = """
 import sys
 sys.path.insert(0, {fakes!r})
 import fake_engines, os, time
-from instances.network import Network
-from instances.machine import Machine, Transfer
+from instances.network.network import Network
+from instances.machine.machine import Machine, Transfer
 from solver import solve
 fake_engines.install(dict.__setitem__, setattr)
 machine = Machine(name="toy", tick_ps=1000, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=1, ocm_bytes=64,
@@ -352,7 +352,7 @@ def test_price_and_replay_must_agree(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_function_wins_over_the_module_of_its_name() -> None:
-    code = "import solver.check; from solver import solve, check; assert callable(solve), callable(check)"
+    code = "import solver.calls.check; from solver import solve, check; assert callable(solve), callable(check)"
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
 
 

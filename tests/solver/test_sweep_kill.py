@@ -15,11 +15,11 @@ import psutil
 import pytest
 
 from instances.load import dump_network
-from instances.network import Network
-from instances.operators import Conv, Input
-from solver.cli import main
-from solver.sweep.rows import load_sweep
-from solver.sweep.show import table_csv
+from instances.network.network import Network
+from instances.network.operators import Conv, Input
+from solver.cli.main import main
+from solver.uses.sweep.rows import load_sweep
+from solver.uses.sweep.show import table_csv
 
 ROOT = Path(__file__).resolve().parents[2]
 #: 5,000 are asked for by hand (they take 4 minutes on two processors); the tasks take about 12 ms each.

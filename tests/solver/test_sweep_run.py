@@ -18,14 +18,14 @@ import pytest
 
 import certile
 from instances.errors import InputError
-from solver.cli import main
-from solver.sweep.estimate import Estimate
-from solver.sweep.front import machine_fronts
-from solver.sweep.local import LocalPool, PoolLost
-from solver.sweep.rows import Sweep, load_sweep
-from solver.sweep.run import run_sweep, sweep
-from solver.sweep.show import group_table, table_csv, table_json
-from solver.sweep.work import Solved
+from solver.cli.main import main
+from solver.uses.sweep.estimate import Estimate
+from solver.uses.sweep.front import machine_fronts
+from solver.uses.sweep.local import LocalPool, PoolLost
+from solver.uses.sweep.rows import Sweep, load_sweep
+from solver.uses.sweep.run import run_sweep, sweep
+from solver.uses.sweep.show import group_table, table_csv, table_json
+from solver.uses.sweep.work import Solved
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Of 5 bytes there is no plan for either layer.
@@ -102,7 +102,7 @@ def test_a_closed_pool_leaves_no_process(fake_tasks: ModuleType, tmp_path: Path)
 
 
 def test_without_processes_the_pool_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("solver.workers._BOOT", "import sys; sys.exit(3)")
+    monkeypatch.setattr("solver.search.workers._BOOT", "import sys; sys.exit(3)")
     pool = LocalPool(1)
     try:
         pool.put(None)  # type: ignore[arg-type]

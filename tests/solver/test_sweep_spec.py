@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from instances.errors import InputError
-from solver.sweep.rules import matches
-from solver.sweep.spec import Spec, examples, parse_spec, read_spec
-from solver.sweep.tasks import Expansion
+from solver.uses.sweep.rules import matches
+from solver.uses.sweep.spec import Spec, examples, parse_spec, read_spec
+from solver.uses.sweep.tasks import Expansion
 
 BASE: dict[str, Any] = {"networks": ["lenet5"], "machines": ["scratchpad_64k"]}
 

@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from instances.errors import InputError
-from solver.sweep.rows import load_sweep
-from solver.sweep.show import table_csv
-from solver.sweep.spec import read_spec
-from solver.sweep.store import Store
-from solver.sweep.tasks import Expansion
-from solver.sweep.work import Solved
+from solver.uses.sweep.rows import load_sweep
+from solver.uses.sweep.show import table_csv
+from solver.uses.sweep.spec import read_spec
+from solver.uses.sweep.store import Store
+from solver.uses.sweep.tasks import Expansion
+from solver.uses.sweep.work import Solved
 from tests.effort import tries
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -236,12 +236,12 @@ DRIVER = """
 import json, os, signal, sqlite3, sys
 sys.path.insert(0, sys.argv[2])
 from pathlib import Path
-from solver.sweep.rows import load_sweep
-from solver.sweep.show import table_csv
-from solver.sweep.spec import read_spec
-from solver.sweep.store import Store
-from solver.sweep.tasks import Expansion
-from solver.sweep.work import Solved
+from solver.uses.sweep.rows import load_sweep
+from solver.uses.sweep.show import table_csv
+from solver.uses.sweep.spec import read_spec
+from solver.uses.sweep.store import Store
+from solver.uses.sweep.tasks import Expansion
+from solver.uses.sweep.work import Solved
 
 folder, spec = Path(sys.argv[1]), json.loads(sys.argv[3])
 asked = Expansion(read_spec(spec))
@@ -336,7 +336,7 @@ def test_a_second_writer_is_refused_in_one_line_and_readers_are_not(tmp_path: Pa
         link.symlink_to(path)
         with pytest.raises(InputError, match="is writing it"):
             Store(link)
-        code = "import sys; from solver.cli import main; sys.exit(main(sys.argv[1:]))"
+        code = "import sys; from solver.cli.main import main; sys.exit(main(sys.argv[1:]))"
         spec = tmp_path / "spec.json"
         spec.write_text(json.dumps(SPEC))
         other = subprocess.run(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from instances.workload import Layer
+from instances.network.workload import Layer
 from solver import Plan, solve
-from solver.solve import show
-from solver.tables import Column, Sheet, names_table, percent, ratio, render
-from solver.tiling.problem import nest_table
-from solver.words import decision_columns, decision_text, label
+from solver.calls.solve import show
+from solver.show.tables import Column, Sheet, names_table, percent, ratio, render
+from solver.show.words import decision_columns, decision_text, label
+from solver.views.tiling import nest_table
 from tests.small import TOY as MACHINE
 
 

@@ -8,16 +8,23 @@ import pytest
 
 from formulations.selection.boards import board_settings
 from formulations.selection.problem import settings_of
-from hwmodels.selection.tucker import Tucker, pieces
+from hwmodels.selection.price import Tucker, pieces
 from instances.errors import InputError
 from instances.load import load_machine, load_network
-from instances.network import Network
-from instances.operators import Conv, Input
-from instances.variants import Option, Size, VariantLayer, Variants, load_variants
-from instances.write_variants import variants_to_csv, write_variants
+from instances.network.network import Network
+from instances.network.operators import Conv, Input
+from instances.network.variants import (
+    Option,
+    Size,
+    VariantLayer,
+    Variants,
+    load_variants,
+    variants_to_csv,
+    write_variants,
+)
 from solver import solve
-from solver.cli import main
-from solver.selection.estimate import estimate
+from solver.cli.main import main
+from solver.uses.variants import estimate
 
 ONE = Network(
     name="one",

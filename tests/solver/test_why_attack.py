@@ -6,12 +6,12 @@ import random
 
 import pytest
 
-from instances.machine import Machine
-from instances.workload import Layer
+from instances.machine.machine import Machine
+from instances.network.workload import Layer
 from solver import InputError, solve, why
-from solver.plan import Plan
-from solver.why.model import About
-from solver.why.relax import ENDLESS
+from solver.plan.plan import Plan
+from solver.uses.why.model import About
+from solver.uses.why.relax import ENDLESS
 from tests.small import machine
 
 PINS = ("T_R<=2", "T_M=1", "T_N<=2", "holds=uniform", "sizes=divisors", "resident=W", "pieces=even", "T_C<=1")

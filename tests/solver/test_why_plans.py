@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from hwmodels.nest.sensitivity import with_prices
-from instances.workload import Layer
+from hwmodels.nest.price.closed_form import with_prices
+from instances.network.workload import Layer
 from solver import InputError, Plan, Why, solve, why
-from solver.cli import main
-from solver.why.fields import fields_of, with_field
-from solver.why.model import Curve
+from solver.cli.main import main
+from solver.uses.why.fields import fields_of, with_field
+from solver.uses.why.model import Curve
 from tests.golden_plans import CASES, chain
 from tests.small import machine
 from tests.solver.why_cases import EIGHT, FLAT

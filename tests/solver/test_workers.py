@@ -16,14 +16,14 @@ from formulations.clock import Clock
 from formulations.pins import Pins
 from formulations.tiling.nests import NESTS
 from formulations.tiling.part import NestPart
-from instances.machine import Machine, Transfer
-from instances.workload import Layer
-from solver.deciding import Job
-from solver.jobs import GRACE_S, run_here, share_of
-from solver.search import Answer
-from solver.tiling.search import job_of
-from solver.watch import Watch
-from solver.workers import answer, run, run_in_processes
+from instances.machine.machine import Machine, Transfer
+from instances.network.workload import Layer
+from solver.ask.watch import Watch
+from solver.search.deciding import Job
+from solver.search.jobs import GRACE_S, run_here, share_of
+from solver.search.loop import Answer
+from solver.search.workers import answer, run, run_in_processes
+from solver.views.layers_search import job_of
 
 FAKES = Path(__file__).parents[1] / "data" / "fakes"
 MACHINE = Machine(
@@ -79,7 +79,7 @@ def test_after_ctrl_c_plans_are_quick(fakes: ModuleType) -> None:
 def test_a_second_ctrl_c_during_verification_costs_that_layer_only(
     fakes: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = importlib.import_module("solver.deciding")
+    module = importlib.import_module("solver.search.deciding")
     real = module.judgement
 
     def pressed_twice(part: NestPart, *rest: object) -> object:
@@ -97,7 +97,7 @@ def test_a_second_ctrl_c_during_verification_costs_that_layer_only(
 
 
 def test_one_ctrl_c_during_verification_loses_nothing(fakes: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = importlib.import_module("solver.deciding")
+    module = importlib.import_module("solver.search.deciding")
     real = module.judgement
 
     def pressed(part: NestPart, *rest: object) -> object:
@@ -155,11 +155,11 @@ def test_processes_are_put_off_until_they_pay(fakes: ModuleType, monkeypatch: py
         seen.append((list(jobs), count))
         return run_in_processes(jobs, count, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("solver.workers.processors", lambda: 2)
-    monkeypatch.setattr("solver.workers.run_in_processes", processes)
+    monkeypatch.setattr("solver.search.workers.processors", lambda: 2)
+    monkeypatch.setattr("solver.search.workers.run_in_processes", processes)
     jobs = {i: _job(fakes, "honest", name) for i, name in enumerate(("a", "b", "c"))}
     for seconds, left in ((60.0, []), (0.0, [([0, 1, 2], 2)])):
-        monkeypatch.setattr("solver.workers._HERE_S", seconds)
+        monkeypatch.setattr("solver.search.workers._HERE_S", seconds)
         with Watch() as watch:
             outcome = run(jobs, 0, watch, lambda index, found: None)
         assert {i: found.status for i, found in outcome.answers.items()} == dict.fromkeys(range(3), "OPTIMAL")

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from instances.machine import Machine, Transfer
-from instances.workload import Layer
-from solver.why.model import Cause
+from instances.machine.machine import Machine, Transfer
+from instances.network.workload import Layer
+from solver.uses.why.model import Cause
 from tests.small import TINY, machine
 
 

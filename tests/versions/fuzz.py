@@ -104,7 +104,7 @@ def cp_sat(case: Instance, workers: int) -> int | None:
     model.minimize(product + sum(of_pair(a, b, case.cost[a, b], f"cost{a}{b}") for a, b in PAIRS))
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = workers
-    if workers == 2:  # as in solver/engines/driver_cp_sat.py
+    if workers == 2:  # as in solver/search/driver_cp_sat.py
         solver.parameters.interleave_search = True
         solver.parameters.subsolvers[:] = ["max_lp", "core"]
     solver.parameters.random_seed = case.sizes[0]

@@ -8,8 +8,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from solver.sweep.work import Solved
-from solver.watch import Watch
+from solver.ask.watch import Watch
+from solver.uses.sweep.work import Solved
 
 
 @dataclass(frozen=True)

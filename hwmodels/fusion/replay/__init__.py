@@ -1,0 +1,1 @@
+"""The referee of groups of layers that run strip by strip: counted, and executed on integers."""

@@ -1,0 +1,1 @@
+"""What a nest costs in closed form: pieces, tables, bounds, causes."""

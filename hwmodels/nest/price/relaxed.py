@@ -1,0 +1,290 @@
+"""Pieces that no loop can beat: lower bounds for every way to cut a dimension in pieces of free sizes.
+
+Where candidate lists are not proven to hold an optimum, a pass over these says how far from it they may be. Let t be a
+loop's largest piece (for IN: with at most u taps of the kernel).
+
+* A range of n in pieces of at most t has at least ``ceil(n/t)`` of them; the runs of a piece of length x are at least
+  ``ceil(x*inner/burst)`` bursts, so all together at least ``ceil(n*inner/burst)``, and one a piece; lanes alike.
+* A window over a piece of t outputs and u taps is at least the smallest of all such windows in the map, and the
+  largest window at least what is used, shared among as many windows as there can be. All windows together fetch each
+  row that is used once; with the kernel whole, they overlap at all places where pieces meet, of which there are at
+  least ``ceil(n/t) - 1``; with the kernel in p parts, each part fetches what one of its taps uses.
+* Where the kernel is cut in parts of at most u taps, the window of a part is at least that of u taps which is clipped
+  at the begin like the first and at the end like the last ones (`part_window`): rows are cut as for that window. The
+  parts' windows overlap at a place away from the borders by ``sum (u_j-1)*D+1-S``, at least ``(K-p)*D + p - p*S``.
+
+Each of these is at or below the true figure for every cut whose largest piece rounds to the same number of pieces, so a
+table of them is a lower bound (`hwmodels.nest.price.core` with `Choices.ideal`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwmodels.nest.price import parted
+from hwmodels.nest.price.bilinear import Ints
+from hwmodels.nest.price.pieces import Pieces, Window, cut, windows
+
+Mask = NDArray[np.bool_]
+
+
+class Ideal(Pieces):
+    """Bounds on the pieces of T chains: their number, the sum of their lengths and the largest, arrays (T,).
+
+    `whole` says which are one piece for sure, `unsure` where some piece may span the extent: those count no runs.
+    """
+
+    def __init__(self, number: Ints, total: Ints, largest: Ints, whole: Mask, unsure: Mask) -> None:
+        self.number, self.sum, self.largest = number, total, largest
+        self._alone, self._unsure = whole, unsure
+
+    def full(self, extent: int) -> Ints:
+        """Pieces that span the extent."""
+        return np.where(self._alone & (self.sum >= extent), self.number, 0)
+
+    def partial(self, extent: int) -> Ints:
+        """Pieces that do not, for sure."""
+        return np.where(self._unsure, 0, self.number - self.full(extent))
+
+    def partial_windows(self, extent: int, inner_bytes: int, window: int) -> Ints:
+        """A burst a piece, and what their bytes need; nothing if one may span the extent."""
+        least = np.maximum(self.number, -(-self.sum * inner_bytes // window))
+        return np.where(self.partial(extent) > 0, least, 0)
+
+    def ceil_sum(self, unit: int) -> Ints:
+        """One a piece, and what their lengths need."""
+        return np.maximum(self.number, -(-self.sum // unit))
+
+
+class Relaxed(Pieces):
+    """Pieces that are candidates, but for bursts (any sizes of as many) and fetches of nothing, `idle` at most."""
+
+    def __init__(self, pieces: Pieces, idle: int = 0) -> None:
+        self._pieces, known = pieces, pieces.number
+        self.number = np.maximum(known - idle, np.minimum(known, 1)) if idle else known
+        self.sum, self.largest = pieces.sum, pieces.largest
+
+    def full(self, extent: int) -> Ints:
+        """Pieces that span all of `extent`."""
+        return np.minimum(self._pieces.full(extent), self.number)
+
+    def partial_windows(self, extent: int, inner_bytes: int, window: int) -> Ints:
+        """A burst a piece, and what their bytes need."""
+        full = self._pieces.full(extent)
+        bytes_ = (self._pieces.sum - full * extent) * inner_bytes
+        least: Ints = np.maximum(self.number - self.full(extent), -(-bytes_ // window))
+        return least
+
+    def ceil_sum(self, unit: int) -> Ints:
+        """One a piece, and what their lengths need."""
+        return np.maximum(self.number, -(-self.sum // unit))
+
+
+def ideal_cut(extent: int, most: Ints, first: int = 0) -> Ideal:
+    """Bounds on cutting `extent` in pieces of at most `most` (T,), of which the first `first` elements do not count."""
+    most = np.minimum(most, extent)
+    return ideal_count(extent, -(-extent // most), first, most)
+
+
+def ideal_count(extent: int, number: Ints, first: int = 0, largest: Ints | None = None) -> Ideal:
+    """Bounds on cutting `extent` in so many pieces (T,), of which the first `first` elements do not count."""
+    largest = -(-extent // number) if largest is None else largest
+    whole = (number == 1) & (first == 0)
+    if not first:
+        return Ideal(number, np.full_like(number, extent), largest, whole, np.zeros_like(whole))
+    left = np.full_like(number, max(0, extent - first))
+    calls = np.maximum(-(-left // (extent - number + 1)), np.where(left > 0, number - first, 0))
+    return Ideal(calls, left, np.minimum(left, 1), whole, np.zeros_like(whole))
+
+
+def ideal_windows(lo: int, hi: int, most: Ints, taps: Ints, window: Window, slide: str) -> Ideal:
+    """Bounds on the windows over pieces of at most `most` outputs of [lo, hi) and parts of at most `taps` taps, (T,).
+
+    Parameters
+    ----------
+    slide : {"", "outer", "inner"}
+        As in `hwmodels.nest.price.pieces.windows`.
+    """
+    most, taps = np.broadcast_arrays(np.minimum(most, hi - lo), np.minimum(taps, window.taps))
+    least, used, places = _bounds(lo, hi, window)
+    parts, pieces = -(-window.taps // taps), -(-(hi - lo) // most)
+    everything = int(used[-1])
+    together = _least_sums(used[:-1])[parts]
+    overlap = _least_sums(places)[np.minimum(pieces - 1, len(places))]
+    if slide == "inner":
+        total = np.full_like(most, everything)
+    else:
+        total = np.maximum(everything, np.where(taps < window.taps, together, 0 if slide else everything + overlap))
+    whole, unsure = _spanning(lo, hi, window, pieces, taps)
+    total = np.maximum(total, np.where(whole, window.size, 0))
+    outputs, tap = _longest(hi - lo, pieces), _longest(window.taps, parts)
+    nominal = np.minimum((outputs - 1) * window.stride + (tap - 1) * window.dilation + 1, window.size)
+    calls = np.maximum(-(-total // nominal), np.minimum(total, 1))
+    share = _share(lo, hi, window)
+    largest = np.full_like(total, share) if slide else np.maximum(least[most - 1, taps - 1], share)
+    return Ideal(calls, total, largest, whole, unsure)
+
+
+def ideal_once(lo: int, hi: int, pieces: Pieces, window: Window) -> Ideal:
+    """Bounds on windows of [lo, hi), as large as `pieces` at most, of which only new rows are fetched.
+
+    So it is in lines, and at the turns of snake order: whatever is used comes once, in any number of runs.
+    """
+    used = int(_bounds(lo, hi, window)[1][-1])
+    rows = np.full_like(pieces.largest, used)
+    never = np.zeros(rows.shape, np.bool_)
+    return Ideal(np.minimum(rows, 1), rows, pieces.largest, never, ~never)
+
+
+def _share(lo: int, hi: int, window: Window) -> int:
+    """No cut makes more windows than outputs times taps, and some window has its share of what is used."""
+    used = int(_bounds(lo, hi, window)[1][-1])
+    return -(-used // ((hi - lo) * window.taps))
+
+
+def _longest(extent: int, number: Ints) -> Ints:
+    """The largest step that makes so many pieces."""
+    result: Ints = np.where(number > 1, (extent - 1) // np.maximum(number - 1, 1), extent)
+    return result
+
+
+def _least_sums(values: Ints) -> Ints:
+    """The least sums of 0, 1, 2, .. of these values."""
+    sums: Ints = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.sort(values))])
+    return sums
+
+
+def _spanning(lo: int, hi: int, window: Window, pieces: Ints, taps: Ints) -> tuple[Mask, Mask]:
+    """Which chains, of at least so many pieces, have one window that spans the map, and which others may have some."""
+    outputs = np.arange(1, hi - lo + 1)
+    begin = np.stack([np.full_like(outputs, lo), hi - outputs])
+    start, stop = window.rows(begin, begin + outputs, 0, window.taps)
+    # inside the map a window is longest: it spans the map if it is nominally as long and lies right
+    inside = (outputs - 1) * window.stride + window.reach >= window.size
+    spans = np.flatnonzero(((stop - start) == window.size).any(axis=0) | inside) + 1
+    least = int(spans[0]) if len(spans) else hi - lo + 1
+    alone = (pieces == 1) & (taps == window.taps)
+    whole = alone & bool(stop[0, -1] - start[0, -1] == window.size)
+    larger = np.where(pieces > 1, (hi - lo) - pieces + 1, hi - lo)
+    return whole, ~alone & (larger >= least)
+
+
+@lru_cache(maxsize=1024)
+def _bounds(lo: int, hi: int, window: Window) -> tuple[Ints, Ints, Ints]:
+    """Smallest windows by outputs and taps (E, K); rows that each tap, and at last all taps, use; overlaps by place."""
+    extent, taps = hi - lo, window.taps
+    outputs = np.arange(1, extent + 1)
+    least = np.full((extent, taps), 2**40, np.int64)
+    for first in range(taps):
+        for end in range(first + 1, taps + 1):
+            for begin in (np.full_like(outputs, lo), hi - outputs):  # what is clipped is most at the borders
+                start, stop = window.rows(begin, begin + outputs, first, end)
+                size = np.maximum(stop - start, 0)
+                least[:, end - first - 1] = np.minimum(least[:, end - first - 1], size)
+    least = np.maximum(least, _tap(lo, hi, window)[:, None])
+    rows = np.arange(lo, hi)[:, None] * window.stride - window.pad + np.arange(taps)[None, :] * window.dilation
+    inside = (rows >= window.first) & (rows < window.size)
+    used = [len(np.unique(rows[:, k][inside[:, k]])) for k in range(taps)]
+    every = len(np.unique(rows[inside]))
+    place = np.arange(lo + 1, hi)
+    start, before = window.rows(place, place, 0, window.taps)
+    overlap = np.maximum(before - start, 0)
+    return least, np.array([*used, every], np.int64), overlap
+
+
+def _tap(lo: int, hi: int, window: Window) -> Ints:
+    """The largest, by outputs (E,), of the smallest windows of each tap: every tap is in some part."""
+    outputs, tap = np.arange(1, hi - lo + 1)[:, None], np.arange(window.taps)
+    sizes = []
+    for begin in (np.full_like(outputs, lo), hi - outputs):
+        start, stop = window.rows(begin, begin + outputs, tap, tap + 1)
+        sizes.append(stop - start)
+    most: Ints = np.minimum(*sizes).max(axis=1)
+    return np.maximum(most, 0)
+
+
+def part_window(window: Window, taps: int) -> Window:
+    """A window of `taps` taps that is nowhere longer than that of any so many taps of `window`."""
+    return replace(window, taps=taps, size=window.size - (window.taps - taps) * window.dilation)
+
+
+def ideal_parts(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: str, *, counts: bool) -> Ideal:
+    """Bounds on the windows over pieces of [lo, hi), cut by chains of steps, and parts by chains of `taps`.
+
+    The taps may be cut anywhere, in parts of which the largest makes as many as the chain's
+    (`hwmodels.nest.price.parted`).
+
+    Parameters
+    ----------
+    counts : bool
+        Whether `steps` are numbers of pieces; else they are candidates (`formulations.tiling.cuts`) for `part_window`.
+    """
+    number = max(len(steps), len(taps))
+    whole = np.full(number, window.taps)
+    outer = np.broadcast_to(taps[:, -2], (number,)) if taps.shape[1] > 1 else whole
+    taps = np.broadcast_to(taps[:, -1], (number,)) if taps.shape[1] else whole
+    steps = np.broadcast_to(steps, (number, steps.shape[1]))
+    made = _made(hi - lo, steps, counts=counts)
+    total, calls, largest = (np.zeros(number, np.int64) for _ in range(3))
+    for size in np.unique(taps):
+        at, part = taps == size, part_window(window, int(size))
+        calls[at] = parted.calls(lo, hi, window, int(size), made.pieces[at], slide)
+        if counts:
+            largest[at] = _least_window(lo, hi, part)[made.pieces[at]]
+        else:
+            largest[at] = windows(lo, hi, steps[at], np.zeros((1, 0), np.int64), part).largest
+    fetching = outer if slide == "inner" else taps  # what a part fetches, however it is cut again
+    for size in np.unique(fetching):
+        at = fetching == size
+        groups = made.groups[at] if slide == "outer" else None
+        total[at] = parted.rows(lo, hi, window, int(size), made.pieces[at], groups, more=not made.exact)
+    _, every, places = _bounds(lo, hi, window)
+    if slide == "inner" and window.dilation > 1:  # rows between the taps of two parts need not be fetched
+        total = np.where(taps < window.taps, 0, total)
+    meet = (made.groups if slide == "outer" else made.pieces) - 1
+    total = np.maximum(total, every[-1] + np.where(taps < window.taps, 0, _least_sums(places)[meet]))
+    whole, unsure = _spanning(lo, hi, window, made.pieces, taps)
+    total = np.maximum(total, np.where(whole, window.size, 0))
+    calls = np.where(total > 0, np.maximum(calls, 1), 0)  # nothing is fetched where all that is used lies on chip
+    largest = np.full_like(total, _share(lo, hi, window)) if slide else largest
+    return Ideal(calls, total, largest, whole, unsure)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """Pieces of chains, and of all their loops but the last, arrays (T,); `exact` if there cannot be more."""
+
+    pieces: Ints
+    groups: Ints
+    exact: bool
+
+
+def _made(extent: int, steps: Ints, *, counts: bool) -> _Made:
+    if counts:
+        columns = [np.ones(len(steps), np.int64), np.ones(len(steps), np.int64), *steps.T]
+        return _Made(columns[-1], columns[-2], exact=True)
+    pieces, groups = (np.broadcast_to(cut(extent, c).number, (len(steps),)) for c in (steps, steps[:, :-1]))
+    return _Made(pieces, groups, exact=not steps.shape[1])
+
+
+@lru_cache(maxsize=1024)
+def _least_window(lo: int, hi: int, window: Window) -> Ints:
+    """The least that the largest window of n pieces can be, for n in 0..E (of 0: of one)."""
+    extent = hi - lo
+    start, stop = window.rows(np.arange(lo, hi), np.arange(lo + 1, hi + 1), 0, window.taps)
+    result = np.full(extent + 1, max(0, int(stop[-1] - start[0])), np.int64)
+    for size in range(int(result[0]) - 1, -1, -1):
+        at = number = 0
+        while at < extent and number <= extent:
+            farthest = int(np.searchsorted(stop, max(size, 0) + start[at], "right"))
+            at, number = max(farthest, at), number + 1
+            if farthest <= at - 1 or (farthest <= at and number > extent):
+                break
+        if at < extent:
+            break
+        result[number:] = size
+    return result

@@ -1,0 +1,312 @@
+"""What a formulation needs to know about one skeleton: time, bytes, capacity and counts as bilinear tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from hwmodels.nest.homes import operand_of, repriced
+from hwmodels.nest.price import literal
+from hwmodels.nest.price.bilinear import Bilinear, Ints
+from hwmodels.nest.price.boxes import KINDS
+from hwmodels.nest.price.choices import Choices, Term
+from hwmodels.nest.price.core import CoreTables
+from hwmodels.nest.price.kinds import OPERANDS, ROWS, Key, Load, loads_of
+from hwmodels.nest.price.skeleton import Core, Skeleton, cores
+from hwmodels.transfer import COUNTS
+from instances.errors import InputError
+from instances.machine.machine import Machine
+from instances.network.workload import Layer
+
+Rows = dict[str, dict[str, list[Term]]]
+
+
+#: By a factor the sum of what it is multiplied by.
+Factored = dict[bytes, Ints]
+
+
+@dataclass(frozen=True)
+class NestTables:
+    """Tables over the choices of tile sizes under one skeleton."""
+
+    time: tuple[Bilinear, ...]
+    """Time in ticks is the largest of these. With transfers that overlap that largest is only a lower bound and `exact`
+    is False (`hwmodels.nest.price.overlap` has the exact time of one nest).
+    """
+    bytes: Bilinear
+    """Bytes that cross the DRAM interface."""
+    capacity: Mapping[str, tuple[Bilinear, ...]]
+    """Bytes taken in each memory, per kind of core."""
+    exact: bool
+    counts: dict[str, dict[str, Bilinear]]
+    """With `detail`: ``counts[row][kind]``, summed over all cores, with rows IN, W, OUT, PSUM."""
+    compute: tuple[Bilinear, ...]
+    """With `detail`: ticks of every kind of core."""
+    energy: Bilinear
+    """Femtojoules, that of the MACs included; empty unless "energy" is among the measures."""
+
+
+def nest_tables(
+    layer: Layer,
+    machine: Machine,
+    skeleton: Skeleton,
+    choices: Choices,
+    *,
+    measures: Collection[str] = ("time", "bytes"),
+    detail: bool = False,
+) -> NestTables:
+    """Build the tables of one skeleton, by the machine's reading.
+
+    Time and bytes are empty unless they are among the `measures`; other counts are given only with `detail`.
+
+    Raises
+    ------
+    InputError
+        If the machine prices or counts what no bilinear table can hold, or the skeleton needs more
+        clusters or cores than the machine has.
+    """
+    _refuse(layer, machine)
+    if choices.ideal is not None and any(transfer.by_address for transfer in machine.transfers):
+        machine = repriced(machine, burst_count="aligned")  # never more than by address
+    share = cores(layer, skeleton.spatial)
+    _check_units(machine, share)
+    if machine.reading == "literal":
+        return _literal(layer, machine, skeleton, share[0], choices)
+    first, clusters, every = loads_of(layer, machine, share)
+    kinds = {key: CoreTables(layer, machine, skeleton, core, choices) for key, core in first.items()}
+    timed = detail or "time" in measures
+    priced = {k for k in KINDS if any(getattr(t, COUNTS[k]) for t in machine.transfers)} if timed else set()
+    counted = KINDS if detail else frozenset(priced | ({"bytes"} if {"bytes", "energy"} & set(measures) else set()))
+    rows = _rows(kinds, counted) if counted else {key: {} for key in kinds}
+    parts = _capacities(kinds)
+    served = {load: _part(rows[load[0]], load[1]) for counter in (every, *clusters.values()) for load in counter}
+    shape = choices.shape
+    capacity = {name: _distinct([p[name] for p in parts]) for name in machine.memories}
+    overlaps = machine.timing == "double_buffered"
+    if overlaps and len(share) > 1:
+        raise InputError(f"machine {machine.name}: double buffering is modelled for a single core only")
+    moved: dict[Load, list[Term]] = {}
+    busy: dict[tuple[int, ...], list[Term]] = {}
+    time: list[list[Term]] = []
+    if timed:
+        moved = {load: _ticks(machine, r) for load, r in served.items()}
+        cycle = machine.compute.cycle_ticks
+        work = {key.extents: t for key, t in kinds.items()}
+        busy = {extents: _times(t.compute_cycles(), cycle) for extents, t in work.items()}
+        if overlaps:
+            (only,) = rows
+            time = _overlapping(machine, skeleton, rows[only], busy[only.extents])
+        else:
+            time = _serial(machine, clusters, every, moved, busy)
+        if machine.layer_ticks:
+            time = [[*terms, _constant(machine.layer_ticks, shape)] for terms in time]
+    return NestTables(
+        time=_distinct([Bilinear.of(t, shape) for t in time]) if time else (),
+        bytes=Bilinear.of(
+            [x for load, n in every.items() for r in served[load].values() for x in _times(r.get("bytes", []), n)],
+            shape,
+        ),
+        capacity=capacity,
+        exact=not (overlaps and any(machine.buffers(skeleton.buffers.get(op)) == 2 for op in layer.operands)),
+        counts=_counts(every, served, shape) if detail else {},
+        compute=_distinct([Bilinear.of(t, shape) for t in busy.values()]) if detail else (),
+        energy=_energy(layer, machine, every, served, shape) if "energy" in measures else Bilinear.of([], shape),
+    )
+
+
+def _energy(
+    layer: Layer, machine: Machine, every: Counter[Load], served: dict[Load, Rows], shape: tuple[int, int]
+) -> Bilinear:
+    """Femtojoules: the bytes of every row by its home, and the MACs."""
+    terms = [_constant(machine.mac_fj * layer.macs, shape)]
+    for load, number in every.items():
+        for row, kinds in served[load].items():
+            terms += _times(kinds.get("bytes", []), number * machine.byte_fj_of(operand_of(row)))
+    return Bilinear.of(terms, shape)
+
+
+def _part(rows: Rows, group: str) -> Rows:
+    """Those of the rows that a core moves."""
+    return {row: kinds for row, kinds in rows.items() if row in ROWS[group]}
+
+
+def _constant(value: int, shape: tuple[int, int]) -> Term:
+    return np.full(shape[0], value, np.int64), np.ones(shape[1], np.int64)
+
+
+def _rows(kinds: Mapping[Key, CoreTables], counted: frozenset[str]) -> dict[Key, Rows]:
+    """The rows that every kind of core moves; each operand once for all that move the same of it."""
+    alike: dict[object, Rows] = {}
+    rows: dict[Key, Rows] = {}
+    for key, tables in kinds.items():
+        known = {row: terms for op in OPERANDS for row, terms in alike.get(key.of(op), {}).items()}
+        rows[key] = tables.transfers(counted, known)
+        for operand in OPERANDS:
+            alike[key.of(operand)] = _part(rows[key], operand)
+    return rows
+
+
+def _capacities(kinds: Mapping[Key, CoreTables]) -> list[dict[str, Bilinear]]:
+    """What the kinds of cores hold in each memory, wherever their ranges begin."""
+    alike: dict[object, dict[str, list[Term]]] = {}
+    parts = []
+    for key, tables in {key._replace(places=()): t for key, t in kinds.items()}.items():
+        sizes = tables.footprints(alike.get(key.extents))
+        alike[key.extents] = {op: terms for op, terms in sizes.items() if op != "IN"}
+        parts.append(tables.capacity(sizes))
+    return parts
+
+
+def _serial(
+    machine: Machine,
+    clusters: dict[int, Counter[Load]],
+    every: Counter[Load],
+    moved: dict[Load, list[Term]],
+    busy: dict[tuple[int, ...], list[Term]],
+) -> list[list[Term]]:
+    """One function per kind of cluster and of core in it: the transfers plus that core's compute."""
+    time = []
+    for signature in {frozenset(c.items()) for c in clusters.values()}:
+        served = signature if machine.dram == "per_tle" else every.items()
+        moving = [term for load, n in served for term in _times(moved[load], n)]
+        work = {key.extents for (key, _), _ in signature}
+        time += [[*moving, *([] if machine.timing == "transfer_only" else busy[extents])] for extents in work]
+    return time
+
+
+def _ticks(machine: Machine, rows: Rows) -> list[Term]:
+    """The price of all rows, each by the transfer of its home."""
+    found: list[Term] = []
+    for row, kinds in rows.items():
+        transfer = machine.transfer_of(operand_of(row))
+        for kind, terms in kinds.items():
+            if ticks := int(getattr(transfer, COUNTS[kind])):
+                found += _times(terms, ticks)
+    return found
+
+
+def _times(terms: list[Term], factor: int) -> list[Term]:
+    """The terms so many times."""
+    return terms if factor == 1 else [(a * factor, b) for a, b in terms]
+
+
+def _overlapping(machine: Machine, skeleton: Skeleton, rows: Rows, busy: list[Term]) -> list[list[Term]]:
+    """Lower bounds of the time where transfers overlap: compute, reads or writes, beside what cannot overlap.
+
+    Transfers of operands with one buffer stand between the steps (docs/machines.md).
+    """
+    parts: dict[str, Rows] = {"reads": {}, "writes": {}, "alone": {}}
+    for row, kinds in rows.items():
+        operand = row if row in ("IN", "W") else "OUT"
+        direction = "writes" if row in ("OUT", "PSUM_WRITE") else "reads"
+        parts["alone" if machine.buffers(skeleton.buffers.get(operand)) == 1 else direction][row] = kinds
+    alone = _ticks(machine, parts["alone"])
+    return [[*alone, *busy], *([*alone, *_ticks(machine, parts[d])] for d in ("reads", "writes") if parts[d])]
+
+
+def _counts(every: Counter[Load], served: dict[Load, Rows], shape: tuple[int, int]) -> dict[str, dict[str, Bilinear]]:
+    """Counts of all cores by row, partial sums read and written together."""
+    total: Rows = {}
+    for load, number in every.items():
+        for row, kinds in served[load].items():
+            into = total.setdefault(row.partition("_")[0], {})
+            for kind, terms in kinds.items():
+                into.setdefault(kind, []).extend((a * number, b) for a, b in terms)
+    return {row: {kind: Bilinear.of(terms, shape) for kind, terms in kinds.items()} for row, kinds in total.items()}
+
+
+def _distinct(tables: list[Bilinear]) -> tuple[Bilinear, ...]:
+    """Drop functions that another one is never below, factor by factor."""
+    if len(tables) == 1:
+        return (tables[0],)
+    sides = [(_by_factor(t.b, t.a), _by_factor(t.a, t.b)) for t in tables]
+    kept: list[int] = []
+    for i, one in enumerate(sides):
+        if not any(_below(one, sides[k]) for k in kept):
+            kept = [k for k in kept if not _below(sides[k], one)] + [i]
+    return tuple(tables[k] for k in kept)
+
+
+def _below(one: tuple[Factored, Factored], two: tuple[Factored, Factored]) -> bool:
+    """Whether `one` <= `two` everywhere, as far as equal factors on one side with larger ones on the other show."""
+    return any(
+        all(key in more and bool(np.all(value <= more[key])) for key, value in less.items())
+        for less, more in zip(one, two, strict=True)
+    )
+
+
+def _by_factor(fixed: Ints, other: Ints) -> Factored:
+    """The sum of the other factors of all terms that share one."""
+    total: Factored = {}
+    for key, value in zip(map(np.ndarray.tobytes, fixed), other, strict=True):
+        total[key] = total[key] + value if key in total else value
+    return total
+
+
+def _literal(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, choices: Choices) -> NestTables:
+    tables = CoreTables(layer, machine.model_copy(update={"edge_tiles": "uniform"}), skeleton, core, choices)
+    shape = choices.shape
+    if skeleton.spatial:
+        rows = literal.tso_rows(layer, machine, skeleton, core, choices)
+        compute = literal.tso_compute(layer, machine, skeleton, core, choices)
+        sizes = tables.footprints()
+    else:
+        rows = literal.dma_rows(layer, machine, choices)
+        compute = literal.dma_compute(tables)
+        sizes = literal.dma_footprints(layer, machine, choices)
+    capacity = {name: (table,) for name, table in tables.capacity(sizes).items()}
+    work = [] if machine.timing == "transfer_only" else compute
+    return NestTables(
+        time=(Bilinear.of([*_ticks(machine, rows), *work, _constant(machine.layer_ticks, shape)], shape),),
+        bytes=Bilinear.of([t for kinds in rows.values() for t in kinds["bytes"]], shape),
+        capacity=capacity,
+        exact=True,
+        counts={r: {k: Bilinear.of(t, shape) for k, t in kinds.items()} for r, kinds in rows.items()},
+        compute=(Bilinear.of(compute, shape),),
+        energy=Bilinear.of([], shape),  # the literal reading knows one memory: energy rises with bytes
+    )
+
+
+def _refuse(layer: Layer, machine: Machine) -> None:
+    whole = machine.edge_tiles == "uniform" or machine.reading == "literal" or machine.tles * machine.tlts > 1
+    if whole and (any(layer.residents) or layer.resident_out):
+        raise InputError(
+            f"layer {layer.name}: resident rows need one core, edge_tiles 'true' and reading 'consistent'; "
+            f"machine {machine.name} has other settings"
+        )
+    if any(price.row_bytes or price.refresh_bytes for price in machine.transfers):
+        raise InputError(
+            f"machine {machine.name}: DRAM rows and refreshes are prices of whole requests (LPDDR4 regression), "
+            "which tile plans do not support; set transfer.row_bytes and refresh_bytes (and their ticks) to 0"
+        )
+    by_address = any(transfer.by_address for transfer in machine.transfers)
+    if by_address and machine.edge_tiles == "uniform":
+        raise InputError(
+            f"machine {machine.name}: edge_tiles 'uniform' has no addresses; "
+            "use transfer.burst_count=aligned or edge_tiles=true"
+        )
+    if machine.reading == "literal" and machine.timing == "double_buffered":
+        raise InputError(
+            f"machine {machine.name}: the literal reading has no double-buffered time; "
+            "set overlap=transfer_only or serial"
+        )
+
+
+@lru_cache(maxsize=1024)
+def _units(share: tuple[Core, ...]) -> tuple[int, int]:
+    """Clusters in use, and the most cores in use in one."""
+    clusters = Counter(core.tle for core in share)
+    return len(clusters), max(clusters.values())
+
+
+def _check_units(machine: Machine, share: tuple[Core, ...]) -> None:
+    clusters, most = _units(share)
+    if clusters > machine.tles or most > machine.tlts:
+        raise InputError(
+            f"nest: uses {clusters} clusters of up to {most} cores, "
+            f"machine {machine.name} has {machine.tles} of {machine.tlts}"
+        )

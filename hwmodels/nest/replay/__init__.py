@@ -1,0 +1,1 @@
+"""The referee of nests: walked step by step, counted on addresses, and executed on integers."""

@@ -1,0 +1,1 @@
+"""Layers as other tools write them: Timeloop, ZigZag, DORY."""

@@ -1,0 +1,1 @@
+"""Networks: operators, the layers that are planned, and a network seen as stages, stores, tasks or pieces."""

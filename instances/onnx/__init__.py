@@ -1,0 +1,1 @@
+"""ONNX files as networks, and with their weights as models."""

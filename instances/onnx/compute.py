@@ -1,0 +1,456 @@
+"""ONNX operators that multiply or pool: Conv, Gemm, MatMul, pooling, and their quantised kin.
+
+Convolution and pooling in three dimensions, as convolutions and poolings of frames.
+
+A 3-D convolution is one in two dimensions with a batch of output frames. Each sees the frames of its window as
+channels: the same products, every one of them. What it costs: a frame that several windows share is read for each of
+them, and frames of zeros before and behind are read too. A kernel of one pixel runs along time in one convolution, one
+of a single frame or of windows that do not overlap reads nothing twice.
+
+Windows of ONNX convolutions and poolings: kernel, stride, dilation and padding along rows and columns.
+
+Multiply-accumulates of ONNX nodes that are not planned, so that no total leaves them out without a word.
+
+A node multiplies
+
+* Conv and its kin: one product for each output element, input channel of its group and tap: ``|out| * |W| / filters``;
+* ConvTranspose: each input element meets each filter and tap of its group: ``|in| * |W| / channels``;
+* MatMul, Gemm and their kin: ``|out| * inner``;
+* Einsum: ``prod(sizes of all letters) * (operands - 1)``;
+* LSTM, GRU, RNN: every weight once for each step and image: ``steps * batch * (|W| + |R|)``;
+* Attention: every key meets the queries, and every value the results: ``keys * (|queries| + |out|)``.
+
+Other standard operators work element by element or move data: none. What runs a graph of its own, transforms into
+frequencies, or is no standard operator, is not known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from instances.network.operators import Conv, Input, MatMul, Pool, Shape
+from instances.onnx.graph import Graph, Node, Unsupported
+from instances.onnx.products import contract, letters_of, matmul_terms
+from instances.onnx.steps import Means, Steps
+
+
+def _two(values: tuple[int, ...], fill: int) -> tuple[int, int]:
+    if len(values) > 2 or not values:
+        raise Unsupported(f"{len(values)}-dimensional windows")
+    return (fill, values[0]) if len(values) == 1 else (values[0], values[1])
+
+
+def window(node: Node, kernel: tuple[int, ...], size: Shape) -> dict[str, tuple[int, ...]]:
+    """Return kernel, stride, dilation and pads of a node, in two dimensions: others get a first axis of 1."""
+    axes = len(kernel)
+    two_kernel = _two(kernel, 1)
+    stride = node.integers("strides") or (1,) * axes
+    dilation = node.integers("dilations") or (1,) * axes
+    pads = node.integers("pads") or (0,) * (2 * axes)
+    if len(stride) != axes or len(dilation) != axes or len(pads) != 2 * axes:
+        raise Unsupported("attributes of different ranks")
+    two_stride, two_dilation = _two(stride, 1), _two(dilation, 1)
+    before, after = _two(pads[:axes], 0), _two(pads[axes:], 0)
+    mode = node.text("auto_pad", "NOTSET")
+    if mode in ("SAME_UPPER", "SAME_LOWER"):
+        both = [_same(size[i], two_kernel[i], two_stride[i], two_dilation[i], mode == "SAME_UPPER") for i in (0, 1)]
+        before, after = (both[0][0], both[1][0]), (both[0][1], both[1][1])
+    elif mode == "VALID":
+        before, after = (0, 0), (0, 0)
+    return {"kernel": two_kernel, "stride": two_stride, "dilation": two_dilation, "pad": (*before, *after)}
+
+
+def window_of(node: Node, kernel: tuple[int, ...], size: Shape, axes: tuple[int, int]) -> dict[str, tuple[int, ...]]:
+    """Return kernel, stride, dilation and pads of a node along two of its axes."""
+    number = len(kernel)
+    stride, dilation = node.integers("strides") or (1,) * number, node.integers("dilations") or (1,) * number
+    pads = node.integers("pads") or (0,) * (2 * number)
+    if len(stride) != number or len(dilation) != number or len(pads) != 2 * number:
+        raise Unsupported("attributes of different ranks")
+    mode = node.text("auto_pad", "NOTSET")
+    both = [(pads[a], pads[number + a]) for a in axes]
+    if mode in ("SAME_UPPER", "SAME_LOWER"):
+        both = [_same(size[a], kernel[a], stride[a], dilation[a], mode == "SAME_UPPER") for a in axes]
+    elif mode == "VALID":
+        both = [(0, 0), (0, 0)]
+    chosen = {"kernel": kernel, "stride": stride, "dilation": dilation}
+    found = {name: tuple(values[a] for a in axes) for name, values in chosen.items()}
+    return found | {"pad": (both[0][0], both[1][0], both[0][1], both[1][1])}
+
+
+def _same(size: int, kernel: int, stride: int, dilation: int, upper: bool) -> tuple[int, int]:
+    """Return the pads before and after for which the output has ceil(size / stride) elements."""
+    total = max((-(-size // stride) - 1) * stride + (kernel - 1) * dilation + 1 - size, 0)
+    less = total // 2
+    return (less, total - less) if upper else (total - less, less)
+
+
+@dataclass(frozen=True)
+class _Time:
+    """What a window does along the first of three axes."""
+
+    kernel: int
+    stride: int
+    dilation: int
+    before: int
+    after: int
+
+    def frames(self, given: int) -> int:
+        """Return how many frames come out."""
+        room = given + self.before + self.after - (self.kernel - 1) * self.dilation - 1
+        if room < 0:
+            raise ValueError(f"a window of {self.kernel} frames over {given} frames")
+        return room // self.stride + 1
+
+
+def _window(node: Node, kernel: tuple[int, ...], size: Shape) -> tuple[_Time, dict[str, Any]]:
+    """Return the window along time, and that in rows and columns."""
+    both = [window_of(node, kernel, size, axes) for axes in ((0, 0), (1, 2))]
+    ends = both[0]["pad"]
+    time = _Time(both[0]["kernel"][0], both[0]["stride"][0], both[0]["dilation"][0], ends[0], ends[2])
+    return time, both[1]
+
+
+def _attributes(window: dict[str, Any], groups: int = 0) -> dict[str, object]:
+    """A window of ours as attributes of ONNX."""
+    found: dict[str, object] = {"kernel_shape": list(window["kernel"]), "strides": list(window["stride"])}
+    found |= {"dilations": list(window["dilation"]), "pads": list(window["pad"])}
+    return found | ({"group": groups} if groups else {})
+
+
+def conv3d(node: Node, graph: Graph, weights: str, bias: str) -> None:
+    """Convert a convolution of a video (batch, channels, frames, rows, columns)."""
+    steps = Steps(node, graph)
+    source = steps.source(node.input(0))
+    batch, channels, frames, *size = steps.shape(source)
+    filters, per_group, *kernel = graph.shape(weights)
+    groups = node.integer("group", 1)
+    if per_group * groups != channels or filters % groups:
+        raise graph.fault(
+            node, f"weights for {per_group * groups} channels in {groups} groups, its input has {channels}"
+        )
+    time, window = _window(node, tuple(kernel), (frames, *size))
+    if (*window["kernel"], *window["stride"], *window["pad"]) == (1, 1, 1, 1, 0, 0, 0, 0):
+        along: dict[str, Any] = {"kernel": (time.kernel, 1), "stride": (time.stride, 1), "dilation": (time.dilation, 1)}
+        source = steps.move(source, (batch, channels, frames, size[0] * size[1]), "in")
+        pad = (time.before, 0, time.after, 0)
+        flat = steps.derive("W", lambda w: w.reshape(*w.shape[:3], 1), weights)
+        means = Means("Conv", [flat, *([bias] if bias else [])], _attributes(along | {"pad": pad}, groups))
+        made = steps.add(Conv, [source], means=means, filters=filters, groups=groups, bias=bool(bias), pad=pad, **along)
+        graph.weigh(made, weights, bias=bias)
+        steps.finish(made, (batch, filters, time.frames(frames), *size), inner=made)
+        return
+    source = steps.permute(source, (0, 2, 1, 3, 4), "frames")
+    source = _windows(steps, source, time, groups)
+    # frames of a window stand before the channels of a group
+    flat = steps.derive("W", lambda w: w.swapaxes(1, 2).reshape(len(w), -1, *w.shape[3:]), weights)
+    means = Means("Conv", [flat, *([bias] if bias else [])], _attributes(window, groups))
+    made = steps.add(Conv, [source], means=means, filters=filters, groups=groups, bias=bool(bias), **window)
+    graph.weigh(made, weights, bias=bias)
+    inner, size = made, list(steps.shape(made)[2:])
+    made = steps.move(made, (batch, time.frames(frames), filters, *size), "split")
+    steps.finish(steps.permute(made, (0, 2, 1, 3, 4), "order"), inner=inner)
+
+
+def _windows(steps: Steps, source: str, time: _Time, groups: int) -> str:
+    """Return one map for every output frame: the frames of its window as channels, group by group."""
+    batch, frames, channels, rows, columns = steps.shape(source)
+    out = time.frames(frames)
+    padded = (batch, frames + time.before + time.after, channels, rows, columns)
+    source = steps.pad(source, padded, "zeros", (0, time.before, 0, 0, 0))
+    if time.kernel == time.stride and time.dilation == 1 and groups == 1:  # windows lie one behind the other
+        source = steps.cut(source, (batch, out * time.kernel, channels, rows, columns), "used")
+        return steps.move(source, (batch * out, time.kernel * channels, rows, columns), "windows")
+    shape: Shape = (batch, out, groups, channels // groups, rows, columns)
+    taps = []
+    for tap in range(time.kernel):
+        start, step = (0, tap * time.dilation, 0, 0, 0), (1, time.stride, 1, 1, 1)
+        part = steps.cut(source, (batch, out, channels, rows, columns), f"frame{tap}", start, step)
+        taps.append(steps.move(part, shape, f"frame{tap}"))
+    made = steps.concat(taps, "windows", axis=3)
+    return steps.move(made, (batch * out, time.kernel * channels, rows, columns), "windows")
+
+
+def pool3d(node: Node, graph: Graph, fn: str, kernel: tuple[int, ...], ceil: bool) -> None:
+    """Convert pooling of a video: over rows and columns of each frame, then over time."""
+    steps = Steps(node, graph)
+    source = steps.source(node.input(0))
+    batch, channels, frames, *size = steps.shape(source)
+    time, window = _window(node, kernel, (frames, *size))
+    if fn == "avg" and any((*window["pad"], time.before, time.after)) and not node.integer("count_include_pad", 0):
+        raise Unsupported("an average in three dimensions that leaves padding out")
+    source = steps.move(source, (batch, channels * frames, *size), "frames")
+    included = {"count_include_pad": 1} if fn == "avg" else {}
+    op = "MaxPool" if fn == "max" else "AveragePool"
+    means = Means(op, (), _attributes(window) | {"ceil_mode": int(ceil)} | included)
+    made = steps.add(Pool, [source], means=means, fn=fn, ceil_mode=ceil, **window)
+    size = list(steps.shape(made)[2:])
+    if (time.kernel, time.stride) != (1, 1):
+        made = steps.move(made, (batch, channels, frames, size[0] * size[1]), "columns")
+        along: dict[str, Any] = {"kernel": (time.kernel, 1), "stride": (time.stride, 1), "dilation": (time.dilation, 1)}
+        along["pad"] = (time.before, 0, time.after, 0)
+        means = Means(op, (), _attributes(along) | {"ceil_mode": int(ceil)} | included)
+        made = steps.add(Pool, [made], "time", means, fn=fn, ceil_mode=ceil, **along)
+        frames = steps.shape(made)[2]
+    steps.finish(made, (batch, channels, frames, *size))
+
+
+def global_pool3d(node: Node, graph: Graph, fn: str) -> None:
+    """Convert global pooling of a video."""
+    steps = Steps(node, graph)
+    source = steps.source(node.input(0))
+    batch, channels, frames, rows, columns = steps.shape(source)
+    source = steps.move(source, (batch, channels, frames, rows * columns), "in")
+    means = Means("GlobalMaxPool" if fn == "global_max" else "GlobalAveragePool")
+    steps.finish(steps.add(Pool, [source], means=means, fn=fn), (batch, channels, 1, 1, 1))
+
+
+Pads = tuple[int, int, int, int]
+
+
+def _map(node: Node, graph: Graph, tensor: str) -> tuple[str, Shape]:
+    """Return the tensor with a feature map and its shape; a one-dimensional one gets a row axis of 1."""
+    shape = graph.shape(tensor)
+    if graph.rank(tensor) == 4:
+        return tensor, shape
+    if graph.rank(tensor) != 3:
+        raise Unsupported(f"an input with {graph.rank(tensor)} dimensions")
+    lifted = (shape[0], shape[1], 1, shape[2])
+    return graph.tensor_of[Steps(node, graph).move(graph.maker(tensor), lifted, "in")], lifted
+
+
+def _finish(node: Node, graph: Graph, operator: Conv | Pool) -> None:
+    """Add the operator; give a one-dimensional one its three-dimensional output back."""
+    if graph.rank(node.input(0)) == 4:
+        graph.place(node, operator, foldable=isinstance(operator, Conv))
+        return
+    try:
+        batch, channels, _, size = operator.infer([graph.operators[operator.inputs[0]].shape])
+    except ValueError as error:
+        raise Unsupported(str(error)) from None
+    inner = graph.emit(operator.model_copy(update={"shape": (batch, channels, 1, size)}), f"{operator.name} (tensor)")
+    Steps(node, graph).finish(inner, (batch, channels, size), inner=inner if isinstance(operator, Conv) else "")
+
+
+def conv(node: Node, graph: Graph, weight: int = 1, bias: int | None = 2) -> None:
+    """Convert Conv, ConvInteger and QLinearConv (`weight` and `bias` are input positions; None: it has no bias)."""
+    weights = node.input(weight)
+    if not graph.is_constant(weights) or not graph.has_shape(weights):
+        raise Unsupported("weights that are not constant")
+    filters, _, *kernel = graph.shape(weights)
+    tensor = node.input(0)
+    if graph.is_constant(tensor) and tensor not in graph.makers:  # a map of constants lies in DRAM as an input does
+        graph.emit(Input(name=graph.unique(tensor), shape=graph.shape(tensor)), tensor)
+    if len(kernel) == 3 and graph.rank(tensor) == 5:
+        conv3d(node, graph, weights, node.input(bias) if bias is not None else "")
+        return
+    extra: Pads = (0, 0, 0, 0)
+    if tensor in graph.padding and graph.only_reader(tensor):
+        inner, pads = graph.padding[tensor]
+        reach = [(k - 1) * d for k, d in zip(kernel, node.integers("dilations") or (1, 1), strict=False)]
+        stated = node.integers("pads") or (0, 0, 0, 0)
+        # Padding beyond the kernel's reach would make windows of zeros only; that stays a padding of its own.
+        fits = len(reach) == 2 and all(pads[i] + stated[i] <= reach[i % 2] for i in range(4))
+        if fits and node.text("auto_pad", "NOTSET") in ("NOTSET", "VALID"):
+            graph.operators.pop(graph.maker(tensor))
+            graph.makers[tensor] = graph.maker(inner)
+            tensor, extra = inner, pads
+    source, shape = _map(node, graph, tensor)
+    view = window(node, tuple(kernel), shape[2:])
+    view["pad"] = tuple(a + b for a, b in zip(view["pad"], extra, strict=True))
+    biased = bias is not None and bool(node.input(bias))
+    if bias is not None and biased and not graph.is_constant(node.input(bias)):
+        raise Unsupported("a bias that is not constant")
+    operator = graph.made(node, Conv, [source], filters=filters, groups=node.integer("group", 1), bias=biased, **view)
+    channels = graph.shape(weights)[1] * operator.groups
+    if channels != shape[1]:
+        raise graph.fault(node, f"weights for {channels} channels, its input has {shape[1]}")
+    if filters % operator.groups:
+        raise graph.fault(node, f"groups {operator.groups} must divide channels {channels} and filters {filters}")
+    _finish(node, graph, operator)
+    graph.weigh(operator.name, weights, bias=node.input(bias) if bias is not None and biased else "")
+
+
+def gemm(node: Node, graph: Graph) -> None:
+    """Convert Gemm: constant weights give a fully connected layer, else a product of two inputs."""
+    a, b, c = node.input(0), node.input(1), node.input(2)
+    left, right = bool(node.integer("transA", 0)), bool(node.integer("transB", 0))
+    fixed = graph.is_constant(b)
+    rows = bool(c) and prod(graph.shape(c)[:-1]) > 1  # no bias: another addend for every row
+    if graph.is_constant(a) or (left and fixed) or rows or (c and not graph.is_constant(c)):
+        terms = ("ba" if left else "ab", "cb" if right else "bc", "ac")
+        contract(node, graph, (a, b), terms, _addend(node, graph, c), node.number("alpha", 1.0))
+    elif fixed:
+        _fully_connected(node, graph, a, b, right, c)
+    elif node.number("alpha", 1.0) != 1.0:
+        steps = Steps(node, graph)
+        made = steps.add(MatMul, [steps.source(a), steps.source(b)], transpose_a=left, transpose_b=right)
+        steps.finish(steps.bias(steps.times(made, node.number("alpha", 1.0), "alpha"), _addend(node, graph, c)))
+    else:
+        graph.place(node, graph.made(node, MatMul, (a, b), bias=bool(c), transpose_a=left, transpose_b=right))
+
+
+def _addend(node: Node, graph: Graph, tensor: str) -> str:
+    """The third operand of Gemm, times beta."""
+    beta = node.number("beta", 1.0)
+    if not tensor or beta == 1:
+        return tensor
+    if not graph.is_constant(tensor):
+        raise Unsupported("an addend that is not constant, with a factor")
+    made = graph.derive(f"{node.label}:beta (constant)", lambda c: c * np.float32(beta), tensor)
+    graph.known.shapes[made] = graph.known.shapes[tensor]
+    return made
+
+
+def _fully_connected(node: Node, graph: Graph, a: str, b: str, transposed: bool, bias: str) -> None:
+    shape = graph.shape(b)
+    inner, features = (shape[1], shape[0]) if transposed else shape
+    if graph.shape(a)[-1] != inner:
+        raise graph.fault(node, f"weights for {inner} features, its input has shape {graph.shape(a)}")
+    made = graph.made(node, MatMul, [a], out_features=features, bias=bool(bias))
+    graph.place(node, made, foldable=True)
+    graph.weigh(made.name, b, bias=bias)
+
+
+def matmul(node: Node, graph: Graph, right: int = 1) -> None:
+    """Convert MatMul, MatMulInteger and QLinearMatMul (`right` is the right operand's position)."""
+    a, b = node.input(0), node.input(right)
+    plain = graph.rank(a) >= 2 and graph.rank(b) == 2 and not graph.is_constant(a)
+    if plain and graph.is_constant(b):
+        _fully_connected(node, graph, a, b, False, "")
+    elif graph.is_constant(a) or graph.is_constant(b) or graph.rank(a) < 2 or graph.rank(b) < 2:
+        shapes = [graph.known.shapes.get(tensor) or () for tensor in (a, b)]
+        contract(node, graph, (a, b), matmul_terms(*shapes))
+    else:
+        graph.place(node, graph.made(node, MatMul, (a, b)))
+
+
+def pool(node: Node, graph: Graph) -> None:
+    """Convert MaxPool and AveragePool."""
+    kernel = node.integers("kernel_shape")
+    if not kernel:
+        raise graph.fault(node, "kernel_shape is missing")
+    if len(kernel) == 3 and graph.rank(node.input(0)) == 5:
+        fn = "max" if node.op == "MaxPool" else "avg"
+        pool3d(node, graph, fn, kernel, bool(node.integer("ceil_mode", 0)))
+        return
+    source, shape = _map(node, graph, node.input(0))
+    view, ceil = window(node, kernel, shape[2:]), bool(node.integer("ceil_mode", 0))
+    fn = "max" if node.op == "MaxPool" else "avg"
+    _finish(node, graph, graph.made(node, Pool, [source], fn=fn, ceil_mode=ceil, **view))
+
+
+def global_pool(node: Node, graph: Graph) -> None:
+    """Convert GlobalAveragePool and GlobalMaxPool."""
+    if graph.rank(node.input(0)) == 5:
+        global_pool3d(node, graph, "global_max" if node.op == "GlobalMaxPool" else "global_avg")
+        return
+    source, _ = _map(node, graph, node.input(0))
+    fn = "global_max" if node.op == "GlobalMaxPool" else "global_avg"
+    _finish(node, graph, graph.made(node, Pool, [source], fn=fn))
+
+
+def reduce(node: Node, graph: Graph) -> None:
+    """Convert reductions: poolings of a whole map, over whichever axes are reduced."""
+    steps, tensor = Steps(node, graph), node.input(0)
+    shape, rank = graph.shape(tensor), graph.rank(tensor)
+    given = node.integers("axes") or (graph.integers(node.input(1)) if node.input(1) else ())
+    if given is None:
+        raise Unsupported("a reduction over axes that are not known")
+    if not given and node.integer("noop_with_empty_axes", 0):
+        steps.finish(steps.source(tensor))
+        return
+    axes = sorted(axis % rank for axis in given) or list(range(rank))
+    kept = [axis for axis in range(rank) if axis not in axes]
+    source = steps.source(tensor)
+    if axes != [2, 3] or rank != 4:
+        source = steps.permute(source, [*kept, *axes], "in")
+        lead, last = prod(shape[axis] for axis in kept), shape[axes[-1]]
+        source = steps.move(source, (1, lead, prod(shape) // lead // last, last), "in")
+    pooled = steps.add(Pool, [source], fn="global_max" if node.op in ("ReduceMax", "ReduceMin") else "global_avg")
+    out = [1 if axis in axes else size for axis, size in enumerate(shape)]
+    steps.finish(pooled, out if node.integer("keepdims", 1) else [shape[axis] for axis in kept] or [1])
+
+
+#: Position of the weights, and of the two factors.
+_CONVS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3, "DeformConv": 1}
+_PRODUCTS = {
+    "MatMul": (0, 1), "MatMulInteger": (0, 1), "QLinearMatMul": (0, 3), "Gemm": (0, 1), "com.microsoft.QGemm": (0, 3),
+    "com.microsoft.FusedMatMul": (0, 1),
+}  # fmt: skip
+#: Position of the keys that an attention has seen before.
+_PAST = 4
+_RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
+_UNKNOWN = frozenset({"DFT", "STFT"})
+
+
+def runs_a_graph(node: Node) -> bool:
+    """Whether a node holds graphs (If, Loop, Scan, SequenceMap)."""
+    return any(a.HasField("g") or a.graphs for a in node.proto.attribute)
+
+
+def macs_of(node: Node, graph: Graph) -> int | None:
+    """Return the multiply-accumulates of a node, None where they are not known."""
+
+    def shape(tensor: str) -> Shape | None:
+        return graph.shape(tensor) if tensor and graph.has_shape(tensor) else None
+
+    out = shape(node.output)
+    if node.op in _CONVS:
+        weights = shape(node.input(_CONVS[node.op]))
+        return None if out is None or weights is None else prod(out) * prod(weights[1:])
+    if node.op == "ConvTranspose":
+        data, weights = shape(node.input(0)), shape(node.input(1))
+        return None if data is None or weights is None else prod(data) * prod(weights[1:])
+    if node.op in _PRODUCTS:
+        one = shape(node.input(_PRODUCTS[node.op][0]))
+        return None if out is None or one is None else prod(out) * one[-2 if node.integer("transA", 0) else -1]
+    if node.op == "Einsum":
+        return _einsum(node.text("equation", ""), [shape(tensor) for tensor in node.proto.input])
+    if node.op == "Attention":
+        return _attention([shape(tensor) for tensor in node.proto.input], out)
+    if node.op in _RECURRENT:
+        steps, one, two = (shape(node.input(k)) for k in range(3))
+        return None if steps is None or one is None or two is None else prod(steps[:2]) * (prod(one) + prod(two))
+    return None if "." in node.op or node.op in _UNKNOWN or runs_a_graph(node) else 0
+
+
+def _einsum(equation: str, shapes: list[Shape | None]) -> int | None:
+    known = [shape for shape in shapes if shape is not None]
+    if len(known) != len(shapes):
+        return None
+    try:
+        terms, _ = letters_of(equation.replace(" ", ""), list(map(len, known)))
+    except ValueError:
+        return None
+    sizes: dict[str, int] = {}
+    for term, shape in zip(terms, known, strict=True):
+        for letter, size in zip(term, shape, strict=True):
+            sizes[letter] = max(size, sizes.get(letter, 1))
+    return prod(sizes.values()) * (len(terms) - 1)
+
+
+def _attention(shapes: list[Shape | None], out: Shape | None) -> int | None:
+    """Queries, keys, values, a mask, keys of tokens before: their tokens are the last axis but one."""
+    queries, keys, *_ = shapes
+    before = shapes[_PAST] if len(shapes) > _PAST else None
+    if queries is None or keys is None or out is None:
+        return None
+    return (keys[-2] + (before[-2] if before else 0)) * (prod(queries) + prod(out))
+
+
+def folded_macs(graph: Graph) -> str:
+    """Say what of constants multiplies and is left out, or may multiply; an empty text if there is nothing."""
+    counts = [(node.op, macs_of(node, graph)) for node in map(Node, graph.known.folded)]
+    found = [(op, macs) for op, macs in counts if macs != 0]
+    if not found:
+        return ""
+    kinds = ", ".join(f"{kind} x{number}" for kind, number in sorted(Counter(op for op, _ in found).items()))
+    known = [macs for _, macs in found if macs is not None]
+    said = f"{sum(known):,} MACs" if len(known) == len(found) else "MACs not known"
+    return f"made of constants only and left out: {kinds} ({said})"

@@ -1,0 +1,448 @@
+"""An ONNX file with its weights: what `onnx_reader` leaves out, for the C code that runs the network.
+
+`read_onnx` never looks at weights. Here the file is read once more, with the data that lies in other files; a constant
+is found by name, and what is computed from constants alone is evaluated by the reference implementation of ONNX.
+Operators on quantised tensors are spelled out (`onnx_quantised`).
+
+What a model computes, node by node in NumPy: for hosts without onnxruntime.
+
+The file's graph is evaluated by the reference implementation of ONNX, on the tensors that the file has. Nothing of how
+certile reads, plans or writes a network is used. Here are the operators that it does not know (quantised ones of other
+opsets and of onnxruntime's domain), batch norms, whose older versions it trains, and poolings, which it computes
+element by element in Python.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.lib.stride_tricks import sliding_window_view
+from onnx import helper, inliner, numpy_helper
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+
+from instances.errors import InputError
+from instances.network.network import Network
+from instances.onnx.control import unroll
+from instances.onnx.graph import Derived, Node
+from instances.onnx.quantised import move_integers, one_for_each, spell_out
+from instances.onnx.reader import read_graph
+from instances.onnx.sizes import Asked
+from instances.onnx.values import give
+
+#: The axis that a DequantizeLinear has scales along, if it does not say.
+_SCALES_ALONG = 1
+#: Operators that take elements of their first input along as they are.
+_TAKERS = frozenset(
+    """Expand Flatten Gather GatherElements GatherND Identity Reshape Slice Split Squeeze Tile Transpose
+    Unsqueeze""".split()
+)
+
+
+@dataclass(frozen=True)
+class Quantised:
+    """Integers with scales and zero points: they stand for (integer - zero) * scale."""
+
+    integers: np.ndarray
+    scale: np.ndarray
+    zero: np.ndarray
+    """`scale`, `zero`: one number, or one for every place along an axis of the integers."""
+    axis: int | None
+
+    def real(self) -> np.ndarray:
+        """What they stand for."""
+        along = [1] * self.integers.ndim
+        if self.axis is not None:
+            along[self.axis] = -1
+        scale, zero = (x.reshape(along if self.axis is not None else ()) for x in (self.scale, self.zero))
+        centred = self.integers.astype(np.int64) - zero.astype(np.int64)
+        return np.asarray(centred * scale, self.scale.dtype)
+
+
+@dataclass
+class OnnxModel:
+    """A network, the nodes of the file that its operators stand for, and the constants of the file."""
+
+    network: Network
+    path: Path
+    where: str
+    origin: Mapping[str, onnx.NodeProto]
+    """Operator -> what it computes: the node that it was made of, or the node that the file would have in its place,
+    where one node became several operators (`instances.onnx.steps`).
+    """
+    bodies: Mapping[str, tuple[onnx.NodeProto, ...]]
+    """Operator -> the element-wise nodes that it stands for together; the last one makes its result."""
+    derived: Mapping[str, Derived]
+    """Constants that such nodes read and the file does not have."""
+    folded: Mapping[str, tuple[onnx.NodeProto, ...]]
+    """Operator -> nodes behind it that it has taken in: batch norms, sums with a constant for every channel."""
+    makers: Mapping[str, str]
+    """Tensor -> operator."""
+    tensor_of: Mapping[str, str]
+    """Operator -> the tensor under which made nodes read it."""
+    outputs: tuple[str, ...]
+    """Tensors that are results of the model."""
+    results: Mapping[str, str]
+    """Of these those that operators make -> the operator: of its own where others read the tensor, too."""
+    inputs: Mapping[str, str]
+    """Tensors that come from outside -> operators, in the file's order."""
+    elements: Mapping[str, int]
+    """Element types of inputs and results, as ONNX numbers them."""
+    _tensors: Mapping[str, onnx.TensorProto] = field(repr=False)
+    _nodes: Mapping[str, onnx.NodeProto] = field(repr=False)
+    _opsets: list[onnx.OperatorSetIdProto] = field(repr=False)
+    types: Mapping[str, int] = field(default_factory=dict, repr=False)
+    """Element types of the file's tensors, as ONNX numbers them (0 or none: not known)."""
+    given: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
+    """Inputs of the file that are constants here, with what whoever runs the file has to feed it."""
+    _values: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def first(self) -> Mapping[str, str]:
+        """Operator -> its first tensor: later ones are what was folded into it, or into who reads it."""
+        return {operator: tensor for tensor, operator in reversed(list(self.makers.items()))}
+
+    @property
+    def opset(self) -> int:
+        """The version of the standard operators."""
+        return next(o.version for o in self._opsets if o.domain in ("", "ai.onnx"))
+
+    def node(self, operator: str) -> Node:
+        """The node of an operator; raises InputError for one that has none."""
+        if operator not in self.origin:
+            raise InputError(f"{self.where}: operator {operator!r} is of no node of the file")
+        return Node(self.origin[operator])
+
+    def body(self, operator: str) -> tuple[Node, ...]:
+        """The element-wise nodes that an operator stands for; none for one that is a node by itself."""
+        return tuple(map(Node, self.bodies.get(operator, ())))
+
+    def constant(self, tensor: str) -> np.ndarray:
+        """The value of a constant tensor.
+
+        Raises
+        ------
+        InputError
+            If it depends on an input, or cannot be evaluated.
+        """
+        if tensor in self._values:
+            return self._values[tensor]
+        if tensor in self._tensors:
+            value = self._held(tensor)
+        elif tensor in self.derived:
+            made = self.derived[tensor]
+            value = np.asarray(made.function(*map(self.constant, made.tensors)))
+        elif (stands := self.quantised(tensor)) is not None:
+            value = stands.real()
+        elif tensor in self._nodes:
+            value = self._evaluated(tensor)
+        else:
+            raise InputError(f"{self.where}: tensor {tensor!r} is no constant")
+        self._values[tensor] = value
+        return value
+
+    def quantised(self, tensor: str) -> Quantised | None:
+        """The integers that a constant is the meaning of (by a DequantizeLinear); None if it is made otherwise.
+
+        Raises
+        ------
+        InputError
+            For scales of blocks, which are not read.
+        """
+        if (made := self.derived.get(tensor)) is not None:
+            whole = self.quantised(made.tensors[0]) if len(made.tensors) == 1 else None
+            return None if whole is None else _taken_along(made.function, whole, f"{self.where}: tensor {tensor!r}")
+        proto = self._nodes.get(tensor)
+        if proto is not None and proto.op_type in _TAKERS:
+            return self._taken(tensor, proto)
+        if proto is None or proto.op_type != "DequantizeLinear":
+            return None
+        node = Node(proto)
+        integers, scale = self.constant(node.input(0)), self.constant(node.input(1))
+        zero = self.constant(node.input(2)) if node.input(2) else np.zeros(1, integers.dtype)
+        zero = np.broadcast_to(zero.reshape(-1), scale.size)
+        axis = node.integer("axis", _SCALES_ALONG) % max(integers.ndim, 1) if scale.size > 1 else None
+        if node.integer("block_size", 0) or scale.ndim > 1:
+            raise InputError(f"{self.where}: tensor {tensor!r} has a scale for every block: one for an axis is read")
+        return Quantised(integers, scale.reshape(-1), zero, axis)
+
+    def _taken(self, tensor: str, proto: onnx.NodeProto) -> Quantised | None:
+        """The integers of a constant that takes elements of another; None where scales are no longer along an axis."""
+        whole = self.quantised(proto.input[0])
+        try:
+            return whole and _taken_along(partial(self._evaluated, tensor), whole, self.where)
+        except InputError:
+            return None
+
+    def element(self, tensor: str) -> str:
+        """The element type of an input or a result of the model, or of a constant, as numpy calls it."""
+        if tensor in self.elements:
+            return str(helper.tensor_dtype_to_np_dtype(self.elements[tensor]))
+        return str(self.constant(tensor).dtype)
+
+    def type_in_file(self, tensor: str) -> str:
+        """The element type of a tensor of the file, as numpy calls it; empty if it is not known."""
+        number = self.types.get(tensor, 0)
+        return str(helper.tensor_dtype_to_np_dtype(number)) if number else ""
+
+    def _held(self, tensor: str) -> np.ndarray:
+        try:
+            return numpy_helper.to_array(self._tensors[tensor])
+        except ValueError as error:
+            raise InputError(f"{self.where}: tensor {tensor!r} does not hold its data ({error})") from None
+
+    def is_constant(self, tensor: str) -> bool:
+        """Whether no input of the model reaches a tensor."""
+        found = (self._values, self._tensors, self._nodes, self.derived)
+        return tensor not in self.makers and any(tensor in table for table in found)
+
+    def _evaluated(self, tensor: str, first: np.ndarray | None = None) -> np.ndarray:
+        """What a node makes of constants; `first`: what its first input is taken as."""
+        node = self._nodes[tensor]
+        feeds = {name: self.constant(name) for name in node.input if name}
+        feeds |= {} if first is None else {node.input[0]: first}
+        kinds = {name: helper.np_dtype_to_tensor_dtype(value.dtype) for name, value in feeds.items()}
+        inputs = [helper.make_tensor_value_info(name, kind, None) for name, kind in kinds.items()]
+        outputs = [helper.make_tensor_value_info(n, onnx.TensorProto.UNDEFINED, None) for n in node.output if n]
+        tiny = helper.make_model(helper.make_graph([node], "constant", inputs, outputs), opset_imports=self._opsets)
+        try:
+            found: list[Any] = list(ReferenceEvaluator(tiny).run(None, feeds))
+        except Exception as error:  # noqa: BLE001 - the evaluator raises many types
+            said = str(error)[:150]
+            raise InputError(
+                f"{self.where}: constant {tensor!r} ({node.op_type}) cannot be evaluated: {said}"
+            ) from None
+        return np.asarray(found[[n for n in node.output if n].index(tensor)])
+
+
+def _taken_along(function: Callable[..., np.ndarray], whole: Quantised, where: str) -> Quantised:
+    """Integers with their scales and zero points after a function that takes elements along."""
+    along = [1] * whole.integers.ndim
+    if whole.axis is not None:
+        along[whole.axis] = -1
+    integers, scale, zero = (
+        np.asarray(function(np.broadcast_to(x, whole.integers.shape)))
+        for x in (
+            whole.integers,
+            *(x.reshape(along) if whole.axis is not None else x for x in (whole.scale, whole.zero)),
+        )
+    )
+    for axis in (None, *range(integers.ndim)):
+        lines = [np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1) if axis is not None else x.reshape(1, -1)
+                 for x in (scale, zero)]  # fmt: skip
+        if all((line == line[:, :1]).all() for line in lines):
+            return Quantised(integers, lines[0][:, 0], lines[1][:, 0], axis)
+    raise InputError(f"{where} has scales along an axis that was cut or joined with others: no C is written")
+
+
+def read_model(
+    path: str | os.PathLike[str], *, batch: int | None = None, symbols: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None, values: Mapping[str, float] | None = None,
+) -> OnnxModel:  # fmt: skip
+    """Read an ONNX file with its weights.
+
+    Parameters
+    ----------
+    batch, symbols, shapes, values
+        As of `instances.onnx.reader.read_onnx`.
+
+    Raises
+    ------
+    InputError
+        As `read_onnx`; also if data in other files is missing.
+    """
+    asked = Asked(batch, symbols or {}, shapes or {}, values or {})
+    network, graph = read_graph(path, asked)
+    types = dict(graph.known.types)
+    try:
+        model = onnx.load(os.fspath(path), load_external_data=True)
+    except Exception as error:  # noqa: BLE001 - missing files, short data
+        raise InputError(f"{graph.where}: its weights cannot be read: {str(error)[:200]}") from None
+    model = inliner.inline_local_functions(model) if model.functions else model
+    asked, given = give(model, asked, graph.where)
+    if any([unroll(model, asked, graph.where), spell_out(model), move_integers(model), one_for_each(model)]):
+        spelled = onnx.ModelProto()
+        spelled.CopyFrom(model)
+        network, graph = read_graph(path, asked, model=spelled)
+    inputs = {info.name for info in model.graph.input} - {tensor.name for tensor in model.graph.initializer}
+    reached = set(inputs)
+    for node in model.graph.node:
+        if any(name in reached for name in node.input):
+            reached.update(o for o in node.output if o not in graph.known.constants)  # sizes depend on no data
+    return OnnxModel(
+        network, Path(path), graph.where, graph.origin, graph.bodies, graph.derived, graph.folded, graph.makers,
+        graph.tensor_of,
+        tuple(info.name for info in model.graph.output), graph.results,
+        {info.name: graph.makers[info.name] for info in model.graph.input if info.name in inputs},
+        {info.name: info.type.tensor_type.elem_type for info in (*model.graph.input, *model.graph.output)},
+        {t.name: t for t in model.graph.initializer},
+        {o: node for node in model.graph.node for o in node.output if o and o not in reached},
+        list(model.opset_import), types, given, dict(graph.known.values),
+    )  # fmt: skip
+
+
+def is_onnx(path: str | os.PathLike[str]) -> bool:
+    """Whether a path names an ONNX file."""
+    return Path(path).suffix.lower() == ".onnx"
+
+
+#: What evaluates.
+JUDGE = f"the reference of onnx {onnx.__version__}"
+_MICROSOFT = "com.microsoft"
+
+
+def evaluated(path: Path, feeds: Mapping[str, np.ndarray], results: Sequence[str]) -> list[np.ndarray]:
+    """Return the results of a model; raises whatever the evaluator does for an operator that it does not know."""
+    evaluator: Any = ReferenceEvaluator(onnx.load(path), new_ops=_operators())
+    return [np.asarray(value) for value in evaluator.run(list(results), dict(feeds))]
+
+
+def _along(value: np.ndarray, rank: int, axis: int) -> np.ndarray:
+    """A scale or zero point by channel, so that it can be broadcast."""
+    return (
+        value.reshape([-1 if k == axis % max(rank, 1) else 1 for k in range(rank)])
+        if value.size > 1
+        else value.reshape(())
+    )
+
+
+def _real(x: np.ndarray, scale: np.ndarray, zero: np.ndarray | None, axis: int = 1) -> np.ndarray:
+    offset = 0 if zero is None else _along(zero, x.ndim, axis).astype(np.int64)
+    made: np.ndarray = ((x.astype(np.int64) - offset).astype(np.float32) * _along(scale, x.ndim, axis)).astype(
+        np.float32
+    )
+    return made
+
+
+def _integers(x: np.ndarray, scale: np.ndarray, zero: np.ndarray | None, axis: int = 1) -> np.ndarray:
+    zero = np.zeros((), np.uint8) if zero is None else zero
+    limits = np.iinfo(zero.dtype)
+    steps = np.rint(x / _along(scale, x.ndim, axis)) + _along(zero, x.ndim, axis).astype(np.float64)
+    return np.asarray(np.clip(steps, limits.min, limits.max).astype(zero.dtype))
+
+
+def _windows(x: np.ndarray, kernel: Sequence[int], strides: Sequence[int], pads: Sequence[int],
+             dilations: Sequence[int], beyond: float) -> np.ndarray:  # fmt: skip
+    """All windows of a map, the taps along the last axes."""
+    n = len(kernel)
+    room = [(0, 0), (0, 0), *zip(pads[:n], pads[n:], strict=True)]
+    padded = np.pad(x, room, constant_values=beyond)
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    seen = sliding_window_view(padded, reach, axis=tuple(range(2, 2 + n)))
+    every = (slice(None), slice(None), *(slice(None, None, s) for s in strides))
+    return np.asarray(seen[(*every, *(slice(None, None, d) for d in dilations))])
+
+
+def _pads(x: np.ndarray, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
+          pads: Sequence[int], auto_pad: str, ceil: bool) -> list[int]:  # fmt: skip
+    """Pads on either side as they are meant, with what rounding up adds behind."""
+    n, found = len(kernel), list(pads)
+    for k in range(n):
+        size, reach = x.shape[2 + k], (kernel[k] - 1) * dilations[k] + 1
+        if auto_pad.startswith("SAME"):
+            whole = max(0, (-(-size // strides[k]) - 1) * strides[k] + reach - size)
+            found[k], found[n + k] = (
+                (whole - whole // 2, whole // 2) if auto_pad == "SAME_LOWER" else (whole // 2, whole - whole // 2)
+            )
+        elif ceil:
+            rest = (size + found[k] + found[n + k] - reach) % strides[k]
+            last = size + found[k] + found[n + k] - reach + (strides[k] - rest if rest else 0)
+            if rest and last < size + found[k]:  # a window that begins beyond the map is none
+                found[n + k] += strides[k] - rest
+    return found
+
+
+def _pooled(x: np.ndarray, op: str, given: Mapping[str, Any]) -> np.ndarray:
+    kernel = list(given["kernel_shape"])
+    n = len(kernel)
+    strides, dilations = list(given.get("strides") or [1] * n), list(given.get("dilations") or [1] * n)
+    stated = list(given.get("pads") or [0] * 2 * n)
+    pads = _pads(x, kernel, strides, dilations, stated, given.get("auto_pad") or "NOTSET", bool(given.get("ceil_mode")))
+    taps = tuple(range(-n, 0))
+    if op == "max":
+        least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+        return np.asarray(_windows(x, kernel, strides, pads, dilations, least).max(axis=taps))
+    counted = np.pad(np.ones(x.shape[2:], np.float32), list(zip(stated[:n], stated[n:], strict=True)),
+                     constant_values=1 if given.get("count_include_pad") else 0)  # fmt: skip
+    rest = [p - s for p, s in zip(pads, stated, strict=True)]
+    number = _windows(counted[None, None], kernel, strides, rest, dilations, 0).sum(axis=taps)
+    total = _windows(x, kernel, strides, pads, dilations, 0).astype(np.float64).sum(axis=taps)
+    return np.asarray(total / number).astype(x.dtype)
+
+
+def _operators() -> list[type[OpRun]]:
+    """Classes by name and domain, as the evaluator takes them."""
+
+    def made(name: str, domain: str, run: Any) -> type[OpRun]:
+        return type(name, (OpRun,), {"op_domain": domain, "_run": run})
+
+    def quantise(self: Any, x: Any, scale: Any, zero: Any = None, **given: Any) -> tuple[np.ndarray]:
+        axis = given.get("axis")
+        return (_integers(x, scale, zero, 1 if axis is None else axis),)
+
+    def dequantise(self: Any, x: Any, scale: Any, zero: Any = None, **given: Any) -> tuple[np.ndarray]:
+        axis = given.get("axis")
+        return (_real(x, scale, zero, 1 if axis is None else axis),)
+
+    def largest(self: Any, x: Any, **given: Any) -> tuple[np.ndarray]:
+        return (_pooled(x, "max", given),)
+
+    def average(self: Any, x: Any, **given: Any) -> tuple[np.ndarray]:
+        return (_pooled(x, "mean", given),)
+
+    def both(op: Any) -> Any:
+        def run(self: Any, a: Any, sa: Any, za: Any, b: Any, sb: Any, zb: Any, s: Any, z: Any = None, **_: Any) -> Any:
+            return (_integers(op(_real(a, sa, za), _real(b, sb, zb)), s, z),)
+
+        return run
+
+    def one(op: Any) -> Any:
+        def run(self: Any, x: Any, sx: Any, zx: Any, s: Any, z: Any = None, **given: Any) -> Any:
+            return (_integers(op(_real(x, sx, zx), given), s, z),)
+
+        return run
+
+    def joined(self: Any, s: Any, z: Any, *parts: Any, axis: int = 1, **_: Any) -> tuple[np.ndarray]:
+        real = [_real(*parts[k : k + 3]) for k in range(0, len(parts), 3)]
+        return (_integers(np.concatenate(real, axis), s, z),)
+
+    def gemm(self: Any, a: Any, sa: Any, za: Any, b: Any, sb: Any, zb: Any, c: Any = None, s: Any = None, z: Any = None,
+             **given: Any) -> tuple[np.ndarray]:  # fmt: skip
+        left = _real(a, sa, za)
+        turned = bool(given.get("transB"))
+        right = _real(b, sb, zb, 0 if turned else 1)
+        real = (left.T if given.get("transA") else left) @ (right.T if turned else right)
+        alpha = given.get("alpha")
+        real = real * np.float32(1 if alpha is None else alpha)
+        if c is not None:
+            real = real + c.astype(np.float32) * (sa * sb * np.float32(1 if alpha is None else alpha))
+        return (real.astype(np.float32) if s is None else _integers(real, s, z),)
+
+    def norm(self: Any, x: Any, scale: Any, shift: Any, mean: Any, variance: Any, **given: Any) -> tuple[np.ndarray]:
+        epsilon = given.get("epsilon")
+        factor = scale / np.sqrt(variance + np.float32(1e-5 if epsilon is None else epsilon))
+        return ((x * _along(factor, x.ndim, 1) + _along(shift - mean * factor, x.ndim, 1)).astype(x.dtype),)
+
+    def leaky(x: np.ndarray, given: Mapping[str, Any]) -> np.ndarray:
+        return np.where(x < 0, np.float32(given.get("alpha") or 0.01) * x, x)
+
+    plain = [("QuantizeLinear", quantise), ("DequantizeLinear", dequantise)]
+    found = [made(name, domain, run) for name, run in plain for domain in ("", _MICROSOFT)]
+    found += [made("MaxPool", "", largest), made("AveragePool", "", average)]
+    found.append(made("BatchNormalization", "", norm))
+    for name, op in (("QLinearAdd", np.add), ("QLinearMul", np.multiply)):
+        found.append(made(name, _MICROSOFT, both(op)))
+    for name, single in (
+        ("QLinearSigmoid", lambda x, _: 1 / (1 + np.exp(-x))), ("QLinearLeakyRelu", leaky),
+        ("QLinearAveragePool", lambda x, given: _pooled(x, "mean", given)),
+        ("QLinearGlobalAveragePool", lambda x, _: x.mean(axis=tuple(range(2, x.ndim)), keepdims=True)),
+    ):  # fmt: skip
+        found.append(made(name, _MICROSOFT, one(single)))
+    return [*found, made("QLinearConcat", _MICROSOFT, joined), made("QGemm", _MICROSOFT, gemm)]

@@ -1,0 +1,223 @@
+"""Reads ONNX files into networks: shapes and structure only, weights are never loaded.
+
+Opsets 7 to 23. What certile cannot plan is kept in the graph as an opaque operator and reported with its
+reason and MACs (`Network.warnings`, `Network.unplanned`, and as a logged warning). Data kept in other files is not
+opened at all.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import onnx
+from onnx import inliner
+from pydantic import ValidationError
+
+from instances.errors import InputError
+from instances.jsonfile import read_bytes
+from instances.network.network import Network
+from instances.network.operators import Input, Opaque, Reshape
+from instances.onnx.compute import folded_macs
+from instances.onnx.control import unroll
+from instances.onnx.graph import Graph, Node, Tensors, share
+from instances.onnx.ops import convert
+from instances.onnx.shapes import infer, sort_nodes, strip_weights
+from instances.onnx.sizes import Asked, bind
+from instances.onnx.standard import standardise
+from instances.onnx.values import element_types, give, said_of
+from instances.validation import explain_faults
+
+logger = logging.getLogger(__name__)
+
+OLDEST_OPSET = 7
+NEWEST_OPSET = 23
+#: The largest file that protobuf can hold.
+LARGEST_MODEL = 2**31 - 1
+
+
+def read_onnx(
+    path: str | os.PathLike[str], *, batch: int | None = None, symbols: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None, values: Mapping[str, float] | None = None,
+) -> Network:  # fmt: skip
+    """Read an ONNX file.
+
+    Parameters
+    ----------
+    path : str or path
+        The ``.onnx`` file.
+    batch : int, optional
+        Batch size: bound to the first size of the inputs where it is symbolic (1 by default), else the network is
+        rescaled to it.
+    symbols : mapping, optional
+        Numbers for the other symbolic sizes, by their name in the file or as ``input[axis]``.
+    shapes : mapping, optional
+        Shapes of inputs, by their names: ``{"x": (1, 3, 48, 320)}``.
+    values : mapping, optional
+        Inputs that are constants, with the value of all their elements: ``{"sr": 16000}``.
+
+    Returns
+    -------
+    Network
+        Operators keep the names of the ONNX nodes (their first output's where a node has none), made unique.
+
+    Raises
+    ------
+    InputError
+        If the file is no ONNX model, its opset is not supported, or shapes are missing or contradict each other.
+    """
+    return read_graph(path, Asked(batch, symbols or {}, shapes or {}, values or {}))[0]
+
+
+def read_graph(
+    path: str | os.PathLike[str], asked: Asked, *, model: onnx.ModelProto | None = None
+) -> tuple[Network, Graph]:
+    """Read an ONNX file as `read_onnx` does; return also which nodes operators were made of.
+
+    `model` is what the file holds, if it is in memory already; it is changed.
+    """
+    where = f"network {os.fspath(path)}"
+    asked.check(where)
+    model = model or _parse(read_bytes(path, what="network", largest=LARGEST_MODEL), where)
+    _check(model, where)
+    model = _inline(model, where)
+    asked, given = give(model, asked, where)
+    unroll(model, asked, where)
+    originals = standardise(model.graph, _opset(model))
+    known = strip_weights(model.graph, where)
+    sort_nodes(model.graph, where)
+    tensors = Tensors(model.graph, known.constants)
+    batch_bound = bind(model.graph, known.constants, asked, where)
+    infer(model, known, where)
+    maps, weights = element_types(model.graph, known.constants, known.types)
+    graph = Graph(model.graph, known, where, originals, tensors)
+    try:
+        _inputs(graph)
+        for proto in model.graph.node:
+            convert(Node(proto), graph)
+        _results(graph)
+        _drop_unused(graph)
+        share(graph.operators, graph.weights, graph.tensors)
+        if len(graph.operators) == sum(isinstance(o, Input) for o in graph.operators.values()):
+            raise InputError(f"{where}: holds constants only, no operator of the inputs")
+        network = Network(
+            name=Path(path).stem,
+            description="; ".join(
+                filter(None, (_describe(model, Path(path).name), said_of(given), folded_macs(graph)))
+            ),
+            map_type=maps,
+            weight_type=weights,
+            operators=tuple(graph.operators.values()),
+        )
+    except ValidationError as error:
+        raise InputError(f"{where}: {explain_faults(error, Network)}") from None
+    if asked.batch is not None and not batch_bound:
+        network = network.with_batch(asked.batch)
+    _report(network, where)
+    return network, graph
+
+
+def _parse(data: bytes, where: str) -> onnx.ModelProto:
+    try:
+        # From bytes: nothing is said about a folder, so external data could not be found even if it were asked for.
+        model: onnx.ModelProto = onnx.ModelProto.FromString(data)
+    except Exception:  # noqa: BLE001 - protobuf's DecodeError differs by backend
+        raise InputError(f"{where}: not an ONNX file, or cut off: it cannot be decoded") from None
+    return model
+
+
+def _check(model: onnx.ModelProto, where: str) -> None:
+    if not model.HasField("graph"):
+        raise InputError(f"{where}: not an ONNX model: it holds no graph")
+    if not model.graph.node:
+        raise InputError(f"{where}: the graph has no operators")
+    versions = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
+    if not versions:
+        raise InputError(f"{where}: states no opset of the standard operators")
+    _check_texts(model.graph, where)
+    if not OLDEST_OPSET <= versions[0] <= NEWEST_OPSET:
+        raise InputError(f"{where}: opset {versions[0]}, supported are {OLDEST_OPSET} to {NEWEST_OPSET}")
+
+
+def _check_texts(graph: onnx.GraphProto, where: str) -> None:
+    """Refuse names that are not UTF-8, which the protobuf library hands out as bytes."""
+    texts: list[object] = []
+    for node in graph.node:
+        texts += [node.name, node.op_type, node.domain, *node.input, *node.output]
+        for attribute in node.attribute:
+            texts += [attribute.name, attribute.ref_attr_name]
+            for inner in [attribute.g] if attribute.HasField("g") else list(attribute.graphs):
+                _check_texts(inner, where)
+    for info in [*graph.input, *graph.output, *graph.value_info]:
+        texts += [info.name, *(size.dim_param for size in info.type.tensor_type.shape.dim)]
+    texts += [tensor.name for tensor in graph.initializer]
+    texts += [sparse.values.name for sparse in graph.sparse_initializer]
+    if not all(isinstance(text, str) for text in texts):
+        raise InputError(f"{where}: a name in the graph is not UTF-8 text")
+
+
+def _inline(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
+    """Replace calls of functions that the model itself defines by their bodies."""
+    if not model.functions:
+        return model
+    try:
+        inlined: onnx.ModelProto = inliner.inline_local_functions(model)
+    except Exception as error:  # noqa: BLE001 - the C++ side raises many types
+        raise InputError(f"{where}: its local functions cannot be expanded: {str(error)[:200]}") from None
+    return inlined
+
+
+def _inputs(graph: Graph) -> None:
+    for info in graph.proto.input:
+        if info.name not in graph.known.constants:
+            graph.emit(Input(name=graph.unique(info.name), shape=graph.shape(info.name)), info.name)
+
+
+def _results(graph: Graph) -> None:
+    """Results that operators read, too, get an operator that nobody reads, so that they count as results."""
+    graph.node = None
+    read = {name for operator in graph.operators.values() for name in operator.inputs}
+    for info in graph.proto.output:
+        maker = graph.makers.get(info.name)
+        if maker is None:
+            continue
+        graph.results[info.name] = maker
+        if maker in read and graph.has_shape(info.name):
+            name = graph.unique(f"{info.name} (result)")
+            graph.operators[name] = Reshape(
+                name=name, inputs=(maker,), shape=graph.operators[maker].shape, fn="identity"
+            )  # fmt: skip
+            graph.results[info.name] = name
+
+
+def _drop_unused(graph: Graph) -> None:
+    """Take out what no result of the model, and nothing that is reported, is made of: it would count as a result."""
+    wanted = list(graph.results.values())
+    if not wanted:
+        return
+    wanted += [name for name, operator in graph.operators.items() if isinstance(operator, Input | Opaque)]
+    needed: set[str] = set()
+    while wanted:
+        name = wanted.pop()
+        if name not in needed:
+            needed.add(name)
+            wanted += graph.operators[name].inputs
+    for name in [name for name in graph.operators if name not in needed]:
+        del graph.operators[name]
+
+
+def _opset(model: onnx.ModelProto) -> int:
+    return int(next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx")))
+
+
+def _describe(model: onnx.ModelProto, file: str) -> str:
+    producer = "".join(c for c in str(model.producer_name) if c.isprintable())[:60]
+    return f"read from {file} (opset {_opset(model)}{', by ' + producer if producer else ''})"
+
+
+def _report(network: Network, where: str) -> None:
+    if network.opaque:
+        number = len(network.warnings)
+        logger.warning("%s: %d operators are kept as opaque and not planned: %s", where, number, network.unplanned)

@@ -1,0 +1,1 @@
+"""The question: options, limits, signals, progress."""

@@ -1,1 +1,0 @@
-"""Plans of the problem ``banks``: solved, checked, shown."""

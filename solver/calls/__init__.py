@@ -1,0 +1,1 @@
+"""The calls of Python: solve, pareto, explain, show, check."""

@@ -1,0 +1,333 @@
+"""`solve`, `pareto`, `explain` and `show`: every problem by the same calls."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from instances.applications import Applications, applications, is_several
+from instances.errors import InputError, choices
+from instances.late import late
+from instances.library_format import is_instance
+from instances.machine.machine import Machine
+from instances.measured import Profile, load_profile
+from instances.network.buffers import Buffers
+from instances.network.variants import Variants
+from instances.network.workload import Layer
+from instances.problems import PROBLEMS as LINES
+from solver.ask.options import AUTO, as_texts, check_jobs, check_memory, check_time_limit, pick_machine, pick_target
+from solver.ask.progress import Progress, Silent
+from solver.ask.question import Question
+from solver.ask.sizes import Sizes
+from solver.calls.cache import keep, kept, path_of
+from solver.calls.targets import named_machine, of_library, read_target
+from solver.plan.faces import FACES
+from solver.plan.front import Front
+from solver.plan.plan import Plan
+from solver.views.problem import Explained, Problem, Target
+from solver.views.problems import PROBLEMS, pick_problem, problem_of
+
+_sound_plan = late("solver.calls.check:sound_plan")
+
+#: Anything that says the same: one text, several, or a mapping.
+Texts = str | Iterable[str] | Mapping[str, str | int] | None
+#: Targets that are more than a network or a layer of one.
+_MORE: Mapping[type, str] = {
+    Applications: "several applications", Buffers: "buffers", Variants: "variants of layers",
+}  # fmt: skip
+_OPTIONS = {
+    "layers": "layers (--layer)", "profile": "measured times (--profile)", "full": "full (--full)",
+    "bounding": "no bounding (--no-bounding)", "all_kinds": "all kinds (--all-kinds)",
+}  # fmt: skip
+
+
+def solve(
+    target: Target | Plan | str | os.PathLike[str],
+    machine: Machine | str | os.PathLike[str] | None = None,
+    *,
+    problem: str | None = None,
+    objective: str | Sequence[str] | None = None,
+    engine: str = AUTO,
+    pins: Texts = (),
+    settings: Texts = (),
+    layers: str | Iterable[str] | None = None,
+    profile: Profile | str | os.PathLike[str] | None = None,
+    time_limit_s: float | None = None,
+    jobs: int = 0,
+    progress: Progress | None = None,
+    memory_limit: int | str | None = None,
+    all_kinds: bool = False,
+    full: bool = False,
+    bounding: bool = True,
+    symbols: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    values: Mapping[str, float] | None = None,
+) -> Plan:
+    """Plan a layer, a network, or several applications on a machine.
+
+    Every plan handed out has been priced by closed forms and replayed; all must agree.
+
+    Parameters
+    ----------
+    target : Layer, Network, Applications, Buffers, Variants, Plan, str or path
+        What to plan: an object, a bundled network's name, a JSON or ONNX file, or
+        ``squeezenet1_1@33ms,mobilenet_v1@40ms/35ms`` (name, period, deadline; the highest priority first). Of problem
+        placement: buffers, a file of them (.csv, .json), a plan or a plan file. Of problem selection: variants, a
+        bundled profile of them, or a file (.csv, .json). ``library:NAME`` is an instance of the library with its
+        machine, objectives and pins.
+    machine : Machine, str or path, optional
+        An object, a bundled name or a JSON file; a plan brings its own, variants name theirs.
+    problem : str, optional
+        See ``certile list problems``; by default what the machine is meant for.
+    objective : str or sequence of str, optional
+        One of the problem's measures, or several, most important first: ``"bytes,time"``.
+    engine : str
+        ``auto`` is the fastest exact one; ``certile list engines --problem P`` has the others.
+    pins : texts or mapping
+        Demands on decisions: ``["T_C<=73", "dataflow=OS"]`` or ``{"T_C": 73}``; ``certile list pins --problem P``.
+    settings : texts or mapping
+        Machine fields to override: ``["ocm_bytes=98304"]`` or ``{"ocm_bytes": 98304}``.
+    layers : names, optional
+        Only these; by default all that the problem plans.
+    profile : Profile or path, optional
+        Measured times of tasks (mapping, applications).
+    time_limit_s : float, optional
+        For the whole call. Then the best plan so far is returned with its bound.
+    jobs : int
+        Processes to spread independent layers over; 0: as many as there are processors, where it takes long. Problems
+        that decide the whole network at once (banks, joint, mapping, applications) take one.
+    progress : Progress, optional
+        Told about every layer that is done, if layers are decided by themselves.
+    memory_limit : int or str, optional
+        Resident memory of this process, in bytes or as ``"2GiB"``; by default 80 % of what is free. The search then
+        ends as at the time limit.
+    all_kinds, full, bounding : bool
+        Problems tiling and slicing: pool and element-wise layers, too; the unreduced space; whether engines may remove
+        choices by bounds before they search.
+    symbols, shapes : mapping, optional
+        Open sizes of an ONNX file: ``{"sequence": 128}``, ``{"x": (1, 3, 48, 320)}``.
+    values : mapping, optional
+        Inputs of an ONNX file that are constants, with the value of all their elements: ``{"sr": 16000}``.
+
+    Returns
+    -------
+    Plan
+        OPTIMAL, FEASIBLE, NO_SOLUTION_FOUND or INFEASIBLE. Ctrl-C returns what was found until then.
+
+    Raises
+    ------
+    InputError
+        For bad input.
+    PlanMismatch
+        If engine, price and replay disagree: a defect of certile.
+    """
+    asked, question = ask(
+        target, machine, problem=problem, objective=objective, engine=engine, pins=pins, settings=settings,
+        layers=layers, profile=profile, time_limit_s=time_limit_s, jobs=jobs, progress=progress,
+        memory_limit=memory_limit, all_kinds=all_kinds, full=full, bounding=bounding, symbols=symbols, shapes=shapes,
+        values=values,
+    )  # fmt: skip
+    return answered(asked, question)
+
+
+def answered(problem: Problem, question: Question, first: Callable[[Plan], None] = lambda plan: None) -> Plan:
+    """Return the plan of a question: one that was proven before, or a new one.
+
+    Parameters
+    ----------
+    first : callable
+        What is done with the plan before it is kept for the next time: a folder of kept plans may be slow, or full.
+    """
+    path = path_of(question)
+    before = kept(path, problem, question)
+    plan: Plan = problem.solve(question) if before is None else before
+    first(plan)
+    if before is None:
+        keep(path, plan)
+    return plan
+
+
+def pareto(
+    target: Target | Plan | str | os.PathLike[str],
+    machine: Machine | str | os.PathLike[str] | None = None,
+    *,
+    problem: str | None = None,
+    axes: str | Sequence[str] | None = None,
+    engine: str = AUTO,
+    pins: Texts = (),
+    settings: Texts = (),
+    layers: str | Iterable[str] | None = None,
+    profile: Profile | str | os.PathLike[str] | None = None,
+    time_limit_s: float | None = None,
+    memory_limit: int | str | None = None,
+    all_kinds: bool = False,
+    symbols: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    values: Mapping[str, float] | None = None,
+) -> Front:
+    """Return the exact Pareto front: all plans that no other beats in all axes.
+
+    Parameters as in `solve`; `axes` from ``certile list axes --problem P``, such as ``"bytes,time"``.
+
+    Raises
+    ------
+    InputError
+        For bad input, and if the problem has no front of these axes.
+    """
+    asked, question = ask(
+        target, machine, problem=problem, engine=engine, pins=pins, settings=settings, layers=layers, profile=profile,
+        time_limit_s=time_limit_s, memory_limit=memory_limit, all_kinds=all_kinds, symbols=symbols, shapes=shapes,
+        values=values,
+    )  # fmt: skip
+    names = tuple(part.strip() for text in as_texts("axes", axes) for part in text.split(","))
+    if not asked.axes:
+        raise InputError(f"problem {asked.name} has no front")
+    for name in names:
+        if name not in asked.axes or names.count(name) > 1:
+            raise InputError(f"axes {','.join(names)}: problem {asked.name} has fronts of {choices(asked.axes)}")
+    if engine != AUTO and not asked.front_engines:
+        raise InputError(f"--engine: the front of problem {asked.name} has one way to be found")
+    return asked.front(question, names)
+
+
+def explain(
+    target: Target | Plan | str | os.PathLike[str],
+    machine: Machine | str | os.PathLike[str] | None = None,
+    *,
+    problem: str | None = None,
+    pins: Texts = (),
+    settings: Texts = (),
+    layers: str | Iterable[str] | None = None,
+    profile: Profile | str | os.PathLike[str] | None = None,
+    full: bool = False,
+    all_kinds: bool = False,
+    symbols: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    values: Mapping[str, float] | None = None,
+) -> tuple[Explained, ...]:
+    """Return for every part which demands conflict (none: it fits), and how large its search space is.
+
+    Parameters and errors as in `solve`.
+    """
+    asked, question = ask(
+        target, machine, problem=problem, pins=pins, settings=settings, layers=layers, profile=profile, full=full,
+        all_kinds=all_kinds, symbols=symbols, shapes=shapes,
+        values=values,
+    )  # fmt: skip
+    return tuple(asked.explain(question))
+
+
+def show(plan: Plan | str | os.PathLike[str], layer: str | None = None, *, details: bool = False) -> str:
+    """Return a summary of a plan, or a plan file, for people: what is known, and the table of its layers.
+
+    Parameters
+    ----------
+    layer : str, optional
+        Instead this layer, or task: its nest with buffers, banks over time, program, or neighbours.
+    details : bool
+        Instead all layers, or tasks, like this.
+
+    Raises
+    ------
+    InputError
+        If it is no plan, a file says what does not follow from its decisions, or there is no such layer.
+    """
+    found = plan if isinstance(plan, Plan) else _sound_plan(plan)
+    return problem_of(found).show(found, layer, details=details)
+
+
+def ask(
+    target: Target | Plan | str | os.PathLike[str],
+    machine: Machine | str | os.PathLike[str] | None,
+    *,
+    problem: str | None = None,
+    objective: str | Sequence[str] | None = None,
+    engine: str = AUTO,
+    pins: Texts = (),
+    settings: Texts = (),
+    layers: str | Iterable[str] | None = None,
+    profile: Profile | str | os.PathLike[str] | None = None,
+    time_limit_s: float | None = None,
+    jobs: int = 0,
+    progress: Progress | None = None,
+    memory_limit: int | str | None = None,
+    all_kinds: bool = False,
+    full: bool = False,
+    bounding: bool = True,
+    symbols: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    values: Mapping[str, float] | None = None,
+) -> tuple[Problem, Question]:
+    """Load and check everything that is asked, before any time is spent; raises InputError."""
+    if isinstance(target, str) and is_instance(target):
+        said = {"machine": machine, "problem": problem, "objective": objective, "pins": pins, "layers": layers}
+        return ask(
+            **of_library(target, said), engine=engine, settings=settings, profile=profile, time_limit_s=time_limit_s,
+            jobs=jobs, progress=progress, memory_limit=memory_limit, all_kinds=all_kinds, full=full, bounding=bounding,
+        )  # fmt: skip
+    set_fields = as_texts("settings", settings)
+    loaded, own = _target(target, Sizes.of(symbols, shapes, values))
+    real = pick_machine(own if machine is None else machine, set_fields)
+    asked = _problem(problem, real, loaded)
+    try:
+        objectives = asked.objectives(objective, loaded)
+        chosen = asked.engine(engine, objectives)
+    except InputError as error:
+        raise InputError(f"{error}{_elsewhere(asked, as_texts('objective', objective), engine)}") from None
+    given = {"layers": layers, "profile": profile, "full": full, "bounding": not bounding, "all_kinds": all_kinds}
+    wrong = [_OPTIONS[name] for name, value in given.items() if value not in (None, False) and name not in asked.takes]
+    if wrong:
+        raise InputError(f"{', '.join(wrong)}: not for problem {asked.name}")
+    return asked, Question(
+        loaded, real, objectives, asked.name, chosen,
+        pins=as_texts("pins", pins), settings=set_fields,
+        layers=None if layers is None else tuple(dict.fromkeys(as_texts("layers", layers))),
+        profile=profile if isinstance(profile, Profile | None) else load_profile(profile),
+        time_limit_s=check_time_limit(time_limit_s), memory_bytes=check_memory(memory_limit),
+        jobs=check_jobs(jobs), progress=progress or Silent(),
+        all_kinds=all_kinds, full=full, bounding=bounding,
+    )  # fmt: skip
+
+
+def _elsewhere(asked: Problem, objectives: Sequence[str], engine: str) -> str:
+    """Which problems know a name that this one does not."""
+    names = [name.strip() for text in objectives for name in text.split(",")]
+    strange = [name for name in (*names, engine) if name not in {*asked.measures, *asked.engines, AUTO}]
+    for name in strange:
+        knowing = [one.name for one in PROBLEMS.values() if name in {*one.measures, *one.engines}]
+        if knowing:
+            return f"; problem {' and '.join(knowing)} has {name}, this is problem {asked.name}"
+    return ""
+
+
+def _target(target: Target | Plan | str | os.PathLike[str], sizes: Sizes) -> tuple[Target, Machine | str | None]:
+    """What is planned, and the machine that it brings."""
+    if sizes:
+        if not isinstance(target, str | os.PathLike):
+            raise InputError("symbols, shapes, values: of an ONNX file named by its path, and this is an object")
+        return sizes.load(target), None
+    if isinstance(target, Plan):
+        return FACES["buffers_of"](target), target.machine_data
+    if isinstance(target, Applications | Buffers):
+        return target, None
+    if isinstance(target, Variants):
+        return target, named_machine(target)
+    if isinstance(target, str) and is_several(target):
+        return applications(target), None
+    if isinstance(target, str | os.PathLike) and (read := read_target(target)) is not None:
+        return read
+    return pick_target(target), None
+
+
+def _problem(name: str | None, machine: Machine, target: Target) -> Problem:
+    """The problem that is asked for, or that the machine is meant for; raises InputError for another kind of target."""
+    what = _MORE.get(type(target), "")
+    planning = [one for one, line in LINES.items() if line.target == type(target).__name__]
+    if what and (name is None or (name in LINES and LINES[name].several in planning)):
+        name = planning[0]
+    asked = pick_problem(machine.problem if name is None else name)
+    if what and asked.name not in planning:
+        raise InputError(f"problem {name} plans networks, these are {what}; problem {choices(planning)} plans them")
+    if isinstance(target, Layer) and not asked.single:
+        raise InputError(f"target {target.name}: problem {asked.name} plans whole networks, this is one layer")
+    return asked

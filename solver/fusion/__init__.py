@@ -1,1 +1,0 @@
-"""Problem fusion in `solver`: plans, and how they are shown."""

@@ -1,1 +1,0 @@
-"""Homes: where maps and weights lie off the chip."""

@@ -1,1 +1,0 @@
-"""Problem hybrid: plans of groups of stages in pieces, each with a bank program."""

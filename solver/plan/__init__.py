@@ -1,0 +1,1 @@
+"""Plans and fronts as data, and what they claim."""

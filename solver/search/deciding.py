@@ -1,0 +1,114 @@
+"""How a part is decided, here or in another process, and what of its answer is refused."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from formulations.clock import Clock
+from formulations.problem import Part
+from instances.errors import InputError
+from solver.ask.watch import NO_LIMIT, Watch
+from solver.plan.verify import PlanMismatch
+from solver.search.loop import Answer, unanswered
+from solver.search.verdict import Verdict, in_unit, judged, judgement
+
+#: Seconds below which a part is decided in haste.
+_WORTH_S = 0.05
+#: Seconds after the time limit in which parts that are spare are still decided.
+_SPARE_S = 1.0
+
+#: A search of a part that can be pickled: of part, objectives and clock; and what there is without a search.
+Search = Callable[[Any, tuple[str, ...], Clock], Answer[Any]]
+Haste = Callable[[Any, tuple[str, ...]], Answer[Any]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A part to decide, here or in another process: by a search, or in haste, which may take `haste_s` seconds."""
+
+    part: Part[Any]
+    objectives: tuple[str, ...]
+    search: Search
+    haste: Haste
+    haste_s: float | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the part, for messages."""
+        return f"layer {self.part.name}"
+
+    def decide(self, time_limit_s: float | None, watch: Watch) -> Answer[Any]:
+        """Decide in a share of the time of `watch`, and judge the schedule.
+
+        In haste if the search is stopped, or if there is hardly time; a part that is spare is left out then.
+        """
+        if self.part.spare and watch.clock.later(_SPARE_S).over:
+            return self.unanswered("stopped by time limit")
+        start = time.monotonic()
+        said: Answer[Any] | None = None
+        with watch.part(time_limit_s) as mine:
+            if time_limit_s is None or time_limit_s > _WORTH_S:
+                said = mine.run(lambda: self._searched(mine.clock, watch.end_s), _nothing)
+                mine.heard({} if said is None else said.stats)
+        why = mine.reason or "time limit"
+        said = self.hasty(why) if said is None else said
+        if mine.reason or (mine.clock.over and said.status in ("FEASIBLE", "NO_SOLUTION_FOUND")):
+            said = replace(said, stats={**said.stats, "stopped": why})
+        return replace(self._judged(said), wall_s=time.monotonic() - start)
+
+    def _searched(self, clock: Clock, end_s: float | None) -> Answer[Any]:
+        clock = clock if end_s is None else replace(clock, end=clock.now() + end_s)
+        return self._explained(self.search(self.part, self.objectives, clock))
+
+    def _explained(self, said: Answer[Any]) -> Answer[Any]:
+        return replace(said, conflicts=self.part.explain()) if said.status == "INFEASIBLE" else said
+
+    def hasty(self, why: str) -> Answer[Any]:
+        """Decide without a search; nothing if even that takes too long."""
+        with Watch(self.haste_s, NO_LIMIT) as watch:
+            said = watch.run(lambda: self._explained(self.haste(self.part, self.objectives)), _nothing)
+        if said is None:
+            return self.unanswered(f"stopped by {why}")
+        return replace(said, stats={**said.stats, "stopped": why})
+
+    def unanswered(self, note: str = "") -> Answer[Any]:
+        """What is known if nobody has time for it."""
+        return unanswered(self.part, self.objectives, note)
+
+    def _judged(self, said: Answer[Any]) -> Answer[Any]:
+        """The answer with price and replay, which may take as long as the search: so they are made side by side too."""
+        try:
+            schedule = said.schedule
+            return said if schedule is None else replace(said, judged=judgement(self.part, schedule))
+        except MemoryError:
+            return self.unanswered("no memory to verify a plan")
+        except InputError as error:
+            raise PlanMismatch(f"{self.name}: {error}") from error
+
+
+def _nothing() -> None:
+    """What there is of a search that was stopped."""
+
+
+def refused(answers: Iterable[tuple[Part[Any], Answer[Any]]], where: str = "") -> list[Verdict]:
+    """Judge answers; raises PlanMismatch, with the part's name and `where`, if one is not so."""
+    verdicts = judged(answers)
+    for one in verdicts:
+        if faults := [*one.faults, *_claims(one)]:
+            raise PlanMismatch(f"{one.part.name}{where}: {'; '.join(faults[:5])}")
+    return verdicts
+
+
+def _claims(one: Verdict) -> Iterator[str]:
+    """What an answer claims of its schedule, and is not so."""
+    if one.priced is not None:
+        for name, claimed in one.said.values.items():
+            if claimed != one.priced.measures.get(name):
+                yield f"{in_unit(name)}: engine says {claimed}, priced {one.priced.measures.get(name)}"
+        if one.said.status not in ("OPTIMAL", "FEASIBLE"):
+            yield f"status {one.said.status} comes with a schedule"
+        if one.said.status == "OPTIMAL" and dict(one.said.bounds) != one.values:
+            yield f"status OPTIMAL with bound {one.said.bound} and value {next(iter(one.values.values()))}"

@@ -1,0 +1,152 @@
+"""A page: sections with facts, tables, figures and parts in detail, written as one HTML file that loads nothing.
+
+The plotting library lies in the page, packed by gzip and base64 (2 MB instead of 5), and is unpacked by the browser
+when the first figure comes into view. Every figure has its numbers in a table below it. The same page is always the
+same bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources, util
+from pathlib import Path
+from string import Template
+
+from instances.errors import InputError
+from solver.ask.names import version
+from solver.show.data import Block, Fact, Figure
+from solver.show.interactive import Dict, drawn
+from solver.show.markup import Grid, facts_html, figure_html, grid_html, lines, text
+from solver.show.style import slugs
+
+#: Of every figure (by `id`) its key on the page, and its height in pixels.
+Known = dict[int, tuple[str, int]]
+#: What a status means, with a sign that does not depend on colour.
+STATUS = {
+    "OPTIMAL": ("✓", "no plan of the stated space is better"),
+    "FEASIBLE": ("≥", "a plan that is verified, not proven to be the best"),
+    "INFEASIBLE": ("✕", "proven: no plan meets all demands"),
+    "PROVEN": ("✓", "no other plan is on the front"),
+    "NO_SOLUTION_FOUND": ("?", "no plan was found, none is excluded"),
+}
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page under a heading of its own; all but the title may be missing."""
+
+    title: str
+    status: str = ""
+    """One of `STATUS`, or another word."""
+    lead: tuple[str, ...] = ()
+    """Sentences."""
+    facts: tuple[Fact, ...] = ()
+    grids: tuple[Grid, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    folded: tuple[tuple[str, tuple[Fact, ...]], ...] = ()
+    """Facts that are shown on request, by title."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """All that stands on a page, the proof first."""
+
+    title: str
+    subtitle: str
+    sections: tuple[Section, ...] = field(default=())
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """All figures that have something to draw, in order."""
+        return tuple(figure for section in self.sections for figure in _figures(section))
+
+
+def _figures(section: Section) -> Iterator[Figure]:
+    inside = (figure for block in section.blocks for figure in block.figures)
+    yield from (figure for figure in (*section.figures, *inside) if not figure.empty)
+
+
+def to_html(page: Page) -> str:
+    """Return the page as one HTML text; raises InputError if plotly is not installed."""
+    figures = page.figures
+    data = dict(zip(slugs(figure.key for figure in figures), map(drawn, figures), strict=True))
+    known = {id(figure): (key, _height(made)) for figure, (key, made) in zip(figures, data.items(), strict=True)}
+    ids = [f"part-{key}" for key in slugs(section.title for section in page.sections)]
+    named = list(zip(page.sections, ids, strict=True))
+    here = resources.files(__package__)
+    return Template((here / "page.html").read_text(encoding="utf-8")).substitute(
+        title=text(page.title), subtitle=text(page.subtitle), version=text(version()),
+        style=(here / "style.css").read_text(encoding="utf-8").rstrip(),
+        script=(here / "page.js").read_text(encoding="utf-8").rstrip(),
+        contents="\n".join(f'<li><a href="#{key}">{text(section.title)}</a></li>' for section, key in named),
+        sections="\n".join(_section(section, key, known) for section, key in named),
+        figures=_inside_script(json.dumps(data, separators=(",", ":"))), library=_library() if figures else "",
+    )  # fmt: skip
+
+
+def _height(made: Dict) -> int:
+    layout = made["layout"]
+    height = layout.get("height") if isinstance(layout, dict) else None
+    return height if isinstance(height, int) else 0
+
+
+def _inside_script(data: str) -> str:
+    """JSON that cannot end the element that it stands in."""
+    return data.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+@cache
+def _library() -> str:
+    """The plotting library, packed; raises InputError if plotly is not installed."""
+    found = util.find_spec("plotly")
+    folders = list(found.submodule_search_locations or ()) if found is not None else []
+    files = [Path(folder) / "package_data" / "plotly.min.js" for folder in folders]
+    file = next((file for file in files if file.is_file()), None)
+    if file is None:
+        raise InputError('a report needs plotly: pip install "certile[report]"')
+    return base64.b64encode(gzip.compress(file.read_bytes(), 9, mtime=0)).decode()
+
+
+def _section(section: Section, key: str, known: Known) -> str:
+    parts = [f'<section id="{key}" aria-labelledby="{key}-head">\n<h2 id="{key}-head">{text(section.title)}</h2>']
+    if section.status:
+        parts.append(status_html(section.status))
+    parts += [f"<p>{text(sentence)}</p>" for sentence in section.lead]
+    if section.facts:
+        parts.append(facts_html(section.facts))
+    parts += [grid_html(grid) for grid in section.grids]
+    parts += [figure_html(figure, *known[id(figure)], 3) for figure in section.figures if not figure.empty]
+    parts += [_block(block, known) for block in section.blocks]
+    parts += [
+        f"<details><summary>{text(title)}</summary>\n{facts_html(facts)}\n</details>" for title, facts in section.folded
+    ]
+    return "\n".join([*parts, "</section>"])
+
+
+def status_html(status: str) -> str:
+    """Return a status with its sign and what it means."""
+    sign, means = STATUS.get(status, ("", ""))
+    said = f"{sign} {status.replace('_', ' ')}".strip()
+    return f'<p class="status {text(status)}"><span>{text(said)}</span>{text(means)}</p>'
+
+
+def _block(block: Block, known: Known) -> str:
+    """A part in detail, folded."""
+    inside = [f"<p>{text(sentence)}</p>" for sentence in block.sentences]
+    inside += [figure_html(figure, *known[id(figure)], 4) for figure in block.figures if not figure.empty]
+    if block.text:
+        label = text(f"{block.name} in detail")
+        code = f"<pre>{lines(block.text)}</pre>"
+        inside.append(f'<div class="scroll" role="region" tabindex="0" aria-label="{label}">{code}</div>')
+    line = f'<span class="quiet">{text(block.line)}</span>' if block.line else ""
+    return (
+        f'<details class="part"><summary><h3>{text(block.name)}</h3>{line}</summary>\n'
+        + "\n".join(inside)
+        + "\n</details>"
+    )

@@ -1,1 +1,0 @@
-"""Problem slicing: layers on clusters of cores."""

@@ -1,1 +1,0 @@
-"""Problems tiling and slicing."""

@@ -1,0 +1,1 @@
+"""What one does with plans; nothing below imports it."""

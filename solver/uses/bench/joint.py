@@ -1,0 +1,130 @@
+"""Suite ``joint``: tile plans and what stays on chip, decided together for whole networks (F10)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from formulations.clock import Clock
+from formulations.fusion.linear import Linear
+from formulations.fusion.part import FusionPart, Runs
+from formulations.fusion.paths import Paths
+from formulations.pins import Pins
+from instances.load import load_machine, load_network
+from instances.machine.machine import Machine
+from instances.network.network import Network
+from solver.calls.solve import solve
+from solver.plan.plan import Plan
+from solver.plan.verify import gap_of
+from solver.search.loop import Answer, settled
+from solver.uses.bench.bank_sizes import HEADS, NOTE, bank_row
+from solver.uses.bench.banks import chain
+from solver.uses.bench.report import Cell, Suite, Table, timed
+from solver.views.joint import JOINT
+
+_NETWORKS = ("squeezenet1_1", "mobilenet_v2", "resnet50", "inception_v3")
+_HEURISTICS = ("no-reuse", "greedy", "sequence")
+_SOLVERS = ("milp", "cp-sat")
+_LIMIT_S = 60.0
+_KIB = (64, 256, 512)
+#: Network and KiB of the rows that say what banks cost.
+_SIZES = (
+    ("squeezenet1_1", 768), ("mobilenet_v2", 768), ("resnet50", 64), ("resnet50", 256), ("resnet50", 512),
+    ("resnet50", 768),
+)  # fmt: skip
+#: Layers and banks; ResNet-50 has 72 layers.
+_BANKS = (4, 8, 16, 32, 48, 96)
+_LAYERS = (10, 50, 100, 200, 500)
+
+
+def _bytes(plan: Plan) -> int | None:
+    return plan.measures["bytes"] if plan.measures else None
+
+
+def network_row(name: str) -> list[Cell]:
+    """Bytes of heuristics and of the optimum on scratchpad_768k, and what every engine takes to prove it."""
+    plan = solve(name, "scratchpad_768k", problem="joint")
+    heuristics: list[Cell] = [_bytes(solve(name, "scratchpad_768k", problem="joint", engine=e)) for e in _HEURISTICS]
+    row: list[Cell] = [name, len(plan.schedule or ()), *heuristics, _bytes(plan), plan.gap, plan.part.must["bytes"]]
+    return [*row, plan.stats["searches"], plan.wall_s, *_solvers(load_network(name), load_machine("scratchpad_768k"))]
+
+
+def _solvers(network: Network, machine: Machine) -> list[Cell]:
+    """Seconds of dynamic programming with all searches; then of each solver with the same tables, and its gap."""
+    (part,) = JOINT.read(network, machine, Pins(()), None)
+    expected, wall = _asked(part, "dynamic", None)
+    cells: list[Cell] = [wall]
+    for name in _SOLVERS:
+        said, wall = _proof(name, part, expected.values.get("bytes"))
+        cells += [wall, gap_of(said.values.get("bytes"), said.bounds["bytes"])]
+    return cells
+
+
+def _asked(part: FusionPart, engine: str, limit_s: float | None) -> tuple[Answer[Runs], float]:
+    """Answer and seconds of an engine, with the searches of single layers that were made before."""
+    return timed(lambda: settled(JOINT, part, ("bytes",), engine, Clock.of(limit_s)))
+
+
+def _proof(name: str, part: FusionPart, expected: int | None) -> tuple[Answer[Runs], float]:
+    """What a solver says and its seconds; RuntimeError if it proves another value than dynamic programming."""
+    said, wall = _asked(part, name, _LIMIT_S)
+    if said.status == "OPTIMAL" and said.values["bytes"] != expected:
+        raise RuntimeError(f"{part.name}: {name} proves {said.values['bytes']}, dynamic {expected}")
+    return said, wall
+
+
+def memory(kib: int) -> list[Cell]:
+    """ResNet-50 on so much shared memory in banks of 16 KiB."""
+    settings = {"ocm_bytes": kib * 1024, "ocm_banks": kib // 16}
+    engines = (*_HEURISTICS, "dynamic")
+    plans = [solve("resnet50", "scratchpad_768k", problem="joint", engine=e, settings=settings) for e in engines]
+    best = plans[-1]
+    return [kib, *(_bytes(plan) for plan in plans), best.gap, best.stats["searches"], best.wall_s]
+
+
+def grown(network: Network, banks: int) -> list[Cell]:
+    """Seconds of the problem alone, with all plans known: 768 KiB in so many banks."""
+    machine = load_machine("scratchpad_768k", {"ocm_banks": str(banks)})
+    (part,) = JOINT.read(network, machine, Pins(()), None)
+    said, searches_s = _asked(part, "dynamic", None)
+    problem = part.tables.instance((1, 0), "found", ())
+    least, alone_s = timed(lambda: Paths(problem).least)
+    if least != said.values.get("bytes"):
+        raise RuntimeError(f"{network.name}, {banks} banks: {least} and {said.values}")
+    variables = Linear(problem).size
+    seconds = [_proof(name, part, least)[1] for name in _SOLVERS]
+    return [network.name, len(part.net.layers), banks, searches_s, alone_s, variables, *seconds]
+
+
+_NOTES = (
+    "once: every weight, and the network's inputs and results once. s: with replay and the fastest of equal nests.",
+    "Solvers start from the searches that dynamic programming needed; equal optima are checked.",
+)
+
+
+def _growth() -> list[tuple[Network, int]]:
+    """Networks with banks."""
+    whole = load_network("resnet50")
+    return [*((whole, banks) for banks in _BANKS), *((chain(layers), 48) for layers in _LAYERS)]
+
+
+joint = Suite("joint", (
+    Table(
+        "DRAM bytes, 768 KiB in 48 banks",
+        ["network", "layers", *_HEURISTICS, "optimum", "gap", "once", "searches", "s", "dynamic s",
+         *(head for name in _SOLVERS for head in (f"{name} s", f"{name} gap"))],
+        _NETWORKS, network_row, _NOTES,
+    ),
+    Table("ResNet-50, banks of 16 KiB", ["KiB", *_HEURISTICS, "optimum", "gap", "searches", "s"], _KIB, memory),
+    Table(
+        "What banks cost: DRAM bytes without, and in banks of 4 and 16 KiB", HEADS, _SIZES, partial(bank_row, "joint"),
+        [NOTE],
+    ),
+    Table(
+        "Growth, 768 KiB",
+        ["network", "layers", "banks", "searches and dynamic s", "dynamic s", "variables", "milp s", "cp-sat s"],
+        _growth, grown, label=lambda case: f"{case[0].name}, {case[1]}",
+    ),
+))  # fmt: skip
+
+
+SUITE = joint

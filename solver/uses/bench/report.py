@@ -1,0 +1,176 @@
+"""Suites as tables of cases, and what they return: titled tables for people and the same cells as JSON."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from instances.errors import InputError
+from solver.ask.progress import Progress, Silent
+from solver.plan.plan import Plan
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+Cell = str | int | float | bool | None
+T = TypeVar("T")
+
+
+@dataclass
+class Section:
+    """One table: a title, the column heads, the rows and notes under it."""
+
+    title: str
+    columns: Sequence[str]
+    rows: list[Sequence[Cell]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the rows as objects keyed by column."""
+        rows = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+        return {"title": self.title, "rows": rows, "notes": self.notes}
+
+
+@dataclass
+class Report:
+    """The sections of one suite, in order, and figures under names of their own in JSON."""
+
+    suite: str
+    sections: list[Section] = field(default_factory=list)
+    figures: Mapping[str, object] = field(default_factory=dict)
+    progress: Progress = field(default_factory=Silent)
+
+    def section(self, title: str, columns: Sequence[str]) -> Section:
+        """Add an empty section."""
+        self.sections.append(Section(title, columns))
+        return self.sections[-1]
+
+    def each(self, cases: Collection[T], label: Callable[[T], str] = str) -> Iterator[T]:
+        """Yield cases, and show how many are done."""
+        self.progress.begin(len(cases), self.suite)
+        try:
+            for case in cases:
+                yield case
+                self.progress.advance(label(case))
+        finally:
+            self.progress.end()
+
+    @property
+    def table(self) -> RenderableType:
+        """All sections as rich tables."""
+        from rich.console import Group
+        from rich.text import Text
+
+        parts: list[RenderableType] = []
+        for section in self.sections:
+            parts += [Text(section.title, style="bold"), _table(section), *map(Text, section.notes), Text("")]
+        return Group(*parts)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the report as a JSON object."""
+        return {"suite": self.suite, **self.figures, "sections": [s.to_json() for s in self.sections]}
+
+
+def label_of(case: object) -> str:
+    """Return what a case is called while it is run."""
+    return " ".join(map(str, case)) if isinstance(case, tuple) else str(case)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a suite, before anything is solved."""
+
+    title: str
+    heads: Sequence[str]
+    cases: Collection[Any] | Callable[[], Collection[Any]]
+    """A row each; a function makes those that take time."""
+    row: Callable[..., Sequence[Any]]
+    """The cells of a case; a tuple is taken as its arguments."""
+    notes: Sequence[str] = ()
+    more: Collection[Any] = ()
+    """Cases that are run only if they are asked for."""
+    several: bool = False
+    """Whether a case has several rows."""
+    label: Callable[[Any], str] = label_of
+
+    def chosen(self, only: str) -> list[Any]:
+        """Return the cases whose label has a text in it; all but `more` if there is none."""
+        cases = self.cases() if callable(self.cases) else self.cases
+        return [case for case in (*cases, *self.more) if only in self.label(case)] if only else list(cases)
+
+    def fill(self, report: Report, cases: Collection[Any] | None = None) -> Section:
+        """Add the rows of these cases to a report, or of all that are not asked for, in a section of their own."""
+        section = report.section(self.title, self.heads)
+        for case in report.each(self.chosen("") if cases is None else cases, self.label):
+            found = self.row(*case) if isinstance(case, tuple) else self.row(case)
+            section.rows += found if self.several else [found]
+        section.notes += self.notes
+        return section
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Tables that are filled in turn; `after`: figures of all of them, and notes that depend on what came out."""
+
+    name: str
+    tables: Sequence[Table]
+    after: Callable[[Report], None] = lambda report: None
+
+    def __call__(self, progress: Progress, only: str = "") -> Report:
+        """Run the suite, or the rows with a text in their label; raises InputError if there are none.
+
+        A table without a case is left out.
+        """
+        report = Report(self.name, progress=progress)
+        for table in self.tables:
+            if cases := table.chosen(only):
+                table.fill(report, cases)
+        if not report.sections:
+            known = (table.label(case) for table in self.tables for case in (*table.chosen(""), *table.more))
+            raise InputError(f"--only {only}: no row; there are {', '.join(known)}")
+        self.after(report)
+        return report
+
+
+def _table(section: Section) -> RenderableType:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for i, column in enumerate(section.columns):
+        table.add_column(column, justify="left" if i == 0 else "right", overflow="fold")
+    for row in section.rows:
+        table.add_row(*(_shown(cell) for cell in row))
+    return table
+
+
+def _shown(cell: Cell) -> str:
+    from rich.markup import escape
+
+    if cell is None:
+        return "-"
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    return f"{cell:.3f}" if isinstance(cell, float) else escape(cell)
+
+
+def geomean(values: Iterable[float]) -> float | None:
+    """Return the geometric mean, None of nothing."""
+    logs = [math.log(v) for v in values]
+    return math.exp(sum(logs) / len(logs)) if logs else None
+
+
+def timed(work: Callable[[], T]) -> tuple[T, float]:
+    """Return what some work gives, and the seconds that it takes."""
+    start = time.monotonic()
+    return work(), time.monotonic() - start
+
+
+def value_of(plan: Plan) -> int | None:
+    """Return the value of a plan's objective, None without a schedule."""
+    return None if plan.objective is None else plan.objective.value

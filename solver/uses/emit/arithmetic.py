@@ -1,0 +1,360 @@
+"""How a layer of a model computes: what it takes of its inputs, how that is summed, and what becomes of a sum.
+
+Two ways:
+
+* single precision: what is read becomes a float (real), and the functions of a layer follow on the sum;
+* exact: the input is dequantised with one scale, and the layer is a product, a pooling, or a largest element. Then it
+  takes integers less their zero point, sums are integers, and a factor makes the real number of a complete sum.
+
+Real sums of quantised maps (element-wise layers, and what is read through another function) are of the first way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+
+from instances.network.operators import Conv, MatMul, Operator, Pool, Resample
+from instances.network.stores import inputs_of
+from instances.network.workload import Layer
+from instances.onnx.graph import Node
+from instances.onnx.model import OnnxModel
+from solver.uses.emit.chains import operators_of, statements
+from solver.uses.emit.gridded import is_gridded
+from solver.uses.emit.kinds import BYTES, C_TYPES, FLOATS, NAMES, Elements
+from solver.uses.emit.numbers import Numbers, floats
+from solver.uses.emit.passing import Chain, Passing
+from solver.uses.emit.pointwise import clip_of, dequantiser, require
+from solver.uses.emit.quantise import Grid, grid_of
+from solver.uses.emit.requantise import scaled, shares
+from solver.uses.emit.several import Resized
+from solver.uses.emit.text import function, literal
+from solver.uses.emit.trained import Trained
+from solver.uses.emit.values import coordinates_in, coordinates_of
+
+Tables: TypeAlias = list[str]
+Statements: TypeAlias = list[str]
+#: The larger and the smaller of whole numbers, as one after the other comes.
+_EXTREMES = {
+    op: f"{{{{ const int32_t seen = {{value}}; {{row}} = seen {sign} {{row}} ? seen : {{row}}; }}}}"
+    for op, sign in (("Max", ">"), ("Min", "<"))
+}
+#: Bytes of biases that are added to sums of integers.
+BIAS = {0: "i32", 4: "i32", 8: "i64"}
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """A layer of a model."""
+
+    passing: Passing
+    operator: Operator
+    layer: Layer
+    trained: Trained | None = None
+    """Its constant weights."""
+
+    @property
+    def model(self) -> OnnxModel:
+        """The model."""
+        return self.passing.model
+
+    @property
+    def elements(self) -> Elements:
+        """What tensors are held as."""
+        return self.passing.elements
+
+    @cached_property
+    def node(self) -> Node:
+        """What the file says of it."""
+        return self.model.node(self.operator.name)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The operators whose results are its inputs."""
+        return inputs_of(self.model.network, self.operator, self.layer)
+
+    @cached_property
+    def grid(self) -> Grid | None:
+        """The scale and zero point of its input, if it computes exactly."""
+        if not self.elements.quantised or not isinstance(self.operator, Conv | MatMul | Pool):
+            return None
+        return self._grid(self.names[0])
+
+    def _grid(self, name: str) -> Grid | None:
+        """Of a tensor that holds integers or that one scale has dequantised."""
+        kind, chain = self.passing.kinds[name], self.passing.before(name)
+        if name in self.passing.constants:
+            return self.passing.constants[name]
+        if kind not in FLOATS:
+            return Grid(kind, np.ones(1, np.float32), np.zeros(1, np.int64), None)
+        if chain.operators and self.passing.per_tensor(chain.operators[-1]):
+            return grid_of(self.model, self.model.node(chain.operators[-1].name))
+        return None
+
+    @cached_property
+    def right(self) -> Grid | None:
+        """The scale and zero point of the right operand of a product of two inputs."""
+        found = self._grid(self.operator.inputs[1]) if self.layer.weights == "activation" else None
+        real = self.elements.quantised and self.layer.weights == "activation" and found is None
+        require(not real, f"layer {self.layer.name}", "its right operand holds real numbers")
+        return found
+
+    # ---- numbers ---------------------------------------------------------------------------------------------------
+
+    def reading(self, base: Numbers) -> Numbers:
+        """Return the layer's numbers with what it takes of its inputs."""
+        lines = self._read_functions()
+        return base.with_meaning(seen=tuple(lines) if any(lines) else (), taken=self._taken(lines))
+
+    def require_held(self) -> None:
+        """Raise InputError unless the machine's elements hold what the layer reads."""
+        read = [*self.names, *self.operator.inputs[1:]] if self.layer.weights == "activation" else self.names
+        for name in read:
+            kind, size = self.passing.stored(name), self.elements.machine.in_bytes
+            said = f"it reads maps of {self.passing.said(name, kind)}, and the machine has in_bytes {size}"
+            said += ": quantise what it reads and makes" if self.elements.quantised else ""
+            require(self.elements.held(kind) == kind, f"layer {self.layer.name}", said)
+            has = self.elements.machine.w_bytes
+            said = f"its right operand is of {NAMES[kind]}, and the machine has w_bytes {has}"
+            require(name in self.names or has == BYTES[kind], f"layer {self.layer.name}", said)
+
+    def single(self) -> Numbers:
+        """Single precision."""
+        machine, result = self.elements.machine, self.passing.stored(self.operator.name)
+        where = f"layer {self.layer.name}"
+        if not self.elements.quantised:
+            made = floats(machine)
+        else:
+            spills = self.layer.kind != "eltwise"
+            require(not spills or machine.psum_bytes == 4, where, "sums of real numbers take psum_bytes 4")
+            made = Numbers(self.passing.stored(self.names[0]), "f32", result, "f32", "f32", "float")
+        kinds = {self.passing.kinds[name] for name in self.names}
+        resized = None if not isinstance(self.operator, Resample) or is_gridded(self.operator) else self.operator
+        copies = resized is not None and Resized(self.model, resized, self.layer).copies
+        said = f"{self.node.op.removeprefix('certile.')} of integers, which no scale dequantises: quantise it as QDQ"
+        require(copies or kinds <= set(FLOATS), where, said)
+        zero = ""
+        if self.trained is not None and self.trained.kind:
+            made = made.with_meaning(weights=self.trained.kind)
+            zero = self._weight_zero(self.trained.zero)
+        return made.with_meaning(result=result, weight_zero=zero)
+
+    def whole(self) -> Numbers:
+        """Sums of integers."""
+        weights, zero = "i8", ""
+        if self.right is not None:
+            weights, zero = self.passing.stored(self.operator.inputs[1]), self._weight_zero(self.right.zero)
+        elif self.trained is not None:
+            weights, zero = self.trained.kind, self._weight_zero(self.trained.zero)
+        sums = self.elements.sums
+        return Numbers(
+            self.passing.stored(self.names[0]), weights, self.passing.stored(self.operator.name), sums,
+            BIAS[self.elements.machine.bias_bytes], C_TYPES[sums], weight_zero=zero,
+        )  # fmt: skip
+
+    def _weight_zero(self, zero: np.ndarray) -> str:
+        if (zero == zero[0]).all():
+            return str(int(zero[0])) if zero[0] else ""
+        return f"stage_weight_zero[{self._channel}]"
+
+    @property
+    def _channel(self) -> str:
+        """The number of a result's channel."""
+        layer = self.layer
+        return f"g * {layer.m} + m" if layer.g > 1 and layer.m > 1 else "g" if layer.g > 1 else "m"
+
+    # ---- inputs ----------------------------------------------------------------------------------------------------
+
+    def _read_functions(self) -> list[tuple[str, ...]]:
+        """By input the function that the layer applies to what it reads; empty where there is none."""
+        found: list[tuple[str, ...]] = []
+        for k, name in enumerate(self.names):
+            chain = self.passing.before(name)
+            exact = self.grid is not None and chain.operators and self.passing.kinds[name] in FLOATS
+            chain = chain.without_last() if exact else chain
+            place = {o.name: coordinates_in(self.operator, o, self.layer) for o in operators_of(chain)}
+            tables, changes = statements(self.model, chain, place, f"seen_{k}_")
+            if self.grid is None and name in self.passing.constants:
+                source = self.model.network.operator(name)
+                made = dequantiser(
+                    self.passing.constants[name], f"seen_{k}", coordinates_in(self.operator, source, self.layer)
+                )
+                tables, changes = made.lines(), list(made.statements)
+            given = ["float x", "int b", "int g", "int n", "int row", "int column"]
+            body = ["(void)b, (void)g, (void)n, (void)row, (void)column;", *changes, "return x;"]
+            text = [
+                *tables,
+                "/* What an input is taken as. */",
+                *function(f"static inline float seen_{k}", given, body),
+            ]
+            found.append(tuple(text) if changes else ())
+        return found
+
+    def _taken(self, lines: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+        """By input how an element is read."""
+        found = []
+        for k, (name, text) in enumerate(zip(self.names, lines, strict=True)):
+            value = f"certile_get_{self.passing.stored(name)}({{place}})"
+            value = f"seen_{k}({value}, {{names}})" if text else value
+            if self.grid is None:
+                found.append(value if text else f"(float){value}")
+            else:
+                zero = f" - {self.grid.one_zero}" if self.grid.one_zero else ""
+                value = f"({C_TYPES[self.elements.sums]}){value}"
+                found.append(f"({value}{zero})" if zero else value)
+        return tuple(found)
+
+    # ---- results ---------------------------------------------------------------------------------------------------
+
+    def finished(self, base: Numbers, lines: Sequence[str], divisor: int = 1) -> Numbers:
+        """Return numbers with the function that makes a result of a complete sum, if one is needed.
+
+        `lines` are changes of the real sum x that come first, and of an exact one its division by a constant.
+        """
+        behind = self.passing.behind[self.operator.name]
+        tables, body = Tables(), list(lines)
+        if self.grid is not None:
+            tables, body, behind = self._rounded(lines, divisor)
+        elif self.trained is not None and self.trained.kind:
+            more, scale = self._by_channel("stage_scale", self.trained.scale)
+            tables, body = more, [f"x *= {scale};", *body]
+        place = {o.name: coordinates_of(o, self.layer) for o in behind}
+        more, changes = statements(self.model, Chain(behind), place, "stage_")
+        body += changes
+        zeros = self._zero_table()
+        if not body:
+            return base.with_meaning(tables=(*base.tables, *zeros))
+        given = [f"{base.total} {'x' if self.grid is None else 'sum'}", *(f"int {d}" for d in "bgmrc")]
+        unused = ["(void)b, (void)g, (void)m, (void)r, (void)c;"]
+        text = [*tables, *more, "/* What a complete sum becomes. */",
+                *function("static inline float finished", given, [*unused, *body, "return x;"])]  # fmt: skip
+        return base.with_meaning(finished=tuple(text), tables=(*base.tables, *zeros))
+
+    def _rounded(self, lines: Sequence[str], divisor: int) -> tuple[Tables, Statements, tuple[Operator, ...]]:
+        """The real number of a sum of integers, or at once an integer of the result; the functions left."""
+        assert self.grid is not None
+        if self.elements.rule != "float":
+            return self._whole_numbers(lines, divisor)
+        factor = self.grid.scale * (self.right.scale if self.right is not None else np.float32(1))
+        factor = factor * (self.trained.scale if self.trained is not None else np.float32(1))
+        rest, target, (lo, hi) = self._target()
+        if target is None or lines:
+            tables, text = self._by_channel("stage_factor", factor / np.float32(divisor))
+            body = ["float x = (float)sum;" if text == "1.0f" else f"float x = (float)sum * {text};", *lines]
+        else:
+            tables, text = self._by_channel("stage_ratio", factor / (target.scale * np.float32(divisor)))
+            body = ["float x = (float)sum;" if text == "1.0f" else f"float x = (float)sum * {text};"]
+        if target is None:
+            return tables, body, self.passing.behind[self.operator.name]
+        value = f"x / {literal(float(target.scale[0]))}" if lines else "x"
+        zero = target.one_zero
+        ends = ", ".join(literal(end - zero) for end in self._clipped(target, lo, hi))
+        body.append(f"x = certile_round({value}, {ends}){f' + {literal(zero)}' if zero else ''};")
+        return tables, body, rest
+
+    def _whole_numbers(self, lines: Sequence[str], divisor: int) -> tuple[Tables, Statements, tuple[Operator, ...]]:
+        """The integer of a result from a sum of integers, by a multiplier and a shift; the functions left."""
+        assert self.grid is not None
+        factor = self.grid.scale.astype(np.float64) * (self.right.scale if self.right is not None else 1.0)
+        factor = factor * (self.trained.scale if self.trained is not None else 1.0) / divisor
+        mean = list(lines)
+        if lines and isinstance(self.operator, Pool):
+            mean[-1] = f"sum = ({C_TYPES[self.elements.sums]})certile_mean(sum, rows * columns);"
+        else:
+            require(not lines, self._where, "computes in real numbers: use requantise float")
+        tables, body, rest = self._by_multiplier(factor, self.elements.sums)
+        return tables, [*mean, *body], rest
+
+    @property
+    def _where(self) -> str:
+        return f"layer {self.layer.name}"
+
+    def _by_multiplier(self, factor: np.ndarray, sums: str) -> tuple[Tables, Statements, tuple[Operator, ...]]:
+        """A sum times a factor (one, or by channel), in steps of the result."""
+        rest, target, (lo, hi) = self._target()
+        require(target is not None, self._where, "what follows on its sums takes real numbers: use requantise float")
+        assert target is not None
+        ratio = factor / target.scale.astype(np.float64)
+        tables, text = scaled(self.elements.rule, sums, "sum", [float(one) for one in ratio], self._channel)
+        zero, (least, most) = target.one_zero, self._clipped(target, lo, hi)
+        return tables, [f"float x = (float)certile_limit({text} + {zero}, {least}, {most});"], rest
+
+    def of_maps(self, op: str) -> Numbers:
+        """A function of quantised maps by whole numbers; of a sum, or the largest of unlike scales, by shares.
+
+        Raises
+        ------
+        InputError
+            For other functions, and maps that are no integers with one scale.
+        """
+        rule, product, extreme = self.elements.rule, op == "Mul", _EXTREMES.get(op)
+        grids = [self._grid(name) for name in self.names]
+        chains = [self.passing.before(name) for name in self.names]
+        whole = all(g is not None for g in grids) and all(len(c.operators) < 2 and c.joined is None for c in chains)
+        known = op in ("Add", "Sum", "Sub") or extreme or (product and len(grids) == 2)
+        require(bool(known) and whole and len(grids) == len(self.operator.inputs), self._where,
+                f"{op} of these operands computes in real numbers: use requantise float")  # fmt: skip
+        found = [grid for grid in grids if grid is not None]
+        scales, taken = [float(g.scale[0]) for g in found], list[str]()
+        kept, left = shares(scales, BYTES[self.passing.stored(self.names[0])])
+        apart = product or (extreme is not None and len(set(scales)) == 1)
+        for grid, name, (multiplier, shift) in zip(found, self.names, kept, strict=True):
+            value = f"(certile_get_{self.passing.stored(name)}({{place}}) - {grid.one_zero})"
+            less = "-" if op == "Sub" and taken else ""
+            shared = f"{less}(int32_t)certile_requantise_{rule}({value} * {1 << left}, {multiplier}, {shift})"
+            taken.append(value if apart else shared)
+        factor = 2 * max(scales) / (1 << left)
+        if apart:
+            factor = scales[0] * scales[1] if product else scales[0]
+        tables, body, rest = self._by_multiplier(np.array([factor]), "i32")
+        place = {o.name: coordinates_of(o, self.layer) for o in rest}
+        more, changes = statements(self.model, Chain(rest), place, "stage_")
+        given = ["int32_t sum", *(f"int {d}" for d in "bgmrc")]
+        unused = "(void)b, (void)g, (void)m, (void)r, (void)c;"
+        text = [*tables, *more, "/* What a complete sum becomes. */",
+                *function("static inline float finished", given, [unused, *body, *changes, "return x;"])]  # fmt: skip
+        return Numbers(
+            self.passing.stored(self.names[0]), "i8", self.passing.stored(self.operator.name), "i32", "i32", "int32_t",
+            combine=extreme or ("{row} *= {value};" if product else "{row} += {value};"),
+            combine_first="{row} = {value};",
+            finished=tuple(text), taken=tuple(taken),
+        )  # fmt: skip
+
+    def _target(self) -> tuple[tuple[Operator, ...], Grid | None, tuple[float, float]]:
+        """The integers that a sum becomes, after functions that cut numbers off (their limits); what is left."""
+        rest, lo, hi = self.passing.behind[self.operator.name], -np.inf, np.inf
+        if self.passing.kinds[self.operator.name] not in FLOATS:
+            kind = self.passing.kinds[self.operator.name]
+            return rest, Grid(kind, np.ones(1, np.float32), np.zeros(1, np.int64), None), (lo, hi)
+        while rest and (ends := clip_of(self.model, self.model.node(rest[0].name))) is not None:
+            lo, hi = (min(max(end, ends[0]), ends[1]) for end in (lo, hi))
+            rest = rest[1:]
+        node = self.model.node(rest[0].name) if rest else None
+        target = grid_of(self.model, node) if node is not None and node.op == "QuantizeLinear" else None
+        if target is None or target.axis is not None:
+            return rest, None, (lo, hi)
+        return rest[1:], target, (lo, hi)
+
+    def _clipped(self, target: Grid, lo: float, hi: float) -> tuple[int, int]:
+        """The smallest and the largest integer of a result that is cut off."""
+        least, most = target.limits
+        ends = [np.rint(np.float32(end) / target.scale[0]) + target.one_zero for end in (lo, hi)]
+        return int(min(max(ends[0], least), most)), int(min(max(ends[1], least), most))
+
+    def _by_channel(self, name: str, values: np.ndarray) -> tuple[Tables, str]:
+        """One number, or a table by channel and the place in it."""
+        if (values == values[0]).all():
+            return [], literal(float(values[0]))
+        flat = ", ".join(literal(float(v)) for v in values)
+        return [f"static const float {name}[] = {{{flat}}};"], f"{name}[{self._channel}]"
+
+    def _zero_table(self) -> tuple[str, ...]:
+        """Zero points of weights, where they differ."""
+        zero = self.trained.zero if self.trained is not None else np.zeros(1)
+        if (zero == zero[0]).all():
+            return ()
+        return (f"static const int stage_weight_zero[] = {{{', '.join(str(int(z)) for z in zero)}}};",)

@@ -1,0 +1,389 @@
+"""The arrays of a model off the chip, what the host copies and computes between layers, and elements of several kinds.
+
+Layers read and write elements as the machine has them; inputs and results of a model, and real numbers that the host
+computes with, are held as the model has them, and converted where they meet.
+
+Functions of a model that no plan has: element by element behind what several read, and those of whole rows, in C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+import numpy as np
+
+from instances.errors import InputError
+from instances.machine.machine import Machine
+from instances.network.network import Network
+from instances.network.operators import GRID, Concat, Eltwise, Input, Opaque, Operator, Resample, Reshape, Shape
+from instances.network.workload import Layer
+from instances.onnx.graph import Node
+from instances.onnx.model import OnnxModel
+from solver.uses.emit.arrange import Arranged, Arranger, Host
+from solver.uses.emit.chains import operators_of, statements
+from solver.uses.emit.gridded import Gridded, is_gridded
+from solver.uses.emit.kinds import BYTES, C_TYPES, FLOATS, dtype
+from solver.uses.emit.meaning import Meaning
+from solver.uses.emit.moves import Picked, moved, moves
+from solver.uses.emit.passing import kind_of
+from solver.uses.emit.pointwise import Stage, require, stage
+from solver.uses.emit.quantise import rounded
+from solver.uses.emit.several import Resized
+from solver.uses.emit.states import paired
+from solver.uses.emit.text import block, identifier, literal
+from solver.uses.emit.values import Value, rows_of
+
+#: Functions of whole rows.
+OF_ROWS = (
+    "GroupNormalization", "InstanceNormalization", "LRN", "LayerNormalization", "LogSoftmax", "LpNormalization",
+    "RMSNormalization", "Softmax",
+)  # fmt: skip
+
+
+def element_by_element(
+    to: Value, source: Value, made: Stage, place: Callable[[Value], str], kinds: tuple[str, str]
+) -> list[str]:  # fmt: skip
+    """Return loops that apply a stage to every element of a tensor; `kinds`: of the result, and of what is read."""
+    names = [f"i{k}" for k in range(len(to.shape))]
+
+    def at(value: Value, kind: str) -> str:
+        terms = [
+            f"{name} * {pitch}" for name, pitch, size in zip(names, value.pitch, to.shape, strict=True) if size > 1
+        ]
+        return f"{place(value)} + ({' + '.join(terms) or '0'}) * {BYTES[kind]}"
+
+    wanted, kind = kinds
+    cast = "" if wanted in FLOATS else f"({C_TYPES[wanted]})"
+    body = [f"float x = certile_get_{kind}({at(source, kind)});", *made.statements,
+            f"certile_put_{wanted}({at(to, wanted)}, {cast}x);"]  # fmt: skip
+    for name, size in zip(reversed(names), reversed(to.shape), strict=True):
+        body = block(f"for (long {name} = 0; {name} < {size}; {name}++)", body)
+    return block("", [*made.lines(), *body])
+
+
+def picked_in_c(to: Value, source: Value, picked: Picked, place: Callable[[Value], str], kind: str) -> list[str]:
+    """Return the call that copies those elements of a tensor along every axis that stand in lists."""
+    lead = len(to.shape) - len(source.shape)
+    tables, names = [], []
+    for k, axis in enumerate(picked.axes):
+        if k < lead or (len(axis) == source.shape[k - lead] and (axis == np.arange(len(axis))).all()):
+            names.append("NULL")
+            continue
+        tables.append(f"static const long axis{k}[] = {{{', '.join(map(str, axis))}}};")
+        names.append(f"axis{k}")
+
+    def numbers(values: Sequence[int]) -> str:
+        return "(const long[]){" + ", ".join(map(str, values)) + "}"
+
+    value = int(picked.fill) if kind not in FLOATS else literal(picked.fill)
+    fill = [f"unsigned char fill[{BYTES[kind]}];", f"certile_put_{kind}(fill, {value});"]
+    call = [
+        f"certile_pick({place(to)}, {numbers(to.pitch)}, {place(source)}, {numbers((0,) * lead + source.pitch)},",
+        f"             {numbers(to.shape)}, (const long *const[]){{{', '.join(names)}}}, {len(names)},",
+        f"             {BYTES[kind]}, fill);",
+    ]
+    return block("", [*tables, *fill, *call])
+
+
+def of_rows(model: OnnxModel, operator: Eltwise, to: str, source: str) -> list[str]:
+    """Return the call of a function of whole rows, on arrays whose elements lie one after the other.
+
+    Raises
+    ------
+    InputError
+        For a function that is not known.
+    """
+    node, shape = model.node(operator.name), operator.shape
+    if node.op in ("Softmax", "LogSoftmax"):
+        outer, size, inner = _along(node, shape, _softmax_axis(model, node, len(shape)))
+        return [f"certile_softmax({to}, {source}, {outer}, {size}, {inner}, {int(node.op == 'LogSoftmax')});"]
+    if node.op == "LRN":
+        numbers = (node.number("alpha", 1e-4), node.number("beta", 0.75), node.number("bias", 1.0))
+        outer, size, inner = shape[0], shape[1], prod(shape[2:])
+        values = ", ".join(map(literal, numbers))
+        return [f"certile_lrn({to}, {source}, {outer}, {size}, {inner}, {node.integer('size', 1)}, {values});"]
+    if node.op == "LayerNormalization":
+        axis = node.integer("axis", -1) % len(shape)
+        return _normalised(model, node, to, source, (prod(shape[:axis]), prod(shape[axis:])), shape[axis:], (1, 1))
+    if node.op == "RMSNormalization":
+        axis = node.integer("axis", -1) % len(shape)
+        epsilon, outer, size = literal(node.number("epsilon", 1e-5)), prod(shape[:axis]), prod(shape[axis:])
+        scale = np.broadcast_to(model.constant(node.input(1)), shape[axis:]).ravel()
+        table = f"static const float scale[] = {{{', '.join(literal(float(v)) for v in scale)}}};"
+        return block("", [table, f"certile_rms({to}, {source}, {outer}, {size}, {epsilon}, scale);"])
+    if node.op == "LpNormalization":
+        axis = node.integer("axis", -1) % len(shape)
+        sizes = f"{prod(shape[:axis])}, {shape[axis]}, {prod(shape[axis + 1 :])}"
+        return [f"certile_lp({to}, {source}, {sizes}, {node.integer('p', 2)});"]
+    require(node.op in OF_ROWS, f"operator {operator.name} ({node.op})", "its function is not known")
+    groups = node.integer("num_groups", 1) if node.op == "GroupNormalization" else shape[1]
+    held = model.constant(node.input(1)).shape
+    rows = (shape[0] * groups, prod(shape[1:]) // groups)
+    return _normalised(model, node, to, source, rows, held, (groups, prod(shape[1:]) // held[0]))
+
+
+def _softmax_axis(model: OnnxModel, node: Node, rank: int) -> tuple[int, int]:
+    """The axes that are taken together: up to opset 12 all from one on, since then one."""
+    if model.opset < 13:
+        return node.integer("axis", 1) % rank, rank
+    axis = node.integer("axis", -1) % rank
+    return axis, axis + 1
+
+
+def _along(node: Node, shape: tuple[int, ...], axes: tuple[int, int]) -> tuple[int, int, int]:
+    return prod(shape[: axes[0]]), prod(shape[axes[0] : axes[1]]), prod(shape[axes[1] :])
+
+
+def _normalised(
+    model: OnnxModel, node: Node, to: str, source: str, rows: tuple[int, int], held: Shape, places: tuple[int, int]
+) -> list[str]:  # fmt: skip
+    """Rows (their number and size) with mean 0 and variance 1, scaled and shifted by numbers of the shape `held`.
+
+    `places`: how many rows have numbers of their own, and how many elements beside each other share one.
+    """
+    tables, names = [], []
+    for k, name in ((1, "scale"), (2, "shift")):
+        if node.input(k):
+            numbers = np.broadcast_to(model.constant(node.input(k)), held).ravel()
+            tables.append(f"static const float {name}[] = {{{', '.join(literal(float(v)) for v in numbers)}}};")
+        names.append(name if node.input(k) else "NULL")
+    given = ", ".join(map(str, (*rows, literal(node.number("epsilon", 1e-5)), *names, *places)))
+    return block("", [*tables, f"certile_normalise({to}, {source}, {given});"])
+
+
+def stage_of(model: OnnxModel, operator: Eltwise, name: str) -> Stage | None:
+    """Return what an operator does to every element, by loop variables i0, i1, ...; None if it is no such operator."""
+    return stage(model, operator, name, [f"i{k}" for k in range(len(operator.shape))])
+
+
+def arranged(
+    network: Network, machine: Machine, meaning: Meaning | None = None, homes_of_weights: Sequence[str] = ()
+) -> Arranged:  # fmt: skip
+    """Lay the tensors of a network out; with a model's meaning also what operators between layers do.
+
+    `homes_of_weights`: by layer the memory off the chip that a plan names; none if it names no such.
+
+    Raises
+    ------
+    InputError
+        If results cannot be read again: they have other bytes than inputs.
+    """
+    check_elements(machine)
+    if meaning is None:
+        return Arranger(network, machine, homes_of_weights).run()
+    return ModelArranger(meaning, machine, homes_of_weights).run()
+
+
+def check_elements(machine: Machine) -> None:
+    """Raise InputError if results cannot be read again: they have other bytes than inputs."""
+    if machine.in_bytes != machine.out_bytes:
+        said = f"in_bytes is {machine.in_bytes}, out_bytes {machine.out_bytes}"
+        raise InputError(f"machine {machine.name}: {said}: layers read what others wrote")
+
+
+class ModelArranger(Arranger):
+    """The same for a model: operators do what its nodes say."""
+
+    def __init__(self, meaning: Meaning, machine: Machine, homes_of_weights: Sequence[str] = ()) -> None:
+        self.meaning, self.model, self.passing = meaning, meaning.model, meaning.passing
+        self.completed: dict[str, Value] = {}
+        self.gridded: dict[str, list[Value]] = {}
+        super().__init__(meaning.model.network, machine, homes_of_weights)
+
+    def run(self) -> Arranged:
+        """Go through the operators, then lay the results out."""
+        made = super().run()
+        for k, tensor in enumerate(self.model.outputs):
+            if (maker := self.model.results.get(tensor)) is not None:
+                value, kind = made.values[maker], kind_of(self.model.element(tensor), maker)
+                name = self.array(f"output_{k}", prod(value.shape), BYTES[kind])
+                self.made.results.append(name)
+                self._bring(contiguous(name, value.shape), kind, value, self.passing.stored(maker), "a result")
+                if step := self.passing.step(maker):
+                    self.made.steps_of[name] = step
+        for given, result in paired(self.model, self.meaning.states):
+            self._keep(f"input_{given}", f"output_{result}")
+        return made
+
+    def _keep(self, given: str, result: str) -> None:
+        """Copy a result into the input that the next call begins with."""
+        number = (self.made.arrays[given][0],)
+        self._copy(contiguous(given, number), contiguous(result, number), "state for the next call")
+        self.made.states.append((given, result))
+
+    def element(self, operator: Operator) -> int:
+        """By what the machine holds it as, or the model."""
+        return BYTES[self.passing.stored(operator.name)]
+
+    def _value(self, number: int, operator: Operator) -> Value:
+        name = f"map_{number:03}_{identifier(operator.name)}"
+        if isinstance(operator, Input):
+            return self._given(name, operator)
+        if isinstance(operator, Opaque) and not moves(operator):
+            said = operator.reason or "it is not planned"
+            name = operator.result_of or operator.name
+            raise InputError(f"operator {name} ({operator.kind}): {said}: no C is written")
+        if isinstance(operator, Concat):
+            kinds = {self.passing.stored(source) for source in operator.inputs}
+            require(len(kinds) == 1, f"operator {operator.name}", f"it joins elements of {' and '.join(sorted(kinds))}")
+            return self._concat(name, operator)
+        if operator.name in self.passing.applied | self.passing.read:
+            return self.made.values[operator.inputs[0]]
+        source = self._complete(operator.inputs[0])
+        if isinstance(operator, Eltwise):
+            return self._computed(name, operator, source)
+        assert isinstance(operator, Reshape | Opaque)  # of an embedding the first that is read are ids
+        alike = {self.passing.kinds[one] in FLOATS for one in (operator.name, operator.inputs[0])}
+        fits = len(alike) == 1 or isinstance(operator, Opaque)
+        require(fits, f"operator {operator.name}", "integers become real numbers, or the other way round")
+        return self._moved(name, operator, source)
+
+    def _operand(self, k: int, source: str, operator: Operator, layer: Layer) -> Value:
+        """What a layer reads as its k-th input: of a map that is read element by element its k-th neighbours."""
+        value = super()._operand(k, source, operator, layer)
+        if not (isinstance(operator, Resample) and layer.kind == "eltwise"):
+            return value
+        if is_gridded(operator):
+            return self._gridded(operator)[k]
+        rows, columns = Resized(self.model, operator, layer).gathered(k)
+        picked = Picked((np.arange(value.shape[0]), np.arange(value.shape[1]), rows, columns))
+        number = self.network.operators.index(operator)
+        return self._picked(f"near_{number:03}_{k}", operator, value, picked)
+
+    def _gridded(self, operator: Resample) -> list[Value]:
+        """What a layer reads of a map where a grid says: two parts of every pixel, then the neighbours."""
+        if operator.name in self.gridded:
+            return self.gridded[operator.name]
+        kinds = [self.passing.by_host(name) for name in operator.inputs]
+        made = Gridded(operator, self.model.node(operator.name))
+        made.check(kinds)
+        source, grid = map(self._complete, operator.inputs)
+        number, (batch, _, rows, columns) = self.network.operators.index(operator), operator.shape
+        pixels = (batch, 1, rows, columns)
+        parts = [contiguous(self.array(f"part_{number:03}_{k}", prod(pixels)), pixels) for k in range(GRID)]
+        near = [self._fresh(f"near_{number:03}_{k}", operator) for k in range(operator.taps**2)]
+        lines = made.found(near, parts, source, grid, self._address)
+        self.made.steps.append(Host(tuple(lines), f"{operator.name}: neighbours where its grid says", rows=True))
+        self.gridded[operator.name] = [*parts, *near]
+        return self.gridded[operator.name]
+
+    def _numbers(self, operator: Operator, layer: Layer, *, biases: bool) -> bytes:
+        """Integers of one tensor may differ: those of biases stand for multiples of two scales."""
+        made = self.meaning.trained(operator, layer)
+        return (made.bias if biases else made.weights).tobytes()
+
+    def _complete(self, name: str) -> Value:
+        """A tensor with the functions that its readers apply else."""
+        value, chain = self.made.values[name], self.passing.before(name)
+        if not chain:
+            return value
+        if name not in self.completed:
+            kinds = self.passing.kinds[name], self.passing.stored(name)
+            array = self.array(
+                f"complete_{len(self.completed):03}_{identifier(name)}", prod(value.shape), BYTES[kinds[0]]
+            )
+            place = [f"i{k}" for k in range(len(value.shape))]
+            tables, changes = statements(
+                self.model, chain, dict.fromkeys((o.name for o in operators_of(chain)), place), "t"
+            )
+            to = contiguous(array, value.shape)
+            lines = element_by_element(to, value, Stage((), tuple(changes)), self._address, kinds)
+            why = f"{name}: layers apply it to what they read, the host to a result"
+            self.made.steps.append(Host(tuple(block("", [*tables, *lines])), why, rows=False))
+            self.completed[name] = to
+        return self.completed[name]
+
+    def _given(self, name: str, operator: Input) -> Value:
+        """An input of the model, or constants that are read as one."""
+        tensor = self.model.first[operator.name]
+        kind, held = self.passing.kinds[operator.name], self.passing.stored(operator.name)
+        if operator.name not in self.model.inputs.values():
+            value = contiguous(self.array(name, prod(operator.shape), BYTES[held]), operator.shape)
+            self.made.data.append(name)
+            values, grid = self.model.constant(tensor), self.passing.constants.get(operator.name)
+            self.made.constants[name] = values.astype(dtype(held)) if grid is None else rounded(values, grid)
+            return value
+        array = self.array(f"input_{len(self.made.inputs)}", prod(operator.shape), BYTES[kind])
+        value = contiguous(array, operator.shape)
+        self.made.inputs.append(value.array)
+        return self._as(name, value, kind, held)
+
+    def _as(self, name: str, value: Value, kind: str, wanted: str) -> Value:
+        """A tensor in elements of another kind, one after the other; itself if it is of that kind."""
+        if kind == wanted:
+            return value
+        made = contiguous(self.array(name, prod(value.shape), BYTES[wanted]), value.shape)
+        self._bring(made, wanted, value, kind, "elements of another kind")
+        return made
+
+    def _bring(self, to: Value, wanted: str, source: Value, kind: str, why: str) -> None:
+        """Copy, maybe into elements of another kind."""
+        if kind == wanted:
+            self._copy(to, source, why)
+            return
+        lines = element_by_element(to, source, Stage((), ()), self._address, (wanted, kind))
+        self.made.steps.append(Host(tuple(lines), why, rows=False))
+
+    def _address(self, value: Value) -> str:
+        size = self.made.arrays[value.array][1]
+        return value.array if value.offset == 0 else f"{value.array} + {value.offset * size}"
+
+    def _moved(self, name: str, operator: Operator, source: Value) -> Value:
+        seen = moved(self.model, operator, source)
+        if seen is None:
+            flat = self._flat(f"{name}_in", source, operator.name)
+            seen = moved(self.model, operator, flat)
+            assert seen is not None
+        if isinstance(seen, Picked):
+            return self._picked(name, operator, source, seen)
+        made = seen if seen.shape == operator.shape else seen.reshaped(operator.shape)
+        if made is not None:
+            return made
+        self._flat(name, seen, operator.name)
+        return contiguous(name, operator.shape)
+
+    def _flat(self, name: str, value: Value, why: str) -> Value:
+        """A copy whose elements lie one after the other."""
+        made = contiguous(self.array(name, prod(value.shape), self.made.arrays[value.array][1]), value.shape)
+        self._copy(made, value, f"{why}: elements one after the other")
+        return made
+
+    def _picked(self, name: str, operator: Operator, source: Value, picked: Picked) -> Value:
+        """Elements that the host copies one by one, into an array as readers want it."""
+        to = self._fresh(name, operator)
+        if picked.shape != operator.shape:
+            to = contiguous(name, operator.shape)
+        there = contiguous(name, picked.shape) if picked.shape != operator.shape else to
+        kind = self.passing.stored(operator.inputs[0])
+        lines = picked_in_c(there, source, picked, self._address, kind)
+        self.made.steps.append(Host(tuple(lines), f"{operator.name}: elements one by one", rows=False))
+        return to
+
+    def _computed(self, name: str, operator: Eltwise, source: Value) -> Value:
+        """A function that no layer applies."""
+        made = stage_of(self.model, operator, "t")
+        kind, wanted = self.passing.by_host(operator.inputs[0]), self.passing.stored(operator.name)
+        if made is not None:
+            to = self.homes.get(operator.name) or self._fresh(name, operator)
+            lines = element_by_element(to, source, made, self._address, (wanted, kind))
+            self.made.steps.append(Host(tuple(lines), f"{operator.name}: no part of the plan", rows=False))
+            return to
+        flat = self._as(f"{name}_real", source, kind, "f32")
+        if not flat.same_places(contiguous(flat.array, flat.shape)):
+            flat = self._flat(f"{name}_in", flat, operator.name)
+        rows = f"{name}_rows" if wanted != "f32" else name
+        to = contiguous(self.array(rows, prod(operator.shape), BYTES["f32"]), operator.shape)
+        lines = of_rows(self.model, operator, self._address(to), self._address(flat))
+        self.made.steps.append(Host(tuple(lines), f"{operator.name}: no part of the plan", rows=True))
+        return self._as(name, to, "f32", wanted)
+
+    def _same(self, operator: Operator) -> bool:
+        if isinstance(operator, Eltwise):
+            return operator.name in self.passing.applied | self.passing.read
+        return super()._same(operator)
+
+
+def contiguous(name: str, shape: Shape) -> Value:
+    """A tensor of its own whose last axis is innermost."""
+    return Value(name, shape, rows_of(shape))

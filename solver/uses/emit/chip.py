@@ -1,0 +1,205 @@
+"""Maps that stay on chip between layers: where their elements lie in the one range of addresses that they have.
+
+A store whose first rows may stay has its rows one after the other, each with all its channels: in the order of the
+machine's layout, so that what lies on chip of a row is contiguous, and rows that leave are the last ones. One that
+stays whole or not at all lies like its tensor. All operators of a store see parts of one tensor, the last
+concatenation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from instances.errors import InputError
+from instances.machine.machine import Machine
+from instances.network.network import Network
+from instances.network.operators import Concat, Eltwise, Operator, Resample, Reshape
+from instances.network.stores import Store
+from instances.network.workload import Layer
+from solver.uses.emit.frame import Kept
+from solver.uses.emit.meaning import Meaning
+from solver.uses.emit.moves import moved
+from solver.uses.emit.values import Axis, Value, axes_of, in_blocks, rows_of
+
+
+@dataclass(frozen=True)
+class ChipMap:
+    """A store on chip, and how its operators lie in it: maybe with an axis cut into several."""
+
+    store: Store
+    values: Mapping[str, Value]
+    shapes: Mapping[str, tuple[int, ...]]
+    """Of the operators of the store."""
+    elements: int
+    """Of the tensor that all are parts of."""
+
+    def kept(self, operator: Operator, operand: str, name: str, layer: Layer, address: int, rows: int) -> Kept:
+        """Where a layer's input (or result) called `name`, of this shape, lies; `rows` of the layer's tensor are there.
+
+        Raises
+        ------
+        InputError
+            If its elements are no regular pitch apart, or results are joined twice and so are no parts of one tensor.
+        """
+        if self.elements != (there := self.store.rows * self.store.row_elements):
+            said = f"a tensor of {self.elements:,} elements, results of {there:,}: joined several times"
+            raise InputError(f"map {self.store.name} stays on chip; it is {said}: no C is written")
+        if operand == "IN" and isinstance(operator, Resample) and layer.kind == "eltwise":
+            said = f"map {self.store.name} stays on chip, where elements of {operator.name} read their neighbours"
+            raise InputError(f"layer {layer.name}: {said}: no C is written")
+        value, shape = self.values.get(name), self.shape(operator, operand, name)
+        axes = axes_of(operator, operand, shape, layer)
+        if operand == "OUT" and layer.kind == "resample":
+            shape, axes = in_blocks(operator, layer)
+            value = value and value.reshaped(shape)
+        terms = None if value is None else _terms(value, shape, axes, layer, operand)
+        if value is None or terms is None:
+            said = f"map {self.store.name} stays on chip, where {operator.name} does not see it as regular rows"
+            raise InputError(f"layer {layer.name}: {said}: no C is written")
+        columns = [pitch for text, pitch in terms if "{c}" in text]
+        return Kept("ocm", address, rows, tuple(t for t in terms if "{c}" not in t[0]), sum(columns), value.offset)
+
+    def shape(self, operator: Operator, operand: str, name: str) -> tuple[int, ...]:
+        """The shape of the tensor."""
+        return operator.shape if operand == "OUT" else self.shapes[name]
+
+
+def chip_map(
+    network: Network, store: Store, members: Sequence[str], machine: Machine, meaning: Meaning | None
+) -> ChipMap:  # fmt: skip
+    """Return how the operators of a store (`members`) lie in it."""
+    root = _root(network, members)
+    values = {root.name: _tensor(root, store, machine)}
+    _spread(network, members, values, meaning)
+    shapes = {name: network.operator(name).shape for name in members}
+    return ChipMap(store, values, shapes, prod(root.shape))
+
+
+def _root(network: Network, members: Sequence[str]) -> Operator:
+    """The last concatenation of a store, or the layer whose result it is."""
+    inside = set(members)
+    joined: set[str] = set()  # what is joined, and what it was before operators of one input
+    operators = [network.operator(name) for name in members]
+    for operator in reversed(operators):
+        join = isinstance(operator, Concat) and operator.name in inside
+        passed = operator.name in joined and len(operator.inputs) == 1 and operator.inputs[0] in inside
+        if join or passed:
+            joined.update(operator.inputs)
+    joins = [o for o in operators if isinstance(o, Concat) and o.name not in joined]
+    first = next(name for name in members if not set(network.operator(name).inputs) & inside)
+    return joins[-1] if joins else network.operator(first)
+
+
+def _tensor(root: Operator, store: Store, machine: Machine) -> Value:
+    shape = root.shape
+    if store.whole or len(shape) != 4:
+        return Value("", shape, rows_of(shape))
+    b, c, _, w = shape
+    if machine.out_layout == "HWC":
+        return Value("", shape, (w * c, 1, b * w * c, c))
+    return Value("", shape, (c * w, w, b * c * w, 1))
+
+
+def _spread(network: Network, members: Sequence[str], values: dict[str, Value], meaning: Meaning | None) -> None:
+    """Find the other operators of a store from those that are known, until nothing new is found."""
+    inside, operators, before = set(members), [network.operator(name) for name in members], -1
+    while len(values) > before:
+        before = len(values)
+        for operator in operators:
+            mine = values.get(operator.name)
+            if isinstance(operator, Concat) and mine is not None:
+                begin = [0] * len(mine.shape)
+                for name in operator.inputs:
+                    size = network.operator(name).shape
+                    values.setdefault(name, mine.part(begin, (1,) * len(begin), size))
+                    begin[operator.axis] += size[operator.axis]
+            elif isinstance(operator, Eltwise | Reshape) and len(operator.inputs) == 1 and operator.name in inside:
+                _through(network, operator, values, meaning)
+
+
+def _through(
+    network: Network, operator: Eltwise | Reshape, values: dict[str, Value], meaning: Meaning | None
+) -> None:  # fmt: skip
+    """An operator of one input: what it makes of what is known, or what it was made of."""
+    source, name = operator.inputs[0], operator.name
+    shape = network.operator(source).shape
+    if isinstance(operator, Eltwise):
+        if meaning is not None and name not in meaning.passing.applied | meaning.passing.read:
+            return
+        for known, other in ((source, name), (name, source)):
+            if known in values:
+                values.setdefault(other, values[known])
+        return
+    if source in values and name not in values:
+        seen = _after(operator, values[source], shape, meaning)
+        if seen is not None:
+            values[name] = seen.reshaped(operator.shape) or seen
+    elif name in values and source not in values:
+        before = _before(operator, values[name], shape, meaning)
+        if before is not None:
+            values[source] = before
+
+
+def _after(operator: Reshape, value: Value, shape: Sequence[int], meaning: Meaning | None) -> Value | None:
+    """What an operator makes of a tensor, where that lies; without a model a slice is the first elements."""
+    if meaning is not None and value.shape == shape:
+        found = moved(meaning.model, operator, value)
+        return found if isinstance(found, Value) else None
+    if operator.fn not in ("slice", "pad") or shape == operator.shape:
+        return value
+    if operator.fn == "pad" or meaning is not None:
+        return None
+    if len(shape) != len(operator.shape):
+        flat, size = value.reshaped((prod(shape),)), prod(operator.shape)
+        return flat and flat.part((0,), (1,), (size,))
+    nothing = [0] * len(shape)
+    return value.part(nothing, [1] * len(shape), operator.shape) if len(value.shape) == len(shape) else None
+
+
+def _before(operator: Reshape, value: Value, shape: Sequence[int], meaning: Meaning | None) -> Value | None:
+    """What a result was made of, where that lies: of one that has all elements, in their order or with axes turned."""
+    source = tuple(shape)
+    whole = Value("", source, rows_of(source))
+    seen = _after(operator, whole, source, meaning)
+    if seen is None or prod(source) != prod(operator.shape):
+        return None
+    given = seen.reshaped(operator.shape)
+    if given and given.same_places(Value("", operator.shape, rows_of(operator.shape))):
+        return value.reshaped(source)
+    order = [next((k for k, pitch in enumerate(seen.pitch) if pitch == mine), -1) for mine in whole.pitch]
+    turned = seen.shape == value.shape and sorted(order) == list(range(len(source)))
+    return value.permuted(order) if turned else None
+
+
+def _terms(
+    value: Value, shape: Sequence[int], axes: Sequence[Axis], layer: Layer, operand: str
+) -> list[tuple[str, int]] | None:  # fmt: skip
+    """The place of an element as a sum of terms of b, g, n (m of a result), r and c with their pitches.
+
+    None if an axis of the layer's tensor is no product of axes of the value, or columns lie irregularly.
+    """
+    terms: list[tuple[str, int]] = []
+    left = list(zip(value.shape, value.pitch, strict=True))
+    number = {"IN": layer.n, "OUT": layer.m}[operand]
+    inner = dict.fromkeys("bgnmrc", 1)  # of axes that share a dimension, elements further in
+    for size, dims in zip(reversed(shape), reversed(axes), strict=True):
+        last = f"{{{dims[-1]}}}"
+        text = last if len(dims) == 1 else f"({{g}} * {number} + {last})"
+        rest = size
+        while rest > 1:
+            if not left or rest % left[-1][0]:
+                return None
+            part, pitch = left.pop()
+            if part == 1:
+                continue
+            divisor = inner[dims[-1]] * (size // rest)
+            whole = part == size and inner[dims[-1]] == 1 and sum(d == dims for d in axes) == 1
+            term = text if whole else f"{text} / {divisor} % {part}"
+            if "{c}" in term and not whole:
+                return None
+            terms.append((term, pitch))
+            rest //= part
+        inner[dims[-1]] *= size
+    return terms if all(part == 1 for part, _ in left) else None

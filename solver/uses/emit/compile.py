@@ -1,0 +1,175 @@
+"""From an ONNX file to C in one call: import, plan the network as a whole, find addresses, write the program."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from instances.errors import InputError
+from instances.machine.machine import Machine
+from instances.network.network import Network
+from instances.network.stores import stores
+from instances.onnx.model import is_onnx, read_model
+from instances.onnx.reader import read_onnx
+from instances.problems import nested
+from solver.ask.options import as_texts, pick_machine
+from solver.ask.progress import Progress
+from solver.calls.solve import solve
+from solver.plan.plan import Plan
+from solver.uses.emit.emit import check_folder, emit_c
+from solver.uses.emit.meaning import Meaning
+from solver.uses.emit.plannable import reasons_of
+from solver.uses.emit.preflight import check_model
+from solver.views.layers import is_layers, layer_rows
+from solver.views.problems import PROBLEMS
+from solver.views.runs import is_shared, rows_of
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A program and what is known of it."""
+
+    plan: Plan
+    files: tuple[str, ...]
+    bytes: int
+    """To and from the memory off the chip."""
+    peak_bytes: int
+    """The most that tiles and maps take on chip at one time."""
+    time_ticks: int
+    macs: int
+    """Multiply-accumulates of the plan, those that are computed again included."""
+    elements: str = ""
+    """What maps and sums are held as."""
+    note: str = ""
+    """Which maps lie in memory for the host, or why it was planned layer by layer."""
+
+    def lines(self) -> list[str]:
+        """The report, a line each."""
+        machine, plan = self.plan.machine_data, self.plan
+        gap = "" if plan.bound is None or plan.objective is None else f", bound {plan.bound:,}"
+        room, value = sum(machine.memories.values()), 0 if plan.objective is None else plan.objective.value
+        return [
+            f"plan: {plan.problem}, {plan.status}, {plan.objectives[0]} {value:,}{gap}",
+            f"bytes: {self.bytes:,} to and from memory",
+            f"peak: {self.peak_bytes:,} of {room:,} bytes on chip",
+            f"time: {self.time_ticks * machine.tick_ps / 1e6:,.1f} us; {self.macs:,} MACs",
+            f"elements: {self.elements}",
+            *([self.note] if self.note else []),
+        ]
+
+
+def compile_model(
+    model: str | os.PathLike[str], machine: str | os.PathLike[str] | Machine, out: str | os.PathLike[str], *,
+    objective: str | None = None, pins: Sequence[str] | None = None,
+    settings: Sequence[str] | Mapping[str, str | int] | None = None,
+    problem: str | None = None, time_limit_s: float | None = None, memory_limit: int | str | None = None,
+    batch: int | None = None,
+    symbols: Mapping[str, int] | None = None, shapes: Mapping[str, Sequence[int]] | None = None,
+    values: Mapping[str, float] | None = None,
+    requantise: str | None = None, states: Mapping[str, str] | None = None, progress: Progress | None = None,
+) -> Compiled:  # fmt: skip
+    """Plan an ONNX model and write C that runs it.
+
+    Parameters
+    ----------
+    problem : str, optional
+        By default joint where the machine's memory has banks (`ocm_banks`), else, or where no C of it can be written,
+        tiling or slicing, layer by layer; "joint" and "fusion" can be asked for wherever all operands share a memory
+        (`ocm_bytes`).
+    batch, symbols, shapes, values
+        Open sizes and constant inputs, as of `instances.load.load_network`.
+    requantise, states
+        As of `solver.uses.emit.emit.emit_c`.
+    out : str or path
+        A folder that does not exist yet, or is empty.
+
+    Raises
+    ------
+    InputError
+        If the model cannot be planned, or C of it cannot be written: names what and why, and nothing is written.
+    """
+    if not is_onnx(model):
+        raise InputError(f"model {os.fspath(model)}: an .onnx file is expected")
+    given: Any = {"batch": batch, "symbols": symbols, "shapes": shapes, "values": values}
+    how: Any = {"requantise": requantise, "states": states}
+    network = read_onnx(model, **given)
+    fields = as_texts("settings", settings)
+    found = pick_machine(machine, fields)
+    if problem not in (None, *nested()):
+        raise InputError(f"problem {problem}: C is written of {', '.join(nested())}")
+    alone = nested("layers")
+    single = found.problem if found.problem in alone else alone[0]
+    read = read_model(model, **given)
+    asked = problem or ("joint" if found.ocm_banks else single)
+    kinds = asked in alone
+    why_not = reasons_of(PROBLEMS[asked], network, found, objective=objective, pins=pins, all_kinds=kinds)
+    refused = check_model(read, found, why_not, requantise)  # before a plan takes its time
+    elements = Meaning(read, found, rule=requantise, states=states or {}).check()
+    check_folder(out)
+    network, note = in_dram(network, refused.in_dram(asked), found)
+    cuts = [f"cut={network.layers[t - 1].name}" for t in sorted(refused.cuts) if t] if asked == "fusion" else []
+
+    def planned(asked: str) -> Plan:
+        plan = solve(
+            network, machine, problem=asked, objective=objective, pins=[*(pins or ()), *cuts] or None,
+            settings=fields,
+            time_limit_s=time_limit_s, memory_limit=memory_limit, all_kinds=asked in alone,
+            progress=progress,
+        )  # fmt: skip
+        if plan.status not in ("OPTIMAL", "FEASIBLE"):
+            raise InputError(f"model {os.fspath(model)}: {plan.status}: {'; '.join(plan.conflicts[:3]) or 'no plan'}")
+        return plan
+
+    plan = planned(asked)
+    try:
+        names = emit_c(plan, out, read, **how)
+    except InputError as error:
+        if problem is not None or not found.ocm_banks:
+            raise
+        plan, note = planned(single), f"planned layer by layer, as no C is written of the joint plan: {error}"
+        names = emit_c(plan, out, read, **how)
+    moved, ticks, macs = _figures(plan)
+    return Compiled(plan, names, moved, _peak(plan), ticks, macs, elements.said(), note)
+
+
+def _figures(plan: Plan) -> tuple[int, int, int]:
+    """Bytes, ticks, and multiply-accumulates (those that are computed again included) of a plan."""
+    if is_shared(plan):
+        rows = rows_of(plan)
+        moved, ticks, macs = (sum(getattr(row.figures, name) for row in rows) for name in ("moved", "ticks", "macs"))
+        return moved, ticks, macs
+    measures: Mapping[str, int] = plan.measures or {}
+    macs = sum(row.workload.macs for row in layer_rows(plan)) if is_layers(plan) else 0
+    return measures["bytes"], measures["time"], macs
+
+
+def in_dram(network: Network, reasons: Mapping[int, str], machine: Machine) -> tuple[Network, str]:
+    """Return a network whose maps with these numbers lie in DRAM, and what that may cost, in one line."""
+    if not reasons:
+        return network, ""
+    found = stores(network)
+    size = sum(sum(found.layers[t].b * found.layers[t].g * found.layers[t].m * found.layers[t].r * found.layers[t].c
+                   for t, _ in found.stores[s].parts) * machine.out_bytes for s in reasons)  # fmt: skip
+    read = sum(found.layers[t].input_elements(k) * machine.in_bytes for t, of in enumerate(found.reads)
+               for k, s in enumerate(of) if s in reasons)  # fmt: skip
+    read += sum(
+        (found.shared.count(s) - 1) * found.stores[s].row_bytes(machine) for s in reasons if found.stores[s].weights
+    )
+    names = [
+        found.layers[one.parts[0][0]].name if one.parts else one.name for one in map(found.stores.__getitem__, reasons)
+    ]
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    said = f"in memory, as the host moves them or computes with them: maps of {shown}; {size:,} bytes written"
+    note = f"{said}, {read:,} read (once each)"
+    return network.model_copy(update={"in_dram": tuple(names)}), note
+
+
+def _peak(plan: Plan) -> int:
+    """The most bytes on chip while a layer runs."""
+    if is_shared(plan):
+        shared = [row.figures for row in rows_of(plan)]
+        return max(one.occupancy_bytes + sum(one.on_chip.values()) for one in shared)
+    rows = layer_rows(plan) if is_layers(plan) else ()
+    return max(sum(row.occupancy_bytes.values()) for row in rows if row.occupancy_bytes)

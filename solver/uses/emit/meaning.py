@@ -1,0 +1,214 @@
+"""What a model's layers compute: weights in the machine's layout, biases, poolings, and what becomes of a result.
+
+`passing` says which functions between layers they apply, `arithmetic` how one layer computes. Batch norms and sums with
+a constant for every channel that the reader of the file has folded into a convolution or product are in its weights
+and bias.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from instances.machine.machine import Machine
+from instances.network.operators import Eltwise, Operator, Pool, Resample
+from instances.network.workload import Layer
+from instances.onnx.graph import Node
+from instances.onnx.model import OnnxModel
+from solver.uses.emit.arithmetic import BIAS, Arithmetic
+from solver.uses.emit.gridded import Gridded, is_gridded
+from solver.uses.emit.kinds import KINDS, NAMES, QUANTISED, Elements
+from solver.uses.emit.numbers import Numbers, floats
+from solver.uses.emit.passing import Passing
+from solver.uses.emit.pointwise import BINARY, require
+from solver.uses.emit.quantise import QUANTISERS, grid_of
+from solver.uses.emit.requantise import check_rule
+from solver.uses.emit.several import Resized, cell, is_cell
+from solver.uses.emit.states import paired
+from solver.uses.emit.trained import Trained, Training
+
+LAYERS = frozenset(
+    """Conv Gemm MatMul Einsum MaxPool AveragePool GlobalAveragePool GlobalMaxPool ReduceMean ReduceMax ReduceSum
+    ReduceMin ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum Add Sum Mul Sub
+    Div Max Min Mean GridSample certile.Resample""".split()
+)
+
+
+#: Reductions that are no means: what a sum begins with, how it goes on, and what becomes of it.
+_SUMS: dict[str, tuple[str, str, list[str]]] = {
+    "ReduceSum": ("0", "{row} += {value};", []),
+    "ReduceMin": ("INFINITY", "{row} = certile_fmin({row}, {value});", []),
+    "ReduceL1": ("0", "{row} += fabsf({value});", []),
+    "ReduceL2": ("0", "{{ const float seen = {value}; {row} += seen * seen; }}", ["x = sqrtf(x);"]),
+    "ReduceSumSquare": ("0", "{{ const float seen = {value}; {row} += seen * seen; }}", []),
+    "ReduceLogSum": ("0", "{row} += {value};", ["x = logf(x);"]),
+}
+
+
+@dataclass
+class Meaning:
+    """A model on a machine."""
+
+    model: OnnxModel
+    machine: Machine
+    rule: str | None = None
+    """How sums of integers become results (`solver.uses.emit.requantise`); by default as the machine says."""
+    states: Mapping[str, str] = field(default_factory=dict)
+    """Inputs that are results of the call before (`solver.uses.emit.states`)."""
+    _trained: dict[str, Trained] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def elements(self) -> Elements:
+        """What maps are held as.
+
+        Raises
+        ------
+        InputError
+            If the machine's elements have other sizes than the model's, or scales depend on the data.
+        """
+        for node in self.model.origin.values():
+            check_scale(Node(node))
+        return self.counted()
+
+    def counted(self) -> Elements:
+        """The same, whatever scales depend on."""
+        quantised = any(node.op_type in QUANTISERS for node in self.model.origin.values())
+        rule = check_rule(self.rule or (self.machine.requantise if quantised else "float"))
+        found = Elements(self.machine, quantised, self._maps() if quantised else self.model.network.map_type, rule)
+        require(quantised or rule == "float", f"requantise {rule}", "the model is not quantised")
+        if quantised:
+            found.check(self.model.network.weight_type)
+        else:
+            floats(self.machine)
+        return found
+
+    def _maps(self) -> str:
+        """The type of a quantised model's maps: of most products, or if these read none, of what is quantised first."""
+        stated = self.model.network.map_type
+        if KINDS.get(stated) in QUANTISED:
+            return stated
+        nodes = (Node(node) for node in self.model.origin.values() if node.op_type == "QuantizeLinear")
+        return next((NAMES[grid_of(self.model, node).kind] for node in nodes), stated)
+
+    def check(self) -> Elements:
+        """Raise InputError if the machine's elements cannot hold the model's, or its states are none."""
+        paired(self.model, self.states)
+        return self.elements
+
+    @cached_property
+    def passing(self) -> Passing:
+        """The functions between layers."""
+        return Passing(self.model, self.elements)
+
+    @property
+    def result_kinds(self) -> list[str]:
+        """The kinds of the model's results that operators make."""
+        return [KINDS[self.model.element(tensor)] for tensor in self.model.outputs if tensor in self.model.results]
+
+    # ---- numbers ---------------------------------------------------------------------------------------------------
+
+    def arithmetic(self, operator: Operator, layer: Layer) -> Arithmetic:
+        """How a layer computes, with its weights."""
+        made = Arithmetic(self.passing, operator, layer)
+        if layer.weights != "constant":
+            return made
+        return Arithmetic(self.passing, operator, layer, self.trained(operator, layer))
+
+    def trained(self, operator: Operator, layer: Layer) -> Trained:
+        """The constant weights and biases of a layer."""
+        if layer.name not in self._trained:
+            grid = Arithmetic(self.passing, operator, layer).grid
+            bias = {2: "f16"}.get(self.machine.bias_bytes, "f32") if grid is None else BIAS[self.machine.bias_bytes]
+            self._trained[layer.name] = Training(self.model, self.elements, operator, layer).read(grid, bias)
+        return self._trained[layer.name]
+
+    def numbers(self, operator: Operator, layer: Layer) -> Numbers:
+        """How a layer computes.
+
+        Raises
+        ------
+        InputError
+            For an operator that C is not written of.
+        """
+        node = self.model.node(operator.name)
+        where = f"layer {layer.name} ({node.op})"
+        require(node.op in LAYERS, where, "its arithmetic is not known")
+        made = self.arithmetic(operator, layer)
+        made.require_held()
+        base = made.single() if made.grid is None else made.whole()
+        lines: list[str] = []
+        divisor = 1
+        if isinstance(operator, Pool):
+            base, lines, divisor = _pool(operator, layer, node, base)
+        elif isinstance(operator, Resample) and is_gridded(operator):
+            base = Gridded(operator, node).numbers(base)
+        elif isinstance(operator, Resample):
+            resized = Resized(self.model, operator, layer)
+            base = resized.scattered(base) if layer.kind == "eltwise" else resized.numbers(base)
+        elif is_cell(self.model, operator):
+            base = cell(self.model, operator, layer, base)
+        elif isinstance(operator, Eltwise) and made.elements.rule != "float":
+            return made.of_maps(node.op)
+        elif isinstance(operator, Eltwise):
+            base, lines = self._eltwise(layer, node, base)
+        return made.reading(made.finished(base, lines, divisor))
+
+    def _eltwise(self, layer: Layer, node: Node, numbers: Numbers) -> tuple[Numbers, list[str]]:
+        """A function of several inputs: the first one, then each with what came of those before."""
+        op = {"Mean": "Sum"}.get(node.op, node.op)
+        require(op in BINARY, f"layer {layer.name}", f"{node.op} of several tensors")
+        both = re.sub(r"\by\b", "seen", re.sub(r"\bx\b", "{row}", BINARY[op]))
+        combine = f"{{{{ const float seen = {{value}}; {{row}} = {both}; }}}}"
+        numbers = numbers.with_meaning(combine=combine, combine_first="{row} = {value};")
+        names = [t for t in node.proto.input if t]
+        known = all(t in self.model.makers for t in names)
+        require(known, f"layer {layer.name}", "several tensors and a constant")
+        return numbers, [f"x /= {len(names)};"] if node.op == "Mean" else []
+
+    # ---- weights ---------------------------------------------------------------------------------------------------
+
+    def weights(self, operator: Operator, layer: Layer) -> np.ndarray:
+        """The weights of a layer, one after the other as the machine's layout has them."""
+        return self.trained(operator, layer).weights
+
+    def bias(self, operator: Operator, layer: Layer) -> np.ndarray:
+        """The biases of a layer by group and channel."""
+        return self.trained(operator, layer).bias
+
+
+def check_scale(node: Node) -> None:
+    """Raise InputError for a node whose scale depends on the data."""
+    require("Dynamic" not in node.op, f"operator {node.label} ({node.op})", "its scale depends on the data")
+
+
+def _pool(operator: Pool, layer: Layer, node: Node, numbers: Numbers) -> tuple[Numbers, list[str], int]:
+    """Numbers of a pooling, lines that make a mean of a sum, and a constant that a sum is divided by."""
+    if node.op in _SUMS:
+        start, combine, lines = _SUMS[node.op]
+        plain = node.op == "ReduceSum" or numbers.total == "float"
+        require(plain, f"layer {layer.name} ({node.op})", "a reduction of integers")
+        return numbers.with_meaning(start=start, combine=combine), lines, 1
+    if operator.fn in ("max", "global_max"):
+        if numbers.total == "float":
+            return numbers.with_meaning(start="-INFINITY", combine="{row} = certile_fmax({row}, {value});"), [], 1
+        combine = f"{{{{ const {numbers.total} seen = {{value}}; {{row}} = {{row}} < seen ? seen : {{row}}; }}}}"
+        return numbers.with_meaning(start="INT32_MIN", combine=combine), [], 1
+    if operator.fn == "global_avg":
+        taps = layer.kh * layer.kw
+        return (numbers, [f"x /= {taps};"], 1) if numbers.total == "float" else (numbers, [], taps)
+    ends = "+ {pad}" if node.integer("count_include_pad", 0) else ""
+    first = "{start}" if node.integer("count_include_pad", 0) else "certile_max({start}, 0)"
+    require(layer.dilation_h == layer.dilation_w == 1, f"layer {layer.name}", "an average over a dilated window")
+    lines = []
+    for name, d, stride, pad, taps, size, behind in (
+        ("rows", "r", layer.stride_h, layer.pad_top, layer.kh, layer.h, operator.pad[2]),
+        ("columns", "c", layer.stride_w, layer.pad_left, layer.kw, layer.l, operator.pad[3]),
+    ):
+        start = f"{d} * {stride} - {pad}"
+        end = f"certile_min({start} + {taps}, {size} {ends.format(pad=behind)})"
+        lines.append(f"const int {name} = {end} - ({first.format(start=start)});")
+    return numbers, [*lines, "x /= (float)(rows * columns);"], 1

@@ -1,0 +1,154 @@
+"""What elements are in C: their types on and off the chip, how products are summed, and what becomes of a sum.
+
+Integers
+    An element of k bytes is a signed integer; sums are taken modulo 2^(8 k), k the bytes of a partial sum, and a result
+    is the sum's low bytes. So the order of additions does not matter, and a sum that is spilled loses nothing that the
+    result needs. Layers without weights add.
+Floats
+    Elements of 4 bytes are IEEE single precision, those of 2 half precision. Sums are single, taken in the order of the
+    plan.
+Quantised models
+    `arithmetic` says how their layers compute.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from instances.errors import InputError
+from instances.machine.machine import Machine
+from solver.uses.emit.kinds import C_TYPES
+
+#: Names of integers by their bytes, as in certile_tile.h.
+_INTEGERS = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
+#: Floats by their bytes.
+_FLOATS = {2: "f16", 4: "f32"}
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """How a layer computes; names of numbers are those of certile_tile.h."""
+
+    inputs: str
+    weights: str
+    result: str
+    sums: str
+    """On chip and off the chip, while a reduction is not complete."""
+    bias: str
+    total: str
+    """The C type that sums are taken in."""
+    start: str = "0"
+    """What a sum begins with."""
+    combine: str = "{row} += {value};"
+    """How a value comes to a total."""
+    combine_first: str = ""
+    """The same for the first of several inputs, if that differs."""
+    each: tuple[str, ...] = ()
+    """The same for every input by itself; {at_0}, {at_1} and so on are places of their
+    own.
+    """
+    finished: tuple[str, ...] = ()
+    """A C function ``finished(x, b, g, m, r, c)`` that makes a result of a complete sum, with what it needs; none: the
+    sum is the result.
+    """
+
+    seen: tuple[tuple[str, ...], ...] = ()
+    """By input a C function ``seen_k(x, b, g, n, y, x)`` of what is read; none: it is taken as it is."""
+    taken: tuple[str, ...] = ()
+    """By input how an element is read, a C text of {place} and {names}; none: as `inputs`."""
+    weight_zero: str = ""
+    """What is taken off every weight, a C text of g and m."""
+    tables: tuple[str, ...] = ()
+    """Lines that stand before all functions."""
+
+    def given(self, k: int, place: str, names: str) -> str:
+        """Read an element of an input, as what the layer takes; `names` is its place: b, g, n, row, column."""
+        return self.taken[k].format(place=place, names=names) if self.taken else self.read(self.inputs, place)
+
+    def weight(self, place: str) -> str:
+        """Read a weight."""
+        value = self.read(self.weights, place)
+        return f"({value} - {self.weight_zero})" if self.weight_zero else value
+
+    def read(self, kind: str, place: str) -> str:
+        """Read a number, as a total."""
+        return f"({self.total})certile_get_{kind}({place})"
+
+    def write(self, kind: str, place: str, value: str) -> str:
+        """Write a total as a number."""
+        return f"certile_put_{kind}({place}, ({C_TYPES[kind]}){value});"
+
+    def final(self, value: str) -> str:
+        """What a complete sum of the result b, g, m, r, c becomes."""
+        return f"finished({value}, b, g, m, r, c)" if self.finished else value
+
+    def add(self, row: str, value: str, k: int) -> str:
+        """Take a value of input k into a total."""
+        if self.each:
+            found = {f"at_{n}": self.apart(row, n) for n in range(len(self.each))}
+            return self.each[k].format(row=row, value=value, **found)
+        return (self.combine_first if k == 0 and self.combine_first else self.combine).format(row=row, value=value)
+
+    @staticmethod
+    def apart(row: str, k: int) -> str:
+        """The place of what input k gives, beside a total."""
+        name, bracket, rest = row.partition("[")
+        return f"{name}_{k}{bracket}{rest}"
+
+    def places(self, row: str) -> list[str]:
+        """The declarations of such places, like that of a total."""
+        given = [k for k in range(len(self.each)) if any(f"{{at_{k}}}" in text for text in self.each)]
+        return [f"{self.total} {self.apart(row, k)} = {'{0}' if '[' in row else '0'};" for k in given]
+
+    def with_meaning(self, **fields: object) -> Numbers:
+        """The same with other fields."""
+        return replace(self, **fields)  # type: ignore[arg-type]
+
+
+def integers(machine: Machine) -> Numbers:
+    """Return the numbers of a machine as integers.
+
+    Raises
+    ------
+    InputError
+        If C has no integers of these sizes, or partial sums are smaller than results.
+    """
+    sizes = {"in_bytes": machine.in_bytes, "w_bytes": machine.w_bytes, "out_bytes": machine.out_bytes,
+             "psum_bytes": machine.psum_bytes, "bias_bytes": machine.bias_bytes or 4}  # fmt: skip
+    for name, size in sizes.items():
+        if size not in _INTEGERS:
+            raise InputError(f"machine {machine.name}: {name} is {size}, C has integers of 1, 2, 4 and 8 bytes")
+    if machine.psum_bytes < machine.out_bytes:
+        said = f"psum_bytes is {machine.psum_bytes}, less than out_bytes, {machine.out_bytes}"
+        raise InputError(f"machine {machine.name}: {said}: partial sums would lose what results need")
+    names = {name: _INTEGERS[size] for name, size in sizes.items()}
+    wide = max(sizes.values()) > 4
+    return Numbers(
+        names["in_bytes"], names["w_bytes"], names["out_bytes"], names["psum_bytes"], names["bias_bytes"],
+        "uint64_t" if wide else "uint32_t",
+    )  # fmt: skip
+
+
+def floats(machine: Machine) -> Numbers:
+    """Return single precision for all elements of 4 bytes, half precision for those of 2.
+
+    Raises
+    ------
+    InputError
+        If the machine's elements have other sizes.
+    """
+    size = machine.in_bytes if machine.in_bytes == machine.out_bytes == 2 else 4
+    sizes = {"in_bytes": machine.in_bytes, "w_bytes": machine.w_bytes, "out_bytes": machine.out_bytes,
+             "psum_bytes": machine.psum_bytes, "bias_bytes": machine.bias_bytes or 4}  # fmt: skip
+    either = ("w_bytes", "bias_bytes")
+    accepted = {name: (size, *_FLOATS) if name in either else (size,) for name in sizes} | {"psum_bytes": (4,)}
+    wrong = [name for name, has in sizes.items() if has not in accepted[name]]
+    if wrong:
+        options = " ".join(f"--set {name}={accepted[name][0]}" for name in wrong)
+        takes = "float32 takes 4 bytes" if size == 4 else "float16 takes 2 bytes and its sums 4"
+        has = ", ".join(f"{name} {sizes[name]}" for name in wrong)
+        raise InputError(f"machine {machine.name}: {takes}, it has {has}: plan with {options}")
+    kinds = {name: _FLOATS[has] for name, has in sizes.items()}
+    return Numbers(
+        kinds["in_bytes"], kinds["w_bytes"], kinds["out_bytes"], "f32", kinds["bias_bytes"], "float",
+    )  # fmt: skip

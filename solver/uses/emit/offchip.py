@@ -1,0 +1,214 @@
+"""Where tensors lie off the chip: constants one behind the other, maps over each other where their lifetimes allow.
+
+Every memory off the chip has one array of constants and one of maps. A map is there from the first step that touches it
+to the last one; a group of layers is one step. Inputs of a model are there from the start, results to the end. So a
+network's maps take little more than the most that is there at one time, which is what a target has to have.
+
+An example: conv1 (100 bytes) is read by conv2 (60) alone, and that by conv3 (80). conv1 and conv3 may share addresses:
+the array has 160 bytes, not 240.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from formulations.placement.packing import Block
+from solver.uses.emit.addresses import placed
+from solver.uses.emit.text import identifier
+
+#: In place of a memory: biases of machines that do not transfer them.
+BIASES = "biases"
+#: Every tensor begins at a multiple of so many bytes.
+ALIGNED = 16
+#: Seconds that the exact search for addresses may take in the least room; more room is tried by heuristics.
+_SEARCHED, _BY_HEURISTIC = 3.0, 0.05
+#: As parts of the least room that may be needed, what is tried.
+_MORE = (0, 1, 2, 4, 8, 16, 32, 64)
+
+
+@dataclass
+class Tensor:
+    """A tensor off the chip."""
+
+    name: str
+    bytes: int
+    home: str
+    constant: bool = False
+    first: int = -1
+    last: int = -1
+    """`first`, `last`: the steps between which it is there; -1 if none touches it."""
+
+    def touched(self, step: int) -> None:
+        """It is there in a step, too."""
+        self.first = step if self.first < 0 else min(self.first, step)
+        self.last = max(self.last, step)
+
+
+@dataclass
+class OffChip:
+    """The tensors of a network off the chip, and where they lie."""
+
+    steps: int
+    """How many steps there are."""
+    spans: Sequence[tuple[int, int]] = ()
+    """First and last steps that are one: groups of layers."""
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+
+    def add(self, name: str, size: int, home: str, *, constant: bool = False) -> Tensor:
+        """A tensor."""
+        self.tensors[name] = Tensor(name, size, identifier(home), constant)
+        return self.tensors[name]
+
+    def touch(self, names: Iterable[str], step: int) -> None:
+        """A step reads or writes tensors."""
+        first, last = next((span for span in self.spans if span[0] <= step <= span[1]), (step, step))
+        for name in names:
+            self.tensors[name].touched(first)
+            self.tensors[name].touched(last)
+
+    def named_in(self, lines: Iterable[str]) -> set[str]:
+        """The tensors that a text of C names."""
+        return {word for line in lines for word in re.findall(r"[A-Za-z_]\w*", line) if word in self.tensors}
+
+    # ---- places ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def regions(self) -> Mapping[str, int]:
+        """The arrays by name, with their bytes: of constants, then of maps."""
+        sizes: dict[str, int] = {}
+        for one in [t for t in self.tensors.values() if t.constant]:
+            array = self.array(one)
+            sizes[array] = _up(sizes.get(array, 0)) + one.bytes
+        for home in dict.fromkeys(t.home for t in self.tensors.values() if not t.constant):
+            mine = [t for t in self.tensors.values() if t.home == home and not t.constant]
+            sizes[f"certile_maps_{home}"] = max(self.places[t.name] + t.bytes for t in mine)
+        return sizes
+
+    def array(self, one: Tensor) -> str:
+        """The array that a tensor is part of."""
+        return f"certile_{'weights' if one.constant else 'maps'}_{one.home}"
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """Where every tensor begins in its array."""
+        found: dict[str, int] = {}
+        ends: dict[str, int] = {}
+        for one in [t for t in self.tensors.values() if t.constant]:
+            found[one.name] = _up(ends.get(one.home, 0))
+            ends[one.home] = found[one.name] + one.bytes
+        for home in dict.fromkeys(t.home for t in self.tensors.values() if not t.constant):
+            found |= self._overlaid([t for t in self.tensors.values() if t.home == home and not t.constant])
+        return found
+
+    def _overlaid(self, tensors: Sequence[Tensor]) -> Mapping[str, int]:
+        blocks = [
+            Block(one.name, one.first, (_up(one.bytes),) * (one.last - one.first + 1))
+            for one in tensors
+            if one.first >= 0
+        ]
+        least = max(
+            (sum(b.sizes[0] for b in blocks if b.begin <= step < b.end) for step in range(self.steps)), default=0
+        )
+        found: Mapping[str, int] | None = None
+        for part in _MORE:
+            room = _up(least + least * part // 64)
+            found = placed(blocks, room, _BY_HEURISTIC if part else _SEARCHED) if blocks else {}
+            if found is not None:
+                break
+        if found is None:  # one behind the other
+            found, end = {}, 0
+            for block in blocks:
+                found = {**found, block.name: end}
+                end += block.sizes[0]
+        return {one.name: found.get(one.name, 0) for one in tensors}
+
+    @property
+    def guarded(self) -> Mapping[str, int]:
+        """The arrays that transfers alone may touch: not biases that are there before a layer begins."""
+        return {array: size for array, size in self.regions.items() if array != f"certile_weights_{BIASES}"}
+
+    # ---- C ---------------------------------------------------------------------------------------------------------
+
+    def macros(self, called: Mapping[str, str]) -> list[str]:
+        """Every tensor as a name of its place, with what the model calls some of them."""
+        lines = []
+        for one in self.tensors.values():
+            place = f"({'(unsigned char *)' if one.constant else ''}{self.array(one)} + {self.places[one.name]})"
+            said = f"{one.bytes} bytes" + (f": {called[one.name]}" if one.name in called else "")
+            lines.append(f"#define {one.name} {place} /* {said} */")
+        return lines
+
+    def declarations(self) -> list[str]:
+        """The arrays, and the macros that say in which section each lies."""
+        lines = [
+            "/* Where arrays lie off the chip: a target may name other sections, or pass -DCERTILE_IN_...=. */",
+            "#ifdef CERTILE_DMA_GUARD",
+            '#define CERTILE_IN(where) __attribute__((aligned(4096)))',
+            "#define CERTILE_ROOM(bytes) (((bytes) + 4095) / 4096 * 4096)",
+            "#else",
+            "#define CERTILE_IN(where) __attribute__((section(where), aligned(16)))",
+            "#define CERTILE_ROOM(bytes) (bytes)",
+            "#endif",
+        ]  # fmt: skip
+        for array, size in self.regions.items():
+            macro, constant = macro_of(array), array.startswith("certile_weights_")
+            section = f".bss.{array}"
+            lines += [f"#ifndef {macro}", f'#define {macro} CERTILE_IN("{section}")', "#endif"]
+            if constant:
+                lines += ["#ifdef CERTILE_BARE", f"extern const unsigned char {array}[{size}];", "#else"]
+            lines.append(f"extern unsigned char {array}[CERTILE_ROOM({size})];")
+            lines += ["#endif"] if constant else []
+        return lines
+
+    def definitions(self, *, held: bool) -> list[str]:
+        """The arrays themselves; where constants are `held` in weights.S a target takes those."""
+        lines = []
+        for array, size in self.regions.items():
+            text = [f"unsigned char {array}[CERTILE_ROOM({size})] {macro_of(array)};"]
+            if array.startswith("certile_weights_"):
+                empty = [] if held else [f"const unsigned char {array}[{size}];"]
+                text = ["#ifndef CERTILE_BARE", *text, *(["#else", *empty] if empty else []), "#endif"]
+            lines += text
+        return lines
+
+    def image(self, values: Mapping[str, bytes]) -> bytes:
+        """All constants as they lie, array by array."""
+        parts = []
+        for array, size in self.regions.items():
+            if array.startswith("certile_weights_"):
+                part = bytearray(size)
+                for one in self.tensors.values():
+                    if one.constant and self.array(one) == array:
+                        part[self.places[one.name] : self.places[one.name] + one.bytes] = values[one.name]
+                parts.append(bytes(part))
+        return b"".join(parts)
+
+    def constants(self) -> Mapping[str, int]:
+        """The arrays of constants with their bytes, as they follow each other in the image."""
+        return {array: size for array, size in self.regions.items() if array.startswith("certile_weights_")}
+
+    def assembly(self) -> str:
+        """The file that takes the image of constants into a program, each array in a section of its own."""
+        lines = ["/* The constants of weights.bin as arrays, for a target without files. */", "#ifdef CERTILE_BARE"]
+        begin = 0
+        for array, size in self.constants().items():
+            macro = f"{macro_of(array)}_SECTION"
+            lines += [
+                f"#ifndef {macro}", f"#define {macro} .rodata.{array}", "#endif", f'    .section {macro}, "a"',
+                f"    .balign {ALIGNED}", f"    .global {array}", f"{array}:",
+                f'    .incbin "weights.bin", {begin}, {size}',
+            ]  # fmt: skip
+            begin += size
+        return "\n".join([*lines, "#endif", "#ifdef __ELF__", '    .section .note.GNU-stack, ""', "#endif", ""])
+
+
+def macro_of(array: str) -> str:
+    """Return the name of the macro that says where an array lies."""
+    return f"CERTILE_IN_{array.removeprefix('certile_').upper()}"
+
+
+def _up(size: int) -> int:
+    return -(-size // ALIGNED) * ALIGNED

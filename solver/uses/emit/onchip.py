@@ -1,0 +1,357 @@
+"""What lies on chip while a network runs: layers with the rows that stay, groups of layers, and one address for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
+
+from formulations.placement.packing import Block
+from hwmodels.nest.buffers import Buffer, buffers
+from hwmodels.schedule import FusedRun, Hold, LayerRun, Nest
+from instances.errors import InputError
+from instances.machine.machine import Machine
+from instances.network.network import Network
+from instances.network.operators import Concat
+from instances.network.stores import Stores, inputs_of
+from instances.network.workload import Layer
+from solver.uses.emit.addresses import placed
+from solver.uses.emit.chip import ChipMap, chip_map
+from solver.uses.emit.frame import ZEROS, Kept, KeptWeights, storage_order
+from solver.uses.emit.groups import Group, Part, as_read
+from solver.uses.emit.meaning import Meaning
+from solver.uses.emit.numbers import Numbers, integers
+from solver.uses.emit.shared import pitches_in, refused, shape_of
+from solver.uses.emit.values import Value, rows_of
+
+AnyRun = LayerRun | FusedRun
+
+
+@dataclass(frozen=True)
+class Places:
+    """Addresses: of buffers by name, of maps that stay by the first layer of a run and store; and packed groups."""
+
+    buffers: Mapping[str, int]
+    maps: Mapping[tuple[int, int], int]
+    packed: frozenset[int]
+
+
+class OnChip:
+    """The runs of a network, by layer and as groups, with addresses."""
+
+    def __init__(
+        self, network: Network, machine: Machine, found: Stores, runs: Sequence[AnyRun], meaning: Meaning | None,
+        matrices: Mapping[int, Value | None] | None = None,
+    ) -> None:  # fmt: skip
+        self.network, self.machine, self.found, self.runs, self.meaning = network, machine, found, runs, meaning
+        self.matrices = matrices or {}
+        sizes = [1 if isinstance(run, LayerRun) else run.last - run.first + 1 for run in runs]
+        #: The first layer of every run, which is also its first time; the end.
+        self.begins = [0, *accumulate(sizes)]
+        self.alone = {begin: run for begin, run in zip(self.begins, runs, strict=False) if isinstance(run, LayerRun)}
+        self.grouped = {begin: run for begin, run in zip(self.begins, runs, strict=False) if isinstance(run, FusedRun)}
+        self.chips: dict[int, ChipMap] = {}
+
+    # ---- layers by themselves --------------------------------------------------------------------------------------
+
+    def layer(self, t: int) -> Layer:
+        """A layer with the rows that it finds on chip, and those that it never writes."""
+        if (run := self.alone.get(t)) is not None:
+            return self.found.layer(t, run.rows, run.unwritten)
+        run_of = next(run for run in self.grouped.values() if run.first <= t <= run.last)
+        if spread := [s for s, readers in self.broadcast.items() if t in readers and s in run_of.residents]:
+            raise self.no_broadcast(spread[0])
+        return self.found.layer(t, {}, run_of.unwritten[t - run_of.first])
+
+    @cached_property
+    def broadcast(self) -> Mapping[int, tuple[int, ...]]:
+        """Maps that layers make and others read as operands that are broadcast, and by which."""
+        layers, made = self.found.layers, [bool(store.parts) for store in self.found.stores]
+        read = [
+            (s, t) for t, given in enumerate(self.found.reads)
+            for s, lacks in zip(given, layers[t].patterns, strict=True) if lacks and made[s]
+        ]  # fmt: skip
+        return {s: tuple(t for one, t in read if one == s) for s, _ in read}
+
+    def no_broadcast(self, store: int) -> InputError:
+        """The refusal of an operand that is broadcast within a group and stays on chip."""
+        name = self.found.stores[store].name
+        return InputError(f"{name}: groups read operands that are broadcast from memory, not where they stay on chip")
+
+    def counted(self, t: int) -> tuple[Layer, Nest]:
+        """A layer that runs by itself and its nest as they count: with weights that it brings before all else."""
+        layer, nest = self.layer(t), self.alone[t].nest
+        if not (layer.resident_w and self._brings(t) == t):
+            return layer, nest
+        return layer.model_copy(update={"resident_w": False}), replace(nest, items=(Hold("W"), *nest.items))
+
+    def _brings(self, t: int) -> int:
+        """The layer that has brought the weights that layer t finds on chip."""
+        s, number = self.found.shared[t], self.begins.index(t)
+        while number > 0 and s in self.runs[number - 1].residents:
+            number -= 1
+        return self.begins[number]
+
+    def kept_weights(self, t: int) -> KeptWeights | None:
+        """Where the weights of a layer that runs by itself lie on chip."""
+        s, run = self.found.shared[t], self.alone[t]
+        if s not in run.residents:
+            return None
+        by, order = self._brings(t), storage_order("W", self.machine)
+        pitches = dict(zip(order, self.weights_seen(t, by), strict=True))
+        return KeptWeights(self.addresses.maps[t, s], by == t, pitches)
+
+    def weights_seen(self, t: int, by: int) -> tuple[int, ...]:
+        """The pitches of a layer's weights where another one has brought them, in storage order.
+
+        Raises
+        ------
+        InputError
+            If they are not the same elements in an order of axes, or biases differ.
+        """
+        order = storage_order("W", self.machine)
+        layers = [self.found.layers[k] for k in (t, by)]
+        mine, there = (shape_of(layer, order) for layer in layers)
+        store, own = self.found.shared[t], rows_of(mine)
+        if t == by or self.meaning is None:
+            return own
+        if layers[0].weights == "activation":
+            if layers[1].weights == "constant" or mine != there or self.matrices[t] != self.matrices[by]:
+                raise refused(self.found, store, "their layers see a matrix in two orders")
+            return own
+        both = [self.meaning.trained(self.network.operator(layer.name), layer) for layer in layers]
+        seen = pitches_in(both[1].weights.reshape(there), both[0].weights.reshape(mine))
+        if seen is None:
+            raise refused(self.found, store, "their layers have them otherwise than in an order of axes")
+        if self.machine.bias_bytes and both[0].bias.tobytes() != both[1].bias.tobytes():
+            raise refused(self.found, store, "biases are not the same integers")
+        return seen
+
+    @cached_property
+    def tiles(self) -> Mapping[int, Sequence[Buffer]]:
+        """The buffers of layers that run by themselves."""
+        return {t: buffers(self.layer(t), self.machine, run.nest) for t, run in self.alone.items()}
+
+    def kept(self, t: int) -> tuple[tuple[Kept | None, ...], Kept | None]:
+        """Where inputs and the result of a layer that runs by itself lie on chip."""
+        layer = self.found.layers[t]
+        names = inputs_of(self.network, self.network.operator(layer.name), layer)
+        read = enumerate(zip(self.found.reads[t], names, strict=True))
+        inputs = tuple(self._kept(t, s, t, name, "IN", layer.input_rows(k)) for k, (s, name) in read)
+        return inputs if any(inputs) else (), self._kept(t, self.found.writes[t], t, layer.name, "OUT", layer.r)
+
+    def _kept(self, begin: int, s: int, t: int, name: str, operand: str, extent: int) -> Kept | None:
+        """Where a map lies that stays while a run lasts, as layer t reads or makes it under a name: `extent` rows."""
+        run = self.runs[self.begins.index(begin)]
+        if self.found.stores[s].zeros:
+            return Kept(ZEROS, 0, extent, (), 0, 0)
+        if s not in run.residents:
+            return None
+        layer = self.found.layers[t]
+        rows = self.found.stores[s].seen(run.residents[s][0], extent)
+        address = self.addresses.maps[begin, s]
+        return self.chip(s).kept(self.network.operator(layer.name), operand, name, layer, address, rows)
+
+    def chip(self, s: int) -> ChipMap:
+        """How a store lies on chip."""
+        if s not in self.chips:
+            members = self.found.members[s]
+            self.chips[s] = chip_map(self.network, self.found.stores[s], members, self.machine, self.meaning)
+        return self.chips[s]
+
+    def numbers(self, t: int) -> Numbers:
+        """How a layer computes."""
+        layer = self.found.layers[t]
+        if self.meaning is None:
+            return integers(self.machine)
+        return self.meaning.numbers(self.network.operator(layer.name), layer)
+
+    # ---- groups ----------------------------------------------------------------------------------------------------
+
+    def sized(self, run: FusedRun, ringed: frozenset[int], *, packed: bool = False) -> Group:
+        """A group of which only the buffers matter, some as rings."""
+        return Group(self.found, self.machine, run, (), (), (), ringed, packed)
+
+    def group(self, run: FusedRun) -> Group:
+        """A group with all that its C depends on."""
+        layers = range(run.first, run.last + 1)
+        parts = tuple(tuple(self._parts(run, t, k) for k in range(self.found.layers[t].inputs)) for t in layers)
+        kept = tuple(self._kept_stream(run, k) for k in range(len(run.streams)))
+        return Group(self.found, self.machine, run, parts, kept, tuple(self.numbers(t) for t in layers),
+                     self.rings[run.first], run.first in self.addresses.packed)  # fmt: skip
+
+    def reference(self, run: FusedRun, k: int) -> tuple[int, str]:
+        """Of a map from outside the reader with the most channels, and the name under which that reads it."""
+        stream = run.streams[k]
+        t = max(stream.readers, key=lambda u: self.found.operand(u, stream.store).elements)
+        return t, self._name(t, stream.store)
+
+    def _name(self, t: int, s: int) -> str:
+        layer = self.found.layers[t]
+        names = inputs_of(self.network, self.network.operator(layer.name), layer)
+        return next(n for n, store in zip(names, self.found.reads[t], strict=True) if store == s)
+
+    def _kept_stream(self, run: FusedRun, k: int) -> Kept | None:
+        stream = run.streams[k]
+        if stream.outside:
+            t, name = self.reference(run, k)
+            return self._kept(run.first, stream.store, t, name, "IN", self.found.layers[t].h)
+        maker = self.found.layers[stream.maker]
+        return self._kept(run.first, stream.store, stream.maker, maker.name, "OUT", maker.r)
+
+    def _parts(self, run: FusedRun, t: int, number: int) -> tuple[Part, ...]:
+        """Which channels of an input come from which stream."""
+        layer, s = self.found.layers[t], self.found.reads[t][number]
+        operator = self.network.operator(layer.name)
+        name = inputs_of(self.network, operator, layer)[number]
+        streams = [k for k, stream in enumerate(run.streams) if stream.store == s and t in stream.readers]
+        seen_as = as_read(self.found, t, s)
+        channels = seen_as.g * seen_as.n
+        joined = any(isinstance(self.network.operator(n), Concat) for n in self.found.members[s])
+        mine = [k for k in streams if run.streams[k].outside and self.reference(run, k)[1] == name]
+        if len(streams) == 1 and (mine or not (joined or self.found.stores[s].whole)):
+            return (Part(streams[0], 0, channels),)
+        parts = []
+        for k in streams:
+            stream = run.streams[k]
+            source = self.reference(run, k)[1] if stream.outside else self.found.layers[stream.maker].name
+            seen, there = check_passes(self.chip(s), name, source, layer)
+            parts.append(Part(k, (there.offset - seen.offset) // seen.pitch[1], there.shape[1]))
+        return tuple(parts)
+
+    @cached_property
+    def rings(self) -> Mapping[int, frozenset[int]]:
+        """By the first layer of a group the streams whose pieces are rings: so that it takes the least at any time."""
+        return {begin: self._rings(run) for begin, run in self.grouped.items()}
+
+    def _rings(self, run: FusedRun) -> frozenset[int]:
+        chosen = min((frozenset[int](), frozenset(range(len(run.streams)))), key=lambda r: _most(self.sized(run, r)))
+        best = _most(self.sized(run, chosen))
+        for _ in run.streams:
+            tries = [chosen ^ {k} for k in range(len(run.streams))]
+            found = min(tries, key=lambda ringed: _most(self.sized(run, ringed)))
+            if _most(self.sized(run, found)) >= best:
+                break
+            chosen, best = found, _most(self.sized(run, found))
+        return chosen
+
+    # ---- addresses -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def addresses(self) -> Places:
+        """Of every buffer and every map that stays; empty if each layer by itself has the addresses of its plan.
+
+        Every buffer keeps its address while it is needed, as far as that is found; else groups are packed, the largest
+        first; else maps that stay move between layers, which always fits.
+        """
+        if not self.grouped and not any(run.residents for run in self.runs):
+            return Places({}, {}, frozenset())
+        capacity = self.machine.memories["ocm"]
+        for some in dict.fromkeys((self._packed, frozenset(self.grouped))):
+            blocks = self._blocks(some)
+            if self.machine.reserved_bytes:
+                blocks.append(Block("reserved", 0, (self.machine.reserved_bytes,) * self.begins[-1]))
+            if (found := placed(blocks, capacity)) is not None:
+                maps = {(begin, s): found[f"map {s}"] for begin, run in self._each() for s in run.residents}
+                return Places(found, maps, some)
+        return self._stacked(frozenset(self.grouped))
+
+    def _each(self) -> Iterator[tuple[int, AnyRun]]:
+        """Every run by its first layer."""
+        return zip(self.begins, self.runs, strict=False)
+
+    @property
+    def _packed(self) -> frozenset[int]:
+        return frozenset(begin for begin, run in self.grouped.items() if self._packs(begin, run))
+
+    def blocks(self) -> list[Block]:
+        """All that lies on chip, what is reserved aside, under the names of layers and maps; a layer is a time."""
+        return [replace(block, name=self._called(block.name)) for block in self._blocks(self._packed)]
+
+    def _called(self, name: str) -> str:
+        what, rest = name.split(" ", 1)
+        if what == "map":
+            return f"map {self.found.stores[int(rest)].name}"
+        run, layers = self.grouped.get(int(what)), self.found.layers
+        if run is None:
+            return f"{layers[int(what)].name}: {rest}"
+        return f"{layers[run.first].name}..{layers[run.last].name}: {rest}"
+
+    def _packs(self, begin: int, run: FusedRun) -> bool:
+        """Whether a group's buffers have no room as they are: its layers take turns, or the plan counted less."""
+        stays = self.machine.reserved_bytes + sum(self._map_bytes(run, s) for s in run.residents)
+        room = self.machine.memories["ocm"] - stays
+        return bool(run.blocks) or _most(self.sized(run, self.rings[begin]))[0] > room
+
+    def _stacked(self, packed: frozenset[int]) -> Places:
+        """Maps that stay one behind the other, then what a layer or a group needs: in every run anew."""
+        buffers: dict[str, int] = {}
+        maps: dict[tuple[int, int], int] = {}
+        for begin, run in self._each():
+            end = self.machine.reserved_bytes
+            for s in sorted(run.residents):
+                maps[begin, s] = end
+                end += self._map_bytes(run, s)
+            for block in self._run_blocks(begin, packed):
+                buffers[block.name] = end
+                end += max(block.sizes)
+        return Places(buffers, maps, packed)
+
+    def _blocks(self, packed: frozenset[int]) -> list[Block]:
+        """All buffers and maps, some groups packed."""
+        blocks = [block for begin in self.begins[:-1] for block in self._run_blocks(begin, packed)]
+        return blocks + [block for s in range(len(self.found.stores)) if (block := self._stay(s)) is not None]
+
+    def _run_blocks(self, begin: int, packed: frozenset[int]) -> list[Block]:
+        """The buffers of a run."""
+        if (run := self.grouped.get(begin)) is not None:
+            return self.sized(run, self.rings[begin], packed=begin in packed).blocks(str(begin), begin)
+        tiles = (b for b in self.tiles[begin] if b.bytes and b.name != "reserved")
+        return [Block(f"{begin} {b.name}", begin, (b.bytes * b.copies,)) for b in tiles]
+
+    def moves(self, begin: int) -> list[tuple[int, int, int]]:
+        """Maps that lie elsewhere than in the run before: from, to, bytes, in an order in which none is overwritten."""
+        number = self.begins.index(begin)
+        if number == 0:
+            return []
+        before, run, maps = self.begins[number - 1], self.runs[number], self.addresses.maps
+        moved = [(maps[before, s], maps[begin, s], self._map_bytes(run, s))
+                 for s in run.residents if (before, s) in maps and maps[before, s] != maps[begin, s]]  # fmt: skip
+        down = sorted(move for move in moved if move[1] < move[0])
+        return down + sorted((move for move in moved if move[1] > move[0]), reverse=True)
+
+    def _map_bytes(self, run: AnyRun, s: int) -> int:
+        """Bytes of a map that stay while a run lasts."""
+        rows = run.residents[s][0] if s in run.residents else 0
+        return rows * self.found.stores[s].row_bytes(self.machine)
+
+    def _stay(self, s: int) -> Block | None:
+        """A map that stays: its bytes by time."""
+        sizes: list[int] = []
+        for (begin, run), end in zip(self._each(), self.begins[1:], strict=True):
+            sizes += [self._map_bytes(run, s)] * (end - begin)
+        times = [t for t, size in enumerate(sizes) if size]
+        return Block(f"map {s}", times[0], tuple(sizes[times[0] : times[-1] + 1])) if times else None
+
+
+def check_passes(chip: ChipMap, name: str, source: str, layer: Layer) -> tuple[Value, Value]:
+    """Where a map that a layer reads under a name lies, and the part of it that another name has.
+
+    Raises
+    ------
+    InputError
+        If it is reshaped in between: channels of the one are no channels of the other.
+    """
+    seen, there = chip.values.get(name), chip.values.get(source)
+    if seen is None or there is None or len(seen.shape) != 4 or seen.pitch != there.pitch:
+        said = f"map {chip.store.name} is reshaped on its way through a group"
+        raise InputError(f"layer {layer.name}: {said}: no C is written")
+    return seen, there
+
+
+def _most(group: Group) -> tuple[int, int]:
+    """The most bytes that a group's buffers take at one time; of equals all bytes together."""
+    blocks = group.blocks("", 0)
+    by_time = [sum(b.sizes[t - b.begin] for b in blocks if b.begin <= t < b.end) for t in range(len(group.layers))]
+    return max(by_time), sum(by_time)

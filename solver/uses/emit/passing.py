@@ -1,0 +1,376 @@
+"""Which layer applies a function that stands between layers, and what tensors are held as.
+
+Element-wise functions behind a layer belong to it as long as nobody else reads what lies between, up to the last one
+whose result the machine's elements can hold: the layer applies them when a result is complete. Those that layers alone
+read are applied by their readers, through a concatenation too if every reader can; the host applies them again for what
+ends in results of the model. All others are the host's.
+
+An example, quantised: of ``conv, quantise, dequantise, relu, quantise, dequantise, conv`` the first convolution applies
+four functions, and its map holds integers; the second one applies the last function to what it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from instances.errors import InputError
+from instances.network.operators import Concat, Eltwise, Input, MatMul, Opaque, Operator, Reshape
+from instances.network.stores import inputs_of
+from instances.onnx.model import OnnxModel
+from solver.uses.emit.gridded import is_gridded
+from solver.uses.emit.kinds import FLOATS, KINDS, NAMES, Elements
+from solver.uses.emit.moves import moves
+from solver.uses.emit.pointwise import stage
+from solver.uses.emit.quantise import QUANTISERS, Grid, grid_around, grid_in_file, grid_of
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The functions that a reader applies, in their order: to what is stored, or to the parts of a concatenation."""
+
+    operators: tuple[Operator, ...]
+    joined: Concat | None = None
+    parts: tuple[Chain, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.operators or self.joined)
+
+    def without_last(self) -> Chain:
+        """The same but for the last function."""
+        return Chain(self.operators[:-1], self.joined, self.parts)
+
+
+@dataclass
+class Passing:
+    """The functions between the layers of a model, on a machine with some elements."""
+
+    model: OnnxModel
+    elements: Elements
+
+    @cached_property
+    def results(self) -> frozenset[str]:
+        """Operators whose tensors are results of the model."""
+        return frozenset(self.model.results.values())
+
+    @cached_property
+    def readers(self) -> Mapping[str, list[Operator]]:
+        """By operator those that read its result."""
+        readers: dict[str, list[Operator]] = {o.name: [] for o in self.model.network.operators}
+        for operator in self.model.network.operators:
+            for name in operator.inputs:
+                readers[name].append(operator)
+        return readers
+
+    @cached_property
+    def last(self) -> frozenset[str]:
+        """Operators of the host behind which there are only others, and results of the model."""
+        found: set[str] = set()
+        for operator in reversed(self.model.network.operators):
+            alone = operator.layer(self.model.network.input_shapes(operator)) is None
+            if (
+                alone
+                and not isinstance(operator, Concat)
+                and found.issuperset(r.name for r in self.readers[operator.name])
+            ):
+                found.add(operator.name)
+        return frozenset(found)
+
+    # ---- kinds -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def kinds(self) -> Mapping[str, str]:
+        """By operator the kind of its tensor, as the model says."""
+        found: dict[str, str] = {}
+        for operator in self.model.network.operators:
+            given = found[operator.inputs[0]] if operator.inputs else "f32"
+            found[operator.name] = self._kind(operator, given)
+        return found
+
+    def _kind(self, operator: Operator, given: str) -> str:
+        """The kind of one tensor; `given`: of the first that is read."""
+        if isinstance(operator, Input):
+            return kind_of(self.model.element(self.model.first[operator.name]), operator.name)
+        if isinstance(operator, Opaque):  # what is picked by indices is of the table's type
+            stated = self.model.type_in_file(self.model.first.get(operator.name, ""))
+            return KINDS.get(stated, given if moves(operator) else "f32")
+        return self._made(operator, given)
+
+    def _made(self, operator: Operator, given: str) -> str:
+        if operator.name not in self.model.origin:
+            return given
+        node = self.model.node(operator.name)
+        if node.op in QUANTISERS:
+            return grid_of(self.model, node).kind if node.op == "QuantizeLinear" else "f32"
+        if node.op == "Cast":
+            return kind_of(node.element("to", "float32"), operator.name)
+        return given
+
+    def said(self, name: str, kind: str) -> str:
+        """What the file calls elements of an operator: sums of integers that are spelled out are real numbers here."""
+        stated = self.model.type_in_file(self.model.first.get(name, ""))
+        return stated if kind in FLOATS and stated else NAMES[kind]
+
+    def stored(self, name: str) -> str:
+        """The kind in which an operator's elements lie in memory."""
+        network = self.model.network
+        while name in self.read:
+            name = network.operator(name).inputs[0]
+        operator = network.operator(name)
+        if name in self.behind or name in self.applied:
+            end = self.ends[name]
+            if not (held := self.elements.held(self.kinds[end])):
+                made, has = self.said(end, self.kinds[end]), self.elements.machine.out_bytes
+                said = f"its result is of {made}, and out_bytes is {has}"
+                said += ": quantise it right behind the layer" if self.elements.quantised else ""
+                raise InputError(f"layer {name}: {said}: no C is written")
+            return held
+        if isinstance(operator, Reshape | Concat):
+            return self.by_host(operator.inputs[0])
+        if name in self.constants:
+            return self.constants[name].kind
+        return self.elements.held(self.kinds[name]) or self.kinds[name]
+
+    @cached_property
+    def constants(self) -> Mapping[str, Grid]:
+        """By operator the integers of constants that stand for real numbers in a quantised model, read by layers alone.
+
+        Those of the file where it has quantised them; what it leaves real becomes integers around 0.
+        """
+        found = {}
+        for name, readers in self.readers.items():
+            operator = self.model.network.operator(name)
+            real = isinstance(operator, Input) and operator.constant and self.kinds[name] in FLOATS
+            if not real or self.elements.held(self.kinds[name]) or name in self.results:
+                continue
+            if not all(self._reads(reader, name) for reader in readers):
+                continue
+            size, own = self.elements.machine.in_bytes, self._in_file(name, self.model.first[name])
+            if (grid := own or grid_around(self.model.constant(self.model.first[name]), size)) is not None:
+                found[name] = grid
+        return found
+
+    def _in_file(self, name: str, tensor: str) -> Grid | None:
+        """The grid of a constant that the file has quantised; None where its readers cannot take it as it is.
+
+        Scales along an axis are for layers that take real numbers, of one place each.
+        """
+        stands = self.model.quantised(tensor)
+        if stands is None or not np.array_equal(stands.real(), self.model.constant(tensor)):
+            return None
+        grid = grid_in_file(stands, self.elements.machine.in_bytes)
+        by_place = all(isinstance(reader, Eltwise) for reader in self.readers[name]) and self.elements.rule == "float"
+        return grid if grid is not None and (grid.axis is None or by_place) else None
+
+    def _reads(self, reader: Operator, name: str) -> bool:
+        """Whether an operator is a layer that reads this as an input."""
+        layer = reader.layer(self.model.network.input_shapes(reader))
+        return layer is not None and name in inputs_of(self.model.network, reader, layer)
+
+    def by_host(self, name: str) -> str:
+        """The kind in which the host finds an operator's elements: it applies what readers else would."""
+        return self.kinds[name] if name in self.read else self.stored(name)
+
+    def step(self, name: str) -> float:
+        """The distance of the real numbers that a tensor's integers stand for; 0 for other tensors."""
+        network = self.model.network
+        while isinstance(operator := network.operator(name), Reshape):
+            name = operator.inputs[0]
+        if self.kinds[name] not in FLOATS:
+            return 1
+        if not self.per_tensor(operator):
+            return 0
+        return float(grid_of(self.model, self.model.node(name)).scale[0])
+
+    # ---- functions -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def behind(self) -> Mapping[str, tuple[Operator, ...]]:
+        """By layer the functions that it applies to its results."""
+        network, chains = self.model.network, dict[str, tuple[Operator, ...]]()
+        for operator in network.operators:
+            if operator.layer(network.input_shapes(operator)) is None:
+                continue
+            chain: list[Operator] = []
+            last, held, moved = operator, 0, False
+            while len(self.readers[last.name]) == 1 and last.name not in self.results:
+                last = self.readers[last.name][0]
+                if not self._single(last):
+                    if not self._moves(last) and not (held == 0 and self._joins_sums(last)):
+                        break
+                    moved = True
+                    continue
+                if moved and not self._anywhere(last):
+                    break
+                chain.append(last)
+                held = len(chain) if self.elements.held(self.kinds[last.name]) else held
+            chains[operator.name] = tuple(chain[:held])
+        return chains
+
+    @cached_property
+    def ends(self) -> Mapping[str, str]:
+        """By layer, and by function that it applies, the last of these."""
+        found = {}
+        for name, chain in self.behind.items():
+            found.update(dict.fromkeys([name, *(o.name for o in chain)], chain[-1].name if chain else name))
+        return found
+
+    @cached_property
+    def applied(self) -> frozenset[str]:
+        """All operators that layers apply to their results."""
+        return frozenset(o.name for chain in self.behind.values() for o in chain)
+
+    def _single(self, operator: Operator) -> bool:
+        """Whether it changes elements one by one."""
+        if isinstance(operator, Reshape):
+            node = self.model.node(operator.name) if operator.name in self.model.origin else None
+            return operator.fn == "identity" and node is not None and node.op in ("Cast", "Identity", "Dropout")
+        return isinstance(operator, Eltwise) and len(operator.inputs) == 1 and self._stage(operator) is not None
+
+    def _anywhere(self, operator: Operator) -> bool:
+        """Whether a function does not ask where an element lies."""
+        return not getattr(self._stage(operator), "tables", ())
+
+    def _moves(self, operator: Operator) -> bool:
+        """Whether it lays elements of a quantised model otherwise, and fills none in."""
+        fills = isinstance(operator, Reshape) and operator.fn == "pad"
+        return self.elements.quantised and isinstance(operator, Reshape) and not fills
+
+    def _joins_sums(self, operator: Operator) -> bool:
+        """Whether it joins results of layers of a quantised model that none of them can hold before."""
+        joins = self.elements.quantised and isinstance(operator, Concat)
+        return joins and all(map(self._is_sum, operator.inputs))
+
+    def _is_sum(self, name: str, moved: bool = True) -> bool:
+        """Whether a tensor holds a layer's results that are not quantised yet, and one operator alone reads it.
+
+        `moved`: elements may have been moved before; not where a function behind asks for their places.
+        """
+        network = self.model.network
+        operator = network.operator(name)
+        if self.elements.held(self.kinds[name]) or len(self.readers[name]) != 1 or name in self.results:
+            return False
+        if operator.layer(network.input_shapes(operator)) is not None:
+            return True
+        if self._single(operator):
+            return self._is_sum(operator.inputs[0], moved and self._anywhere(operator))
+        if isinstance(operator, Concat):
+            return moved and self._joins_sums(operator)
+        return moved and self._moves(operator) and self._is_sum(operator.inputs[0])
+
+    def _stage(self, operator: Operator) -> object:
+        return stage(self.model, operator, "t", ["0"] * len(operator.shape))
+
+    @cached_property
+    def read(self) -> frozenset[str]:
+        """Operators that their readers apply: all of them are layers, or such operators themselves."""
+        refused: set[str] = set()
+        while True:
+            found = _Readers(self, refused).found
+            broken = {
+                name for name in found if isinstance(self.model.network.operator(name), Concat)
+                and not found.issuperset(self.model.network.operator(name).inputs)
+            }  # fmt: skip
+            if not broken:
+                return frozenset(found)
+            refused |= broken
+
+    def before(self, name: str) -> Chain:
+        """The functions that a reader of `name` applies."""
+        chain: list[Operator] = []
+        while name in self.read:
+            operator = self.model.network.operator(name)
+            if isinstance(operator, Concat):
+                return Chain(tuple(chain), operator, tuple(map(self.before, operator.inputs)))
+            chain.insert(0, operator)
+            name = operator.inputs[0]
+        return Chain(tuple(chain))
+
+    def per_tensor(self, operator: Operator) -> bool:
+        """Whether it dequantises, with one scale."""
+        node = self.model.node(operator.name) if operator.name in self.model.origin else None
+        return node is not None and node.op == "DequantizeLinear" and grid_of(self.model, node).axis is None
+
+
+class _Readers:
+    """Finds the operators that their readers apply.
+
+    Readers come first. `direct`: those whose elements readers know the place of; `last`: those that have to be the only
+    function (of right operands of products).
+    """
+
+    def __init__(self, passing: Passing, refused: set[str]) -> None:
+        self.passing, self.network, self.refused = passing, passing.model.network, refused
+        self.found, self.direct, self.last = set[str](), set[str](), set[str]()
+        for operator in reversed(self.network.operators):
+            self._look(operator)
+        self._prune()
+
+    def _look(self, operator: Operator) -> None:
+        passing, name = self.passing, operator.name
+        readers = passing.readers[name]
+        if not readers or name in passing.applied | passing.results | self.refused:
+            return
+        ways = {self._way(reader, name) for reader in readers if reader.name not in passing.last}
+        if "" in ways or not ways:
+            return
+        if isinstance(operator, Concat):
+            if ways == {"direct"} and self._joins(operator):
+                self.found.add(name)
+                self.direct.add(name)
+            return
+        if not isinstance(operator, Eltwise) or not passing._single(operator):
+            return
+        anywhere = passing._anywhere(operator)
+        if (ways == {"direct"} or anywhere) and ("last" not in ways or passing.per_tensor(operator)):
+            self.found.add(name)
+            self.direct |= {name} if ways == {"direct"} else set()
+            self.last |= {name} if "last" in ways else set()
+
+    def _way(self, reader: Operator, name: str) -> str:
+        """How a reader takes a function's result: with its place, without, or as the last one; empty if it does not."""
+        if reader.name in self.found:
+            return "" if reader.name in self.last else "direct" if reader.name in self.direct else "anywhere"
+        layer = reader.layer(self.network.input_shapes(reader))
+        if layer is None:
+            return ""
+        inputs = inputs_of(self.network, reader, layer)
+        if is_gridded(reader):  # the host looks at the map and at the grid
+            return ""
+        if isinstance(reader, MatMul) and name in reader.inputs[1:]:
+            return "" if name in inputs else "last"
+        return "direct" if name in inputs else "anywhere" if isinstance(reader, Eltwise) else ""
+
+    def _joins(self, operator: Concat) -> bool:
+        """Whether a concatenation is of channels that are dequantised from one kind."""
+        parts = [self.network.operator(name) for name in operator.inputs]
+        kinds = {self.passing.kinds[part.inputs[0]] if part.inputs else "" for part in parts}
+        alike = all(map(self.passing.per_tensor, parts)) and len(kinds) == 1
+        return alike and operator.axis == 1 and len(operator.shape) == 4
+
+    def _prune(self) -> None:
+        """Readers apply nothing to what the machine's elements cannot hold."""
+        for operator in self.network.operators:
+            if operator.name not in self.found or isinstance(operator, Concat):
+                continue
+            source = operator.inputs[0]
+            outside = source not in self.found and source not in self.passing.applied | set(self.passing.behind)
+            if outside and not self.passing.elements.held(self.passing.kinds[self._origin(source)]):
+                self.found.discard(operator.name)
+
+    def _origin(self, name: str) -> str:
+        """Where elements come from that are only moved."""
+        operator = self.network.operator(name)
+        while isinstance(operator, Reshape | Concat) and operator.name not in self.found | self.passing.applied:
+            operator = self.network.operator(operator.inputs[0])
+        return operator.name
+
+
+def kind_of(name: str, operator: str) -> str:
+    """Return the kind of an element type, as numpy calls it; raises InputError for one that C does not have."""
+    if name not in KINDS:
+        raise InputError(f"operator {operator}: elements of {name}: no C is written")
+    return KINDS[name]

@@ -1,0 +1,285 @@
+"""What stands in the way of C, before there is a plan: every refusal of the emitter, asked of a model and a machine.
+
+Nothing is refused here that the emitter does not refuse: its own code is asked, operator by operator and layer by
+layer, and goes on where it raises. What depends on the plan is asked of all that plans may do: every map that may stay
+on chip stays whole, every two layers may be in one group. Such a reason of problem joint or fusion *may* be met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from math import prod
+from typing import TypeVar
+
+from instances.errors import InputError
+from instances.machine.machine import Machine
+from instances.network.operators import Operator
+from instances.network.stores import inputs_of, stores
+from instances.network.workload import Layer
+from instances.onnx.graph import Node
+from instances.onnx.model import OnnxModel
+from instances.problems import nested
+from solver.uses.emit.arrange import Run
+from solver.uses.emit.arrange_model import ModelArranger, check_elements, contiguous
+from solver.uses.emit.groups import as_read, check_images
+from solver.uses.emit.kinds import Elements
+from solver.uses.emit.meaning import Meaning, check_scale
+from solver.uses.emit.onchip import OnChip, check_passes
+from solver.uses.emit.passing import Passing
+from solver.uses.emit.program import check_layer, check_sums
+from solver.uses.emit.values import Value
+from solver.uses.emit.zeros import no_zeros
+
+Made = TypeVar("Made")
+
+#: Bytes of maps, weights and sums that some model has: floats of 4 and of 2 bytes, integers of 8 and of 16 bits.
+_SIZES = ((4, 4, 4), (2, 2, 4), (1, 1, 4), (2, 1, 4), (2, 2, 8))
+
+#: So many reasons are spelled out in one line.
+MOST_REASONS = 5
+
+
+@dataclass
+class Refusals:
+    """Why no C is written, a line each; nothing where it is."""
+
+    always: dict[str, None] = field(default_factory=dict)
+    """Whatever the plan is."""
+    maps: dict[int, str] = field(default_factory=dict)
+    """Maps that cannot stay on chip between layers (problems joint and fusion), by their stores."""
+    groups: dict[int, str] = field(default_factory=dict)
+    """Maps that cannot be passed within a group of layers (problem fusion), by their stores."""
+
+    cuts: dict[int, str] = field(default_factory=dict)
+    """Layers before which a group has to end, with the map that they see otherwise than a layer before does, or weights
+    that a layer before has, too.
+    """
+
+    def ask(self, question: Callable[[], Made]) -> Made | None:
+        """The answer; None, and a reason is noted, if it is refused."""
+        try:
+            return question()
+        except InputError as error:
+            self.always.setdefault(str(error))
+            return None
+
+    def note(self, reasons: dict[int, str], store: int, error: InputError) -> None:
+        """Note the reason of a map, unless it is met anyway."""
+        if str(error) not in self.always:
+            reasons[store] = str(error)
+
+    def in_dram(self, problem: str) -> dict[int, str]:
+        """The maps that have to lie in DRAM so that C of a problem's plans is written, with the reason."""
+        return (self.groups if problem == "fusion" else {}) | (self.maps if problem in nested("network") else {})
+
+    def of(self, problem: str) -> tuple[str, ...]:
+        """The reasons of a problem: of joint and fusion also those that its plan may meet."""
+        reasons = dict(self.always)
+        if problem in nested("network"):
+            reasons |= dict.fromkeys(self.maps.values())
+        if problem == "fusion":
+            reasons |= dict.fromkeys(self.groups.values())
+        return tuple(reasons)
+
+
+def refusals(model: OnnxModel, machine: Machine, rule: str | None = None) -> Refusals:
+    """Return all that the emitter refuses of a model on a machine, without a plan; `rule` is that of `requantise`."""
+    found = Refusals()
+    found.ask(partial(check_elements, machine))
+    fitting = _fitting(model, machine, found)
+    if fitting is None:
+        return found
+    known = found.ask(Meaning(model, fitting, rule).counted)
+    meaning = _Meaning(model, fitting, found, known.rule if known else "float")
+    arranger = _Arranger(meaning, found)
+    found.ask(arranger.run)
+    made = arranger.made.steps
+    for operator, layer in _layers(model):
+        found.ask(partial(check_layer, layer))
+        found.ask(partial(check_sums, layer, fitting))
+        found.ask(partial(meaning.numbers, operator, layer))
+        if layer.weights == "constant":
+            found.ask(partial(meaning.trained, operator, layer))
+    if machine.bank_count and model.network.layers:
+        matrices = {arranger.number[step.layer.name]: step.weights for step in made if isinstance(step, Run)}
+        chip = OnChip(model.network, machine, stores(model.network), (), meaning, matrices)
+        _stay(chip, found)
+        _cut(chip, found)
+    return found
+
+
+def _fitting(model: OnnxModel, machine: Machine, found: Refusals) -> Machine | None:
+    """The machine with elements as the model has them, so that the rest can be asked; None if there are none."""
+    if found.ask(Meaning(model, machine).counted) is not None:
+        return machine
+    return _other(model, machine)
+
+
+def fitted(model: OnnxModel, machine: Machine) -> Machine:
+    """Return a machine with elements as a model has them, where there are such."""
+    return _other(model, machine) or machine
+
+
+def _other(model: OnnxModel, machine: Machine) -> Machine | None:
+    for maps, weights, sums in _SIZES:
+        sizes = {"in_bytes": maps, "out_bytes": maps, "w_bytes": weights, "psum_bytes": sums, "bias_bytes": 0}
+        other = machine.model_copy(update=sizes)
+        if Refusals().ask(Meaning(model, other).counted) is not None:
+            return other
+    return None
+
+
+def check_model(
+    model: OnnxModel, machine: Machine, others: Sequence[str] = (), rule: str | None = None
+) -> Refusals:  # fmt: skip
+    """Return what plans may meet; raise InputError, before any search, if no C is written whatever the plan is.
+
+    `others` are reasons why there is no plan, `rule` is that of `requantise`.
+    """
+    found = refusals(model, machine, rule)
+    if reasons := [*others, *found.always]:
+        shown = "; ".join(reasons[:MOST_REASONS])
+        left = len(reasons) - MOST_REASONS
+        more = f"; and {left} more: certile import {model.path} -m {machine.name} names them" if left > 0 else ""
+        raise InputError(f"model {model.path}: {shown}{more}")
+    return found
+
+
+def _layers(model: OnnxModel) -> Iterator[tuple[Operator, Layer]]:
+    for operator in model.network.operators:
+        layer = operator.layer(model.network.input_shapes(operator))
+        if layer is not None:
+            yield operator, layer
+
+
+# --- the emitter, going on where it refuses ---------------------------------------------------------------------------
+
+
+class _Meaning(Meaning):
+    """Refuses scales that depend on the data one by one."""
+
+    def __init__(self, model: OnnxModel, machine: Machine, found: Refusals, rule: str) -> None:
+        super().__init__(model, machine, rule)
+        self.found = found
+        for node in map(Node, model.origin.values()):
+            found.ask(partial(check_scale, node))
+
+    @cached_property
+    def elements(self) -> Elements:
+        """What maps are held as."""
+        return self.counted()
+
+    @cached_property
+    def passing(self) -> Passing:
+        """The functions between layers."""
+        return _Passing(self.model, self.elements, self.found)
+
+
+class _Passing(Passing):
+    """Refuses tensors one by one; takes their elements for real numbers then."""
+
+    def __init__(self, model: OnnxModel, elements: Elements, found: Refusals) -> None:
+        super().__init__(model, elements)
+        self.found = found
+
+    def _kind(self, operator: Operator, given: str) -> str:
+        return self.found.ask(partial(super()._kind, operator, given)) or "f32"
+
+
+class _Arranger(ModelArranger):
+    """Refuses operators one by one; each has an array all the same."""
+
+    def __init__(self, meaning: _Meaning, found: Refusals) -> None:
+        self.found = found
+        super().__init__(meaning, meaning.machine)
+
+    def _value(self, number: int, operator: Operator) -> Value:
+        made = self.found.ask(partial(super()._value, number, operator))
+        return made or self._instead(number, operator)
+
+    def _layer(self, number: int, operator: Operator, layer: Layer) -> None:
+        self.found.ask(partial(super()._layer, number, operator, layer))
+        if operator.name not in self.made.values:
+            self.made.values[operator.name] = self._instead(number, operator)
+
+    def _instead(self, number: int, operator: Operator) -> Value:
+        return contiguous(self.array(f"refused_{number}", prod(operator.shape)), operator.shape)
+
+
+# --- what depends on the plan -----------------------------------------------------------------------------------------
+
+
+def _stay(chip: OnChip, found: Refusals) -> None:
+    """Ask of every map that may stay on chip whether each of its layers sees it there, alone and within a group."""
+    known = chip.found
+    for s in chip.broadcast:
+        found.note(found.groups, s, chip.no_broadcast(s))
+    for s, store in enumerate(known.stores):
+        if store.zeros:
+            found.note(found.groups, s, no_zeros(store))
+        if store.weights:
+            _share(chip, s, found)
+        if store.dram or not store.readers or not store.parts:
+            continue
+        seen = [(t, known.layers[t].name, "OUT") for t, _ in store.parts]
+        seen += [(t, name, "IN") for t in store.readers for name in _names(chip, t, s)]
+        try:
+            for t, name, operand in seen:
+                layer = known.layers[t]
+                chip.chip(s).kept(chip.network.operator(layer.name), operand, name, layer, 0, store.rows)
+        except InputError as error:
+            found.note(found.maps, s, error)
+        if store.whole:  # never passed from strip to strip
+            continue
+        try:
+            makers = [known.layers[t] for t, _ in store.parts]
+            for t in store.readers:
+                check_images(known, s, [*makers, as_read(known, t, s)])
+                if len(makers) > 1:
+                    for name in _names(chip, t, s):
+                        for maker in makers:
+                            check_passes(chip.chip(s), name, maker.name, known.layers[t])
+        except InputError as error:
+            found.note(found.groups, s, error)
+
+
+def _share(chip: OnChip, s: int, found: Refusals) -> None:
+    """Ask of weights that several layers read whether each sees them where another one has brought them."""
+    first, *others = [t for t, store in enumerate(chip.found.shared) if store == s]
+    try:
+        for t in others:
+            chip.weights_seen(t, first)
+    except InputError as error:
+        found.note(found.maps, s, error)
+
+
+def _cut(chip: OnChip, found: Refusals) -> None:
+    """Find layers that see a map from outside of their group otherwise than one before: another part, or computed."""
+    for s, store in enumerate(chip.found.stores):
+        if not (store.whole or store.dram or s in found.maps or s in found.groups):
+            continue
+        before = ""
+        for t in store.readers:
+            for name in _names(chip, t, s):
+                if before and name != before and not _alike(chip.chip(s).values, before, name):
+                    found.cuts[t] = store.name
+                before = name
+    seen: set[int] = set()
+    for t, tensor in enumerate(chip.found.shared):  # C of a group has a tensor of weights for one layer
+        if tensor in seen and chip.found.stores[tensor].biases is not None:
+            found.cuts[t] = chip.found.stores[tensor].name
+        seen |= {tensor} if tensor >= 0 else set()
+
+
+def _alike(values: Mapping[str, Value], one: str, other: str) -> bool:
+    seen = [values.get(name) for name in (one, other)]
+    return all(seen) and seen[0] == seen[1]
+
+
+def _names(chip: OnChip, t: int, s: int) -> list[str]:
+    """The names under which a layer reads a store."""
+    layer = chip.found.layers[t]
+    names = inputs_of(chip.network, chip.network.operator(layer.name), layer)
+    return [name for name, store in zip(names, chip.found.reads[t], strict=True) if store == s]

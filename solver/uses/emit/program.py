@@ -1,0 +1,136 @@
+"""The files of a program: layers one by one, each checked against a naive loop nest on integers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+
+from hwmodels.nest.replay.referee import replay
+from hwmodels.outcome import Counts
+from hwmodels.schedule import Nest
+from instances.errors import InputError
+from instances.machine.machine import Broadcast, Machine
+from instances.network.workload import Layer
+from solver.uses.emit.frame import Frame
+from solver.uses.emit.mains import makefile
+from solver.uses.emit.nest import layer_file
+from solver.uses.emit.numbers import integers
+from solver.uses.emit.table import row
+from solver.uses.emit.text import identifier
+
+_RUNTIME = (
+    "certile_dma.h",
+    "certile_dma.c",
+    "certile_tile.h",
+    "certile_tile.c",
+    "certile_lines.h",
+    "certile_lines.c",
+    "certile_check.h",
+    "certile_check.c",
+    "certile_guard.h",
+    "certile_guard.c",
+    "bare.c",
+    "certile_math.c",
+)
+#: As many inputs as certile_check.c has room for.
+MOST_INPUTS = 32
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A layer, the machine that it runs on, and its nest."""
+
+    layer: Layer
+    machine: Machine
+    nest: Nest
+
+
+def runtime(names: Sequence[str] = _RUNTIME) -> dict[str, str]:
+    """Return the files that are the same for all plans."""
+    folder = resources.files("solver.uses.emit") / "runtime"
+    return {name: (folder / name).read_text() for name in names}
+
+
+def single_layers(planned: Sequence[Planned]) -> dict[str, str]:
+    """Return the files of a program that runs layers one by one on integers, and checks results and transfers.
+
+    Layers on machines of different sizes have memories of their own, those on one machine share them.
+
+    Raises
+    ------
+    InputError
+        If a layer cannot be written; names it.
+    """
+    files = runtime()
+    names: list[str] = []
+    tables: list[str] = []
+    together = len({tuple(one.machine.memories.items()) for one in planned}) == 1
+    for number, one in enumerate(planned):
+        refuse(one.layer, one.machine, one.nest)
+        name = f"layer_{number:03}_{identifier(one.layer.name)}"
+        frame = Frame(one.layer, one.machine, one.nest, integers(one.machine), "extern" if together else "static")
+        files[f"{name}.c"] = layer_file(frame, name)
+        names.append(name)
+        tables.append(row(name, name, one.layer, one.machine, planned_counts(one)))
+    if together:
+        files["memories.c"] = memories(planned[0].machine)
+    files["main.c"] = _main(names, tables)
+    files["Makefile"] = makefile()
+    return files
+
+
+def refuse(layer: Layer, machine: Machine, nest: Nest) -> None:
+    """Raise InputError for what C is not written of."""
+    check_layer(layer)
+    if not any(step < layer.extent(d) for d in "nij" for step in nest.steps(d)):
+        check_sums(layer, machine)
+
+
+def check_layer(layer: Layer) -> None:
+    """Raise InputError for a layer that C is not written of, whatever its nest is."""
+    where = f"layer {layer.name}"
+    if layer.kind == "correlation":
+        raise InputError(f"{where}: C of a correlation is not written: only problem mesh plans it")
+    if layer.inputs > MOST_INPUTS:
+        raise InputError(f"{where}: {layer.inputs} inputs, C is written for up to {MOST_INPUTS}")
+
+
+def check_sums(layer: Layer, machine: Machine) -> None:
+    """Raise InputError where the sums of a nest that cuts neither input channels nor taps cannot be read first."""
+    if machine.psum_first_read and machine.psum_bytes > machine.out_bytes:
+        said = f"partial sums of {machine.psum_bytes} bytes are read into a tile of {machine.out_bytes}"
+        raise InputError(f"layer {layer.name}: machine {machine.name} has psum_first_read, and {said}")
+
+
+def exact(machine: Machine) -> Machine:
+    """Return the machine as C moves tiles: clipped at the border, every core for itself."""
+    return machine.model_copy(update={"edge_tiles": "true", "reading": "consistent", "broadcast": Broadcast()})
+
+
+def planned_counts(one: Planned) -> Mapping[str, Counts]:
+    """Return what the referee counts for every operand."""
+    return replay(one.layer, exact(one.machine), one.nest, execute=False).outcome.by_operand
+
+
+def memories(machine: Machine) -> str:
+    """Return the file with the machine's memories."""
+    lines = (f"unsigned char certile_{name}[{size}];" for name, size in machine.memories.items())
+    return "\n".join(["/* The memories on the chip. */", *lines, ""])
+
+
+def _main(names: Sequence[str], tables: Sequence[str]) -> str:
+    return "\n".join([
+        "/* Runs every layer on integers, and compares it with a naive loop nest and with the plan's transfers. */",
+        '#include "certile_check.h"', "", "#include <stdio.h>", "",
+        *(f"certile_function {name};" for name in names), "",
+        "static const certile_layer layers[] = {", *tables, "};", "",
+        "int main(int argc, char **argv)", "{",
+        '    FILE *dump = argc > 1 ? fopen(argv[1], "wb") : NULL;',
+        f"    int right = 0, all = {len(names)};",
+        "    for (int k = 0; k < all; k++) {",
+        "        right += certile_check(&layers[k], dump);", "    }",
+        "    if (dump && fclose(dump)) {", "        return 2;", "    }",
+        '    printf("%d of %d layers: results and transfers as planned\\n", right, all);',
+        "    return right == all ? 0 : 1;", "}", "",
+    ])  # fmt: skip

@@ -1,0 +1,160 @@
+"""Layers of several values that come apart: maps of another size, and recurrent cells, in C.
+
+A map of another size (Resize)
+    An element of the result is a sum of elements of a window of the map. What it takes of them is the product of what
+    it takes along rows and along columns (`instances.onnx.resize`): two tables, by place and tap. Where an
+    element reads its neighbours by itself (`Resample.scattered`), every tap is an input, which the host has gathered.
+Cells
+    An operator of several inputs that stands for several element-wise nodes (`OnnxModel.bodies`) keeps what each input
+    gives until the last one is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from instances.network.operators import Operator, Resample
+from instances.network.stores import inputs_of
+from instances.network.workload import Layer
+from instances.onnx.model import OnnxModel
+from solver.uses.emit.numbers import Numbers
+from solver.uses.emit.pointwise import Stage, body, require
+from solver.uses.emit.text import literal
+from solver.uses.emit.values import coordinates_of
+
+
+@dataclass(frozen=True)
+class Resized:
+    """A map of another size."""
+
+    model: OnnxModel
+    operator: Resample
+    layer: Layer
+
+    @cached_property
+    def matrices(self) -> tuple[np.ndarray, np.ndarray]:
+        """What elements of the result take along rows, and along columns."""
+        node = self.model.node(self.operator.name)
+        require(node.op == "certile.Resample", f"layer {self.layer.name} ({node.op})", "its arithmetic is not known")
+        before = self.model.network.operator(self.operator.inputs[0]).shape[2:]
+        found = [
+            self.model.constant(node.input(k)) if node.input(k) else np.eye(size, dtype=np.float32)
+            for k, size in ((1, before[0]), (2, before[1]))
+        ]
+        return found[0], found[1]
+
+    @property
+    def copies(self) -> bool:
+        """Whether every element of the result is one of the map: so integers are taken as they are."""
+        return all(
+            ((matrix == 0) | (matrix == 1)).all() and (matrix.sum(axis=1) == 1).all() for matrix in self.matrices
+        )
+
+    def numbers(self, base: Numbers) -> Numbers:
+        """A sum of what elements of a window give; those of which nothing is taken are not looked at."""
+        axes = ((self.layer.r, self.layer.stride_h, self.layer.pad_top, self.layer.kh),
+                (self.layer.c, self.layer.stride_w, self.layer.pad_left, self.layer.kw))  # fmt: skip
+        down, over = (_windows(matrix, *axis) for matrix, axis in zip(self.matrices, axes, strict=True))
+        rows, columns = coordinates_of(self.operator, self.layer)[2:]
+        given = f"stage_down[({rows}) * {self.layer.kh} + i] * stage_over[({columns}) * {self.layer.kw} + j]"
+        text = f"{{{{ const float taken = {given}; if (taken != 0) {{{{ {{row}} += taken * {{value}}; }}}} }}}}"
+        return base.with_meaning(combine=text, tables=(*base.tables, *_tables({"down": down, "over": over})))
+
+    # ---- elements that read their neighbours by themselves ---------------------------------------------------------
+
+    @cached_property
+    def taps(self) -> tuple[list[tuple[np.ndarray, np.ndarray]], list[tuple[np.ndarray, np.ndarray]]]:
+        """Along rows and along columns, for every tap which element it is, and what is taken of it."""
+        rows, columns = self.matrices
+        counts = [int((matrix != 0).sum(axis=1).max()) for matrix in (rows, columns)]
+        require(counts[0] * counts[1] <= self.layer.inputs, f"layer {self.layer.name}", "more neighbours than it reads")
+        while counts[0] * counts[1] < self.layer.inputs:  # taps of which nothing is taken
+            counts[int(self.layer.inputs % (counts[0] * (counts[1] + 1)) == 0)] += 1
+        return _neighbours(rows, counts[0]), _neighbours(columns, counts[1])
+
+    def gathered(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """The rows and columns of the map that input k is made of."""
+        rows, columns = self.taps
+        return rows[k // len(columns)][0], columns[k % len(columns)][0]
+
+    def scattered(self, base: Numbers) -> Numbers:
+        """A sum over inputs, each with what is taken of it."""
+        tables, each = {}, []
+        for k in range(self.layer.inputs):
+            rows, columns = self.taps
+            tables[f"down_{k}"], tables[f"over_{k}"] = rows[k // len(columns)][1], columns[k % len(columns)][1]
+            each.append(f"{{row}} += stage_down_{k}[r] * stage_over_{k}[c] * {{value}};")
+        return base.with_meaning(each=tuple(each), tables=(*base.tables, *_tables(tables)))
+
+
+def _tables(values: dict[str, np.ndarray]) -> list[str]:
+    return [
+        f"static const float stage_{name}[] = {{{', '.join(literal(float(v)) for v in table.ravel())}}};"
+        for name, table in values.items()
+    ]
+
+
+def _windows(matrix: np.ndarray, blocks: int, stride: int, pad: int, taps: int) -> np.ndarray:
+    """Of every element of a result what it takes of the elements of its block's window, in their order."""
+    up = len(matrix) // blocks
+    found = np.zeros((len(matrix), taps), np.float32)
+    for at in range(len(matrix)):
+        first = at // up * stride - pad
+        inside = slice(max(first, 0), min(first + taps, matrix.shape[1]))
+        found[at, inside.start - first : inside.stop - first] = matrix[at, inside]
+    return found
+
+
+def _neighbours(matrix: np.ndarray, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Of every element of a result the places and weights of all that it takes, as many for each."""
+    order = np.argsort(matrix == 0, axis=1, kind="stable")[:, :count]
+    while order.shape[1] < count:
+        order = np.concatenate([order, order[:, -1:]], axis=1)
+    used = (matrix != 0).sum(axis=1)
+    weights = [np.where(k < used, matrix[np.arange(len(matrix)), order[:, k]], 0) for k in range(count)]
+    return [(order[:, k], weights[k]) for k in range(count)]
+
+
+def cell(model: OnnxModel, operator: Operator, layer: Layer, base: Numbers) -> Numbers:
+    """Return the numbers of an operator that stands for several nodes of several inputs.
+
+    Raises
+    ------
+    InputError
+        If an input has another shape than the result, or a function is not known.
+    """
+    names: Sequence[str] = inputs_of(model.network, operator, layer)
+    operands: dict[str, str] = {}
+    for k, name in enumerate(names):
+        operands.setdefault(model.tensor_of[name], f"{{at_{k}}}" if k < len(names) - 1 else "last")
+    made = _braced(body(model, model.body(operator.name), _marked(operands), operator.shape, "stage_cell",
+                        coordinates_of(operator, layer)), operands)  # fmt: skip
+    each = [f"{{at_{k}}} = {{value}};" for k in range(len(names) - 1)]
+    final = " ".join([*made.statements, *(f"(void){{at_{k}}};" for k in range(len(names) - 1))])
+    last = f"{{{{ const float last = {{value}}; float x; {final} (void)last; {{row}} = x; }}}}"
+    return base.with_meaning(each=(*each, last), tables=(*base.tables, *made.lines()))
+
+
+def _marked(operands: dict[str, str]) -> dict[str, str]:
+    """Texts that hold no braces yet."""
+    return {tensor: f"OPERAND_{k}" for k, tensor in enumerate(operands)}
+
+
+def _braced(made: Stage, operands: dict[str, str]) -> Stage:
+    """Statements in which braces of C are doubled, for a text that is filled in."""
+    statements = []
+    for line in made.statements:
+        text = line.replace("{", "{{").replace("}", "}}")
+        for k in reversed(range(len(operands))):
+            text = text.replace(f"OPERAND_{k}", list(operands.values())[k])
+        statements.append(text)
+    return Stage(made.tables, tuple(statements))
+
+
+def is_cell(model: OnnxModel, operator: Operator) -> bool:
+    """Whether an operator stands for several nodes of several inputs."""
+    return bool(model.body(operator.name)) and len(operator.inputs) > 1

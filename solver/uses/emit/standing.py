@@ -1,0 +1,160 @@
+"""The strips of a group where every buffer has one address all the time.
+
+Of every map on its way through the group there are up to three buffers, with all its channels:
+
+    lines     rows that later steps of rows read again, over the width of the map: row y in line y modulo their number
+    columns   of a step's rows, columns that the next step of columns reads again: column x at x modulo their number
+    piece     what a visit loads or makes, from then on until its last reader has run
+
+When the last reader has run, columns that stay for the next step are copied from the piece to the columns, and of
+those that no step reads again the rows that stay are copied to the lines. That takes the bytes that the plan counts:
+those of the halo all the time, those of a piece while it is read. Where the first piece is larger than the others a
+ring may take less: rows at their number modulo its height where a step has all columns, else columns modulo its width,
+in place of columns and piece. Rows that stay on chip beyond the group lie in their own place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hwmodels.fusion.replay.count import extent
+from solver.uses.emit.frame import storage_order
+from solver.uses.emit.groups import Group
+from solver.uses.emit.text import block, function, loop
+
+#: The steps of a map in the visit that runs.
+STEPS = "const certile_step *r = &row[{k}], *c = &column[{k}];"
+
+
+class Standing:
+    """Writes what is done with strips. `at`: the address of a buffer as C."""
+
+    includes = ('"certile_lines.h"', '"certile_strips.h"')
+
+    def __init__(self, group: Group, at: Callable[[str], str]) -> None:
+        self.group, self.machine, self.run, self.at = group, group.machine, group.run, at
+
+    def head(self, k: int) -> str:
+        """What a map has on chip, for people."""
+        sizes = self.group.sizes(k)
+        return f"{sizes.lines} lines, {sizes.columns} columns, pieces of {sizes.rows} x {sizes.width}"
+
+    def declarations(self) -> list[str]:
+        """Nothing: addresses are constants."""
+        return []
+
+    def begin(self) -> list[str]:
+        """Before the first visit."""
+        return []
+
+    def begin_visit(self) -> list[str]:
+        """At the beginning of a visit."""
+        return []
+
+    def alive(self, k: int) -> list[str]:
+        """Before a piece is loaded or made."""
+        del k
+        return []
+
+    def tables(self) -> list[str]:
+        """Nothing: what stays is copied when the last reader has run."""
+        return []
+
+    def done(self, k: int, readers: int) -> list[str]:
+        """When so many readers of a map have run."""
+        sizes, last = self.group.sizes(k), readers == len(self.run.streams[k].readers)
+        return [f"retire_{k}();"] if last and (sizes.lines or sizes.columns) else []
+
+    # ---- places ----------------------------------------------------------------------------------------------------
+
+    def _term(self, k: int, rows: int, columns: int, y: str, x: str) -> str:
+        """Bytes from the beginning of a buffer to an element."""
+        size, channels = self.group.element(k), self.group.channels(k)
+        channel, down, over = rows * columns * size, columns * size, size
+        if self.group.layout(k) == "HWC":
+            channel, down, over = size, columns * channels * size, channels * size
+        term = f"(ptrdiff_t)ch * {channel} + (ptrdiff_t)({y}) * {down} + (ptrdiff_t)({x}) * {over}"
+        return term if self.group.images(k) == 1 else f"(ptrdiff_t)b * {channels * rows * columns * size} + {term}"
+
+    def place(self, k: int) -> list[str]:
+        """Statements that return where an element of a map lies while its piece is there."""
+        sizes, width = self.group.sizes(k), extent(self.group.walk, k)[1]
+        body = [STEPS.format(k=k), "(void)r, (void)c;"]
+        if not sizes.rows:
+            return [*body, "return NULL;"]
+        if sizes.lines:
+            line = self._term(k, sizes.lines, width, f"y % {sizes.lines}", "x")
+            body += block("if (y < r->before)", [f"return {self.at(f'lines {k}')} + {line};"])
+        if sizes.columns:
+            term = self._term(k, sizes.rows, sizes.columns, "y - r->begin", f"x % {sizes.columns}")
+            body += block("if (x < c->before)", [f"return {self.at(f'columns {k}')} + {term};"])
+        y = f"y % {sizes.rows}" if sizes.ring == "rows" else "y - r->begin"
+        x = f"x % {sizes.width}" if sizes.ring == "columns" else "x - c->begin"
+        return [*body, f"return {self.at(f'piece {k}')} + {self._term(k, sizes.rows, sizes.width, y, x)};"]
+
+    def functions(self, k: int) -> list[str]:
+        """The function for when the last reader has run: what stays leaves the piece."""
+        sizes, width = self.group.sizes(k), extent(self.group.walk, k)[1]
+        if not sizes.lines and not sizes.columns:
+            return []
+        body, resident = [STEPS.format(k=k), *block("if (r->begin >= r->end)", ["return;"])], self.group.resident(k)
+        if sizes.lines:
+            first = f"certile_max(certile_max(r->need_after, r->before), {resident})"
+            to = f"{self.at(f'lines {k}')} + {self._term(k, sizes.lines, width, f'y % {sizes.lines}', 'x')}"
+            rows, columns = (first, "r->end"), ("c->need", "c->need_after")
+            body += [
+                "/* Of columns that no step reads again the rows that stay. */",
+                *self._copied(k, to, rows, columns),
+            ]
+        if sizes.columns:
+            term = self._term(k, sizes.rows, sizes.columns, "y - r->begin", f"x % {sizes.columns}")
+            rows, columns = (f"certile_max(r->begin, {resident})", "r->end"), (
+                "certile_max(c->need_after, c->before)", "c->end",
+            )  # fmt: skip
+            body += ["/* Columns that the next step reads again. */",
+                     *self._copied(k, f"{self.at(f'columns {k}')} + {term}", rows, columns)]  # fmt: skip
+        return [f"/* Map {k} was read for the last time in this visit. */",
+                *function(f"static void retire_{k}", [], body)]  # fmt: skip
+
+    def _copied(self, k: int, to: str, rows: tuple[str, str], columns: tuple[str, str]) -> list[str]:
+        """Copy elements of rows and columns, all channels."""
+        body = [f"memcpy({to}, map_{k}(b, ch, y, x), {self.group.element(k)});"]
+        body = block(f"for (int y = {rows[0]}; y < {rows[1]}; y++)", body)
+        body = block(f"for (int x = {columns[0]}; x < {columns[1]}; x++)", body)
+        return block("", loop("b", "0", str(self.group.images(k)), loop("ch", "0", str(self.group.channels(k)), body)))
+
+    # ---- transfers -------------------------------------------------------------------------------------------------
+
+    def load(self, k: int) -> list[str]:
+        """Load the piece of a map."""
+        order, first = storage_order("IN", self.machine), f"certile_max(r->begin, {self.group.resident(k)})"
+        return [
+            f"const certile_tile tile = {self._tile(k, order)};",
+            f"const certile_box box = {self._box(k, order, first, 'c->begin')};",
+            f"certile_load(CERTILE_IN, &tile, &in_{k}, &box);",
+        ]
+
+    def store(self, k: int, first: str, left: str) -> list[str]:
+        """Write the piece of a result from some row and column on."""
+        order = storage_order("OUT", self.machine)
+        return [
+            f"const certile_tile tile = {self._tile(k, order)};",
+            f"const certile_box box = {self._box(k, order, first, left)};",
+            f"certile_store(CERTILE_OUT, &tile, &out_{k}, &box);",
+        ]
+
+    def _box(self, k: int, order: str, first: str, left: str) -> str:
+        layer, inner = self.group.seen_by(k), self.group.inner(k)
+        lo = dict.fromkeys("bgnm", "0") | {"r": first, "c": left}
+        hi = dict.fromkeys("nm", str(inner)) | {"b": str(layer.b), "g": str(layer.g), "r": "r->end", "c": "c->end"}
+        return f"{{{{{', '.join(lo[d] for d in order)}}}, {{{', '.join(hi[d] for d in order)}}}}}"
+
+    def _tile(self, k: int, order: str) -> str:
+        """A piece as a tile."""
+        layer, sizes = self.group.seen_by(k), self.group.sizes(k)
+        extents = dict.fromkeys("nm", self.group.inner(k)) | {"b": layer.b, "g": layer.g}
+        extents |= {"r": sizes.rows, "c": sizes.width}
+        first = {"r": "0" if sizes.ring == "rows" else "r->begin", "c": "0" if sizes.ring == "columns" else "c->begin"}
+        numbers = ", ".join(str(extents[d]) for d in order)
+        firsts = ", ".join(first.get(d, "0") for d in order)
+        return f"{{{self.at(f'piece {k}')}, {self.group.element(k)}, {{{numbers}}}, {{{firsts}}}}}"

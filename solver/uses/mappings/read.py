@@ -1,0 +1,142 @@
+"""Which mapping a text or file is, and the nest that it says for every layer.
+
+Files are told apart by what is in them: mappings of Timeloop, ZigZag and DORY, plans of certile, else lines of text:
+one nest, or ``NAME: nest`` for several layers. What follows a ``#`` is a comment.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+
+from hwmodels.schedule import Nest
+from instances.errors import InputError
+from instances.foreign.products import Workload
+from instances.foreign.yamlfile import LARGEST_YAML, read_yaml
+from instances.jsonfile import Json, decoded, parse_json, read_bytes, shown
+from instances.machine.machine import Machine
+from solver.plan.plan import FORMAT, Plan
+from solver.uses.mappings import dory, timeloop, zigzag
+from solver.uses.mappings.given import Mapped
+from solver.uses.mappings.text import nest_of, unnamed
+from solver.views.layers import is_layers
+
+#: A nest as an object, as a text, or a file that has it; or one of these for each layer by its name.
+Mappings = Nest | str | os.PathLike[str] | Mapping[str, Nest | str]
+_FILE = re.compile(r"\S+\.(ya?ml|json|txt|map)", re.IGNORECASE)
+_NAMED = re.compile(r"(\S.*?)\s*:\s+(.*)")
+
+
+def read(
+    source: Mappings, workloads: Sequence[Workload], machine: Machine, level: str | None = None
+) -> list[Mapped]:  # fmt: skip
+    """Return the layers that a mapping is for, each with its nest.
+
+    Parameters
+    ----------
+    workloads : sequence of Workload
+        The layers that may be meant.
+    level : str, optional
+        The memory level of another tool whose traffic is priced; by default the outermost on the chip that has tiles.
+
+    Raises
+    ------
+    InputError
+        If it is no mapping of these layers.
+    """
+    if isinstance(source, Nest):
+        layer = _only(workloads, "a nest").layer
+        source.validate_for(layer)
+        return [Mapped(layer, source, "a nest")]
+    if isinstance(source, Mapping):
+        known = {one.layer.name: one for one in workloads}
+        if unknown := [name for name in source if name not in known]:
+            raise InputError(f"mapping: no layer {shown(unknown[0])}; layers: {', '.join(known)}")
+        return [read(source[name], [known[name]], machine, level)[0] for name in source]
+    text = os.fspath(source)
+    if isinstance(source, str) and not _FILE.fullmatch(text.strip()) and not _is_file(text):
+        return _lines(text, workloads, level, "text")
+    return _of_file(text, workloads, machine, level)
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return os.path.isfile(text)
+    except ValueError:
+        return False
+
+
+def _only(workloads: Sequence[Workload], what: str) -> Workload:
+    if len(workloads) != 1:
+        names = ", ".join(one.layer.name for one in workloads[:5]) + (", ..." if len(workloads) > 5 else "")
+        raise InputError(f"mapping: {what} is for one layer: name it with --layer; there are {names}")
+    return workloads[0]
+
+
+def _of_file(
+    path: str, workloads: Sequence[Workload], machine: Machine, level: str | None
+) -> list[Mapped]:  # fmt: skip
+    where, lower = f"mapping {path}", path.lower()
+    if not lower.endswith((".yaml", ".yml", ".json")):
+        return _lines(decoded(read_bytes(path, what="mapping", largest=LARGEST_YAML), where), workloads, level, path)
+    data: Json
+    if lower.endswith(".json"):
+        data = parse_json(read_bytes(path, what="mapping"), where)
+    else:
+        data = read_yaml(path, "mapping")
+    if isinstance(data, dict) and data.get("format") == FORMAT:
+        return _of_plan(path, workloads)
+    if timeloop.is_mapping(data):
+        one = _only(workloads, "a mapping of Timeloop")
+        nest, notes = timeloop.read(data, one, level, where)
+        return [Mapped(one.layer, nest, f"timeloop, {path}", notes)]
+    if zigzag.is_mapping(data):
+        stated = [one for one in workloads if len(workloads) == 1 or zigzag.states(data, one)]
+        found = [(one, zigzag.read(data, one, machine, level, where)) for one in stated or workloads]
+        return [Mapped(one.layer, nest, f"zigzag, {path}", notes) for one, (nest, notes) in found]
+    if dory.is_mapping(data):
+        made = [(one, dory.read(data, one.layer, level, where)) for one in workloads]
+        return [Mapped(one.layer, nest, f"dory, {path}", notes) for one, (nest, notes) in made]
+    raise InputError(f"{where}: neither a mapping of Timeloop (mapping: target, type, factors), of ZigZag "
+                     "(name, temporal_ordering), of DORY (Tiling_parameters) nor a plan")  # fmt: skip
+
+
+def _of_plan(path: str, workloads: Sequence[Workload]) -> list[Mapped]:
+    plan = Plan.load(path)
+    if not is_layers(plan):
+        raise InputError(f"mapping {path}: a plan of problem {plan.problem} has no nests of single layers")
+    nests = {row.layer: row.schedule for row in plan.layers if row.schedule is not None}
+    found = [Mapped(one.layer, nests[one.layer.name], f"plan, {path}") for one in workloads if one.layer.name in nests]
+    if not found:
+        raise InputError(f"mapping {path}: the plan has layers {', '.join(nests)}, none of those asked for")
+    for one in found:
+        one.nest.validate_for(one.layer)
+    return found
+
+
+def _lines(text: str, workloads: Sequence[Workload], level: str | None, source: str) -> list[Mapped]:
+    """Nests as text: one, or a line for each layer."""
+    if level is not None:
+        raise InputError(f"--level {level}: a text has one memory on the chip")
+    lines = [line.partition("#")[0].strip() for line in text.splitlines()]
+    known, named = {one.layer.name: one.layer for one in workloads}, dict[str, str]()
+    rows = [line for line in lines if line]
+    for line in rows:
+        match = _NAMED.fullmatch(line)
+        if match and match[1] in known:
+            if match[1] in named:
+                raise InputError(f"mapping: two lines for layer {match[1]}")
+            named[match[1]] = match[2]
+    if named and len(named) < len(rows):
+        line = next(line for line in rows if not ((m := _NAMED.fullmatch(line)) and m[1] in known))
+        raise InputError(f"mapping: line {shown(line)} is for no layer of {', '.join(known)}")
+    if not named:
+        named = {_only(workloads, "a nest").layer.name: " ".join(rows)}
+    said = "text" if source == "text" else f"text, {source}"
+    found = []
+    for name, words in named.items():
+        missing = unnamed(words, known[name])
+        notes = (f"{', '.join(missing)} not named: held inside all loops",) if missing else ()
+        found.append(Mapped(known[name], nest_of(words, known[name]), said, notes))
+    return found

@@ -1,0 +1,1 @@
+"""Pages of plans, fronts, benchmarks and sweeps."""

@@ -1,0 +1,321 @@
+"""What a sweep asks: a YAML (or JSON) file of grids, validated; every fault is named with its path.
+
+A grid is a product of lists: networks x machines x values of machine fields x problems x objectives x engines x pins.
+With `include` only the points that match one of some rules are kept, with `exclude` those that match one are left out.
+Several grids (`grids`) take what they do not say from the top of the file, and `set` field by field.
+
+Values of fields are written as they are (``4``, ``16KiB``, ``true``) or as a range: ``{from: 16KiB, to: 1MiB, times:
+2}`` is 16, 32, .., 1024 KiB, ``{from: 1, to: 9, step: 2}`` is 1, 3, 5, 7, 9.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, PositiveInt
+
+from instances.errors import InputError
+from instances.foreign.yamlfile import load_plain
+from instances.frozen import Frozen
+from instances.jsonfile import BUNDLED_NAME, Json, check_texts, decoded, read_bytes, shown
+from instances.validation import validate
+
+#: A file of more nodes than this is a mistake, or aliases that multiply themselves.
+_MOST_NODES = 200_000
+#: Values of a range.
+_MOST_VALUES = 100_000
+_LARGEST_SPEC = 4 * 2**20
+_UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+
+# --- values ----------------------------------------------------------------------------------------------------------
+
+
+def as_number(value: object) -> int | None:
+    """Return a whole number or a size (``16KiB``) as a number; None for anything else.
+
+    Raises
+    ------
+    ValueError
+        For a size in units of 1000, which nobody means of memories.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    match = re.fullmatch(r"\s*(-?[0-9]{1,15})\s*([A-Za-z]*)\s*", value) if isinstance(value, str) else None
+    if match is None:
+        return None
+    if match[2].lower() in ("k", "m", "g", "kb", "mb", "gb", "kib", "mib", "gib") and match[2] not in _UNITS:
+        raise ValueError("a size is written in KiB, MiB or GiB, such as 16KiB")
+    return int(match[1]) * _UNITS[match[2]] if match[2] in _UNITS else None
+
+
+def as_text(value: object) -> str:
+    """Return one value of a field, a pin or a rule as the text that the command line takes."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    number = as_number(value)
+    if number is not None:
+        return str(number)
+    if value is None:
+        return "none"
+    if isinstance(value, str | float) and str(value).strip():
+        return str(value).strip()
+    raise ValueError("a number, a size such as 16KiB, a word, true or false is needed")
+
+
+def _range(given: Mapping[str, object]) -> Iterator[str]:
+    """The values of a range, ends included."""
+    wrong = sorted(set(given) - {"from", "to", "step", "times"})
+    if wrong:
+        raise ValueError(f"unknown key {shown(wrong[0])} of a range: it has from, to, and step or times")
+    numbers = {name: as_number(value) for name, value in given.items()}
+    first, last, step, times = (numbers.get(name) for name in ("from", "to", "step", "times"))
+    if first is None or last is None or ("step" in given) == ("times" in given):
+        raise ValueError("a range has from, to, and step or times, whole numbers: {from: 16KiB, to: 1MiB, times: 2}")
+    if first > last or (step is None and (times is None or times < 2 or first < 1)) or (step is not None and step < 1):
+        raise ValueError("a range goes upwards: from <= to, step at least 1, times at least 2 (and from at least 1)")
+    for _ in range(_MOST_VALUES):
+        yield str(first)
+        first = first + step if step is not None else first * (times or 2)
+        if first > last:
+            return
+    raise ValueError(f"a range of more than {_MOST_VALUES:,} values")
+
+
+def _listed(value: object) -> list[object]:
+    if value is None:
+        raise ValueError("is empty: a value or a list of values is needed")
+    found = list(value) if isinstance(value, list | tuple) else [value]
+    if not found:
+        raise ValueError("is an empty list: at least one value is needed")
+    return found
+
+
+def _values(value: object) -> tuple[str, ...]:
+    """Values of a machine field."""
+    found: list[str] = []
+    for one in _listed(value):
+        found += _range(one) if isinstance(one, dict) else [as_text(one)]
+    return tuple(dict.fromkeys(found))
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    """Names, or values of a rule."""
+    return tuple(dict.fromkeys(as_text(one) for one in _listed(value)))
+
+
+def _alternatives(value: object) -> tuple[tuple[str, ...], ...]:
+    """Pins: every alternative is one text, a list of texts, a mapping, or ``none``."""
+    found: list[list[str]] = []
+    for one in _listed(value):
+        if isinstance(one, dict):
+            pins = [f"{as_text(name)}={as_text(item)}" for name, item in one.items()]
+        elif isinstance(one, list | tuple):
+            pins = [as_text(item) for item in one]
+        else:
+            pins = [] if one in (None, "none") else [as_text(one)]
+        if pins not in found:
+            found.append(pins)
+    return tuple(map(tuple, found))
+
+
+def _networks(value: object) -> tuple[object, ...]:
+    return tuple({"network": one} if isinstance(one, str) else one for one in _listed(value))
+
+
+def _rules(value: object) -> tuple[object, ...]:
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
+def _grids(value: object) -> object:
+    return None if value is None else tuple(_listed(value))
+
+
+def _seconds(value: object) -> object:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+        raise ValueError("a positive number of seconds is needed, such as 10")
+    return float(value)
+
+
+Values = Annotated[tuple[str, ...], BeforeValidator(_values)]
+Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]
+Pins = Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_alternatives)]
+Rule = dict[str, Texts]
+Rules = Annotated[tuple[Rule, ...], BeforeValidator(_rules)]
+
+
+# --- the file --------------------------------------------------------------------------------------------------------
+
+
+class NetworkEntry(Frozen):
+    """A network, and how it is read."""
+
+    network: Annotated[str, Field(min_length=1)]
+    """Bundled name, or .json or .onnx file."""
+    batch: PositiveInt | None = None
+    """Batch size; left out: that of the file."""
+    size: str | None = None
+    """Rows and columns of its input, ``512x512``; left out: those of the file."""
+    symbols: Texts | None = None
+    """Sizes of symbolic dimensions of an .onnx file: ``[H=48]``."""
+    shapes: Texts | None = None
+    """Shapes of inputs of an .onnx file with open sizes: ``["x=1,3,48,320"]``."""
+    values: Texts | None = None
+    """Inputs of an .onnx file that are constants: ``["sr=16000"]``."""
+    layers: Texts | None = None
+    """Only these; left out: those of the grid."""
+
+    @property
+    def label(self) -> str:
+        """What the network is called in tables."""
+        more = [f"batch={self.batch}"] * (self.batch is not None) + [f"size={self.size}"] * (self.size is not None)
+        more += [*(self.symbols or ()), *(self.shapes or ()), *(self.values or ())]
+        return " ".join([os.path.basename(self.network).removesuffix(".json").removesuffix(".onnx"), *more])
+
+
+class Grid(Frozen):
+    """A product of lists; of `grids` what is left out is that of the whole file, and null stands for the default."""
+
+    networks: Annotated[tuple[NetworkEntry, ...], BeforeValidator(_networks)] | None = None
+    """Names or files, or ``{network: resnet50, batch: 4, size: 512x512, layers: [conv1]}``."""
+    layers: Texts | None = None
+    """Names of layers, or all."""
+    machines: Texts | None = None
+    """Bundled names, or .json files."""
+    set: dict[str, Values] = Field(default_factory=dict)
+    """Machine field -> its values; every combination is asked."""
+    problems: Texts | None = None
+    """Left out: what the machine is meant for."""
+    objectives: Texts | None = None
+    """Measures, or several in order: ``"bytes,time"``. Left out: the usual one of the problem."""
+    engines: Texts | None = None
+    """Left out: auto, the fastest exact one."""
+    pins: Pins | None = None
+    """Alternatives, each of one or several demands: ``[none, T_M<=8, [T_M<=8, order=OS]]``."""
+    time_limit_s: Annotated[float | None, BeforeValidator(_seconds)] = None
+    """Seconds for one task; left out: no limit. What a limit ends depends on the computer, and is marked."""
+    all_kinds: bool | None = None
+    """Whether pool and element-wise layers are asked, too."""
+    include: Rules = ()
+    """Rules, each a mapping name -> value or values; if there are some only points that match one are kept. Names are
+    network, layer, machine, problem, objective, engine, pins, and fields in `set`, whose values may be compared:
+    ``{ocm_bytes: ">=64KiB"}``.
+    """
+    exclude: Rules = ()
+    """The same for points that are left out."""
+
+    def over(self, base: Grid) -> Grid:
+        """Return this grid with everything that it does not say itself as `base` says it."""
+        mine = self.model_fields_set
+        kept = {name: getattr(self if name in mine else base, name) for name in Grid.model_fields}
+        return Grid.model_construct(**{**kept, "set": {**base.set, **self.set}})
+
+
+class Spec(Grid):
+    """A sweep: one grid, or several with what they share."""
+
+    name: str = ""
+    """For people."""
+    grids: Annotated[tuple[Grid, ...] | None, BeforeValidator(_grids)] = None
+    """Several grids, one after the other; points that were there before are not asked twice."""
+
+    def all(self) -> list[tuple[str, Grid]]:
+        """Return every grid, complete, with its path in the file.
+
+        Raises
+        ------
+        InputError
+            If one has no network or no machine.
+        """
+        given = [("", Grid().over(self))] if self.grids is None else [
+            (f"grids[{k}].", grid.over(self)) for k, grid in enumerate(self.grids)
+        ]  # fmt: skip
+        faults = [f"field {path}{name} is missing" for path, grid in given for name in ("networks", "machines")
+                  if getattr(grid, name) is None]  # fmt: skip
+        if faults:
+            raise InputError(f"sweep: {'; '.join(faults)}")
+        return given
+
+
+def read_spec(source: Spec | Mapping[str, Any] | str | os.PathLike[str]) -> Spec:
+    """Read a sweep from a file, the name of a bundled example, or data.
+
+    Raises
+    ------
+    InputError
+        One line with every fault, each with its path.
+    """
+    if isinstance(source, Spec):
+        return source
+    if isinstance(source, Mapping):
+        return validate(Spec, _plain(source, "sweep", [0]), "sweep")
+    if not isinstance(source, str | os.PathLike):
+        raise InputError(f"sweep: a path, a name or a mapping is needed, got {type(source).__name__}")
+    text = os.fspath(source)
+    if text in examples():
+        return parse_spec(examples()[text], f"sweep {text}")
+    if BUNDLED_NAME.fullmatch(text) and not os.path.exists(text):
+        raise InputError(f"sweep {text}: no such file; bundled examples are {', '.join(examples())}")
+    data = read_bytes(text, what="sweep", largest=_LARGEST_SPEC)
+    if data.startswith(b"SQLite format 3"):
+        raise InputError(f"sweep {text}: is a file of results: certile sweep show {text}; a YAML file is needed")
+    return parse_spec(decoded(data, f"sweep {text}"), f"sweep {text}")
+
+
+def examples() -> dict[str, str]:
+    """Return the texts of the bundled examples by name."""
+    folder = resources.files("solver.uses.sweep") / "examples"
+    files = sorted((file.name, file) for file in folder.iterdir() if file.name.endswith(".yaml"))
+    return {name.removesuffix(".yaml"): file.read_text(encoding="utf-8") for name, file in files}
+
+
+def parse_spec(text: str, where: str) -> Spec:
+    """Read the text of a sweep; raises InputError as `read_spec`."""
+    data = _plain(_yaml(text, where), where, [0])
+    check_texts(data, where)
+    return validate(Spec, data, where)
+
+
+def _yaml(text: str, where: str) -> object:
+    """Parse YAML strictly: plain data only, no repeated keys."""
+    import yaml  # late: only sweeps need it
+
+    try:
+        return load_plain(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        said = getattr(error, "problem", None) or str(error)
+        place = "" if mark is None else f" at line {mark.line + 1}, column {mark.column + 1}"
+        raise InputError(f"{where}: not valid YAML{place}: {said}") from None
+    except (RecursionError, ValueError, TypeError, OverflowError) as error:  # a date of no month, an unhashable key
+        raise InputError(f"{where}: not valid YAML: {error}") from None
+
+
+def _plain(value: object, where: str, count: list[int], path: str = "", depth: int = 0) -> Json:
+    """Return data as JSON has it; raises InputError for what JSON has not: dates, NaN, keys that are no texts."""
+    count[0] += 1
+    if count[0] > _MOST_NODES or depth > 20:
+        raise InputError(f"{where}: too long or nested too deeply ({_MOST_NODES:,} values, 20 levels at most)")
+    if isinstance(value, Mapping):
+        found: dict[str, Json] = {}
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise InputError(f"{where}: {path or 'the top'}: key {shown(key)} is no text; put it in quotes")
+            found[key] = _plain(item, where, count, f"{path}.{key}" if path else key, depth + 1)
+        return found
+    if isinstance(value, list | tuple):
+        return [_plain(item, where, count, f"{path}[{k}]", depth + 1) for k, item in enumerate(value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"{where}: {path}: {value} is no finite number")
+    if isinstance(value, int) and abs(value) > 2**53:
+        raise InputError(f"{where}: {path}: a whole number beyond 2**53")
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise InputError(f"{where}: {path}: {shown(value)} is a {type(value).__name__}; put it in quotes to mean a text")

@@ -1,0 +1,293 @@
+"""The points of a sweep, and the tasks that answer them: equal questions are one task.
+
+A point is (network or layer, machine with values of fields, problem, objectives, engine, pins). A problem that plans
+layers by themselves has a point for every distinct layer of a network, with the number of its repeats; others have one
+for the network. The digest of a task leaves out what no answer depends on: names of layers, descriptions and sources
+of machines. So equal layers of different networks are solved once.
+
+The order of points is that of the file: grids, networks, machines, fields (the last one runs fastest), problems,
+objectives, engines, pins, layers. It never depends on how the sweep is run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from itertools import product
+from pathlib import Path
+
+from instances.errors import InputError
+from instances.load import load_machine, parse_overrides
+from instances.machine.machine import Machine
+from instances.network.network import Network
+from instances.network.workload import Layer
+from solver.ask.options import AUTO, parse_size, pick_layers, unknown
+from solver.ask.sizes import Sizes
+from solver.calls.cache import asked_of
+from solver.calls.solve import ask
+from solver.plan.plan import digest
+from solver.uses.sweep.rules import Rules
+from solver.uses.sweep.spec import Grid, NetworkEntry, Spec
+from solver.views.problems import PROBLEMS
+
+#: What layers are called while they are solved: their own names change nothing, and take its place where it is read.
+LAYER = "<layer>"
+_ALL = "all"
+#: Machines that are kept while points are made.
+_KEPT = 4096
+
+
+@dataclass(frozen=True)
+class Target:
+    """A network, or one of its distinct layers with the number of its repeats."""
+
+    network: str
+    layer: str
+    """Empty: the whole network."""
+    repeats: int
+    digest: str
+    text: str = field(repr=False)
+    """The layer or the network as JSON."""
+    layers: tuple[str, ...] | None = None
+    """Of a whole network only these."""
+
+
+@dataclass(frozen=True)
+class MachinePoint:
+    """A machine with values of fields; `error` if there is no such machine."""
+
+    machine: str
+    settings: tuple[str, ...]
+    digest: str
+    text: str = field(repr=False)
+    tick_ps: int = 1
+    memory_bytes: int | None = None
+    """All memories on the chip, of all cores; None where the machine names none."""
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked about them; `problem` and `engine` resolved where they are known."""
+
+    problem: str
+    objectives: str
+    engine: str
+    pins: tuple[str, ...]
+    time_limit_s: float | None
+    all_kinds: bool
+
+
+@dataclass(frozen=True)
+class Point:
+    """One row of a sweep, and the digest of the task that answers it; `error` if nothing can."""
+
+    target: Target
+    machine: MachinePoint
+    asked: Asked
+    digest: str
+    error: str = ""
+
+
+def machine_point(name: str, settings: tuple[str, ...]) -> tuple[MachinePoint, Machine | None]:
+    """A machine as its answers depend on it."""
+    try:
+        made = load_machine(name, parse_overrides(settings))
+    except InputError as error:
+        return MachinePoint(_short(name), settings, digest([name, settings]), "", error=str(error)), None
+    data = made.model_dump(mode="json")
+    text = json.dumps(data, separators=(",", ":"))
+    bare = {k: v for k, v in data.items() if k not in ("description", "sources")}
+    memory = sum(made.memories.values()) * made.tles * made.tlts or None
+    return MachinePoint(made.name, settings, digest(bare), text, made.tick_ps, memory), made
+
+
+def _short(name: str) -> str:
+    return os.path.basename(name).removesuffix(".json")
+
+
+class Expansion:
+    """All points of a sweep, in order; may be iterated again.
+
+    Raises
+    ------
+    InputError
+        When it is made: one line with every name that is not known, with its path.
+    """
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.grids = spec.all()
+        self._networks: dict[NetworkEntry, Network] = {}
+        self._machines: dict[tuple[str, tuple[str, ...]], tuple[MachinePoint, Machine | None]] = {}
+        faults = [fault for path, grid in self.grids for fault in self._faults(path, grid)]
+        if faults:
+            raise InputError(f"sweep: {'; '.join(faults)}")
+        self._targets: dict[tuple[NetworkEntry, tuple[str, ...] | None, bool], list[Target] | str] = {}
+        self._wholes: dict[tuple[NetworkEntry, tuple[str, ...] | None], Target] = {}
+
+    @cached_property
+    def digest(self) -> str:
+        """Of all points, in order."""
+        return digest([(p.target.network, p.target.layer, p.machine.machine, p.digest) for p in self])
+
+    def __iter__(self) -> Iterator[Point]:
+        for _, grid in self.grids:
+            yield from self._points(grid)
+
+    def _points(self, grid: Grid) -> Iterator[Point]:
+        rules = Rules(grid.include, grid.exclude)
+        fields = [[f"{name}={value}" for value in values] for name, values in grid.set.items()]
+        for entry in grid.networks or ():
+            for name, settings in product(grid.machines or (), product(*fields)):
+                machine, made = self._machine(name, settings)
+                for asked in product(
+                    grid.problems or (None,), grid.objectives or (None,), grid.engines or (AUTO,), grid.pins or ((),)
+                ):
+                    for point in self._answerable(grid, entry, machine, made, *asked):
+                        if rules.keep(point):
+                            yield point
+
+    def _answerable(
+        self, grid: Grid, entry: NetworkEntry, machine: MachinePoint, made: Machine | None, problem: str | None,
+        objective: str | None, engine: str, pins: tuple[str, ...],
+    ) -> Iterator[Point]:  # fmt: skip
+        """The points of one combination."""
+        names = entry.layers or grid.layers
+        names = None if names in (None, (_ALL,)) else names
+        kinds, limit = bool(grid.all_kinds), grid.time_limit_s
+        named = problem or (made.problem if made is not None else "")
+        said = Asked(named, objective or "", engine, pins, limit, kinds)
+        whole = self._whole(entry, names)
+        if made is None:
+            yield self._bad(whole, machine, said, machine.error)
+            return
+        single = PROBLEMS[named].single and not made.off_chip
+        targets = self._layers(entry, names, kinds) if single else [whole]
+        if isinstance(targets, str):
+            yield self._bad(whole, machine, said, targets)
+            return
+        try:
+            solved = target_of(targets[0].text, single=single)
+            _, question = ask(
+                solved, made, problem=named, objective=objective, engine=engine, pins=list(pins),
+                layers=None if single else names, all_kinds=kinds and single, time_limit_s=limit,
+            )  # fmt: skip
+        except InputError as error:
+            yield self._bad(whole, machine, said, str(error))
+            return
+        said = replace(said, objectives=",".join(question.objectives), engine=question.engine)
+        rest = {**asked_of(question), "machine": machine.digest, "time_limit_s": limit}
+        for target in targets:
+            yield Point(target, machine, said, digest({**rest, "target": target.digest}))
+
+    def _bad(self, target: Target, machine: MachinePoint, asked: Asked, error: str) -> Point:
+        """A point that nothing can answer."""
+        key = [target.digest, machine.digest, str(asked), error]
+        return Point(target, machine, asked, digest(key), error)
+
+    def _whole(self, entry: NetworkEntry, names: tuple[str, ...] | None) -> Target:
+        key = entry, names
+        if key not in self._wholes:
+            data = self._network(entry).model_dump(mode="json")
+            text = json.dumps(data, separators=(",", ":"))
+            self._wholes[key] = Target(entry.label, "", 1, digest([data, names]), text, names)
+        return self._wholes[key]
+
+    def _layers(self, entry: NetworkEntry, names: tuple[str, ...] | None, kinds: bool) -> list[Target] | str:
+        """The distinct layers of a network, or why there are none."""
+        key = entry, names, kinds
+        if key not in self._targets:
+            try:
+                self._targets[key] = distinct(entry.label, _picked(self._network(entry), names, kinds))
+            except InputError as error:
+                self._targets[key] = str(error)
+        return self._targets[key]
+
+    def _faults(self, path: str, grid: Grid) -> Iterator[str]:
+        """Names of a grid that nobody knows."""
+        known: list[Network] = []
+        for k, entry in enumerate(grid.networks or ()):
+            try:
+                known.append(self._network(entry))
+                for name in entry.layers or ():
+                    if name != _ALL:
+                        known[-1].layer(name)
+            except InputError as error:
+                yield f"{path}networks[{k}]: {error}"
+        for k, name in enumerate(grid.machines or ()):
+            try:
+                load_machine(name)
+            except InputError as error:
+                yield f"{path}machines[{k}]: {error}"
+        for k, name in enumerate(grid.layers or ()):
+            if name != _ALL and known and not any(layer.name == name for one in known for layer in one.layers):
+                yield f"{path}layers[{k}]: no network of the grid has a layer {name!r}"
+        try:
+            parse_overrides([f"{name}=0" for name in grid.set])
+        except InputError as error:
+            yield f"{path}set: {error}"
+        yield from _unknown(f"{path}problems", grid.problems, "problem", set(PROBLEMS))
+        measures = {name for one in PROBLEMS.values() for name in one.measures}
+        parts = [part.strip() for text in grid.objectives or () for part in text.split(",")]
+        yield from _unknown(f"{path}objectives", parts, "objective", measures)
+        if grid.engines:
+            engines = {name for one in PROBLEMS.values() for name in one.engines}
+            yield from _unknown(f"{path}engines", grid.engines, "engine", {AUTO, *engines})
+        yield from Rules(grid.include, grid.exclude).faults(path, grid.set)
+
+    def _network(self, entry: NetworkEntry) -> Network:
+        if entry not in self._networks:
+            loaded = Sizes.parse(entry.symbols, entry.shapes, entry.values).load(entry.network, entry.batch)
+            self._networks[entry] = loaded if entry.size is None else loaded.with_size(*parse_size(entry.size))
+        return self._networks[entry]
+
+    def _machine(self, name: str, settings: tuple[str, ...]) -> tuple[MachinePoint, Machine | None]:
+        key = name, settings
+        if key not in self._machines:
+            if len(self._machines) >= _KEPT:
+                self._machines.clear()
+            self._machines[key] = machine_point(name, settings)
+        return self._machines[key]
+
+
+def _picked(network: Network, names: tuple[str, ...] | None, kinds: bool) -> Sequence[Layer]:
+    """The layers of a network that are named, of those that it has; raises InputError if there are none."""
+    if names is None:
+        return pick_layers(network, None, all_kinds=kinds)
+    mine = {layer.name for layer in network.layers}
+    return pick_layers(network, [name for name in names if name in mine])
+
+
+def distinct(network: str, layers: Sequence[Layer]) -> list[Target]:
+    """Return every distinct layer once, by the name of its first one, with the number of its repeats."""
+    found: dict[str, Target] = {}
+    for layer in layers:
+        data = {**layer.model_dump(mode="json"), "name": LAYER}
+        key = digest(data)
+        before = found.get(key)
+        if before is None:
+            found[key] = Target(network, layer.name, 1, key, json.dumps(data, separators=(",", ":")))
+        else:
+            found[key] = replace(before, repeats=before.repeats + 1)
+    return list(found.values())
+
+
+@lru_cache(maxsize=256)
+def target_of(text: str, *, single: bool) -> Layer | Network:
+    """Return the layer or the network of a target's text."""
+    return Layer.model_validate_json(text) if single else Network.model_validate_json(text)
+
+
+def _unknown(path: str, names: Sequence[str] | None, kind: str, known: set[str]) -> Iterator[str]:
+    for name in names or ():
+        if name not in known:
+            yield f"{path}: {unknown(kind, name, known)}"
+
+
+def default_path(spec: str | os.PathLike[str]) -> Path:
+    """Return where the results of a sweep go if nobody says: ``NAME.sqlite`` in this folder."""
+    return Path(f"{Path(spec).name.removesuffix('.yaml').removesuffix('.yml').removesuffix('.json')}.sqlite")

@@ -1,0 +1,199 @@
+"""Where the measures of a plan go: parts that sum to them, by operand and cause.
+
+Of a nest: bytes by `hwmodels.nest.price.causes`; energy is these bytes in their homes, and the MACs; time is these
+bytes at their price, the calls, runs and bursts that they take, and computing, less what runs side by side. Bursts that
+whole windows would need are told from those that cut windows cost on top; cycles that full lanes would need from the
+others.
+
+Of other plans: the terms of the objective, or what rows of layers say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from hwmodels.nest.buffers import buffers
+from hwmodels.nest.homes import housed, operand_of
+from hwmodels.nest.price.causes import Share, held_outside, shares
+from hwmodels.nest.price.closed_form import price
+from hwmodels.outcome import MEASURES, OPERANDS, UNITS, Counts, Outcome
+from hwmodels.schedule import Nest
+from instances.errors import InputError
+from instances.machine.machine import Machine
+from instances.network.workload import Layer
+from solver.plan.plan import PartPlan, Plan
+from solver.uses.why.model import Part, Split
+
+#: What the loops of a nest run over.
+DIMS = {
+    "b": "images b", "g": "groups g", "m": "filters m", "n": "input channels n", "r": "rows r", "c": "columns c",
+    "i": "kernel rows i", "j": "kernel columns j",
+}  # fmt: skip
+
+
+def nest_splits(layer: Layer, machine: Machine, nest: Nest, first: str) -> tuple[Split, ...]:
+    """Return all measures of a nest in parts, the first objective first; raises InputError if it has no price."""
+    outcome, moved = price(layer, machine, nest), shares(layer, machine, nest)
+    on = housed(layer, machine, nest)
+    told = [(one, _why(layer, machine, nest, one)) for one in moved]
+    made = {
+        "bytes": [Part(what=one.operand, cause=one.cause, value=one.bytes, why=why) for one, why in told],
+        "time": list(_time(layer, on, outcome, told)),
+        "energy": list(_energy(layer, on, told)),
+    }
+    order = [first, *(name for name in MEASURES if name != first)]
+    return tuple(
+        Split(measure=name, unit=MEASURES[name], value=outcome.measures[name], parts=tuple(_some(made[name])))
+        for name in order
+        if outcome.measures[name]
+    )
+
+
+def _some(parts: Iterable[Part]) -> Iterator[Part]:
+    yield from (part for part in parts if part.value)
+
+
+def _time(layer: Layer, on: Machine, outcome: Outcome, told: list[tuple[Share, str]]) -> Iterator[Part]:
+    """Ticks: what moves, what is computed, and less what runs side by side."""
+    left = outcome.time_ticks
+    for part in [*_moving(on, outcome, told), *_computing(layer, on, outcome)]:
+        left -= part.value
+        yield part
+    side = "overlap" if on.timing == "double_buffered" else "parallel"
+    yield Part(what="overlap", cause=side, value=left, why=_SIDE[side])
+
+
+_SIDE = {
+    "overlap": "transfers and computing that run at the same time",
+    "parallel": "clusters and cores that run side by side",
+}
+
+
+def _moving(on: Machine, outcome: Outcome, told: list[tuple[Share, str]]) -> Iterator[Part]:
+    if sum(outcome.by_operand[op].bytes for op in OPERANDS) != sum(one.bytes for one, _ in told):
+        yield Part(what="transfers", cause="printed", value=outcome.transfer_ticks)
+        return
+    for one, why in told:
+        price_ = on.transfer_of(operand_of(one.operand)).byte_ticks
+        yield Part(what=one.operand, cause=one.cause, value=price_ * one.bytes, why=why)
+    for operand, counts in outcome.by_operand.items():
+        yield from _latencies(on, operand, counts)
+
+
+def _latencies(on: Machine, operand: str, counts: Counts) -> Iterator[Part]:
+    """What calls, runs and bursts take."""
+    transfer = on.transfer_of(operand_of(operand))
+    whole = min(-(-counts.bytes // transfer.burst_bytes), counts.bursts) if transfer.burst_bytes else 0
+    for cause, number, ticks, what in (
+        ("startup", counts.calls, transfer.call_ticks, "calls"),
+        ("runs", counts.segments, transfer.segment_ticks, "runs"),
+        ("bursts", whole, transfer.burst_ticks, "bursts"),
+        ("alignment", counts.bursts - whole, transfer.burst_ticks, "bursts"),
+    ):
+        yield Part(what=operand, cause=cause, value=number * ticks, why=f"{number:,} {what}, {ticks:,} ticks each")
+
+
+def _computing(layer: Layer, on: Machine, outcome: Outcome) -> Iterator[Part]:
+    busy = full_lanes(layer, on)
+    if on.timing != "transfer_only":
+        busy = min(busy, outcome.compute_ticks)
+        yield Part(what="compute", cause="compute", value=busy)
+        yield Part(what="compute", cause="lanes", value=outcome.compute_ticks - busy)
+    yield Part(what="layer", cause="layer", value=on.layer_ticks)
+
+
+def full_lanes(layer: Layer, on: Machine) -> int:
+    """Return the ticks of computing a layer if all lanes of all cores were full all the time."""
+    work = layer.b * layer.g * layer.m * layer.n * layer.r * layer.c * layer.kh * layer.kw * layer.inputs
+    unit = on.compute
+    lanes = {"none": 0, "tile": unit.macs_per_cycle, "array": unit.rows * unit.cols}[unit.model] * on.tles * on.tlts
+    return -(-work // lanes) * unit.cycle_ticks if lanes else 0
+
+
+def _energy(layer: Layer, on: Machine, told: list[tuple[Share, str]]) -> Iterator[Part]:
+    for one, why in told:
+        fj = on.byte_fj_of(operand_of(one.operand))
+        yield Part(what=one.operand, cause=one.cause, value=fj * one.bytes, why=why)
+    yield Part(what="MAC", cause="arithmetic", value=on.mac_fj * layer.macs, why=f"{layer.macs:,} MACs")
+
+
+# ---- why an operand moves again --------------------------------------------------------------------------------------
+
+
+def _why(layer: Layer, machine: Machine, nest: Nest, one: Share) -> str:
+    """A clause about a share of the bytes."""
+    loop = f"the loop over {DIMS[one.dim]}" if one.dim else ""
+    if one.cause == "halo":
+        return f"windows of neighbouring tiles overlap{f' ({loop})' if loop else ''}"
+    if one.cause in ("again", "spilled") and one.at is not None:
+        room = _room_outside(layer, machine, nest, one)
+        return f"in each of {one.passes:,} passes of {loop}, as it is held inside{room}"
+    plain = {
+        "padding": "padding and copies that were written off the chip before the layer",
+        "skipped": "rows and columns that the stride steps over",
+        "kernel": f"{loop} reads rows again for the next taps",
+        "bias": f"biases come along in every pass of {loop}",
+        "edge": "tiles at the border are charged whole",
+        "copies": f"each core loads a copy of its own ({one.passes:,} shares of {one.dim})",
+        "first_read": "tiles are read before anything was added",
+        "printed": "as the paper's printed equations count",
+    }
+    return plain.get(one.cause, "")
+
+
+def _room_outside(layer: Layer, machine: Machine, nest: Nest, one: Share) -> str:
+    """What holding the operand outside the loop would take."""
+    operand = operand_of(one.operand)
+    try:
+        taken = held_outside(layer, machine, nest, operand, one.at or 0).occupancy_bytes
+    except InputError:
+        return ""
+    over = {name: size for name, size in taken.items() if size > machine.memories.get(name, size)}
+    if not over:
+        return ", though it would fit outside"
+    name, size = next(iter(over.items()))
+    rest = {op: size for op, size in _tiles(layer, machine, nest).items() if op != operand}
+    beside = ", ".join(f"{op} {size:,}" for op, size in rest.items()) if name == "ocm" else ""
+    said = f" beside {beside} bytes" if beside else ""
+    return f": outside, {operand}{said} would take {size:,} of {machine.memories[name]:,} bytes of {name}"
+
+
+def _tiles(layer: Layer, machine: Machine, nest: Nest) -> Mapping[str, int]:
+    """Bytes of the operands' tiles."""
+    made = buffers(layer, machine, nest)
+    return {
+        op: sum(one.copies * one.bytes for one in made if one.name.rstrip("0123456789") == op) for op in layer.operands
+    }
+
+
+# ---- other plans -----------------------------------------------------------------------------------------------------
+
+
+def plan_splits(plan: Plan, figures: Mapping[str, int], units: Mapping[str, str]) -> tuple[Split, ...]:
+    """Return the objective of a plan in its terms, then other measures as far as its rows say."""
+    if plan.objective is None:
+        return ()
+    first = plan.objectives[0]
+    made = [_split(first, plan.objective.unit, plan.objective.value, plan.objective.terms)]
+    rows = plan.parts
+    for name, value in figures.items():
+        if name != first and value:
+            terms = _of_rows(name, rows)
+            terms = terms if sum(terms.values()) == value else {"all": value}
+            made.append(_split(name, units.get(name, UNITS.get(name, "")), value, terms))
+    return tuple(made)
+
+
+def _split(name: str, unit: str, value: int, terms: Mapping[str, int]) -> Split:
+    parts = (Part(what=what, cause="", value=term) for what, term in terms.items())
+    return Split(measure=name, unit=unit, value=value, parts=tuple(_some(parts)))
+
+
+def _of_rows(name: str, rows: Iterable[PartPlan]) -> dict[str, int]:
+    """A measure by its terms; of a part that says none by the part."""
+    terms: dict[str, int] = {}
+    for row in rows:
+        alone = {row.name: row.measures[name]} if name in row.measures else {}
+        for what, value in (row.terms.get(name) or alone).items():
+            terms[what] = terms.get(what, 0) + value
+    return terms

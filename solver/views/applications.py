@@ -1,0 +1,140 @@
+"""Problem applications, as the rest of `solver` sees it, and its plans for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from formulations.applications.part import ApplicationsFormulation, ApplicationsPart, rule_of
+from instances.applications import Applications
+from instances.errors import InputError
+from solver.ask.options import as_texts
+from solver.ask.question import Question
+from solver.plan.plan import Plan
+from solver.show.common import terms
+from solver.show.data import Pictures
+from solver.show.drawn import drawn
+from solver.show.tables import Column, Sheet
+from solver.views.applications_figures import ApplicationRow, figures, rows_of
+from solver.views.board import BoardProblem, TaskRow, whole_us
+from solver.views.network_show import known_parts
+from solver.views.problem import Target
+
+
+class ApplicationsProblem(BoardProblem):
+    """F5: several networks with periods on one board."""
+
+    front_engines = False
+
+    def __init__(self) -> None:
+        super().__init__(ApplicationsFormulation())
+        self.axes, self.others = {}, {"exhaustive": ("cp-sat", "exhaustive"), "": ("exhaustive", "cp-sat")}
+
+    # ---- what is asked -----------------------------------------------------------------------------------------------
+
+    def objectives(self, asked: str | Sequence[str] | None, target: Target) -> tuple[str, ...]:
+        """Read ``response``, ``response:NAME`` (or its number), ``energy``, the first one first.
+
+        Raises
+        ------
+        InputError
+            If one is unknown or stands twice, or if the target has no periods.
+        """
+        if not isinstance(target, Applications):
+            raise InputError(
+                "problem applications: name networks with their periods, such as squeezenet1_1@33ms,mobilenet_v1@40ms"
+            )
+        names = [one.name for one in target.applications]
+        known = ("response", "energy", *(f"response:{name}" for name in names))
+        numbers = {f"response:{a}": f"response:{name}" for a, name in enumerate(names, 1)}
+        found: list[str] = []
+        texts = as_texts("objective", self.usual if asked is None else asked)
+        for text in (part.strip() for whole in texts for part in whole.split(",")):
+            name = numbers.get(text, text)
+            if name not in known or name in found:
+                raise InputError(f"objective {text!r}: several applications minimise {', '.join(known)}, each once")
+            found.append(name)
+        return tuple(found)
+
+    def parts(self, question: Question) -> Sequence[ApplicationsPart]:
+        """Applications on a board; raises InputError for bad objectives, pins and profiles."""
+        self.objectives(question.objectives, question.applications)
+        rule, pins = rule_of(question.pins)
+        return [ApplicationsPart.of(self.request(question, pins), question.applications.applications, rule)]
+
+    # ---- showing -----------------------------------------------------------------------------------------------------
+
+    def layer_rows(self, plan: Plan) -> tuple[TaskRow, ...]:
+        """The tasks in their order; none without a schedule."""
+        if not plan.decided:
+            return ()
+        found = plan.part.figures
+        return tuple(
+            TaskRow(row.task, row.processor, start, one.time, one.copies)
+            for row, start, one in zip(plan.schedule.tasks, found.starts, found.tasks, strict=True)
+        )
+
+    def status(self, plan: Plan) -> list[str]:
+        """Return what is known, a part each: status, value, bound, gap, energy, and simulation."""
+        parts, replay = known_parts(plan), plan.part.replay
+        if plan.measures is None or replay is None:
+            return parts
+        cores = ",".join(map(str, plan.schedule.cpu_config))
+        agrees = "stays within all responses" if replay.ok else "disagrees: " + "; ".join(replay.faults)
+        return [
+            *parts,
+            f"cores ({cores}), {rule_of(plan.options.pins)[0]} analysis",
+            f"one inference of each takes {plan.measures['energy'] / 1e12:,.1f} mJ",
+            f"simulation of {plan.schedule.draws:,} offsets {agrees}",
+        ]
+
+    def sheet(self, plan: Plan) -> Sheet:
+        """Return the table of applications, the most urgent one first."""
+        rows = rows_of(plan)
+        return Sheet(
+            [
+                Column("application", [row.name for row in rows], "the most urgent first", words=True),
+                Column("response (us)", [whole_us(plan, row.response) for row in rows], "at most, from release to end"),
+                Column("deadline (us)", [f"{row.deadline_us:,}" for row in rows]),
+                Column("period (us)", [f"{row.period_us:,}" for row in rows]),
+                Column("alone (us)", [whole_us(plan, row.alone) for row in rows], "response if nothing else runs"),
+                Column(
+                    "simulated (us)",
+                    [whole_us(plan, row.seen) for row in rows],
+                    "the longest response in the simulation",
+                ),
+            ]
+        )
+
+    def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
+        """Responses beside deadlines, processors over time."""
+        return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
+
+    def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
+        """Return one inference of every application by processor, and a line for each task; or one task."""
+        tasks = self.layer_rows(plan)
+        if layer is None:
+            for one in rows_of(plan):
+                yield from (*_application(plan, one, tasks), "")
+        for row in tasks:
+            if layer in (None, row.task):
+                yield (
+                    f"{row.task} on {row.processor}: from {whole_us(plan, row.start)} us after the release on if "
+                    f"nothing delays it, {whole_us(plan, row.time)} us, then {whole_us(plan, row.copies)} us of copies"
+                )
+
+
+def _application(plan: Plan, one: ApplicationRow, tasks: Sequence[TaskRow]) -> list[str]:
+    mine, processors = [row for row in tasks if row.task.startswith(f"{one.name}:")], plan.part.figures.processors
+    lines = [
+        f"{one.name}: every {one.period_us:,} us, alone {whole_us(plan, one.alone)} us (drawn), "
+        f"response {whole_us(plan, one.response)} us"
+    ]
+    width = max(len(processor.name) for processor in processors)
+    for processor in processors:
+        few = sorted((row for row in mine if row.processor == processor.name), key=lambda row: row.start)
+        if few:
+            lines.append(f"{processor.name:<{width}} |{drawn(few, one.alone or 1)}|")
+    return lines
+
+
+PROBLEM = ApplicationsProblem

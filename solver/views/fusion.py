@@ -1,0 +1,327 @@
+"""Problem fusion, as the rest of `solver` sees it: how its plans are shown.
+
+A group for people: its strips layer by layer, what is kept, and where everything lies.
+
+What is drawn of fusion plans: groups over the network, what stays on chip, bytes by group, the roofline.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from formulations.fusion.formulation import FusionFormulation
+from formulations.fusion.part import FusionPart
+from hwmodels.fusion.replay.count import weight_bytes
+from hwmodels.fusion.replay.strips import Span, Walk
+from hwmodels.nest.buffers import buffer_lines, buffers
+from hwmodels.schedule import FusedRun, LayerRun, Run, Steps
+from instances.errors import InputError
+from instances.network.stores import Stores
+from solver.ask.question import Question
+from solver.plan.front import Front
+from solver.plan.plan import Plan
+from solver.search.loop import status_of
+from solver.show.common import graph, stacked, terms
+from solver.show.data import Figure, Pictures
+from solver.show.pseudo_code import pseudo_code
+from solver.show.roofline import Rate, roofline
+from solver.show.tables import ABSENT, Column, Sheet, name_column, ratio
+from solver.show.words import workload_text
+from solver.views.generic import GenericProblem
+from solver.views.homes import check_homes
+from solver.views.joint import MOVED, on_chip
+from solver.views.network_show import known_parts, microseconds
+from solver.views.problem import front_of_plans
+from solver.views.runs import RunRow, ranges, rooms_of, rows_of
+
+
+def figures(plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
+    """Return all figures."""
+    rows = rows_of(plan)
+    plans = {plan.engine: rows, **{engine: rows_of(one) for engine, one in others.items()}}
+    groups = {row.name: row.layers for row in rows}
+    notes = {row.name: _note(row) for row in rows}
+    caption = (
+        "Operators of a frame run together, strip by strip; the others of a colour by themselves. Operators of no "
+        "colour move nothing of their own."
+    )
+    bytes_ = {
+        engine: {row.name: {words: row.figures.bytes.get(o, 0) for o, words in MOVED.items()} for row in mine}
+        for engine, mine in plans.items()
+    }
+    rates = {
+        engine: [Rate(row.name, row.figures.macs, row.figures.moved, row.figures.ticks) for row in mine]
+        for engine, mine in plans.items()
+    }
+    return [
+        graph("groups", "Groups over the network", caption, plan.network_data, groups, notes),
+        on_chip(plan.machine_data, rows, "group", "strips, weights and tiles"),
+        stacked("bytes-by-group", "Bytes by group", "To and from DRAM, by what moves.", "bytes", bytes_),
+        roofline(plan.machine_data, rates, "group"),
+    ]
+
+
+def _note(row: RunRow) -> str:
+    how = f"strips in {row.figures.visits} visits" if isinstance(row.run, FusedRun) else "by itself"
+    return f"{how}, {row.figures.moved:,} bytes"
+
+
+#: Of more steps than this only the first three and the last two are drawn.
+_DRAWN = 6
+
+
+def halo_words(run: FusedRun | LayerRun) -> str:
+    """What is done with halos, in a few words."""
+    if isinstance(run, LayerRun):
+        return ""
+    axes = ((run.rows, ""), (run.columns, "columns "))
+    return "; ".join(f"{what}{_steps(steps)}" for steps, what in axes if steps.first < steps.last) or "one step"
+
+
+def _steps(steps: Steps) -> str:
+    if steps.halo == "recompute":
+        return "computed again"
+    return f"kept, {1 - steps.first} warm-up" if steps.first < 1 else "kept"
+
+
+def drawn(plan: Plan, row: RunRow) -> Iterator[str]:
+    """Lines about a group."""
+    figures = row.figures
+    yield f"{row.name} on {plan.machine}: {figures.moved:,} bytes move, {figures.macs:,} MACs"
+    for one in row.on_chip:
+        total = next(store.rows for store in row.found.stores if store.name == one.map)
+        yield f"  {one.rows} of {total} rows of {one.map} {one.where}"
+    what = "tiles" if isinstance(row.run, LayerRun) else "strips and weights"
+    where = f" in {_banks(row.run.banks)}" if plan.machine_data.ocm_banks else ""
+    yield f"  {what} take at most {figures.occupancy_bytes:,} bytes{where}"
+    if isinstance(row.run, LayerRun):
+        yield from _alone(plan, row, row.run)
+    else:
+        yield from _together(plan, row, row.run, row.found)
+    yield ""
+
+
+def _banks(banks: tuple[int, ...]) -> str:
+    return f"bank {banks[0]}" if len(banks) == 1 else f"banks {ranges(banks)}" if banks else "no bank"
+
+
+def _alone(plan: Plan, row: RunRow, run: LayerRun) -> Iterator[str]:
+    yield f"  {workload_text(row.layer)}"
+    yield from (f"  {line}" for line in buffer_lines(buffers(row.layer, plan.machine_data, run.nest)))
+    yield from (f"  {line}" for line in pseudo_code(row.layer, plan.machine_data, run.nest).splitlines())
+
+
+# ---- strips ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Strips:
+    """Of every step of rows what each stream makes or loads; rows of it that a later step reads too, the most."""
+
+    steps: tuple[int, ...]
+    made: tuple[dict[int, Span], ...]
+    kept: dict[int, int]
+
+
+def _together(plan: Plan, row: RunRow, run: FusedRun, found: Stores) -> Iterator[str]:
+    seen, count = _walked(found, run), len(row.layers)
+    lines = [["rows in step", *(str(k) if k is not None else "..." for k in _chosen(seen.steps)), "kept", "weights"]]
+    for t, name in enumerate(row.layers, run.first):
+        loads = [k for k in range(count, len(run.streams)) if run.streams[k].maker == t]
+        for k in loads:
+            lines.append([f"  load {found.stores[run.streams[k].store].name}", *_rows(seen, k), ""])
+        stay, whole = run.weights[t - run.first], weight_bytes(found.layers[t], plan.machine_data)
+        lines.append([f"  {name}", *_rows(seen, t - run.first), f"{stay:,} of {whole:,}" if whole else "none"])
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    for first, *others in lines:
+        cells = [first.ljust(widths[0]), *(x.rjust(n) for x, n in zip(others, widths[1:], strict=True))]
+        yield f"  {'  '.join(cells)}".rstrip()
+    for one in run.blocks:
+        names, count = row.layers[one.first - run.first : one.last - run.first + 1], found.layers[one.last].n
+        yield (
+            f"  {', '.join(names)} take turns: {one.channels} of {count} channels of the maps between them in each, "
+            f"which {names[-1]} adds up in sums of {plan.machine_data.psum_bytes} bytes"
+        )
+    across = run.columns
+    if across.first < across.last:
+        yield f"  every step of rows goes through steps {across.first} to {across.last} of columns"
+    yield "  kept: the most rows that later steps read again; weights: bytes that stay, of all"
+
+
+def _walked(found: Stores, run: FusedRun) -> _Strips:
+    steps = tuple(range(run.rows.first, run.rows.last + 1))
+    made: tuple[dict[int, Span], ...] = tuple({} for _ in steps)
+    kept = dict.fromkeys(range(len(run.streams)), 0)
+    across = run.columns.last - run.columns.first + 1
+    if run.rows.halo == "retain":
+        for rows in list(Walk(found, run).steps("rows"))[:-1]:
+            kept = {k: max(kept[k], step.end - step.need_after) for k, step in enumerate(rows)}
+    for number, moments in enumerate(Walk(found, run).each_visit()):
+        for moment in moments:
+            if moment.kind in ("load", "make") and moment.rows[0] < moment.rows[1]:
+                made[number // across][moment.stream] = moment.rows
+    return _Strips(steps, made, kept)
+
+
+def _chosen(steps: tuple[int, ...]) -> list[int | None]:
+    """The steps that are drawn; None for those between."""
+    return [*steps] if len(steps) <= _DRAWN else [*steps[:3], None, *steps[-2:]]
+
+
+def _rows(seen: _Strips, stream: int) -> list[str]:
+    """The rows of a stream step by step, first to last, and how many of them stay."""
+    cells = []
+    for k in _chosen(seen.steps):
+        first, end = seen.made[k - seen.steps[0]].get(stream, (0, 0)) if k is not None else (0, 0)
+        cells.append(
+            "..." if k is None else "-" if first >= end else f"{first}-{end - 1}" if first < end - 1 else str(first)
+        )
+    return [*cells, str(seen.kept[stream])]
+
+
+FUSION = FusionFormulation()
+_AGAIN = "recompute=any"
+
+
+class FusionProblem(GenericProblem):
+    """F11: groups of layers, strips, and what stays on chip between groups."""
+
+    def __init__(self) -> None:
+        super().__init__(FUSION)
+        self.axes = {"bytes": "bytes", "macs": "MACs"}
+
+    def parts(self, question: Question) -> Sequence[FusionPart]:
+        """The network; raises InputError unless its homes are settled and all memory is free."""
+        machine = question.machine
+        if machine.reserved_bytes or machine.im2col_rows:
+            raise InputError(
+                f"machine {machine.name}: problem fusion keeps no room for reserved_bytes and im2col_rows beside strips"
+            )
+        parts = cast(Sequence[FusionPart], super().parts(question))
+        check_homes(question.network, question.machine, question.objectives)
+        return parts
+
+    # ---- the front ---------------------------------------------------------------------------------------------------
+
+    def front(self, question: Question, axes: tuple[str, ...]) -> Front:
+        """The exact front of bytes and MACs; what strips need again may be computed again, unless a pin says no.
+
+        The front says whether it is proven; of its plans each is the best of those with no more MACs.
+        """
+        start = time.monotonic()
+        pins = question.pins if any(pin.startswith("recompute") for pin in question.pins) else (*question.pins, _AGAIN)
+        engine = "cp-sat" if question.engine == self.auto else question.engine  # dynamic does not cap MACs
+        question = replace(question, objectives=("bytes", "macs"), pins=pins, engine=engine)
+        (part,) = self.parts(question)
+        verdicts, proven = self.lowest(part, question, ("bytes", "macs"))
+        fewest = verdicts[-1].values["macs"] if verdicts and proven else None
+        plans, bounds = [], {"bytes": part.compulsory_bytes, "macs": fewest}
+        for verdict in verdicts:
+            status = status_of(verdict.values, bounds, empty=False)
+            said = replace(verdict.said, status=status, bounds=bounds, judged=None)
+            plans.append(self.made(question, [(part, said)], start))
+        return front_of_plans(self, question, plans, proven=proven, details=lambda _: {})
+
+    # ---- showing -----------------------------------------------------------------------------------------------------
+
+    def status(self, plan: Plan) -> list[str]:
+        """What is known: status, value, bound, gap, what is left to win, and replay."""
+        parts = known_parts(plan)
+        if plan.measures is None:
+            return parts
+        moved, least = plan.measures["bytes"], plan.part.must["bytes"]
+        if moved == least:
+            parts.append(f"{moved:,} bytes move, what must: optimal for every schedule")
+        else:
+            parts.append(f"{moved:,} bytes move, {ratio(moved, least)} times what must ({least:,})")
+        once = sum(layer.macs for layer in plan.network_data.layers)
+        if once and plan.measures["macs"] != once:
+            parts.append(f"{ratio(plan.measures['macs'], once)} times the MACs of every layer once")
+        parts.append("replay agrees" if plan.part.replay and plan.part.replay.ok else "replay does not agree")
+        return parts
+
+    def sheet(self, plan: Plan) -> Sheet:
+        """The table of groups."""
+        rows = rows_of(plan)
+
+        def moved(operand: str, means: str) -> Column:
+            return Column(operand, [f"{row.figures.bytes.get(operand, 0):,}" for row in rows], means, spare=4)
+
+        return Sheet(
+            [
+                name_column("group", [row.name for row in rows]),
+                Column("layers", [str(len(row.layers)) for row in rows], total=str(sum(len(r.layers) for r in rows))),
+                Column("bytes", [f"{row.figures.moved:,}" for row in rows], "to and from DRAM",
+                       f"{plan.measures['bytes']:,}" if plan.measures else ABSENT),
+                Column("strip", [_strip(row.run) for row in rows],
+                       "rows (x columns, if not all) of the last layer that a step makes; none: a layer by itself, "
+                       "whose nest `certile show --layer` draws"),
+                Column("halo", [halo_words(row.run) for row in rows],
+                       "rows that two strips read: kept on chip, or computed again; warm-up: steps before the first",
+                       words=True, spare=2),
+                Column("visits", [f"{row.figures.visits:,}" for row in rows],
+                       "steps of rows times steps of columns, warm-up included", spare=3),
+                Column("on chip (rows)", [", ".join(f"{one.map} {one.rows}" for one in row.on_chip) for row in rows],
+                       "maps that stay on chip while the group runs, and how many of their first rows", words=True),
+                Column("weights kept", [_kept(row.run) for row in rows],
+                       "bytes that stay while the group runs; the others are loaded again in every visit", spare=1),
+                Column("room", [f"{row.figures.occupancy_bytes:,}" for row in rows],
+                       "most bytes on chip beside those maps: strips and weights, or tiles", spare=1),
+                Column("time (us)", [microseconds(plan, row.figures.ticks) for row in rows],
+                       "visit by visit the longer of computing and moving, not decided",
+                       microseconds(plan, sum(row.figures.ticks for row in rows)), spare=2),
+                Column("turns", [_turns(row) for row in rows],
+                       "layers that take turns for so many channels of the maps between them", words=True, spare=3),
+                moved("IN", "bytes of maps that are loaded"), moved("W", "of weights"), moved("OUT", "of results"),
+            ]
+        )  # fmt: skip
+
+    def layer_rows(self, plan: Plan) -> tuple[RunRow, ...]:
+        """Layers and groups."""
+        return tuple(rows_of(plan))
+
+    def items(self, plan: Plan) -> list[tuple[str, object]]:
+        """Layers and groups."""
+        return [(row.name, row.figures) for row in rows_of(plan)]
+
+    def rooms(self, plan: Plan) -> Iterator[tuple[str, int, int]]:
+        """The shared memory."""
+        yield from rooms_of(plan)
+
+    def names(self, plan: Plan) -> list[str]:
+        """Groups, and the layers in them."""
+        return list(dict.fromkeys(name for row in rows_of(plan) for name in (row.name, *row.layers)))
+
+    def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
+        """Groups over the network, what stays on chip, bytes, roofline."""
+        return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
+
+    def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
+        """A group, or all."""
+        for row in rows_of(plan):
+            if layer is None or layer in row.layers or layer == row.name:
+                yield from drawn(plan, row)
+
+
+def _strip(run: Run) -> str:
+    if not isinstance(run, FusedRun):
+        return ABSENT
+    last = run.streams[run.last - run.first]
+    wide = last.columns.step < last.columns.end
+    return f"{last.rows.step} x {last.columns.step}" if wide else str(last.rows.step)
+
+
+def _kept(run: Run) -> str:
+    return f"{sum(run.weights):,}" if isinstance(run, FusedRun) else ABSENT
+
+
+def _turns(row: RunRow) -> str:
+    blocks = row.run.blocks if isinstance(row.run, FusedRun) else ()
+    named = [(row.layers[one.first - row.step], row.layers[one.last - row.step], one.channels) for one in blocks]
+    return ", ".join(f"{first}..{last} by {channels}" for first, last, channels in named)
+
+
+PROBLEM = FusionProblem

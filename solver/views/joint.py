@@ -1,0 +1,292 @@
+"""Problem joint, as the rest of `solver` sees it: what its plans say, and how they are shown.
+
+What is drawn of joint plans: what stays on chip layer by layer, bytes and times by layer, the roofline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import cycle, islice
+from typing import cast
+
+from formulations.fusion.formulation import JointFormulation
+from formulations.fusion.part import FusionPart
+from formulations.pins import parse_pins
+from formulations.tiling.problem import DECISIONS, read
+from hwmodels.joint.price import ran
+from hwmodels.nest.buffers import buffer_lines, buffers
+from hwmodels.nest.price.causes import terms_of
+from hwmodels.nest.price.closed_form import price
+from hwmodels.schedule import LayerRun
+from instances.errors import InputError
+from instances.machine.machine import Machine
+from solver.ask.question import Question
+from solver.plan.plan import Plan
+from solver.show.common import Stay, residency, stacked, terms, us
+from solver.show.data import Axis, Boxes, Figure, Pictures
+from solver.show.pseudo_code import pseudo_code
+from solver.show.roofline import Rate, roofline
+from solver.show.tables import Column, Sheet, name_column, ratio
+from solver.show.words import decision_columns, labels, workload_text
+from solver.views.generic import GenericProblem
+from solver.views.homes import check_homes, narrowed
+from solver.views.layers_figures import time_figures
+from solver.views.network_show import known_parts, measure_columns, microseconds
+from solver.views.problem import Target
+from solver.views.runs import RunRow, ranges, rooms_of, rows_of
+
+#: What moves, by operand.
+MOVED = {"IN": "inputs", "W": "weights", "PSUM": "partial sums", "OUT": "results"}
+
+
+def figures(plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
+    """Return all figures."""
+    rows = rows_of(plan)
+    plans = {plan.engine: rows, **{engine: rows_of(one) for engine, one in others.items()}}
+    rates = {
+        engine: [Rate(row.name, row.figures.macs, row.figures.moved, row.figures.ticks) for row in mine]
+        for engine, mine in plans.items()
+    }
+    bytes_ = {
+        engine: {row.name: {words: row.figures.bytes[operand] for operand, words in MOVED.items()} for row in mine}
+        for engine, mine in plans.items()
+    }
+    times = {engine: dict(_times(plan, mine)) for engine, mine in plans.items()}
+    return [
+        on_chip(plan.machine_data, rows),
+        stacked("bytes-by-layer", "Bytes by layer", "To and from DRAM, by what moves.", "bytes", bytes_),
+        *time_figures(times),
+        roofline(plan.machine_data, rates),
+    ]
+
+
+def _times(plan: Plan, rows: Sequence[RunRow]) -> Iterator[tuple[str, dict[str, float]]]:
+    """Yield every layer with the terms of its time in microseconds."""
+    before: LayerRun | None = None
+    for row in rows:
+        run = row.run
+        assert isinstance(run, LayerRun)
+        layer, nest = ran(row.found, row.step, run, before)
+        outcome = price(layer, plan.machine_data, nest)
+        terms = terms_of("time", layer, plan.machine_data, outcome, dict(run.nest.homes))
+        yield row.name, {term: us(plan, ticks) for term, ticks in terms.items()}
+        before = run
+
+
+def on_chip(machine: Machine, rows: Sequence[RunRow], what: str = "layer", tiles: str = "tiles") -> Boxes:
+    """Return what lies in the shared memory while each layer runs: in its banks; or, without banks, how much of it."""
+    stays = list(_in_banks(rows, tiles) if machine.ocm_banks else _in_bytes(rows, tiles))
+    names = [row.name for row in rows]
+    size = machine.memories["ocm"]
+    if machine.ocm_banks:
+        axis, limit = Axis(f"bank of {machine.bank_bytes:,} bytes"), machine.ocm_banks
+        how = f"Banks upwards, a {what} after the other to the right."
+    else:
+        axis, limit = Axis("bytes on chip"), size
+        how = (
+            f"Bytes, one on the other, a {what} after the other to the right: the plan has no addresses, problem "
+            "placement gives them."
+        )
+    caption = f"{how} Maps that stay, {tiles}, and (blank) what is free; the line is the end of the memory."
+    return residency("memory-ocm", "What lies on chip", caption, names, stays, axis, limit)
+
+
+def _in_banks(rows: Sequence[RunRow], tiles: str) -> Iterator[Stay]:
+    for step, row in enumerate(rows):
+        name, taken = row.name, row.figures.occupancy_bytes
+        held = [(one.map, "maps that stay", one.banks, f"{one.rows} rows") for one in row.on_chip]
+        held.append((tiles, tiles, row.run.banks, f"{taken:,} bytes"))
+        for what, kind, mine, note in held:
+            for low, high in _runs(mine):
+                yield Stay(step, low, high, what, kind, f"{name}: {what}, {note}")
+
+
+def _in_bytes(rows: Sequence[RunRow], tiles: str) -> Iterator[Stay]:
+    for step, row in enumerate(rows):
+        name, taken, top = row.name, row.figures.occupancy_bytes, 0
+        for one in row.on_chip:
+            size = one.bytes or 0
+            yield Stay(
+                step, top, top + size, one.map, "maps that stay", f"{name}: {one.map}, {one.rows} rows, {size:,} bytes"
+            )
+            top += size
+        if taken:
+            yield Stay(step, top, top + taken, tiles, tiles, f"{name}: {tiles}, {taken:,} bytes")
+
+
+def _runs(banks: Sequence[int]) -> list[tuple[int, int]]:
+    """Numbers as ranges, the end excluded."""
+    made: list[tuple[int, int]] = []
+    for bank in sorted(banks):
+        if made and made[-1][1] == bank:
+            made[-1] = (made[-1][0], bank + 1)
+        else:
+            made.append((bank, bank + 1))
+    return made
+
+
+#: Letters of a row of banks: maps by turns, then tiles, then free.
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+JOINT = JointFormulation()
+
+
+class JointProblem(GenericProblem):
+    """F10: tile plans of all layers, and what stays on chip between them."""
+
+    def __init__(self) -> None:
+        super().__init__(JOINT)
+        self.others, self.axes = {"dynamic": ("cp-sat", "dynamic"), "": ("dynamic",)}, {}
+
+    def objectives(self, asked: str | Sequence[str] | None, target: Target) -> tuple[str, ...]:
+        """The measures; of plans with the fewest bytes the fastest is not looked for."""
+        if "time" in (asked.split(",") if isinstance(asked, str) else asked or ()):
+            raise InputError("objective time: problem joint decides bytes (or energy); the plan says how long it takes")
+        return super().objectives(asked, target)
+
+    def solve(self, question: Question) -> Plan:
+        """Plan all layers together, with the homes that pins leave."""
+        return super().solve(
+            replace(question, machine=narrowed(question.machine, parse_pins(question.pins, DECISIONS)))
+        )
+
+    def parts(self, question: Question) -> Sequence[FusionPart]:
+        """The network; raises InputError unless its homes are settled."""
+        parts = cast(Sequence[FusionPart], super().parts(question))
+        check_homes(question.network, question.machine, question.objectives)
+        return parts
+
+    # ---- showing -----------------------------------------------------------------------------------------------------
+
+    def status(self, plan: Plan) -> list[str]:
+        """What is known: status, value, bound, gap, what is left to win, and replay."""
+        parts = known_parts(plan)
+        if plan.measures is None:
+            return parts
+        moved, least = plan.measures["bytes"], plan.part.must["bytes"]
+        return [
+            *parts, f"{moved:,} bytes move, {ratio(moved, least)} times what must ({least:,})",
+            f"{microseconds(plan, plan.measures['time'])} us one layer after the other",
+            "replay agrees" if plan.part.replay and plan.part.replay.ok else "replay does not agree",
+        ]  # fmt: skip
+
+    def sheet(self, plan: Plan) -> Sheet:
+        """The table of layers."""
+        rows, machine = rows_of(plan), plan.machine_data
+        each = [{"time": row.figures.ticks, "bytes": row.figures.moved, "energy": row.figures.energy} for row in rows]
+        objective, *measures = measure_columns(plan, each, plan.measures)
+
+        def moved(operand: str, means: str) -> Column:
+            return Column(operand, [f"{row.figures.bytes[operand]:,}" for row in rows], means, spare=4)
+
+        return Sheet(
+            [
+                name_column("layer", labels([row.name for row in rows], plan.network_data.layers)),
+                objective,
+                Column("on chip (rows)", [", ".join(f"{one.map} {one.rows}" for one in row.on_chip) for row in rows],
+                       "maps that lie on chip while the layer runs, and how many of their rows", words=True),
+                _tiles(plan, rows),
+                *decision_columns([read(row.layer, machine, row.alone.nest) for row in rows]),
+                *measures,
+                moved("IN", "bytes of inputs"), moved("W", "of weights"), moved("OUT", "of results"),
+                moved("PSUM", "of partial sums"),
+            ]
+        )  # fmt: skip
+
+    def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
+        """What stays on chip, bytes, times, roofline."""
+        return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
+
+    def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
+        """A layer with its nest; or what is on chip layer by layer, and all layers."""
+        rows = rows_of(plan)
+        if layer is None:
+            yield from (*(_banks(plan, rows) if plan.machine_data.ocm_banks else _bytes(plan, rows)), "")
+        for row in rows:
+            if layer in (None, row.name):
+                yield from _layer(plan, row)
+
+    def layer_rows(self, plan: Plan) -> tuple[RunRow, ...]:
+        """The layers."""
+        return tuple(rows_of(plan))
+
+    def items(self, plan: Plan) -> list[tuple[str, object]]:
+        """The layers."""
+        return [(row.name, row.figures) for row in rows_of(plan)]
+
+    def rooms(self, plan: Plan) -> Iterator[tuple[str, int, int]]:
+        """The shared memory."""
+        yield from rooms_of(plan)
+
+    def names(self, plan: Plan) -> list[str]:
+        """The layers."""
+        return [row.name for row in rows_of(plan)]
+
+
+def _tiles(plan: Plan, rows: Sequence[RunRow]) -> Column:
+    """What tiles take."""
+    if plan.machine_data.ocm_banks:
+        return Column("tile banks", [str(len(row.run.banks)) for row in rows], "banks for its tiles", spare=1)
+    return Column("tile bytes", [f"{row.figures.occupancy_bytes:,}" for row in rows], "on chip for its tiles", spare=1)
+
+
+def _bytes(plan: Plan, rows: Sequence[RunRow]) -> list[str]:
+    """One line a layer: the bytes of tiles, of every map that is on chip, and those that are free."""
+    width = max((len(row.name) for row in rows), default=0)
+    whole = plan.machine_data.memories["ocm"]
+    digits = len(f"{whole:,}")
+    lines = [f"bytes on chip, of {whole:,}: those that are free, those of tiles, those of maps", ""]
+    for row in rows:
+        free = whole - row.figures.occupancy_bytes - sum(one.bytes or 0 for one in row.on_chip)
+        said = ", ".join(f"{one.map} {one.bytes:,} ({one.rows} rows)" for one in row.on_chip)
+        lines.append(
+            f"{row.name:<{width}}  {free:>{digits},}  {row.figures.occupancy_bytes:>{digits},}  {said}".rstrip()
+        )
+    return lines
+
+
+def _banks(plan: Plan, rows: Sequence[RunRow]) -> list[str]:
+    """One line a layer: a letter for every bank, and what the letters stand for."""
+    width = max((len(row.name) for row in rows), default=0)
+    letters: dict[str, str] = {}
+    turns = cycle(_LETTERS)
+    lines = ["a letter is a map that is on chip, # a tile, . a free bank", ""]
+    for row in rows:
+        there = {one.map for one in row.on_chip}
+        letters = {name: letter for name, letter in letters.items() if name in there}
+        for name in (one.map for one in row.on_chip if one.map not in letters):
+            letters[name] = next((x for x in islice(turns, len(_LETTERS)) if x not in letters.values()), "?")
+        said = ", ".join(f"{letters[one.map]} {one.map} ({one.rows} rows)" for one in row.on_chip)
+        lines.append(f"{row.name:<{width}}  {_line(row, letters, plan.machine_data.ocm_banks)}  {said}".rstrip())
+    return lines
+
+
+def _line(row: RunRow, letters: dict[str, str], number: int) -> str:
+    owner = {bank: letters[one.map] for one in row.on_chip for bank in one.banks} | dict.fromkeys(row.run.banks, "#")
+    return "".join(owner.get(bank, ".") for bank in range(number))
+
+
+def _layer(plan: Plan, row: RunRow) -> Iterable[str]:
+    layer, run, found = row.layer, row.alone, row.found
+    yield f"{row.name}: {workload_text(layer)}, on {plan.machine}"
+    yield f"{row.figures.moved:,} bytes move, {microseconds(plan, row.figures.ticks)} us"
+    reads, writes = [found.stores[s].name for s in found.reads[row.step]], found.stores[found.writes[row.step]].name
+    for one in row.on_chip:
+        part = " and ".join(
+            [f"input {k + 1}" for k, name in enumerate(reads) if name == one.map] + ["the result"] * (writes == one.map)
+        )
+        yield f"{one.rows} rows of {one.map} ({part or 'for other layers'}) {one.where}"
+    if run.unwritten:
+        yield f"the first {run.unwritten} rows of the result are never written to DRAM"
+    if len(set(layer.residents)) > 1:
+        rows = ", ".join(map(str, layer.residents))
+        yield f"inputs have {rows} rows on chip; loads name the rows of the one with the fewest"
+    where = f" in banks {ranges(run.banks)}" if plan.machine_data.ocm_banks else ""
+    yield from ("", f"tiles take {row.figures.occupancy_bytes:,} bytes{where}:")
+    yield from buffer_lines(buffers(layer, plan.machine_data, run.nest))
+    yield from ("", *pseudo_code(layer, plan.machine_data, run.nest).splitlines(), "")
+
+
+PROBLEM = JointProblem

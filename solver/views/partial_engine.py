@@ -1,0 +1,244 @@
+"""Problem partial_engine, as the rest of `solver` sees it: how its plans are shown, and fronts of engine sizes.
+
+What is drawn of plans for a small engine: bytes by layer and kind, runs and additions, room in the banks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
+
+from formulations.partial_engine.orders import from_text
+from formulations.partial_engine.problem import EngineFormulation
+from formulations.partial_engine.size import SECONDS
+from hwmodels.partial_engine.price import engine_of
+from hwmodels.partial_engine.schedule import EngineSchedule
+from instances.errors import InputError
+from solver.ask.question import Question
+from solver.plan.front import Front, FrontPart, FrontPoint
+from solver.plan.plan import PartPlan, Plan
+from solver.show.common import stacked, terms
+from solver.show.data import Axis, Bars, Figure, Pictures, Series
+from solver.show.tables import ABSENT, GAP, Column, Sheet, conflicts_of, few, name_column, percent
+from solver.show.words import labels
+from solver.views.engine_size import fits, front_engine
+from solver.views.generic import GenericProblem
+
+_KINDS = {
+    "inputs": "inputs", "weights": "weights", "spilled": "sums spilled",
+    "reloaded": "sums reloaded", "results": "results",
+}  # fmt: skip
+
+
+def figures(plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
+    """Return all figures."""
+    plans = {plan.engine: plan, **others}
+
+    def rows(words: Mapping[str, str]) -> dict[str, dict[str, dict[str, float]]]:
+        return {engine: {name: _of(counts, words) for name, counts in _counted(one)} for engine, one in plans.items()}
+
+    steps = {"runs": "runs", "adds": "additions of groups of maps"}
+    made: list[Figure] = [
+        stacked("bytes-by-layer", "Bytes by layer", "To and from DRAM, by what moves.", "bytes", rows(_KINDS)),
+        stacked(
+            "steps-by-layer",
+            "Runs by layer",
+            "Runs of the engine, and additions of partial maps.",
+            "steps",
+            rows(steps),
+        ),
+    ]
+    engine = plan.machine_data.engine
+    if engine is not None:
+        mine = list(_counted(plan))
+        made.append(
+            Bars(
+                "banks", "Room in the banks", "The fullest bank of every layer; the mark is the size of a bank.",
+                Axis("bytes"), tuple(name for name, _ in mine),
+                (Series("fullest bank", tuple(counts["peak_bytes"] for _, counts in mine)),),
+                marks=tuple(engine.bank_bytes for _ in mine), marked="size of a bank",
+            )
+        )  # fmt: skip
+    return made
+
+
+def counted(row: PartPlan) -> dict[str, int]:
+    """Return what a layer takes: measures, bytes by kind, the fullest bank; nothing without a schedule."""
+    if row.schedule is None:
+        return {}
+    return {**row.measures, **row.terms["bytes"], "peak_bytes": row.figures.peak_bytes}
+
+
+def _counted(plan: Plan) -> list[tuple[str, Mapping[str, int]]]:
+    return [(row.name, counted(row)) for row in plan.parts if row.schedule is not None]
+
+
+def _of(counts: Mapping[str, int], words: Mapping[str, str]) -> dict[str, float]:
+    return {said: counts[name] for name, said in words.items()}
+
+
+#: Steps of a program that are shown.
+_MOST = 200
+
+
+class PartialEngineProblem(GenericProblem):
+    """F4: runs of layers on a small engine."""
+
+    front_engines = False
+
+    def __init__(self) -> None:
+        super().__init__(EngineFormulation())
+        self.others = {"cp-sat": ("auto",), "": ("cp-sat", "auto")}
+        self.axes = {"dsps": "DSPs", "rate": "frames in 1000 s"}
+
+    def front(self, question: Question, axes: tuple[str, ...]) -> Front:
+        """The front of DSPs against the frame rate of a network, all sizes up to 64 x 64."""
+        if question.pins:
+            raise InputError(f"pin {question.pins[0]!r}: the front of engine sizes takes no pins")
+        engine, network = engine_of(question.machine), question.network
+        points = []
+        for size in front_engine([network], question.machine):
+            able = fits(size, engine)
+            body = {"size": {**asdict(size), "rates": [rate / SECONDS for rate in size.rates]}, "fits": able}
+            label = f"{size.e_in} x {size.e_out}, {size.brams} block RAMs{'' if able else ', does not fit'}"
+            points.append(FrontPoint({"dsps": size.dsps, "rate": size.rates[0]}, body, label))
+        part = FrontPart("", tuple(points), complete=True, proven=True)
+        return Front(self.name, network.name, question.machine.name, self.axes, (part,))
+
+    def rooms(self, plan: Plan) -> Iterator[tuple[str, int, int]]:
+        """Return the fullest bank of all layers."""
+        engine, peaks = (
+            plan.machine_data.engine,
+            [counts["peak_bytes"] for counts in map(counted, plan.parts) if counts],
+        )
+        if engine is not None and len(peaks) == len(plan.parts):
+            yield "bank", max(peaks), engine.bank_bytes
+
+    def status(self, plan: Plan) -> list[str]:
+        """Return what is known, a part each: status, value, bound, gap, runs, additions, time of them, replay."""
+        parts = [f"{plan.network} on {plan.machine} (partial_engine, {plan.engine}): {plan.status}"]
+        bound = "no bound" if plan.bound is None else f"bound {plan.bound:,}"
+        if plan.objective is None or plan.measures is None:
+            missing = [row.name for row in plan.parts if row.schedule is None]
+            said = f"{len(missing)} of {len(plan.parts)} layers without a schedule: {few(missing)}"
+            return [*parts, said, *plan.conflicts[:1]]
+        gap = "no gap" if plan.gap is None else f"gap {percent(plan.gap)} %"
+        hertz = plan.machine_data.engine.clock_hz if plan.machine_data.engine else 1
+        parts += [
+            f"bytes {plan.objective.value:,}, {bound}, {gap}",
+            f"{plan.measures['runs']:,} runs and {plan.measures['adds']:,} additions, "
+            f"{plan.measures['cycles']:,} cycles or {1e3 * plan.measures['cycles'] / hertz:,.2f} ms of the engine",
+            "replay agrees" if all(row.replay and row.replay.ok for row in plan.parts) else "replay does not agree",
+        ]
+        return parts
+
+    def sheet(self, plan: Plan) -> Sheet:
+        """Return the table of layers."""
+        rows, named = plan.parts, labels([row.name for row in plan.parts], plan.network_data.layers)
+        found = [counted(row) for row in rows]
+
+        def count(head: str, names: str, means: str, spare: int) -> Column:
+            sums = [sum(counts[name] for name in names.split()) if counts else None for counts in found]
+            known = [one for one in sums if one is not None]
+            cells = [ABSENT if one is None else f"{one:,}" for one in sums]
+            return Column(head, cells, means, f"{sum(known):,}" if len(known) == len(sums) else ABSENT, spare=spare)
+
+        def decided(head: str, text: Callable[[EngineSchedule], str], means: str, spare: int) -> Column:
+            cells = [ABSENT if row.schedule is None else text(row.schedule) for row in rows]
+            return Column(head, cells, means, spare=spare)
+
+        return Sheet(
+            [
+                name_column("layer", named),
+                count("bytes", "bytes", "to and from DRAM", 0),
+                Column("gap (%)", [row.status if row.schedule is None else percent(row.gap) for row in rows], GAP,
+                       percent(plan.gap)),
+                decided("strips", lambda made: f"{made.strips}", "of rows, one after the other", 0),
+                decided("groups", _groups, "of input x of output maps, in so many grids", 0),
+                decided("places", _places, "for input + partial maps in a bank, + 1 for a fresh one", 0),
+                count("cycles", "cycles", "of the engine", 1),
+                count("runs", "runs", "of the engine", 2),
+                count("adds", "adds", "of partial maps", 2),
+                count("inputs", "inputs", "their bytes", 3),
+                count("weights", "weights", "their bytes", 3),
+                count("partial maps", "spilled reloaded", "their bytes, out and in", 3),
+                count("results", "results", "their bytes", 3),
+            ],
+            conflicts_of(rows),
+        )  # fmt: skip
+
+    def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
+        """Bytes and runs by layer, room in the banks."""
+        return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
+
+    def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
+        """Return the banks and the program of one layer or all, line by line."""
+        for row in plan.parts:
+            if layer in (None, row.name):
+                yield from (*_layer(row), "")
+
+
+# ---- for people ------------------------------------------------------------------------------------------------------
+
+
+def _groups(made: EngineSchedule) -> str:
+    return f"{made.inputs} x {made.outputs}" + (f" ({made.grids})" if made.grids > 1 else "")
+
+
+def _places(made: EngineSchedule) -> str:
+    return f"{made.in_places} + {made.part_places}" + (" + 1" if made.fresh_places else "")
+
+
+def _line(row: PartPlan) -> str:
+    if row.schedule is None:
+        return f"{row.status}: {'; '.join(row.conflicts)}"
+    plan, counts = row.schedule, counted(row)
+    fresh = f" + 1 fresh x {plan.part_place_bytes:,}" if plan.fresh_places else ""
+    return (
+        f"{plan.strips} strips of {plan.rows} rows, {plan.inputs} x {plan.outputs} groups; a bank: {plan.in_places} "
+        f"inputs x {plan.in_place_bytes:,} + {plan.part_places} partial x {plan.part_place_bytes:,}{fresh} = "
+        f"{counts['peak_bytes']:,} bytes; {counts['runs']:,} runs, {counts['adds']:,} adds"
+    )
+
+
+def _layer(row: PartPlan) -> Iterable[str]:
+    yield f"{row.name}: {_line(row)}"
+    if row.schedule is None:
+        return
+    counts, plan = counted(row), row.schedule
+    yield (
+        f"moves {counts['bytes']:,} bytes: inputs {counts['inputs']:,}, weights {counts['weights']:,}, partial maps "
+        f"{counts['spilled']:,} out and {counts['reloaded']:,} in, results {counts['results']:,}; "
+        f"{counts['cycles']:,} cycles"
+    )
+    if plan.grids > 1:
+        yield f"the program runs for each of {plan.grids} grids, one after the other"
+    yield "addresses in every bank: " + ", ".join(_addresses(plan))
+    yield "program of a strip:"
+    steps = from_text(plan.program)
+    for verb, i, o, place in steps[:_MOST]:
+        where = "the fresh place" if place < 0 else f"{'input' if verb == 'load' else 'partial'} place {place}"
+        yield "  " + {
+            "load": f"load input group {i} to {where}", "back": f"load partial maps {o} again to {where}",
+            "run": f"run {i} x {o}, result to {where}", "add": f"add the fresh maps to output group {o} in {where}",
+            "spill": f"store partial maps {o} of {where}", "store": f"store result {o} of {where}",
+        }[verb]  # fmt: skip
+    if len(steps) > _MOST:
+        yield f"  and {len(steps) - _MOST:,} more steps"
+
+
+def _addresses(plan: EngineSchedule) -> Iterable[str]:
+    at = 0
+    ins = plan.in_places * (plan.grids if plan.inputs_at == "banks" else 1)
+    parts = plan.part_places * (plan.grids if plan.results_at == "banks" else 1)
+    for kind, number, size in (
+        ("input", ins, plan.in_place_bytes), ("partial", parts, plan.part_place_bytes),
+        ("fresh", plan.fresh_places, plan.part_place_bytes),
+    ):  # fmt: skip
+        if number:
+            names = f"{kind} places 0 to {number - 1}" if number > 1 else f"{kind} place"
+            yield f"{names} from {at:,}, {size:,} each"
+        at += number * size
+
+
+PROBLEM = PartialEngineProblem

@@ -1,0 +1,80 @@
+"""The problems, by name: what each line of `instances.problems` leads to. One is imported when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from instances import problems as registry
+from instances.late import load
+from solver.ask.names import unknown
+
+if TYPE_CHECKING:
+    from solver.plan.claims import Claim
+    from solver.plan.plan import Plan, PlanTypes
+    from solver.views.problem import Problem
+
+
+class _Problems(Mapping[str, "Problem"]):
+    """Those of the registry, each made once."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Problem] = {}
+
+    def __getitem__(self, name: str) -> Problem:
+        if name not in self._made:
+            self._made[name] = _made(name, registry.PROBLEMS[name])
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in registry.PROBLEMS
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(registry.PROBLEMS)
+
+    def __len__(self) -> int:
+        return len(registry.PROBLEMS)
+
+
+def _made(name: str, line: registry.Line) -> Problem:
+    """Return a problem: of a class of its own in `solver`, or of a formulation alone."""
+    if not line.package and find_spec(f"solver.views.{name}"):
+        made: Problem = load(f"solver.views.{name}:PROBLEM")()
+        return made
+    package = line.package or f"formulations.{name}"
+    generic: Problem = load("solver.views.generic:GenericProblem")(load(f"{package}.problem:PROBLEM")())
+    return generic
+
+
+PROBLEMS = _Problems()
+
+
+def pick_problem(name: str) -> Problem:
+    """Return a problem by its name; raises InputError with the known ones."""
+    if name not in PROBLEMS:
+        raise unknown("problem", name, PROBLEMS)
+    return PROBLEMS[name]
+
+
+def problem_of(plan: Plan) -> Problem:
+    """Return the problem of a plan; raises InputError if there is none of that name."""
+    return pick_problem(plan.problem)
+
+
+def claims_of(plan: Plan) -> tuple[Claim, ...]:
+    """Return what a plan claims, part by part."""
+    claims: Iterator[Claim] = problem_of(plan).claims(plan)
+    return tuple(claims)
+
+
+def types_of(plan: Plan) -> PlanTypes:
+    """Return the types of what the problem of a plan puts in it."""
+    types: PlanTypes = problem_of(plan).types
+    return types
+
+
+def rows_of(plan: Plan) -> tuple[Any, ...]:
+    """Return the rows of `plan.layers`."""
+    problem: Any = problem_of(plan)
+    return tuple(problem.layer_rows(plan))

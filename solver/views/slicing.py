@@ -1,0 +1,10 @@
+"""Problem slicing, as the rest of `solver` sees it: as tiling, in another space of nests."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from formulations.tiling.nests import SLICING
+from solver.views.tiling import LayersProblem
+
+PROBLEM = partial(LayersProblem, SLICING)

@@ -1,0 +1,384 @@
+"""Problems tiling and slicing, as the rest of `solver` sees them: layers, each by itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from formulations.clock import Clock
+from formulations.problem import Part
+from formulations.tiling.nests import TILING, Nests
+from formulations.tiling.part import NestPart
+from hwmodels.nest.buffers import buffer_lines
+from hwmodels.nest.homes import assignments
+from hwmodels.nest.price.limits import lower_bound_bytes
+from hwmodels.schedule import Nest
+from instances.errors import InputError
+from instances.network.workload import Layer
+from solver.ask.options import pick_pins
+from solver.ask.question import Question
+from solver.plan.claims import Claim, bounds_of, picked
+from solver.plan.front import Front, FrontPart, FrontPoint
+from solver.plan.plan import Asked, PartPlan, Plan, Status
+from solver.plan.verify import gap_of
+from solver.search.deciding import Job
+from solver.search.loop import Answer
+from solver.search.verdict import Verdict, sum_of
+from solver.show.tables import GAP, Column, Sheet, conflicts_of, few, name_column, percent, ratio
+from solver.show.words import decision_columns, decision_text, label, workload_text
+from solver.views.generic import GenericProblem
+from solver.views.homes import HomesPlan, assigned, choose, fitting, problems_of_homes
+from solver.views.layers import GIVEN, LayerRow, layer_rows, part_of
+from solver.views.layers_search import AXES, Request, fronts, job_of, options, prepare
+from solver.views.network_show import measure_columns
+from solver.views.problem import Explained
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from solver.show.data import Pictures
+
+
+class LayersProblem(GenericProblem):
+    """Layers, each by itself; where their operands lie off the chip is decided for all together."""
+
+    formulation: Nests
+    shared_type = HomesPlan
+
+    def __init__(self, formulation: Nests = TILING) -> None:
+        super().__init__(formulation)
+        self.usual, self.single, self.front_engines = "time", True, False
+        self.takes = frozenset({"layers", "all_kinds", "full", "bounding"})
+        self.axes = AXES
+        self.others = {"exhaustive": ("cp-sat", "exhaustive"), "": ("exhaustive", "cp-sat")}
+
+    def ready(self, question: Question) -> None:
+        """Make the space of every layer, those that are alike once."""
+        request = prepare(question)
+        for layer in {layer.signature(): layer for layer in request.layers}.values():
+            request.formulation.build(layer, question.machine, request.pins, full=question.full)
+
+    def able(self, plan: Plan) -> Mapping[str, bool]:
+        """The engines, and that mappings may be given, which proves nothing."""
+        return {**super().able(plan), GIVEN: False}
+
+    def target_of(self, question: Question) -> tuple[Layer, ...]:
+        """The layers that are planned."""
+        return question.target if isinstance(question.target, tuple) else prepare(question).layers
+
+    def question(self, plan: Plan) -> Question:
+        """What a stored plan was asked: its layers, or the only one."""
+        question, layers = super().question(plan), plan.network_data
+        return replace(question, target=layers[0]) if len(layers) == 1 else question
+
+    def asked(self, question: Question) -> Asked:
+        """The pins in one form."""
+        pins = tuple(pick_pins(question.pins, self.formulation).to_json())
+        return super().asked(question).model_copy(update={"pins": pins, "layers": (), "all_kinds": False})
+
+    # ---- deciding ----------------------------------------------------------------------------------------------------
+
+    def job(self, part: Part[Nest], question: Question) -> Job:
+        """A layer, by the engine that is asked for."""
+        assert isinstance(part, NestPart)
+        return job_of(self.formulation, part, question.objectives, question.engine)
+
+    def lost(self, job: Job) -> Answer[Nest]:
+        """Nothing: quick plans were made as long as there was time."""
+        return job.unanswered()
+
+    def solve(self, question: Question) -> Plan:
+        """Plan a layer, or the layers of a network: every conv and matmul layer, those named, or all kinds.
+
+        The time limit is shared out evenly; what one layer leaves over goes to the others.
+        """
+        start = time.monotonic()
+        return self.decided(prepare(question), start)
+
+    def decided(self, request: Request, start: float) -> Plan:
+        """Plan what is asked, from time `start` on; raises PlanMismatch if engine, price and replay disagree."""
+        asked, more = replace(request.asked, target=request.layers, title=request.name), dict[str, Any]()
+        with asked.watch() as watch:
+            if request.places is None:
+                parts = [request.part(layer) for layer in request.layers]
+                answers = self.answers(parts, request.asked, watch)
+            else:
+                clock, known = Clock.of(asked.time_limit_s), fitting(request.places, asked.machine)
+                open_ = options(request, request.places, assigned(request.places, known))
+                answers = self.answers(list(open_.values()), request.asked, watch)
+                self.verified(list(open_.values()), [answers[part.key] for part in open_.values()], asked)
+                said = {name: answers[part.key] for name, part in open_.items()}
+                choice = choose(request.places, said, asked.objectives, asked.engine, clock, known)
+                more = {"status": choice.status, "bound": choice.bound,
+                        "shared": HomesPlan.of(request.places, choice.chosen)}  # fmt: skip
+                parts = [request.part(layer, choice.layers.get(layer.name, ())) for layer in request.layers]
+        nothing: Answer[Nest] = Answer(None, {}, dict.fromkeys(asked.objectives), "NO_SOLUTION_FOUND")
+        verdicts = self.verified(parts, [answers.get(part.key, nothing) for part in parts], asked)
+        versions = next((one.versions for one in answers.values() if one.versions), "")
+        return self.housed(asked, verdicts, start, engine_version=versions, **more)
+
+    def housed(
+        self, question: Question, verdicts: Sequence[Verdict], start: float, *, status: Status = "FEASIBLE",
+        bound: int | None = None, **more: Any,
+    ) -> Plan:  # fmt: skip
+        """Return a plan; where it says homes, status and bound are those over all homes, if all layers have one."""
+        plan = self.planned(question, verdicts, start, **more)
+        if plan.shared is None:
+            return plan
+        if plan.objective is None:
+            return plan.model_copy(update={"bound": None, "gap": None})
+        return plan.model_copy(update={"status": status, "bound": bound, "gap": gap_of(plan.objective.value, bound)})
+
+    def front(self, question: Question, axes: tuple[str, ...]) -> Front:
+        """The exact front of every layer; axes: two or three."""
+        wanted = axes or ("bytes", "time")
+        request = prepare(question)
+        by_name = {layer.name: layer for layer in request.layers}
+        parts = []
+        for name, found in fronts(request, wanted, time_limit_s=question.time_limit_s).items():
+            points, housed = [], dict[object, NestPart]()
+            for point in found.points:
+                part = housed.setdefault(point.nest.homes, request.part(by_name[name], point.nest.homes))
+                decision = part.space.decision(point.nest)
+                body = {"measures": point.measures, "nest": point.nest.to_json(), "decision": decision}
+                details = {
+                    "x limit": ratio(point.measures["bytes"], lower_bound_bytes(by_name[name], request.asked.machine)),
+                    "time (us)": f"{point.measures['time'] * request.asked.machine.tick_ps / 1e6:,.1f}",
+                    "on chip": f"{point.ocm:,}",
+                }
+                values = dict(zip(found.axes, point.values, strict=True))
+                points.append(FrontPoint(values, body, decision_text(decision), details=details))
+            parts.append(FrontPart(name, tuple(points), found.complete, found.proven))
+        units = {axis: self.axes[axis] for axis in wanted}
+        return Front(self.name, request.name, request.asked.machine.name, units, tuple(parts))
+
+    def explain(self, question: Question) -> Iterator[Explained]:
+        """Layer by layer, exactly."""
+        request = prepare(question)
+        for layer in request.layers:
+            part = request.part(layer, tuple(assignments(layer, question.machine)[0].items()))
+            yield Explained(layer.name, part.explain(), part.space.size)
+
+    # ---- checking ----------------------------------------------------------------------------------------------------
+
+    def parts_of(self, plan: Plan) -> list[NestPart]:
+        """The layers, with the homes of their schedules; with some where they have none."""
+        pins = pick_pins(list(plan.options.pins), self.formulation)
+        return [part_of(row, plan, self.formulation, pins) for row in layer_rows(plan)]
+
+    def doubting(self, part: Part[Nest], plan: Plan, *, proves: bool) -> Iterator[str]:
+        """None: a layer that there was no time for has no plan."""
+        return iter(())
+
+    def head(self, plan: Plan) -> Iterator[str]:
+        """Also names that stand twice."""
+        yield from super().head(plan)
+        names = [layer.name for layer in plan.network_data]
+        for name in sorted({n for n in names if names.count(n) > 1}):
+            yield f"layers: {name} stands {names.count(name)} times"
+        if len(names) != len(plan.parts):
+            yield f"parts: the plan has {len(plan.parts)}, there are {len(names)} layers"
+
+    def faults(self, plan: Plan, verdicts: list[Verdict]) -> Iterator[str]:
+        """Also what is said of homes."""
+        if len(plan.network_data) != len(plan.parts):
+            yield from self.head(plan)
+            return
+        yield from super().faults(plan, verdicts)
+        try:
+            yield from problems_of_homes(plan, pick_pins(list(plan.options.pins), self.formulation))
+        except InputError as error:
+            yield str(error)
+
+    def totals_of(self, plan: Plan, rows: Sequence[PartPlan]) -> dict[str, Any]:
+        """Where a plan says homes, status and bound are those over all of them, which no layer says."""
+        found = super().totals_of(plan, rows)
+        if plan.shared is None:
+            return found
+        if found["objective"] is None:
+            return {**found, "bound": None, "gap": None}
+        return {
+            **found,
+            "status": plan.status,
+            "bound": plan.bound,
+            "gap": gap_of(found["objective"].value, plan.bound),
+        }
+
+    def claims(self, plan: Plan) -> Iterator[Claim]:
+        """Layer by layer; layers that share memories off the chip are one part: homes are decided for all together."""
+        if plan.shared is None:
+            yield from super().claims(plan)
+            return
+        values = picked(plan.objectives, self.figures(plan))
+        yield Claim("", plan.status, plan.objectives, values,
+                    bounds_of(plan.status, plan.bound, values, len(plan.objectives)))  # fmt: skip
+
+    # ---- showing -----------------------------------------------------------------------------------------------------
+
+    def layer_rows(self, plan: Plan) -> tuple[LayerRow, ...]:
+        """The layers."""
+        return layer_rows(plan)
+
+    def names(self, plan: Plan) -> list[str]:
+        """All layers: those without a schedule say why."""
+        return [row.name for row in plan.parts]
+
+    def status(self, plan: Plan) -> list[str]:
+        """What is known, a part each: status, value, bound, gap and replay."""
+        parts = [f"{plan.network} on {plan.machine} ({plan.problem}, {plan.engine}): {plan.status}"]
+        if plan.objective is not None:
+            said = f"{plan.objectives[0]} {plan.objective.value:,} {plan.objective.unit}"
+            bound = "no bound" if plan.bound is None else f"bound {plan.bound:,}, gap {percent(plan.gap)} %"
+            parts.append(f"{said}, {bound}")
+        rows, asked = plan.parts, ",".join(plan.objectives)
+        missing = [row.name for row in rows if row.schedule is None]
+        half = [row.name for row in rows if row.schedule and row.stats.get("proven", asked) not in (asked, "")]
+        if half:
+            parts.append(f"only some of {asked} proven in {len(half)} of {len(rows)} layers: {few(half)}")
+        if missing:
+            parts.append(f"{len(missing)} of {len(rows)} layers without a schedule: {few(missing)}")
+        if len(missing) < len(rows):
+            literal = plan.machine_data.reading == "literal"
+            verdict = "replayed, not compared (literal reading)" if literal else "replay agrees"
+            failed = [row.name for row in rows if row.replay is not None and not row.replay.ok]
+            reading = " by the paper's literal equations" if literal else ""
+            refused = f"replay is not ok: {few(failed)} cannot run as priced{reading}, certile check refuses this plan"
+            parts.append(refused if failed else verdict)
+        return parts
+
+    def sheet(self, plan: Plan) -> Sheet:
+        """Layers and their sum."""
+        return nest_table(plan, {})
+
+    def table(self, plan: Plan, others: Mapping[str, Plan]) -> list[RenderableType]:
+        """The same, with a column for every other engine."""
+        return [nest_table(plan, others), "", "; ".join(self.known(plan))]
+
+    def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
+        """The buffers and the loops of one layer or all, line by line."""
+        for row in layer_rows(plan):
+            if layer in (None, row.layer):
+                yield from _layer(plan, row)
+
+    def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
+        """Roofline, times, memories, and every layer with its tile and its nest as code."""
+        from solver.views.layers_figures import pictures  # late: only reports are drawn
+
+        texts = {row.layer: "\n".join(_layer(plan, row)).strip() for row in layer_rows(plan) if not row.same_as}
+        return pictures(plan, others, texts)
+
+    def again(self, plan: Plan, engine: str, time_limit_s: float | None, jobs: int) -> Plan:
+        """Plan the layers again."""
+        rooms = {one.name: one.bytes for one in plan.machine_data.off_chip if one.bytes is not None}
+        asked = replace(self.question(plan), engine=engine, time_limit_s=time_limit_s, jobs=jobs)
+        places = plan.shared.places(rooms) if plan.shared else None
+        demands = pick_pins(list(plan.options.pins), self.formulation)
+        request = Request(asked, plan.network, plan.network_data, self.formulation, demands, places)
+        return self.decided(request, time.monotonic())
+
+
+def layer_claims(plan: Plan) -> Iterator[Claim]:
+    """What a plan claims of every layer; where the plan says homes, of all nests with the homes that the layer has."""
+    for row in plan.parts:
+        values, bounds = picked(plan.objectives, row.measures), tuple(map(row.bounds.get, plan.objectives))
+        yield Claim(row.name, row.status, plan.objectives, values, bounds)
+
+
+def nest_table(plan: Plan, others: Mapping[str, Plan]) -> Sheet:
+    """Return the table of a plan: one row a layer and one for the sum.
+
+    Parameters
+    ----------
+    others : mapping of engine name to Plan
+        Plans of the same layers by other engines: each adds a column with its objective over ours.
+    """
+    rows, first = layer_rows(plan), plan.objectives[0]
+    copied, moved = sum(row.same_as is not None for row in rows), (plan.measures or {}).get("bytes")
+    distinct = f", {len(rows) - copied} distinct" * (copied > 0)
+    ratios = [
+        Column(
+            name,
+            [ratio(_value(a), _value(b)) for a, b in zip(layer_rows(other), rows, strict=True)],
+            f"its {first} over that of {plan.engine}", ratio(_value(other), _value(plan)),
+        )
+        for name, other in others.items()
+    ]  # fmt: skip
+    objective, *measures = measure_columns(plan, [row.part.measures for row in rows], plan.measures)
+    return Sheet(
+        [
+            name_column("layer", [label(row.layer, row.workload) for row in rows], distinct),
+            objective,
+            Column("gap (%)", [_gap(row) for row in rows],
+                   GAP, percent(plan.gap)),
+            *ratios,
+            *measures,
+            Column("x limit", [ratio(_bytes(row), _limit([row])) for row in rows],
+                   "bytes over the least that any plan moves", ratio(moved, _limit(rows)), spare=2),
+            *decision_columns([row.decision for row in rows]),
+            Column("wall (s)", ["same" if row.same_as else f"{row.wall_s:.2f}" for row in rows],
+                   "search, same: as an equal layer above", f"{plan.wall_s:.2f}", spare=4),
+        ],
+        [*conflicts_of(rows), *_buffering_of(plan)],
+    )  # fmt: skip
+
+
+def _buffering_of(plan: Plan) -> list[str]:
+    """Return why a demand for buffers cannot be met, if there is one: the machine decides their number."""
+    machine = plan.machine_data
+    asked = any(line.startswith("pin buffers_") for row in plan.parts for line in row.conflicts)
+    said = f"machine {machine.name} has buffering={machine.buffering}; to choose: --set buffering=choose"
+    return [said] if asked and machine.buffering != "choose" else []
+
+
+def _gap(row: LayerRow) -> str:
+    """The gap; or why there is none."""
+    return row.status if row.schedule is None else percent(row.gap)
+
+
+def _limit(rows: Sequence[LayerRow]) -> int | None:
+    """The bytes that no plan of these layers can do without."""
+    return sum_of(row.lower_bound_bytes for row in rows)
+
+
+def _bytes(row: LayerRow) -> int | None:
+    return row.part.measures.get("bytes")
+
+
+def _value(row: Plan | LayerRow) -> int | None:
+    return row.objective.value if row.objective else None
+
+
+def _layer(plan: Plan, row: LayerRow) -> Iterable[str]:
+    yield f"{row.layer}: {workload_text(row.workload)}, on {plan.machine}"
+    if row.schedule is None or row.objective is None or row.measures is None:
+        why = f": {'; '.join(row.conflicts)}" if row.conflicts else ""
+        yield from (f"{row.status}, there is no schedule{why}", "")
+        return
+    known = "no bound" if row.bound is None else f"bound {row.bound:,}"
+    yield f"{plan.objectives[0]} {row.objective.value:,} {row.objective.unit} ({row.status}, {known})"
+    limit = row.lower_bound_bytes
+    if limit is not None:
+        yield f"{row.measures.bytes:,} bytes move; no plan moves fewer than {limit:,}"
+    from solver.show.pseudo_code import pseudo_code  # late: no solve needs it
+
+    machine, nest = plan.machine_data, row.schedule
+    if nest.homes:
+        yield f"off the chip: {', '.join(f'{operand} in {name}' for operand, name in nest.homes)}"
+    placed = row.figures.buffers if row.figures else ()
+    for memory, size in machine.memories.items():
+        mine = [b for b in placed if b.memory == memory]
+        left = size - sum(b.copies * b.bytes for b in mine)
+        yield from ("", f"memory {memory}, {size:,} bytes of a core, {left:,} free:")
+        yield from buffer_lines(mine)
+    yield from ("", *pseudo_code(row.workload, machine, nest).splitlines(), "")
+    if machine.timing == "double_buffered":
+        yield (
+            "time = loads of the first step + sum over the steps of max(compute, loads of the next, stores of the one "
+            "before) + stores of the last;"
+        )
+        yield from ("operands with one buffer are loaded and stored between the steps", "")
+
+
+PROBLEM = LayersProblem
