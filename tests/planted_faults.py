@@ -35,6 +35,10 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("formulations/applications/cp_sat.py", "tests/formulations/test_applications.py", [
         ("applications: no jitter of the other", "sum([response, built.responses[h]])", "sum([response])"),
     ]),
+    ("formulations/rows.py", "tests/formulations/test_hybrid.py", [
+        ("rows FLOW: as it likes", "made.add(terms, int(node == first), int(node == first))",
+         "made.add(terms, None, int(node == first))"),
+    ]),
     ("formulations/fusion/linear.py", "tests/formulations/test_fusion_models.py", [
         ("fusion SHRINK: turned round", "if not self.fusion.shrinks(place.arc, k)]",
          "if self.fusion.shrinks(place.arc, k)]"),
@@ -105,8 +109,8 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ]),
     ("formulations/fusion/linear.py",
      "tests/formulations/test_fusion_models.py tests/formulations/test_fusion_weights.py", [
-        ("fusion PATH: no path", "self._add(terms, 0 if inner else 1, 0 if inner else 1)",
-         "self._add(terms, None if inner else 1, None if inner else 1)"),
+        ("fusion PATH: no path", "self.add(terms, 0 if inner else 1, 0 if inner else 1)",
+         "self.add(terms, None if inner else 1, None if inner else 1)"),
     ]),
     ("formulations/placement/cp_sat.py", "tests/formulations/test_placement.py", [
         ("placement cp-sat ROOM: beyond the top", "self.address[b.name] + b.size <=", "self.address[b.name] <="),

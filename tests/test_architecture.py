@@ -401,7 +401,7 @@ FLOORS = {
         ("hybrid/*", "joint/*"), ("fusion/*",),
     ),
     "formulations": (
-        ("calibration", "clock", "compulsory", "pareto", "pins", "problem"),
+        ("calibration", "clock", "compulsory", "pareto", "pins", "problem", "rows", "rows_cp_sat", "rows_milp"),
         ("banks/*", "homes/*", "mapping/*", "mesh/*", "partial_engine/*", "placement/*", "tiling/*"),
         ("applications/*", "hybrid/*", "joint/*", "selection/*"), ("fusion/*",),
     ),

@@ -15,12 +15,13 @@ Source: shortest paths over the states of `formulations.banks.network`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from formulations.banks.network import Visit, Walk
 from formulations.banks.states import BankPlan, State
 from formulations.banks.tasks import Program, Task
 from formulations.clock import ENDLESS, Clock
+from formulations.rows import Rows, flow
 from instances.errors import InputError
 
 #: More than any cost.
@@ -67,6 +68,16 @@ class Graph:
         stage, banks = self.walk.stages[self.walk.next(furthest)[0]].name, self.walk.banks
         size = f"{banks.count} banks of {banks.bank_bytes} bytes"
         return InputError(f"network {self.walk.found.network}: stage {stage} has no program in {size}")
+
+    def rows(self) -> Rows:
+        """Return a path from the first state to an end as rows, a variable for every arc in order."""
+        ends = {number for state, number in self.number.items() if state.done == self.walk.all}
+        return flow(((at, onward, size) for at, arcs in enumerate(self.arcs) for onward, size in arcs), 0, ends)
+
+    def chosen(self, value: Callable[[int], bool]) -> BankPlan:
+        """Return the plan of a solution of `rows`."""
+        arcs = ((at, onward) for at, ways in enumerate(self.arcs) for onward, _ in ways)
+        return self.follow({at: onward for number, (at, onward) in enumerate(arcs) if value(number)})
 
     def follow(self, chosen: Mapping[int, int]) -> BankPlan:
         """The plan with the fewest bytes along some arcs from the first state on."""

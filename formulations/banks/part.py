@@ -6,11 +6,10 @@ all tiles. It is priced by the closed form of the plan that it follows, and repl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import cast
 
 from formulations.banks.bounds import Point, lowest
 from formulations.banks.front import Aim, Found, decide
@@ -22,6 +21,7 @@ from formulations.banks.states import BankPlan, Volume
 from formulations.banks.times import Times
 from formulations.clock import Clock
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Steps
+from formulations.rows import Build
 from hwmodels.banks.replay.cycles import spent_on
 from hwmodels.banks.replay.referee import replay_banks
 from hwmodels.banks.replay.time import Moved, Spent
@@ -151,17 +151,17 @@ class Reading(Piece[BankProgram]):
 
     def cp_sat(self, goal: Goal) -> Model[BankProgram] | None:
         """Return the state arcs."""
-        from formulations.banks.cp_sat import build_arcs  # late: it imports its solver
+        from formulations.rows_cp_sat import cp_sat  # late: it imports its solver
 
-        return self._arcs(goal, build_arcs)
+        return self._arcs(goal, cp_sat)
 
     def milp(self, goal: Goal) -> Model[BankProgram] | None:
         """Return the state arcs."""
-        from formulations.banks.milp import state_arcs  # late: it imports its solver
+        from formulations.rows_milp import milp  # late: it imports its solver
 
-        return self._arcs(goal, state_arcs)
+        return self._arcs(goal, milp)
 
-    def _arcs(self, goal: Goal, build: Callable[[Graph], Model[BankPlan]]) -> Model[BankProgram] | None:
+    def _arcs(self, goal: Goal, build: Build[BankProgram]) -> Model[BankProgram] | None:
         """A model of bytes; nothing of it asks for fewer than the goal has."""
         base, unit = self.part.scale(goal.measure)
         if goal.measure == "time" or "time" in goal.caps or not unit:
@@ -173,11 +173,9 @@ class Reading(Piece[BankProgram]):
         goal.stats.update(states=len(graph.number), arcs=sum(map(len, graph.arcs)))
         if graph.bytes[0] == NEVER:
             return None
-        made = build(graph)
-        return Model(
-            made.model, lambda solution: self.program(cast(BankPlan, made.decode(solution))), base, unit * made.unit,
-            seconds=goal.clock.share(self.left).left, priced=made.priced,
-        )  # fmt: skip
+        rows = graph.rows()
+        made = build(rows, lambda chosen: self.program(graph.chosen(chosen)))
+        return replace(made, base=base, unit=unit * made.unit, seconds=goal.clock.share(self.left).left)
 
 
 class BankPart(Part[BankProgram]):

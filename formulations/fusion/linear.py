@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from math import gcd
 
@@ -38,21 +38,11 @@ import numpy as np
 from formulations.fusion.options import NEVER
 from formulations.fusion.problem import Arc, Fusion, Taken
 from formulations.fusion.strips import Ints
+from formulations.rows import Rows, Terms
 from instances.errors import InputError
 
-#: A variable's number -> its coefficient.
-Terms = dict[int, int]
 #: What a byte and a MAC count, and the most of both together.
 Limit = tuple[tuple[int, int], int]
-
-
-@dataclass(frozen=True)
-class Row:
-    """``low <= sum of terms <= high``; None is no bound."""
-
-    terms: Terms
-    low: int | None
-    high: int | None
 
 
 @dataclass(frozen=True)
@@ -71,20 +61,12 @@ class _Place:
         return {**terms, self.load: -1} if k == self.loads and terms else terms
 
 
-@dataclass(eq=False)
-class Linear:
-    """The rows of an instance under limits on measures; `size` variables, all Boolean."""
+class Linear(Rows):
+    """The rows of an instance under limits on measures."""
 
-    fusion: Fusion
-    limits: Sequence[Limit] = ()
-    size: int = 0
-    rows: list[Row] = field(default_factory=list)
-    base: int = 0
-    """The cost is `base + unit` times `cost`."""
-    unit: int = 1
-    cost: Terms = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
+    def __init__(self, fusion: Fusion, limits: Sequence[Limit] = ()) -> None:
+        super().__init__()
+        self.fusion = fusion
         self._bytes: Terms = defaultdict(int)
         self._macs: Terms = defaultdict(int)
         fewest = self._fewest()
@@ -97,13 +79,11 @@ class Linear:
         self._most = fewest.get(self.fusion.cuts, 0)
         for cut in range(self.fusion.cuts + 1):
             self._cut(cut)
-        for factors, most in self.limits:
+        for factors, most in limits:
             terms, constant = self._measured(factors)
             unit = gcd(*terms.values()) or 1
-            self._add({x: n // unit for x, n in terms.items()}, None, (most - constant) // unit)
-        terms, self.base = self._measured(self.fusion.factors)
-        self.unit = gcd(*terms.values()) or 1
-        self.cost = {x: n // self.unit for x, n in terms.items()}
+            self.add({x: n // unit for x, n in terms.items()}, None, (most - constant) // unit)
+        self.minimise(*self._measured(self.fusion.factors))
 
     def path(self, value: Callable[[int], bool]) -> tuple[Taken, ...]:
         """Return the path of a solution; raises InputError if it is none."""
@@ -123,13 +103,6 @@ class Linear:
         return tuple(path)
 
     # ---- rows --------------------------------------------------------------------------------------------------------
-
-    def _new(self) -> int:
-        self.size += 1
-        return self.size - 1
-
-    def _add(self, terms: Mapping[int, int], low: int | None, high: int | None) -> None:
-        self.rows.append(Row({x: n for x, n in terms.items() if n}, low, high))
 
     def _fewest(self) -> dict[int, int]:
         """The fewest MACs up to every cut that a path leads to: what arcs have beyond them is small."""
@@ -151,34 +124,34 @@ class Linear:
 
     def _place(self, arc: Arc, macs: int) -> _Place:
         """An arc with its variables, STAIR, STEP and ROOM."""
-        fusion, taken = self.fusion, self._new()
+        fusion, taken = self.fusion, self.new()
         steps = self._steps(arc)
         room = fusion.banks - min((banks for _, banks, _ in steps), default=fusion.banks + 1)
         levels = {
             k: tuple(
-                self._new() for banks in fusion.residences[k].banks[1:] if banks <= room and not fusion.barred(arc, k)
+                self.new() for banks in fusion.residences[k].banks[1:] if banks <= room and not fusion.barred(arc, k)
             )
             for k in fusion.held(arc)
         }
         place = self._loading(_Place(arc, taken, levels))
         for ps in levels.values():
             for before, after in pairwise((taken, *ps)):
-                self._add({before: 1, after: -1}, 0, None)
-        ys = [self._new() for _ in steps]
-        self._add({**dict.fromkeys(ys, 1), taken: -1}, 0, 0)
+                self.add({before: 1, after: -1}, 0, None)
+        ys = [self.new() for _ in steps]
+        self.add({**dict.fromkeys(ys, 1), taken: -1}, 0, 0)
         for axis, k in enumerate(arc.axes):
             for kind in np.unique(arc.classes[axis]):
                 terms = self._of_class(place, k, np.flatnonzero(arc.classes[axis] == kind))
                 for y, (kinds, _, _) in zip(ys, steps, strict=True):
                     terms[y] = -1 if kinds[axis] == kind else 0
-                self._add(terms, 0, 0)
+                self.add(terms, 0, 0)
         grain = fusion.grain(arc)
         whole = fusion.banks // grain
         room_row: Terms = {taken: -whole}
         for k in levels:
             self._rising(room_row, place, k, [banks // grain for banks in fusion.residences[k].banks])
         needs = {y: whole - (fusion.banks - banks) // grain for y, (_, banks, _) in zip(ys, steps, strict=True)}
-        self._add({**room_row, **needs}, None, 0)
+        self.add({**room_row, **needs}, None, 0)
         self._bytes.update({y: size for y, (_, _, size) in zip(ys, steps, strict=True)})
         self._macs[taken] += macs
         self._moved(place)
@@ -189,8 +162,8 @@ class Linear:
         k = self.fusion.loads(place.arc)
         if k < 0 or not place.levels[k]:
             return place
-        load = self._new()
-        self._add({place.levels[k][0]: 1, load: -1}, 0, None)
+        load = self.new()
+        self.add({place.levels[k][0]: 1, load: -1}, 0, None)
         self._bytes[load] = int(place.arc.reads[place.arc.axes.index(k)][0])
         return replace(place, loads=k, load=load)
 
@@ -235,7 +208,7 @@ class Linear:
         begin = [place for place in self._places if place.arc.first == cut]
         inner = 0 < cut < self.fusion.cuts
         terms = {p.taken: 1 for p in begin} | {p.taken: -1 if inner else 1 for p in ending}
-        self._add(terms, 0 if inner else 1, 0 if inner else 1)
+        self.add(terms, 0 if inner else 1, 0 if inner else 1)
         for k in self.fusion.alive[cut] if inner else ():
             fixed = [place for place in ending if not self.fusion.shrinks(place.arc, k)]
             for v in range(len(self.fusion.residences[k].banks) - 1):
@@ -244,8 +217,8 @@ class Linear:
                     {place.levels[k][v]: 1 for place in some if v < len(place.levels[k])} for some in (ending, fixed)
                 )
                 if before == kept:
-                    self._add({**after, **dict.fromkeys(before, -1)}, 0, 0)
+                    self.add({**after, **dict.fromkeys(before, -1)}, 0, 0)
                     continue
-                self._add({**after, **dict.fromkeys(before, -1)}, None, 0)
+                self.add({**after, **dict.fromkeys(before, -1)}, None, 0)
                 if kept:
-                    self._add({**after, **dict.fromkeys(kept, -1)}, 0, None)
+                    self.add({**after, **dict.fromkeys(kept, -1)}, 0, None)

@@ -10,7 +10,7 @@ A schedule is a `FusedRun` for every group of layers, a `LayerRun` for every lay
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cached_property, partial
@@ -21,7 +21,7 @@ from formulations.clock import Clock, TimeUp
 from formulations.compulsory import compulsory_bytes
 from formulations.fusion.arcs import Groups, staying
 from formulations.fusion.groups import Group, Net
-from formulations.fusion.linear import Limit
+from formulations.fusion.linear import Limit, Linear
 from formulations.fusion.options import NEVER
 from formulations.fusion.paths import Paths
 from formulations.fusion.pins import Demands
@@ -34,6 +34,7 @@ from formulations.joint.places import Places, left_of
 from formulations.joint.plans import Bound
 from formulations.pins import Pins
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Unable
+from formulations.rows import Build
 from formulations.tiling.problem import DECISIONS as NEST_DECISIONS
 from hwmodels.fusion.replay.referee import FusedReplay, FusionReplay, replay_fusion
 from hwmodels.joint.price import RunFigures, layer_figures
@@ -367,19 +368,17 @@ class Cuts(Piece[Runs]):
 
     def cp_sat(self, goal: Goal) -> Model[Runs] | None:
         """The tables as they are, on Booleans; raises TimeUp."""
-        from formulations.fusion.cp_sat import cp_sat  # late: solvers are slow to import
+        from formulations.rows_cp_sat import cp_sat  # late: solvers are slow to import
 
-        return self._model(goal, cp_sat)
+        return self._model(goal, partial(cp_sat, relaxed=True))
 
     def milp(self, goal: Goal) -> Model[Runs] | None:
         """The same, linear; raises TimeUp."""
-        from formulations.fusion.milp import milp
+        from formulations.rows_milp import milp
 
         return self._model(goal, milp)
 
-    def _model(
-        self, goal: Goal, build: Callable[[Fusion, Sequence[Limit]], Model[tuple[Taken, ...]]]
-    ) -> Model[Runs] | None:
+    def _model(self, goal: Goal, build: Build[tuple[Taken, ...]]) -> Model[Runs] | None:
         """The model of what is left of an instance; None if no path keeps the limits."""
         part = self.part
         if not self._begun:
@@ -392,7 +391,8 @@ class Cuts(Piece[Runs]):
         fusion = self._narrowed(goal, limits)
         if fusion.cuts not in fusion.arcs:
             return None
-        made = build(fusion, limits)
+        linear = Linear(fusion, limits)
+        made = build(linear, linear.path)
 
         def decode(solution: Any) -> Runs | None:
             path = made.decode(solution)

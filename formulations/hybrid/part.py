@@ -20,6 +20,7 @@ from formulations.hybrid.search import Chain, Chosen, Fronts, backward, best_of,
 from formulations.hybrid.space import Cut, Space
 from formulations.pins import Pins
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Unable
+from formulations.rows import Build, flow
 from hwmodels.hybrid.replay import replay_hybrid
 from hwmodels.hybrid.schedule import GroupRun, HybridRun, PieceRun
 from instances.errors import InputError
@@ -102,20 +103,27 @@ class Reading(Piece[HybridRun]):
 
     def cp_sat(self, goal: Goal) -> Model[HybridRun] | None:
         """Return all chains of options."""
-        from formulations.hybrid.cp_sat import build_chains  # late: it imports its solver
+        from formulations.rows_cp_sat import cp_sat  # late: it imports its solver
 
-        return self._model(goal, build_chains)
+        return self._model(goal, cp_sat)
 
     def milp(self, goal: Goal) -> Model[HybridRun] | None:
         """Return all chains of options."""
-        from formulations.hybrid.milp import chains  # late: it imports its solver
+        from formulations.rows_milp import milp  # late: it imports its solver
 
-        return self._model(goal, chains)
+        return self._model(goal, milp)
 
-    def _model(
-        self, goal: Goal, build: Callable[[dict[tuple[Cut, Option], int], int], Model[list[tuple[Cut, Option]]]]
-    ) -> Model[HybridRun] | None:
-        """A model of the options that may be part of a better chain, all searched; raises Unable if there are many."""
+    def _model(self, goal: Goal, build: Build[HybridRun]) -> Model[HybridRun] | None:
+        """A model of the options that may be part of a better chain, all searched.
+
+        Its nodes are cut points, and whether the group before one is in one piece; its arcs the options of groups from
+        one cut point to another, none in one piece behind one; (FLOW) of `formulations.rows.flow` makes them a chain.
+
+        Raises
+        ------
+        Unable
+            If there are many.
+        """
         if goal.caps:
             raise Unable("models of hybrid have one measure")
         options, index = dict[tuple[Cut, Option], int](), int(goal.measure == "time")
@@ -135,11 +143,20 @@ class Reading(Piece[HybridRun]):
                 if len(options) > _MOST:
                     raise Unable(f"more than {_MOST} options: use engine dynamic, or pins")
         goal.stats["options"] = len(options)
-        made = build(options, self.space.stages)
-        return Model(
-            made.model, lambda said: self.program([best_of(*one, goal.measure) for one in made.decode(said) or ()]),
-            priced=made.priced,
-        )  # fmt: skip
+        arcs = [
+            ((cut.begin, behind), (cut.end, cut.whole), (cut, option))
+            for cut, option in options
+            for behind in ((False,) if cut.whole else (False, True))  # none in one piece behind one
+        ]
+        stages = self.space.stages
+        priced = ((begin, end, options[one]) for begin, end, one in arcs)
+        rows = flow(priced, (0, False), {(stages, False), (stages, True)})
+
+        def read(value: Callable[[int], bool]) -> HybridRun:
+            chosen = sorted((one for k, (_, _, one) in enumerate(arcs) if value(k)), key=lambda one: one[0])
+            return self.program([best_of(*one, goal.measure) for one in chosen])
+
+        return build(rows, read)
 
     def _capped(self, goal: Goal, below: int) -> list[Chosen] | None:
         """The best chain within caps, None if there is none; raises TimeUp if that is not proven."""

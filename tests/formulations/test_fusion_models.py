@@ -12,14 +12,14 @@ import pytest
 
 from formulations.clock import ENDLESS, Clock, TimeUp
 from formulations.fusion import paths as fusion_paths
-from formulations.fusion.cp_sat import cp_sat
 from formulations.fusion.linear import Limit, Linear
-from formulations.fusion.milp import milp
 from formulations.fusion.options import NEVER
 from formulations.fusion.part import FusionPart
 from formulations.fusion.paths import Paths
 from formulations.fusion.problem import Arc, Fusion, Taken
 from formulations.pins import parse_pins
+from formulations.rows_cp_sat import cp_sat
+from formulations.rows_milp import milp
 from instances.errors import InputError
 from instances.machine.machine import Machine, Transfer
 from instances.network.network import Network
@@ -101,7 +101,8 @@ def instance(make: Make, banks: int, bank_bytes: int, measure: str = "bytes") ->
 
 def optimum(solver: str, fusion: Fusion, limits: Sequence[Limit] = ()) -> int | None:
     """The cost of the solver's path, which is what the solver says."""
-    made = (cp_sat if solver == "cp-sat" else milp)(fusion, limits)
+    linear = Linear(fusion, limits)
+    made = cp_sat(linear, linear.path, relaxed=True) if solver == "cp-sat" else milp(linear, linear.path)
     if solver == "cp-sat":
         cp_said = driver_cp_sat.solve(made.model, turns=made.turns, parameters=made.parameters)
         status, bound, solution = cp_said.status, cp_said.bound, cp_said.solver
