@@ -120,12 +120,12 @@ class Model(Generic[S]):
     """What the schedule that was decoded last costs in the model, if that is not its price."""
     proves: bool = True
     """Whether bounds and "infeasible" count; not for a model that only leads to good schedules."""
-    aside: bool = False
+    own_bound: bool = False
     """Whether it is a question of its own: what is proven of the piece is no bound of it."""
 
 
 @dataclass(frozen=True)
-class Told(Generic[S]):
+class Report(Generic[S]):
     """What a solver says of a model."""
 
     schedule: S | None
@@ -137,7 +137,7 @@ class Told(Generic[S]):
 
 
 #: A search that has models solved: it yields them, is told what their solvers say, and returns as `Piece.exact` does.
-Steps = Generator[Model[S], Told[S], tuple[S | None, int | None]]
+Steps = Generator[Model[S], Report[S], tuple[S | None, int | None]]
 
 
 class Piece(ABC, Generic[S]):
@@ -203,7 +203,7 @@ class Part(ABC, Generic[S]):
     """An instance that is decided by itself; parts of one `key` are alike, and are decided once."""
 
     name: str
-    spare: bool = False
+    optional: bool = False
     """Whether an answer can be done without: a part that nobody waits for when the time is up."""
 
     @property

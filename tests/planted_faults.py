@@ -57,8 +57,8 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ]),
     ("solver/search/loop.py", "tests/solver/test_knapsack.py", [
         ("search: a floor one too low", "if value and floor >= value[0]:", "if value and floor >= value[0] - 1:"),
-        ("search: INFEASIBLE of a part", "return Told(None, None if made.proves else self.proven)",
-         "return Told(None, None)"),
+        ("search: INFEASIBLE of a part", "return Report(None, None if made.proves else self.proven)",
+         "return Report(None, None)"),
         ("search: time is over, nothing is left", "found.append(floor)\n                continue", "continue"),
     ]),
     ("solver/search/verdict.py", "tests/solver/test_knapsack.py tests/solver/test_check.py", [

@@ -22,7 +22,7 @@ from formulations.applications.problem import Goal, Several, answers, floor, res
 from formulations.mapping.board import Asking
 from formulations.mapping.problem import Assignment, Schedule
 from formulations.mapping.search import assignments, list_scheduled
-from formulations.problem import Model, Steps, Told, Unable
+from formulations.problem import Model, Report, Steps, Unable
 
 #: Schedules that are tried at most.
 _MOST = 3_000
@@ -112,10 +112,10 @@ class _Search:
     def run(self) -> Steps[Schedule]:
         """Minimise, then refute."""
         limit = self.clock.left
-        told = yield from self._solve(self.value, _FIRST_S if limit is None else _SHARE * limit)
-        if told.bound is not None and told.schedule is None and self.best is None and not self.interrupted:
-            told = yield from self._solve(None, self._left())
-        if told.bound is None:
+        report = yield from self._solve(self.value, _FIRST_S if limit is None else _SHARE * limit)
+        if report.bound is not None and report.schedule is None and self.best is None and not self.interrupted:
+            report = yield from self._solve(None, self._left())
+        if report.bound is None:
             return None, None
         if not self.interrupted:
             yield from self._refute()
@@ -124,19 +124,19 @@ class _Search:
     def _left(self, share: float = 1.0) -> float | None:
         return None if self.clock.left is None else max(_LEAST_S, share * self.clock.remaining)
 
-    def _refute(self) -> Generator[Model[Schedule], Told[Schedule], None]:
+    def _refute(self) -> Generator[Model[Schedule], Report[Schedule], None]:
         """Ask for better schedules; if that takes too long, for much better ones."""
         share, cap = _REST, None if self.value is None else self.value - self.unit
         while (value := self.value) is not None and cap is not None and self.bound < value:
             seconds = self._left(share)
             if seconds is not None and seconds <= _LEAST_S:
                 return
-            told = yield from self._solve(cap, seconds, aimless=True)
+            report = yield from self._solve(cap, seconds, aimless=True)
             if self.interrupted:
                 return
-            if told.bound is None:
+            if report.bound is None:
                 self.bound = max(self.bound, cap + self.unit)
-            elif told.schedule is None:
+            elif report.schedule is None:
                 share = 1.0
                 cap = (self.bound + cap) // 2
                 continue
@@ -144,7 +144,7 @@ class _Search:
 
     def _solve(
         self, cap: int | None, seconds: float | None, *, aimless: bool = False
-    ) -> Generator[Model[Schedule], Told[Schedule], Told[Schedule]]:
+    ) -> Generator[Model[Schedule], Report[Schedule], Report[Schedule]]:
         """Solve with a cap of the objective, or for any schedule within it."""
         from formulations.applications.cp_sat import applications_cp_model  # late: models import their solvers
 
@@ -154,12 +154,12 @@ class _Search:
         if aimless:
             built.model.clear_objective()  # type: ignore[no-untyped-call]
         built.hint(self.hint if self.best is None else self.best)
-        told = yield Model(built.model, built.chosen, unit=self.unit, seconds=seconds, turns=True, solver="cp-sat")
+        report = yield Model(built.model, built.chosen, unit=self.unit, seconds=seconds, turns=True, solver="cp-sat")
         if not aimless:
-            self.bound = max(self.bound, told.bound or 0)
-        if told.schedule is not None:
-            self.best = asked.best([told.schedule, *([] if self.best is None else [self.best])])
-        return told
+            self.bound = max(self.bound, report.bound or 0)
+        if report.schedule is not None:
+            self.best = asked.best([report.schedule, *([] if self.best is None else [self.best])])
+        return report
 
 
 def exhaustive(asked: Asked) -> tuple[Schedule | None, int | None]:

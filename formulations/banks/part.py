@@ -51,7 +51,7 @@ class BankReplayed(Replayed):
     spent: dict[str, Spent] = field(default_factory=dict)
 
 
-class Reading(Piece[BankProgram]):
+class FirstLayerMode(Piece[BankProgram]):
     """The plans of one reading of the first layer.
 
     Searches break ties: of the plans with the fewest bytes they find the fastest one, of the fastest ones that with the
@@ -194,7 +194,7 @@ class BankPart(Part[BankProgram]):
         assert machine.banks is not None
         self.network, self.machine, self.banks = network, machine, machine.banks
         self.name, self.clock, self.waiting = network.name, clock_of(machine), may_wait(machine, waiting)
-        self.readings = {name: Reading(self, name, stages) for name, stages in found.items()}
+        self.readings = {name: FirstLayerMode(self, name, stages) for name, stages in found.items()}
         self.plans: dict[BankProgram, BankPlan] = {}
         self._priced: dict[BankProgram, Priced] = {}
 
@@ -248,13 +248,13 @@ class BankPart(Part[BankProgram]):
         return self.plans[schedule]
 
     @staticmethod
-    def _followed(reading: Reading, schedule: BankProgram) -> BankPlan:
+    def _followed(reading: FirstLayerMode, schedule: BankProgram) -> BankPlan:
         """The plan that a program follows, if need be one whose results wait though they may not."""
         with suppress(InputError):
             return planned(reading.walk, schedule.runs)
         return planned(reading.free, schedule.runs)
 
-    def _reading(self, schedule: BankProgram) -> Reading:
+    def _reading(self, schedule: BankProgram) -> FirstLayerMode:
         """The reading of a program; raises InputError if there is none."""
         if schedule.first_layer not in self.readings:
             raise InputError(f"the first layer is {schedule.first_layer}, it may be {' or '.join(self.readings)}")
@@ -281,7 +281,7 @@ class BankPart(Part[BankProgram]):
 
     # ---- space -------------------------------------------------------------------------------------------------------
 
-    def pieces(self, goal: Goal) -> Iterator[Reading]:
+    def pieces(self, goal: Goal) -> Iterator[FirstLayerMode]:
         """Yield the readings, those with lower floors first."""
         second = goal.measure == "time"
         ranked = sorted(self.readings.values(), key=lambda one: (one.least[second], one.least[not second]))

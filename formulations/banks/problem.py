@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import cast
 
 from formulations.banks.front import few_labels
-from formulations.banks.part import BankPart, BankProgram, Reading
+from formulations.banks.part import BankPart, BankProgram, FirstLayerMode
 from formulations.banks.policies import double_buffer, hide, minimise, no_reuse
 from formulations.banks.published import published
 from formulations.banks.readings import FIRST_LAYERS, FirstPin
@@ -21,7 +21,7 @@ from instances.machine.machine import Machine
 from instances.network.network import Network
 
 Heuristic = Callable[[BankPart, Goal], BankProgram | None]
-Policy = Callable[[Reading, Clock], BankPlan | None]
+Policy = Callable[[FirstLayerMode, Clock], BankPlan | None]
 #: Seconds that a policy may take once the time is up; after so many no further one is tried.
 _HASTE_S, _SOON_S = 1.0, 0.25
 

@@ -33,7 +33,7 @@ from instances.network.pieces import Group
 _MOST = 5_000
 
 
-class Reading(Piece[HybridRun]):
+class FirstLayerMode(Piece[HybridRun]):
     """The plans of one reading of the first layer."""
 
     def __init__(self, part: HybridPart, name: FirstLayer, found: Stages) -> None:
@@ -180,7 +180,9 @@ class HybridPart(Part[HybridRun]):
         found = readings(network, machine)
         self.name, self.network, self.machine, self.pins = network.name, network, machine, pins
         self.costs = Costs(machine)
-        self.readings: dict[str, Reading] = {name: Reading(self, name, stages) for name, stages in found.items()}
+        self.readings: dict[str, FirstLayerMode] = {
+            name: FirstLayerMode(self, name, stages) for name, stages in found.items()
+        }
         self._priced: dict[HybridRun, Priced] = {}
 
     @cached_property
@@ -194,7 +196,7 @@ class HybridPart(Part[HybridRun]):
         """Every weight, and every input and result of the network once."""
         return {"bytes": self.least.bytes}
 
-    def reading(self, schedule: HybridRun) -> Reading:
+    def reading(self, schedule: HybridRun) -> FirstLayerMode:
         """Return the reading of a schedule; raises InputError if there is none."""
         if schedule.first_layer not in self.readings:
             raise InputError(f"the first layer is {schedule.first_layer}, it may be {' or '.join(self.readings)}")
@@ -237,7 +239,7 @@ class HybridPart(Part[HybridRun]):
         measures = {} if seen.faults else {"bytes": total, "time": ticks}
         return Replayed(measures, tuple(seen.faults), figures=seen.figures)
 
-    def pieces(self, goal: Goal) -> Iterator[Reading]:
+    def pieces(self, goal: Goal) -> Iterator[FirstLayerMode]:
         """Yield the readings, those with lower floors first."""
         yield from sorted(self.readings.values(), key=lambda one: one.least[goal.measure == "time"])
 

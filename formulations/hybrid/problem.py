@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 
 from formulations.banks.graph import NEVER
 from formulations.hybrid.options import Grid, Option, sizes
-from formulations.hybrid.part import HybridPart, Reading
+from formulations.hybrid.part import FirstLayerMode, HybridPart
 from formulations.hybrid.search import Chosen
 from formulations.hybrid.space import DECISIONS, Cut, branches
 from formulations.pins import Pins
@@ -31,7 +31,7 @@ from instances.network.network import Network
 from instances.network.pieces import Piece, operands
 
 
-def blocks(reading: Reading) -> list[Cut]:
+def blocks(reading: FirstLayerMode) -> list[Cut]:
     """The blocks of a network."""
     return [Cut(*block, whole=False) for block in reading.space.blocks or branches(reading.found)]
 
@@ -47,7 +47,7 @@ def by_policy(cut: Cut, option: Option, measure: str) -> Chosen | None:
     return Chosen(cut, option, tuple(kinds)) if kinds else None
 
 
-def in_columns(reading: Reading, cut: Cut) -> Iterable[Option]:
+def in_columns(reading: FirstLayerMode, cut: Cut) -> Iterable[Option]:
     """A group in pieces of columns, the fewest pieces first."""
     last = reading.group(cut).last
     return (reading.option(cut, Grid(columns, last.rows)) for columns in sizes(last.columns))
@@ -77,7 +77,7 @@ def value(one: Chosen | None, measure: str) -> int:
     return NEVER if one is None else one.point[measure == "time"]
 
 
-def pure(reading: Reading, cut: Cut, measure: str) -> Chosen | None:
+def pure(reading: FirstLayerMode, cut: Cut, measure: str) -> Chosen | None:
     """A block in the fewest pieces whose maps fit on chip; whole if there are none."""
     for option in in_columns(reading, cut):
         possible = option.pieces and all(map(option.costs.floor, option.pieces))
@@ -88,7 +88,7 @@ def pure(reading: Reading, cut: Cut, measure: str) -> Chosen | None:
     return whole(reading, cut.begin, cut.end, measure)
 
 
-def hybrid(reading: Reading, cut: Cut, measure: str) -> Chosen | None:
+def hybrid(reading: FirstLayerMode, cut: Cut, measure: str) -> Chosen | None:
     """A block in the best number of pieces."""
     found = [by_policy(cut, option, measure) for option in in_columns(reading, cut)]
     return min(found, key=lambda one: value(one, measure))
@@ -119,13 +119,13 @@ def hybrid_paper(part: HybridPart, goal: Goal) -> HybridRun | None:
     return _best(part, goal, made)
 
 
-def whole(reading: Reading, begin: int, end: int, measure: str) -> Chosen | None:
+def whole(reading: FirstLayerMode, begin: int, end: int, measure: str) -> Chosen | None:
     """Stages in one piece, by policy."""
     cut = Cut(begin, end, whole=True)
     return by_policy(cut, reading.option(cut), measure)
 
 
-def joined_of(reading: Reading, chosen: list[Chosen | None], measure: str) -> list[Chosen | None]:
+def joined_of(reading: FirstLayerMode, chosen: list[Chosen | None], measure: str) -> list[Chosen | None]:
     """Blocks in one piece that follow each other as one group."""
     made: list[Chosen | None] = []
     for one in chosen:
@@ -137,7 +137,7 @@ def joined_of(reading: Reading, chosen: list[Chosen | None], measure: str) -> li
     return made
 
 
-def _readings(part: HybridPart) -> list[Reading]:
+def _readings(part: HybridPart) -> list[FirstLayerMode]:
     """The first one, as policies have it."""
     return list(part.readings.values())[:1]
 

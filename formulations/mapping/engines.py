@@ -162,15 +162,15 @@ def _milp(asked: Asked, solver: str = "milp", kind: Literal["", "=", "<="] = "")
     if asked.least:
         made.problem += made.problem.objective >= asked.least // asked.unit
     asked.stats.update(variables=len(made.problem.variables()), constraints=len(made.problem.constraints))
-    told = yield Model(
+    report = yield Model(
         made.problem, lambda _: made.chosen(), unit=asked.unit, seconds=asked.clock.left, solver=solver
     )  # fmt: skip
-    found = [] if told.schedule is None else [told.schedule]
+    found = [] if report.schedule is None else [report.schedule]
     if kind and found and not _clustered(asked.mapping, found[0].at, kind):
         found, asked.stats["note"] = [], "the solver's answer is no clustering"
-    if told.bound is None:
+    if report.bound is None:
         return None, None
-    return asked.best(found if kind else [*found, *asked.known]), max(asked.least, told.bound)
+    return asked.best(found if kind else [*found, *asked.known]), max(asked.least, report.bound)
 
 
 def _clustered(mapping: Mapping, at: Assignment, kind: str) -> bool:
@@ -186,18 +186,18 @@ def _cp_sat(asked: Asked) -> Steps[Schedule]:
         # The merged problem's own bounds only: a lower bound of this problem need not be one there.
         share = asked.clock.share(1 / _MERGED).left
         built = cp_model_of(small, asked.aim, asked.limits)
-        told = yield _model(asked, built, _MERGED_S if share is None else share)
-        if told.bound is None:
+        report = yield _model(asked, built, _MERGED_S if share is None else share)
+        if report.bound is None:
             return None, None
-        asked = replace(asked, least=max(asked.least, told.bound))
+        asked = replace(asked, least=max(asked.least, report.bound))
         asked.stats["merged_bound"] = asked.least
         if asked.stats.get("interrupted"):
             return best, asked.least
-    told = yield _model(asked, _encoded(asked, best), asked.clock.left)
-    if told.bound is None:
+    report = yield _model(asked, _encoded(asked, best), asked.clock.left)
+    if report.bound is None:
         return None, None
-    found = [] if told.schedule is None else [told.schedule]
-    return asked.best([*found, *asked.known]), max(asked.least, told.bound)
+    found = [] if report.schedule is None else [report.schedule]
+    return asked.best([*found, *asked.known]), max(asked.least, report.bound)
 
 
 def _model(asked: Asked, built: MappingCpModel, seconds: float | None) -> Model[Schedule]:

@@ -27,7 +27,7 @@ from formulations.mapping.parts import parts
 from formulations.mapping.problem import Assignment, Ints, Limits, Mapping, Schedule
 from formulations.mapping.search import assignments, everything, list_scheduled, seeds
 from formulations.mapping.sections import Excerpt, Section, Tables, sections, swaps
-from formulations.problem import Model, Stats, Steps, Told
+from formulations.problem import Model, Report, Stats, Steps
 
 #: Beyond every sum of makespans: `formulations.mapping.problem.build` keeps these below.
 _UNKNOWN = 2**61
@@ -234,7 +234,7 @@ def _model(made: Excerpt, found: Found, seconds: float | None) -> Model[Schedule
     built = cp_model_of(made, "latency", Limits(), least=found.least, most=found.most, latest=found.most)
     if found.schedule is not None:
         built.hint(found.schedule)
-    return Model(built.model, built.chosen, seconds=seconds, turns=True, solver="cp-sat", aside=True)
+    return Model(built.model, built.chosen, seconds=seconds, turns=True, solver="cp-sat", own_bound=True)
 
 
 def _tried(made: Excerpt, found: Found) -> bool:
@@ -273,7 +273,7 @@ def settled(series: Series, clock: Clock, stats: Stats) -> Steps[Schedule]:
 
 def _round(
     series: Series, waiting: Sequence[tuple[Ends, int]], clock: Clock, stats: Stats
-) -> Generator[Model[Schedule], Told[Schedule], bool]:
+) -> Generator[Model[Schedule], Report[Schedule], bool]:
     """Search some ends, each in its share of half of the time that is left; return whether more is known."""
     moved, tried, asked = False, 0, 0
     for number, (part, n) in enumerate(waiting):
@@ -286,10 +286,10 @@ def _round(
         tried += 1
         if not _tried(made, found):
             asked += 1
-            told = yield _model(made, found, clock.share(2 * (len(waiting) - number)).left)
-            if told.schedule is not None:
-                _take(made, found, told.schedule)
-            found.least = min(found.most, max(found.least, told.bound or 0))
+            report = yield _model(made, found, clock.share(2 * (len(waiting) - number)).left)
+            if report.schedule is not None:
+                _take(made, found, report.schedule)
+            found.least = min(found.most, max(found.least, report.bound or 0))
         part.learn(n, found)
         moved = moved or (found.least, found.most) != before
     for name, count in (("sections_tried", tried), ("sections_modelled", asked)):

@@ -84,11 +84,11 @@ class NestPart(Part[Nest]):
 
     def __init__(
         self, layer: Layer, machine: Machine, build: Builder, pins: Pins, *, full: bool = False, homes: Assignment = (),
-        spare: bool = False, given: bool = False, bounding: bool = True,
+        optional: bool = False, given: bool = False, bounding: bool = True,
     ) -> None:  # fmt: skip
         refuse_long(layer)  # at once: bounds in closed form count along every axis, before a space is built
         self.name, self.layer, self.machine, self.homes = layer.name, layer, machine, homes
-        self.build, self.pins, self.full, self.spare, self.given = build, pins, full, spare, given
+        self.build, self.pins, self.full, self.optional, self.given = build, pins, full, optional, given
         self.bounding = bounding
         self._priced: dict[Nest, Outcome] = {}
 

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.clock import Clock
-from formulations.problem import Model, Stats, Told
+from formulations.problem import Model, Report, Stats
 from formulations.tiling.bounds import closed, least_of
 from formulations.tiling.branch import Branch, lower_bounds, within
 from formulations.tiling.member import Member
@@ -56,7 +56,7 @@ _PRICED = 20
 _CHUNK = 4_000_000
 Values = Mapping[str, int]
 #: A search that may have models solved.
-Asking = Generator[Model[Any], Told[Any], None]
+Asking = Generator[Model[Any], Report[Any], None]
 
 
 @dataclass

@@ -19,7 +19,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any
 
-from formulations.problem import Model, Stats, Told
+from formulations.problem import Model, Report, Stats
 from formulations.tiling.branch import Branch, lower_bounds, undominated
 from formulations.tiling.member import Member
 from formulations.tiling.pick import Pick, stages
@@ -96,7 +96,7 @@ class Staged(Search):
             else:
                 self.open(member, measure)
 
-    def _solved(self, branch: Branch, measure: str) -> Generator[Model[Any], Told[Any], int | None]:
+    def _solved(self, branch: Branch, measure: str) -> Generator[Model[Any], Report[Any], int | None]:
         """Solve one part; return a bound on what is left open in it, None if nothing is."""
         cuts: list[Choice] = []
         exact = branch.exact or "time" not in (measure, *self.kept)
@@ -121,7 +121,7 @@ class Staged(Search):
 
     def _asked(
         self, branch: Branch, measure: str, most: int | None, cuts: list[Choice]
-    ) -> Generator[Model[Any], Told[Any], Answer]:
+    ) -> Generator[Model[Any], Report[Any], Answer]:
         """Ask for the least of one measure up to `most` outside of `cuts`."""
         out = list(cuts)
         while True:
@@ -146,7 +146,7 @@ class Staged(Search):
             from formulations.tiling.cp_sat import build_cp_sat  # late: solvers are slow to import
 
             asked = build_cp_sat(branch, measure, at_most=most, levels=self.kept, cuts=out)
-            return Model(asked.model, asked.decode, aside=True)
+            return Model(asked.model, asked.decode, own_bound=True)
         from formulations.tiling.milp import build_milp
 
         built = build_milp(branch, measure, at_most=most, levels=self.kept, cuts=out)
@@ -164,4 +164,4 @@ class Staged(Search):
         def cost() -> int:
             return max(table.at(*found[-1]) for table in branch.tables(measure))
 
-        return Model(built.problem, kept, unit=built.unit, priced=True, cost=cost, aside=True)
+        return Model(built.problem, kept, unit=built.unit, priced=True, cost=cost, own_bound=True)

@@ -77,7 +77,7 @@ def _unfounded(plan: Plan) -> Iterator[str]:
 def _claims_again(plan: Plan, engine: str, limit: float | None) -> dict[str, Claim]:
     """What an engine says to the request of a plan, by part; nothing if it cannot say anything."""
     try:
-        return _by_part(plan, problem_of(plan).again(plan, engine, limit, 1))
+        return _by_part(plan, problem_of(plan).resolve(plan, engine, limit, 1))
     except (InputError, PlanMismatch):
         return {}
 
@@ -193,7 +193,7 @@ def prove(plan: Plan, time_limit_s: float | None, jobs: int = 1) -> Proof:
             break
         try:
             share = None if left is None else max(0.1, left / (len(chain) - number))
-            found = problem_of(plan).again(plan, engine, share, jobs)
+            found = problem_of(plan).resolve(plan, engine, share, jobs)
         except (InputError, PlanMismatch) as error:
             notes.append(f"engine {engine}: {error}")
             continue

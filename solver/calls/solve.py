@@ -97,7 +97,7 @@ def solve(
         Processes to spread independent layers over; 0: as many as there are processors, where it takes long. Problems
         that decide the whole network at once (banks, joint, mapping, applications) take one.
     progress : Progress, optional
-        Told about every layer that is done, if layers are decided by themselves.
+        Report about every layer that is done, if layers are decided by themselves.
     memory_limit : int or str, optional
         Resident memory of this process, in bytes or as ``"2GiB"``; by default 80 % of what is free. The search then
         ends as at the time limit.

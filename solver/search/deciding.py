@@ -15,25 +15,25 @@ from solver.plan.verify import PlanMismatch
 from solver.search.loop import Answer, unanswered
 from solver.search.verdict import Verdict, in_unit, judged, judgement
 
-#: Seconds below which a part is decided in haste.
+#: Seconds below which a part is decided without a search.
 _WORTH_S = 0.05
-#: Seconds after the time limit in which parts that are spare are still decided.
+#: Seconds after the time limit in which parts that are optional are still decided.
 _SPARE_S = 1.0
 
 #: A search of a part that can be pickled: of part, objectives and clock; and what there is without a search.
 Search = Callable[[Any, tuple[str, ...], Clock], Answer[Any]]
-Haste = Callable[[Any, tuple[str, ...]], Answer[Any]]
+Fallback = Callable[[Any, tuple[str, ...]], Answer[Any]]
 
 
 @dataclass(frozen=True)
 class Job:
-    """A part to decide, here or in another process: by a search, or in haste, which may take `haste_s` seconds."""
+    """A part to decide, here or in another process: by a search, or by a fallback of at most `fallback_s` seconds."""
 
     part: Part[Any]
     objectives: tuple[str, ...]
     search: Search
-    haste: Haste
-    haste_s: float | None = None
+    otherwise: Fallback
+    fallback_s: float | None = None
 
     @property
     def name(self) -> str:
@@ -43,9 +43,9 @@ class Job:
     def decide(self, time_limit_s: float | None, watch: Watch) -> Answer[Any]:
         """Decide in a share of the time of `watch`, and judge the schedule.
 
-        In haste if the search is stopped, or if there is hardly time; a part that is spare is left out then.
+        By what is quick if the search is stopped, or if there is hardly time; a part that is optional is left out then.
         """
-        if self.part.spare and watch.clock.later(_SPARE_S).over:
+        if self.part.optional and watch.clock.later(_SPARE_S).over:
             return self.unanswered("stopped by time limit")
         start = time.monotonic()
         said: Answer[Any] | None = None
@@ -54,7 +54,7 @@ class Job:
                 said = mine.run(lambda: self._searched(mine.clock, watch.end_s), _nothing)
                 mine.heard({} if said is None else said.stats)
         why = mine.reason or "time limit"
-        said = self.hasty(why) if said is None else said
+        said = self.fallback(why) if said is None else said
         if mine.reason or (mine.clock.over and said.status in ("FEASIBLE", "NO_SOLUTION_FOUND")):
             said = replace(said, stats={**said.stats, "stopped": why})
         return replace(self._judged(said), wall_s=time.monotonic() - start)
@@ -66,10 +66,10 @@ class Job:
     def _explained(self, said: Answer[Any]) -> Answer[Any]:
         return replace(said, conflicts=self.part.explain()) if said.status == "INFEASIBLE" else said
 
-    def hasty(self, why: str) -> Answer[Any]:
+    def fallback(self, why: str) -> Answer[Any]:
         """Decide without a search; nothing if even that takes too long."""
-        with Watch(self.haste_s, NO_LIMIT) as watch:
-            said = watch.run(lambda: self._explained(self.haste(self.part, self.objectives)), _nothing)
+        with Watch(self.fallback_s, NO_LIMIT) as watch:
+            said = watch.run(lambda: self._explained(self.otherwise(self.part, self.objectives)), _nothing)
         if said is None:
             return self.unanswered(f"stopped by {why}")
         return replace(said, stats={**said.stats, "stopped": why})

@@ -27,9 +27,9 @@ from formulations.problem import (
     Piece,
     Priced,
     Replayed,
+    Report,
     Stats,
     Steps,
-    Told,
     Unable,
 )
 from instances.errors import InputError
@@ -140,7 +140,7 @@ def settled(
     return _answer(part, best, bounds, empty=empty, versions=search.versions, stats=stats)
 
 
-def hasty(formulation: Formulation[S], part: Part[S], objectives: Sequence[str]) -> Answer[S]:
+def fallback(formulation: Formulation[S], part: Part[S], objectives: Sequence[str]) -> Answer[S]:
     """Return what takes no search: for one that is stopped, or that has hardly any time."""
     best = quickest(formulation, part, objectives[0], formulation.quick)
     bounds = {name: _floor(part, name) for name in objectives}
@@ -234,7 +234,7 @@ class _Search(Generic[S]):
             try:
                 made, asked = self.formulation.heuristics[name][1], replace(goal, clock=clock)
                 found = made(self.part, asked)
-                guesses.append(self.stepped(found, asked)[0] if isinstance(found, Generator) else found)
+                guesses.append(self.run_search(found, asked)[0] if isinstance(found, Generator) else found)
             except Unable as error:
                 self.stats["note"] = str(error)
             except TimeUp:
@@ -282,7 +282,7 @@ class _Search(Generic[S]):
         self.proven = floor
         goal, where = replace(goal, stats={}), f" ({piece.name})" if piece.name else ""
         try:
-            return self.stepped(piece.steps(goal, self.engine), goal)
+            return self.run_search(piece.steps(goal, self.engine), goal)
         except Unable as error:
             self.stats["note"] = str(error)
         except (TimeUp, NotImplementedError):
@@ -293,37 +293,37 @@ class _Search(Generic[S]):
             self.stats |= {name if name in _PLAIN else f"{name}{where}": said for name, said in goal.stats.items()}
         return None, max(self.proven, piece.floor(goal))
 
-    def stepped(self, steps: Steps[S], goal: Goal) -> tuple[S | None, int | None]:
+    def run_search(self, steps: Steps[S], goal: Goal) -> tuple[S | None, int | None]:
         """Have the models of a search solved, and return what it returns."""
         try:
             made = next(steps)
             while True:
-                made = steps.send(self.told(made, goal))
+                made = steps.send(self.report(made, goal))
         except StopIteration as end:
             schedule, bound = end.value
             return schedule, bound
 
-    def told(self, made: Model[S], goal: Goal) -> Told[S]:
+    def report(self, made: Model[S], goal: Goal) -> Report[S]:
         """Have a model solved."""
         said, solution = self.solved(made, goal)
         goal.stats.update(said.stats)
         if said.status == "INFEASIBLE":
-            return Told(None, None if made.proves else self.proven)
-        least, proven = said.bound if made.proves else None, 0 if made.aside else self.proven
+            return Report(None, None if made.proves else self.proven)
+        least, proven = said.bound if made.proves else None, 0 if made.own_bound else self.proven
         bound = proven if least is None else made.base + made.unit * least
         bound = bound if said.status == "OPTIMAL" else max(proven, bound)
         if not said.solved:
-            return Told(None, bound)
+            return Report(None, bound)
         try:
             schedule = made.decode(solution)
         except InputError:  # the solver's solution is out of the model
-            return Told(None, bound)
+            return Report(None, bound)
         if made.priced and made.proves and schedule is not None:
             value = made.cost() if made.cost else self.part.price(schedule).measures[goal.measure]
             bound = value if said.agrees((value - made.base) / made.unit) else bound
         again = schedule is None and not said.stopped and not goal.clock.over
-        self.proven = max(self.proven, bound) if again and not made.aside else self.proven
-        return Told(schedule, bound, again=again)
+        self.proven = max(self.proven, bound) if again and not made.own_bound else self.proven
+        return Report(schedule, bound, again=again)
 
     def polished(self, schedule: S, clock: Clock) -> S:
         """The same, better in what no measure says if there is time for it."""

@@ -278,15 +278,15 @@ class BanksProblem(GenericProblem):
             plans.append(plan.model_copy(update={"options": options}))
         return tuple(plans)
 
-    def again(self, plan: Plan, engine: str, time_limit_s: float | None, jobs: int) -> Plan:
+    def resolve(self, plan: Plan, engine: str, time_limit_s: float | None, jobs: int) -> Plan:
         """Solve again; a plan of a front is the one with the fewest bytes of all that take no more time."""
         most = plan.options.most.get("time")
         if most is None:
-            return super().again(plan, engine, time_limit_s, jobs)
+            return super().resolve(plan, engine, time_limit_s, jobs)
         if engine == "dynamic":
             plans = self._front(replace(self.question(plan), time_limit_s=time_limit_s))
         else:
-            plans = (super().again(plan, engine, time_limit_s, jobs),)
+            plans = (super().resolve(plan, engine, time_limit_s, jobs),)
         kept = (one for one in plans if one.measures is not None and one.measures["time"] <= most)
         return next(kept, _none(plan)).model_copy(update={"options": plan.options})
 

@@ -45,7 +45,7 @@ from solver.plan.plan import (
 from solver.plan.verify import differences, gap_of, unequal
 from solver.search.deciding import Job, refused
 from solver.search.jobs import share_of
-from solver.search.loop import Answer, hasty, quickest, settled
+from solver.search.loop import Answer, fallback, quickest, settled
 from solver.search.loop import status_of as status_from
 from solver.search.verdict import Verdict, judged, proven_of, sum_of
 from solver.search.workers import run
@@ -119,7 +119,7 @@ class GenericProblem(Problem):
     def job(self, part: Part[Any], question: Question) -> Job:
         """Return how a part is decided."""
         search = partial(_settled, self.formulation, question.engine)
-        return Job(part, question.objectives, search, partial(hasty, self.formulation))
+        return Job(part, question.objectives, search, partial(fallback, self.formulation))
 
     def answers(self, parts: Sequence[Part[Any]], question: Question, watch: Watch) -> dict[Hashable, Answer[Any]]:
         """Return an answer by key, here or from other processes; what parts leave over of the time goes to others."""
@@ -151,7 +151,7 @@ class GenericProblem(Problem):
 
     def lost(self, job: Job) -> Answer[Any]:
         """Return an answer for a part that has none: its process died, or there was no time."""
-        return job.hasty("time limit")
+        return job.fallback("time limit")
 
     def doubting(self, part: Part[Any], plan: Plan, *, proves: bool) -> Iterator[str]:
         """Yield quick heuristics that have a schedule where a plan has none: its own, or any if its engine proves."""

@@ -39,7 +39,7 @@ from solver.ask.question import Question
 from solver.plan.plan import proof
 from solver.plan.verify import PlanMismatch
 from solver.search.deciding import Job
-from solver.search.loop import Answer, hasty, settled
+from solver.search.loop import Answer, fallback, settled
 from solver.search.verdict import judgement
 from solver.views.homes import assignments
 
@@ -55,11 +55,11 @@ class Request:
     pins: Pins
     places: Places | None = None
 
-    def part(self, layer: Layer, homes: Assignment = (), *, spare: bool = False) -> NestPart:
+    def part(self, layer: Layer, homes: Assignment = (), *, optional: bool = False) -> NestPart:
         """A layer with homes of its operands."""
         build = self.formulation.build
         return NestPart(
-            layer, self.asked.machine, build, self.pins, full=self.asked.full, homes=homes, spare=spare,
+            layer, self.asked.machine, build, self.pins, full=self.asked.full, homes=homes, optional=optional,
             bounding=self.asked.bounding,
         )  # fmt: skip
 
@@ -92,7 +92,7 @@ def options(request: Request, places: Places, needed: dict[str, Assignment]) -> 
     for table in large:
         for homes in assignments(places, table):
             if (table.layer, homes) not in options:
-                options[table.layer, homes] = request.part(layers[table.layer], homes, spare=True)
+                options[table.layer, homes] = request.part(layers[table.layer], homes, optional=True)
     return options
 
 
@@ -102,7 +102,7 @@ _QUICK_S = 5.0
 
 def job_of(formulation: Nests, part: NestPart, objectives: tuple[str, ...], engine: str) -> Job:
     """Return the work of deciding a layer."""
-    return Job(part, objectives, partial(searched, formulation, engine), partial(hasty, formulation), _QUICK_S)
+    return Job(part, objectives, partial(searched, formulation, engine), partial(fallback, formulation), _QUICK_S)
 
 
 def searched(

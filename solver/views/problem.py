@@ -256,7 +256,7 @@ class Problem(ABC):
     def question(self, plan: Plan) -> Question:
         """Return what a stored plan was asked."""
 
-    def again(self, plan: Plan, engine: str, time_limit_s: float | None, jobs: int) -> Plan:
+    def resolve(self, plan: Plan, engine: str, time_limit_s: float | None, jobs: int) -> Plan:
         """Solve what a stored plan was asked, by any engine; nothing of its decisions is used."""
         question = replace(self.question(plan), engine=engine, time_limit_s=time_limit_s, jobs=jobs)
         return self.solve(question).model_copy(update={"options": plan.options})

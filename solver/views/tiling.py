@@ -269,7 +269,7 @@ class LayersProblem(GenericProblem):
         texts = {row.layer: "\n".join(_layer(plan, row)).strip() for row in layer_rows(plan) if not row.same_as}
         return pictures(plan, others, texts)
 
-    def again(self, plan: Plan, engine: str, time_limit_s: float | None, jobs: int) -> Plan:
+    def resolve(self, plan: Plan, engine: str, time_limit_s: float | None, jobs: int) -> Plan:
         """Plan the layers again."""
         rooms = {one.name: one.bytes for one in plan.machine_data.off_chip if one.bytes is not None}
         asked = replace(self.question(plan), engine=engine, time_limit_s=time_limit_s, jobs=jobs)

@@ -18,7 +18,7 @@ from formulations.mapping.places import Split
 from formulations.mapping.problem import Limits, Mapping, Schedule
 from formulations.mapping.sections import Section, Tables, gates, sections, swaps
 from formulations.mapping.series import Series, settled
-from formulations.problem import Stats, Told
+from formulations.problem import Report, Stats
 from instances.machine.processors import Group
 from instances.network.tasks import Task, TaskGraph
 from solver import check, solve
@@ -53,9 +53,9 @@ def driven(series: Series, clock: Clock = ENDLESS, seconds: float | None = None)
         made = next(steps)
         while True:
             said = driver_cp_sat.solve(made.model, seconds, turns=True)
-            assert made.aside
+            assert made.own_bound
             assert made.decode is not None
-            made = steps.send(Told(made.decode(said.solver) if said.solved else None, said.bound))
+            made = steps.send(Report(made.decode(said.solver) if said.solved else None, said.bound))
     except StopIteration as end:
         schedule, bound = end.value
         return schedule, bound, stats
@@ -304,7 +304,7 @@ def test_ctrl_c_keeps_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     next(steps)
     stats["interrupted"] = True
     with pytest.raises(StopIteration) as end:
-        steps.send(Told(None, 0))
+        steps.send(Report(None, 0))
     schedule, bound = end.value.value
     assert bound <= 20 <= latency_of(FORKS, schedule)
 

@@ -241,7 +241,7 @@ def test_an_engine_that_has_not_finished_proves_nothing_of_a_plan_that_claims_no
 ) -> None:
     plan = solve("lenet5", "scratchpad_64k", engine="naive", layers="c3", objective="bytes")
     answer = plan.model_copy(update={"parts": (plan.parts[0].model_copy(update={"status": status}),)})
-    monkeypatch.setattr(type(problem_of(plan)), "again", lambda *_: answer)
+    monkeypatch.setattr(type(problem_of(plan)), "resolve", lambda *_: answer)
     found = prove(plan, None)
     assert (found.state, found.refutations) == (state, ())
     assert found.said.startswith(f"nothing was claimed; {said} ")

@@ -6,7 +6,7 @@ from functools import partial
 
 from formulations.clock import Clock
 from formulations.hybrid.options import Pair
-from formulations.hybrid.part import HybridPart, Reading
+from formulations.hybrid.part import FirstLayerMode, HybridPart
 from formulations.hybrid.problem import HybridFormulation, blocks, hybrid, pure, value, whole
 from formulations.hybrid.search import Chosen
 from formulations.hybrid.space import Cut
@@ -32,7 +32,7 @@ def resnet() -> HybridPart:
     return part
 
 
-def best(reading: Reading, cut: Cut) -> int:
+def best(reading: FirstLayerMode, cut: Cut) -> int:
     """The fewest bytes of a block by itself, whole or in pieces of columns and rows."""
     found = []
     for one in (True, False):
@@ -44,13 +44,13 @@ def best(reading: Reading, cut: Cut) -> int:
     return min(found)
 
 
-def techniques(reading: Reading, cut: Cut, measure: str) -> list[Chosen | None]:
+def techniques(reading: FirstLayerMode, cut: Cut, measure: str) -> list[Chosen | None]:
     """A block per layer, by pure fusion, and hybrid."""
     layers = whole(reading, cut.begin, cut.end, measure)
     return [layers, pure(reading, cut, measure), hybrid(reading, cut, measure)]
 
 
-def block(reading: Reading, number: int, cut: Cut) -> list[Cell]:
+def block(reading: FirstLayerMode, number: int, cut: Cut) -> list[Cell]:
     """Bytes and ticks of one block, which begins and ends with empty banks."""
     moved = [value(one, "bytes") for one in techniques(reading, cut, "bytes")]
     timed = [value(one, "time") for one in techniques(reading, cut, "time")]

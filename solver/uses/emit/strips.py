@@ -1,8 +1,8 @@
 """The C file of a group of layers that runs strip by strip (docs/fusion.md): its visits, and in each layer after layer.
 
-Where elements lie is said by `solver.uses.emit.standing` (every buffer has one address all the time) or, where that
-takes more than there is, and of layers that take turns, by `solver.uses.emit.packed` (strips move, and take what the
-plan counts). Weights are in `solver.uses.emit.strips`.
+Where elements lie is said by `solver.uses.emit.fixed_addresses` (every buffer has one address all the time) or, where
+that takes more than there is, and of layers that take turns, by `solver.uses.emit.packed` (strips move, and take what
+the plan counts). Weights are in `solver.uses.emit.strips`.
 
 The weights of a group of layers in C: those that stay, and the buffer that the others pass through.
 
@@ -18,10 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from hwmodels.fusion.replay.count import weight_bytes
 from hwmodels.schedule import Blocks
 from instances.network.workload import Layer
+from solver.uses.emit.fixed_addresses import STEPS, FixedAddresses
 from solver.uses.emit.frame import storage_order
 from solver.uses.emit.groups import Group, Part
 from solver.uses.emit.packed import Packed
-from solver.uses.emit.standing import STEPS, Standing
 from solver.uses.emit.text import block, comment, function, loop, total
 from solver.uses.emit.values import pitches
 
@@ -122,7 +122,7 @@ class GroupFile:
         self.group, self.name, self.includes = group, name, includes
         self.address = group.places(address)
         self.machine, self.run = group.machine, group.run
-        self.strips = Packed(group, self._at) if group.packed else Standing(group, self._at)
+        self.strips = Packed(group, self._at) if group.packed else FixedAddresses(group, self._at)
         self.filters = Filters(group, self._at)
 
     def text(self) -> str:

@@ -35,7 +35,7 @@ def rivals(plan: Plan, engines: Sequence[str], time_limit_s: float | None = COMP
             raise InputError("--compare: name the engines to compare with; certile list engines --problem P has them")
         engine = problem.engine(name, plan.objectives)
         if engine != plan.engine:
-            found[engine] = problem.again(plan, engine, time_limit_s, 1)
+            found[engine] = problem.resolve(plan, engine, time_limit_s, 1)
     return found
 
 

@@ -26,7 +26,7 @@ from solver.uses.emit.text import block, function, loop
 STEPS = "const certile_step *r = &row[{k}], *c = &column[{k}];"
 
 
-class Standing:
+class FixedAddresses:
     """Writes what is done with strips. `at`: the address of a buffer as C."""
 
     includes = ('"certile_lines.h"', '"certile_strips.h"')
