@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from solver.plan.front import Front
     from solver.plan.plan import Plan, load_plan
     from solver.plan.verify import PlanMismatch
+    from solver.problems.engine_size import front_engine, size_engine
+    from solver.problems.problem import Explained
     from solver.uses.calibration.calibrate import calibrate
     from solver.uses.emit.compile import Compiled, compile_model
     from solver.uses.emit.emit import emit_c
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
     from solver.uses.sweep.run import sweep
     from solver.uses.why.ask import why
     from solver.uses.why.model import Why
-    from solver.views.engine_size import front_engine, size_engine
-    from solver.views.problem import Explained
 
 __all__ = [
     "Applications",
@@ -93,9 +93,9 @@ face(__name__, {
     "solver.plan.front": "Front",
     "solver.uses.mappings.price": "PricedMapping price",
     "solver.uses.report.face": "plot report to_plotly",
-    "solver.views.engine_size": "front_engine size_engine",
+    "solver.problems.engine_size": "front_engine size_engine",
     "solver.plan.plan": "Plan load_plan",
-    "solver.views.problem": "Explained",
+    "solver.problems.problem": "Explained",
     "solver.calls.solve": "explain pareto show solve",
     "solver.uses.sweep.rows": "Sweep load_sweep",
     "solver.uses.sweep.run": "sweep",

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from solver.plan.front import Front
     from solver.plan.plan import Plan, load_plan
     from solver.plan.verify import PlanMismatch
+    from solver.problems.engine_size import EngineSize, front_engine, size_engine
     from solver.uses.calibration.calibrate import calibrate
     from solver.uses.calibration.result import Calibration
     from solver.uses.mappings.price import PricedMapping, price
     from solver.uses.report.face import plot, report, to_plotly
     from solver.uses.why.ask import why
     from solver.uses.why.model import Why
-    from solver.views.engine_size import EngineSize, front_engine, size_engine
 
 __all__ = [
     "Calibration", "CheckReport", "EngineSize", "Front", "InputError", "Plan", "PlanMismatch",
@@ -37,7 +37,7 @@ face(__name__, {
     "solver.plan.front": "Front",
     "solver.uses.mappings.price": "PricedMapping price",
     "solver.uses.report.face": "plot report to_plotly",
-    "solver.views.engine_size": "EngineSize front_engine size_engine",
+    "solver.problems.engine_size": "EngineSize front_engine size_engine",
     "solver.plan.plan": "Plan load_plan",
     "solver.calls.solve": "explain pareto show solve",
     "solver.plan.verify": "PlanMismatch",
@@ -45,8 +45,8 @@ face(__name__, {
     "solver.uses.why.model": "Why",
 })  # fmt: skip
 FACES.add({
-    "types_of": "solver.views.problems:types_of", "rows": "solver.views.problems:rows_of",
-    "problem_of": "solver.views.problems:problem_of", "why": "solver.uses.why.ask:why",
+    "types_of": "solver.problems.registry:types_of", "rows": "solver.problems.registry:rows_of",
+    "problem_of": "solver.problems.registry:problem_of", "why": "solver.uses.why.ask:why",
     "report": "solver.uses.report.face:report", "buffers_of": "solver.uses.emit.buffers:buffers_of",
     "plan_figures": "solver.uses.report.face:plan_figures", "plan_html": "solver.uses.report.face:plan_html",
     "front_figures": "solver.uses.report.front_page:front_figures", "front_html": "solver.uses.report.face:front_html",

@@ -23,7 +23,7 @@ from typing import Any
 from instances.errors import InputError
 from solver import PlanMismatch, check
 from solver.plan.plan import Plan, digest
-from solver.views.problems import pick_problem
+from solver.problems.registry import pick_problem
 
 Json = Any  # a parsed plan, edited freely
 Path = tuple[str | int, ...]

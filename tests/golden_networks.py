@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from solver import solve
-from solver.views.problems import problem_of
+from solver.problems.registry import problem_of
 from tests.golden_plans import Json, differences
 
 FILE = Path(__file__).with_suffix(".json")

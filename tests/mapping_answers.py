@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from formulations.clock import Clock
 from formulations.mapping.engines import Asked
-from formulations.mapping.formulation import MappingFormulation
 from formulations.mapping.part import MappingPart
-from formulations.mapping.problem import Configuration, Limits, Mapping, Schedule
+from formulations.mapping.problem import MappingFormulation
+from formulations.mapping.space import Configuration, Limits, Mapping, Schedule
 from formulations.problem import Goal, Stats
 from solver.plan.plan import Status
 from solver.search.loop import settled

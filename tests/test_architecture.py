@@ -51,6 +51,8 @@ ADVERSARY_TOO = {  # what else, and why
     "formulations.banks.readings": "the stages that a network may be read as",
     "formulations.joint.plans": "nests of layers by themselves, which tiling and joint attack",
     "formulations.joint.tables": "the same",
+    "formulations.applications.space": "an instance",
+    "formulations.mapping.space": "an instance",
     "formulations.mapping.parts": "an instance of divided tasks, for the referee",
     "formulations.mapping.pipeline": "the same",
     "formulations.mapping.places": "the same",
@@ -137,8 +139,8 @@ def links(trees: Mapping[str, ast.Module]) -> nx.DiGraph[str]:
         texts = [(n.lineno, n.value) for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)]
         places = [(line, text.partition(":")[0]) for line, text in texts]
         found += [(line, place) for line, place in places if "." in place and place in modules]
-        if module == "solver.views.problems":  # a problem is found by its name
-            found += [(1, view) for view in modules if view.startswith("solver.views.")]
+        if module == "solver.problems.registry":  # a problem is found by its name
+            found += [(1, view) for view in modules if view.startswith("solver.problems.")]
         for line, target in found:
             if target not in modules:  # a name in a module
                 target = target.rpartition(".")[0]
@@ -406,7 +408,7 @@ FLOORS = {
         ("applications/*", "hybrid/*", "joint/*", "selection/*"), ("fusion/*",),
     ),
     "solver": (
-        ("ask/*",), ("plan/*",), ("search/*",), ("show/*",), ("views/*",), ("calls/*",), ("uses/*",),
+        ("ask/*",), ("plan/*",), ("search/*",), ("show/*",), ("problems/*",), ("calls/*",), ("uses/*",),
         ("cli/*", "__main__"),
     ),
 }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from formulations.pins import parse_pins
-from formulations.tiling.nests import NESTS
+from formulations.tiling.problem import NESTS
 from formulations.tiling.space import Space
 from hwmodels.nest.replay.referee import replay
 from hwmodels.outcome import Counts
@@ -13,10 +13,10 @@ from hwmodels.transfer import lpddr4, request, ticks
 from instances.load import load_machine, load_network
 from instances.network.workload import Layer
 from solver.ask.progress import Silent
+from solver.problems.layers_search import decide
 from solver.uses.bench.table2 import PUBLISHED as TABLE_II
 from solver.uses.bench.table2 import modelled, table2
 from solver.uses.bench.tso import ALONE, PUBLISHED, figure_1, tile_bursts
-from solver.views.layers_search import decide
 from tests.effort import in_turn
 
 #: Proven DRAM bytes at 64 KiB with 8-bit partial sums and one common hold depth: the plain enumeration of every integer

@@ -21,7 +21,7 @@ import pytest
 
 from solver import solve
 from solver.plan.plan import Plan
-from solver.views.banks import FUSED, rows_of
+from solver.problems.banks import FUSED, rows_of
 from tests.midapsim.networks import Case, forked, plain
 
 FOLDER = os.environ.get("CERTILE_MIDAPSIM", "")

@@ -16,8 +16,8 @@ from instances.network.network import Network
 from instances.onnx.reader import read_onnx
 from solver.calls.solve import ask, solve
 from solver.plan.plan import Plan
-from solver.views.layers import is_layers
-from solver.views.problems import PROBLEMS
+from solver.problems.layers import is_layers
+from solver.problems.registry import PROBLEMS
 from tests.onnx_models import MODELS, saved
 
 #: Inputs that are weights, by operator.

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import certile
-from solver.views.problems import PROBLEMS
+from solver.problems.registry import PROBLEMS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

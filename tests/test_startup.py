@@ -21,7 +21,7 @@ import solver
 from instances.late import Later, late, load
 from instances.problems import PROBLEMS as LINES
 from solver.cli.main import COMMANDS, app, main
-from solver.views.problems import PROBLEMS
+from solver.problems.registry import PROBLEMS
 
 SOLVERS = ("ortools", "highspy", "pulp", "networkx", "onnx", "onnxruntime", "numba", "deap", "scipy", "pandas")
 DRAWING = ("plotly", "matplotlib", "dask", "distributed", "yaml")
@@ -34,7 +34,7 @@ HEAVY = (
     "formulations.problem",
     "hwmodels",
     "solver.plan.plan",
-    "solver.views.problem",
+    "solver.problems.problem",
 )
 RECORDS = ("pydantic", "rich")
 #: Only problems that are asked for.

@@ -13,7 +13,7 @@ from formulations.banks.part import FirstLayerMode
 from formulations.clock import TimeUp
 from formulations.fusion.part import Cuts
 from formulations.mapping.board import BoardPiece
-from formulations.mapping.problem import Schedule
+from formulations.mapping.space import Schedule
 from formulations.mesh.part import Way
 from formulations.partial_engine.problem import AllChoices
 from formulations.problem import Goal, Steps

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any
 
 from instances.library_format import file_schema
-from solver.views.problems import PROBLEMS
+from solver.problems.registry import PROBLEMS
 
 Schema = Mapping[str, Any]
 #: What the keys of the head of a plan mean; the records of plans say it themselves.

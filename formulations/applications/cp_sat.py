@@ -1,4 +1,4 @@
-"""CP-SAT model of F5 mapping of several applications (`formulations.applications.problem`), by either rule.
+"""CP-SAT model of F5 mapping of several applications (`formulations.applications.space`), by either rule.
 
 Variables
     x[i,p] and flows as in `formulations.mapping.cp_sat`; o[i,j] = 1 if i runs before j, for loose pairs
@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 
 from ortools.sat.python import cp_model
 
-from formulations.applications.problem import Goal, Several
+from formulations.applications.space import Goal, Several
 from formulations.mapping.cp_sat import flows
 from formulations.mapping.flows import Terms
-from formulations.mapping.problem import Schedule
+from formulations.mapping.space import Schedule
 
 Var = cp_model.IntVar
 Linear = cp_model.LinearExpr

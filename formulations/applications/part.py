@@ -9,21 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import ceil
 
-from formulations.applications.problem import Goal as Responses
-from formulations.applications.problem import Rule, Several, Stream, begins, responses
-from formulations.applications.search import MOST, SEARCHES, Asked, evolved, exhaustive
+from formulations.applications.search import SEARCHES, Asked, exhaustive
+from formulations.applications.space import Goal as Responses
+from formulations.applications.space import Rule, Several, Stream, begins, responses
 from formulations.mapping.board import BoardPart, Request, replayed_copies
 from formulations.mapping.figures import ApplicationsFigures, ProcessorLoad, TaskTimes
 from formulations.mapping.pipeline import busy
-from formulations.mapping.problem import Configuration, Limits, Schedule
-from formulations.pins import Decision, Pins
-from formulations.problem import Formulation, Goal, Priced, Replayed
+from formulations.mapping.space import Configuration, Limits, Schedule
+from formulations.problem import Goal, Priced, Replayed
 from hwmodels.board.replay import Referee, Repeated
 from hwmodels.board.schedule import ApplicationsSchedule, TaskPlace
-from instances.applications import Application, Applications
+from instances.applications import Application
 from instances.errors import InputError
-from instances.machine.machine import Machine
-from instances.network.tasks import TaskGraph, tasks
+from instances.network.tasks import TaskGraph
 
 _US_PS = 1_000_000
 #: Of one application within a period of another.
@@ -224,44 +222,3 @@ def _streams(applications: Sequence[Application], graph: TaskGraph, tick_ps: int
             f"{_MOST_RELEASES} releases of one within a period of another are analysed and simulated"
         )
     return tuple(found)
-
-
-# ---- the formulation -------------------------------------------------------------------------------------------------
-
-
-class ApplicationsFormulation(Formulation[ApplicationsSchedule]):
-    """F5: several networks with periods on one board."""
-
-    name = "applications"
-    summary = "F5: the same for several networks with periods, deadlines and priorities"
-    schedule, figures, target = ApplicationsSchedule, ApplicationsFigures, Applications
-    whole = True
-    measures = {"response": "ticks", "response:NAME": "ticks", "energy": "fJ"}  # noqa: RUF012
-    decisions = {  # noqa: RUF012
-        "analysis": Decision(
-            "analysis=safe (the default) or analysis=printed (Eq. 3.11): by which rule deadlines are kept"
-        ),
-        "cpu_config": Decision("configuration of the cores: cpu_config=1,1,1,1; by default all are tried"),
-        "TASK": Decision("the processor of a task by its name: squeezenet1_1:conv1=gpu"),
-    }
-    engines = {  # noqa: RUF012
-        "auto": "cp-sat",
-        "cp-sat": "flows, paths and releases with CP-SAT, from the best start",
-        "exhaustive": f"all schedules, up to {MOST:,} assignments",
-    }
-    heuristics = {  # noqa: RUF012
-        "ga": ("genetic by SPEA2: all responses and energy", lambda part, goal: part.best(goal, evolved)),
-        "apart": (
-            "each application on one processor, or a list schedule: the best of these",
-            lambda part, goal: part.best(goal, Asked.starts),
-        ),
-    }
-    quick = ("apart",)
-    libraries = {"ga": "deap"}  # noqa: RUF012
-
-    def read(
-        self, network: Applications, machine: Machine, pins: Pins, layers: Sequence[str] | None
-    ) -> Sequence[ApplicationsPart]:
-        """Return all applications together."""
-        rule, others = rule_of(pins.to_json())
-        return [ApplicationsPart.of(Request.of(tasks(network.network), machine, others), network.applications, rule)]

@@ -18,10 +18,10 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, product, takewhile
 
-from formulations.applications.problem import Goal, Several, answers, floor, responses
+from formulations.applications.space import Goal, Several, answers, floor, responses
 from formulations.mapping.board import Asking
-from formulations.mapping.problem import Assignment, Schedule
 from formulations.mapping.search import assignments, list_scheduled
+from formulations.mapping.space import Assignment, Schedule
 from formulations.problem import Model, Report, Steps, Unable
 
 #: Schedules that are tried at most.
@@ -82,7 +82,7 @@ class Asked(Asking):
         return several.figure(schedule, self.goal, kept)
 
     def floor(self) -> int:
-        """By `formulations.applications.problem.floor`."""
+        """By `formulations.applications.space.floor`."""
         return floor(self.several, self.goal)
 
     def starts(self) -> list[Schedule]:

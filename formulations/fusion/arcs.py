@@ -28,7 +28,7 @@ from formulations.fusion.groups import Group, Net
 from formulations.fusion.memory import Memory, Turns
 from formulations.fusion.options import NEVER, Option, Weights, weights_of
 from formulations.fusion.pins import Demands
-from formulations.fusion.problem import Arc, along
+from formulations.fusion.space import Arc, along
 from formulations.fusion.strips import Ints, Mode, Strips, Way, strips
 from formulations.joint.problem import KEPT, NOT, Joint, Residence
 from hwmodels.nest.price.limits import tensor_bytes

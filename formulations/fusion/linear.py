@@ -1,4 +1,4 @@
-"""F11 fusion as linear rows over Booleans, for MILP solvers and CP-SAT: `formulations.fusion.problem` as a flow.
+"""F11 fusion as linear rows over Booleans, for MILP solvers and CP-SAT: `formulations.fusion.space` as a flow.
 
 An example: in a chain of two layers an arc for both and an arc for each begin or end at cut 1; the flow goes through
 the cut, or past it, and the level of the map between them flows along if it goes through.
@@ -36,7 +36,7 @@ from math import gcd
 import numpy as np
 
 from formulations.fusion.options import NEVER
-from formulations.fusion.problem import Arc, Fusion, Taken
+from formulations.fusion.space import Arc, Fusion, Taken
 from formulations.fusion.strips import Ints
 from formulations.rows import Rows, Terms
 from instances.errors import InputError
@@ -193,7 +193,7 @@ class Linear(Rows):
             terms[p] = terms.get(p, 0) + int(after) - int(before)
 
     def _moved(self, place: _Place) -> None:
-        """The bytes of an arc that are no step's: as `formulations.fusion.problem` counts them."""
+        """The bytes of an arc that are no step's: as `formulations.fusion.space` counts them."""
         arc, fusion = place.arc, self.fusion
         self._bytes[place.taken] += arc.fixed
         for k in fusion.alive[arc.first]:

@@ -25,8 +25,8 @@ from formulations.fusion.linear import Limit, Linear
 from formulations.fusion.options import NEVER
 from formulations.fusion.paths import Paths
 from formulations.fusion.pins import Demands
-from formulations.fusion.problem import Arc, Fusion, Taken, by_cut
 from formulations.fusion.schedule import Figures, fused, option_of
+from formulations.fusion.space import Arc, Fusion, Taken, by_cut
 from formulations.fusion.tables import Factors, Tables, heavier
 from formulations.joint.heuristics import in_order
 from formulations.joint.layers import Fastest, Layers, on_chip
@@ -35,7 +35,7 @@ from formulations.joint.plans import Bound
 from formulations.pins import Pins
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Unable
 from formulations.rows import Build
-from formulations.tiling.problem import DECISIONS as NEST_DECISIONS
+from formulations.tiling.tiling import DECISIONS as NEST_DECISIONS
 from hwmodels.fusion.replay.referee import FusedReplay, FusionReplay, replay_fusion
 from hwmodels.joint.price import RunFigures, layer_figures
 from hwmodels.nest.homes import operand_of

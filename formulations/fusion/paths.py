@@ -1,4 +1,4 @@
-"""The least paths of F11 by dynamic programming over cuts; `formulations.fusion.problem` states the problem.
+"""The least paths of F11 by dynamic programming over cuts; `formulations.fusion.space` states the problem.
 
 A state is the level of every residence alive at a cut. Weights that stay may be loaded before a layer: there the cost
 of a level is the least of that and of those below it.
@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 
 from formulations.fusion.options import NEVER
-from formulations.fusion.problem import Arc, Fusion, Taken, along, most_bytes
+from formulations.fusion.space import Arc, Fusion, Taken, along, most_bytes
 from formulations.fusion.strips import Ints
 from formulations.problem import Unable
 

@@ -13,7 +13,7 @@ from formulations.fusion.groups import Group, Net, window
 from formulations.fusion.memory import Turns, turns_of
 from formulations.fusion.options import Option
 from formulations.pins import Decision, Pin, Pins
-from formulations.tiling.problem import DECISIONS as NEST_DECISIONS
+from formulations.tiling.tiling import DECISIONS as NEST_DECISIONS
 from instances.errors import InputError
 
 DECISIONS: dict[str, Decision] = {

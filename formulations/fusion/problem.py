@@ -1,218 +1,188 @@
-"""F11 fusion: groups of layers run strip by strip, nests of groups of one, and what stays on chip between groups.
+"""Problems fusion and joint for people and engines: their heuristics, and which networks and machines they take.
 
-Sets
-    t in 0..T-1: the layers in the network's order; cuts 0..T between them
-    s: the maps that may stay on chip, with levels V[s] (banks and the rows they hold), uses and birth as in F10 `joint`
-    A: arcs, each a group first..last with options that read alike; axes[a]: the maps whose level matters to it
-Given
-    B banks, each a byte where the machine has none; write[s, v]: bytes of the rows of s beyond level v; reads[a, s, v]:
-    what arc a reads of s at level v
-    class[a, s, v]: levels that are alike for the room (whole on chip or not; of a group of one, the same plans)
-    E[a, c, f]: the fewest bytes of weights and (of a group of one) of reading again, for classes c, in f banks
-    fixed[a]: bytes that do not depend on levels                                     (all integers; banks, bytes)
-Variables
-    a path of arcs from cut 0 to cut T; level[s, a] for the maps alive during an arc
-Objective
-    min sum over the path's arcs (fixed[a] + sum_s reads[a, s, level] + E[a, class, f]) + sum_s write[s, last level]
-    where f = B - sum of banks[level] of all maps alive at either end of the arc        (energy: with MACs, in fJ)
-Constraints
-    (SHRINK)   the level of a map does not rise from arc to arc, and changes only after an arc that uses it, or that has
-               several layers: there a map may be on chip as a whole so that its strips take nothing beside it
-    (ROOM)     f >= 0, and E[a, c, f] is finite
-    Maps that are born and read last inside a group are not written, unless they are results of the network.
-Weights that several layers read
-    are a residence too, whole or not at all (levels 0 and 1), and layers by themselves read them where they stay.
-    Before such a layer weights may be loaded to stay, at the cost of reading them once: instead of SHRINK their level
-    may rise there, and fall behind it. Groups of several layers load weights of their own; what stays goes past them.
-Why groups of one make it F10
-    An arc of one layer has the tables of `formulations.joint.tables`: the same levels, banks and bytes.
-
-`least` solves it by dynamic programming over cuts; a state is the level of every map alive at a cut. Of the maps that
-an arc uses up only the banks that they take together and their classes matter, and likewise of those that are born:
-so an arc costs (states of the maps that go on) x B x B steps, not all pairs of states. What maps take during an arc is
-a multiple of the gcd of the banks of their levels, its grain: only so many banks can be free, and in bytes B is counted
-in it: a row of any map of ResNet-50 takes 3,584 bytes or a multiple, so B is 219 on 768 KiB. Source: none;
-docs/fusion.md.
+Problem joint is problem fusion with groups of one layer (pin ``length=1``), in bytes or energy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from math import gcd
-from typing import Any
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from math import inf
 
-import numpy as np
-
+from formulations.clock import Clock, TimeUp
 from formulations.fusion.options import NEVER
-from formulations.fusion.strips import Ints
-from formulations.joint.problem import Residence
+from formulations.fusion.part import FusionPart, Runs
+from formulations.fusion.paths import Paths
+from formulations.fusion.pins import DECISIONS
+from formulations.fusion.space import Arc, Fusion, Taken
+from formulations.joint.heuristics import greedy, in_order, in_sequence, no_reuse
+from formulations.joint.problem import Choice, Joint
+from formulations.joint.tables import Tables as Nests
+from formulations.pins import Pin, Pins
+from formulations.problem import Formulation, Goal, Unable
+from formulations.tiling.tiling import DECISIONS as NEST_DECISIONS
+from hwmodels.joint.price import RunFigures
+from hwmodels.schedule import LayerRun
+from instances.errors import InputError
+from instances.machine.machine import Machine
+from instances.network.network import Network
+from instances.network.workload import refuse_long
+
+_NO_PLACE = "this heuristic finds no place for some layer"
 
 
-@dataclass(frozen=True, eq=False)
-class Arc:
-    """A group of layers, and all that its cost depends on.
-
-    Attributes
-    ----------
-    axes : tuple of int
-        Residences whose level matters.
-    classes, reads : tuple of ndarray (levels,)
-        For every axis the class and the bytes read at each level.
-    fixed, macs : int
-        Bytes that do not depend on levels; MACs.
-    rooms : ndarray
-        Numbers of banks, ascending from 0: all that may be free, or in between bytes are those of the one below.
-    table : ndarray (classes of each axis, rooms)
-        Bytes by classes and room; they never rise with the room.
-    options : Any
-        How it runs, for `formulations.fusion.part`.
-    """
-
-    first: int
-    last: int
-    axes: tuple[int, ...]
-    classes: tuple[Ints, ...]
-    reads: tuple[Ints, ...]
-    fixed: int
-    macs: int
-    rooms: Ints
-    table: Ints
-    options: Any = None
-
-    def steps(self, classes: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-        """The undominated (banks, bytes) of the table for classes of the axes, fewest banks first."""
-        row = self.table[classes]
-        first = np.flatnonzero(np.append(True, row[1:] < row[:-1]) & (row < NEVER))
-        return tuple((int(self.rooms[at]), int(row[at])) for at in first)
-
-    def column(self, free: Ints | int) -> Ints:
-        """The place of free banks in the table."""
-        found: Ints = np.searchsorted(self.rooms, free, side="right") - 1
-        return found
-
-    def bytes(self, levels: Mapping[int, int], free: int) -> int:
-        """Bytes of the table for levels and free banks."""
-        index = tuple(int(c[levels[k]]) for k, c in zip(self.axes, self.classes, strict=True))
-        return int(self.table[(*index, self.column(free))])
+def _per_layer(part: FusionPart, goal: Goal) -> Runs:
+    """Every layer a group by itself, as a heuristic of joint plans it; raises Unable if some layer has no place."""
+    nests = part.joint.tables
+    if goal.clock.until < inf:
+        nests.hurry(goal.clock.half())
+    choice = in_order(nests, goal.clock)
+    if choice.bytes >= NEVER:
+        raise Unable(_NO_PLACE)
+    return part.joint.runs(choice)
 
 
-@dataclass(frozen=True)
-class Taken:
-    """An arc of a path, with the level of every map alive during it and the banks that are left."""
-
-    arc: Arc
-    levels: Mapping[int, int]
-    free: int
-    loads: int = -1
-    """The weights that are loaded before it, to stay; -1: none."""
-
-    @property
-    def before(self) -> dict[int, int]:
-        """The levels ahead of the arc."""
-        return {k: 0 if k == self.loads else level for k, level in self.levels.items()}
+def _cascade(part: FusionPart, goal: Goal) -> Runs:
+    """Group after group as long as it fits, nothing stays between them: what vendors' compilers do."""
+    tables, chosen, cut = part.tables, list[Arc](), 0
+    while cut < len(part.net.layers):
+        longest = None
+        while (open_ := [arc for arc in tables.arcs(goal.clock) if arc.first == cut]) and longest is None:
+            last = max(arc.last for arc in open_)
+            some = [arc for arc in open_ if arc.last == last]
+            longest = None if tables.price(some, goal.clock) else some[0]
+        chosen += [longest] if longest is not None else []
+        cut = cut + 1 if longest is None else longest.last + 1
+    return _through_dram(part, goal, chosen)
 
 
-@dataclass(frozen=True, eq=False)
-class Fusion:
-    """One instance; arcs by the cut that they end at.
-
-    The cost of a path is `factors[0]` for every byte and `factors[1]` for every MAC.
-    """
-
-    banks: int
-    cuts: int
-    residences: tuple[Residence, ...]
-    constant: int
-    arcs: Mapping[int, Sequence[Arc]] = field(repr=False)
-    factors: tuple[int, int] = (1, 0)
-
-    @cached_property
-    def alive(self) -> tuple[tuple[int, ...], ...]:
-        """The residences that may be on chip at every cut."""
-        lasting = [(k, r.born, r.uses[-1]) for k, r in enumerate(self.residences)]
-        return tuple(tuple(k for k, born, last in lasting if born < cut <= last) for cut in range(self.cuts + 1))
-
-    def held(self, arc: Arc) -> tuple[int, ...]:
-        """The residences on chip during an arc: those alive at either end of it."""
-        return tuple(sorted({*self.alive[arc.first], *self.alive[arc.last + 1]}))
-
-    def grain(self, arc: Arc) -> int:
-        """What all maps on chip during an arc may take together is a multiple of it."""
-        return gcd(*(banks for k in self.held(arc) for banks in self.residences[k].banks)) or self.banks
-
-    def shrinks(self, arc: Arc, k: int) -> bool:
-        """Whether a level may fall after an arc: the map is there before it and used, or it matters to strips."""
-        mine = self.residences[k]
-        used = (mine.born < arc.first or mine.weights) and any(arc.first <= use <= arc.last for use in mine.uses)
-        return used or (arc.first < arc.last and k in arc.axes)
-
-    def loads(self, arc: Arc) -> int:
-        """The weights that may be loaded before an arc, to stay: those of a layer that others have read; -1: none."""
-        shared = (k for k in arc.axes if self.residences[k].weights and self.residences[k].born < arc.first)
-        return next(shared, -1)
-
-    def barred(self, arc: Arc, k: int) -> bool:
-        """Whether a residence that an arc begins is not on chip behind it: groups keep no weights for others."""
-        mine = self.residences[k]
-        return mine.weights and mine.born >= arc.first and k not in arc.axes
-
-    def without_levels(self) -> Fusion:
-        """The same where no map stays on chip."""
-        none = tuple(replace(r, banks=(0,), rows=(0,), write=r.write[:1]) for r in self.residences)
-        arcs = {
-            cut: [
-                replace(a, classes=tuple(c[:1] for c in a.classes), reads=tuple(r[:1] for r in a.reads)) for a in some
-            ]
-            for cut, some in self.arcs.items()
-        }
-        return replace(self, residences=none, arcs=arcs)
-
-    def shape(self, cut: int) -> tuple[int, ...]:
-        """States of a cut."""
-        return tuple(len(self.residences[k].banks) for k in self.alive[cut])
-
-    def sizes(self, names: Sequence[int], levels: Sequence[Ints]) -> Ints:
-        """Banks of residences together, an axis for the levels of each."""
-        total = np.zeros((1,) * len(names), np.int64)
-        for axis, k in enumerate(names):
-            banks = np.array(self.residences[k].banks, np.int64)
-            total = total + along(banks[levels[axis]], axis, len(names))
-        return total
-
-    def cost(self, path: Sequence[Taken]) -> int:
-        """What a path costs."""
-        each, per_mac = self.factors
-        total = self.constant
-        for step in path:
-            arc = step.arc
-            total += arc.fixed + arc.bytes(step.levels, step.free)
-            total += sum(int(r[step.before[k]]) for k, r in zip(arc.axes, arc.reads, strict=True))
-            ended = ((k, v) for k, v in step.levels.items() if self.residences[k].uses[-1] <= arc.last)
-            total += sum(self.residences[k].write[level] for k, level in ended)
-        return each * total + per_mac * sum(step.arc.macs for step in path)
-
-    def priced(self, table: Ints) -> Ints:
-        """Bytes as costs, at most `NEVER`."""
-        each = self.factors[0]
-        cost: Ints = np.where(table < most_bytes(each), np.minimum(table, most_bytes(each)) * each, NEVER)
-        return cost
+def _strips(part: FusionPart, goal: Goal) -> Runs:
+    """The best cuts for strips without recomputation, when nothing stays between groups."""
+    return _through_dram(part, goal, part.tables.arcs(goal.clock))
 
 
-def most_bytes(each: int) -> int:
-    """Bytes that cost `NEVER` or almost."""
-    return NEVER // max(1, each)
+def _through_dram(part: FusionPart, goal: Goal, arcs: Sequence[Arc]) -> Runs:
+    """The best path with these groups, when maps go through DRAM between groups, and nothing is computed again."""
+    tables, factors = part.tables, part.factors(goal.measure)
+    alone = dict.fromkeys(tables.nests.plans)
+    tables.search([(plans, (0,) * plans.layer.inputs, plans.banks) for plans in alone], goal.clock)
+
+    def lean(arcs: Sequence[Arc]) -> Fusion:
+        kept = [arc for arc in arcs if not arc.options.recomputes]
+        return tables.instance(factors, "known", kept).without_levels()
+
+    paths, _ = tables.settled(arcs, lean, lean, goal.clock)
+    if paths.least >= NEVER:
+        raise Unable(_NO_PLACE)
+    return part.runs(paths.path())
 
 
-def along(vector: Sequence[int] | Ints, axis: int, axes: int) -> Ints:
-    """A vector along one of several axes."""
-    return np.asarray(vector, np.int64).reshape([-1 if a == axis else 1 for a in range(axes)])
+def _heuristic(run: Callable[[FusionPart, Goal], Runs]) -> Callable[[FusionPart, Goal], Runs]:
+    def asked(part: FusionPart, goal: Goal) -> Runs:
+        try:
+            return run(part, goal)
+        except TimeUp:
+            return _per_layer(part, goal)
+
+    return asked
 
 
-def by_cut(arcs: Iterable[Arc]) -> dict[int, list[Arc]]:
-    """Return arcs by the cut that they end at."""
-    made: dict[int, list[Arc]] = {}
-    for arc in arcs:
-        made.setdefault(arc.last + 1, []).append(arc)
-    return made
+class FusionFormulation(Formulation[Runs]):
+    """Groups of layers, strips, and what stays on chip."""
+
+    name = "fusion"
+    summary = "F11: groups of layers that run strip by strip, tile plans of the others, and what stays between them"
+    schedule = Runs
+    figures = tuple[RunFigures, ...]
+    whole = True
+    measures = {"bytes": "bytes", "energy": "fJ", "macs": "MACs"}  # noqa: RUF012
+    decisions = DECISIONS
+    engines = {  # noqa: RUF012
+        "dynamic": "dynamic programming over cuts and the rows of all maps on chip: exact",
+        "milp": "a flow over cuts with the levels of each arc, with HiGHS: exact, caps on other measures included",
+        "milp-cbc": "the same with CBC",
+        "cp-sat": "the same with CP-SAT",
+    }
+    heuristics = {  # noqa: RUF012
+        "per-layer": ("every layer by itself; map after map stays as far as it fits (joint)", _heuristic(_per_layer)),
+        "cascade": ("groups as long as they fit, every map between them through DRAM", _heuristic(_cascade)),
+        "strips": ("best cuts for strips of whole rows, every map between groups through DRAM", _heuristic(_strips)),
+    }
+    quick: tuple[str, ...] = ("per-layer",)
+
+    def read(
+        self, network: Network, machine: Machine, pins: Pins, layers: Sequence[str] | None
+    ) -> Sequence[FusionPart]:  # fmt: skip
+        """The network; raises InputError for machines without a shared memory, and for layers that no nest plans."""
+        check_machine(machine, self.name)
+        for layer in network.layers:
+            refuse_long(layer)
+            if layer.kind == "correlation":
+                raise InputError(f"layer {layer.name}: only problem mesh plans correlations")
+        return [FusionPart(network, machine, pins)]
+
+
+# ---- groups of one layer ---------------------------------------------------------------------------------------------
+
+
+def _alone(choose: Callable[[Nests, Clock], Choice | Joint]) -> Callable[[FusionPart, Goal], Runs]:
+    """A choice of levels, or the best one for what it leaves open, as a schedule; raises Unable if there is none."""
+
+    def run(part: FusionPart, goal: Goal) -> Runs:
+        tables, nests, clock = part.tables, part.tables.nests, goal.clock
+        if clock.until < inf:
+            nests.hurry(clock.half())
+        chosen, path = choose(nests, clock), tuple[Taken, ...]()
+        if isinstance(chosen, Joint):
+            with suppress(Unable):  # too many maps at a time
+                paths = Paths(tables.given(chosen, part.factors("bytes"), ()))
+                path = paths.path() if paths.least < NEVER else ()
+            chosen = greedy(chosen)
+        relied = tables.relied(path) if path else nests.relied(nests.joint(bound="proven"), chosen)
+        tables.search(relied, clock)
+        if not path and nests.joint(bound="known").price(chosen.levels).bytes >= NEVER:
+            raise Unable(_NO_PLACE)
+        runs = part.runs(path) if path else part.joint.runs(chosen)
+        return part.polished(runs, clock) if clock.over else runs
+
+    return run
+
+
+class JointFormulation(FusionFormulation):
+    """Every layer by itself: its tile plan, and what stays on chip between layers."""
+
+    name = "joint"
+    schedule = tuple[LayerRun, ...]
+    summary = "F10: tile plans of all layers and what stays in a shared memory between them"
+    measures = {"bytes": "bytes", "energy": "fJ"}  # noqa: RUF012
+    decisions = NEST_DECISIONS
+    heuristics = {  # noqa: RUF012
+        "no-reuse": ("every layer's best plan alone, every map through DRAM", _alone(no_reuse)),
+        "greedy": ("map after map stays as far as it fits", _alone(in_order)),
+        "sequence": ("tile plans first, layer by layer; then the best use of what they leave", _alone(in_sequence)),
+    }
+    quick = ("greedy", "sequence", "no-reuse")
+
+    def read(
+        self, network: Network, machine: Machine, pins: Pins, layers: Sequence[str] | None
+    ) -> Sequence[FusionPart]:  # fmt: skip
+        """As problem fusion with pin ``length=1``."""
+        return super().read(network, machine, Pins((*pins.pins, Pin("length", "=", "1"))), layers)
+
+
+def check_machine(machine: Machine, problem: str) -> None:
+    """Raise InputError unless the problem can be asked of a machine."""
+    if not machine.bank_count:
+        raise InputError(
+            f"machine {machine.name}: problem {problem} needs a memory that all operands share (ocm_bytes), "
+            "such as scratchpad_768k has"
+        )
+    if machine.in_bytes != machine.out_bytes:
+        raise InputError(
+            f"machine {machine.name}: in_bytes {machine.in_bytes} and out_bytes {machine.out_bytes} differ; "
+            "a map that stays on chip is read as it was written"
+        )
+    if machine.edge_tiles == "uniform" or machine.reading == "literal" or machine.tles * machine.tlts > 1:
+        raise InputError(
+            f"machine {machine.name}: problem {problem} needs one core, edge_tiles 'true' and reading 'consistent'"
+        )

@@ -21,7 +21,7 @@ from formulations.fusion.arcs import Grouped, Groups
 from formulations.fusion.groups import Group
 from formulations.fusion.memory import Memory, Turns, turns_of
 from formulations.fusion.options import Option, Weights, weights_of
-from formulations.fusion.problem import Taken
+from formulations.fusion.space import Taken
 from formulations.fusion.strips import Ints, Mode, Strips, paces, strips
 from hwmodels.schedule import Blocks, FusedRun, Steps, Stream
 from hwmodels.transfer import bursts_of_segment, request, ticks

@@ -16,7 +16,7 @@ from formulations.clock import Clock, TimeUp
 from formulations.fusion.arcs import Grouped, Groups, singles
 from formulations.fusion.options import NEVER
 from formulations.fusion.paths import Paths
-from formulations.fusion.problem import Arc, Fusion, Taken, by_cut
+from formulations.fusion.space import Arc, Fusion, Taken, by_cut
 from formulations.joint import tables as joint
 from formulations.joint.plans import Bound, Plans
 from formulations.joint.problem import Joint

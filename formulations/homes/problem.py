@@ -82,7 +82,7 @@ class Housing(Part[Chosen]):
         return tuple(self.places.faults(chosen))
 
     def explain(self) -> tuple[str, ...]:
-        """Nothing: which memory is too small takes a search (`solver.views.homes.fitting`)."""
+        """Nothing: which memory is too small takes a search (`solver.problems.homes.fitting`)."""
         return ()
 
 

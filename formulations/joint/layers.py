@@ -13,7 +13,7 @@ from formulations.joint.places import Places, left_of
 from formulations.joint.problem import Choice
 from formulations.joint.tables import Tables
 from formulations.pins import Pins
-from formulations.tiling import problem as tiling
+from formulations.tiling import tiling
 from formulations.tiling.search import search_nests
 from hwmodels.joint.price import RunFigures, ran
 from hwmodels.nest.buffers import buffers

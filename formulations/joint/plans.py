@@ -22,7 +22,7 @@ import numpy as np
 from formulations.clock import Clock
 from formulations.joint.problem import NEVER, Ints
 from formulations.pins import Pins
-from formulations.tiling import problem as tiling
+from formulations.tiling import tiling
 from formulations.tiling.search import search_nests
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.limits import tensor_bytes

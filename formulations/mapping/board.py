@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeVar
 
 from formulations.clock import ENDLESS, Clock
 from formulations.mapping.pins import Demands, demands
-from formulations.mapping.problem import Configuration, Schedule, build
-from formulations.mapping.problem import Mapping as Instance
+from formulations.mapping.space import Configuration, Schedule, build
+from formulations.mapping.space import Mapping as Instance
 from formulations.problem import Goal, Part, Piece, Stats, Steps
 from hwmodels.board.price import estimated, options
 from instances.errors import InputError

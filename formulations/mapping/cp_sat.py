@@ -1,6 +1,6 @@
 """CP-SAT model of F5 mapping: `formulations.mapping.flows`, all of its variables integers.
 
-A flow y[e,p,q] is 0 or 1 here. Proofs come from the relaxation `formulations.mapping.problem.merged` first: equal cores
+A flow y[e,p,q] is 0 or 1 here. Proofs come from the relaxation `formulations.mapping.space.merged` first: equal cores
 make assignments alike, and no bound rises above it soon; then this model with T at least that bound.
 
 Of one inference alone a block is an optional interval
@@ -18,7 +18,7 @@ from ortools.sat.python import cp_model
 
 from formulations.mapping.flows import Flows, Terms
 from formulations.mapping.latency import blocks_of
-from formulations.mapping.problem import Aim, Limits, Mapping, Schedule
+from formulations.mapping.space import Aim, Limits, Mapping, Schedule
 
 
 @dataclass

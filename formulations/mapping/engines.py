@@ -17,9 +17,9 @@ from formulations.mapping.board import Asking, BoardPart
 from formulations.mapping.floor import floor
 from formulations.mapping.latency import best_order, horizon, latencies, latency_of, usual
 from formulations.mapping.parts import parts
-from formulations.mapping.problem import Aim, Assignment, Ints, Limits, Mapping, Schedule, clusters, merged
 from formulations.mapping.search import MOST, assignments, everything, starts
 from formulations.mapping.series import Series, settled
+from formulations.mapping.space import Aim, Assignment, Ints, Limits, Mapping, Schedule, clusters, merged
 from formulations.problem import Goal, Model, Steps, Unable
 from instances.errors import InputError
 

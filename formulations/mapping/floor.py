@@ -7,7 +7,7 @@ task, nor below 4, half of all work. Copies count nothing, each task is where it
 from __future__ import annotations
 
 from formulations.mapping.latency import least_latency
-from formulations.mapping.problem import Aim, Mapping
+from formulations.mapping.space import Aim, Mapping
 
 
 def floor(mapping: Mapping, aim: Aim) -> int:

@@ -1,6 +1,6 @@
 """Tasks at places, with flows over the edges: the rows that all models of F5 mapping have, in any solver's expressions.
 
-Sets, parameters as in `formulations.mapping.problem`
+Sets, parameters as in `formulations.mapping.space`
 Variables    x[i,p] in {0, 1}: task i is at p;  y[e,p,q] >= 0: edge e = (i, j) goes from p to q;  T in N: the period
 Objective    min T, or min sum_p watts[p]*load[p]
 Constraints  (RUN)    sum_p x[i,p] = 1, over the processors that can run i (Eq. 3.1; HOST: first and last tasks)
@@ -26,8 +26,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from formulations.mapping.latency import begun, longest, scheduled
-from formulations.mapping.problem import Limits, Schedule
-from formulations.mapping.problem import Mapping as Instance
+from formulations.mapping.space import Limits, Schedule
+from formulations.mapping.space import Mapping as Instance
 
 #: Variables and their ticks.
 Terms = list[tuple[Any, int]]

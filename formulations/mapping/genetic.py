@@ -23,8 +23,8 @@ from deap import base, tools
 from formulations.clock import Clock
 from formulations.mapping.engines import Asked
 from formulations.mapping.latency import latencies
-from formulations.mapping.problem import Assignment, Schedule
 from formulations.mapping.search import Pricer, starts
+from formulations.mapping.space import Assignment, Schedule
 
 #: Chromosomes of a generation, and chance of mutation by task: of several objectives, and of one. Chance of crossover.
 SIZE, _MUTATE, _SIZE_OF_ONE, _MUTATE_ONE, _CROSS = 60, 0.02, 120, 0.04, 0.7

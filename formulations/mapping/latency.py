@@ -1,7 +1,7 @@
 """F5 latency: one inference alone on the processors of a board, from its begin to the end of its last task.
 
 Sets, given
-    as in `formulations.mapping.problem`: tasks i in topological order, edges e = (i, j), processors p, time, copy,
+    as in `formulations.mapping.space`: tasks i in topological order, edges e = (i, j), processors p, time, copy,
     host; if tasks may be divided, the tasks below are their parts (`formulations.mapping.parts`)
 Variables
     at[i] in able[i]; an order of the tasks that no task precedes those it reads from
@@ -13,7 +13,7 @@ Derived
 Objective
     min latency [ticks]; or min period, min energy with a limit on it
 Constraints
-    (RUN), (HOST) as in `formulations.mapping.problem`; limits of period and energy are those of the same assignment
+    (RUN), (HOST) as in `formulations.mapping.space`; limits of period and energy are those of the same assignment
 Assumes
     A processor is not interrupted: a task and all copies of its result are one block, and the result is there for every
     reader at the end of the block. That is what the pipeline and its simulation do too: the sender signals once, when
@@ -36,8 +36,8 @@ import numpy as np
 
 from formulations.mapping.parts import parts
 from formulations.mapping.pipeline import Pipeline, busy
-from formulations.mapping.problem import Assignment, Ints, Mapping, Order, Schedule
 from formulations.mapping.search import handed_table, used, work_table
+from formulations.mapping.space import Assignment, Ints, Mapping, Order, Schedule
 
 
 @dataclass(frozen=True)

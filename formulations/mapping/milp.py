@@ -24,7 +24,7 @@ import pulp
 
 from formulations.mapping.flows import Flows
 from formulations.mapping.latency import blocks_of, unrelated
-from formulations.mapping.problem import Aim, Limits, Mapping, Schedule
+from formulations.mapping.space import Aim, Limits, Mapping, Schedule
 
 
 @dataclass

@@ -17,8 +17,8 @@ from formulations.mapping.figures import MappingFigures, ProcessorLoad, TaskTime
 from formulations.mapping.latency import critical, dispatched, once, order_by
 from formulations.mapping.parts import Parts, parts
 from formulations.mapping.pipeline import Pipeline, busy, pipelined
-from formulations.mapping.problem import Aim, Assignment, Configuration, Limits, Price, Schedule
-from formulations.mapping.problem import Mapping as Instance
+from formulations.mapping.space import Aim, Assignment, Configuration, Limits, Price, Schedule
+from formulations.mapping.space import Mapping as Instance
 from formulations.problem import Goal, Priced, Replayed
 from hwmodels.board.replay import Seen, replay_mapping, replay_once
 from hwmodels.board.schedule import MappingSchedule, TaskRun, Waiting

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from formulations.mapping.problem import Assignment, Mapping
+from formulations.mapping.space import Assignment, Mapping
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping as Table
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from formulations.mapping.problem import Limits, Mapping
+from formulations.mapping.space import Limits, Mapping
 from instances.errors import InputError
 from instances.machine.processors import Processors
 from instances.measured import Row

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from formulations.mapping.problem import Assignment, Mapping
+from formulations.mapping.space import Assignment, Mapping
 
 
 @dataclass(frozen=True)

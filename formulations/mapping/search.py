@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.mapping.problem import Aim, Assignment, Ints, Limits, Mapping
+from formulations.mapping.space import Aim, Assignment, Ints, Limits, Mapping
 
 #: Assignments that `everything` tries at most.
 MOST = 20_000_000

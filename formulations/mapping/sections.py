@@ -42,9 +42,9 @@ from typing import ClassVar
 import numpy as np
 
 from formulations.mapping.places import Split
-from formulations.mapping.problem import Ints
-from formulations.mapping.problem import Mapping as Instance
 from formulations.mapping.search import handed_table, work_table
+from formulations.mapping.space import Ints
+from formulations.mapping.space import Mapping as Instance
 from instances.network.tasks import TaskGraph
 
 #: Places of the tasks that a cut is tabled over, and of all ends of a section, at most.

@@ -24,12 +24,12 @@ import numpy as np
 from formulations.clock import Clock
 from formulations.mapping.latency import begun, best_order, latencies, scheduled, timetable, usual
 from formulations.mapping.parts import parts
-from formulations.mapping.problem import Assignment, Ints, Limits, Mapping, Schedule
 from formulations.mapping.search import assignments, everything, list_scheduled, seeds
 from formulations.mapping.sections import Excerpt, Section, Tables, sections, swaps
+from formulations.mapping.space import Assignment, Ints, Limits, Mapping, Schedule
 from formulations.problem import Model, Report, Stats, Steps
 
-#: Beyond every sum of makespans: `formulations.mapping.problem.build` keeps these below.
+#: Beyond every sum of makespans: `formulations.mapping.space.build` keeps these below.
 _UNKNOWN = 2**61
 #: Assignments of an excerpt that are tried at most, and steps in search of their orders.
 _FEW, _STEPS = 20_000, 20_000

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from formulations.mapping.problem import run_as
+from formulations.mapping.space import run_as
 from formulations.selection.frame import Setting
 from hwmodels.board.price import ALONE, estimated, polynomial
 from hwmodels.selection.price import decompositions, pieces, weights

@@ -225,7 +225,7 @@ class Listing:
 
     @property
     def _able(self) -> bool:
-        """Whether machine abilities may make of some nest more than candidates do (`formulations.tiling.problem`)."""
+        """Whether machine abilities may make of some nest more than candidates do (`formulations.tiling.tiling`)."""
         layer, machine = self.layer, self.machine
         lines = machine.line and self.share("r") > 1 and self.share("c") > 1
         windows_ = input_windows(layer).values()

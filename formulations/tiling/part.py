@@ -1,6 +1,6 @@
 """F1 and F2, one layer: nests in the memory of a core, priced, replayed and compared.
 
-A layer, a machine and pins stand for a `Space` of nests (`formulations.tiling.problem`). It is built when it is first
+A layer, a machine and pins stand for a `Space` of nests (`formulations.tiling.tiling`). It is built when it is first
 asked for: building counts as search. Where a machine has several memories off the chip the homes of the operands
 are settled first (`formulations.homes`): a part for each of them.
 """

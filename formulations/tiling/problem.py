@@ -1,271 +1,196 @@
-"""F1 tiling: the nest of one layer on one core.
+"""Heuristics: the largest tile that fits, the DMA paper's fill-the-memory rule, and what slicing's paper does.
 
-Sets
-    op in {IN, W, OUT} operands; d in D = {b, g, m, n, r, c, i, j} dimensions, D[op] those that op depends on
-Given
-    E[d] extent; mem[k] bytes of memory k; prices of `instances.machine.machine`        (integers; bytes, ticks)
-Variables
-    X, Y, Z: the operands in the order of their Holds, outermost first
-    how the (at most two) loops over d cut it: in equal steps, r and c also in pieces of free sizes; slide: the loop
-    that IN slides along
-Objective
-    min lexicographically any order of time [ticks], bytes, energy [fJ]; ties by the remaining ones in this order
-Constraints
-    (CHOOSE)    one order of Holds, one chain per dimension, one slide
-    (CAPACITY)  sum over op in memory k of footprint[op] (times its buffers) + scratch + reserved <= mem[k]
-    (COST)      objective >= price of the nest, a sum of products of a spatial and a channel factor
-                (`hwmodels.nest.price.core`)
-Nest
-    loops over D[X] | Hold(X) | loops over D[Y] | Hold(Y) | loops over D[Z] | Hold(Z)
-    The loop that IN slides along is the last one before Hold(IN); the other loops of a segment stand in any order.
-Why these nests stand for all, in bytes
-    Each step takes any nest of docs/nest.md to one that moves no more bytes in no more memory; tests try every step on
-    random nests of tiny layers (tests/formulations/test_exchange.py).
-    (0) A loop that cuts nothing is left out.
-    (1) A Hold moves outwards (over other Holds and) over the last loop outside it, if its operand does not depend on
-        that: its tile is the same, it is moved no more often.
-    (2) Where (1) moves nothing, a loop among those between two Holds that the inner operand does not depend on moves
-        inwards over that Hold: the operand is moved less often; of every other Hold the last loop outside is one that
-        its operand depends on, so that all loops outside it count, before and after. Of Holds with no loop between them
-        that of IN is taken as the first: no loop gets between it and the one that it slides along.
-    (3) Where (1) and (2) move nothing, two loops over a dimension with no Hold between them become one, where the inner
-        one is, that cuts at the places of both: the pieces are the same, and where IN slides it slides on where it was
-        fetched anew. One loop in equal steps would not do: where padding or rows on chip clip tiles, pieces of several
-        sizes can be fewer.
-    (4) Loops inside all Holds are left out: no transfer changes, and OUT counts no more (`max(psum_bytes, out_bytes)`
-        while a reduction is cut). (A smaller tile of n takes less im2col scratch: there that loop stays.)
-    What is left has every Hold directly inside a loop that its operand depends on, and between two Holds only loops
-    that the inner operand depends on; if such a segment mixes loops that the outer operand depends on with others, the
-    others move inwards and the two Holds change places. A dimension that an operand does not depend on has two such
-    segments; for groups, which all operands depend on, at most two of the three are used.
-    Then every loop outside a Hold counts (`Skeleton.full`): moves = product of the trips of all loops outside that the
-    operand does not depend on, times the boxes. For other members of the family this is above the price, never below,
-    so its minimum is the optimum. Consequences: X is moved once; W wholly resident is X = W with an empty segment, row
-    streaming X = OUT with r alone.
-    Sliding moves a part of the whole tile, so in bytes it never costs more. (A slid tile of few columns may have more
-    runs than a whole row; where runs are priced the nests are those that slide along the last loop of a window.)
-    Which ways to cut stand for all: b, g, m, n in `formulations.tiling.chains` (`cheapest`), r and c in
-    `formulations.tiling.cuts`.
-Several cores (slicing)
-    (1)-(4) hold for each core whose loops cut something where those of the first core do. On a core with less of some
-    dimension the innermost real loop may be another one, so there bounds count the tiles of an operand that depends on
-    it once each, and candidates prove nothing.
-Inputs that are broadcast
-    Input k of an element-wise layer depends on D_k, and is fetched by the loops outside Hold(IN) down to the innermost
-    real one over a dimension of D_k. All dimensions that are cut are of OUT and of some input, so (1) and (2) move
-    nothing; (3) and the order of loops in a segment are argued in `formulations.tiling.turns`, which lists the orders
-    that the space has. Bytes: a full input and OUT move once, input k the product of the trips of the loops outside
-    that innermost one over dimensions that it lacks, times its elements. Trips and tiles are what counts, so (t, t) and
-    (t, smallest) stand for all steps where Hold(IN) is the first, which is where bytes are least: with Hold(OUT) first
-    its tile is larger and no input moves less. Bounds merge the loops over a dimension outside Hold(IN): no input is
-    fetched more often then (`Skeleton.visits`). They are held together: an input with a Hold of its own further
-    outside, as columns beside a map that is cut along rows, is no nest of docs/nest.md.
-What is not proven by candidates alone
-    Time (MAC arrays, calls, runs and bursts round, so that uneven pieces of any dimension may save some; overlap),
-    loops over the kernel outside the Hold of IN, uniform edge tiles, and the rare cases that `formulations.tiling.cuts`
-    names. There a second search, over tables that are lower bounds for every way to cut every dimension
-    (`hwmodels.nest.price.relaxed`), says below which value no nest is: (1)-(4) lower no count of a transfer and no
-    tile, and finer loops no compute time, so the bound holds for all nests of docs/nest.md.
-Lines and snake order
-    A nest in lines has the loops over r and c of some segment before Hold(IN) last in it, in either order, the kernel
-    whole, and perhaps a second loop over the inner one of them in the same segment (strips). In snake order a nest of
-    the family is priced as it runs, in the order of loops between Holds that `formulations.tiling.turns` finds.
-    (1)-(4) may then cost bytes: they move loops of different dimensions past each other. So nothing is proven by
-    candidates; bounds count what (1)-(4) never raise: with lines, for every operand, the trips of the loops outside its
-    Hold that it does not depend on, and for each of them every input that is used once; in snake order every element
-    that is used once. A nest of docs/nest.md moves no less: between two iterations of a loop that IN does not depend on
-    all of IN is fetched in lines, as without; at turns of snake order more may stay than any table here could say.
-Optimal means
-    No nest of docs/nest.md is better, whatever its loops and Holds, in any objective asked for. If that is not shown
-    the status is FEASIBLE, with a bound that no nest is below. Of pinned decisions: no nest that meets the pins (`T_d`
-    is the largest innermost piece; `T_d%k`, `sizes=divisors` and `pieces=even` mean equal steps, at most two loops a
-    dimension).
-
-A pinned order, holds=uniform and the literal reading mean the textbook's nest: one loop a dimension, the kernel whole,
-all operands held inside. Orders: three stand for all 720. All operands depend on g, so g outermost never adds a
-re-fetch. IN and OUT depend on b, r, c alike and W on none of them, so they may stand together: placed innermost they
-spare W, else nothing. Of m and n, the inner one spares IN (m) or keeps OUT on chip (n). Hence g b r c n m ("IS", the
-paper's Listing 1.1), g b r c m n ("OS"), g m n b r c ("WS").
-
-Source: `optimal_tiling_dma` section 4 (Eq. 1-6, Listing 1.1); `reading = "literal"` prices by its printed equations.
+The spaces of nests that layers by themselves are planned in: one core, or clusters of cores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from formulations import problem
 from formulations.pins import Decision, Pins
-from formulations.tiling.chains import Sizes, divisors
-from formulations.tiling.family import HOMES, LINES, PIECES, Restrictions, free_members, stated_cuts, stated_homes
-from formulations.tiling.member import Member
+from formulations.problem import Goal
+from formulations.tiling import slicing, tiling
+from formulations.tiling.branch import Branch, lower_bounds
+from formulations.tiling.part import Builder, NestFigures, NestPart
+from formulations.tiling.pick import Pick, complete, stages, vector
+from formulations.tiling.search import Search, best_pick
 from formulations.tiling.space import Space
-from formulations.tiling.turns import orders_of
-from hwmodels.nest.price.skeleton import Skeleton, cores, skeleton_of
-from hwmodels.schedule import Hold, Nest
-from instances.errors import InputError
+from hwmodels.nest.homes import repriced
+from hwmodels.nest.price.choices import Q_DIMS, S_DIMS
+from hwmodels.nest.price.closed_form import price
+from hwmodels.outcome import MEASURES
+from hwmodels.schedule import Nest
 from instances.machine.machine import Machine
-from instances.network.workload import DIMS, Layer, refuse_long
-
-#: The three orders of the textbook's nest that stand for all, outermost loop first.
-ORDERS: dict[str, tuple[str, ...]] = {
-    "IS": ("g", "b", "r", "c", "n", "m"),
-    "OS": ("g", "b", "r", "c", "m", "n"),
-    "WS": ("g", "m", "n", "b", "r", "c"),
-}
-
-_OPERANDS = ("IN", "W", "OUT")
-DECISIONS: dict[str, Decision] = {
-    **{f"T_{d.upper()}": Decision(f"innermost tile size of dimension {d}") for d in DIMS},
-    "sizes": Decision("free (any integer) or divisors (of the extent, as in the DMA paper)", ("free", "divisors")),
-    "holds": Decision(
-        "free (every operand at its own depth) or uniform (all inside the loops, as in textbooks)", ("free", "uniform")
-    ),
-    "order": Decision(
-        "uniform holds with the loops in this order: any, paper (r c n m, Listing 1.1), IS, OS, WS, or loop letters "
-        "outermost first such as mnrc",
-        ("any", "paper", *ORDERS),
-        open=True,
-    ),
-    "pieces": PIECES,
-    "lines": LINES,
-    "resident": Decision("an operand that stays on chip whole: IN, W or OUT", _OPERANDS),
-    "output": Decision("any, or row_major: rows of the result are cut outside its columns", ("any", "row_major")),
-    "array": Decision("any, or filled: tiles that fill the MAC array's lanes", ("any", "filled")),
-    **{f"buffers_{op}": Decision(f"buffers of {op}: 1 or 2", ("1", "2")) for op in _OPERANDS},
-    **HOMES,
-}
+from instances.network.network import Network
+from instances.network.workload import Layer
 
 
-def build(layer: Layer, machine: Machine, pins: Pins, *, full: bool = False) -> Space:
-    """Build the space of tiling plans.
+def largest_tile(space: Space, wanted: tuple[str, ...]) -> Pick | None:
+    """For every order of uniform Holds the largest tile (in multiply-accumulates) that fits; of these the best plan."""
+    picks = []
+    for branch in space.uniform().branches:
+        volume = np.multiply.outer(_volume(branch, S_DIMS), _volume(branch, Q_DIMS))
+        picks.append(_first(branch, np.where(branch.feasible(), volume, -1)))
+    found = [p for p in picks if p is not None]
+    return min(found, key=lambda p: vector(p.measures, wanted), default=None)
 
-    Raises
-    ------
-    InputError
-        If the machine has several cores, a dimension is too long, or a pinned order is no order of the loops.
+
+def fullest_memory(space: Space, wanted: tuple[str, ...]) -> Pick | None:
+    """The tile that fills the most of the on-chip memory, as the DMA paper's naive setting (section 6.1) aims at.
+
+    The first branch is used as it comes (no order or dataflow is compared), ties go to the smallest sizes.
     """
-    refuse_long(layer)
-    if machine.tles * machine.tlts > 1:
-        raise InputError(
-            f"problem tiling plans one core, machine {machine.name} has {machine.tles * machine.tlts}: use slicing"
-        )
-    if not pins.allows("lines", "any"):
-        machine = machine.model_copy(update={"line": False})
-    orders = _orders(layer, machine, pins)
-    sizes = {d: _sizes(layer, machine, pins, d) for d in DIMS}
-    limits = Restrictions.of(layer, machine, pins)
-    if orders is None:
-        members = free_members(layer, machine, (), sizes, limits, full=full)
-    else:
-        members = _uniform_members(layer, machine, orders, sizes, limits, full=full)
-    return Space(
-        "tiling", layer, machine, pins, members,
-        lambda m, p: build(layer, m, p, full=full), lambda nest: read(layer, machine, nest),
-    )  # fmt: skip
+    for branch in space.uniform().branches:
+        taken = sum((table.matrix() for _, table, _ in branch.capacity), np.zeros(branch.choices.shape))
+        pick = _first(branch, np.where(branch.feasible(), taken, -1))
+        if pick is not None:
+            return pick
+    return None
 
 
-def _sizes(layer: Layer, machine: Machine, pins: Pins, dim: str) -> Sizes:
-    """The steps that the pins allow; those of T_d are about the innermost tile."""
-    extent = layer.extent(dim)
-    free = pins.allows("sizes", "free")
-    if not free and not pins.allows("sizes", "divisors"):
-        return Sizes.of(np.zeros(0, np.int64))
-    sizes = np.arange(1, extent + 1, dtype=np.int64) if free else divisors(extent)
-    inner = pins.sizes(f"T_{dim.upper()}", sizes)
-    if not pins.allows("array", "any"):
-        inner = inner[inner >= _filled(layer, machine, dim)]
-    return Sizes(sizes, inner)
+def first_fit(space: Space, wanted: tuple[str, ...]) -> Pick | None:
+    """The best plan among few tile sizes (extents halved again and again) of one depth for all Holds, else of others.
+
+    Example: 95 layers and a limit of 1 s. Each takes some hundredths of a second here.
+    """
+    first = stages(wanted, space.machine)[0]
+    found = (Search(one, wanted, deadline=0.0).first(first) for one in (space.uniform(), space))
+    return next((pick for pick in found if pick is not None), None)
 
 
-def _filled(layer: Layer, machine: Machine, dim: str) -> int:
-    """The smallest tile that fills the lanes along `dim`, at most the layer."""
-    unit = machine.compute
-    depthwise = layer.m == layer.n == 1
-    lanes = {"g": unit.cols} if depthwise else {"m": unit.rows, "n": unit.cols}
-    return min(lanes.get(dim, 1), layer.extent(dim)) if unit.model == "array" else 1
+def _volume(branch: Branch, dims: tuple[str, ...]) -> NDArray[np.float64]:
+    volume: NDArray[np.float64] = np.prod([branch.choices.values(d).astype(np.float64) for d in dims], axis=0)
+    return volume
 
 
-# ---- the textbook's nest -------------------------------------------------------------------------------------
-
-
-def _uniform_members(
-    layer: Layer,
-    machine: Machine,
-    orders: Mapping[str, tuple[str, ...]],
-    sizes: Mapping[str, Sizes],
-    limits: Restrictions,
-    *,
-    full: bool,
-) -> tuple[Member, ...]:
-    members = []
-    uncut = limits.whole(cores(layer, ())[0], sizes)
-    for name, order in orders.items():
-        loops = tuple(d for d in order if layer.extent(d) > 1)
-        for buffers in limits.buffers:
-            skeleton = Skeleton((), loops, dict.fromkeys(layer.operands, len(loops)), buffers)
-            if limits.allows_order(loops):
-                label = {"order": name, **{f"buffers_{op}": str(n) for op, n in buffers.items()}}
-                members.append(Member(layer, machine, label, skeleton, uncut, full=full))
-    return tuple(members)
-
-
-def _orders(layer: Layer, machine: Machine, pins: Pins) -> Mapping[str, tuple[str, ...]] | None:
-    """The uniform orders to look at, without those that coincide for this layer; None if the Holds are free."""
-    asked = {p.value for p in pins.of("order") if p.op == "=" and p.value != "any"}
-    banned = [p for p in pins.of("order") if p.op == "!="]
-    if any(p.value == "any" for p in banned):
-        raise InputError("pin order!=any: every order is any; name the order that is banned")
-    literal = machine.reading == "literal"
-    uniform = literal or asked or banned or not pins.allows("holds", "free")
-    if not uniform:
+def _first(branch: Branch, score: NDArray[np.float64]) -> Pick | None:
+    if not score.size or score.max() < 0:
         return None
-    if not pins.allows("holds", "uniform"):
-        return {}
-    orders = {name: _order(name) for name in asked} if len(asked) < 2 else {}
-    if not asked:
-        orders = dict(ORDERS)
-        if layer.broadcast and not literal:
-            cut = tuple(d for d in DIMS if layer.extent(d) > 1)
-            orders = {"".join(order) or "g": order or ("g",) for order in orders_of(layer, cut)}
-    if literal:
-        orders = {name: order for name, order in orders.items() if order == ORDERS["IS"]}
-    out = {_canonical(layer, _order(p.value)) for p in banned}
-    distinct: dict[tuple[str, ...], str] = {}
-    for name, order in orders.items():
-        if _canonical(layer, order) not in out:
-            distinct.setdefault(_canonical(layer, order), name)
-    return {name: orders[name] for name in distinct.values()}
+    s, q = (int(i) for i in np.unravel_index(int(score.argmax()), score.shape))
+    return Pick(branch, s, q, branch.measures(s, q))
 
 
-def _canonical(layer: Layer, order: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(d for d in order if layer.extent(d) > 1)
+# ---- slicing's paper -------------------------------------------------------------------------------------------------
 
 
-def _order(name: str) -> tuple[str, ...]:
-    if name == "paper":
-        return ORDERS["IS"]
-    if name in ORDERS:
-        return ORDERS[name]
-    letters = name.replace(",", "")
-    if len(set(letters)) != len(letters) or not letters or set(letters) - set(DIMS):
-        raise InputError(
-            f"pin order={name}: expected any, paper, IS, OS, WS or distinct letters of {''.join(DIMS)}, outermost first"
-        )
-    missing = [d for d in ("g", "b", "r", "c", "m", "n") if d not in letters]
-    return (*missing, *letters)
+def noburst_ties(space: Space, *, worst: bool = False) -> tuple[Nest, Nest | None] | None:
+    """Return the quickest of the plans that are best if bursts were free, and with `worst` the slowest one.
+
+    Returns None if no plan fits. The slowest one is looked for among the candidates for the real price, all of them:
+    only for small spaces such as the paper's (``holds=uniform``).
+    """
+    blind = _blind(space.machine)
+    pick, _ = best_pick(space.build(blind, space.pins), ("time",))
+    if pick is None:
+        return None
+    least, first = pick.measures["time"], price(space.layer, space.machine, pick.nest).time_ticks
+    best, slow = (first, pick.nest), (first, pick.nest)
+    for ticks, nest in _ties(space, blind, least, None if worst else first):
+        best, slow = min(best, (ticks, nest), key=lambda one: one[0]), max(slow, (ticks, nest), key=lambda one: one[0])
+    return best[1], slow[1] if worst else None
 
 
-def read(layer: Layer, machine: Machine, nest: Nest) -> dict[str, int | str]:
-    """Return the order of loops and Holds, the (largest) innermost tiles, and where loops cut at free places."""
-    skeleton = skeleton_of(layer, nest)
-    words = [item.operand if isinstance(item, Hold) else item.dim for item in nest.items]
-    tile = nest.tile(layer)
-    decision: dict[str, int | str] = {"loops": " ".join(words)}
-    if nest.line:
-        decision["held"] = "IN in lines"
-    if machine.buffering == "choose":
-        decision |= {f"buffers_{op}": machine.buffers(skeleton.buffers.get(op)) for op in layer.operands}
-    decision |= {f"T_{d.upper()}": tile[d] for d in DIMS if layer.extent(d) > 1}
-    return decision | stated_cuts(nest) | stated_homes(nest)
+def _blind(machine: Machine) -> Machine:
+    return repriced(machine, burst_ticks=0)
+
+
+def _ties(space: Space, blind: Machine, least: int, most: int | None) -> Iterator[tuple[int, Nest]]:
+    """By member the quickest and the slowest candidate (ticks, nest) that take `least` ticks if bursts were free.
+
+    `most` leaves out the candidates that take more with bursts.
+    """
+    for member in space.members:
+        real = member.branch(("time",), None if most is None else {"time": most})
+        if real.empty:
+            continue
+        volume = replace(member, machine=blind).priced(real.choices, ("time",))
+        s, q = (np.flatnonzero(lower_bounds(volume.time, side) <= least) for side in "sq")
+        if not len(s) or not len(q):
+            continue
+        real, volume = real.take(s, q), volume.take(s, q)
+        tied = volume.feasible() & (np.max([t.matrix() for t in volume.time], axis=0) <= least)
+        if tied.any():
+            ticks = np.max([t.matrix() for t in real.time], axis=0)
+            for at in (np.where(tied, ticks, np.inf).argmin(), np.where(tied, ticks, -1).argmax()):
+                row, column = divmod(int(at), ticks.shape[1])
+                yield int(ticks[row, column]), real.nest(row, column)
+
+
+#: Finds a plan of a space for measures in their order.
+Guess = Callable[[Space, tuple[str, ...]], Pick | Nest | None]
+Heuristic = tuple[str, Callable[[Any, Goal], Nest | None]]
+
+
+def _guessed(guess: Guess, part: NestPart, goal: Goal) -> Nest | None:
+    """What a heuristic finds."""
+    found = guess(part.space, complete(goal.objectives or (goal.measure,)))
+    nest = found.nest if isinstance(found, Pick) else found
+    return None if nest is None else part.at_home(nest)
+
+
+def _without_bursts(space: Space, _: tuple[str, ...]) -> Nest | None:
+    """TSO-noburst (`tso_burst_slicing` Alg. 4, lines 12-13): the best plan if bursts were free, at its real price.
+
+    Many plans tie under the volume model. Of these the one that takes the least time with bursts is returned: what is
+    left of the difference to the optimum is due to the model alone.
+    """
+    return (noburst_ties(space) or (None,))[0]
+
+
+_HEURISTICS: dict[str, Heuristic] = {
+    "greedy": ("the largest tile that fits, with the best order or dataflow for it", partial(_guessed, largest_tile)),
+    "naive": ("fill the on-chip memory (DMA paper, section 6.1)", partial(_guessed, fullest_memory)),
+    "first-fit": ("the first plan that fits among few tile sizes, in no time", partial(_guessed, first_fit)),
+}
+_OF_SLICING: dict[str, Heuristic] = {
+    "tso-noburst": ("the best plan if bursts were free (TSO-noburst)", partial(_guessed, _without_bursts))
+}
+
+
+class Nests(problem.Formulation[Nest]):
+    """A decision problem about the nest of one layer: what it decides and how to build its space."""
+
+    schedule, figures, target = Nest, NestFigures, tuple[Layer, ...]
+    measures, ties = MEASURES, tuple(MEASURES)
+    engines = {  # noqa: RUF012
+        "exhaustive": "every candidate, vectorised; fastest for one layer, and the oracle of the others",
+        "cp-sat": "CP-SAT (ortools), one model per branch",
+        "milp": "MILP, perspective formulation, solved by HiGHS",
+        "milp-cbc": "the same MILP solved by the CBC that PuLP carries",
+    }
+    quick = ("first-fit",)
+    floors = halves = False
+
+    def __init__(
+        self, name: str, summary: str, decisions: Mapping[str, Decision], build: Builder,
+        heuristics: Mapping[str, Heuristic],
+    ) -> None:  # fmt: skip
+        self.name, self.summary, self.decisions, self.build = name, summary, decisions, build
+        self.heuristics = heuristics
+        self.libraries = dict.fromkeys(("exhaustive", *heuristics), "numpy")
+
+    def read(self, network: Network, machine: Machine, pins: Pins, layers: Sequence[str] | None) -> list[NestPart]:
+        """Return the layers by themselves: every conv and matmul layer, or those named."""
+        picked = network.conv_layers if layers is None else [network.layer(name) for name in layers]
+        return [NestPart(layer, machine, self.build, pins) for layer in picked]
+
+
+TILING = Nests(
+    "tiling", "F1: tile sizes and loop order of a layer on one core", tiling.DECISIONS, tiling.build, _HEURISTICS
+)
+SLICING = Nests(
+    "slicing",
+    "F2: partition x dataflow x tile sizes of a layer on clusters of cores",
+    slicing.DECISIONS,
+    slicing.build,
+    {**_HEURISTICS, **_OF_SLICING},
+)
+#: The spaces of nests, by name.
+NESTS = {space.name: space for space in (TILING, SLICING)}

@@ -6,7 +6,7 @@ Given
     #TLE, #TLT; MB0, MB1, MB2 bytes of a core's buffers; prices of `instances.machine.machine`   (integers; bytes,
     ticks)
 Variables
-    p; the nest of a core as in `formulations.tiling.problem`: order of Holds, steps of at most two loops a dimension,
+    p; the nest of a core as in `formulations.tiling.tiling`: order of Holds, steps of at most two loops a dimension,
     slide
 Objective
     min lexicographically any order of time [ticks], bytes, energy [fJ]; ties by the remaining ones in this order
@@ -17,7 +17,7 @@ Constraints
 Nest
     Spatial cuts over TLEs (Alg. 2): KS filters by ceil(F/#TLE); KS&OFM filters by ceil(F/(#TLE/2)) and rows by
     ceil(R/2); OFM rows by ceil(R/#TLE). Then filters over the TLTs by ceil(slice/#TLT). Inside, the nests of
-    `formulations.tiling.problem` (which says why they stand for all). The filters F are M, or the groups where these
+    `formulations.tiling.tiling` (which says why they stand for all). The filters F are M, or the groups where these
     outnumber M (depthwise).
 The paper's space
     holds=uniform, a pinned dataflow and the literal reading mean the paper's three dataflows with one loop a dimension
@@ -36,7 +36,7 @@ Readings (`reading` of the machine)
 Assumes
     operands of a core lie in its own buffers; one pass per tile.
 Optimal means
-    of the three partitions and all nests in the cores, as in `formulations.tiling.problem`, or of the paper's space,
+    of the three partitions and all nests in the cores, as in `formulations.tiling.tiling`, or of the paper's space,
     none is better under the stated reading and objective; else FEASIBLE with a bound that none is below. All cores run
     one program: places where loops cut count from the begin of a core's range, the same on every core.
 

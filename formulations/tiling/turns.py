@@ -34,7 +34,7 @@ Proof
     With one pattern that is one order, and each input is moved once: first the loops that it depends on, then the
     others, in whose iterations it stays. With two patterns that share nothing (rows by columns) it is two orders.
 Two loops over a dimension with no Hold between them become one, where the inner one is, as in
-`formulations.tiling.problem` (3): an input that depends on it has a loop there before and after; for one that does not,
+`formulations.tiling.tiling` (3): an input that depends on it has a loop there before and after; for one that does not,
 (c) holds. Between the segments before and behind a Hold nothing moves.
 """
 

@@ -20,7 +20,7 @@ from solver.ask.names import unknown as unknown
 
 if TYPE_CHECKING:
     from formulations.pins import Pins
-    from formulations.tiling.nests import Nests
+    from formulations.tiling.problem import Nests
 
 #: More processes than this are a typing error.
 MOST_JOBS = 1024
@@ -151,7 +151,7 @@ def pick_machine(machine: Machine | str | os.PathLike[str] | None, settings: Seq
 
 def pick_nests(name: str) -> Nests:
     """Return a formulation; raises InputError with the known ones."""
-    from formulations.tiling.nests import NESTS  # models import solver packages: slow, so late
+    from formulations.tiling.problem import NESTS  # models import solver packages: slow, so late
 
     if name not in NESTS:
         raise unknown("problem", name, NESTS)

@@ -29,8 +29,8 @@ from instances.jsonfile import as_object, parse_json, read_bytes, write_atomical
 from instances.late import late
 from solver.ask.question import Question
 from solver.plan.plan import Plan, digest
+from solver.problems.problem import Problem
 from solver.show.console import complain
-from solver.views.problem import Problem
 
 _faults_of = late("solver.calls.check:faults_of")
 #: Where a kept plan has its seal: among its statistics.

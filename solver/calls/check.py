@@ -17,8 +17,8 @@ from solver.ask.options import check_jobs, check_time_limit
 from solver.calls.prove import basics, doubts
 from solver.calls.prove import prove as prove_again
 from solver.plan.plan import Plan
-from solver.views.problem import Derived
-from solver.views.problems import problem_of
+from solver.problems.problem import Derived
+from solver.problems.registry import problem_of
 
 #: What is known of a plan that passes without being solved again.
 UNPROVEN = "legal, claims re-priced; optimality not re-proven"

@@ -18,10 +18,10 @@ from solver.ask.options import pick_nests, pick_pins
 from solver.plan.claims import Claim
 from solver.plan.plan import Plan
 from solver.plan.verify import PlanMismatch
+from solver.problems.layers import is_layers, layer_rows, part_of
+from solver.problems.registry import claims_of, problem_of
+from solver.problems.tiling import layer_claims
 from solver.search.verdict import judgement
-from solver.views.layers import is_layers, layer_rows, part_of
-from solver.views.problems import claims_of, problem_of
-from solver.views.tiling import layer_claims
 
 #: Seconds after which no further heuristic is begun, and for proving again that nothing fits.
 _QUICK_S, _AGAIN_S = 3.0, 10.0
@@ -133,8 +133,8 @@ def _quick(plan: Plan) -> Iterator[tuple[str, dict[str, Claim]]]:
 
 def _first_pass(plan: Plan) -> Iterator[Claim]:
     """The best plan of every layer among few candidates, and the largest tile: priced, and replayed if it matters."""
-    from formulations.tiling.nests import largest_tile
     from formulations.tiling.pick import complete, stages
+    from formulations.tiling.problem import largest_tile
     from formulations.tiling.search import Search
 
     formulation, deadline = pick_nests(plan.problem), time.monotonic() + _QUICK_S

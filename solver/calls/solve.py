@@ -24,8 +24,8 @@ from solver.calls.targets import named_machine, of_library, read_target
 from solver.plan.faces import FACES
 from solver.plan.front import Front
 from solver.plan.plan import Plan
-from solver.views.problem import Explained, Problem, Target
-from solver.views.problems import PROBLEMS, pick_problem, problem_of
+from solver.problems.problem import Explained, Problem, Target
+from solver.problems.registry import PROBLEMS, pick_problem, problem_of
 
 _sound_plan = late("solver.calls.check:sound_plan")
 

@@ -11,12 +11,12 @@ import typer
 from instances.errors import InputError
 from instances.late import late
 from solver.ask.names import AUTO, unknown
+from solver.problems.registry import PROBLEMS, pick_problem
 from solver.show.console import emit, emit_tables
 from solver.show.tables import names_table
-from solver.views.problems import PROBLEMS, pick_problem
 
 if TYPE_CHECKING:
-    from solver.views.problem import Problem
+    from solver.problems.problem import Problem
 
 _instances = late("instances.library_format:list_instances")
 

@@ -20,8 +20,8 @@ from solver.ask import options
 from solver.ask.names import version
 from solver.ask.sizes import Sizes
 from solver.cli.saving import BatchOpt, ShapeOpt, SymbolOpt, ValueOpt
+from solver.problems.registry import pick_problem
 from solver.show.console import complain, emit, printable, write
-from solver.views.problems import pick_problem
 
 ROOMS = ("instances", "hwmodels", "formulations", "solver")
 _preflight = late("solver.uses.emit.plannable:preflight")

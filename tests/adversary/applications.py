@@ -24,9 +24,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from formulations.applications.part import ApplicationsFormulation, ApplicationsPart
-from formulations.applications.problem import Several, Stream
-from formulations.mapping.problem import Mapping as Instance
+from formulations.applications.part import ApplicationsPart
+from formulations.applications.problem import ApplicationsFormulation
+from formulations.applications.space import Several, Stream
+from formulations.mapping.space import Mapping as Instance
 from hwmodels.board.replay import Referee, Repeated
 from hwmodels.board.schedule import ApplicationsSchedule
 from instances.machine.processors import Group

@@ -22,8 +22,8 @@ from instances.machine.machine import Machine, Transfer
 from instances.network.network import Network
 from instances.network.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
 from instances.network.stores import stores
+from solver.problems.fusion import FUSION
 from solver.search.loop import settled
-from solver.views.fusion import FUSION
 from tests.adversary.cases import BruteForce, Known, OfNetwork, kept, parts_of, times, widths
 from tests.adversary.claims import Claim
 from tests.adversary.elements import Elements, miscounted

@@ -30,8 +30,8 @@ from instances.network.network import Network
 from instances.network.operators import Conv, Eltwise, Operator, Pool, Reshape
 from instances.network.stores import stores
 from solver.calls.solve import solve
+from solver.problems.joint import JOINT
 from solver.search.loop import settled
-from solver.views.joint import JOINT
 from tests.adversary.cases import LIMIT_S, BruteForce, Known, OfNetwork, times, widths
 from tests.adversary.claims import Claim
 from tests.adversary.elements import Elements, miscounted

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import formulations.applications.problem
+import formulations.applications.space
 import formulations.banks.network
 import formulations.banks.stage
 import formulations.compulsory
@@ -349,13 +349,13 @@ def _places_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _blocks_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = formulations.applications.problem._Paths.__init__
+    real = formulations.applications.space._Paths.__init__
 
     def made(self: Any, several: Any, schedule: Any) -> None:
         real(self, several, schedule)
         self.blocks = [[0] * len(row) for row in self.blocks]
 
-    monkeypatch.setattr(formulations.applications.problem._Paths, "__init__", made)
+    monkeypatch.setattr(formulations.applications.space._Paths, "__init__", made)
 
 
 def _last_results_go(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -393,7 +393,7 @@ FAULTS: dict[str, tuple[str, Patch]] = {
     ),
     "applications: nobody waits for lower priorities": ("applications", _blocks_forgotten),
     "applications: schedules that are never tried": (
-        "applications", _changed(formulations.applications.problem, "orders", lambda found: list(found)[:1])
+        "applications", _changed(formulations.applications.space, "orders", lambda found: list(found)[:1])
     ),
     "partial_engine: a place for partial maps a byte too small": ("partial_engine", _places_too_small),
     "partial_engine: strips of one height only": (

@@ -13,8 +13,8 @@ import pytest
 from formulations.clock import Clock
 from formulations.pins import Pins
 from formulations.tiling import bounds as floors
-from formulations.tiling.nests import Nests
 from formulations.tiling.part import NestPart
+from formulations.tiling.problem import Nests
 from hwmodels.nest.price.pieces import Window
 from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
@@ -22,9 +22,9 @@ from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.machine.machine import Machine, Transfer
 from instances.network.workload import DIMS, Layer
+from solver.problems import layers_search as nests
+from solver.problems.layers_search import Front, Point
 from solver.search.loop import Answer
-from solver.views import layers_search as nests
-from solver.views.layers_search import Front, Point
 from tests.adversary import demands, nest_fronts, nest_tester
 from tests.adversary.anneal import Goal, Witness, confirmed, searched
 from tests.adversary.layers import random_layer, random_machine
@@ -308,7 +308,7 @@ def _no_halo(layer: Layer, resident: int | None = None) -> dict[str, Window]:
 
 
 def _engine(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
-    monkeypatch.setattr("solver.views.layers_search.searched", run)
+    monkeypatch.setattr("solver.problems.layers_search.searched", run)
 
 
 FAULTS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from formulations.pins import parse_pins
-from formulations.tiling import problem as tiling
+from formulations.tiling import tiling
 from hwmodels.nest.price.closed_form import price
 from hwmodels.schedule import Nest
 from instances.errors import InputError

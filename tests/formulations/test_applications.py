@@ -16,8 +16,8 @@ from ortools.sat.python import cp_model
 
 from formulations.applications.cp_sat import applications_cp_model
 from formulations.applications.part import hunted
-from formulations.applications.problem import Goal, Rule, Several, Stream, answers, responses
-from formulations.mapping.problem import Mapping, Schedule
+from formulations.applications.space import Goal, Rule, Several, Stream, answers, responses
+from formulations.mapping.space import Mapping, Schedule
 from hwmodels.board.replay import Referee, Repeated
 from instances.applications import applications, is_several
 from instances.errors import InputError
@@ -28,9 +28,9 @@ from solver import Plan, check, solve
 from solver.calls.solve import ask as question
 from solver.calls.solve import show
 from solver.cli.main import main
+from solver.problems.applications import ApplicationsProblem
+from solver.problems.applications_figures import rows_of
 from solver.uses.bench.applications import row
-from solver.views.applications import ApplicationsProblem
-from solver.views.applications_figures import rows_of
 from tests.effort import tries
 from tests.lies import Lie, changed
 

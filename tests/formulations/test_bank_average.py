@@ -17,8 +17,8 @@ from instances.network.operators import Concat, Conv, Eltwise, Input, Operator, 
 from solver import check, solve
 from solver.calls.solve import show
 from solver.plan.plan import Plan
+from solver.problems.banks import rows_of
 from solver.uses.bench.banks import midap
-from solver.views.banks import rows_of
 
 
 def averaged(*operators: Operator) -> Network:

@@ -20,7 +20,7 @@ from solver import check, pareto, solve
 from solver.calls.solve import show
 from solver.cli.main import main
 from solver.plan.plan import Plan
-from solver.views.banks import BanksProblem, rows_of
+from solver.problems.banks import BanksProblem, rows_of
 from tests.effort import tries
 
 ENGINES = ("dynamic", "milp", "cp-sat", "min", "dls", "hide", "double-buffer", "no-reuse", "beam")

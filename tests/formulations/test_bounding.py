@@ -10,11 +10,11 @@ from formulations.pins import Pins
 from formulations.tiling import bounding, member
 from formulations.tiling.bounding import AXES, Bounds, size
 from formulations.tiling.branch import Branch
-from formulations.tiling.problem import build
+from formulations.tiling.tiling import build
 from instances.load import load_machine
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
-from solver.views.layers_search import decide
+from solver.problems.layers_search import decide
 from tests.effort import tries
 from tests.formulations.test_exactness import free_cases, space
 

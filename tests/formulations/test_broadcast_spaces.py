@@ -17,7 +17,7 @@ import pytest
 
 from certile import solve
 from formulations.pins import Pins
-from formulations.tiling.problem import build
+from formulations.tiling.tiling import build
 from formulations.tiling.turns import orders_of
 from instances.machine.machine import Machine, Transfer
 from instances.network.workload import Layer

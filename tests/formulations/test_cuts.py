@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from formulations.pins import parse_pins
 from formulations.tiling import cuts
 from formulations.tiling.cuts import Cut, complete, every_cut, free_chains, whole_windows
-from formulations.tiling.nests import NESTS
+from formulations.tiling.problem import NESTS
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.pieces import Window, how
 from hwmodels.nest.replay.referee import replay
@@ -24,8 +24,8 @@ from instances.network.network import Network
 from instances.network.operators import Conv, Input
 from instances.network.workload import Layer
 from solver import check, solve
+from solver.problems.layers_search import decide
 from solver.search.loop import Answer
-from solver.views.layers_search import decide
 from tests.adversary.anneal import Goal
 from tests.adversary.tiny import enumerated
 from tests.effort import thinned, tries

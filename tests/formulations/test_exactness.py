@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from formulations.pins import parse_pins
-from formulations.tiling.nests import NESTS
+from formulations.tiling.problem import NESTS
 from formulations.tiling.space import Space
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.limits import lower_bound_bytes
@@ -24,8 +24,8 @@ from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.machine.machine import Compute, Machine, Transfer
 from instances.network.workload import DIMS, Layer
+from solver.problems.layers_search import decide
 from solver.search.loop import Answer
-from solver.views.layers_search import decide
 from tests.effort import tries
 
 SOLVERS = ("cp-sat", "milp")

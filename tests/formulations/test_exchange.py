@@ -1,4 +1,4 @@
-"""The argument of `formulations.tiling.problem`, step by step: each exchange moves no more bytes in no more memory.
+"""The argument of `formulations.tiling.tiling`, step by step: each exchange moves no more bytes in no more memory.
 
 Random nests of tiny layers (several loops of a dimension, free places, Holds at any depth), each step alone on a nest
 that meets its precondition, priced by replay. No formulation and no engine takes part.

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from formulations.pins import Pins, parse_pins
-from formulations.tiling.nests import NESTS
+from formulations.tiling.problem import NESTS
 from formulations.tiling.space import Space
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.replay.referee import replay
@@ -17,7 +17,7 @@ from instances.errors import InputError
 from instances.machine.machine import Machine, Transfer
 from instances.network.workload import Layer
 from solver.cli.main import main
-from solver.views.layers_search import front
+from solver.problems.layers_search import front
 from tests.effort import thinned
 from tests.formulations.test_exactness import MOST_POINTS, free_cases, space
 

@@ -13,7 +13,7 @@ from instances.network.network import Network
 from instances.network.operators import Conv, Input
 from instances.network.stores import stores
 from solver import check, pareto
-from solver.views.fusion import FUSION
+from solver.problems.fusion import FUSION
 from tests.adversary.fusion import Case
 from tests.adversary.fusion_paths import Paths
 from tests.effort import thinned

@@ -16,7 +16,7 @@ from formulations.fusion.linear import Limit, Linear
 from formulations.fusion.options import NEVER
 from formulations.fusion.part import FusionPart
 from formulations.fusion.paths import Paths
-from formulations.fusion.problem import Arc, Fusion, Taken
+from formulations.fusion.space import Arc, Fusion, Taken
 from formulations.pins import parse_pins
 from formulations.rows_cp_sat import cp_sat
 from formulations.rows_milp import milp
@@ -24,9 +24,9 @@ from instances.errors import InputError
 from instances.machine.machine import Machine, Transfer
 from instances.network.network import Network
 from instances.network.operators import Concat, Conv, Eltwise, Input
+from solver.problems.fusion import FUSION
 from solver.search import driver_cp_sat, driver_milp
 from solver.search.loop import Answer, settled
-from solver.views.fusion import FUSION
 
 MACHINE = Machine(
     name="m", tick_ps=1, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=2, ocm_bytes=768, ocm_banks=12, sliding=True,

@@ -14,7 +14,7 @@ import pytest
 
 from formulations.fusion.paths import Paths
 from formulations.fusion.pins import DECISIONS
-from formulations.fusion.problem import Fusion
+from formulations.fusion.space import Fusion
 from formulations.pins import Pins, parse_pins
 from hwmodels.fusion.replay.referee import replay_fusion
 from hwmodels.schedule import FusedRun, LayerRun
@@ -24,9 +24,9 @@ from instances.network.network import Network
 from instances.network.operators import Input
 from instances.network.stores import stores
 from solver import check, solve
+from solver.problems.fusion import FUSION
+from solver.problems.joint import JOINT
 from solver.search.loop import Answer, settled
-from solver.views.fusion import FUSION
-from solver.views.joint import JOINT
 from tests.adversary import fusion
 from tests.adversary.joint import Case
 from tests.effort import thinned

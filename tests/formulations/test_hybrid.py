@@ -32,8 +32,8 @@ from instances.network.feature_maps import Stages
 from instances.network.network import Network
 from instances.network.operators import Concat, Conv, Eltwise, Input, Operator, Pool
 from instances.network.pieces import Box, Group, Key, Piece, Span
+from solver.problems.hybrid import rows_of
 from solver.search.loop import settled
-from solver.views.hybrid import rows_of
 
 HYBRID = HybridFormulation()
 

@@ -20,11 +20,11 @@ from formulations.fusion import paths as paths_module
 from formulations.fusion.arcs import singles
 from formulations.fusion.part import FusionPart, Runs
 from formulations.fusion.paths import Paths
-from formulations.fusion.problem import Fusion, by_cut
+from formulations.fusion.space import Fusion, by_cut
 from formulations.joint.problem import NEVER, Joint, Residence, Step
 from formulations.pins import Pins, parse_pins
 from formulations.problem import Replayed, Unable
-from formulations.tiling import problem as tiling
+from formulations.tiling import tiling
 from formulations.tiling.search import Search
 from hwmodels.fusion.replay.referee import replay_fusion
 from hwmodels.schedule import LayerRun
@@ -39,11 +39,11 @@ from instances.onnx.reader import read_onnx
 from solver import check, solve
 from solver.cli.main import main
 from solver.plan.plan import Plan
+from solver.problems.joint import JOINT
+from solver.problems.runs import rows_of
 from solver.search.loop import Answer
 from solver.search.verdict import judged
 from solver.uses.bench.demo import wheel_model
-from solver.views.joint import JOINT
-from solver.views.runs import rows_of
 from tests.effort import thinned, tries
 
 EXACT = ("dynamic", "milp", "cp-sat")

@@ -11,9 +11,9 @@ from instances.network.operators import Conv, Eltwise, Input, MatMul, Operator, 
 from instances.network.stores import stores
 from solver import check, solve
 from solver.plan.plan import Plan
+from solver.problems.joint import JOINT
+from solver.problems.runs import rows_of
 from solver.search.loop import settled
-from solver.views.joint import JOINT
-from solver.views.runs import rows_of
 from tests.adversary.joint import best
 
 

@@ -15,8 +15,8 @@ from instances.network.operators import Conv, Eltwise, Input, MatMul, Operator
 from instances.network.stores import stores
 from solver import check, solve
 from solver.plan.plan import Plan
+from solver.problems.joint import JOINT
 from solver.search.loop import settled
-from solver.views.joint import JOINT
 from tests.adversary.joint import best
 from tests.effort import in_turn, thinned, tries
 

@@ -29,7 +29,7 @@ from formulations.mapping.latency import (
 )  # fmt: skip
 from formulations.mapping.part import replayed
 from formulations.mapping.pipeline import busy
-from formulations.mapping.problem import Assignment, Limits, Mapping
+from formulations.mapping.space import Assignment, Limits, Mapping
 from hwmodels.board.replay import replay_once
 from instances.errors import InputError
 from instances.machine.processors import Group

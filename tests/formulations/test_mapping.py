@@ -17,8 +17,8 @@ from jsonschema import Draft202012Validator
 
 from formulations.mapping.part import replayed
 from formulations.mapping.pipeline import pipelined
-from formulations.mapping.problem import Aim, Assignment, Limits, Mapping, Schedule, build, clusters, merged
 from formulations.mapping.search import everything, improved, list_scheduled, seeds, starts
+from formulations.mapping.space import Aim, Assignment, Limits, Mapping, Schedule, build, clusters, merged
 from hwmodels.board.price import copied, estimated, options
 from hwmodels.board.replay import replay_mapping
 from instances.errors import InputError
@@ -31,8 +31,8 @@ from solver.ask.progress import Silent
 from solver.calls.solve import ask as question
 from solver.calls.solve import show
 from solver.cli.main import main
+from solver.problems.mapping import MappingProblem
 from solver.uses.bench.mapping import case, front_row, latency_row, part_of, split_row
-from solver.views.mapping import MappingProblem
 from tests.effort import thinned, tries
 from tests.lies import Lie, changed
 from tests.mapping_answers import ENGINES, answer

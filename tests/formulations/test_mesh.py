@@ -35,8 +35,8 @@ from instances.network.operators import Conv, Input
 from instances.network.workload import DIMS, Layer
 from solver import Plan, check, pareto, solve
 from solver.cli.main import main
+from solver.problems.mesh import Mesh
 from solver.uses.bench.table3 import PUBLISHED, averages, layers_of, point
-from solver.views.mesh import Mesh
 from tests.effort import in_turn, thinned, tries
 from tests.golden_plans import chain
 from tests.mesh_answers import answer

@@ -14,12 +14,12 @@ from formulations.pareto import pareto
 from formulations.pins import Pins, parse_pins
 from formulations.tiling import cp_sat, milp
 from formulations.tiling.branch import Branch, undominated
-from formulations.tiling.nests import NESTS
+from formulations.tiling.problem import NESTS
 from hwmodels.nest.price.bilinear import Bilinear
 from instances.errors import InputError
 from instances.machine.machine import Compute, Machine, Transfer
 from instances.network.workload import Layer
-from solver.views.layers_search import decide
+from solver.problems.layers_search import decide
 
 LAYER = Layer.conv("x", channels=6, filters=7, size=(9, 8), kernel=(3, 3), pad=(1, 1, 1, 1))
 

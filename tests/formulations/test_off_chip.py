@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from formulations.homes.problem import Homes, Housing
 from formulations.homes.space import TASTE, Item, Places, Table, places_of
 from formulations.pins import Pins, parse_pins
-from formulations.tiling import problem as tiling
+from formulations.tiling import tiling
 from hwmodels.nest.homes import assignments, settled
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.limits import least_energy, lower_bound_bytes
@@ -36,11 +36,11 @@ from solver.calls.solve import ask as question
 from solver.calls.solve import show
 from solver.cli.main import main
 from solver.plan.plan import Plan
+from solver.problems import homes as homes_solve
+from solver.problems.layers_search import fronts, prepare
 from solver.search import driver_cp_sat, driver_milp
 from solver.search import loop as search
 from solver.search.loop import Answer, unanswered
-from solver.views import homes as homes_solve
-from solver.views.layers_search import fronts, prepare
 from tests.adversary.layers import _off_chip, random_layer, random_machine
 from tests.adversary.moves import Moves, nest_of
 from tests.effort import in_turn, tries

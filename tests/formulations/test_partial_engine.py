@@ -46,9 +46,9 @@ from solver import Plan, PlanMismatch, check, front_engine, size_engine, solve
 from solver.calls.solve import show
 from solver.cli.main import main
 from solver.plan.plan import PartReplay
+from solver.problems.engine_size import SIZE_ENGINES
+from solver.problems.partial_engine import PartialEngineProblem
 from solver.search import driver_cp_sat
-from solver.views.engine_size import SIZE_ENGINES
-from solver.views.partial_engine import PartialEngineProblem
 from tests.effort import tries
 from tests.engine_answers import answer
 
@@ -911,7 +911,7 @@ def test_ranks_of_rates() -> None:
 
 
 def test_milp_takes_as_many_rates_as_it_tells_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    from solver.views import engine_size as size_milp
+    from solver.problems import engine_size as size_milp
 
     monkeypatch.setattr(size_milp, "_LARGEST", 5)
     with pytest.raises(InputError, match="engine milp: 6 different rates, it tells 5 apart; auto takes all"):

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from formulations.pins import Decision, Pin, Pins, parse_pins
-from formulations.tiling.nests import NESTS
+from formulations.tiling.problem import NESTS
 from instances.errors import InputError
 from instances.machine.machine import Machine, Transfer
 from instances.network.workload import DIMS, Layer

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from formulations.clock import Clock
 from formulations.pins import parse_pins
 from formulations.tiling.bounds import least_of
-from formulations.tiling.nests import NESTS
+from formulations.tiling.problem import NESTS
 from formulations.tiling.search import Search
 from formulations.tiling.space import Space
 from hwmodels.nest.price.closed_form import price
@@ -23,7 +23,7 @@ from hwmodels.nest.price.relaxed import ideal_cut, ideal_windows, part_window
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
-from solver.views.layers_search import decide
+from solver.problems.layers_search import decide
 from tests.adversary.anneal import Goal, searched
 from tests.adversary.layers import random_layer, random_machine
 from tests.adversary.moves import Moves, nest_of

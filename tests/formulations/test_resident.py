@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formulations.tiling.nests import NESTS
+from formulations.tiling.problem import NESTS
 from formulations.tiling.search import Search
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.limits import compulsory_bytes

@@ -15,9 +15,9 @@ from formulations.mapping import series as searching
 from formulations.mapping.latency import latency_of, usual
 from formulations.mapping.part import MappingPart
 from formulations.mapping.places import Split
-from formulations.mapping.problem import Limits, Mapping, Schedule
 from formulations.mapping.sections import Section, Tables, gates, sections, swaps
 from formulations.mapping.series import Series, settled
+from formulations.mapping.space import Limits, Mapping, Schedule
 from formulations.problem import Report, Stats
 from instances.machine.processors import Group
 from instances.network.tasks import Task, TaskGraph

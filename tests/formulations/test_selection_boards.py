@@ -10,8 +10,8 @@ import pytest
 
 from formulations.clock import Clock
 from formulations.mapping.board import Request
-from formulations.mapping.formulation import MappingFormulation
 from formulations.mapping.part import MappingPart
+from formulations.mapping.problem import MappingFormulation
 from formulations.selection.boards import board_settings
 from formulations.selection.frame import Setting
 from formulations.selection.part import SelectionPart

@@ -16,9 +16,9 @@ from formulations.selection.problem import SelectionFormulation, default_order, 
 from hwmodels.selection.schedule import Selection
 from instances.load import load_machine
 from instances.network.variants import load_variants
+from solver.problems.selection import with_optima
 from solver.search.loop import Answer, settled
 from solver.uses.bench.selection import _PAIRS, _PRINTED
-from solver.views.selection import with_optima
 
 #: Images a second one after the other, and with a thread for the front end (Table 3.9).
 TABLE39 = {"darknet19_tx2": (23.37, 32.44), "yolov2_tx2": (6.39, 7.11), "densenet201_tx2": (17.45, 21.03)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from formulations.pins import Pins, parse_pins
-from formulations.tiling.nests import NESTS
+from formulations.tiling.problem import NESTS
 from formulations.tiling.slicing import DATAFLOWS, PARTITIONS, partition_cuts
 from formulations.tiling.space import Space
 from hwmodels.nest.price.closed_form import price
@@ -16,7 +16,7 @@ from instances.load import load_machine
 from instances.machine.machine import Compute, Machine, Transfer
 from instances.network.workload import Layer
 from solver import solve
-from solver.views.layers_search import decide
+from solver.problems.layers_search import decide
 
 SLICING = NESTS["slicing"]
 #: M = 8 filters over N = 2 channels of 4x4, 1x1 kernel.

@@ -18,8 +18,8 @@ from formulations.mapping.part import replayed
 from formulations.mapping.parts import parts
 from formulations.mapping.pipeline import pipelined
 from formulations.mapping.places import Split, places_of
-from formulations.mapping.problem import Aim, Assignment, Limits, Mapping, build, merged
 from formulations.mapping.search import Pricer, list_scheduled
+from formulations.mapping.space import Aim, Assignment, Limits, Mapping, build, merged
 from hwmodels.board.price import copied, estimated
 from instances.errors import InputError
 from instances.load import load_machine, load_network
@@ -29,7 +29,7 @@ from instances.network.tasks import Task, TaskGraph, tasks
 from solver import check, pareto, solve
 from solver.calls.solve import show
 from solver.plan.plan import Plan
-from solver.views.mapping import MappingProblem
+from solver.problems.mapping import MappingProblem
 from tests.effort import thinned, tries
 from tests.lies import Lie, changed
 from tests.mapping_answers import ENGINES, answer

@@ -12,7 +12,7 @@ from formulations.pins import parse_pins
 from formulations.tiling.bounds import floor
 from formulations.tiling.branch import Branch
 from formulations.tiling.member import Member
-from formulations.tiling.nests import NESTS
+from formulations.tiling.problem import NESTS
 from formulations.tiling.search import Search
 from formulations.tiling.space import Space
 from formulations.tiling.staged import Answer, Staged
@@ -20,7 +20,7 @@ from instances.load import load_machine, load_network, parse_overrides
 from instances.machine.machine import Machine, Transfer
 from instances.network.workload import Layer
 from solver import solve
-from solver.views.layers_search import decide
+from solver.problems.layers_search import decide
 
 LAYER = Layer.conv("x", channels=3, filters=4, size=(6, 5), kernel=(3, 3), pad=(1, 1, 1, 1))
 MACHINE = Machine(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from formulations.pins import parse_pins
-from formulations.tiling.nests import NESTS
+from formulations.tiling.problem import NESTS
 from formulations.tiling.slicing import PARTITIONS, partition_cuts
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.literal import tso_dataflow

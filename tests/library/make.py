@@ -34,9 +34,9 @@ from solver.ask.names import version
 from solver.ask.question import Question
 from solver.plan.plan import Plan
 from solver.plan.verify import PlanMismatch, gap_of
+from solver.problems.problem import Problem
+from solver.problems.tiling import LayersProblem
 from solver.uses.library.certificate import decisions, judge, question_of, with_engine
-from solver.views.problem import Problem
-from solver.views.tiling import LayersProblem
 from tests.library.case import Case, Cases
 
 #: Once two engines have proven it, and these seconds are over, no further one is asked.

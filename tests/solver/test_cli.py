@@ -19,7 +19,7 @@ from instances.load import list_machines, list_networks
 from solver import Plan, solve
 from solver.ask.names import version
 from solver.cli.main import main
-from solver.views.problems import pick_problem
+from solver.problems.registry import pick_problem
 
 FAKES = Path(__file__).parents[1] / "data" / "fakes"
 ROOT = Path(__file__).resolve().parents[2]

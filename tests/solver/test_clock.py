@@ -30,7 +30,7 @@ from solver import check, solve
 from solver.ask.question import Question
 from solver.ask.watch import NO_LIMIT, SIGNALS, Stopped, Watch, free_bytes, used_bytes
 from solver.plan.plan import Plan
-from solver.views.mapping import MappingProblem
+from solver.problems.mapping import MappingProblem
 
 ROOT = Path(__file__).resolve().parents[2]
 

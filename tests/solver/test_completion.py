@@ -15,7 +15,7 @@ from instances.load import list_machines, list_networks
 from solver.cli.completion.scripts import script
 from solver.cli.completion.words import SHELLS, Words, words_of
 from solver.cli.main import app, main
-from solver.views.problems import PROBLEMS
+from solver.problems.registry import PROBLEMS
 
 BASH = shutil.which("bash")
 needs_bash = pytest.mark.skipif(BASH is None, reason="no bash here")

@@ -12,7 +12,7 @@ import pytest
 import certile
 from solver.calls import cache
 from solver.calls.solve import ask
-from solver.views.problems import PROBLEMS
+from solver.problems.registry import PROBLEMS
 from tests.golden_plans import CASES, Case
 from tests.golden_plans import solve as asked_by_golden_plans
 

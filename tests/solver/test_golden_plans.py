@@ -10,7 +10,7 @@ import pytest
 
 from solver import Plan, check
 from solver.cli.exits import EXIT_CODES
-from solver.views.problems import claims_of
+from solver.problems.registry import claims_of
 from tests.effort import THOROUGH
 from tests.golden_plans import CASES, FOLDER, SOLVERS, Case, Json, differences, golden, main
 

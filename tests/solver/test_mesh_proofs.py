@@ -22,7 +22,7 @@ from instances.network.workload import DIMS, Layer
 from solver import check, solve
 from solver.calls.solve import show
 from solver.plan.plan import Plan
-from solver.views.mesh import Mesh
+from solver.problems.mesh import Mesh
 from tests.formulations.test_mesh import problems_with
 from tests.mesh_answers import answer
 

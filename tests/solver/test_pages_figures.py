@@ -14,6 +14,8 @@ from instances.network.workload import Layer
 from instances.problems import PROBLEMS
 from solver.calls.solve import solve
 from solver.plan.plan import Plan
+from solver.problems.layers_figures import times_of
+from solver.problems.placement import rows_of
 from solver.show.common import Stay, graph, layer_axis, layout, residency, stacked, tensors, tile_drawing
 from solver.show.data import Axis, Bars, Box, Boxes, Drawing, Figure, Graph, Point, Points, Series
 from solver.show.printed import image, plot
@@ -21,8 +23,6 @@ from solver.show.roofline import Rate, roofline, roofs, unpadded
 from solver.show.style import short, slugs, spoken
 from solver.uses.report.face import to_plotly
 from solver.uses.report.front_page import Rows, least, scatter
-from solver.views.layers_figures import times_of
-from solver.views.placement import rows_of
 from tests.golden_plans import chain, skip
 from tests.reported import plan_of
 

@@ -16,7 +16,7 @@ from instances.validation import adapter_of
 from solver import Plan, solve
 from solver.ask.names import version
 from solver.plan.plan import FORMAT, Objective, digest
-from solver.views.problems import pick_problem
+from solver.problems.registry import pick_problem
 from tests.small import TOY as MACHINE
 
 #: 2 channels of 4x4 to 2 channels: IN 32 bytes, W 4, OUT 32; together 68, so 64 bytes on chip need two tiles.

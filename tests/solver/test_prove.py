@@ -16,8 +16,8 @@ from solver.calls.solve import show
 from solver.cli.main import main
 from solver.plan.claims import Claim
 from solver.plan.plan import load_plan
-from solver.views.layers import LayerRow
-from solver.views.problems import claims_of, problem_of
+from solver.problems.layers import LayerRow
+from solver.problems.registry import claims_of, problem_of
 from tests.golden_plans import chain, skip
 from tests.solver.test_edits import SHARED
 

@@ -7,9 +7,9 @@ import pytest
 from instances.network.workload import Layer
 from solver import Plan, solve
 from solver.calls.solve import show
+from solver.problems.tiling import nest_table
 from solver.show.tables import Column, Sheet, names_table, percent, ratio, render
 from solver.show.words import decision_columns, decision_text, label
-from solver.views.tiling import nest_table
 from tests.small import TOY as MACHINE
 
 

@@ -14,16 +14,16 @@ import pytest
 
 from formulations.clock import Clock
 from formulations.pins import Pins
-from formulations.tiling.nests import NESTS
 from formulations.tiling.part import NestPart
+from formulations.tiling.problem import NESTS
 from instances.machine.machine import Machine, Transfer
 from instances.network.workload import Layer
 from solver.ask.watch import Watch
+from solver.problems.layers_search import job_of
 from solver.search.deciding import Job
 from solver.search.jobs import GRACE_S, run_here, share_of
 from solver.search.loop import Answer
 from solver.search.workers import answer, run, run_in_processes
-from solver.views.layers_search import job_of
 
 FAKES = Path(__file__).parents[1] / "data" / "fakes"
 MACHINE = Machine(

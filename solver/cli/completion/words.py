@@ -17,9 +17,9 @@ from instances.load import list_machines, list_networks, load_machine
 from instances.measured import list_measured
 from solver.ask.options import AUTO
 from solver.cli.list import kinds
+from solver.problems.problem import Problem
+from solver.problems.registry import PROBLEMS
 from solver.uses.bench import suites
-from solver.views.problem import Problem
-from solver.views.problems import PROBLEMS
 
 #: Parameter -> the kind of words it takes. Others take a text.
 _KINDS = {

@@ -20,8 +20,8 @@ from instances.network.operators import Conv, Input, Operator
 from solver.ask.progress import Progress
 from solver.calls.solve import solve
 from solver.plan.plan import Plan
+from solver.problems.banks import waits_of
 from solver.uses.bench.report import Cell, Report, Section, Table
-from solver.views.banks import waits_of
 
 #: Blocks of Inception v3 in the order of Table 4.2.
 BLOCKS = {"A": "Mixed_5d", "B": "Mixed_6a", "C": "Mixed_6e", "D": "Mixed_7a", "E": "Mixed_7c"}

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from functools import partial
 
 from formulations.pins import parse_pins
-from formulations.tiling.nests import NESTS
+from formulations.tiling.problem import NESTS
 from formulations.tiling.space import Space
 from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Nest
 from instances.load import load_machine, load_network
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
+from solver.problems.layers_search import decide
 from solver.search.loop import Answer
 from solver.uses.bench.report import Suite, Table, timed
-from solver.views.layers_search import decide
 
 
 @dataclass(frozen=True)

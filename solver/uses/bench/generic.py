@@ -7,8 +7,8 @@ from typing import Any
 from instances.problems import PROBLEMS as LINES
 from solver.ask.progress import Progress
 from solver.calls.solve import solve
+from solver.problems.registry import PROBLEMS
 from solver.uses.bench.report import Cell, Report, value_of
-from solver.views.problems import PROBLEMS
 
 _LIMIT_S = 60.0
 _NETWORK = "lenet5"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from formulations.tiling.nests import NESTS
+from formulations.tiling.problem import NESTS
+from solver.problems.layers_search import decide
 from solver.uses.bench.engines import CASES, Case
 from solver.uses.bench.report import Cell, Suite, Table, geomean
-from solver.views.layers_search import decide
 
 _CASES = (*CASES, *(Case(n, "scratchpad_64k") for n in ("resnet50", "mobilenet_v2")))
 _RULES = ("greedy", "naive", "tso-noburst")

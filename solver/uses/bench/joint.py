@@ -15,11 +15,11 @@ from instances.network.network import Network
 from solver.calls.solve import solve
 from solver.plan.plan import Plan
 from solver.plan.verify import gap_of
+from solver.problems.joint import JOINT
 from solver.search.loop import Answer, settled
 from solver.uses.bench.bank_sizes import HEADS, NOTE, bank_row
 from solver.uses.bench.banks import chain
 from solver.uses.bench.report import Cell, Suite, Table, timed
-from solver.views.joint import JOINT
 
 _NETWORKS = ("squeezenet1_1", "mobilenet_v2", "resnet50", "inception_v3")
 _HEURISTICS = ("no-reuse", "greedy", "sequence")

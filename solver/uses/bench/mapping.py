@@ -11,18 +11,18 @@ from functools import partial
 from statistics import median
 
 from formulations.clock import Clock
-from formulations.mapping.formulation import MappingFormulation
 from formulations.mapping.part import MappingPart
-from formulations.mapping.problem import Configuration, Limits, Schedule
+from formulations.mapping.problem import MappingFormulation
+from formulations.mapping.space import Configuration, Limits, Schedule
 from formulations.problem import Goal
 from hwmodels.board.schedule import MappingSchedule
 from solver.ask.progress import Progress
 from solver.calls.solve import ask as question_of
 from solver.calls.solve import pareto
 from solver.plan.verify import gap_of
+from solver.problems.mapping import MappingProblem
 from solver.search.loop import Answer, settled
 from solver.uses.bench.report import Cell, Report, Section, Table, timed
-from solver.views.mapping import MappingProblem
 
 _NETWORKS = ("squeezenet1_1", "mobilenet_v1", "mobilenet_v2", "densenet40")
 #: With branches side by side, or many tasks.

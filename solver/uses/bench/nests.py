@@ -11,11 +11,11 @@ from hwmodels.schedule import Nest
 from instances.load import load_machine, load_network
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
+from solver.problems.layers_search import decide
 from solver.search.loop import Answer
 from solver.show.words import decision_text
 from solver.uses.bench.engines import distinct_layers, space_of
 from solver.uses.bench.report import Cell, Suite, Table, geomean
-from solver.views.layers_search import decide
 
 _NETWORKS = ("resnet50", "inception_v3", "mobilenet_v2")
 #: Burst windows are counted, though not priced.

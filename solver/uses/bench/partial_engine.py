@@ -15,9 +15,9 @@ from instances.network.network import Network
 from instances.network.workload import Layer
 from solver.ask.progress import Progress
 from solver.calls.solve import solve
+from solver.problems.engine_size import SIZE_ENGINES, fits, front_engine, size_engine
 from solver.search.loop import settled
 from solver.uses.bench.report import Cell, Report, Section, Table, timed
-from solver.views.engine_size import SIZE_ENGINES, fits, front_engine, size_engine
 
 #: Section VI; ShuffleNet is the one of 0.5 billion MACs (section III).
 NETWORKS = (

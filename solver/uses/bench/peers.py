@@ -11,10 +11,10 @@ from hwmodels.nest.price.limits import compulsory_bytes, lower_bound_bytes
 from hwmodels.nest.replay.referee import replay
 from instances.load import load_machine, load_network
 from instances.network.workload import Layer
+from solver.problems.layers_search import decide
 from solver.show.words import decision_text
 from solver.uses.bench.engines import agree, space_of
 from solver.uses.bench.report import Cell, Suite, Table
-from solver.views.layers_search import decide
 
 _SIZES = ("24k", "64k", "128k")
 _SOLVERS = ("cp-sat", "milp")

@@ -14,9 +14,9 @@ from pathlib import Path
 from formulations.placement.greedy import GREEDY
 from instances.network.buffers import Buffer, Buffers, Memory, load_buffers
 from solver.calls.solve import solve
+from solver.problems.placement import memories_of
 from solver.uses.bench.report import Cell, Suite, Table, value_of
 from solver.uses.emit.buffers import buffers_of
-from solver.views.placement import memories_of
 
 #: Where the challenging instances are, if they are there, and their capacity.
 FOLDER = "CERTILE_MINIMALLOC"

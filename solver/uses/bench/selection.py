@@ -15,9 +15,9 @@ from instances.load import load_machine
 from instances.machine.platform import Budget, Conversion, ElementType, Frequency, Handover, Platform, Stage
 from instances.network.variants import PPM, Option, Size, VariantLayer, Variants, load_variants
 from solver.ask.progress import Progress
+from solver.problems.selection import with_optima
 from solver.search.loop import Answer, settled
 from solver.uses.bench.report import Cell, Report, Table, timed
-from solver.views.selection import with_optima
 
 _PROFILE = "tiny_yolo_tx2"
 _SECONDS = "seconds<=600"

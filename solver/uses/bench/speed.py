@@ -6,14 +6,14 @@ import time
 from collections.abc import Sequence
 
 from formulations.pins import Pins
-from formulations.tiling.nests import NESTS
+from formulations.tiling.problem import NESTS
 from instances.load import load_machine
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
 from solver.ask.progress import Progress
+from solver.problems.layers_search import decide
 from solver.uses.bench.engines import distinct_layers
 from solver.uses.bench.report import Report, Section
-from solver.views.layers_search import decide
 
 _LARGE = Layer.conv("large", channels=512, filters=512, size=(224, 224), kernel=(3, 3), pad=(1, 1, 1, 1))
 _ROUNDS = 3

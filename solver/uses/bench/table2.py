@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from formulations.tiling.nests import noburst_ties
+from formulations.tiling.problem import noburst_ties
 from formulations.tiling.search import Search
 from formulations.tiling.slicing import DATAFLOWS, PARTITIONS
 from formulations.tiling.space import Space

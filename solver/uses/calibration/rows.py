@@ -20,12 +20,12 @@ from solver.ask.options import AUTO, parse_objectives, pick_layers, pick_nests, 
 from solver.ask.progress import Progress
 from solver.ask.watch import Watch
 from solver.plan.plan import Plan
+from solver.problems.layers_search import job_of
+from solver.problems.registry import pick_problem
 from solver.search.deciding import Job, refused
 from solver.search.loop import Answer
 from solver.search.verdict import judgement
 from solver.search.workers import run
-from solver.views.layers_search import job_of
-from solver.views.problems import pick_problem
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from instances.network.buffers import Buffers
 from instances.network.stores import stores
 from instances.problems import either, nested
 from solver.plan.plan import Plan
+from solver.problems.layers import is_layers
+from solver.problems.runs import is_shared
 from solver.uses.emit.onchip import OnChip
-from solver.views.layers import is_layers
-from solver.views.runs import is_shared
 
 
 def buffers_of(plan: Plan) -> Buffers:

@@ -18,13 +18,13 @@ from solver.ask.options import as_texts, pick_machine
 from solver.ask.progress import Progress
 from solver.calls.solve import solve
 from solver.plan.plan import Plan
+from solver.problems.layers import is_layers, layer_rows
+from solver.problems.registry import PROBLEMS
+from solver.problems.runs import is_shared, rows_of
 from solver.uses.emit.emit import check_folder, emit_c
 from solver.uses.emit.meaning import Meaning
 from solver.uses.emit.plannable import reasons_of
 from solver.uses.emit.preflight import check_model
-from solver.views.layers import is_layers, layer_rows
-from solver.views.problems import PROBLEMS
-from solver.views.runs import is_shared, rows_of
 
 
 @dataclass(frozen=True)

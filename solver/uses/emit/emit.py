@@ -15,12 +15,12 @@ from instances.network.stores import stores
 from instances.onnx.model import OnnxModel, read_model
 from instances.problems import either, nested
 from solver.plan.plan import Plan
+from solver.problems.layers import is_layers
+from solver.problems.runs import is_shared
 from solver.uses.emit.meaning import Meaning
 from solver.uses.emit.network import NetworkPlanned, alone, network_program
 from solver.uses.emit.program import Planned, single_layers
 from solver.uses.emit.zeros import no_zeros
-from solver.views.layers import is_layers
-from solver.views.runs import is_shared
 
 
 def emit_c(

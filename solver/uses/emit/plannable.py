@@ -1,6 +1,6 @@
 """What can be planned of a network, and what C can be written of a model, before any search: all reasons why not.
 
-Every problem of `solver.views.problems` is asked what it asks before it searches: of the network on the machine, of
+Every problem of `solver.problems.registry` is asked what it asks before it searches: of the network on the machine, of
 every layer by itself, and, so that a machine that does not fit hides nothing, of the network on a machine of the
 problem's own. C is asked by `solver.uses.emit.preflight`.
 """
@@ -23,9 +23,9 @@ from instances.problems import PROBLEMS as LINES
 from instances.problems import nested
 from solver.ask.sizes import Sizes
 from solver.calls.solve import ask
+from solver.problems.problem import Problem
+from solver.problems.registry import PROBLEMS
 from solver.uses.emit.preflight import fitted, refusals
-from solver.views.problem import Problem
-from solver.views.problems import PROBLEMS
 
 #: Where C is asked for if no machine is named, with the elements of the model.
 _DEFAULT = "scratchpad_768k"

@@ -18,12 +18,12 @@ from instances.validation import validate_as
 from solver.ask.options import pick_layers, pick_pins
 from solver.ask.question import Question
 from solver.plan.plan import Plan
+from solver.problems.generic import GenericProblem, as_json
+from solver.problems.problem import Problem
+from solver.problems.registry import pick_problem
+from solver.problems.tiling import LayersProblem
 from solver.search.loop import Answer
 from solver.search.verdict import judged
-from solver.views.generic import GenericProblem, as_json
-from solver.views.problem import Problem
-from solver.views.problems import pick_problem
-from solver.views.tiling import LayersProblem
 
 # ---- out of a plan ---------------------------------------------------------------------------------------------------
 

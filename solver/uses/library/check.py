@@ -29,8 +29,8 @@ from instances.library_format import Instance, instance, target_json
 from solver.ask.question import Question
 from solver.plan.plan import Plan
 from solver.plan.verify import gap_of, unequal
+from solver.problems.registry import problem_of
 from solver.uses.library.certificate import judge, parts_of, question_of
-from solver.views.problems import problem_of
 
 #: Packages that no check needs.
 SOLVERS = ("ortools", "highspy", "pulp")

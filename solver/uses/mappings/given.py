@@ -26,12 +26,12 @@ from solver.ask.names import version
 from solver.ask.options import pick_nests
 from solver.ask.question import Question
 from solver.plan.plan import Plan, Stat
+from solver.problems.homes import HomesPlan
+from solver.problems.layers import GIVEN
+from solver.problems.tiling import LayersProblem
 from solver.search.deciding import refused
 from solver.search.loop import Answer
 from solver.search.verdict import Verdict
-from solver.views.homes import HomesPlan
-from solver.views.layers import GIVEN
-from solver.views.tiling import LayersProblem
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import numpy as np
 
 from formulations.clock import Clock
 from formulations.pins import Pins
-from formulations.tiling import problem as tiling
+from formulations.tiling import tiling
 from formulations.tiling.chains import Sizes
 from formulations.tiling.member import Member
 from formulations.tiling.part import NestPart
@@ -40,14 +40,14 @@ from solver.ask.options import as_texts, check_time_limit, pick_layers, pick_mac
 from solver.calls.solve import Texts, ask, solve
 from solver.plan.plan import Plan, Status
 from solver.plan.verify import PlanMismatch
+from solver.problems.layers import LayerRow, is_layers
+from solver.problems.layers_search import decide
 from solver.search.verdict import judgement
 from solver.show.tables import Column, Sheet, ratio, render
 from solver.uses.mappings.compare import reasons
 from solver.uses.mappings.given import Mapped, Remedy, housed, overflows, part_of, plan_of, problem_for, remedies
 from solver.uses.mappings.read import Mappings, read
 from solver.uses.mappings.text import text_of
-from solver.views.layers import LayerRow, is_layers
-from solver.views.layers_search import decide
 
 #: A dimension with more loops than these keeps its steps.
 _LOOPS = 2

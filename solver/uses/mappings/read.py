@@ -17,10 +17,10 @@ from instances.foreign.yamlfile import LARGEST_YAML, read_yaml
 from instances.jsonfile import Json, decoded, parse_json, read_bytes, shown
 from instances.machine.machine import Machine
 from solver.plan.plan import FORMAT, Plan
+from solver.problems.layers import is_layers
 from solver.uses.mappings import dory, timeloop, zigzag
 from solver.uses.mappings.given import Mapped
 from solver.uses.mappings.text import nest_of, unnamed
-from solver.views.layers import is_layers
 
 #: A nest as an object, as a text, or a file that has it; or one of these for each layer by its name.
 Mappings = Nest | str | os.PathLike[str] | Mapping[str, Nest | str]

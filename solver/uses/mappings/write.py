@@ -12,9 +12,9 @@ from instances.network.workload import Layer
 from instances.problems import either, nested
 from solver.ask.options import unknown
 from solver.plan.plan import Plan
+from solver.problems.layers import is_layers
 from solver.uses.mappings import dory, timeloop, zigzag
 from solver.uses.mappings.text import text_of
-from solver.views.layers import is_layers
 
 FORMATS = ("text", "timeloop", "zigzag", "zigzag-json", "dory")
 

@@ -10,6 +10,7 @@ from instances.errors import InputError
 from instances.jsonfile import write_atomically
 from solver.plan.front import Front
 from solver.plan.plan import Plan
+from solver.problems.registry import problem_of
 from solver.show.data import Figure
 from solver.show.interactive import drawn
 from solver.show.markup import grid_html, grid_of_sheet, text
@@ -19,7 +20,6 @@ from solver.show.tables import front_line, front_table
 from solver.uses.report.front_page import front_page
 from solver.uses.report.kinds import page_of
 from solver.uses.report.plan_page import COMPARED_S, plan_page, rivals
-from solver.views.problems import problem_of
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -12,15 +12,15 @@ from typing import Any
 from instances.errors import InputError
 from solver.ask.options import AUTO
 from solver.plan.plan import Plan
+from solver.problems.layers import is_layers
+from solver.problems.problem import Problem
+from solver.problems.registry import problem_of
 from solver.show.data import Block, Fact
 from solver.show.markup import grid_of_sheet
 from solver.show.page import Page, Section
 from solver.show.tables import percent
 from solver.uses.why.layers import parts_alone
 from solver.uses.why.text import split_sentences
-from solver.views.layers import is_layers
-from solver.views.problem import Problem
-from solver.views.problems import problem_of
 
 #: Seconds for the engines that a plan is compared with.
 COMPARED_S = 60.0

@@ -18,8 +18,8 @@ import numpy as np
 from formulations.pareto import pareto
 from hwmodels.outcome import MEASURES
 from instances.errors import InputError, choices
+from solver.problems.registry import PROBLEMS
 from solver.uses.sweep.rows import Cell, Row, Sweep
-from solver.views.problems import PROBLEMS
 
 #: What is compared if nobody says, where plans have it; before it, of other problems, what they minimise.
 AXES = ("bytes", "time", "memory", "energy")

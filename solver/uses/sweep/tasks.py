@@ -29,9 +29,9 @@ from solver.ask.sizes import Sizes
 from solver.calls.cache import asked_of
 from solver.calls.solve import ask
 from solver.plan.plan import digest
+from solver.problems.registry import PROBLEMS
 from solver.uses.sweep.rules import Rules
 from solver.uses.sweep.spec import Grid, NetworkEntry, Spec
-from solver.views.problems import PROBLEMS
 
 #: What layers are called while they are solved: their own names change nothing, and take its place where it is read.
 LAYER = "<layer>"

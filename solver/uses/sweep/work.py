@@ -29,8 +29,8 @@ from solver.ask.watch import Watch
 from solver.calls.solve import ask
 from solver.plan.plan import Plan
 from solver.plan.verify import PlanMismatch
+from solver.problems.registry import problem_of
 from solver.uses.sweep.tasks import target_of
-from solver.views.problems import problem_of
 
 #: How tasks end without an answer; `--retry failed` runs them again.
 FAILED: Final = ("BAD_INPUT", "DEFECT", "WORKER_DIED", "TIME_OUT", "NO_SOLUTION_FOUND")

@@ -27,6 +27,10 @@ from solver.ask.options import as_texts, check_time_limit
 from solver.ask.question import Question
 from solver.calls.check import sound_plan
 from solver.plan.plan import Objective, Plan
+from solver.problems.layers import LayerRow, is_layers, layer_rows
+from solver.problems.problem import Problem
+from solver.problems.registry import problem_of
+from solver.problems.tiling import LayersProblem
 from solver.show.tables import few, percent
 from solver.uses.why import rivals
 from solver.uses.why.again import Again, Found
@@ -38,10 +42,6 @@ from solver.uses.why.marginal import curve
 from solver.uses.why.model import About, Cause, Curve, Limit, Part, Rival, Room, Split, Trial, Why
 from solver.uses.why.parts import plan_splits
 from solver.uses.why.relax import Relaxed, of_pins
-from solver.views.layers import LayerRow, is_layers, layer_rows
-from solver.views.problem import Problem
-from solver.views.problems import problem_of
-from solver.views.tiling import LayersProblem
 
 
 def about_plan(problem: Problem, plan: Plan, layer: str | None, time_limit_s: float, others: bool = True) -> About:

@@ -10,15 +10,15 @@ from hwmodels.nest.price.closed_form import price
 from instances.machine.machine import Machine
 from solver.ask.question import Question
 from solver.plan.plan import Plan
+from solver.problems.layers import LayerRow
+from solver.problems.problem import Problem
+from solver.problems.tiling import LayersProblem
 from solver.uses.why import limits, relax, rivals
 from solver.uses.why.again import Again, Found
 from solver.uses.why.binding import next_memory, trials
 from solver.uses.why.headline import Facts, chosen, sentence
 from solver.uses.why.model import About, Cause, Knee, Limit, Rival, Room, Trial
 from solver.uses.why.parts import nest_splits
-from solver.views.layers import LayerRow
-from solver.views.problem import Problem
-from solver.views.tiling import LayersProblem
 
 
 def question_of(problem: Problem, plan: Plan, row: LayerRow) -> Question:

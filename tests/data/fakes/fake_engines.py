@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-import solver.views.tiling
+import solver.problems.tiling
 from formulations.clock import Clock
-from formulations.tiling.nests import NESTS, Nests
 from formulations.tiling.part import NestPart
+from formulations.tiling.problem import NESTS, Nests
 from hwmodels.schedule import Nest
+from solver.problems.layers_search import job_of, searched
 from solver.search.deciding import Job
 from solver.search.loop import Answer
-from solver.views.layers_search import job_of, searched
 
 Objectives = tuple[str, ...]
 
@@ -142,4 +142,4 @@ def install(set_item: Callable[..., None], set_attribute: Callable[..., None]) -
         job = job_of(formulation, part, objectives, engine)
         return replace(job, search=ENGINES[engine]) if engine in ENGINES else job
 
-    set_attribute(solver.views.tiling, "job_of", made)
+    set_attribute(solver.problems.tiling, "job_of", made)

@@ -10,10 +10,10 @@ from dataclasses import replace
 from itertools import cycle, islice
 from typing import cast
 
-from formulations.fusion.formulation import JointFormulation
 from formulations.fusion.part import FusionPart
+from formulations.fusion.problem import JointFormulation
 from formulations.pins import parse_pins
-from formulations.tiling.problem import DECISIONS, read
+from formulations.tiling.tiling import DECISIONS, read
 from hwmodels.joint.price import ran
 from hwmodels.nest.buffers import buffer_lines, buffers
 from hwmodels.nest.price.causes import terms_of
@@ -23,18 +23,18 @@ from instances.errors import InputError
 from instances.machine.machine import Machine
 from solver.ask.question import Question
 from solver.plan.plan import Plan
+from solver.problems.columns import known_parts, measure_columns, microseconds
+from solver.problems.generic import GenericProblem
+from solver.problems.homes import check_homes, narrowed
+from solver.problems.layers_figures import time_figures
+from solver.problems.problem import Target
+from solver.problems.runs import RunRow, ranges, rooms_of, rows_of
 from solver.show.common import Stay, residency, stacked, terms, us
 from solver.show.data import Axis, Boxes, Figure, Pictures
 from solver.show.pseudo_code import pseudo_code
 from solver.show.roofline import Rate, roofline
 from solver.show.tables import Column, Sheet, name_column, ratio
 from solver.show.words import decision_columns, labels, workload_text
-from solver.views.generic import GenericProblem
-from solver.views.homes import check_homes, narrowed
-from solver.views.layers_figures import time_figures
-from solver.views.network_show import known_parts, measure_columns, microseconds
-from solver.views.problem import Target
-from solver.views.runs import RunRow, ranges, rooms_of, rows_of
 
 #: What moves, by operand.
 MOVED = {"IN": "inputs", "W": "weights", "PSUM": "partial sums", "OUT": "results"}

@@ -13,25 +13,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from formulations.clock import Clock
-from formulations.mapping.formulation import MappingFormulation
 from formulations.mapping.part import MappingPart
-from formulations.mapping.problem import Schedule
+from formulations.mapping.problem import MappingFormulation
+from formulations.mapping.space import Schedule
 from formulations.problem import Goal
 from hwmodels.board.schedule import MappingSchedule
 from instances.errors import InputError
 from solver.ask.question import Question
 from solver.plan.front import Front
 from solver.plan.plan import Plan
+from solver.problems.board import BoardProblem, TaskRow, whole_us
+from solver.problems.columns import known_parts
+from solver.problems.generic import GenericProblem
+from solver.problems.problem import front_of_plans
 from solver.search.loop import Answer, settled, status_of
 from solver.show.common import gantt, terms, us
 from solver.show.data import Axis, Bars, Figure, Pictures, Series
 from solver.show.drawn import LETTERS, WIDTH, drawn
 from solver.show.tables import Column, Sheet
 from solver.show.words import labels
-from solver.views.board import BoardProblem, TaskRow, whole_us
-from solver.views.generic import GenericProblem
-from solver.views.network_show import known_parts
-from solver.views.problem import front_of_plans
 
 #: Of the time limit that the exact walk may take, and of that the next point; periods that are tried after it.
 _WALK, _EACH, _POINTS = 0.5, 4 / 3, 8
@@ -55,7 +55,7 @@ def front(problem: GenericProblem, question: Question) -> tuple[list[Plan], bool
     From the least energy on: the least energy below the last period, then the least period with it (epsilon
     constraint). If half of the time limit does not suffice for all of it, the rest goes to the least period and some
     periods in between: each plan then says how far its energy is from the least one at most. Engine ``ga`` is the
-    source's: SPEA2 on both objectives, without bounds. Errors and checks as in `solver.views.generic`.
+    source's: SPEA2 on both objectives, without bounds. Errors and checks as in `solver.problems.generic`.
     """
     start, walk = time.monotonic(), _Walk(problem, replace(question, objectives=("energy", "period")))
     clock = Clock.of(question.time_limit_s)

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from formulations.fusion.formulation import FusionFormulation
 from formulations.fusion.part import FusionPart
+from formulations.fusion.problem import FusionFormulation
 from hwmodels.fusion.replay.count import weight_bytes
 from hwmodels.fusion.replay.strips import Span, Walk
 from hwmodels.nest.buffers import buffer_lines, buffers
@@ -23,6 +23,12 @@ from instances.network.stores import Stores
 from solver.ask.question import Question
 from solver.plan.front import Front
 from solver.plan.plan import Plan
+from solver.problems.columns import known_parts, microseconds
+from solver.problems.generic import GenericProblem
+from solver.problems.homes import check_homes
+from solver.problems.joint import MOVED, on_chip
+from solver.problems.problem import front_of_plans
+from solver.problems.runs import RunRow, ranges, rooms_of, rows_of
 from solver.search.loop import status_of
 from solver.show.common import graph, stacked, terms
 from solver.show.data import Figure, Pictures
@@ -30,12 +36,6 @@ from solver.show.pseudo_code import pseudo_code
 from solver.show.roofline import Rate, roofline
 from solver.show.tables import ABSENT, Column, Sheet, name_column, ratio
 from solver.show.words import workload_text
-from solver.views.generic import GenericProblem
-from solver.views.homes import check_homes
-from solver.views.joint import MOVED, on_chip
-from solver.views.network_show import known_parts, microseconds
-from solver.views.problem import front_of_plans
-from solver.views.runs import RunRow, ranges, rooms_of, rows_of
 
 
 def figures(plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:

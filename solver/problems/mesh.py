@@ -15,13 +15,13 @@ from instances.network.ndrange import ndrange
 from instances.network.workload import DIMS, Layer
 from solver.plan.plan import PartPlan, Plan
 from solver.plan.verify import gap_of
+from solver.problems.generic import GenericProblem
+from solver.problems.problem import Target
 from solver.show.common import stacked, terms
 from solver.show.data import Figure, Pictures
 from solver.show.roofline import Rate, roofline
 from solver.show.tables import ABSENT, GAP, Column, Sheet, name_column, percent, ratio
 from solver.show.words import label
-from solver.views.generic import GenericProblem
-from solver.views.problem import Target
 
 
 def figures(plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:

@@ -43,16 +43,14 @@ from solver.plan.plan import (
     worst,
 )
 from solver.plan.verify import differences, gap_of, unequal
+from solver.problems.columns import known_parts
+from solver.problems.problem import Derived, EngineInfo, Explained, Problem, front_of_plans
 from solver.search.deciding import Job, refused
 from solver.search.jobs import share_of
-from solver.search.loop import Answer, fallback, quickest, settled
-from solver.search.loop import status_of as status_from
+from solver.search.loop import Answer, fallback, quickest, settled, status_of
 from solver.search.verdict import Verdict, judged, proven_of, sum_of
 from solver.search.workers import run
 from solver.show.tables import ABSENT, GAP, Column, Sheet, name_column, percent
-from solver.views.network_check import status_of
-from solver.views.network_show import known_parts
-from solver.views.problem import Derived, EngineInfo, Explained, Problem, front_of_plans
 
 #: Notes that a plan repeats.
 _NOTES = 3
@@ -386,7 +384,7 @@ class GenericProblem(Problem):
             yield f"objectives: {', '.join(strange)}: problem {self.name} minimises {' and '.join(self.measures)}"
             return
         yield from self.head(plan)
-        yield from status_of(plan)
+        yield from _contradictions(plan)
         try:
             question = self.question(plan)
             parts = self.parts_of(plan)
@@ -445,7 +443,7 @@ class GenericProblem(Problem):
             conflicts = part.explain() if self.explains or row.status == "INFEASIBLE" else ()
             return replace(said, status="INFEASIBLE" if conflicts else "NO_SOLUTION_FOUND", conflicts=conflicts)
         measures = part.price(row.schedule).measures
-        status = status_from({name: measures[name] for name in plan.objectives}, said.bounds, empty=False)
+        status = status_of({name: measures[name] for name in plan.objectives}, said.bounds, empty=False)
         return replace(said, schedule=row.schedule, values=measures, status=status, conflicts=())
 
     def _faults_of(self, plan: Plan, row: PartPlan, verdict: Verdict, again: PartPlan) -> Iterator[str]:
@@ -546,7 +544,7 @@ def _better(one: Answer[Any] | None, two: Answer[Any]) -> Answer[Any]:
     bounds = {**winner.bounds, first: max((b for b in (one.bound, two.bound) if b is not None), default=None)}
     values = {name: winner.values[name] for name in bounds if name in winner.values}
     return replace(
-        winner, bounds=bounds, status=status_from(values, bounds, empty=False), wall_s=one.wall_s + two.wall_s,
+        winner, bounds=bounds, status=status_of(values, bounds, empty=False), wall_s=one.wall_s + two.wall_s,
         versions=winner.versions or one.versions,
     )  # fmt: skip
 
@@ -556,6 +554,22 @@ def _settled(
 ) -> Answer[Any]:  # fmt: skip
     """Decide a part by the loop of all formulations."""
     return settled(formulation, part, objectives, engine, clock)
+
+
+def _contradictions(plan: Plan) -> Iterator[str]:
+    """Status, objective, bound and gap against each other."""
+    value, solved = plan.objective.value if plan.objective else None, plan.status in ("OPTIMAL", "FEASIBLE")
+    yield from unequal("gap", plan.gap, gap_of(value, plan.bound))
+    if (value is not None) != plan.decided:
+        yield "objective: a plan has one if and only if it has layers"
+    if solved != plan.decided:
+        yield f"status {plan.status}: a plan is OPTIMAL or FEASIBLE if and only if it has layers"
+    if plan.decided and plan.conflicts:
+        yield f"conflicts: a plan that has layers has none, it names {len(plan.conflicts)}"
+    if plan.status == "OPTIMAL" and plan.bound != value:
+        yield f"status OPTIMAL with bound {plan.bound} and value {value}"
+    if plan.bound is not None and value is not None and plan.bound > value:
+        yield f"bound {plan.bound} is above the value {value}"
 
 
 def _part(row: PartPlan) -> str:

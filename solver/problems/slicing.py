@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from formulations.tiling.nests import SLICING
-from solver.views.tiling import LayersProblem
+from formulations.tiling.problem import SLICING
+from solver.problems.tiling import LayersProblem
 
 PROBLEM = partial(LayersProblem, SLICING)

@@ -1,7 +1,7 @@
 """What a problem is to the rest of `solver`: behind solve, check, show, pareto, list and the command line.
 
-Every problem is an object of a subclass of `Problem`, in its folder, and a line in `solver.views.problems`. One that
-implements `formulations.problem.Formulation` needs no subclass of its own: `solver.views.generic.Generic` is it.
+Every problem is an object of a subclass of `Problem`, in its folder, and a line in `solver.problems.registry`. One that
+implements `formulations.problem.Formulation` needs no subclass of its own: `solver.problems.generic.Generic` is it.
 """
 
 from __future__ import annotations

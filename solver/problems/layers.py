@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from formulations.pins import Pins
-from formulations.tiling.nests import Nests
 from formulations.tiling.part import NestFigures, NestPart
+from formulations.tiling.problem import Nests
 from hwmodels.nest.homes import assignments
 from hwmodels.outcome import MEASURES, Counts
 from hwmodels.schedule import Nest

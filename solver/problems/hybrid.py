@@ -24,13 +24,13 @@ from instances.network.pieces import Group, Piece
 from solver.ask.question import Question
 from solver.plan.front import Front
 from solver.plan.plan import Plan
+from solver.problems.banks import actions, fitting
+from solver.problems.columns import known_parts, microseconds
+from solver.problems.generic import GenericProblem
 from solver.search.loop import Answer, quickest, status_of
 from solver.show.common import graph, stacked, terms, us
 from solver.show.data import Figure, Pictures
 from solver.show.tables import Column, Sheet, name_column, percent, ratio
-from solver.views.banks import actions, fitting
-from solver.views.generic import GenericProblem
-from solver.views.network_show import known_parts, microseconds
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from solver.ask.names import unknown
 if TYPE_CHECKING:
     from solver.plan.claims import Claim
     from solver.plan.plan import Plan, PlanTypes
-    from solver.views.problem import Problem
+    from solver.problems.problem import Problem
 
 
 class _Problems(Mapping[str, "Problem"]):
@@ -39,11 +39,11 @@ class _Problems(Mapping[str, "Problem"]):
 
 def _made(name: str, line: registry.Line) -> Problem:
     """Return a problem: of a class of its own in `solver`, or of a formulation alone."""
-    if not line.package and find_spec(f"solver.views.{name}"):
-        made: Problem = load(f"solver.views.{name}:PROBLEM")()
+    if not line.package and find_spec(f"solver.problems.{name}"):
+        made: Problem = load(f"solver.problems.{name}:PROBLEM")()
         return made
     package = line.package or f"formulations.{name}"
-    generic: Problem = load("solver.views.generic:GenericProblem")(load(f"{package}.problem:PROBLEM")())
+    generic: Problem = load("solver.problems.generic:GenericProblem")(load(f"{package}.problem:PROBLEM")())
     return generic
 
 

@@ -17,12 +17,12 @@ from instances.errors import InputError
 from solver.ask.question import Question
 from solver.plan.front import Front, FrontPart, FrontPoint
 from solver.plan.plan import PartPlan, Plan
+from solver.problems.engine_size import fits, front_engine
+from solver.problems.generic import GenericProblem
 from solver.show.common import stacked, terms
 from solver.show.data import Axis, Bars, Figure, Pictures, Series
 from solver.show.tables import ABSENT, GAP, Column, Sheet, conflicts_of, few, name_column, percent
 from solver.show.words import labels
-from solver.views.engine_size import fits, front_engine
-from solver.views.generic import GenericProblem
 
 _KINDS = {
     "inputs": "inputs", "weights": "weights", "spilled": "sums spilled",

@@ -10,7 +10,7 @@ from formulations.problem import Formulation
 from instances.network.tasks import tasks
 from solver.ask.question import Question
 from solver.plan.plan import Plan
-from solver.views.generic import GenericProblem
+from solver.problems.generic import GenericProblem
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,9 @@ from instances.network.feature_maps import FeatureMap, Stage
 from solver.ask.question import Question
 from solver.plan.front import Front
 from solver.plan.plan import Plan
+from solver.problems.columns import known_parts, microseconds
+from solver.problems.generic import GenericProblem
+from solver.problems.problem import front_of_plans
 from solver.search.loop import Answer
 from solver.search.verdict import Verdict
 from solver.show.common import stacked, terms, us
@@ -31,9 +34,6 @@ from solver.show.data import Axis, Bars, Box, Boxes, Figure, Pictures
 from solver.show.roofline import Rate, roofline, unpadded
 from solver.show.tables import Column, Sheet, name_column, ratio
 from solver.show.words import labels
-from solver.views.generic import GenericProblem
-from solver.views.network_show import known_parts, microseconds
-from solver.views.problem import front_of_plans
 
 #: The kind of a layer whose work the layer before it does: an average.
 FUSED = "fused"

@@ -35,8 +35,8 @@ from instances.machine.machine import Machine
 from instances.network.network import Network
 from solver.plan.plan import Frozen, Plan, Status
 from solver.plan.verify import unequal
+from solver.problems.layers import LayerRow, layer_rows
 from solver.search.loop import Answer, settled
-from solver.views.layers import LayerRow, layer_rows
 
 _HOMES = Homes()
 #: Seconds that a choice takes at least if it has to; after Ctrl-C.

@@ -22,13 +22,13 @@ from instances.network.network import Network
 from instances.network.variants import PPM, Variants
 from solver.ask.question import Question
 from solver.plan.plan import Plan
+from solver.problems.columns import known_parts
+from solver.problems.generic import GenericProblem
+from solver.problems.problem import Target
 from solver.search.loop import Answer, settled
 from solver.show.common import stacked, terms, us
 from solver.show.data import Axis, Box, Boxes, Figure, Pictures
 from solver.show.tables import Column, Sheet, name_column
-from solver.views.generic import GenericProblem
-from solver.views.network_show import known_parts
-from solver.views.problem import Target
 
 
 class StepRow(NamedTuple):

@@ -22,8 +22,8 @@ from itertools import takewhile
 from formulations.clock import ENDLESS, Clock
 from formulations.homes.space import Places, check_home_pins, places_of
 from formulations.pins import Pins
-from formulations.tiling.nests import NESTS, Nests
 from formulations.tiling.part import Assignment, NestPart
+from formulations.tiling.problem import NESTS, Nests
 from formulations.tiling.search import Search
 from formulations.tiling.space import Space
 from hwmodels.outcome import MEASURES
@@ -38,10 +38,10 @@ from solver.ask.options import pick_layers, pick_nests, pick_pins
 from solver.ask.question import Question
 from solver.plan.plan import proof
 from solver.plan.verify import PlanMismatch
+from solver.problems.homes import assignments
 from solver.search.deciding import Job
 from solver.search.loop import Answer, fallback, settled
 from solver.search.verdict import judgement
-from solver.views.homes import assignments
 
 
 @dataclass(frozen=True)

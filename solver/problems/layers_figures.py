@@ -8,12 +8,12 @@ from hwmodels.nest.buffers import Buffer
 from hwmodels.nest.price.causes import terms_of
 from hwmodels.nest.price.closed_form import price
 from solver.plan.plan import Plan
+from solver.problems.layers import LayerRow
 from solver.show.common import Stay, residency, stacked, tensors, tile_drawing, total, us
 from solver.show.data import Axis, Bars, Block, Boxes, Figure, Pictures
 from solver.show.roofline import Rate, roofline
 from solver.show.style import slugs
 from solver.show.tables import percent
-from solver.views.layers import LayerRow
 
 #: What the terms of time are called, in the order of drawing.
 _WORDS = {

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from formulations.clock import Clock
 from formulations.problem import Part
-from formulations.tiling.nests import TILING, Nests
 from formulations.tiling.part import NestPart
+from formulations.tiling.problem import TILING, Nests
 from hwmodels.nest.buffers import buffer_lines
 from hwmodels.nest.homes import assignments
 from hwmodels.nest.price.limits import lower_bound_bytes
@@ -23,17 +23,17 @@ from solver.plan.claims import Claim, bounds_of, picked
 from solver.plan.front import Front, FrontPart, FrontPoint
 from solver.plan.plan import Asked, PartPlan, Plan, Status
 from solver.plan.verify import gap_of
+from solver.problems.columns import measure_columns
+from solver.problems.generic import GenericProblem
+from solver.problems.homes import HomesPlan, assigned, choose, fitting, problems_of_homes
+from solver.problems.layers import GIVEN, LayerRow, layer_rows, part_of
+from solver.problems.layers_search import AXES, Request, fronts, job_of, options, prepare
+from solver.problems.problem import Explained
 from solver.search.deciding import Job
 from solver.search.loop import Answer
 from solver.search.verdict import Verdict, sum_of
 from solver.show.tables import GAP, Column, Sheet, conflicts_of, few, name_column, percent, ratio
 from solver.show.words import decision_columns, decision_text, label, workload_text
-from solver.views.generic import GenericProblem
-from solver.views.homes import HomesPlan, assigned, choose, fitting, problems_of_homes
-from solver.views.layers import GIVEN, LayerRow, layer_rows, part_of
-from solver.views.layers_search import AXES, Request, fronts, job_of, options, prepare
-from solver.views.network_show import measure_columns
-from solver.views.problem import Explained
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -264,7 +264,7 @@ class LayersProblem(GenericProblem):
 
     def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
         """Roofline, times, memories, and every layer with its tile and its nest as code."""
-        from solver.views.layers_figures import pictures  # late: only reports are drawn
+        from solver.problems.layers_figures import pictures  # late: only reports are drawn
 
         texts = {row.layer: "\n".join(_layer(plan, row)).strip() for row in layer_rows(plan) if not row.same_as}
         return pictures(plan, others, texts)
