@@ -1,6 +1,6 @@
-"""What all files are read into: models that do not change and refuse fields that they do not know.
+"""What all files are read into: models that do not change and refuse fields that they do not know; and digests of data.
 
-Digests of data: what a stored plan, or an instance of the library, was made for.
+A digest says what a stored plan, or an instance of the library, was made for.
 """
 
 from __future__ import annotations

@@ -1,16 +1,15 @@
-"""JSON files read with suspicion and written atomically.
-
-A symbolic link is followed: the file that it names is written. A FIFO or character device is written straight to and
-never replaced; block devices and sockets are refused.
+"""Files of people and other tools, JSON and CSV: read with suspicion, and written atomically.
 
 Whatever is wrong with a file, one `InputError` line says what, where, and what would be accepted.
 
-Characters that a terminal or an editor obeys instead of showing: no file that certile reads may hold them.
+**Characters** that a terminal or an editor obeys instead of showing: no file that certile reads may hold them.
 
-CSV files read with suspicion, and written so that no spreadsheet takes a name for a formula.
+**Writing.** A symbolic link is followed: the file that it names is written. A FIFO or character device is written
+straight to and never replaced; block devices and sockets are refused.
 
-A cell that begins with ``=``, ``+``, ``-``, ``@`` or a tab, and is no number, is written with an apostrophe before it,
-which is what spreadsheets themselves put there for a text; it is taken off again when the file is read.
+**CSV** files are written so that no spreadsheet takes a name for a formula: a cell that begins with ``=``, ``+``,
+``-``, ``@`` or a tab, and is no number, is written with an apostrophe before it, which is what spreadsheets themselves
+put there for a text; it is taken off again when the file is read.
 """
 
 from __future__ import annotations

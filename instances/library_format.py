@@ -12,9 +12,8 @@ below), and why: the decisions that reach the value, which anybody can price and
 engines said that proved the bound. Digests are of target and machine with all their fields, so that nobody measures
 himself on something else.
 
-The library that certile brings, by name, and library files of others (`instances.library_format`).
-
-JSON Schemas of the files that users write: networks, machines, and libraries of instances.
+The library that certile brings and library files of others are read here, the former by name. `file_schema` has the
+JSON Schemas of all files that users write: networks, machines, and libraries of instances.
 """
 
 from __future__ import annotations

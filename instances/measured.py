@@ -1,6 +1,7 @@
-"""Measured rows, from a CSV file: what was run, by which plan, and how long it took.
+"""Measured times, from files: rows of a calibration (CSV), and profiles of tasks on a board (JSON or CSV).
 
-Heads, in any order; those in brackets may be left out, as may their cells:
+**Rows** say what was run, by which plan, and how long it took. Heads, in any order; those in brackets may be left out,
+as may their cells:
 
 ================  =================================================================================================
 network           bundled name, ``.json`` or ``.onnx`` file: all its conv and matmul layers, one after the other
@@ -20,7 +21,7 @@ measured, unit    a number in ``ps``, ``ns``, ``us``, ``ms``, ``s``, ``ticks`` o
 
 Lines that begin with ``#`` are for people. Paths are looked for beside the CSV file first.
 
-Measured times of tasks, from a JSON or CSV file.
+**Profiles** are the measured times of a network's tasks.
 
 JSON: ``{"format": "certile-profile/1", "network": "squeezenet1_1", "unit": "us", "times": {"conv1": {"1": 14569,
 "4": 3951, "gpu": 1628}, ...}}``. CSV: a line of heads, ``task,1,2,4,gpu``, then one line a task. Columns are ``1*``

@@ -1,7 +1,7 @@
 """The problems: a line each, and no other list of them anywhere (tests/test_registry.py counts).
 
 A line says what the rooms that know nothing of decisions need: what a machine for the problem has, and what is planned.
-All else is found by the name: `PROBLEM` of ``solver/NAME/problem.py``, which says how its plans are shown, or of
+All else is found by the name: `PROBLEM` of ``solver/problems/NAME.py``, which says how its plans are shown, or of
 ``formulations/NAME/problem.py`` where nothing is shown in a way of its own (`solver.problems.registry`), its suite in
 ``solver/uses/bench/NAME.py``, its adversary in ``tests/adversary/NAME.py``, and its page ``docs/NAME.md``.
 """

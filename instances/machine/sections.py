@@ -1,13 +1,13 @@
-"""A small fixed engine that computes a convolution in runs: e_in input maps times e_out output maps at a time.
+"""Sections of a machine file: a small fixed engine, memory banks, and the memories off the chip with their transfers.
 
-Every map of a group lies in a bank of its own; in a cycle a bank gives one element and takes one element.
+**Engine.** It computes a convolution in runs: e_in input maps times e_out output maps at a time. Every map of a group
+lies in a bank of its own; in a cycle a bank gives one element and takes one element.
 
 Source: `partial_cnn_engine` section V (16 inputs, 16 outputs, 16 banks, 8-bit integers), section VI (Table II).
 
-On-chip memory in banks that hold whole columns of feature maps (problem ``banks``).
+**Banks.** On-chip memory in banks that hold whole columns of feature maps (problem ``banks``).
 
-Memories off the chip: what moving tiles to and from each costs, how much it holds, and which operands may lie there.
-
+**Off the chip.** What moving tiles to and from each memory costs, how much it holds, and which operands may lie there.
 A machine with weights in flash and feature maps in SRAM says
 ``"off_chip": [{"name": "sram", ...}, {"name": "flash", "writable": false, ...}]`` and
 ``"homes": {"IN": ["sram"], "W": ["flash"], "OUT": ["sram"]}``.

@@ -1,5 +1,7 @@
 """A network as stages that read and write feature maps column by column, for machines with memory banks.
 
+`stages` makes them; `FeatureMap` and `Stage` are the records.
+
 Maps
     A map is stored column by column (W, H, C with the channels innermost). A bank holds whole columns: a tile is
     ``P = floor(bank / (H * C_stored))`` columns, the last one fewer. Convolutions write multiples of N_f channels,
@@ -23,9 +25,6 @@ Pools
 
 Source: `heterogeneous_mapping_and_banks` 4.1.2 (Algorithm 2), 4.1.3, 4.4.1.1 (units of access N_f and N_pe); pools:
 the public MIDAP simulator of 2020-09-02.
-
-Feature maps, and the stages of a network that read and write them: records (`instances.network.feature_maps` makes
-them).
 """
 
 from __future__ import annotations

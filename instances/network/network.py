@@ -1,9 +1,8 @@
 """Networks: operator graphs with shapes, without weights.
 
 A `Network` is a tuple of operators in topological order. Making one checks it: names are unique, inputs exist and
-come earlier, and every declared shape is what the inputs give.
-
-Element types of a network's file against the sizes of elements that a machine counts.
+come earlier, and every declared shape is what the inputs give. `unlike_elements` compares the element types of a
+network's file with the sizes of elements that a machine counts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What all operators of a network share.
+"""What all operators of a network share, and those that move elements without computing.
 
-Operators that move elements without computing: those that join maps, and those that turn, cut or pad one.
-
-What operators ask of the shapes that they read.
+The latter join maps (`Concat`), or turn, cut or pad one (`Reshape`). The functions say what operators ask of the shapes
+that they read.
 """
 
 from __future__ import annotations

@@ -1,19 +1,18 @@
-"""A network as tasks for several processors: what each one computes, and what it hands to which others.
+"""A network as tasks for several processors, and as the tensors that lie off the chip.
 
-Every operator is a task, the network's inputs and its last softmax included; element-wise operators of one tensor are
-part of the task before them, unless they normalise over several elements. So SqueezeNet has 40 tasks, MobileNet v1 31,
-v2 67 and DenseNet-40 64 (`heterogeneous_mapping_and_banks` Table 3.13).
+**Tasks** say what each one computes, and what it hands to which others. Every operator is a task, the network's inputs
+and its last softmax included; element-wise operators of one tensor are part of the task before them, unless they
+normalise over several elements. So SqueezeNet has 40 tasks, MobileNet v1 31, v2 67 and DenseNet-40 64
+(`heterogeneous_mapping_and_banks` Table 3.13).
 
 A result of the network is what no operator reads. If it is part of a task whose map other tasks read as well, it is
 handed to a task of its own that takes no time: a last one, as every result is. An example: convolutions a, b(a) and a
 ReLU of a that nobody reads are the tasks a, b and the ReLU.
 
-A network as the tensors that lie off the chip: feature maps with the time they are needed, and the weights.
-
-Time is the number of the operator that runs. A map is there from the operator that makes it (inputs of the network:
-from the begin) until the last one that reads it (results of the network: until the end). Element-wise operators of one
-input and reshapes leave a map where it is; what is concatenated shares one place, which is there from its first part
-on. Weights are there all the time.
+**Tensors** are feature maps with the time they are needed, and the weights. Time is the number of the operator that
+runs. A map is there from the operator that makes it (inputs of the network: from the begin) until the last one that
+reads it (results of the network: until the end). Element-wise operators of one input and reshapes leave a map where it
+is; what is concatenated shares one place, which is there from its first part on. Weights are there all the time.
 """
 
 from __future__ import annotations

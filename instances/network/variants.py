@@ -13,7 +13,7 @@ it: a line a choice, ``layer,variant,stage,time`` and, if wanted, ``reads`` (nam
 ``techniques`` (with ``+`` between), ``type``, ``loss_ppm``, ``bytes``, ``uses`` (``cores=2 heap=64``), and
 ``time@416`` for times that differ by input size.
 
-Writes variants as files that `instances.network.variants` reads again: JSON with a line a layer, or a CSV table.
+`write_variants` makes files that `load_variants` reads again: JSON with a line a layer, or a CSV table.
 """
 
 from __future__ import annotations

@@ -1,17 +1,15 @@
-"""ONNX operators that multiply or pool: Conv, Gemm, MatMul, pooling, and their quantised kin.
+"""ONNX operators that multiply or pool (Conv, Gemm, MatMul and kin), and how often those that are not planned multiply.
 
-Convolution and pooling in three dimensions, as convolutions and poolings of frames.
+Windows have a kernel, stride, dilation and padding along rows and columns (`Window`).
 
-A 3-D convolution is one in two dimensions with a batch of output frames. Each sees the frames of its window as
-channels: the same products, every one of them. What it costs: a frame that several windows share is read for each of
-them, and frames of zeros before and behind are read too. A kernel of one pixel runs along time in one convolution, one
-of a single frame or of windows that do not overlap reads nothing twice.
+**Three dimensions** are convolutions and poolings of frames. A 3-D convolution is one in two dimensions with a batch of
+output frames. Each sees the frames of its window as channels: the same products, every one of them. What it costs: a
+frame that several windows share is read for each of them, and frames of zeros before and behind are read too. A kernel
+of one pixel runs along time in one convolution, one of a single frame or of windows that do not overlap reads nothing
+twice.
 
-Windows of ONNX convolutions and poolings: kernel, stride, dilation and padding along rows and columns.
-
-Multiply-accumulates of ONNX nodes that are not planned, so that no total leaves them out without a word.
-
-A node multiplies
+**Multiply-accumulates** of nodes that are not planned are counted by `macs_of`, so that no total leaves them out
+without a word. A node multiplies
 
 * Conv and its kin: one product for each output element, input channel of its group and tap: ``|out| * |W| / filters``;
 * ConvTranspose: each input element meets each filter and tap of its group: ``|in| * |W| / channels``;

@@ -1,6 +1,4 @@
-"""What the ONNX conversions work on: one node, and the graph being converted.
-
-Which constants of an ONNX file are one tensor, and which operators read it.
+"""What the ONNX conversions work on: one node, the graph being converted, and which of its constants are one tensor.
 
 Tensors are told apart by name. What is made of a constant without changing its elements (a transpose, the integers of a
 DequantizeLinear) is the same tensor; other results of constants are the same where the same node kinds make them of the

@@ -1,15 +1,14 @@
-"""An ONNX file with its weights: what `onnx_reader` leaves out, for the C code that runs the network.
+"""An ONNX file with its weights: what `instances.onnx.reader` leaves out, for the C code that runs the network.
 
 `read_onnx` never looks at weights. Here the file is read once more, with the data that lies in other files; a constant
 is found by name, and what is computed from constants alone is evaluated by the reference implementation of ONNX.
-Operators on quantised tensors are spelled out (`onnx_quantised`).
+Operators on quantised tensors are spelled out (`instances.onnx.quantised`).
 
-What a model computes, node by node in NumPy: for hosts without onnxruntime.
-
-The file's graph is evaluated by the reference implementation of ONNX, on the tensors that the file has. Nothing of how
-certile reads, plans or writes a network is used. Here are the operators that it does not know (quantised ones of other
-opsets and of onnxruntime's domain), batch norms, whose older versions it trains, and poolings, which it computes
-element by element in Python.
+`evaluated` says what a model computes, node by node in NumPy: for hosts without onnxruntime. The file's graph is
+evaluated by the reference implementation of ONNX, on the tensors that the file has. Nothing of how certile reads, plans
+or writes a network is used. Here are the operators that it does not know (quantised ones of other opsets and of
+onnxruntime's domain), batch norms, whose older versions it trains, and poolings, which it computes element by element
+in Python.
 """
 
 from __future__ import annotations

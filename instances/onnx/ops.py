@@ -1,16 +1,14 @@
 """ONNX operators that work element by element or move data, and the table of all conversions.
 
-ONNX operators that repeat elements: Expand, Tile, and Gather by constant indices. Data that moves.
+**Repeating** (Expand, Tile, and Gather by constant indices) is data that moves. Repeating along an axis is a change of
+size by nearest neighbours: an axis of one element in front of those that stay together becomes as many rows. Every
+element is read once and written as often as it is wanted. Where indices repeat in no even way, every element of the
+result reads the one that it is by itself.
 
-Repeating along an axis is a change of size by nearest neighbours: an axis of one element in front of those that stay
-together becomes as many rows. Every element is read once and written as often as it is wanted. Where indices repeat in
-no even way, every element of the result reads the one that it is by itself.
-
-ONNX operators that take or set elements by constant indices: data that moves.
-
-What is taken is kept, and elements that are wanted again are read again (`onnx_repeat`). What is set stands behind the
-data that it replaces: of both together every element of the result is one, none of them twice. An example: rows 0 and
-2 of 3 are set. Data and updates are 5 rows, and the result is rows 3, 1 and 4 of these.
+**Taking and setting** elements by constant indices is data that moves, too. What is taken is kept, and elements that
+are wanted again are read again, as above. What is set stands behind the data that it replaces: of both together every
+element of the result is one, none of them twice. An example: rows 0 and 2 of 3 are set. Data and updates are 5 rows,
+and the result is rows 3, 1 and 4 of these.
 """
 
 from __future__ import annotations
@@ -226,7 +224,7 @@ COMPUTES = frozenset(
     """AveragePool Conv ConvInteger Gemm GlobalAveragePool GlobalMaxPool MatMul MatMulInteger MaxPool QLinearConv
     QLinearMatMul""".split()
 )
-#: Why an operator that runs a graph is still there (`onnx_control`).
+#: Why an operator that runs a graph is still there (`instances.onnx.control`).
 _OF_THE_DATA = f"it runs a graph, as often as the data say or more than {MOST_PASSES} times"
 #: Operators whose first input says a size, not only the further ones; inputs that say which graph is run and how often,
 #: where not the first two.

@@ -1,21 +1,19 @@
-"""ONNX products of two tensors: Einsum, and the forms of MatMul and Gemm that are no plain matrix product.
+"""ONNX products of two tensors (Einsum, MatMul and Gemm that are no plain matrix product), attention, and norms.
 
-Every letter of ``ab,bc->ac`` is an axis. Letters of both operands and the result count independent products
-(*batch*), letters of both operands only are summed over; what is left makes the *rows* (of the first operand) and the
-*columns* (of the second). So a product is transposes and one
+**Products.** Every letter of ``ab,bc->ac`` is an axis. Letters of both operands and the result count independent
+products (*batch*), letters of both operands only are summed over; what is left makes the *rows* (of the first operand)
+and the *columns* (of the second). So a product is transposes and one
 
 * `MatMul` with constant weights, where the second operand is constant and there is no batch;
 * 1x1 `Conv` with a group for every product, where it is constant and there is;
 * `MatMul` of two inputs otherwise;
 * `Eltwise` multiplication, where nothing is summed over.
 
-Attention of ONNX (opset 23): a product of queries and keys, a softmax of every row, a product with the values.
+**Attention** (opset 23) is a product of queries and keys, a softmax of every row, and a product with the values. Heads
+that share keys are rows of one product, so that no key is repeated.
 
-Heads that share keys are rows of one product, so that no key is repeated.
-
-Norms of ONNX: one operator with its scale and shift where these are constants, which the host computes.
-
-A scale or shift that is computed of the data is multiplied and added behind the norm, by layers of two operands.
+**Norms** are one operator with its scale and shift where these are constants, which the host computes. A scale or shift
+that is computed of the data is multiplied and added behind the norm, by layers of two operands.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Operators on quantised tensors, spelled out: DequantizeLinear, the operator on real numbers, QuantizeLinear.
 
-Planning needs sizes alone and drops scales (`onnx_standard`). Where numbers matter an operator such as QLinearConv is
-replaced by what it is defined as, so that only one form of quantised models is left to be understood. The operator in
-the middle keeps the name.
+Planning needs sizes alone and drops scales (`instances.onnx.standard`). Where numbers matter an operator such as
+QLinearConv is replaced by what it is defined as, so that only one form of quantised models is left to be understood.
+The operator in the middle keeps the name.
 """
 
 from __future__ import annotations

@@ -6,10 +6,9 @@ direction. ``h R`` needs the state of the step before: a product for every step,
 is one operator for each state that it writes, which reads the gates and states that it needs. A GRU that resets the
 state before its product (``linear_before_reset`` 0) has two products for every step, each with its part of the weights.
 
-What happens to the gates and states of recurrent cells, element by element, as nodes of ONNX.
-
-The equations are those of the operators LSTM, GRU and RNN of ONNX: f, g and h are the activations of the node, `x` what
-a gate is before them. An example, the cell of an LSTM: ``C = f(x_forget) * C_before + f(x_input) * g(x_cell)``.
+**Cells** say what happens to the gates and states, element by element, as nodes of ONNX. The equations are those of the
+operators LSTM, GRU and RNN of ONNX: f, g and h are the activations of the node, `x` what a gate is before them. An
+example, the cell of an LSTM: ``C = f(x_forget) * C_before + f(x_input) * g(x_cell)``.
 """
 
 from __future__ import annotations

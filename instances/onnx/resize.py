@@ -1,9 +1,8 @@
 """ONNX operators that give a map another size, or read it where a grid says: Resize, Upsample and GridSample.
 
-How Resize interpolates along an axis, as a matrix: by element of the result what it takes of those of the map.
-
-An example: 2 elements become 4, linear, half_pixel. The centres of the result lie at -0.25, 0.25, 0.75 and 1.25 of the
-map, which is continued at its ends: rows (1, 0), (0.75, 0.25), (0.25, 0.75), (0, 1).
+`interpolation` says how Resize interpolates along an axis, as a matrix: by element of the result what it takes of those
+of the map. An example: 2 elements become 4, linear, half_pixel. The centres of the result lie at -0.25, 0.25, 0.75 and
+1.25 of the map, which is continued at its ends: rows (1, 0), (0.75, 0.25), (0.25, 0.75), (0, 1).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A size is open if the file gives it a name, no number, -1 or 0. Its number is, in this
 order, that of its axis in the shape that is asked for its input; of the symbol ``input[axis]``; of its name; of its
 name on another axis; and, of a first axis, the batch. What inputs alone decide is decided here: sizes that a file
-declares of other tensors are what shape inference is told where it knows nothing (`onnx_shapes`).
+declares of other tensors are what shape inference is told where it knows nothing (`instances.onnx.shapes`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LETTERS: Mapping[int, str] = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
 
 @dataclass(frozen=True)
 class Asked:
-    """The sizes that are asked for, and the values of inputs that are constants (`onnx_values`)."""
+    """The sizes that are asked for, and the values of inputs that are constants (`instances.onnx.values`)."""
 
     batch: int | None = None
     symbols: Mapping[str, int] = field(default_factory=dict)

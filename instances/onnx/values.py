@@ -1,10 +1,11 @@
-"""Inputs of an ONNX file that are said to be constant: ``--value sr=16000``.
+"""Inputs of an ONNX file that are said to be constant (``--value sr=16000``), and its element types.
 
 Files for several sample rates or languages choose by an input which part of them runs. With its value such an input is
 a constant of the file and no input any more; every element of it has the value. What the value decides is decided by
-shape inference and constant folding, as if the file had been exported so (`onnx_shapes`, `onnx_control`).
+shape inference and constant folding, as if the file had been exported so (`instances.onnx.shapes`,
+`instances.onnx.control`).
 
-Element types of an ONNX file: what the maps and the weights of its products are made of.
+`element_types` says what the maps and the weights of its products are made of.
 """
 
 from __future__ import annotations
