@@ -252,7 +252,7 @@ def test_site_builds_and_every_link_leads_somewhere(built: Path, tools: dict[str
     pages = {page: (built / f"{page}.html").read_text(encoding="utf-8") for page in PAGES}
     assert all("Variables" in pages[problem] for problem in PROBLEMS)
     assert "--time-limit" in pages["commands"]
-    assert 'id="schema-layerplan"' in pages["schemas"]
+    assert 'id="schema-partplan"' in pages["schemas"]
     assert 'id="certile.size_engine"' in pages["api"]
     assert 'href="contributing.html"><span class="xref myst">CONTRIBUTING.md' in pages["changelog"]
     assert ">The nest</span></a>" in pages["show"], "a link that says only a file shows its title"

@@ -130,7 +130,7 @@ def test_random_quantised_networks_by_plans_of_every_problem(tmp_path: Path) -> 
             exact, number, steps = compared(build_and_run(folder, BUILDS[seed]))
             assert exact >= 0.97 * number
             assert steps <= 1
-            kept += any(row.on_chip for row in made.plan.part.figures)  # type: ignore[attr-defined]
+            kept += problem in ("joint", "fusion") and any(row.on_chip for row in made.plan.part.figures)
     assert written >= 12
     assert kept > 0
 
