@@ -1,7 +1,8 @@
-"""Control steps of one stage: tiles of its map are loaded into banks and processed from them, in order.
+"""What a stage does on a machine with memory banks: its control steps, the cycles of its columns, the clock of DRAM.
 
-A stage goes through the columns of its map once, from the end where tiles are already on chip (`Pass`). What is on chip
-is always one run of columns [first, loaded), in tiles of P columns, one a bank; `made` columns of the result are done.
+**Control steps** (`Pass`). Tiles of the stage's map are loaded into banks and processed from them, in order. A stage
+goes through the columns of its map once, from the end where tiles are already on chip. What is on chip is
+always one run of columns [first, loaded), in tiles of P columns, one a bank; `made` columns of the result are done.
 
 Load
     One more tile, into a free bank.
@@ -17,12 +18,11 @@ Results
 
 Source: `heterogeneous_mapping_and_banks` 4.1.3 (Fig. 4.4), 4.2.1 (DFS and DLS), Appendix A.1-A.2.
 
-Cycles of the columns of a result: closed form of what a convolution reads from banks that are read in words.
-
-A 3x3 kernel over columns of 35 pixels of 48 bytes, words of 64: the second column of a tile begins at byte 1680 of its
-bank, 16 bytes into a word. Its first window, rows 0 and 1 below the padding, has weights that begin 48 bytes into their
-word: no bubble. The second one begins at byte 1680 too, its weights at 0: a word is read before the first product, a
-cycle more.
+**Cycles of the columns of a result** (`column_cycles`). What a convolution reads from banks that are read in words, in
+closed form. An example: a 3x3 kernel over columns of 35 pixels of 48 bytes, words of 64: the second column of a tile
+begins at byte 1680 of its bank, 16 bytes into a word. Its first window, rows 0 and 1 below the padding, has weights
+that begin 48 bytes into their word: no bubble. The second one begins at byte 1680 too, its weights at 0: a word is read
+before the first product, a cycle more.
 
 Sets
     x, columns of the result in the order of the pass; y, its rows; t, kernel columns inside the map
@@ -35,12 +35,12 @@ Cycles
     bubble(x, y, t) = 1 if ``a*C mod N < (place + r*C) mod N`` (the first word has to be read before products begin),
     and the word ``(place + r*C) div N`` of this tile is not the one read last; else 0
 
-A tile that begins again with columns of the tile before it (`hwmodels.banks.price`) lies in its bank as if it did not.
+A tile that begins again with columns of the tile before it (Process, above) lies in its bank as if it did not.
 
 Source: the public MIDAP simulator of 2020-09-02 (its alignment submodule; there a tile that begins again lies at the
 bank's first byte).
 
-The clock of a machine with banks: what a DRAM request takes (`heterogeneous_mapping_and_banks` Eq. 4.1, 4.2).
+**The clock** (`Clock`). What a DRAM request takes (`heterogeneous_mapping_and_banks` Eq. 4.1, 4.2).
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""Referee for mappings: many inferences go through the processors, event by event.
+"""Referee for mappings of one network or several: inferences go through the processors, event by event.
 
-Every processor repeats its list of tasks; an entry (task, stage) works on the inference that came `stage` rounds ago. A
-task begins when its processor is free, its operands are there, a buffer is free for its result on every edge, and, if
-none comes before it, its inference has been released: one a period. It then computes, and copies its result to the
-processors that read it. Nothing is taken from the formulation: not the loads, not the starts. `replay_once` runs one
-inference alone in the same way.
+**One network** (`replay_mapping`). Every processor repeats its list of tasks; an entry (task, stage) works on the
+inference that came `stage` rounds ago. A task begins when its processor is free, its operands are there, a buffer is
+free for its result on every edge, and, if none comes before it, its inference has been released: one a period. It then
+computes, and copies its result to the processors that read it. Nothing is taken from the formulation: not the loads,
+not the starts. `replay_once` runs one inference alone in the same way.
 
 Source: `heterogeneous_mapping_and_banks` Eq. 3.9 (the rate of many iterations), 3.3.6 (double buffering, waiting).
 
-**Several applications**: releases at given offsets, processors that take what is ready by priority.
-
+**Several applications** (`Referee`): releases at given offsets, processors that take what is ready by priority.
 A task is ready when its operands are there and the task before it in its application's list for the processor has
 ended; its processor takes, whenever it is free, the ready task of the highest priority, the oldest inference first, and
 runs it with the copies of its result without interruption. Nothing is taken from the formulation but the lists.

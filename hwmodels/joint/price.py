@@ -1,6 +1,7 @@
 """What a plan of a network in a shared memory says of its layers and groups, beside their schedules.
 
-Layers of a schedule as they count: one that loads weights that stay does so before all else, and holds them.
+`ran` has the layers of a schedule as they count: one that loads weights that stay does so before all else, and holds
+them.
 """
 
 from __future__ import annotations

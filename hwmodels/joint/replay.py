@@ -1,6 +1,7 @@
-"""Replay of layers that run by themselves in a shared memory: each is walked with the rows that are on chip.
+"""Replay of a network in a shared memory: the account of what lies on chip, and the layers that run by themselves.
 
-The referee's account of a network in a shared memory: who owns a bank, what lies on chip, what is in DRAM.
+`SingleLayers` walks each of these layers with the rows that are on chip. `Account` knows who owns a bank, what lies on
+chip, and what is in DRAM.
 
 A run is a layer or a group of layers. A bank has one owner at a time, a map's banks hold its rows; where the memory has
 no banks, rows and what the run itself takes are no more bytes together than there are. Rows that left the chip never

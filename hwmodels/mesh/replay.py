@@ -1,20 +1,20 @@
-"""Referee for meshes: operand tiles go from the global buffer through FIFOs into the units, step by step.
+"""Referee for meshes and arrays, step by step, and for the bank layouts of a mesh, PE by PE.
 
-A unit works on one tile of results; its partial sums stay until all products are in, then the results are written. In
-every step each unit needs a box of either operand. It has it still (the operand that is kept), or a neighbour above or
-to the left has the same box and passes it on (operands that are shared), or it is read from the global buffer, which
-streams it from DRAM. Padding is not read. Nothing is taken from the formulation.
+**Mesh** (`replay_mesh`). Operand tiles go from the global buffer through FIFOs into the units. A unit works on one tile
+of results; its partial sums stay until all products are in, then the results are written. In every step each unit needs
+a box of either operand. It has it still (the operand that is kept), or a neighbour above or to the left has the same
+box and passes it on (operands that are shared), or it is read from the global buffer, which streams it from DRAM.
+Padding is not read. Nothing is taken from the formulation.
 
 Source: `vectormesh` sections II-B and II-C, Fig. 2.
 
-**Arrays** beside the mesh: tiles go from DRAM to the global buffer, passes from there to the PEs.
+**Arrays** (`replay_array`). Tiles go from DRAM to the global buffer, passes from there to the PEs.
 For each tile of the global buffer the passes of the array are walked through one by one: which filters, channels and
 kernel taps a pass works on, which pixels it streams, which partial sums it reads and writes. Padding is not read.
 
 Source: `vectormesh` section I and III-B, after its references [5] (systolic, weights stay) and [6] (row stationary).
 
-Referee for bank layouts: all vectors of a tile, PE by PE, bank by bank, wire by wire.
-
+**Bank layouts** (`replay_lanes`): all vectors of a tile, PE by PE, bank by bank, wire by wire.
 Every vector of a tile and every product of its results is looked at: which address each PE reads, whether two PEs read
 different words of one bank, and whether two words meet on a wire of the butterfly that sets the highest bit first.
 

@@ -1,11 +1,11 @@
-"""Replay of a bank program in time: one processing element and one DRAM bus, event by event.
+"""Replay of a bank program in time: the units of work of a stage, on one processing element and one DRAM bus.
 
-The element goes through units of work, one after the other: a unit is one group of filters over the columns of one
-process step (a sum: one column). Before a unit it waits for the unit's weights (a sum: its streamed column), before a
-column for the tiles that the column needs. DRAM requests are served in the order in which they are made. When a unit
-begins, the weights of the next group (a sum: the next column) are asked for, then the loads that open the stage, then,
-in the last group of a step, the weights of the step or stage that follows. Later loads are asked for when a bank
-becomes free in the last group. A request that is made at t is on the bus from
+**Time**, event by event (`clocked`). The element goes through units of work, one after the other: a unit is one group
+of filters over the columns of one process step (a sum: one column). Before a unit it waits for the unit's weights (a
+sum: its streamed column), before a column for the tiles that the column needs. DRAM requests are served in the order in
+which they are made. When a unit begins, the weights of the next group (a sum: the next column) are asked for, then the
+loads that open the stage, then, in the last group of a step, the weights of the step or stage that follows. Later loads
+are asked for when a bank becomes free in the last group. A request that is made at t is on the bus from
 ``max(t + latency, end of the request before)``.
 
 Writes take no time, or are requests like others. Then a unit, as it begins, first asks for what the unit before has
@@ -14,10 +14,9 @@ the weights of what follows, for columns that the step drops and a load brings a
 
 Source: `heterogeneous_mapping_and_banks` 4.1.2.1 (Eq. 4.1, 4.2), 4.2.3.
 
-The units of work of a stage, as the replay of a bank program finds them, for the replay in time.
-
-A process step goes through its columns once for each group; a sum is a unit a column. A load that waits for a bank is
-noted in the script of the step's last group, where the bank becomes free; others behind it.
+**Units** of work (`Units`), as the replay of a bank program finds them. A process step goes through its columns once
+for each group; a sum is a unit a column. A load that waits for a bank is noted in the script of the step's last group,
+where the bank becomes free; others behind it.
 
 **Words.** `Element` reads a map word by word, and `windows` are what a column of a result is made of.
 """
@@ -221,7 +220,7 @@ class Moved:
     """
     units: list[Unit] = field(default_factory=list)
     loads: list[int] = field(default_factory=list)
-    """`units`, `loads`: what `hwmodels.banks.replay.time.clocked` follows in time."""
+    """`units`, `loads`: what `clocked` follows in time."""
 
     def figures(self, spent: Mapping[str, Spent]) -> dict[str, StageFigures]:
         """Return what every stage moves and takes, by its name, in the order that they run; `spent` may be empty."""

@@ -1,6 +1,6 @@
 """Executing a group on integers in a memory of so many bytes: layer by layer, visit by visit, row by row.
 
-The memory has the bytes that are counted, and not one more (`hwmodels.fusion.replay.execute`). Weights that stay are
+The memory (`Memory`) has the bytes that are counted, and not one more. Weights that stay are
 loaded into it, the others pass through a buffer in it, filter by filter; pieces are loaded and made into it, and rows
 are given back as soon as no reader has yet to see them. Which these are is found here, from the windows of all pieces
 that readers will make: a reader needs what lies at or behind the first pixel of its next window in this step of rows,
@@ -10,10 +10,9 @@ Every piece is computed tap by tap from what is read in the memory, and compared
 after the other. Layers without weights add what is under their window; sums are taken modulo a prime, so that a whole
 network's numbers stay small.
 
-A memory of so many bytes in which a group is executed: who holds which of them, and the numbers in them.
-
-Maps lie in it pixel by pixel, in any free bytes: an element of two bytes takes two, and its number lies in the first.
-What is given back is overwritten with nonsense. Nothing is ever counted here: there are bytes, or there are none left.
+**Memory.** It knows who holds which bytes, and the numbers in them. Maps lie in it pixel by pixel, in any free bytes:
+an element of two bytes takes two, and its number lies in the first. What is given back is overwritten with nonsense.
+Nothing is ever counted here: there are bytes, or there are none left.
 """
 
 from __future__ import annotations

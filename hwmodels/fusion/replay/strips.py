@@ -19,10 +19,9 @@ of the window, and those ahead of it (of the step before).
                        reader has run, needed before .. front; then needed after .. front
     columns recomputed window: none before; tail .. front; none after
 
-What readers have yet to see of the maps of a group, from the windows of all pieces that they will make.
-
-Example: two 3x3 convolutions a, b with padding 1, in strips of 2 rows. The windows of b on the map of a are rows 0..2,
-1..4, 3..6, ...: when b has made its second piece, it has yet to see rows 3..6, and a gives back what is above.
+**Seen.** What readers have yet to see of the maps of a group follows from the windows of all pieces that they will
+make. Example: two 3x3 convolutions a, b with padding 1, in strips of 2 rows. The windows of b on the map of a are rows
+0..2, 1..4, 3..6, ...: when b has made its second piece, it has yet to see rows 3..6, and a gives back what is above.
 """
 
 from __future__ import annotations

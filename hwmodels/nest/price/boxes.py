@@ -1,6 +1,6 @@
 """What moving boxes of a stored tensor costs: calls, segments, bursts and bytes as products of per-axis sums.
 
-Burst windows that the tiles of a stored tensor touch, by their addresses, for all candidate chains of steps at once.
+**Burst windows** that the tiles of a stored tensor touch, by their addresses, for all candidate chains at once.
 
 Given
     axes 1..D of a tensor, outermost first: pitch[k] bytes from one index to the next, the tensor at a multiple of
@@ -268,7 +268,7 @@ def runs_of(
 
     With j the innermost axis along which a box is smaller than the tensor, its runs are the product of its extents
     outside j; all axes inside j are whole, so a run is ``length_j * inner bytes`` long. Bursts are counted as
-    `transfer` says, by address (`hwmodels.nest.price.boxes`) or as if every run began one; with `aligned` always so,
+    `transfer` says, by address (`burst_products`) or as if every run began one; with `aligned` always so,
     which is never more.
     """
     burst, exact = transfer.burst_bytes, transfer.by_address and not aligned

@@ -23,7 +23,7 @@ A loop over a dimension that X depends on is never taken away while one of the s
 nest of the chain cuts its dimensions as the plan does. In snake order a part may be negative in rare cases: a loop more
 changes the direction in which others run.
 
-What sums to the measures of a nest: its time, bytes and energy by operand.
+`terms_of` says what sums to the measures of a nest: its time, bytes and energy by operand.
 """
 
 from __future__ import annotations

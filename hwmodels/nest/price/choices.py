@@ -1,6 +1,6 @@
-"""Candidate chains of steps and the combinations of them that tables are made for.
+"""Candidate chains of steps and the combinations of them that tables are made for; and the loops of one nest as trees.
 
-How the loops of one nest cut the ranges of a core, piece by piece, and which of them fetch an operand.
+A `Tree` says how the loops of a nest cut a range of a core, piece by piece; `fetching`, which of them fetch an operand.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The closed-form price of one nest on one machine.
+"""The closed-form price of one nest on one machine (`price`), and how its time depends on the prices (`sensitivity`).
 
-How the time of a nest depends on the machine's prices: what a calibration fits.
-
-Model. Let x be the prices of a machine in ticks (`PRICES`: of a call, a segment, a burst, a byte, a compute cycle, a
-layer). A nest whose decisions are kept takes
+**Sensitivity** is what a calibration fits. Let x be the prices of a machine in ticks (`PRICES`: of a call, a segment, a
+burst, a byte, a compute cycle, a layer). A nest whose decisions are kept takes
 
     T(x) = max over paths p of sum_j a[p, j] * x[j]   [ticks]
 
@@ -14,7 +12,7 @@ and a[p, j] is the integer number of times that path p pays price j. T is convex
     a[j] = T(K*x + e_j) - T(K*x)   for large K,
 
 exactly where K exceeds every count and no two paths tie (at a tie: the largest count of the tied paths). No further
-model is needed: whatever `hwmodels.nest.price.closed_form` charges, now or later, is differentiated as it is charged.
+model is needed: whatever `price` charges, now or later, is differentiated as it is charged.
 """
 
 from __future__ import annotations
@@ -151,7 +149,7 @@ def sensitivity(layer: Layer, machine: Machine, nest: Nest, fields: Sequence[str
     Raises
     ------
     InputError
-        If the machine cannot be priced (`hwmodels.nest.price.closed_form`), or takes time that is none of `PRICES`.
+        If the machine cannot be priced (`price`), or takes time that is none of `PRICES`.
     """
     prices = prices_of(machine)
     ticks = price(layer, machine, nest).time_ticks

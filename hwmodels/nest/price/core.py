@@ -16,7 +16,8 @@ is a sum of products of per-dimension vectors. The argument, operand by operand:
 
 Spatial choices are chains of steps of (b, r with i, c with j), channel choices of (g, m, n); `Choices` lists both.
 
-The pieces that one core's loops cut its ranges in, dimension by dimension, for all candidate chains of steps.
+`CorePieces` has the pieces that one core's loops cut its ranges in, dimension by dimension, for all candidate chains of
+steps; `CoreTables`, the sums over them.
 
 **Lines** (docs/nest.md). What IN moves and takes in lines are products of vectors, one of each axis.
 The two loops that slide fetch every element of a sweep once: new rows of each pass times new columns of each step, the

@@ -1,18 +1,16 @@
-"""Where the pieces of a dimension lie, for all candidate chains of steps at once.
-
-Pieces of the outputs, and what windows over them fetch of the input: the first element of each and how many they are.
-Their sizes alone are what most prices need (`hwmodels.nest.price.pieces`); burst windows by address need the places too
-(`hwmodels.nest.price.boxes`).
+"""Pieces of a dimension, how large they are and where they lie, for all candidate chains of steps at once.
 
 Candidate chains are arrays of integers (`hwmodels.nest.price.choices`). A positive entry is a step, a negative one the
 number of a list of places where a loop cuts (`hwmodels.schedule.Loop.cuts`), the same list always the same number while
 the process runs.
 
-Cutting a dimension in pieces, for all candidate chains of steps at once.
+**Sizes** (`Pieces`) are what most prices need. A step T cuts a range of n into ``ceil(n/T)`` pieces, the last one
+possibly smaller; the next step of the chain cuts every piece again. An output piece [r0, r1) needs, for the kernel rows
+[i0, i1), the input rows ``r0*S-P+i0*D .. (r1-1)*S-P+(i1-1)*D``, clipped to the map (docs/nest.md; TSO Eq. 1 without the
+clipping).
 
-A step T cuts a range of n into ``ceil(n/T)`` pieces, the last one possibly smaller; the next step of the chain cuts
-every piece again. An output piece [r0, r1) needs, for the kernel rows [i0, i1), the input rows ``r0*S-P+i0*D ..
-(r1-1)*S-P+(i1-1)*D``, clipped to the map (docs/nest.md; TSO Eq. 1 without the clipping).
+**Places** (`Placed`) are needed where burst windows are counted by address (`hwmodels.nest.price.boxes`): the first
+element of each piece of the outputs, and of what windows over them fetch of the input, and how many they are.
 """
 
 from __future__ import annotations

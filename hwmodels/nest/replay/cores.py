@@ -4,7 +4,8 @@
 clock of an iteration is the position in every loop, outermost first, as one number. Cores of a level that read the same
 part of an operand are listened to together: of the fetches of one tile at one clock, one is a transfer.
 
-Inputs of an element-wise layer that are broadcast, on integers: each in a buffer of its own and fetched alone.
+**Apart.** Inputs of an element-wise layer that are broadcast, on integers: each in a buffer of its own and fetched
+alone.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Executing a nest on integer tensors, tile by tile, with on-chip buffers that hold only what was fetched.
 
 Plain Python loops over the nest, one core after the other. Reading what is not in a buffer, using partial sums that
-were never written, or finishing an output twice is a fault; at the end the output is compared with a direct one.
-Where IN slides, its buffer is circular: rows and columns lie at their number modulo its height and width, and only new
-ones are copied in; in lines it has only the places of `replay_tiles.Lines`. Where every operand is fetched is found
-here on its own account, not from the Holds of the walk.
+were never written, or finishing an output twice is a fault; at the end the output is compared with a direct one. Where
+IN slides, its buffer is circular: rows and columns lie at their number modulo its height and width, and only new ones
+are copied in; in lines it has only the places of `hwmodels.nest.replay.tiles.Lines`. Where every operand is fetched is
+found here on its own account, not from the Holds of the walk.
 """
 
 from __future__ import annotations

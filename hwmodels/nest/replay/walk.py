@@ -230,7 +230,7 @@ class Traffic:
     """Sequence of (str, int). The loops, outermost first: dimension and level (0 for the first loop over it)."""
     levels: Mapping[str, Mapping[str, int]]
     """For IN, W, OUT the relevant dimensions and how many loops over each are outside the Hold; inputs that are
-    broadcast have entries of their own (`replay_cuts.row_of`), here and in what follows.
+    broadcast have entries of their own (`hwmodels.nest.replay.cuts.row_of`), here and in what follows.
     """
     visits: Mapping[str, Mapping[str, int]]
     """For IN, W, OUT how many loops over each dimension are among those whose iterations fetch it."""
