@@ -11,7 +11,7 @@ Variables. x[j] in [l[j], u[j]], ticks; real while fitted, whole afterwards.
 Objective. F(x) = sum_i (w[i] * (c[i] + sum_j a[i,j]*x[j] - y[i]))^2. With A[i,j] = w[i]*a[i,j] and
 b[i] = w[i]*(y[i] - c[i]): F = |A x - b|^2, a convex quadratic over a box.
 
-Solution: `formulations.calibration`.
+Solution: least squares in a box (below).
 
 Identification (`identify`). The profile of price j is phi_j(t) = min F(x) with x[j] = t, all others free in their
 bounds: convex in t. Its interval is {t : phi_j(t) <= F* + q} with q = t95^2 * F* / f, Student's quantile squared times
@@ -28,11 +28,9 @@ first, which is said.
 Rounding (`rounded`). One price after the other becomes whole, the one whose rounding matters most first; the others are
 fitted again around it.
 
-Least squares in a box, and Student's quantiles.
-
-Model. Minimise F(x) = |A x - b|^2 over l <= x <= u, all real. F is convex, so x is a minimum if and only if
-g = A^T (b - A x), half of the steepest descent of F, is 0 in every free column, <= 0 at a lower bound and >= 0 at an
-upper one.
+Least squares in a box (`bounded_least_squares`). Minimise F(x) = |A x - b|^2 over l <= x <= u, all real. F is convex,
+so x is a minimum if and only if g = A^T (b - A x), half of the steepest descent of F, is 0 in every free column, <= 0
+at a lower bound and >= 0 at an upper one.
 
 Method: active sets (Lawson and Hanson 1974, ch. 23, for two bounds). Columns at a bound rest, the others take the
 least-squares step as far as the box allows; what reaches a bound rests there. Then the column whose g points furthest

@@ -5,16 +5,18 @@ Example
     loads the rest tile by tile as banks become free.
 
 Inside a stage (a layer), from what a program costs to the search for the best one
-    `tasks` (what a program may do), `stage` (fewest bytes), `timing` and `labels` (what it costs in time), `cycles`
-    (the same cycle by cycle), `search` (all undominated programs), `programs` (of all tasks at once),
-    `overtaking` (where weights overtake loads)
+    tasks.py (what a program may do), stage.py (fewest bytes), timing.py and labels.py (what it costs in time),
+    cycles.py (the same cycle by cycle), search.py (all undominated programs), programs.py (of all tasks at once),
+    overtaking.py (where weights overtake loads)
 Between stages
-    `states` and `network` (what stays on chip, which stage is next), `graph` (fewest bytes), `times`, `bounds`,
-    `onward` and `front` (least time, and the front), `milp` and `cp_sat` (the same states as arcs of a flow)
+    states.py and network.py (what stays on chip, which stage is next), graph.py (fewest bytes), times.py, bounds.py and
+    front.py (least time, and the front); for CP-SAT and MILP the same states are arcs of a flow (`formulations.rows`)
 Heuristics
-    `policies`, and the published one as its authors' compiler has it: `published`, `published_paths`, `published_stage`
+    policies.py, and the published one as its authors' compiler has it: published.py, published_stage.py
 Numbers of banks
-    `numbers`
+    numbers.py
+The problem
+    readings.py (how the first layer is read), part.py and problem.py (what is asked and decided)
 
 Replay: `hwmodels.banks.replay.referee`. Source: `heterogeneous_mapping_and_banks`, chapter 4.
 """

@@ -19,9 +19,9 @@ Optimal means
     least number of bytes, of ticks, and of weighted sums of both (`formulations.banks.graph`). What is left is exact.
     The plans known at first come from the same search with few labels a stage.
 
-Source: `heterogeneous_mapping_and_banks` 4.1.3 (two objectives), 4.2.3; the front is ours.
+`Label` is what a path to a state has cost, `Onward` how labels follow each other, stage by stage.
 
-F6 banks in time: labels of a network, and how they follow each other, stage by stage (`banks.front`).
+Source: `heterogeneous_mapping_and_banks` 4.1.3 (two objectives), 4.2.3; the front is ours.
 """
 
 from __future__ import annotations

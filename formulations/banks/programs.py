@@ -2,7 +2,8 @@
 
 Optimal means
     Whatever leaves more banks free at every column, and lets more tiles go, allows more programs, none of them slower.
-    So a task whose programs come to what a freer task comes to needs no search of its own (`banks.search`).
+    So a task whose programs come to what a freer task comes to needs no search of its own
+    (`formulations.banks.search`).
 """
 
 from __future__ import annotations

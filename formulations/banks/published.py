@@ -1,11 +1,11 @@
 """The policy MIN as its authors' compiler has it, stage by stage and path by path.
 
 Paths
-    Order, tiles of shared maps and of concatenations are decided first (`formulations.banks.published`).
+    Order, tiles of shared maps and of concatenations are decided first (`Paths`, below).
 Stages
-    Then every stage gets what stays of its result and its control steps (`banks.published_stage`), from the
-    end of its map where tiles are on chip; a concatenation lies from its first column on. A map that only a global pool
-    reads stays as far as it can: the compiler folds that pool into the stage before.
+    Then every stage gets what stays of its result and its control steps (`formulations.banks.published_stage`), from
+    the end of its map where tiles are on chip; a concatenation lies from its first column on. A map that only a global
+    pool reads stays as far as it can: the compiler folds that pool into the stage before.
 
 Where the compiler has no plan (several inputs or results, paths that cross) or gets stuck in a stage, all orders of
 paths are tried as in `formulations.banks.policies`, and of every result at least one tile stays: the number with the
@@ -14,7 +14,7 @@ least weights and twice the spilled bytes.
 Source: `heterogeneous_mapping_and_banks` 4.2.2, 4.2.4; what the paper leaves open: the public MIDAP simulator of
 2020-09-02, whose compiler's byte counts these are.
 
-How the authors' compiler plans paths: their order, and what stays of shared maps and concatenations, by estimates.
+**Paths**: how the compiler plans their order, and what stays of shared maps and concatenations, by estimates.
 
 Forks
     Paths lead from a map that several stages read to the first map in which some of them meet; these are a fork, and

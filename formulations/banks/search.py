@@ -1,7 +1,8 @@
 """F6 banks, inside one stage, in time: all undominated programs in bytes, ticks and what the next stage waits.
 
 Sets
-    states s = (first, loaded, made), actions as in `banks.stage`; labels of a state: what a path to it has cost
+    states s = (first, loaded, made), actions as in `formulations.banks.stage`; labels of a state: what a path to it
+    has cost
 Given
     the task and its prices; cycles of every column; bytes of the weights of a group of filters (a sum: of a streamed
     column), of the first weights of the stage that follows; when the stage's own first weights arrive

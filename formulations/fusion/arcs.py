@@ -1,6 +1,4 @@
-"""The arcs of F11: every group with its options, priced for every amount of room.
-
-The options of one group that may be best, with the bytes that each loads in every amount of room.
+"""The arcs of F11: every group with those of its options that may be best, priced for every amount of room.
 
 An example: two layers of 56 rows may run in strips of 1 to 56 rows, of 56, 28, 14, .. columns, with two modes
 along each axis: 1,232 options. A glimpse at four visits of each says what no peak is below:

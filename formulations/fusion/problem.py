@@ -1,4 +1,4 @@
-"""Problems fusion and joint for people and engines: their heuristics, and which networks and machines they take.
+"""F11 fusion and F10 joint as certile asks them: engines, heuristics, and which networks and machines they take.
 
 Problem joint is problem fusion with groups of one layer (pin ``length=1``), in bytes or energy.
 """

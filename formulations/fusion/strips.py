@@ -14,21 +14,20 @@ clipped to the rows that somebody needs. Of what is broadcast from outside there
 s = p = 0, k = 1 and the rate is 0, so that it is there from the first step on; of what is made in the group for R rows
 off_m is off_out / R, rounded up, and low_m is low_out / R, rounded down.
 
-`formulations.fusion.strips` says what of it lies on chip; for that `Strips` has of every reader of a map what it has
+What of it lies on chip is said below (`Columns`); for that `Strips` has of every reader of a map what it has
 yet to see: with out the map that it writes,
     retain, lead     first = front_out(t-1) s - p,   later = front_out(t) s - p            (FAR if out is complete)
     recompute        first = begin_out s - p,        until = (end_out - 1) s - p + k,      later: first of the next step
 All of this is exact for every step, the first and last included; `Strips` holds all ways side by side.
 
-What of every stream lies on chip while a group runs: rows of its columns, in every state, as sums of products.
-
+**On chip** (`Columns`) lie, while a group runs, rows of the columns of every stream, in every state: sums of products.
 A stream is *before* its piece is made (or loaded) in a visit, *made* while that happens, and from then on in the state
 of how many of its readers have run in the visit. A reader of a column x needs the rows
 
     from `first` on    if it has yet to see x in this step of rows: x is behind `left`, the first column that it needs
     from `later` on    if not
 
-(`formulations.fusion.strips`), and the piece of the visit counts as a reader while it is made. So with S the readers
+(both as above), and the piece of the visit counts as a reader while it is made. So with S the readers
 that have yet to see x, a column of the stream takes the rows
 
     min(end, first of S, later of the others) .. end      what is new in this step of rows ends before `high`:

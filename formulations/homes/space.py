@@ -1,7 +1,4 @@
-"""The instance of problem homes: items, where they may lie, and what layers cost then.
-
-What is asked about homes: the items of a network and where they may lie, by the machine and the pins.
-"""
+"""What is asked about homes: the items of a network, where they may lie, and what layers cost then."""
 
 from __future__ import annotations
 

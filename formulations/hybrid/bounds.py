@@ -1,4 +1,6 @@
-"""F7 hybrid: lower bounds on what some stages cost that begin and end with empty banks, without a search.
+"""F7 hybrid: what some stages cost that begin and end with empty banks: bounds without a search, and what pieces cost.
+
+**Bounds** (`floor`, `Stagewise`):
 
 Bytes
     weights and biases once; weights that come with every process step once for every B tiles of the map; maps from
@@ -11,14 +13,13 @@ Ticks
     that is never slower (`Clock.bound`): sums and maxima, so more room, and less to wait for, delays nothing. Where
     maps wait for sums, or writes take time, the cycles of computing.
 
-What of every map some result needs, along both axes: pieces load and compute no more, where whole stages do.
-
-An example: a pool of one column with stride 2 over three columns needs the first and the last one. A program that runs
-it whole loads all three tiles; in pieces of a column of its result the one between is in no piece.
+**Needed** (`boxes`): what of every map some result needs, along both axes. Pieces load and compute no more, where whole
+stages do. An example: a pool of one column with stride 2 over three columns needs the first and the last one. A program
+that runs it whole loads all three tiles; in pieces of a column of its result the one between is in no piece.
 
 Of a map that several stages read, what one of them needs is taken, the one that needs most: a lower bound.
 
-F7 hybrid: what a piece costs, at least, at best, and by the published policies; equal pieces once.
+**Costs** (`Costs`): what a piece costs, at least, at best, and by the published policies; equal pieces once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""F7 hybrid: the published techniques, which a proven optimum is compared with.
+"""F7 hybrid as certile asks it: engines, pins, and the published techniques that a proven optimum is compared with.
 
 per-layer
     Every stage by itself: one group, by the policy MIN of problem banks, for time by HIDE.
@@ -9,8 +9,6 @@ hybrid-paper
     of the pyramid). Blocks in one piece that follow each other run as one group.
 
 Blocks are those of the pin, else branches. Policies and blocks: `heterogeneous_mapping_and_banks` 4.3, 4.4.5.
-
-F7 hybrid as a formulation: what may be asked, by which engines, and the published techniques to compare with.
 """
 
 from __future__ import annotations

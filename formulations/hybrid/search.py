@@ -1,13 +1,6 @@
-"""F7 hybrid: all chains that no other beats in bytes and ticks, within caps of both.
+"""F7 hybrid: the best chain of groups, and all chains that no other beats in bytes and ticks.
 
-Sets
-    options of groups, with all undominated programs of their pieces; labels of a cut point: bytes and ticks of a chain
-    up to it, by whether its last group is in one piece
-Optimal means
-    Costs add up, so a label that another one beats in both measures is superfluous. Left out are options, and labels,
-    that with the least they need before and behind them are above a cap: bounds as in `formulations.hybrid.search`.
-
-F7 hybrid: the best chain of groups, as a shortest path whose arcs are known as well as needed.
+**The best chain** (`Chain`) is a shortest path whose arcs are known as well as needed.
 
 Sets
     cut points 0 to T between the stages; arcs: the groups [a, b) of the space, in one piece or in several, each with
@@ -24,7 +17,14 @@ Optimal means
     A piece begins and ends with empty banks, so costs add up. The shortest path by lower bounds is a lower bound; if
     all its arcs are exact, it is the optimum. Else they are made exact, one by one, and the path is looked for again.
 
-With a cap on the other measure: `formulations.hybrid.search`.
+**With a cap** on the other measure, and for the front (`Fronts`): all chains that no other beats in both, within caps.
+
+Sets
+    options of groups, with all undominated programs of their pieces; labels of a cut point: bytes and ticks of a chain
+    up to it, by whether its last group is in one piece
+Optimal means
+    Costs add up, so a label that another one beats in both measures is superfluous. Left out are options, and labels,
+    that with the least they need before and behind them are above a cap: bounds as in `Chain`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""F7 hybrid: which groups there may be, whole and in pieces, as pins have it.
+"""F7 hybrid: which groups there may be, whole and in pieces, as pins have it; and the blocks of a network.
 
-Blocks of a network, as a user or the published technique gives them (`heterogeneous_mapping_and_banks` 4.4.5).
+**Blocks**, as a user or the published technique gives them (`heterogeneous_mapping_and_banks` 4.4.5).
 
 Example: ResNet-50 has the 16 residual blocks of the source, of four and five stages; what is before them is a block
 (the first convolution and its pool), what is behind them another one.

@@ -1,7 +1,7 @@
 """The layers of a network that run by themselves in a shared memory: their prices, nests and banks.
 
-A run says the nest of a layer, what is on chip while it runs, and where. Weights that stay are loaded before the first
-layer that reads them (`hwmodels.joint.price`).
+A run (`hwmodels.schedule.LayerRun`) says the nest of a layer, what is on chip while it runs, and where. Weights that
+stay are loaded before the first layer that reads them (`hwmodels.joint.price`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""F3 mesh: what is decided once the tile is given: PE vector and layout, fewer steps; and tiles to start from.
+"""F3 mesh: what is decided once the tile is given: PE vector, bank layout, fewer steps; and tiles to start from.
 
-An example: a tile of 6 x 4 results on 8 PEs. As 8 x 1 PEs it takes 1*4 = 4 cycles for each product summed, as 2 x 4 PEs
-3*1 = 3. `complete` tries the vectors by their cycles, and takes the first that has a bank layout.
+**Finishing** (`complete`, `fewer_steps`). An example: a tile of 6 x 4 results on 8 PEs. As 8 x 1 PEs it takes 1*4 = 4
+cycles for each product summed, as 2 x 4 PEs 3*1 = 3. `complete` tries the vectors by their cycles, and takes the first
+that has a bank layout.
 
 Given
     a choice of tile, sides, share and keep; layer, machine and pins (`formulations.mesh`)
@@ -12,13 +13,13 @@ Objective
     `complete`: min cycles, as bytes and buffers do not depend on P. `fewer_steps`: max T[n] with an equal price in
     bytes and cycles: the same plan in fewer steps
 Constraints
-    the pins; (BANKS): `formulations.mesh.finish` has a layout of the tile for this vector
+    the pins; (BANKS): `layout_of` has a layout of the tile for this vector
 Optimal means
     Of all vectors that the pins allow the one with the fewest cycles that has a layout, as all are tried in order.
 
 `doubled` and `hand` prove nothing: they make tiles to start from and to compare with.
 
-Bank layouts of F3 mesh: how an operand's tile lies in its banks, so that every vector is served in one cycle.
+**Bank layouts** (`layout_of`): how an operand's tile lies in its banks, so that every vector is served in one cycle.
 
 Sets
     PE number N = sum of 2**i * b_i, i = 0 .. X-1, over 2**X PEs of a unit; an operand's axes

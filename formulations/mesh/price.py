@@ -1,7 +1,7 @@
-"""F3 mesh: the price of one choice in closed form, and what it takes of every buffer.
+"""F3 mesh: the decisions and pins, the price of one choice in closed form, and what it takes of every buffer.
 
-An example (Fig. 2 of the source): 4x4 times 4x4 on 2x2 units with tiles of 2x2 results. Each operand is read once, 16
-elements, and 16 results are written: 48 elements. Without FIFOs each operand is read twice: 80.
+**Price.** An example (Fig. 2 of the source): 4x4 times 4x4 on 2x2 units with tiles of 2x2 results. Each operand is read
+once, 16 elements, and 16 results are written: 48 elements. Without FIFOs each operand is read twice: 80.
 
 Sets
     g in G      groups of indices, as in `formulations.mesh.space`; a choice is one option of each
@@ -15,9 +15,8 @@ Derived
 
 The same tables are searched, so a search cannot price a plan otherwise; `hwmodels.mesh` counts it without them.
 
-The decisions of F3 mesh: names, values, and what may be minimised (`formulations.mesh` has the model).
-
-Pins that no plan on a machine can keep, whatever the layer, are refused before anything is searched.
+**Decisions**: names, values, and what may be minimised (`formulations.mesh` has the model). Pins that no plan on a
+machine can keep, whatever the layer, are refused before anything is searched (`check_pins`).
 """
 
 from __future__ import annotations

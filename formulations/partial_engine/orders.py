@@ -13,9 +13,8 @@ last group is tried at both ends of a pass, and where it is not among those that
 
 Places. In a given order a full set of places gives up the group that is needed again last (Belady): the fewest entries.
 
-All orders of the runs of a small grid, and whatever may lie in the places: the oracle of F4 engine.
-
-A state is what lies in the places and which runs are done; every run whose groups are both in places is done at once,
+All orders (`best_order`) of the runs of a small grid, and whatever may lie in the places: the oracle of F4 engine. A
+state is what lies in the places and which runs are done; every run whose groups are both in places is done at once,
 which costs nothing and forbids nothing. An entry of a group into a place, free or of any other group, leads to the next
 state; the cheapest way to the end is found by Dijkstra's algorithm. States that differ only in the names of groups that
 move the same bytes count as one.

@@ -1,8 +1,8 @@
 """F4 engine as a formulation: a layer, all choices of strips and places as one piece, and one choice as a piece of it.
 
-An example: a layer with 20 choices. Bounds for all orders of the runs (`bounds`), by themselves or as a model, say that
-no choice is below 96,000 bytes; an order in passes (`orders`) moves as many: it is optimal. Where no order in passes
-meets the bounds and grids are small, choices that may still be better are searched by all orders, one by one.
+An example: a layer with 20 choices. Bounds for all orders of the runs (bounds.py), by themselves or as a model, say
+that no choice is below 96,000 bytes; an order in passes (orders.py) moves as many: it is optimal. Where no order in
+passes meets the bounds and grids are small, choices that may still be better are searched by all orders, one by one.
 """
 
 from __future__ import annotations

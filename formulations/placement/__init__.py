@@ -25,7 +25,7 @@ Optimal means: no other memories and static addresses are better. A buffer does 
 
 Engines
     search    By Benders: a master model of x and top knows only how many bytes are alive at a time
-              (`master_cp_sat`). What it puts in a memory is packed by an exact search (`search`, `peak`). What does not
+              (cp_sat.py). What it puts in a memory is packed by an exact search (search.py, peak.py). What does not
               fit is a cut: not all of these in this memory, or top[m] at least so much if they are; of what does not
               fit only a part that by itself does not. With one memory and nothing to leave out there is no master.
     cp-sat    Rectangles of times and addresses for every memory a buffer may lie in, and bytes by time

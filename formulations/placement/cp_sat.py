@@ -1,9 +1,10 @@
-"""F9 placement for CP-SAT: for every memory rectangles of times and addresses, and bytes by time.
+"""F9 placement for CP-SAT: the whole model, and the master of engine search, which knows no addresses.
 
-x[b,m] as in `formulations.placement`; a[b] = align[b] * k[b]; (APART) no two rectangles of a memory overlap, and by
-time the bytes that are alive fit below top[m], which follows from it and helps the search.
+**Whole** (`build`): for every memory rectangles of times and addresses, and bytes by time. x[b,m] as in
+`formulations.placement`; a[b] = align[b] * k[b]; (APART) no two rectangles of a memory overlap, and by time the bytes
+that are alive fit below top[m], which follows from it and helps the search.
 
-The master of engine search: memories of buffers without addresses, for CP-SAT.
+**Master** (`Master`) of engine search: memories of buffers without addresses.
 
 Variables   x[b,m], top[m] as in `formulations.placement`
 Constraints (ONE); (LOAD) in every section s the bytes of m that are alive are at most top[m] <= cap[m]

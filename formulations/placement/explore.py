@@ -1,4 +1,7 @@
-"""The nodes of `formulations.placement.search`, compiled by numba where that is installed; `columns` has the tables."""
+"""The nodes of `formulations.placement.search`, compiled by numba where that is installed.
+
+`formulations.placement.packing` has the tables.
+"""
 
 from __future__ import annotations
 

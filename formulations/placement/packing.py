@@ -1,8 +1,6 @@
 """Buffers of one memory as tables: sections of time, bytes, alignments, fixed addresses, and who shares no bank.
 
-The tables that the search for addresses reads.
-
-Rows and tables of whole numbers, `formulations.placement.packing.Packing` makes them:
+**Tables** (`Packing`) of whole numbers are what the search for addresses reads:
 
     boxes   (buffers, 8)  columns `BEGIN` .. `AFTER` below
     high    (..)          bytes that buffer b takes in section s, at ``boxes[b, START] + s - boxes[b, BEGIN]``
@@ -10,9 +8,8 @@ Rows and tables of whole numbers, `formulations.placement.packing.Packing` makes
                           and the most bytes that they take while b takes some, too
     limits  (4,)          `CAPACITY`, `BANK` bytes, `NODES` that were visited, the `MOST` nodes
 
-What the master of engine search decides, and what it learns from packing.
-
-Bytes on chip by time, as those who write C count them: a size for every time, and what may be shared.
+`Split` is what the master of engine search decides, `Cut` what it learns from packing. `Block` has bytes on chip by
+time, as those who write C count them: a size for every time, and what may be shared.
 """
 
 from __future__ import annotations

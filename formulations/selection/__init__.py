@@ -34,18 +34,18 @@ Objectives, each to be minimised
 Constraints
     memory and budgets of the platform; accuracy >= 1 ppm; limits of any objective; pins; types without a conversion do
     not meet
-Normal form (`rows`)
+Normal form (frame.py)
     Every objective is the largest of some rows, every constraint a row with a limit; a row is const + weights @ total.
     energy = max over threads of (base * load + sum of mw * work): the period is the largest load. score <= k says
     energy - (k + 1) * accuracy <= -1, linear for a given k: a better schedule is asked for until there is none
-    (`part.Whole.steps`; Dinkelbach's method in integers). So all engines know nothing but rows.
+    (`formulations.selection.part.Whole.steps`; Dinkelbach's method in integers). So all engines know nothing but rows.
 Engines
-    search, dynamic     labels through the network, layer by layer (`labels`); then CP-SAT if they grow too many
-    cp-sat, milp        `cp_sat`, `milp`; exhaustive
+    search, dynamic     labels through the network, layer by layer (search.py); then CP-SAT if they grow too many
+    cp-sat, milp        cp_sat.py, milp.py; exhaustive
 Optimal means
     No other choice of size, frequency, cuts and options has a smaller objective. Times of a layer depend on its own
     option alone, and losses add up: that is what a profile of layers measures, and what it leaves out.
-On a board (`boards`)
+On a board (boards.py)
     Stages are processors, all of them threads: F5 mapping with variants; period and energy are those of Eq. 3.7, 3.8.
 
 Source: `heterogeneous_mapping_and_banks` 3.1.3, 3.2.1.2 (Tables 3.4 to 3.8, Fig. 3.2, 3.8, 3.12).

@@ -1,15 +1,15 @@
-"""A frame of F8: all numbers of one input size, frequency and set of cuts, as integers.
+"""A frame of F8 (all numbers of one input size, frequency and set of cuts, as integers), and its normal form.
 
-Example: conv1 takes 3,100 us at the profile's clocks. At a frequency that scales its stage by 1.261 and with ticks of
-a microsecond it takes 3,909.
+**Frame.** Example: conv1 takes 3,100 us at the profile's clocks. At a frequency that scales its stage by 1.261 and with
+ticks of a microsecond it takes 3,909.
 
-The normal form of F8: every objective is the largest of some rows, every constraint is a row with a limit.
+**Normal form** (`Form`): every objective is the largest of some rows, every constraint is a row with a limit.
 
 Example: two threads with loads a and b. The objective period has the rows a and b; the limit "period <= 20" has the
 same two rows, each with the limit 20. With base power 5, energy has the rows 5 a + w and 5 b + w, where w is what the
 stages consume beside it.
 
-    row = const + weights @ total           of the quantities of `formulations.selection.frame`
+    row = const + weights @ total           of the quantities of the frame
 """
 
 from __future__ import annotations

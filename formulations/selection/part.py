@@ -1,6 +1,6 @@
 """A network in variants on a platform, as the part that is decided; a frame is a piece.
 
-What follows from a selection beside its measures: what layers take, and how busy threads are.
+`figures_of` says what follows from a selection beside its measures: what layers take, and how busy threads are.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """F8 selection as a formulation: what may be asked, by which engines, and heuristics to compare with.
 
-Heuristics of F8: the paper's default order, one technique after the other (Fig. 3.8), all techniques, none.
+**Heuristics**: the paper's default order, one technique after the other (Fig. 3.8), all techniques, none.
 
 Example: Tiny YOLO on a Jetson TX2, seconds for 20,000 images (Table 3.4): baseline 1,150, pipelining 660, Tucker
 decomposition everywhere 540, only where a layer gains 530, threads on the CPU 502, 16 bits everywhere 502, only where a

@@ -1,5 +1,6 @@
-"""A frame as a layered graph: every path from its begin to its end is a choice for each layer, with all costs on arcs.
+"""F8 by search: a frame as a layered graph, all its paths, and labels along those that may be part of an optimum.
 
+**Graph** (`trellis`): every path from its begin to its end is a choice for each layer, with all costs on arcs.
 A node after layer j holds, for every layer whose map is still to be read, the state that made the map and the types to
 which it has been converted. An arc is an option of the next layer. It takes what the option takes, the conversions of
 the maps that it reads and that nobody before it has read so, and the hand-overs.
@@ -7,10 +8,9 @@ the maps that it reads and that nobody before it has read so, and the hand-overs
 Example: a chain whose options are of two types has two nodes after every layer, and 2 k arcs for k options. Where a
 map is read twice, its node waits until the second reader is there.
 
-All choices of a frame, in blocks: the oracle for small instances.
+**All choices** (`exhaustive`) of a frame, in blocks: the oracle for small instances.
 
-F8 by labels: paths through the trellis, layer by layer, of which none is kept that cannot be part of an optimum.
-
+**Labels** (`search`): paths through the graph, layer by layer, of which none is kept that cannot be part of an optimum.
 A label is the values of all rows (objective and limited ones) along a path to a node. It is dropped if
 (DOMINANCE)  another label of the node is nowhere larger: whatever completes one completes the other, for values add up;
 (BOUND)      for some m >= 0, a number for each row, m @ label + (least m @ rest of any path on from the node) is above

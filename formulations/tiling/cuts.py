@@ -22,9 +22,8 @@ Assumes
     with part of an overlap. Elsewhere `complete` is False: what is listed may miss an optimum, and a bound has to
     prove it (`hwmodels.nest.price.relaxed`).
 
-Two loops over one dimension: groups, and the pieces that each is cut in (argument: `cuts`, (d)).
-
-A dimension as loops may cut it, and the entries of chains that stand for its pieces (see `cuts`).
+`Cut` is a dimension as loops may cut it; `entry` makes the entries of chains that stand for its pieces. `two_loops`
+cuts it in groups and these in pieces (argument: (d)).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The nests with free hold depths that stand for all, as members of a space (argument: `problem`)."""
+"""The nests with free hold depths that stand for all, as members of a space (`formulations.tiling.tiling` argues)."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Which candidates are listed is argued in `formulations.tiling.chains` (steps) and `formulations.tiling.cuts` (free
 pieces); where they are not proven to hold an optimum (`exact`), chains for bounds on all ways to cut are listed beside
-them
-(`hwmodels.nest.price.relaxed`).
+them (`hwmodels.nest.price.relaxed`).
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def build_milp(
     levels: Mapping[str, int] | None = None,
     cuts: Sequence[tuple[int, int]] = (),
 ) -> MilpModel:
-    """Build the model that minimises `objective` over `branch`; parameters as in `cp_sat.build_cp_sat`."""
+    """Build the model that minimises `objective` over `branch`; parameters as in the CP-SAT model."""
     built = MilpModel(
         branch, pulp.LpProblem("branch", pulp.LpMinimize),
         [pulp.LpVariable(f"y{s}", cat="Binary") for s in range(branch.choices.shape[0])],

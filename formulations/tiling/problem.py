@@ -1,6 +1,7 @@
-"""Heuristics: the largest tile that fits, the DMA paper's fill-the-memory rule, and what slicing's paper does.
+"""F1 tiling and F2 slicing as certile asks them: engines, heuristics, pins, and the spaces of nests of either.
 
-The spaces of nests that layers by themselves are planned in: one core, or clusters of cores.
+The models are in `formulations.tiling.tiling` (one core) and `formulations.tiling.slicing` (clusters of cores).
+Heuristics: the largest tile that fits, the DMA paper's fill-the-memory rule, and what slicing's paper does.
 """
 
 from __future__ import annotations

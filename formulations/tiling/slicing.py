@@ -31,8 +31,7 @@ Readings (`reading` of the machine)
                 them, IN and W are loaded for each core or once for several (`broadcast`); T_DRAM of the clusters side
                 by side (`dram = per_tle`, one DMA engine a TLE) or added (`shared`); Eq. 7 for the nominal tile
     literal     Eq. 3-9 as printed (`hwmodels.nest.price.literal`); Eq. 3 lacks the filter trips in alpha_out, Eq. 8
-    divides
-                by #TLTs only, T_DRAM adds up over the TLEs
+                divides by #TLTs only, T_DRAM adds up over the TLEs
 Assumes
     operands of a core lie in its own buffers; one pass per tile.
 Optimal means

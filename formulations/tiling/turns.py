@@ -1,7 +1,8 @@
-"""The order of loops on machines with snake order (docs/nest.md), where it says what stays on chip at turns.
+"""The order of loops between two Holds, where it matters: in snake order, and where inputs are broadcast.
 
-Engines search nests as if all loops ran forwards: no nest moves more bytes in snake order, so that is a plan and, with
-the bounds of `hwmodels.nest.price.core`, what it may still lose is known. Here the best of them is looked for among
+**Snake order** (`turned`; docs/nest.md): the order of loops says what stays on chip at turns. Engines search nests as
+if all loops ran forwards: no nest moves more bytes in snake order, so that is a plan and, with the bounds of
+`hwmodels.nest.price.core`, what it may still lose is known. Here the best of them is looked for among
 
 * the `NEAR` nests that move least by an estimate, of those whose forward value is at most `SHARE` above the best plan;
 * with the loops between two Holds in any order that swaps of neighbours lead to, as long as the price falls; the best
@@ -12,7 +13,7 @@ of the last tiles stays, one of n if the loops of its own segment make n tiles, 
 ``(I - 1) * B / n`` saved. IN that slides along one axis keeps at the turns of the other one what both windows share.
 All engines share this step, so that they agree; it is no proof, and no status relies on it.
 
-The orders of loops between two Holds that stand for all, where inputs are broadcast.
+**Broadcast inputs** (`orders_of`): the orders of loops between two Holds that stand for all.
 
 Given
     an element-wise layer; D_k the dimensions that input k depends on; a nest of docs/nest.md. All inputs are held where
