@@ -1,7 +1,4 @@
-"""What is asked for by name, and what is said of a name that is not known.
-
-The version of certile that is installed.
-"""
+"""What is said of a name that is not known, and the version of certile that is installed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Targets that are no networks: variants of layers, buffers, plans, instances of the library; by name or file.
 
-Targets of problem placement that are files: of buffers, and plans, whose problems are imported then.
+A file that problem placement is asked of holds buffers or a plan, whose problem is imported then.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How the command line writes plans to files.
+"""What several commands share: how they write plans to files, and flags for the sizes and constants of a model.
 
-Flags that several commands share: sizes and constants of a model, ``--batch 4 --symbol H=48 --value sr=16000``.
+An example of the flags: ``--batch 4 --symbol H=48 --value sr=16000``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What plans and fronts do for people and that needs to know every problem, by name and place.
+"""The functions that methods of plans and fronts call but may not import: a table of names, empty here.
 
-A plan is below the problems that make it, so it cannot import what knows them all: the package says where it is.
+`Plan.why`, `Front.report` and their like need what knows every problem, and plans are below the problems that make
+them. So `solver/__init__.py` fills the table with the places of these functions (`instances.late`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Problem banks, as the rest of `solver` sees it: its fronts, and how its plans are shown.
 
-What is drawn of plans in memory banks: banks step by step, times and bytes by stage, the roofline.
-
-The stages of plans in memory banks, as they are shown: what is decided, what the network says, what was counted.
+A row (`StageRow`) says of a stage what is decided, what the network says, and what was counted. Drawn are banks step by
+step, times and bytes by stage, and the roofline.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Problem fusion, as the rest of `solver` sees it: how its plans are shown.
 
-A group for people: its strips layer by layer, what is kept, and where everything lies.
-
-What is drawn of fusion plans: groups over the network, what stays on chip, bytes by group, the roofline.
+A group is shown by its strips layer by layer, what is kept, and where everything lies (`drawn`). Figures (`figures`)
+are groups over the network, what stays on chip, bytes by group, and the roofline.
 """
 
 from __future__ import annotations

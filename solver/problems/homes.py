@@ -1,17 +1,16 @@
-"""Homes over a network: every layer planned for all homes that its operands may have, then one home for every item.
+"""Homes off the chip, of whole networks: how they are chosen, what joint plans ask of them, what a plan says of them.
 
-The model is `formulations.homes.problem`; here its tables are filled with the plans of the layers, and an engine
-chooses. The bound is the optimum of the same model with the bounds of the layers in place of their values.
+**Chosen** (`choose`): every layer is planned for all homes that its operands may have, then every item has one. The
+model is `formulations.homes.problem`; here its tables are filled with the plans of the layers, and an engine chooses.
+The bound is the optimum of the same model with the bounds of the layers in place of their values.
 
-Joint plans on machines with several memories off the chip: one home for each operand, said by machine and pins.
+**Joint plans** (`narrowed`, `check_homes`): one home for each operand, said by machine and pins. Problem joint decides
+bytes, which are the same wherever they come from: there is nothing to choose. What is refused in one line: homes that
+are open, energy that is not that of the bytes alone, and maps and weights that do not fit (all maps are counted, also
+those whose rows stay on chip).
 
-Problem joint decides bytes, which are the same wherever they come from: there is nothing to choose. What is refused in
-one line: homes that are open, energy that is not that of the bytes alone, and maps and weights that do not fit (all
-maps are counted, also those whose rows stay on chip).
-
-Check what a plan says about homes: everything but that no others are better.
-
-What a plan says about homes: every map and all weights of the network with the memory where each lies.
+**In a plan** (`HomesPlan`): every map and all weights of the network, with the memory where each lies.
+`problems_of_homes` checks all of it but that no other homes are better.
 """
 
 from __future__ import annotations

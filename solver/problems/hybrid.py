@@ -1,8 +1,7 @@
 """Problem hybrid, as the rest of `solver` sees it: its front, and how its plans are shown.
 
-What is drawn of hybrid plans: groups over the network, times and bytes by group.
-
-The groups of hybrid plans, as they are shown: what is decided, what the network says, what was counted.
+A row (`GroupRow`) says of a group what is decided, what the network says, and what was counted. Drawn are groups over
+the network, and times and bytes by group.
 """
 
 from __future__ import annotations

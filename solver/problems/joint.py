@@ -1,6 +1,6 @@
 """Problem joint, as the rest of `solver` sees it: what its plans say, and how they are shown.
 
-What is drawn of joint plans: what stays on chip layer by layer, bytes and times by layer, the roofline.
+Drawn are what stays on chip layer by layer, bytes and times by layer, and the roofline.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Plans of layers, layer by layer, for those who show and compare them.
-
-The part that a row of a plan is about, whoever made the plan.
-"""
+"""Plans of layers, layer by layer, for those who show and compare them; and the part that a row is about."""
 
 from __future__ import annotations
 

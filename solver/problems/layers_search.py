@@ -1,14 +1,14 @@
-"""Exact Pareto fronts of a layer: which plans no other beats in all of bytes, time and on-chip memory.
+"""How one layer or every layer of a network is planned by itself, and exact Pareto fronts of layers.
 
-Two axes (a, b): minimise a, then b among the least a; then the same below that b, until nothing is left. Where each
-step is a proven lexicographic optimum the points are the whole front (`Front.proven`: bytes and memory; time seldom,
-where they are the front of the candidates). With three axes (bytes, time, memory) the front of two is found for the
-whole memory and again for one byte less than the largest point of it took, and so on: a point of the front is found at
-the first memory size that no point of the front for it exceeds.
+**Planning** (`prepare`, `searched`, `decide`): by the loop of all formulations, or with hardly any time by the first
+plan that fits. Where there are several memories off the chip, `options` are the homes that layers are planned for.
 
-Plan one layer or every layer of a network, and where there are several memories off the chip choose homes.
-
-How one layer is decided: by the loop of all formulations, or with hardly any time by the first plan that fits.
+**Fronts** (`front`): which plans no other beats in all of bytes, time and on-chip memory. Two axes (a, b): minimise a,
+then b among the least a; then the same below that b, until nothing is left. Where each step is a proven lexicographic
+optimum the points are the whole front (`Front.proven`: bytes and memory; time seldom, where they are the front of the
+candidates). With three axes (bytes, time, memory) the front of two is found for the whole memory and again for one byte
+less than the largest point of it took, and so on: a point of the front is found at the first memory size that no point
+of the front for it exceeds.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Problem mapping, as the rest of `solver` sees it, and its plans for people.
+"""Problem mapping, as the rest of `solver` sees it: its front, and its plans for people.
 
-What is drawn of mappings: processors over a period (or one inference), and how busy they are.
-
-All mappings of a network that no other beats in period and energy.
+The front (`front`) has all mappings of a network that no other beats in period and energy. Drawn are processors over a
+period (or one inference), and how busy they are.
 """
 
 from __future__ import annotations

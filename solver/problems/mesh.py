@@ -1,6 +1,6 @@
 """Problem mesh, as the rest of `solver` sees it: how its plans are shown.
 
-What is drawn of plans for a mesh: bytes of both memories by layer, the roofline.
+Drawn are bytes of both memories by layer, and the roofline.
 """
 
 from __future__ import annotations

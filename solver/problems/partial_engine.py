@@ -1,6 +1,6 @@
 """Problem partial_engine, as the rest of `solver` sees it: how its plans are shown, and fronts of engine sizes.
 
-What is drawn of plans for a small engine: bytes by layer and kind, runs and additions, room in the banks.
+Drawn are bytes by layer and kind, runs and additions, and room in the banks.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """Problem placement, as the rest of `solver` sees it: how its plans are shown.
 
-What is drawn of placements: every memory with its buffers, addresses over time.
-
-A map of a memory: time to the right, addresses upwards, a letter for every buffer.
-
-What tables and pictures say of every buffer, and of every memory.
+`PlacedBuffer` is what tables and pictures say of a buffer. Drawn is every memory with its buffers, addresses over time;
+`picture` does so in letters: time to the right, addresses upwards, a letter for every buffer.
 """
 
 from __future__ import annotations

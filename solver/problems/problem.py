@@ -1,7 +1,8 @@
 """What a problem is to the rest of `solver`: behind solve, check, show, pareto, list and the command line.
 
-Every problem is an object of a subclass of `Problem`, in its folder, and a line in `solver.problems.registry`. One that
-implements `formulations.problem.Formulation` needs no subclass of its own: `solver.problems.generic.Generic` is it.
+Every problem is a line in `instances.problems`, by which `solver.problems.registry` finds it: an object of a subclass
+of `Problem`. One that implements `formulations.problem.Formulation` needs no subclass of its own:
+`solver.problems.generic.GenericProblem` is it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Problem selection, as the rest of `solver` sees it: how its plans are shown.
 
-What is drawn of selections: threads of the pipeline over an image, times by layer, loss of accuracy by layer.
-
-The paper's order step by step, and beside each step the optimum of what had been allowed by then.
+Drawn are threads of the pipeline over an image, times by layer, and loss of accuracy by layer. `steps_of` and
+`with_optima` have the paper's order step by step, and beside each step the optimum of what had been allowed by then.
 """
 
 from __future__ import annotations

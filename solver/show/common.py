@@ -1,11 +1,11 @@
 """Figures that several problems have: parts of a sum, times by layer, processors over time, memories by layer.
 
-A network drawn from the top down: an operator lies below all that it reads, in a lane of its own beside others.
+**A network** (`graph`) is drawn from the top down: an operator lies below all that it reads, in a lane of its own
+beside others.
 
-Tiles drawn on their tensors: what of IN, W, OUT lies on chip at a time, tensors as boxes in oblique projection.
-
-Every axis has a scale of its own (length grows with the size to the power 0.4), so that 2,048 channels of one pixel
-can be seen; along each axis the part that the tile takes is true to scale.
+**Tiles** (`tile_drawing`) are drawn on their tensors: what of IN, W, OUT lies on chip at a time, tensors as boxes in
+oblique projection. Every axis has a scale of its own (length grows with the size to the power 0.4), so that 2,048
+channels of one pixel can be seen; along each axis the part that the tile takes is true to scale.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A layer's plan as pseudo-code: loops, transfers and buffers, to write the code of a machine from.
 
-Sums of loop variables as texts: where pieces and windows begin and end.
+A `Sum` is a sum of loop variables as a text: where pieces and windows begin and end.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A schedule is followed stage by stage by the referee (`hwmodels.banks.replay.referee.Chip`): an action that it finds
 fault with is not taken, a stage ends where it has none left. Bytes and ticks only grow along the way, so that a way is
 left once it moves no less than a schedule that is known; what is left is whether any schedule is better, and the
-claimed one is replayed by `solve_network` itself. In bytes, ways that leave the same on chip and in DRAM go on once.
+claimed one is replayed as every plan is. In bytes, ways that leave the same on chip and in DRAM go on once.
 The whole tree is walked in random order up to `_NODES` actions, `_ROUNDS` of them a column, beyond that (EQUAL) holds
 one way only.
 

@@ -8,7 +8,8 @@ changes. Every residual that is reported is of plans made and priced at whole ti
 
 Nothing is silent: rows without a plan, prices that are held, and rounds that did not settle are all in the result.
 
-Which prices are fitted, between which bounds: ``transfer.burst_ticks=0..500ns``; and machines in finer ticks.
+`pick_prices` reads which prices are fitted, between which bounds: ``transfer.burst_ticks=0..500ns``; `finer` makes
+machines in finer ticks.
 """
 
 from __future__ import annotations

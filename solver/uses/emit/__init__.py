@@ -5,6 +5,6 @@ Example
     loads (or slides) the rows of its input, computes, and stores the rows of its result. Every transfer goes through
     ``certile_dma.h``, whose default copies and counts; what it counts equals the plan's calls, segments and bytes.
 
-`numbers` says what elements are and how they are added, `nest` writes the loops and transfers of a nest, `step` what is
-computed on the tiles, `program` puts files together.
+numbers.py says what elements are and how they are added, nest.py writes the loops and transfers of a nest and what is
+computed on the tiles, program.py and network.py put files together.
 """

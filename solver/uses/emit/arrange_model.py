@@ -3,7 +3,8 @@
 Layers read and write elements as the machine has them; inputs and results of a model, and real numbers that the host
 computes with, are held as the model has them, and converted where they meet.
 
-Functions of a model that no plan has: element by element behind what several read, and those of whole rows, in C.
+Functions that no plan has, the host computes in C: element by element behind what several read, and those of whole
+rows.
 """
 
 from __future__ import annotations

@@ -8,13 +8,13 @@ Double buffering
     are waited for. An operand with one buffer is loaded after the late step. A tile of OUT is stored after its last
     step, and its buffer is written again only by steps that come after another wait.
 
-The loops of a nest in C, with transfers directly inside the innermost loop that fetches (docs/nest.md).
+Loops (`Loops`)
+    Transfers stand directly inside the innermost loop that fetches (docs/nest.md).
 
-What a step computes on the tiles that lie on chip, in C.
-
-One row of results at a time: the totals of a row begin as zero (with the bias) or as the partial sums of the tile, take
-the products of every input channel and tap along the row, and are written back. The row lies along columns, or along
-rows for layers with one column (products of matrices).
+A step (`StepCode`)
+    One row of results at a time: the totals of a row begin as zero (with the bias) or as the partial sums of the tile,
+    take the products of every input channel and tap along the row, and are written back. The row lies along columns,
+    or along rows for layers with one column (products of matrices).
 """
 
 from __future__ import annotations

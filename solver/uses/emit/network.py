@@ -4,9 +4,8 @@ Layers run in their order, each by its function; between them the host copies te
 needs that. The check runs the network again layer by layer by naive loop nests, and compares every result as far as it
 was written, and what every layer moved with the plan.
 
-The tensors of a network off the chip: in which memory each lies, and which steps of the program touch it.
-
-An input of a model, and what another program makes of it, for the emitted one to compare with.
+`off_chip` says of the tensors off the chip in which memory each lies, and which steps of the program touch it.
+`recorded` is an input of a model, and what another program makes of it, for the emitted one to compare with.
 """
 
 from __future__ import annotations

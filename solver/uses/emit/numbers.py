@@ -8,7 +8,7 @@ Floats
     Elements of 4 bytes are IEEE single precision, those of 2 half precision. Sums are single, taken in the order of the
     plan.
 Quantised models
-    `arithmetic` says how their layers compute.
+    `solver.uses.emit.arithmetic` says how their layers compute.
 """
 
 from __future__ import annotations

@@ -2,13 +2,12 @@
 
 Where elements lie is said by `solver.uses.emit.fixed_addresses` (every buffer has one address all the time) or, where
 that takes more than there is, and of layers that take turns, by `solver.uses.emit.packed` (strips move, and take what
-the plan counts). Weights are in `solver.uses.emit.strips`.
+the plan counts).
 
-The weights of a group of layers in C: those that stay, and the buffer that the others pass through.
-
-A filter (with its bias) that stays is loaded before the first visit. The others are loaded filter by filter, in every
-visit in which their layer makes something. Of a layer that adds up blocks of channels only the part of a filter that
-belongs to a block is loaded for it, the bias with the first one.
+**Weights** (`Filters`): those that stay, and the buffer that the others pass through. A filter (with its bias) that
+stays is loaded before the first visit. The others are loaded filter by filter, in every visit in which their layer
+makes something. Of a layer that adds up blocks of channels only the part of a filter that belongs to a block is loaded
+for it, the bias with the first one.
 """
 
 from __future__ import annotations

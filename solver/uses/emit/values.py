@@ -116,7 +116,7 @@ def pitches(operand: str, layer: Layer, machine: Machine, lacks: str = "") -> Ma
 
 
 def dims_of(shape: Shape, layer: Layer) -> tuple[str, ...]:
-    """Return the dimension along every axis of an element-wise layer's result (`shape_rules.element_wise`)."""
+    """Return the dimension along every axis of an element-wise layer's result."""
     if len(shape) == 4:
         return tuple("bgrc")
     order, found = "brcg", list[str]()

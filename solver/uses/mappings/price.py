@@ -1,8 +1,7 @@
 """`price`: a mapping that a person wrote, or another tool found, priced, replayed, and compared with the optimum.
 
-What is known of a priced mapping, in words and tables.
-
-What keeping a part of a mapping costs: the best tile in its loop order, the best order of its tile, and the optimum.
+`told` says in words and tables what is known of it, and what keeping a part of it costs: the best tile in its loop
+order (`best_tile`), the best order of its tile (`best_order`), and the optimum.
 
 Loop order kept
     one member of the space of problem tiling (slicing): the order of loops and Holds as given, every step open, pieces

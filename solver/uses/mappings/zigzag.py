@@ -11,16 +11,15 @@
 
 JSON lists the loops of every memory of an operand, innermost first: the last list is off the chip, the one before is
 the outermost memory on the chip, which is what is priced (`level` 1; 2 is the next one inwards). YAML says the order of
-loops and leaves it to ZigZag which memory has which; here they are held where they move least (`depths`).
+loops and leaves it to ZigZag which memory has which; here they are held where they move least (`held`).
 
 Sources: ``docs/source/mapping.rst``, ``zigzag/parser/mapping_validator.py``, ``zigzag/mapping/temporal_mapping.py`` of
 KULeuven-MICAS/zigzag at 3d12a96. The order has to be complete: with what runs side by side it makes the whole layer.
 
-Where operands are held, for mappings that state the order of loops and leave the memory of each to the tool.
-
-Of all depths of the three Holds that fit, the ones that move the fewest bytes; of these those that take least memory.
-What an operand moves depends on the loops outside its own Hold alone, and memory is a sum over the operands, so each is
-priced by itself: with L loops 3 (L + 1) prices instead of (L + 1)^3.
+**Depths** (`held`): where operands are held, for mappings that state the order of loops and leave the memory of each to
+the tool. Of all depths of the three Holds that fit, the ones that move the fewest bytes; of these those that take least
+memory. What an operand moves depends on the loops outside its own Hold alone, and memory is a sum over the operands, so
+each is priced by itself: with L loops 3 (L + 1) prices instead of (L + 1)^3.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Run a sweep: points in, tasks out to workers, results into the file; stopped and continued at any moment.
 
-Workers of a sweep on a Dask cluster: every thread of a Dask worker has a seat (`solver.uses.sweep.local`).
-
-So what holds for processes here holds there: a task that kills its process costs only itself, time limits and memory
-are kept although Dask runs tasks in threads, and a Dask worker that dies has its tasks run elsewhere by the scheduler.
-The main process alone writes the file; workers need certile of the same version, and no file system in common.
+**On a Dask cluster** (`ClusterPool`) every thread of a Dask worker has a seat (`solver.uses.sweep.local`). So what
+holds for processes here holds there: a task that kills its process costs only itself, time limits and memory are kept
+although Dask runs tasks in threads, and a Dask worker that dies has its tasks run elsewhere by the scheduler. The main
+process alone writes the file; workers need certile of the same version, and no file system in common.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
 Only the main process writes, in transactions: a file that was left at any moment, by `kill -9` too, holds every result
 that was committed and no half of one. A task that had not been committed is waiting still. Nothing says "running".
 
-One process writes a file at a time: a lock that the system lets go of when its holder ends, however it ends.
-
-The lock is on ``FILE.lock`` beside the file: locks on the file itself are SQLite's.
+One process writes a file at a time (`Lock`): a lock that the system lets go of when its holder ends, however it ends.
+It is on ``FILE.lock`` beside the file: locks on the file itself are SQLite's.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """`why`: explain a plan of any problem, and what more or less of a machine would be worth.
 
-All layers of a plan together: sums of their parts, and which cause costs how much.
+**All layers** of a plan together (`whole`): sums of their parts, and which cause costs how much.
 
-Why a plan of a whole network takes what it takes: every problem but tiling and slicing.
-
-What is relaxed are pins, one at a time, and the machine's scalar fields (`solver.uses.why.fields`): memories, lanes and
-rates are doubled, times and prices halved, each by itself, and the question is solved again. So "binds" means here:
-with twice as much of it there is a better plan.
+**A plan of a whole network** (`about_plan`; every problem but tiling and slicing). What is relaxed are pins, one at a
+time, and the machine's scalar fields (`solver.uses.why.fields`): memories, lanes and rates are doubled, times and
+prices halved, each by itself, and the question is solved again. So "binds" means here: with twice as much of it there
+is a better plan.
 """
 
 from __future__ import annotations
