@@ -294,6 +294,51 @@ def test_everything_public_has_a_docstring() -> None:
     assert not wrong, "no docstring: " + ", ".join(wrong)
 
 
+NAMED = re.compile(rf"(?<!`)`((?:{'|'.join(ROOMS)})(?:\.\w+)+)`(?!`)")  # `formulations.mesh.price`, in single backticks
+
+
+def named(node: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and dotted name of what the texts of a file (docstrings, meanings of fields) name of the rooms."""
+    for text in ast.walk(node):
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str):
+            said = text.value.value
+            yield from ((text.lineno + said.count("\n", 0, m.start()), m[1]) for m in NAMED.finditer(said))
+
+
+@cache
+def defined(name: str) -> set[str]:
+    """Every name that a file defines, assigns or imports anywhere: functions, classes, attributes."""
+    made = set[str]()
+    for node in ast.walk(tree(name)):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            made.add(node.name)
+        elif isinstance(node, ast.alias):
+            made.add(node.asname or node.name)
+        elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            made.add(node.id if isinstance(node, ast.Name) else node.attr)
+    return made
+
+
+def exists(dotted: str, files: Mapping[str, str]) -> bool:
+    """Whether it is a module, or something in a module: a class, say, or an attribute of a class."""
+    parts = dotted.split(".")
+    length = next(n for n in range(len(parts), 0, -1) if ".".join(parts[:n]) in files)
+    return length == len(parts) or set(parts[length:]) <= defined(files[".".join(parts[:length])])
+
+
+def test_docstrings_name_what_exists_and_not_their_own_module() -> None:
+    """Whoever moves or merges modules mends what is said of them, and says by its name what is in the same file."""
+    files = {name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): name for name in sources()}
+    wrong = []
+    for module, name in files.items():
+        for line, dotted in named(tree(name)):
+            if dotted == module or (dotted.startswith(f"{module}.") and not name.endswith("__init__.py")):
+                wrong.append(f"{name}:{line} names its own module: {dotted}")
+            elif not exists(dotted, files):
+                wrong.append(f"{name}:{line} names {dotted}, which is not there")
+    assert not wrong, "\n".join(wrong)
+
+
 def narrows(check: ast.expr) -> bool:
     """Whether an assert only tells the type checker what is known: `x is not None`, `isinstance(x, T)`, or both."""
     if isinstance(check, ast.BoolOp):

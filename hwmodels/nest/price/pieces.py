@@ -199,7 +199,7 @@ def placed_cut(extent: int, steps: Ints, lo: int) -> Placed:
 
 
 def placed_windows(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: str) -> Placed:
-    """What windows fetch for pairs of chains (T, L) and (T, L'), as `hwmodels.nest.price.pieces.windows` counts it."""
+    """What windows fetch for pairs of chains (T, L) and (T, L'), as `windows` counts it."""
     kernels, kernel = distinct(taps)
     lists = []
     for number, chain in enumerate(kernels):
