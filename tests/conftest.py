@@ -73,13 +73,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _more_cases(items: list[pytest.Item]) -> set[pytest.Item]:
-    """Return the cases of slow tests beyond a few of each, which are spread over all; none of those with ``every``."""
-    cases: dict[str, list[pytest.Item]] = {}
+    """Return the cases beyond a few of a test, which are spread over all: of slow ones, and as ``few(N)`` says."""
+    cases: dict[tuple[str, int], list[pytest.Item]] = {}
     for item in items:
-        marks = [*item.iter_markers("slow")]
-        if marks and not any(mark.kwargs.get("every") for mark in marks):
-            cases.setdefault(item.nodeid.split("[")[0], []).append(item)
-    return {item for found in cases.values() for item in {*found} - {*found[:: -(-len(found) // FEW)]}}
+        slow, few = [*item.iter_markers("slow")], item.get_closest_marker("few")
+        if few or (slow and not any(mark.kwargs.get("every") for mark in slow)):
+            cases.setdefault((item.nodeid.split("[")[0], few.args[0] if few else FEW), []).append(item)
+    return {item for (_, most), found in cases.items() for item in {*found} - {*found[:: -(-len(found) // most)]}}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -21,6 +21,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("instances", "hwmodels", "formulations", "solver")  # a room imports itself and the rooms before it
 
+#: One process reads all files once.
+pytestmark = pytest.mark.xdist_group("architecture")
+
 if not (ROOT / "instances").is_dir():
     pytest.skip("no source tree beside the tests", allow_module_level=True)
 
@@ -167,6 +170,12 @@ def test_there_is_something_to_check() -> None:
     assert {name.split("/")[0] for name in sources()} == set(ROOMS)
 
 
+@cache
+def house() -> nx.DiGraph[str]:
+    """Which module of the rooms imports which."""
+    return links({name: tree(name) for name in sources()})
+
+
 @pytest.mark.parametrize("room", ROOMS)
 def test_rooms_import_only_downwards(room: str) -> None:
     below = ROOMS[: ROOMS.index(room) + 1]
@@ -182,7 +191,7 @@ def test_rooms_import_only_downwards(room: str) -> None:
 
 def test_no_import_circle() -> None:
     """No module needs itself: what two modules share is in a third below both, not behind an import in a function."""
-    graph = links({name: tree(name) for name in sources()})
+    graph = house()
     assert graph.number_of_edges() > len(sources()), "where are the imports?"
     found = circles(graph)
     assert not found, "import circles:\n" + "\n".join(found)
@@ -471,7 +480,7 @@ def floor_of(name: str) -> tuple[int, str]:
 
 def test_no_import_runs_upwards() -> None:
     """Inside a room too, whether at the top of a file, in a function, or by a text; types alone may look up."""
-    graph = links({name: tree(name) for name in sources()})
+    graph = house()
     files = {name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): name for name in sources()}
     wrong = []
     for module, target in graph.edges:
@@ -486,7 +495,7 @@ def test_no_import_runs_upwards() -> None:
 
 def picture() -> str:
     """The folders of every room, each with those that it rests on (not those that these rest on in turn)."""
-    graph = links({name: tree(name) for name in sources()})
+    graph = house()
     files = {name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): name for name in sources()}
     rests: nx.DiGraph[str] = nx.DiGraph()
     rests.add_nodes_from("/".join(name.split("/")[:2]) for name in sources() if name.count("/") > 1)

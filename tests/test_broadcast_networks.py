@@ -33,6 +33,7 @@ CASES = {
 }
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("name", "problem"), in_turn([(name,) for name in CASES], ["tiling", "joint", "fusion"]))
 def test_operands_are_read_once_where_there_is_room(name: str, problem: str) -> None:
     network, moved = CASES[name]
@@ -59,6 +60,7 @@ def test_where_of_three() -> None:
     assert plan.objective.value == 144 + 576 + 1 + 576
 
 
+@pytest.mark.slow(1)
 def test_squeeze_and_excite_in_a_network() -> None:
     # 8 channels of 64 x 64 from a 1x1 convolution of 3: weights 24, alone the gate is made and read: 8 each way
     network = Network(

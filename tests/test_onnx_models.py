@@ -114,6 +114,7 @@ def weights_of(network: Network) -> int:
     return found
 
 
+@pytest.mark.few(32)
 @pytest.mark.parametrize("name", MODELS)
 def test_what_is_read_is_what_the_file_holds(name: str, tmp_path: Path) -> None:
     """MACs, weights, and the bytes that problems joint and fusion say must move; no operator is opaque."""
@@ -142,6 +143,7 @@ def macs_of(plan: Plan) -> int:
 QUICK = ("lenet", "squeeze_excite", "loop")
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("problem", ["tiling", "joint", "fusion"])
 @pytest.mark.parametrize("name", [one if one in QUICK else pytest.param(one, marks=pytest.mark.slow) for one in MODELS])
 def test_every_model_is_planned(name: str, problem: str, tmp_path: Path) -> None:

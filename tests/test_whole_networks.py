@@ -27,6 +27,7 @@ TWO = "lenet5@5ms,lenet5@8ms"
 # --- OPTIMAL is about every objective that is asked for --------------------------------------------------------------
 
 
+@pytest.mark.slow(3)
 def test_joint_plans_prove_bytes_and_not_time() -> None:
     with pytest.raises(InputError, match="problem joint decides bytes"):
         solve("lenet5", "scratchpad_768k", objective="bytes,time", problem="joint")
@@ -73,6 +74,7 @@ def test_mappings_name_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     assert plan() == ("FEASIBLE", "energy")
 
 
+@pytest.mark.slow(2)
 def test_applications_name_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     def plan() -> tuple[str, object]:
         found = solve(TWO, "hikey970", pins=["cpu_config=1,1,1,1"], objective="response,energy", problem="applications")
@@ -170,6 +172,7 @@ def test_layers_of_an_engine_are_kept_and_the_others_done_in_haste(monkeypatch: 
     assert check(plan).ok
 
 
+@pytest.mark.slow(6)
 def test_a_joint_plan_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     def pressed(*_: object) -> None:
         raise KeyboardInterrupt
@@ -210,6 +213,7 @@ for ask in asked:
 """
 
 
+@pytest.mark.slow(6)
 def test_after_cp_sat_ctrl_c_is_still_heard() -> None:
     """CP-SAT by its own handler leaves the default action behind: the next Ctrl-C kills without a word."""
     done = subprocess.run(

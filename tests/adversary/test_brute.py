@@ -74,6 +74,7 @@ def hunt(tester: base.Tester, seed: int, number: int, most: int = 1) -> tuple[li
 # ---- no disagreement -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("problem", FEW)
 def test_nobody_disagrees(problem: str) -> None:
     found, _ = hunt(TESTERS[problem], 1, FEW[problem])
@@ -200,6 +201,7 @@ def test_all_nests_by_hand() -> None:
     assert [(one.room, one.bytes) for one in found] == [(4, 15), (5, 11)]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("layer", "room", "moved", "loops"),
     [
@@ -468,6 +470,7 @@ LONG = (
 )  # fmt: skip
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("fault", thinned([x for x in FAULTS if x not in LONG or THOROUGH], 4))
 def test_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch, forgetful: None) -> None:
     problem, patch = FAULTS[fault]
@@ -501,6 +504,7 @@ def test_pieces_need_not_load_what_no_window_reads(engine: str) -> None:
     assert hybrid.TESTER.known(case, [claim]).least == 4
 
 
+@pytest.mark.slow(2)
 def test_a_stage_without_a_program_for_some_tiles_on_chip_has_a_time() -> None:
     """Two banks of a column each: a pool of three columns has no program if both hold its map."""
     layers = (("pool", (0,), 1, 3, 1), ("pool", (1,), 2, 1, 1))

@@ -21,6 +21,7 @@ TWO = fusion.Case(
 )  # two layers, which run strip by strip
 
 
+@pytest.mark.slow(2)
 def test_no_disagreement() -> None:
     report = selftest({"c": TESTER}, seed=1, minutes=None, most=1, shrink_s=0)
     assert (report.instances, report.finds) == ({"c": 1}, [])
@@ -33,6 +34,7 @@ def test_no_disagreement_in_many_cases() -> None:
     assert (report.instances, report.finds) == ({"c": 25}, [])
 
 
+@pytest.mark.slow(4)
 def test_a_wrong_number_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The results of groups are one too large: the program says so, and the find is read again."""
     case = Case(TWO, "fusion", "HWC", "OHWI", 4, ("fuse=n1..n2",))

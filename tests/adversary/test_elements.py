@@ -94,10 +94,12 @@ def finds(number: int = 150) -> list[str]:
     return [line for case in cases(number) if case.network for line in miscounted(case.network, case.machine)]
 
 
+@pytest.mark.slow(2)
 def test_nothing_is_miscounted() -> None:
     assert finds() == []
 
 
+@pytest.mark.slow(2)
 def test_nothing_is_miscounted_of_the_layers_of_groups() -> None:
     """Strides, groups, products of maps, constants, padding before reshapes, results that are read inside."""
     rng = random.Random(4)
@@ -172,6 +174,7 @@ FAULTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 }
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_are_seen(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     FAULTS[fault](monkeypatch)
@@ -186,6 +189,7 @@ def test_rows_that_are_skipped_are_seen(monkeypatch: pytest.MonkeyPatch) -> None
     ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(tries(2, 6)))
 def test_in_plenty_of_memory_the_optimum_is_what_is_counted(seed: int) -> None:
     """The rule of the adversary, on cases of all kinds."""

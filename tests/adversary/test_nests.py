@@ -165,6 +165,7 @@ OLD: dict[str, tuple[Layer, Machine, list[Item], int, int]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize("name", OLD)
 def test_annealing_beats_what_was_called_optimal(name: str) -> None:
     layer, one, items, claimed, least = OLD[name]
@@ -217,6 +218,7 @@ def test_a_search_that_prices_wrongly_is_seen(monkeypatch: pytest.MonkeyPatch) -
 # ---- claims ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(2)
 def test_claims_are_contradicted() -> None:
     goal = Goal(PADDED, machine(ocm_bytes=19), ("bytes", "time"))
     best = searched(goal, [], 3, random.Random(1), tries=2000)
@@ -320,6 +322,7 @@ FAULTS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
 }
 
 
+@pytest.mark.slow(4)
 @pytest.mark.parametrize("fault", thinned(FAULTS, 3))
 def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Within 60 random cases, unshrunk; docs/selftest.md says in how many seconds.
@@ -335,6 +338,7 @@ def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -
     pytest.fail(f"not found: {fault}")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("name", "measure", "claim"),
     [("lower_bound_bytes", "bytes", "closed form"), ("least_time", "time", "closed form"),
@@ -362,6 +366,7 @@ def quick_case(rng: random.Random) -> NestCase:
             return case
 
 
+@pytest.mark.slow(2)
 def test_claims_of_the_old_space_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Equal steps only, as in 0.1.0: the tester says what beats it, and the written case shows it again."""
     layer, one, items, claimed, least = OLD["strips of columns"]
@@ -384,6 +389,7 @@ def test_a_known_nest_of_a_larger_case_is_fitted() -> None:
     assert not [d.what for d in TESTERS["slicing"].run(case, random.Random(0)) if "replay says" in d.what]
 
 
+@pytest.mark.slow(2)
 def test_wrong_fronts_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A front of the old nest alone: in its memory 79 bytes are possible, not 99; in one byte less something fits."""
     layer, one, items, claimed, least = OLD["strips of columns"]
@@ -407,6 +413,7 @@ def test_no_plan_is_called_optimal_that_a_nest_beats(name: str) -> None:
     assert (claim.status, claim.vector) == ("OPTIMAL", (least,))
 
 
+@pytest.mark.slow(6)
 def test_few_cases_without_a_disagreement() -> None:
     for k in range(tries(2, 6)):
         case = quick_case(random.Random(f"few/{k}"))

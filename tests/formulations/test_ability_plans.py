@@ -36,6 +36,7 @@ def on(ocm: int, **fields: object) -> Machine:
     return machine(ocm_bytes=ocm, sliding=True, **fields)
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("engine", EXACT)
 def test_lines_by_hand(engine: str) -> None:
     # docs/nest.md: in lines IN takes 11 bytes and moves 16; 9 weights and one result beside them are 21 bytes.
@@ -75,6 +76,7 @@ def case(seed: int) -> tuple[Layer, Machine, random.Random] | None:
     return layer, found.model_copy(update=fields), rng
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(5))
 def test_no_nest_is_below_the_bound(seed: int) -> None:
     given = case(seed)
@@ -105,6 +107,7 @@ def test_no_nest_is_below_the_bound(seed: int) -> None:
             assert price(layer, able, nest).bytes == plan.objective.value
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("fields", [{"line": True, "sliding": True}, {"snake": True}])
 def test_joint_plans_have_them_too(fields: dict[str, object]) -> None:
     plain, able = (solve(chain(), FOUR.model_copy(update=more), problem="joint") for more in ({}, fields))
@@ -116,6 +119,7 @@ def test_joint_plans_have_them_too(fields: dict[str, object]) -> None:
     assert check(able).ok
 
 
+@pytest.mark.slow(4)
 def test_moves_reach_lines() -> None:
     rng = random.Random(0)
     able = on(21, line=True)

@@ -178,6 +178,7 @@ def test_the_model_is_every_schedule(made: Several, goal: tuple[int, ...]) -> No
         assert round(solver.objective_value) * unit == min(values)
 
 
+@pytest.mark.slow(2)
 @settings(max_examples=tries(20, 60), deadline=None)
 @given(made=instances(), data=st.data())
 def test_the_safe_rule_is_never_exceeded(made: Several, data: st.DataObject) -> None:
@@ -277,6 +278,7 @@ def plan() -> Plan:
     return solve(TWO, "hikey970", pins="cpu_config=1,1,1,1", problem="applications")
 
 
+@pytest.mark.slow(3)
 def test_a_plan_is_proven_checked_and_follows_its_schema(plan: Plan) -> None:
     assert (plan.status, plan.gap, plan.part.replay.ok) == ("OPTIMAL", 0, True)
     assert check(plan).ok
@@ -287,6 +289,7 @@ def test_a_plan_is_proven_checked_and_follows_its_schema(plan: Plan) -> None:
         assert other.objective is None or other.objective.value >= plan.objective.value
 
 
+@pytest.mark.slow(2)
 def test_the_least_responses_in_turn(plan: Plan) -> None:
     """The least response of each alone is at most its response when all are minimised together; so is their sum."""
     least = []
@@ -369,6 +372,7 @@ def test_a_row_of_the_suite() -> None:
         assert other is None or (isinstance(other, int) and isinstance(optimum, int) and other >= optimum)
 
 
+@pytest.mark.slow(2)
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "apps.json"
     call = ["solve", TWO, "-m", "hikey970", "--engine", "apart", "--pin", "cpu_config=1,1,1,1"]

@@ -103,6 +103,7 @@ CHAINS = [
 ]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("chain", range(len(CHAINS)))
 @pytest.mark.parametrize(("cycle", "byte", "lanes"), [(10, 1, 4), (1, 10, 4), (2, 1, 4), (1, 1, 2)])
 def test_the_optimum_and_the_front_are_those_of_both(chain: int, cycle: int, byte: int, lanes: int) -> None:
@@ -180,6 +181,7 @@ def test_the_reading_is_shown() -> None:
     assert "first layer" not in show(solve(ROW, machine(channels=0), problem="banks"))
 
 
+@pytest.mark.slow(3)
 def test_a_time_limit_is_shared() -> None:
     """Whatever is not proven of either reading is not OPTIMAL."""
     plan = solve("mobilenet_v2", "midap", time_limit_s=0.05, problem="banks")

@@ -263,6 +263,7 @@ def test_pooling_hands_on_what_was_asked_for_by_hand() -> None:
 # ---- against the replay --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(2)
 @settings(max_examples=tries(60, 200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     networks(),
@@ -413,6 +414,7 @@ def test_bounds_that_share_what_they_know_are_those_of_each_alone(
             between(known.of(other), other, prices, real, known.wait)
 
 
+@pytest.mark.slow(2)
 @settings(max_examples=tries(4, 18), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     networks(stages=2, columns=4),
@@ -437,6 +439,7 @@ def test_the_best_of_a_network_are_those_of_everything(network: Network, banks: 
             assert same_time(found, banks, plan, clock) == ticks
 
 
+@pytest.mark.slow(5)
 @settings(max_examples=tries(8, 28), deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(), tiny_banks((1, 5), (24, 40, 64), (1, 64, 1000), ("free",), "weights_first"), st.sampled_from(BUSES))
 def test_no_policy_is_quicker(network: Network, banks: Banks, clock: Clock) -> None:

@@ -45,6 +45,7 @@ def small() -> Plan:
     return solve(SMALL, "midap", objective="bytes", problem="banks")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_gives_a_plan_that_checks(engine: str, small: Plan, tmp_path: Path) -> None:
     """Engines that prove agree in all measures; bounds are never above the plan."""
@@ -81,6 +82,7 @@ def test_objectives_and_energy(small: Plan) -> None:
         assert sum(one.objective.terms.values()) == one.objective.value
 
 
+@pytest.mark.slow(1)
 def test_writes_on_the_bus_only_take_time(small: Plan, tmp_path: Path) -> None:
     """The same bytes, all engines agree, nothing gets faster, and a check knows what it waits for."""
     on = {"banks.writes": "bus", "banks.bus": "first_come"}
@@ -107,6 +109,7 @@ def test_writes_on_the_bus_only_take_time(small: Plan, tmp_path: Path) -> None:
     assert said.startswith(f"figures.{name}.waits_for_writes: the plan says {first.waits_for_writes + 1}")
 
 
+@pytest.mark.slow(3)
 def test_the_front_holds_both_optima(small: Plan) -> None:
     front = pareto(SMALL, "midap", problem="banks").plans
     assert front[0].measures == small.measures
@@ -120,6 +123,7 @@ def altered(plan: Plan, change: Callable[[dict[str, object]], None]) -> tuple[st
     return check(Plan.from_json(json.dumps(data))).problems
 
 
+@pytest.mark.slow(2)
 def test_a_plan_that_lies_is_found_out(plan: Plan) -> None:
     def bank(part: Any) -> None:
         tiles = part["schedule"]["runs"][3]["tiles"]
@@ -160,6 +164,7 @@ def test_a_plan_that_lies_is_found_out(plan: Plan) -> None:
         assert any(said in line for line in problems), (change.__name__, problems)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
@@ -367,6 +372,7 @@ def test_what_does_not_fit_is_said() -> None:
     assert stuck.status == "NO_SOLUTION_FOUND"
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize(
     ("network", "limit"), [(first("mobilenet_v2", 12), 1e-9), (SMALL, 1e-9), ("mobilenet_v2", 0.01)][: tries(2, 3)]
 )

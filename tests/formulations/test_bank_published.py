@@ -40,6 +40,7 @@ def banks_of(case: Case) -> Banks:
     return found
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize(("kind", "seed"), [(kind, seed) for kind, rows in MEASURED.items() for seed in rows])
 def test_min_moves_what_the_published_compiler_moves(kind: str, seed: str) -> None:
     case = {"plain": plain, "forked": forked}[kind](int(seed))

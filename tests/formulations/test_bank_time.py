@@ -219,6 +219,7 @@ def test_the_front_of_a_stage_is_that_of_all_programs(drawn: tuple[Task, Prices,
     assert costs(Programs(prices, timing, wait).of(task)) == expected(task, prices, timing, wait)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("reach", "stride", "before"), [(0, 1, 0), (0, 2, -1), (1, 1, 0), (2, 1, 1), (2, 2, 0)])
 def test_the_fewest_bytes_of_a_stage_are_those_of_all_programs(reach: int, stride: int, before: int) -> None:
     """For all tasks of small passes, in any order: they share what they know."""
@@ -392,6 +393,7 @@ def everything(found: Stages, banks: Banks, clock: Clock) -> list[Point]:
     return lowest(points)
 
 
+@pytest.mark.slow(3)
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(stages=2, columns=4), tiny_banks((2, 3), (16, 24), (1, 64)), st.sampled_from(CLOCKS))
 def test_the_front_of_a_network_is_that_of_everything(network: Network, banks: Banks, clock: Clock) -> None:
@@ -422,6 +424,7 @@ def test_the_front_of_a_network_is_that_of_everything(network: Network, banks: B
 # ---- networks ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(1)
 @settings(max_examples=tries(10, 40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(), tiny_banks((1, 5), (24, 40, 64), (1, 64, 1000)), st.sampled_from(CLOCKS))
 def test_every_plan_takes_what_the_replay_finds(network: Network, banks: Banks, clock: Clock) -> None:
@@ -491,6 +494,7 @@ def test_any_plan_takes_what_the_replay_finds(
     same_time(found, banks, plan, clock)
 
 
+@pytest.mark.slow(2)
 def test_the_front_is_between_the_two_optima() -> None:
     found, banks, clock = setting_of(load_network("squeezenet1_1"), load_machine("midap"))
     front, fewest, fastest = (decide(Walk(found, banks), clock, aim) for aim in ("front", "bytes", "time"))
@@ -503,6 +507,7 @@ def test_the_front_is_between_the_two_optima() -> None:
         assert same_time(found, banks, plan, clock) == ticks
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("aim", ["time", "front"])
 def test_times_may_exceed_64_bits(aim: Literal["time", "front"]) -> None:
     """All ticks of the clock 2**50 times as many: so are those of the plans."""
@@ -519,6 +524,7 @@ def test_times_may_exceed_64_bits(aim: Literal["time", "front"]) -> None:
     assert scaled.plans[-1][1] > 2**63
 
 
+@pytest.mark.slow(1)
 def test_a_time_limit_leaves_plans_and_bounds() -> None:
     found, banks, clock = setting_of(load_network("squeezenet1_1"), load_machine("midap"))
     said = decide(Walk(found, banks), clock, "time", limit=Limit.of(1e-9))
@@ -544,6 +550,7 @@ DELAYS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("name", "key"), thinned(DELAYS, 3))
 def test_delay_is_that_of_the_simulator(name: str, key: str) -> None:
     """Within 15 %: the simulator is good to about 10 % itself, and releases some banks at other moments."""

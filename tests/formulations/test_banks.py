@@ -402,6 +402,7 @@ def test_programs_are_those_of_the_published_compiler() -> None:
         assert (step.task.on_chip, step.task.goal.keep, cumulated) == (on_chip, keep, actions), name
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("name", "key"),
     [(n, k) for n, found in MEASURED["networks"].items() for k in found if k not in ("compute_cycles", "delays")],
@@ -424,6 +425,7 @@ def test_cycles_are_those_of_the_simulator(name: str) -> None:
     assert cycles == pytest.approx(MEASURED["networks"][name]["compute_cycles"], rel=1e-3)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(
     ("name", "count", "measured", "more"),
     [
@@ -479,6 +481,7 @@ TABLE: dict[str, dict[Reuse, int | None]] = {
 }
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("letter", list(TABLE))
 def test_table_4_2_within_one_kib_and_the_optimum_below(letter: str) -> None:
     found, banks = stages(block(letter), midap()), midap()
@@ -498,6 +501,7 @@ def test_table_4_2_within_one_kib_and_the_optimum_below(letter: str) -> None:
 # ---- whole networks ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", ["mobilenet_v2", "squeezenet1_1", "resnet50", "lenet5", "vgg16"])
 def test_the_optimum_is_replayed_and_below_every_policy(name: str) -> None:
     found, banks = network(name), midap()

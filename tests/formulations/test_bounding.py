@@ -95,6 +95,7 @@ def test_sifting_in_blocks_drops_nothing_that_fits(monkeypatch: pytest.MonkeyPat
     assert [good(ideal) for ideal in (False, True)] == whole
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize(("at_once", "together"), [(60, 100), (200, 10**6)])
 def test_parts_of_large_boxes_leave_what_fits(monkeypatch: pytest.MonkeyPatch, at_once: int, together: int) -> None:
     """Of bounds and of candidates: the same combinations, each once; and the least of every branch is that of all."""
@@ -129,6 +130,7 @@ def test_parts_of_large_boxes_leave_what_fits(monkeypatch: pytest.MonkeyPatch, a
     assert number > 1 or together == 10**6
 
 
+@pytest.mark.slow(1)
 def test_an_optimum_over_many_branches(monkeypatch: pytest.MonkeyPatch) -> None:
     """The search goes through them one after the other, for the same plan and bound."""
     on = load_machine("scratchpad_64k", {"ocm_bytes": "200"})
@@ -161,6 +163,7 @@ def test_a_box_that_nothing_of_fits_has_no_leaves(monkeypatch: pytest.MonkeyPatc
     assert found.choices(found.leaves(found.whole(), {})).shape == (0, 0)
 
 
+@pytest.mark.slow(2)
 @settings(max_examples=tries(3, 15), deadline=None, suppress_health_check=list(HealthCheck))
 @given(free_cases())
 def test_the_optimum_does_not_depend_on_where_boxes_are_cut(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:

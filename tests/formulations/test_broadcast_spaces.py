@@ -107,6 +107,7 @@ LAYERS = {
 _LONG = {"where", "three faces", "two masks", "mask and gate", "a batch and its map"}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in _LONG)) for n in LAYERS])
 def test_every_memory_has_its_fewest_bytes(name: str, engine: str) -> None:
     found = front(name)

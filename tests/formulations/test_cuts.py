@@ -183,6 +183,7 @@ PADDED = Layer.conv("padded", channels=1, filters=1, size=(5, 5), kernel=(3, 3),
 COLUMN = Layer.conv("column", channels=1, filters=1, size=(5, 1), kernel=(3, 1), pad=(1, 0, 1, 0))
 
 
+@pytest.mark.few(1)
 def test_strips_of_columns(engine: str) -> None:
     """19 bytes: `W c3 c2 r1 IN c1 OUT` has columns 2, 1, 2 and rings of 3x3; equal steps moved 99 bytes."""
     on = machine(ocm_bytes=19, sliding=True)
@@ -205,6 +206,7 @@ def test_whole_tiles(engine: str) -> None:
     assert (found.status, found.bound, found.values and found.values["bytes"]) == ("OPTIMAL", 17, 17)
 
 
+@pytest.mark.slow(2)
 def test_strips_of_columns_of_a_real_layer() -> None:
     """Equal steps moved 751,584 bytes; one strip of columns fewer saves a pass over W."""
     layer, on = load_network("inception_v3").layer("Mixed_5b/branch3x3dbl_3"), load_machine("scratchpad_24k")
@@ -214,6 +216,7 @@ def test_strips_of_columns_of_a_real_layer() -> None:
     assert (found.status, found.bound, found.values and found.values["bytes"]) == ("OPTIMAL", 724_704, 724_704)
 
 
+@pytest.mark.slow(2)
 def test_rows_that_are_on_chip_clip_pieces_too() -> None:
     """`m1 W r12 r10 r8 r6 c1 IN r1 OUT` moves 48,384 bytes; equal steps moved 50,432."""
     layer = Layer.conv("x", channels=4, filters=32, size=(16, 16), kernel=(3, 3))
@@ -228,6 +231,7 @@ def test_rows_that_are_on_chip_clip_pieces_too() -> None:
     assert found.bound <= found.values["bytes"] <= moved
 
 
+@pytest.mark.slow(2)
 def test_large_kernels_have_a_true_bound() -> None:
     """5x4 kernel, stride 2x3, two buffers: no nest of one step each, of the kernel too, is below the bound."""
     layer = Layer.conv("x", channels=1, filters=1, size=(12, 12), kernel=(5, 4), stride=(2, 3), pad=(2, 3, 2, 3))
@@ -264,6 +268,7 @@ def test_partial_sums_smaller_than_results(engine: str) -> None:
     assert (found.status, found.values and found.values["bytes"]) == ("OPTIMAL", 12 + 6 + 36)
 
 
+@pytest.mark.slow(2)
 def test_time_of_partial_sums_smaller_than_results_is_bounded() -> None:
     """Calls of 8 ticks beside bytes: no nest of few loops is faster than the plan, none is below its bound."""
     layer = Layer.matmul("x", rows=6, inner=2, cols=3)
@@ -277,6 +282,7 @@ def test_time_of_partial_sums_smaller_than_results_is_bounded() -> None:
     assert found.values["time"] <= best.vector[0]
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize("engine", thinned(["dynamic", "milp", "cp-sat"], 2))
 def test_two_layers_by_strips_of_columns(engine: str) -> None:
     """One bank of 19 bytes keeps nothing between two of `PADDED`: 79 bytes twice; equal steps moved 198."""
@@ -296,6 +302,7 @@ def test_two_layers_by_strips_of_columns(engine: str) -> None:
 # ---- pins that leave no chain ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("objective", ["bytes", "time"])
 def test_pins_that_leave_few_chains_are_solved(objective: str) -> None:
     """Few rows in the innermost tile, where padding clips the first pieces: no chain of few pieces is left."""
@@ -323,6 +330,7 @@ def test_a_tile_of_ones_own_that_does_not_fit_is_no_defect() -> None:
     assert row.conflicts[1:] == tuple(f"pin {pin}" for pin in pins)
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("m", [1, 2, 4])
 @pytest.mark.parametrize(("r", "c"), [(1, 1), (2, 2), (1, 4), (4, 4)])
 @pytest.mark.parametrize("n", [2, 4])

@@ -200,6 +200,7 @@ def unreduced(case: tuple[Layer, Machine, str, tuple[str, ...]], best: Answer[Ne
         assert full.values[objective] == best.values[objective]
 
 
+@pytest.mark.slow(3)
 @settings(max_examples=tries(4, 10), deadline=None, suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_every_route_to_the_optimum_agrees(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:
@@ -244,6 +245,7 @@ def any_nest(draw: st.DrawFn, layer: Layer, machine: Machine, loops: int = 2) ->
     return Nest(tuple(items))
 
 
+@pytest.mark.slow(3)
 @settings(max_examples=tries(8, 40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(layers(tiny=True), machines(cores=False, serial=True), st.data())
 def test_no_nest_whatsoever_moves_fewer_bytes(layer: Layer, machine: Machine, data: st.DataObject) -> None:
@@ -259,6 +261,7 @@ def test_no_nest_whatsoever_moves_fewer_bytes(layer: Layer, machine: Machine, da
         assert best.values["bytes"] <= moved.bytes
 
 
+@pytest.mark.slow(1)
 @settings(max_examples=tries(37, 150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(layers(), machines(cores=False), st.data())
 def test_closed_form_is_the_replay_of_any_nest(layer: Layer, machine: Machine, data: st.DataObject) -> None:

@@ -55,6 +55,7 @@ def tiling(layer: Layer, machine: Machine, *, full: bool = False) -> Space:
     return NESTS["tiling"].build(layer, machine, Pins(), full=full)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("axes", thinned([("bytes", "time"), ("time", "bytes"), ("bytes", "ocm")], 2))
 def test_two_axes_are_brute_force(axes: tuple[str, ...]) -> None:
     layer = Layer.conv("y", channels=2, filters=3, size=(4, 3), kernel=(2, 2))
@@ -65,6 +66,7 @@ def test_two_axes_are_brute_force(axes: tuple[str, ...]) -> None:
     assert [p.values[0] for p in found.points] == sorted(p.values[0] for p in found.points)
 
 
+@pytest.mark.slow(4)
 def test_three_axes_are_brute_force() -> None:
     layer = Layer.conv("y", channels=2, filters=2, size=(3, 1), kernel=(2, 1))
     machine = MACHINE.model_copy(update={"ocm_bytes": 20})
@@ -74,6 +76,7 @@ def test_three_axes_are_brute_force() -> None:
     assert {p.values for p in found.points} == brute(tiling(layer, machine, full=True), axes)
 
 
+@pytest.mark.slow(7)
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(free_cases())
 def test_any_front_is_brute_force(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:
@@ -90,6 +93,7 @@ def test_any_front_is_brute_force(case: tuple[Layer, Machine, str, tuple[str, ..
         assert point.ocm == max(closed.occupancy_bytes.values())
 
 
+@pytest.mark.slow(2)
 def test_pins_and_infeasible_layers_have_their_front() -> None:
     decisions = NESTS["tiling"].decisions
     pinned = NESTS["tiling"].build(LAYER, MACHINE, parse_pins(("resident=W",), decisions))
@@ -98,6 +102,7 @@ def test_pins_and_infeasible_layers_have_their_front() -> None:
     assert (nothing.points, nothing.complete) == ((), True)
 
 
+@pytest.mark.slow(4)
 def test_ties_that_are_cut_short_end_no_front(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once a long proof left no work for ties by other measures, and the front was empty."""
     machine = MACHINE.model_copy(update={"ocm_bytes": 40})
@@ -139,6 +144,7 @@ def test_bad_axes(axes: tuple[str, ...], machine: Machine | str, message: str) -
         front(found, axes)
 
 
+@pytest.mark.slow(2)
 def test_the_command_prints_and_writes_fronts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["pareto", "lenet5", "--layer", "c1", "--machine", "scratchpad_64k"]
     assert main(arguments) == 0

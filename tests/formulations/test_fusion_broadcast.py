@@ -208,6 +208,7 @@ CASES: list[Layers] = [
 ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("number", range(len(CASES)) if THOROUGH else (2, 3, 6))
 def test_all_schedules_of_small_networks(number: int) -> None:
     one = Case(
@@ -244,6 +245,7 @@ def check(seeds: range) -> Counter[str]:
     return how
 
 
+@pytest.mark.slow(1)
 def test_random_groups() -> None:
     how = check(range(8))
     assert how["executed"] == how["exact"] == 8

@@ -28,11 +28,13 @@ def said(one: Case) -> list[str]:
     return [found.what for found in TESTER.run(one, random.Random(0))]
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("seed", range(tries(4, 12)))
 def test_random_networks(seed: int) -> None:
     assert said(TESTER.case(random.Random(f"fusion brute {seed}"))) == []
 
 
+@pytest.mark.slow(5)
 def test_higher_strips_of_as_many_steps_may_load_fewer_weights() -> None:
     """Two convolutions on 9 rows: strips of 4 as of 3 are 3 steps, but the first one runs in 2 of them only."""
     assert said(case(9, 3, 2, (("wide", (0,), 4), ("conv", (1,), 2)), banks=2, bank=79)) == []
@@ -47,6 +49,7 @@ def test_rows_that_nobody_reads_are_not_compulsory() -> None:
     assert (claim.status, claim.value) == ("OPTIMAL", 68)
 
 
+@pytest.mark.slow(2)
 def test_a_group_may_have_a_layer_that_only_shares_its_input() -> None:
     """Of three layers two read the input, and the last reads the first: together they read it once, 212 bytes."""
     layers = (("conv", (0,), 7), ("conv", (0,), 1), ("point", (1,), 1))
@@ -56,6 +59,7 @@ def test_a_group_may_have_a_layer_that_only_shares_its_input() -> None:
     assert (claim.status, claim.value) == ("OPTIMAL", 212)
 
 
+@pytest.mark.slow(2)
 def test_parts_of_rows_go_down_to_one_column() -> None:
     """Of three columns one at a time: 208 bytes, with two at a time 223."""
     layers = (("conv", (0,), 4), ("deep2", (1,), 1), ("conv", (2,), 1))
@@ -73,6 +77,7 @@ def test_a_longer_group_may_fit_where_a_shorter_one_does_not() -> None:
     assert (claim.status, claim.value) == ("OPTIMAL", 16)
 
 
+@pytest.mark.slow(5)
 @pytest.mark.parametrize("engine", thinned(["dynamic", "cp-sat", "milp"], 3))
 def test_a_map_may_shrink_as_soon_as_the_group_that_makes_it_is_done(engine: str) -> None:
     """All 7 rows stay while two layers run, as strips beside 6 of them find no room; then 6 do: 167 bytes, else 175."""
@@ -83,6 +88,7 @@ def test_a_map_may_shrink_as_soon_as_the_group_that_makes_it_is_done(engine: str
     assert (claim.status, claim.value) == ("OPTIMAL", 167)
 
 
+@pytest.mark.slow(2)
 def test_a_bound_that_no_nest_reaches_is_no_plan() -> None:
     """The least path has a layer by itself in two banks, where no search finds a nest."""
     layers = (("pool", (0,), 1), ("even", (1,), 3), ("conv", (2,), 1))
@@ -96,6 +102,7 @@ def test_parts_of_rows(width: int, parts: list[int]) -> None:
     assert parts_of(width) == parts
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "pin", thinned(["strip>=4", "fuse!=n2..n3", "cut=n2", "strip<=2", "length=2", "cut!=n2", "fuse=n1..n2"], 2)
 )
@@ -137,10 +144,12 @@ def skip_case() -> Case:
     return case(7, 1, 1, layers, banks=13, bank=1, bytewise=True)
 
 
+@pytest.mark.slow(1)
 def test_rows_of_a_skip_go_back_reader_by_reader() -> None:
     assert said(skip_case()) == []
 
 
+@pytest.mark.slow(2)
 def test_rows_that_stay_until_the_last_reader_has_run_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted in prices and in the referee, which then agree: what lies in a memory does not."""
     alone, moment = Memory._alone.func, _Visit.moment  # type: ignore[attr-defined]

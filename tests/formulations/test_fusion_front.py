@@ -47,6 +47,7 @@ CASES = {
 QUICK = ("readers", "one column")
 
 
+@pytest.mark.slow(4)
 @pytest.mark.parametrize(
     "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in CASES if name not in QUICK)]
 )
@@ -68,6 +69,7 @@ def test_no_schedule_is_below_the_front(name: str) -> None:
         assert best[0] == min(factors[0] * moved + factors[1] * macs for moved, macs in points)
 
 
+@pytest.mark.slow(2)
 def test_strips_that_compute_again_may_leave_out_what_nobody_reads() -> None:
     """Of 10 x 6 pixels the last layer reads every other one of every other row, 15: 15 x (216 + 24) MACs at least."""
     case = CASES["jump"]

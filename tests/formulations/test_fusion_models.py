@@ -234,6 +234,7 @@ def test_rows_of_levels_allow_what_may_be_kept(make: Make, banks: int, bank_byte
     assert {change < 0 for used, change, holds in allowed if holds and not used} == {False}
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("solver", ["highs", "cbc", "cp-sat"])
 @pytest.mark.parametrize("measure", ["bytes", "energy"])
 @pytest.mark.parametrize(("make", "banks", "bank_bytes"), SMALL + LARGE)
@@ -274,6 +275,7 @@ def answer(engine: str, part: FusionPart, *objectives: str) -> Answer[object]:
     return said
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize(
     ("make", "banks", "objectives"),
     [
@@ -289,6 +291,7 @@ def test_every_engine_finds_the_same_plan(make: Make, banks: int, objectives: tu
     assert len({tuple(one.values[name] for name in objectives) for one in said}) == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("factor", [1, 10**3, 10**6, 10**9])
 def test_prices_of_energy_that_do_not_fit_in_64_bits(factor: int) -> None:
     """Prices that are as large as that give the same schedule; once costs of two objectives in one were too large."""
@@ -300,6 +303,7 @@ def test_prices_of_energy_that_do_not_fit_in_64_bits(factor: int) -> None:
     assert (large.values["bytes"], large.values["macs"]) == (small.values["bytes"], small.values["macs"])
 
 
+@pytest.mark.slow(4)
 def test_the_pin_on_macs_binds_every_engine() -> None:
     total = sum(part_of(bottleneck, 4).tables.macs)
     free = answer("dynamic", part_of(bottleneck, 4, pins=("recompute=any",)), "bytes")
@@ -318,6 +322,7 @@ def test_the_pin_on_macs_binds_every_engine() -> None:
     assert free.values["bytes"] < best.values["bytes"] <= unable.values["bytes"]
 
 
+@pytest.mark.slow(1)
 def test_a_cap_that_nothing_keeps_is_infeasible_for_models() -> None:
     most = {"macs": sum(part_of(bottleneck, 4).tables.macs) - 1}
     said = [settled(FUSION, part_of(bottleneck, 4), ("bytes",), engine, most=most).status for engine in ENGINES]
@@ -370,6 +375,7 @@ def test_sketches_go_on_where_they_were_broken_off() -> None:
         part_of(residual).tables.arcs(Clock.of(3, Ticking(1)))
 
 
+@pytest.mark.slow(4)
 @pytest.mark.parametrize("engine", ["dynamic", "milp", "cp-sat"])
 def test_whenever_the_time_is_up_there_is_a_plan_and_a_bound(engine: str) -> None:
     best = settled(FUSION, part_of(residual), ("bytes",), "dynamic").values["bytes"]

@@ -58,6 +58,7 @@ def test_biases_of_their_own_make_two_tensors() -> None:
     assert Count(found, MACHINE, Walk(found, run)).run_all().operand_bytes["W"] == sum(run.weights) >= 288
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("rows", range(5, 8) if THOROUGH else (6,))
 def test_all_schedules_of_tied_layers(rows: int) -> None:
     """Against brute force: two or three layers with one tensor, in memories of all sizes."""

@@ -38,6 +38,7 @@ def run_of(machine: Machine, mode: Mode, width: int, kept: tuple[int, int]) -> t
     return part, FusedRun(0, 1, *steps, kept, {}, (8, 0), tuple(range(40)))
 
 
+@pytest.mark.few(16)
 @pytest.mark.parametrize("transfer", [DMA, BURSTS, ADDRESSES], ids=["dma", "bursts", "addresses"])
 @pytest.mark.parametrize("layout", ["CHW", "HWC"])
 @pytest.mark.parametrize(("mode", "width"), [("lead", 8), ("retain", 3), ("recompute", 8), ("recompute", 3)])

@@ -59,6 +59,7 @@ def test_which_layers_may_take_turns(wide: int, last: int, stride: int, turns: t
     assert turns_of(Group(net, 0, 1)) == ()
 
 
+@pytest.mark.slow(4)
 @pytest.mark.parametrize(("rows", "columns"), thinned(product(MODES, MODES), 4))
 def test_price_is_what_the_referee_counts(rows: str, columns: str) -> None:
     part = part_of(inverted(12, 2, 2), psum_bytes=2)
@@ -94,6 +95,7 @@ def products(*pins: str) -> Plan:
     )  # fmt: skip
 
 
+@pytest.mark.slow(2)
 def test_two_products_by_hand() -> None:
     """Two strips of 256 rows: input and sums take 256 x 64 bytes each, a channel of the inner map 256.
 
@@ -127,6 +129,7 @@ def test_turns_are_of_as_many_channels_as_fit() -> None:
     assert group.blocks == () or group.blocks[0].channels >= 64
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("field", "value", "said"),
     [("channels", 3, "turns"), ("channels", 512, "turns"), ("last", 0, "turns"), ("last", 2, "turns")],

@@ -47,6 +47,7 @@ def joint(made: Network, on: Machine) -> Answer[tuple[LayerRun, ...]]:
     return settled(JOINT, part, ("bytes",), "dynamic")
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("case", thinned(CASES, 4))
 def test_layers_by_themselves_are_those_of_joint(case: str) -> None:
     """`tests.formulations.test_joint_weights` compares problem joint with all schedules there are."""
@@ -146,6 +147,7 @@ def test_the_referee_runs_layers_whose_weights_lie_transposed() -> None:
     assert (plan.objective.value, plan.part.replay.executed) == (10, 1)
 
 
+@pytest.mark.slow(3)
 def test_weights_come_late_and_go_early() -> None:
     """a, b, c, d have the same 4 weights; between b and c maps are wide, so weights leave and may come again."""
     made = network(
@@ -222,6 +224,7 @@ WITH_GROUPS: dict[str, fusion.Case] = {
 }  # fmt: skip
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", thinned(WITH_GROUPS, 3))
 def test_groups_beside_weights_that_stay_are_the_best_of_all(name: str) -> None:
     assert found_by_brute_force(WITH_GROUPS[name]) == []
@@ -247,6 +250,7 @@ PLANTED: dict[str, tuple[type, str, Callable[..., Any], str]] = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("fault", PLANTED)
 def test_faults_of_weights_that_stay_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     where, name, instead, case = PLANTED[fault]

@@ -155,6 +155,7 @@ def test_the_blocks_of_resnet50_are_the_published_ones() -> None:
 # ---- replay ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("seed", range(6))
 def test_all_pieces_compute_what_layer_by_layer_does(seed: int) -> None:
     found = stages_of(drawn(seed, 4), machine(seed))
@@ -278,6 +279,7 @@ def test_optima_and_front_are_those_of_all_chains_of_more(seed: int) -> None:
     checked(seed, 4 + seed % 2)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_bounds_are_below_all_programs(seed: int) -> None:
     network, on = drawn(seed, 4), machine(seed)

@@ -59,6 +59,7 @@ def fused(network: Network, machine: Machine, **options: Any) -> Plan:
 # ---- by hand ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize(
     ("size", "rows", "engine"), [(100, 4, "dynamic"), (101, 5, "milp"), (148, 7, "cp-sat"), (149, 8, "dynamic")]
 )
@@ -91,6 +92,7 @@ def test_strips_take_their_bytes() -> None:
 # ---- banks -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(4)
 @pytest.mark.parametrize(
     ("network", "size"),
     [(chain_of_two(), 60), (chain_of_two(), 104), pytest.param(with_skip(), 100, marks=pytest.mark.slow(60))],
@@ -107,6 +109,7 @@ def test_banks_of_any_size_move_no_less(network: Network, size: int) -> None:
             assert value is None or value >= found
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize(
     ("network", "size"), [(chain_of_two(), 60), pytest.param(with_skip(), 100, marks=pytest.mark.slow(60))]
 )
@@ -120,6 +123,7 @@ def strips() -> Plan:
     return fused(with_skip(), memory(160))
 
 
+@pytest.mark.slow(6)
 @pytest.mark.parametrize("engine", ["milp", "cp-sat"])
 def test_engines_agree_on_strips(engine: str) -> None:
     best, plan = strips(), fused(with_skip(), memory(160), engine=engine)
@@ -155,6 +159,7 @@ def faults(changed: LayerRun, step: int = 1) -> str:
     return "; ".join(replay_fusion(found, MACHINE, (*runs[:step], changed, *runs[step + 1 :])).faults)
 
 
+@pytest.mark.slow(4)
 def test_maps_and_tiles_take_no_more_than_there_is() -> None:
     found, runs = planned()
     (store,) = runs[1].residents
@@ -167,6 +172,7 @@ def test_maps_and_tiles_take_no_more_than_there_is() -> None:
     assert "-1 rows of a are on chip" in faults(replace(runs[0], residents={store: (-1, ())}), 0)
 
 
+@pytest.mark.slow(2)
 def test_there_is_no_bank() -> None:
     _, runs = planned()
     (store,) = runs[1].residents
@@ -206,6 +212,7 @@ def test_places_of_maps() -> None:
 # ---- plans -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(1)
 def test_a_plan_says_bytes_and_no_banks() -> None:
     plan = joint(chain_of_two(), MACHINE)
     (part,) = json.loads(plan.to_json())["parts"]
@@ -217,6 +224,7 @@ def test_a_plan_says_bytes_and_no_banks() -> None:
     assert banked.bytes is None
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [("on_chip", {"a": 79}, "figures[1].on_chip.a"), (1, [0], "m has no banks"), (0, 6, "in the layer before 5 were")],
@@ -229,6 +237,7 @@ def test_a_plan_that_lies_is_found_out(field: str | int, value: object, message:
     assert any(message in line for line in check(Plan.from_json(json.dumps(data))).problems)
 
 
+@pytest.mark.slow(3)
 def test_what_is_shown() -> None:
     plan, strips = joint(chain_of_two(), MACHINE), fused(with_skip(), memory(160), pins=["cut=a"])
     table, everything = show(plan), show(plan, details=True)

@@ -52,6 +52,7 @@ CASES: dict[str, tuple[tuple[Operator, ...], int]] = {
 }  # fmt: skip
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("problem", ["joint", "fusion", "banks", "hybrid"])
 @pytest.mark.parametrize("case", CASES)
 def test_results_that_are_read_inside_are_written(problem: str, case: str) -> None:
@@ -156,6 +157,7 @@ def test_results_on_other_processors_are_handed_to_the_host(case: str) -> None:
 # ---- what does not look at other layers ------------------------------------------------------------------------------
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("problem", "machine"),
     [

@@ -205,6 +205,7 @@ def test_a_part_of_a_map_stays_by_hand() -> None:
     assert plan.schedule[0].unwritten == 4
 
 
+@pytest.mark.slow(5)
 def test_a_map_may_leave_before_its_last_use() -> None:
     # 4 rows of a stay for b; for the sum all of it comes from DRAM, because c takes their place
     plan = best_of(with_skip, "FOUR")
@@ -215,6 +216,7 @@ def test_a_map_may_leave_before_its_last_use() -> None:
     assert plan.schedule[0].unwritten == 0
 
 
+@pytest.mark.slow(6)
 @pytest.mark.parametrize(
     ("network", "banks"),
     [
@@ -271,6 +273,7 @@ def test_buffers_lie_one_after_the_other_in_the_banks_of_the_tiles(network: Netw
         assert end == figures.occupancy_bytes <= len(run.banks) * on.bank_bytes
 
 
+@pytest.mark.slow(2)
 def test_a_plan_without_buffers_is_refused() -> None:
     data = json.loads(best_of(with_skip).to_json())
     data["parts"][0]["figures"][0]["buffers"] = None
@@ -289,6 +292,7 @@ def pools(*inputs: str, rows: int = 4) -> Network:
     return Network(name="pools", operators=(Input(name="in", shape=shape), pool("a", "in"), pool("b", "a"), total))
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize(
     ("on", "inputs"),
     thinned(
@@ -313,6 +317,7 @@ def test_tiles_of_a_sum_depend_on_the_rows_of_all_its_inputs(
         assert check(plan).ok
 
 
+@pytest.mark.slow(3)
 def test_tiles_of_a_sum_that_pins_make_large() -> None:
     on, network = MACHINE.model_copy(update={"ocm_banks": 6, "ocm_bytes": 18}), pools("b", "a", rows=10)
     pins = ["T_R>=4"]
@@ -336,6 +341,7 @@ def test_ties_that_are_cut_short_are_no_lack_of_time(monkeypatch: pytest.MonkeyP
     assert solve(chain(), MACHINE, problem="joint").status == "OPTIMAL"
 
 
+@pytest.mark.slow(10)
 def test_what_is_found_counts_where_bounds_stay_below_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds that promise too much of rows on chip: the plan is as good as without, and says how far they are."""
     shape = (1, 1, 5, 4)
@@ -370,6 +376,7 @@ def test_what_is_found_counts_where_bounds_stay_below_it(monkeypatch: pytest.Mon
     assert one.known((1,), 3)
 
 
+@pytest.mark.slow(7)
 def test_padded_layers_in_pieces_of_free_sizes() -> None:
     """Two layers of docs/nest.md, each of 79 bytes in 19 bytes of memory; in equal steps 99."""
     shape = (1, 1, 5, 5)
@@ -384,6 +391,7 @@ def test_padded_layers_in_pieces_of_free_sizes() -> None:
     assert (even.objective and even.objective.value, even.bound) == (198, 158)
 
 
+@pytest.mark.slow(3)
 def test_a_sum_of_three_keeps_whole_maps() -> None:
     network = pools("in", "a", "b")
     assert {store.name: store.whole for store in stores(network).stores} == {
@@ -406,6 +414,7 @@ def test_a_sum_of_three_keeps_whole_maps() -> None:
 # ---- what is a result, and what has rows -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow(2)
 def test_a_result_is_written_though_others_read_it() -> None:
     shape = (1, 4, 6, 4)
     joined = Network(name="joined", operators=(
@@ -437,6 +446,7 @@ def test_both_operands_of_a_square() -> None:
     assert plan.part.figures[0].counts["OUT"].bytes == 64
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("fn", ["transpose", "reshape"])
 def test_reshaped_maps_stay_whole_or_not_at_all(fn: str) -> None:
     shape, after = (1, 4, 6, 6), (1, 4, 6, 6) if fn == "transpose" else (1, 6, 24)
@@ -515,6 +525,7 @@ def test_too_many_maps_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert solve(chain(), on, problem="joint").status == "OPTIMAL"
 
 
+@pytest.mark.slow(5)
 def test_milp_needs_no_dynamic_programming(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = best_of(with_skip).objective
     monkeypatch.setattr(paths_module, "MOST_STATES", 2)
@@ -522,6 +533,7 @@ def test_milp_needs_no_dynamic_programming(monkeypatch: pytest.MonkeyPatch) -> N
         assert solve(with_skip(), MACHINE, engine=engine, problem="joint").objective == expected
 
 
+@pytest.mark.slow(3)
 def test_dynamic_programming_that_is_too_large_leaves_the_greedy_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     best = best_of(with_skip)
     monkeypatch.setattr(paths_module, "MOST_STATES", 2)
@@ -551,6 +563,7 @@ def test_stores_of_a_branching_network() -> None:
     assert [store.name for store in found.stores if store.dram] == ["in"]
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("problem", ["joint", "fusion"])
 def test_what_is_joined_with_itself_lies_in_dram(problem: str) -> None:
     """a beside relu(a): in 96 bytes and 16 of weights, a written 96, read twice 192 and 32 of weights, b 96: 528."""
@@ -602,6 +615,7 @@ def run_of(name: str) -> LayerRun:
     return runs[[layer.name for layer in found.layers].index(name)]
 
 
+@pytest.mark.slow(8)
 def test_the_referee_has_nothing_to_say_of_a_plan() -> None:
     assert faults() == ""
 
@@ -613,6 +627,7 @@ def test_a_bank_has_one_owner() -> None:
     assert "does not exist" in faults(b=replace(run, banks=(99,)))
 
 
+@pytest.mark.slow(8)
 def test_banks_hold_their_rows_and_tiles() -> None:
     run = run_of("b")
     store = next(iter(run.residents))
@@ -660,6 +675,7 @@ def test_every_figure_of_every_layer_is_compared() -> None:
 # ---- plans --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(2)
 def test_a_plan_file_says_everything(tmp_path: Path) -> None:
     plan = best_of(with_skip)
     plan.save(tmp_path / "plan.json")
@@ -673,6 +689,7 @@ _RUNS = "parts", 0, "schedule"
 _FIGURES = "parts", 0, "figures"
 
 
+@pytest.mark.few(18)
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
@@ -719,6 +736,7 @@ def test_a_plan_that_only_says_it_is_infeasible_is_found_out() -> None:
     assert any(line.startswith("conflicts") for line in problems)
 
 
+@pytest.mark.slow(2)
 def test_energy_is_bytes_in_another_unit() -> None:
     plan, moved = solve(with_skip(), MACHINE, objective="energy", problem="joint"), best_of(with_skip)
     assert plan.measures == moved.measures
@@ -739,6 +757,7 @@ def test_of_equal_nests_the_fastest() -> None:
     assert sum(row.ticks for row in alone.part.figures) == plan.measures["time"]
 
 
+@pytest.mark.slow(2)
 def test_pins_are_for_every_layer() -> None:
     free, uniform = best_of(with_skip), solve(with_skip(), MACHINE, pins=["holds=uniform"], problem="joint")
     assert uniform.status == "OPTIMAL"
@@ -748,6 +767,7 @@ def test_pins_are_for_every_layer() -> None:
     assert uniform.options.pins == ("holds=uniform",)
 
 
+@pytest.mark.slow(3)
 def test_a_layer_that_cannot_fit_is_explained() -> None:
     plan = solve(with_skip(), MACHINE.model_copy(update={"ocm_bytes": 2, "ocm_banks": 2}), problem="joint")
     assert plan.status == "INFEASIBLE"
@@ -755,6 +775,7 @@ def test_a_layer_that_cannot_fit_is_explained() -> None:
     assert not check(plan).problems
 
 
+@pytest.mark.slow(5)
 def test_time_limits_give_a_plan_and_a_bound() -> None:
     plan = solve("squeezenet1_1", "scratchpad_768k", time_limit_s=0.01, problem="joint")
     assert plan.status in ("FEASIBLE", "OPTIMAL")
@@ -800,6 +821,7 @@ def test_a_layer_is_no_network() -> None:
 # ---- the command line -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(13)
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "plan.json"
     asked = ["solve", "lenet5", "-m", "scratchpad_64k", "--problem", "joint", "--set", "ocm_banks=16"]

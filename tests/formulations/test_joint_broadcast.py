@@ -60,6 +60,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("case", CASES)
 def test_the_optimum_is_that_of_all_schedules(case: str) -> None:
     made, on = CASES[case]
@@ -71,6 +72,7 @@ def test_the_optimum_is_that_of_all_schedules(case: str) -> None:
         assert (said.status, said.values["bytes"]) == ("OPTIMAL", found.bytes), engine
 
 
+@pytest.mark.slow(4)
 def test_a_gate_stays_or_lies_in_memory() -> None:
     """An image of 12,288 read twice, 27 weights, the result of 12,288; in DRAM the gate is written and read: 8,192."""
     image = Input(name="in", shape=(1, 3, 64, 64))

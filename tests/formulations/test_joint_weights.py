@@ -81,6 +81,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize("case", thinned(CASES, 5))
 def test_the_optimum_is_that_of_all_schedules(case: str) -> None:
     made, on = CASES[case]
@@ -100,6 +101,7 @@ def joint(made: Network, on: Machine) -> Plan:
     return plan
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize(("memory", "made"), in_turn([(16,), (18,), (10,), (13,)], [THREE, TURNS])[: tries(2, 8)])
 def test_tiles_are_double_buffered_and_weights_that_stay_are_not(made: Network, memory: int) -> None:
     """Weights that are loaded take their bytes once: 4 of them, 8 of two maps and two buffers of tiles fit in 18."""
@@ -116,6 +118,7 @@ def there(plan: Plan, name: str = "a (weights)") -> list[str]:
     return [row.name for row in plan.part.figures if name in row.on_chip]
 
 
+@pytest.mark.slow(1)
 def test_weights_stay_for_all_readers() -> None:
     """4 weights once, 4 in, 4 out; in DRAM they would be 12. On chip: 4 weights, two maps of 4, and tiles."""
     plan = joint(THREE, machine(16))
@@ -125,6 +128,7 @@ def test_weights_stay_for_all_readers() -> None:
     assert "a (weights)" in plan.part.figures[0].on_chip
 
 
+@pytest.mark.slow(3)
 def test_weights_come_when_there_is_room() -> None:
     """First two rows of a map stay, which is worth more; the later readers keep the weights between them."""
     plan = joint(LATE, machine(11))
@@ -132,6 +136,7 @@ def test_weights_come_when_there_is_room() -> None:
     assert [row.counts["W"].bytes for row in plan.part.figures] == [4, 16, 4, 0]
 
 
+@pytest.mark.slow(3)
 def test_biases_come_with_the_weights_or_keep_them_off_the_chip() -> None:
     """Six bytes with two biases of a byte; where the layers have biases of their own, weights are loaded each time."""
     one = network(X, conv("a", "x", 2, bias=True), conv("b", "a", 2, "a", bias=True))
@@ -147,11 +152,13 @@ def test_biases_come_with_the_weights_or_keep_them_off_the_chip() -> None:
     assert joint(own, machine(100)).objective.value == 4 + 8
 
 
+@pytest.mark.slow(1)
 def test_a_state_of_zeros_is_read_from_nowhere() -> None:
     """4 weights, two inputs of 2, a result of 2."""
     assert joint(STEPS, machine(100)).objective.value == 4 + 2 + 2 + 2
 
 
+@pytest.mark.slow(2)
 def test_a_plan_with_weights_that_were_never_loaded_is_refused() -> None:
     """Weights come for a layer that reads them; they are in the same banks until then."""
     plan = joint(TURNS, machine(32, 8))
@@ -175,6 +182,7 @@ def test_time_and_energy_count_the_loading() -> None:
     assert all(earlier >= later for earlier, later in pairwise(times[:2]))
 
 
+@pytest.mark.slow(2)
 def test_weights_stay_where_buffers_are_double() -> None:
     """They are loaded before all else, whatever the machine says of tiles: 12 bytes as above."""
     plan = joint(THREE, machine(32, buffering="double"))

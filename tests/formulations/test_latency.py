@@ -166,6 +166,7 @@ def test_engines_agree_with_all_orders_of_all_assignments(seed: int) -> None:
     assert [one.what for one in TESTER.run(case, random.Random(seed))] == []
 
 
+@pytest.mark.slow(2)
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(mappings(8))
 def test_engines_agree_on_larger_graphs(made: Mapping) -> None:
@@ -286,6 +287,7 @@ def test_a_plan_in_the_terminal(plan: Plan) -> None:
     assert "us of an inference on" in show(plan, "conv1")
 
 
+@pytest.mark.slow(4)
 @pytest.mark.parametrize(
     ("network", "config", "value"),
     [
@@ -309,6 +311,7 @@ def test_networks_are_proven(network: str, config: str, value: int) -> None:
         assert (made.status, made.bound) == ("OPTIMAL", value), engine
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("engine", sorted(set(ENGINES) - {"clustering", "clustering-most"}))
 def test_every_engine_gives_a_plan_that_checks(engine: str) -> None:
     made = solve(

@@ -409,6 +409,7 @@ def test_the_best_configuration_is_the_best_of_each() -> None:
     assert best.measures["period"] == min(one["period"] for one in each if one)
 
 
+@pytest.mark.slow(1)
 def test_the_second_objective_breaks_ties() -> None:
     one = solve("mobilenet_v2", "galaxy_s9", pins=["cpu_config=4"], problem="mapping")
     two = solve("mobilenet_v2", "galaxy_s9", pins=["cpu_config=4"], objective="period,energy", problem="mapping")
@@ -419,6 +420,7 @@ def test_the_second_objective_breaks_ties() -> None:
     assert check(two).ok
 
 
+@pytest.mark.slow(5)
 @pytest.mark.parametrize("name", ["squeezenet1_1"])
 def test_a_genetic_front_is_nowhere_below(name: str) -> None:
     """SPEA2 as in the source: every plan is checked, and the exact front has one at least as good."""
@@ -435,6 +437,7 @@ def test_a_genetic_front_is_nowhere_below(name: str) -> None:
         assert any(one["period"] <= mine["period"] and one["energy"] <= mine["energy"] for one in exact)
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize("name", thinned(["mobilenet_v1", "squeezenet1_1"], 2))
 def test_fronts_hold_both_optima(name: str) -> None:
     front = pareto(name, "galaxy_s9", pins=["cpu_config=4"], problem="mapping")
@@ -448,6 +451,7 @@ def test_fronts_hold_both_optima(name: str) -> None:
         )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("engine", sorted(ENGINES))
 def test_every_engine_gives_a_plan_that_checks(engine: str) -> None:
     made = solve("lenet5", "hikey970", engine=engine, pins=["cpu_config=4"], time_limit_s=3, problem="mapping")
@@ -459,6 +463,7 @@ def test_every_engine_gives_a_plan_that_checks(engine: str) -> None:
     assert made.measures["period"] >= best.measures["period"]
 
 
+@pytest.mark.slow(2)
 def test_the_suite_of_mappings() -> None:
     """One of its cases: the optimum is nowhere above the others."""
     (part,) = MappingProblem().parts(question("mobilenet_v1", "galaxy_s9", objective="period")[1])
@@ -608,6 +613,7 @@ def test_an_accelerator_is_not_called_like_cores() -> None:
         Processors.model_validate(data)
 
 
+@pytest.mark.slow(2)
 def test_a_second_objective_that_is_not_proven_is_said() -> None:
     made = solve(
         "squeezenet1_1",
@@ -622,6 +628,7 @@ def test_a_second_objective_that_is_not_proven_is_said() -> None:
     assert made.status == "FEASIBLE" or made.measures["energy"] == best
 
 
+@pytest.mark.slow(2)
 def test_a_measured_profile_gives_the_same_plan(tmp_path: Path) -> None:
     path = measured(tmp_path / "times.csv")
     given, own = (

@@ -184,6 +184,7 @@ def sampled(choices: Iterator[Choice], number: int) -> list[Choice]:
     return random.Random(1).sample(found, min(number, len(found)))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("layer", [*LAYERS, *MATCHING], ids=lambda x: x.name)
 @pytest.mark.parametrize("kind", ["teu", "oblong", "systolic", "row_stationary"])
 def test_prices_are_what_the_simulation_counts(layer: Layer, kind: str) -> None:
@@ -251,6 +252,7 @@ SMALL = [
 
 
 # the global buffer moves as many bytes as DRAM here
+@pytest.mark.slow(4)
 @pytest.mark.parametrize(("at", "measure"), thinned(product(range(len(SMALL)), ["dram", "time"]), 3))
 def test_engines_find_the_least_of_all_choices(at: int, measure: str) -> None:
     layer, changes = SMALL[at]
@@ -268,6 +270,7 @@ def test_engines_find_the_least_of_all_choices(at: int, measure: str) -> None:
         assert other.bound is None
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize("kind", ["systolic", "row_stationary"])
 @pytest.mark.parametrize(("layer", "measure"), in_turn([(layer,) for layer in LAYERS[:3]], list(MEASURES)))
 def test_engines_find_the_least_of_all_choices_on_arrays(kind: str, measure: str, layer: Layer) -> None:
@@ -319,6 +322,7 @@ def test_undominated_keeps_one_of_equals() -> None:
     assert len(undominated(twice)) <= 2
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(("name", "measure"), thinned([("al_conv3", "dram"), ("ty_conv8", "glb")], 2))
 def test_engines_agree_on_layers_of_the_paper(name: str, measure: str) -> None:
     layer, machine = load_network("vectormesh_classic").layer(name), load_machine("vectormesh_128")
@@ -327,6 +331,7 @@ def test_engines_agree_on_layers_of_the_paper(name: str, measure: str) -> None:
     assert len({said.value for said in values.values()}) == 1
 
 
+@pytest.mark.slow(2)
 def test_more_is_never_worse() -> None:
     """A larger buffer, and a looser limit, cost nothing."""
     sizes = [f"mesh.input_buffer_bytes={size}" for size in (2048, 4096, 8192)]
@@ -353,6 +358,7 @@ def test_objectives_one_after_the_other() -> None:
     assert alone.measures["time"] >= bytes_first.measures["time"]
 
 
+@pytest.mark.slow(5)
 @pytest.mark.parametrize(
     ("kind", "axes", "expected"),
     [
@@ -512,6 +518,7 @@ def plan() -> Plan:
     return solve("vectormesh_classic", "vectormesh_128", layers=["al_conv3", "ty_conv8"], problem="mesh")
 
 
+@pytest.mark.slow(5)
 def test_plans_are_checked_anew(plan: Plan, tmp_path: Path) -> None:
     path = tmp_path / "mesh.json"
     plan.save(path)
@@ -524,6 +531,7 @@ def test_plans_are_checked_anew(plan: Plan, tmp_path: Path) -> None:
 _CHOICE = "parts", 0, "schedule", "choice"
 
 
+@pytest.mark.few(13)
 @pytest.mark.parametrize(
     ("where", "value", "said"),
     [
@@ -560,6 +568,7 @@ def problems_with(plan: Plan, where: tuple[str | int, ...], value: object) -> tu
     return check(Plan.from_json(json.dumps(data))).problems
 
 
+@pytest.mark.slow(1)
 def test_pins() -> None:
     asked = ["T_M=4", "T_R<=6", "P_C=8", "rows=r", "cols=m", "keep=none", "share=IN"]
     made = solve("vectormesh_classic", "vectormesh_128", layers="al_conv3", pins=asked, problem="mesh")
@@ -575,6 +584,7 @@ def test_pins() -> None:
     assert not keeps(Choice((1,) * 8), parse_pins(["T_M>=2"], DECISIONS))
 
 
+@pytest.mark.slow(2)
 def test_infeasible_is_explained() -> None:
     """One partial sum takes 4 bytes; 100 PEs along c leave none of 32."""
     none = solve("lenet5", "vectormesh_128", layers="c1", settings=["mesh.psum_buffer_bytes=3"], problem="mesh")
@@ -617,6 +627,7 @@ def test_bad_machines(change: dict[str, object], said: str) -> None:
         mesh_machine(**change)
 
 
+@pytest.mark.slow(14)
 def test_command_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = str(tmp_path / "mesh.json")
     args = (

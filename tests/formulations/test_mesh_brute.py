@@ -233,6 +233,7 @@ MESHES = [
 ]  # fmt: skip
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("at", "measure"), thinned(product(range(len(MESHES)), ["dram", "glb", "time"]), 4))
 def test_engines_find_the_least_of_every_tile(at: int, measure: str) -> None:
     layer, changes = MESHES[at]
@@ -250,6 +251,7 @@ ARRAYS = [
 ]  # fmt: skip
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("kind", "measure", "at"),
     thinned(product(["systolic", "row_stationary"], ["dram", "glb", "time"], range(len(ARRAYS))), 5),
@@ -263,6 +265,7 @@ def test_engines_find_the_least_of_every_option_of_arrays(kind: str, measure: st
         assert (said.status, said.value, said.bound) == ("OPTIMAL", expected, expected), engine
 
 
+@pytest.mark.slow(1)
 @settings(max_examples=tries(2, 8), deadline=None, derandomize=True)
 @given(st.data())
 def test_random_layers_against_every_tile(data: st.DataObject) -> None:
@@ -287,6 +290,7 @@ def test_random_layers_against_every_tile(data: st.DataObject) -> None:
         assert said.status == ("INFEASIBLE" if expected is None else "OPTIMAL"), engine
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "pins", [(), ("P_G=4",), ("P_B=2", "P_G=2"), ("rows=g", "cols=b"), ("rows!=b", "P_B!=2"), ("share=IN", "P_G>=2")]
 )

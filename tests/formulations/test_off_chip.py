@@ -129,6 +129,7 @@ def test_price_is_replay(seed: int, cores: bool) -> None:
         assert priced.bytes >= lower_bound_bytes(layer, on)
 
 
+@pytest.mark.slow(2)
 def test_one_memory_with_a_name_is_one_without() -> None:
     plain = load_machine("scratchpad_24k")
     fields = plain.model_dump()
@@ -237,6 +238,7 @@ def settled_alone(layer: Layer, on: Machine, homes: dict[str, str]) -> Machine:
     return on.model_copy(update={"homes": settled(layer, on, homes).homes})
 
 
+@pytest.mark.slow(2)
 def test_energy_is_proven_for_itself_where_bytes_differ(engine: str) -> None:
     # 60 bytes hold no operand and another whole: the fewest bytes may not be the least energy
     on = machine(SPLIT, ocm_bytes=40)
@@ -279,6 +281,7 @@ def test_pins_on_homes() -> None:
         solve(LAYER, "scratchpad_24k", pins=["home_W=flash"])
 
 
+@pytest.mark.slow(2)
 def test_fronts_are_over_all_homes() -> None:
     on = machine({"IN": ["near"], "W": ["near", "far"], "OUT": ["near"]}, ocm_bytes=60)
     found = fronts(prepare(question(LAYER, on)[1]), ("bytes", "time"))["x"]
@@ -425,6 +428,7 @@ def least(places: Places) -> dict[str, int]:
     return dict(min(found, key=lambda one: tuple(one.values()), default={}))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("engine", HOMES.engines)
 def test_every_encoding_finds_the_least_of_all_homes(engine: str) -> None:
     rng, gave_up = random.Random(3), 0
@@ -497,6 +501,7 @@ def test_homes_are_kept_when_ctrl_c_ends_a_search(engine: str, monkeypatch: pyte
         solve(CHAIN, machine(OPEN, near=130, ocm_bytes=90), engine=engine)
 
 
+@pytest.mark.slow(2)
 def test_check_finds_homes_that_lie() -> None:
     plan = solve(ALIKE, machine(OPEN, near=130, ocm_bytes=90))
     assert Plan.from_json(plan.to_json()) == plan
@@ -524,6 +529,7 @@ def test_check_finds_homes_that_lie() -> None:
     assert "no memory rom" in told(["rom"], "shared", "items", 0, "homes")
 
 
+@pytest.mark.slow(3)
 def test_prove_solves_all_homes_again() -> None:
     plan = solve(ALIKE, machine(OPEN, near=130, ocm_bytes=90), objective="bytes")
     report = check(plan, prove=True)
@@ -544,6 +550,7 @@ def test_the_command_line_says_what_does_not_fit(capsys: pytest.CaptureFixture[s
 # ---- joint ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(3)
 def test_joint_needs_one_home_for_each_operand() -> None:
     on = machine(OPEN, ocm_bytes=96, ocm_banks=6)
     with pytest.raises(InputError, match="this problem needs one home for each operand, IN may lie in near or far"):
@@ -583,6 +590,7 @@ def test_every_number_has_a_public_source_or_is_assumed(name: str) -> None:
         assert public or source.startswith("assumed") or field == "tick_ps", field
 
 
+@pytest.mark.slow(4)
 def test_bundled_machines_plan_real_layers() -> None:
     for name in ("u256_flash", "axi64_256k"):
         assert isinstance(load_machine(name).off_chip[0].transfer, Transfer)

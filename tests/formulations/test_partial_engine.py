@@ -273,6 +273,7 @@ def test_engines_agree(channels: int, filters: int, size: int, kernel: int, bank
             assert (seen.faults, seen.bytes) == ([], one.bytes)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", ["auto", "cp-sat", "milp", "milp-cbc"])
 @pytest.mark.parametrize("settings_", [{}, {"psum_bytes": 4}, {"engine.adds": "hidden"}])
 def test_engines_prove_real_layers(name: str, settings_: dict[str, int | str]) -> None:
@@ -360,6 +361,7 @@ def test_a_large_layer_ends_with_the_clock() -> None:
     assert (found, bound) == (None, part.bounds[0][0])
 
 
+@pytest.mark.slow(2)
 def test_a_huge_layer_has_no_plan_once_the_time_is_up() -> None:
     """512 x 512 maps on an engine of 2 x 2 are 65,536 runs: no heuristic writes and no referee walks them then."""
     part, over = EnginePart(conv(512, 512), machine(bank=2048)), Goal("bytes", clock=counted(0))
@@ -417,6 +419,7 @@ def test_candidates_of_strips_and_places_lose_nothing(
         assert min(map(branch_bound, fitting)) == min(map(branch_bound, problem.branches))
 
 
+@pytest.mark.slow(4)
 def test_orders_by_stages_close_gaps() -> None:
     """Unequal groups: the bound is 20, the best of all orders moves 22 bytes, as CP-SAT proves on the order itself.
 
@@ -834,6 +837,7 @@ def test_program_texts() -> None:
             from_text(bad)
 
 
+@pytest.mark.slow(1)
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "plan.json"
     asked = ["solve", "mobilenet_v1", "-m", "partial_cnn_16", "--problem", "partial_engine", "--layer", "conv3/pw"]
@@ -878,6 +882,7 @@ def test_sizes_by_hand() -> None:
     assert found.rates == {"net": 1000 * 1000 // 96 / 1000}
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("aim", ["worst", "mean"])
 @pytest.mark.parametrize("name", ["auto", "exhaustive", "cp-sat", "milp"])
 def test_engines_agree_on_sizes(aim: str, name: str) -> None:
@@ -964,6 +969,7 @@ def test_bad_input_of_sizes(more: dict[str, object], said: str) -> None:
 # --- suite -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(4)
 def test_suite_rows() -> None:
     """FD-MobileNet: every layer proven by three engines; 70.1 frames a second with additions as steps."""
     from solver.uses.bench.partial_engine import frames, networks, transfers

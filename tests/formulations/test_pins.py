@@ -105,6 +105,7 @@ def test_what_is_written_is_read_again() -> None:
 # ---- on the formulations -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("op", OPERATORS)
 @pytest.mark.parametrize("dim", DIMS)
 @pytest.mark.parametrize("problem", ["tiling", "slicing"])
@@ -146,6 +147,7 @@ def test_every_choice_can_be_asked_for_or_left_out(problem: str, name: str, valu
     assert left(*(f"{name}!={v}" for v in values)) == set()
 
 
+@pytest.mark.slow(2)
 def test_pins_never_help() -> None:
     formulation = NESTS["tiling"]
     on = machine("tiling", 40)

@@ -222,6 +222,7 @@ def disagreements(number: int) -> int:
     return wrong
 
 
+@pytest.mark.slow(1)
 def test_the_search_finds_addresses_if_there_are_some() -> None:
     assert disagreements(250) == 0
 
@@ -315,6 +316,7 @@ def broken(monkeypatch: pytest.MonkeyPatch, name: str, change: object) -> int:
     return disagreements(400)
 
 
+@pytest.mark.slow(5)
 def test_faults_in_the_search_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """What lies too high is judged without banks; nobody is next at the last address; alignment is forgotten."""
     lowest = getattr(explore.lowest, "py_func", explore.lowest)
@@ -336,6 +338,7 @@ def test_faults_in_the_search_would_be_found(monkeypatch: pytest.MonkeyPatch) ->
 # ---- engines against brute force -------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_engines_have_the_least_of_all(engine: str) -> None:
     for k in range(25):

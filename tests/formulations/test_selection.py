@@ -281,6 +281,7 @@ def test_all_engines_prove_the_same_in_many_cases(seed: int) -> None:
         test_all_engines_prove_the_same(1000 + 50 * seed + k)
 
 
+@pytest.mark.slow(2)
 def test_windows_of_cp_sat_prove_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """With one label a node nothing is proven by labels: CP-SAT decides window after window."""
     monkeypatch.setattr(labels, "WIDTHS", (1, 1))
@@ -289,6 +290,7 @@ def test_windows_of_cp_sat_prove_the_same(monkeypatch: pytest.MonkeyPatch) -> No
         assert [one.what for one in TESTER.run(TESTER.case(rng), rng)] == []
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("measure", ["period", "energy", "score"])
 def test_larger_networks_are_decided_alike(measure: str) -> None:
     setting = large(12, 5, 3, 3)
@@ -299,6 +301,7 @@ def test_larger_networks_are_decided_alike(measure: str) -> None:
     assert answers[0].values[measure] == answers[1].values[measure]
 
 
+@pytest.mark.slow(2)
 def test_bounds_hold_when_time_is_up() -> None:
     """No time: a schedule by the paper's order, and a bound below the optimum."""
     setting = large(30, 6, 3, 4)

@@ -100,6 +100,7 @@ def kept(setting: Setting, test: Callable[[VariantLayer, Option], bool]) -> Sett
 EVERYWHERE = [(name, config) for name in ("lenet5", "small") for config in ("4", "3,1", "2,2", "2,1,1", "1,1,1,1")]
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("case", "goal", "machine"),
     thinned(
@@ -121,6 +122,7 @@ def test_base_variants_alone_are_problem_mapping(case: tuple[str, str], goal: st
     assert decided(setting, goal).values[goal] == mapped(network, on, config, goal)[0]
 
 
+@pytest.mark.slow(2)
 def test_squeezenet_on_a_galaxy_s9() -> None:
     """Numbers of problem mapping that have been measured: 14,057 and 12,890 us."""
     found = board_settings(load_network("squeezenet1_1"), load_machine("galaxy_s9"), ranks=())
@@ -182,6 +184,7 @@ def test_a_conversion_reads_and_writes_every_element_where_the_map_was_made() ->
     assert frame.convert(1, (1, "f32"), "f16") == round(89.823 + 64 * 256 * 0.001366)
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize(
     ("goal", "pins"),
     thinned(product(["period", "energy", "score"], [(), ("accuracy>=0.95",), ("technique!=tucker", "b!=cpu0")]), 4),
@@ -195,6 +198,7 @@ def test_engines_agree(goal: str, pins: tuple[str, ...]) -> None:
         assert len(set(asked)) == 1
 
 
+@pytest.mark.slow(2)
 def test_in_sequence_is_worse_than_together() -> None:
     """SqueezeNet on four cores and a GPU, which takes 0.6 of its time in 16 bits (assumed); accuracy 0.97 [us].
 

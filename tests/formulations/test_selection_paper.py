@@ -58,6 +58,7 @@ def test_table_35() -> None:
     assert bases["back"].ps("us", variants.sizes[0]) * 20_000 / 1e12 == pytest.approx(488, rel=1e-9)
 
 
+@pytest.mark.slow(2)
 def test_selected_layers_are_optimal_and_beat_all_and_none() -> None:
     """Tucker where a layer gains: 530 s, all 540 s; then threads and 16 bits: 460 s, all 502 s."""
     tucker = asked("tiny_yolo_tx2", "frequency=default", "technique!=f16", "technique!=threads")
@@ -86,6 +87,7 @@ def test_no_optimum_is_above_its_step() -> None:
         assert row.optimum.values["period"] <= row.step.measures["period"]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("pair", _PAIRS)
 def test_every_pair_of_table_38(pair: str) -> None:
     """Seconds and Wh for 2,000 images."""

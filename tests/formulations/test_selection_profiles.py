@@ -113,6 +113,7 @@ def test_the_order_of_the_paper_misses_the_optimum_where_accuracy_is_short() -> 
     assert solved(part, engine="cp-sat").values["period"] == best
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("pair", PAIRS)
 def test_seconds_and_energy_of_every_pair(pair: str) -> None:
     """The CPU is never the slowest, at 1,114 MHz neither."""

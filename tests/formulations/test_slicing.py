@@ -117,6 +117,7 @@ def test_is_is_contained_in_os() -> None:
         assert full == free
 
 
+@pytest.mark.slow(2)
 def test_fixed_partitions_and_dataflows_are_never_better_on_nmp() -> None:
     layer = Layer.conv("c", channels=40, filters=96, size=(28, 28), kernel=(3, 3))
     free = best(build(layer, load_machine("nmp")))
@@ -127,6 +128,7 @@ def test_fixed_partitions_and_dataflows_are_never_better_on_nmp() -> None:
         assert pinned["time"] >= free["time"]
 
 
+@pytest.mark.slow(3)
 def test_free_hold_depths_are_never_worse_than_the_dataflows() -> None:
     """The paper's nests are contained in the canonical ones, in time and in bytes."""
     for name, size in (("in", 12), ("w", 6), ("out", 12), ("out", 40)):
@@ -154,6 +156,7 @@ def test_plan_that_fits_no_buffer_says_which() -> None:
     assert space.explain() == ("memory w: the smallest tile of x needs 2 bytes, m has 1", "pin dataflow=WS")
 
 
+@pytest.mark.slow(5)
 def test_heuristics_are_never_below_the_optimum() -> None:
     layer = Layer.conv("c", channels=30, filters=50, size=(20, 20), kernel=(3, 3), pad=(1, 1, 1, 1))
     space = build(layer, load_machine("nmp"))

@@ -309,6 +309,7 @@ def test_a_plan_that_lies_is_found_out(divided: Plan, said: str) -> None:
     assert any(said in line for line in problems), problems
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("objective", thinned(["period", "energy", "period,energy", "energy,latency"], 3))
 def test_dividing_never_hurts(objective: str) -> None:
     for network, pins in (("lenet5", ["cpu_config=2,2"]), ("mobilenet_v1", ["cpu_config=4"])):
@@ -329,6 +330,7 @@ def test_dividing_never_hurts(objective: str) -> None:
         assert [check(one).problems for one in plans] == [(), ()]
 
 
+@pytest.mark.slow(2)
 def test_dividing_pays_where_cores_are_alike() -> None:
     """DenseNet-40 on two pairs of cores: a sixth of the latency, both proven."""
     found = []
@@ -352,6 +354,7 @@ def test_fronts_of_divided_tasks() -> None:
     assert [check(one).problems for one in front.plans] == [()] * len(front.plans)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("engine", sorted(set(ENGINES) - {"clustering", "clustering-most"}))
 @pytest.mark.parametrize("objective", ["period", "latency"])
 def test_every_engine_gives_a_plan_that_checks(engine: str, objective: str) -> None:

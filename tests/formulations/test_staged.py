@@ -39,6 +39,7 @@ def _space(layer: Layer = LAYER, machine: Machine = MACHINE, *pins: str) -> Spac
 # --- several objectives ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", PROVING)
 def test_two_proven_objectives_are_optimal(name: str) -> None:
     found = decide(_space(), ("bytes", "time"), name)
@@ -47,6 +48,7 @@ def test_two_proven_objectives_are_optimal(name: str) -> None:
     assert found.bound == found.values["bytes"]
 
 
+@pytest.mark.slow(2)
 def test_one_of_two_proven_is_feasible_with_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """A solver that has no time left when the second objective comes."""
     asked = Staged._asked
@@ -81,6 +83,7 @@ def test_energy_is_proven_with_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- time limits -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("machine", [MACHINE, DOUBLE], ids=["single", "double"])
 @pytest.mark.parametrize("objective", ["bytes", "time", "energy"])
 @pytest.mark.parametrize("name", ["exhaustive", "cp-sat", "milp"])
@@ -99,6 +102,7 @@ def test_there_is_a_plan_with_a_true_bound_whatever_the_limit(name: str, objecti
     assert found.status in ("OPTIMAL", "FEASIBLE")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("machine", ["scratchpad_64k", "zynq7020", "scratchpad_24k"])
 @pytest.mark.parametrize(("network", "layer"), [("lenet5", "c3"), ("mobilenet_v2", "block3/dw"), ("alexnet", "conv3")])
 def test_a_bound_without_a_search_prices_nothing(
@@ -126,6 +130,7 @@ def test_a_layer_of_many_columns_keeps_its_limit() -> None:
     assert 1_600_000 < found.bound <= 1_731_328 <= found.objective.value  # the optimum, when it is given time
 
 
+@pytest.mark.slow(1)
 def test_double_buffering_on_256_kib_ends_with_a_plan() -> None:
     settings = {"ocm_bytes": 262_144, "buffering": "double"}
     found = solve("lenet5", "scratchpad_64k", settings=settings, time_limit_s=1)
@@ -135,6 +140,7 @@ def test_double_buffering_on_256_kib_ends_with_a_plan() -> None:
     assert 0 < found.bound <= found.objective.value
 
 
+@pytest.mark.slow(2)
 def test_a_proof_by_timelines_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a limit: a search that would lay out more timelines says FEASIBLE and the bound of the next one."""
     best = decide(_space(machine=DOUBLE), ("time",))

@@ -81,6 +81,7 @@ def test_input_stationary_wins_when_the_input_is_wide(engine: str) -> None:
     assert best(textbook(layer, machine(3)), engine=engine) == {"time": 136, "bytes": 136, "energy": 2 * 136 + 64}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "layer",
     [
@@ -111,6 +112,7 @@ def test_no_order_of_720_beats_the_three(layer: Layer) -> None:
             assert any(b <= bytes_ and t <= time for b, t in three)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("buffering", ["single", "double"])
 @pytest.mark.parametrize("layout", [("CHW", "OIHW"), ("HWC", "OHWI")])
 @pytest.mark.parametrize(
@@ -137,6 +139,7 @@ def test_reduced_space_loses_nothing(layer: Layer, layout: tuple[str, str], buff
             assert reduced == decide(whole, (objective,), bounding=False).values
 
 
+@pytest.mark.slow(2)
 def test_more_memory_never_costs_more() -> None:
     layer = Layer.conv("x", channels=6, filters=8, size=(9, 9), kernel=(3, 3), pad=(1, 1, 1, 1))
     costs = [best(build(layer, machine(size)))["bytes"] for size in (40, 80, 160, 320, 1280)]  # type: ignore[index]
@@ -190,6 +193,7 @@ def test_the_kernel_may_be_cut(engine: str) -> None:
     assert build(layer, machine(3), "T_I>=2").infeasible
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("engine", ["exhaustive", "cp-sat", "milp"])
 @pytest.mark.parametrize(
     ("pin", "met"),
@@ -237,6 +241,7 @@ def _raster(loops: str) -> bool:
     return places == sorted(places) and loops.rfind("r") <= max(loops.find("c"), loops.rfind("r") * ("c" not in loops))
 
 
+@pytest.mark.slow(2)
 def test_buffers_are_chosen_or_pinned() -> None:
     # 4 pixels in a row as in `test_double_buffering_by_hand`: with a choice of buffers the plan is no slower, with all
     # of them pinned it is the same.

@@ -132,6 +132,7 @@ def both(layer: Layer, on: Machine, nest: Nest) -> Replay:
     return walked
 
 
+@pytest.mark.few(1)
 @abilities
 @settings(quick, max_examples=tries(12, 50))
 @given(dice=randoms)
@@ -144,6 +145,7 @@ def test_price_replay_and_execution_agree(line: bool, snake: bool, dice: Random)
         assert outcome.occupancy_bytes == plain.occupancy_bytes
 
 
+@pytest.mark.few(2)
 @abilities
 @settings(quick, max_examples=tries(12, 40))
 @given(dice=randoms)

@@ -85,6 +85,7 @@ def test_groups_of_a_depthwise_layer_share_no_input() -> None:
     assert price(layer, machine("chip", "chip"), nest) == price(layer, machine(), nest)
 
 
+@pytest.mark.slow(2)
 def test_the_fixed_cost_of_a_layer_is_time_and_nothing_else() -> None:
     for on in (machine(), load_machine("scratchpad_64k"), load_machine("scratchpad_64k", {"buffering": "double"})):
         later = on.model_copy(update={"layer_ticks": 1000})
@@ -127,6 +128,7 @@ def test_other_problems_refuse_both() -> None:
             Machine.model_validate({**load_machine("midap").model_dump(), name: value})
 
 
+@pytest.mark.slow(2)
 @settings(max_examples=tries(12, 40), deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(LEVELS), st.sampled_from(LEVELS))
 def test_price_is_replay(seed: int, input: str, weights: str) -> None:
@@ -147,6 +149,7 @@ def test_price_is_replay(seed: int, input: str, weights: str) -> None:
         form = moves.changed(form)
 
 
+@pytest.mark.slow(6)
 @pytest.mark.parametrize("level", ["tle", "chip"])
 def test_all_engines_agree_and_broadcast_never_hurts(level: str) -> None:
     layer = Layer.conv("c", channels=4, filters=4, size=(4, 3), kernel=(3, 1), pad=(1, 0, 1, 0))

@@ -105,6 +105,7 @@ def test_what_holding_outside_takes() -> None:
     assert after.by_operand["W"].bytes == 4
 
 
+@pytest.mark.few(18)
 @pytest.mark.parametrize("seed", range(tries(40, 300)))
 def test_parts_are_the_whole(seed: int) -> None:
     rng = random.Random(seed)

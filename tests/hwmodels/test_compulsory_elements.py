@@ -102,6 +102,7 @@ def some_sum(rng: random.Random) -> Layer:
 MAKERS = (some_conv, some_conv, some_product, some_pool, some_resample, some_sum)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("maker", MAKERS[1:])
 def test_each_operand_is_what_the_loop_touches(maker: object) -> None:
     rng = random.Random(f"{maker.__name__}")  # type: ignore[attr-defined]
@@ -168,6 +169,7 @@ def test_no_nest_that_leaves_copies_out_moves_less() -> None:
     assert 2 * 900 + 870 < lower_bound_bytes(part, on) <= lower_bound_bytes(layer, on) - 30
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(3))
 def test_all_on_chip_moves_what_lies_off_the_chip(seed: int) -> None:
     """Everything held once: what the nest loads are whole tiles, never less than what must move."""

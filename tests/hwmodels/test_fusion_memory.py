@@ -104,6 +104,7 @@ def test_a_memory_has_its_bytes_and_no_more() -> None:
     assert strip.get(at).tolist() == [[[NONSENSE]]]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(8))
 def test_random_groups_take_what_is_counted(seed: int) -> None:
     """Halos kept or made again along both axes, skips, joins, turns, weights that stay in part: byte by byte."""

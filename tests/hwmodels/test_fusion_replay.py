@@ -607,6 +607,7 @@ def test_turns_by_hand() -> None:
     assert (seen.macs, seen.visits, seen.executed) == (8 * 4 * 54 + 8 * 4 * 108, 5, True)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("blocks", [(0, 2, 1), (0, 2, 2), (0, 2, 3), (1, 2, 2), (2, 3, 1)])
 @pytest.mark.parametrize("middle", ["dw", "pool"])
 @pytest.mark.parametrize(("halo", "streamed"), thinned(product(("retain", "recompute"), (True, False)), 3))

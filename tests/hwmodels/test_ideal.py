@@ -237,6 +237,7 @@ def together(axis: Cut, of_in: list[Pieces], chains: Ints, window: Window) -> In
     return np.stack(rows)
 
 
+@pytest.mark.slow(2)
 def test_every_way_to_cut_has_a_listed_chain_with_bounds_nowhere_above() -> None:
     assert against_listed(drawn(FEW // 2, seed=3)) > 100_000
 

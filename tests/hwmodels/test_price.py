@@ -28,6 +28,7 @@ def machine(**changes: object) -> Machine:
     return Machine.model_validate(fields | changes)
 
 
+@pytest.mark.slow(1)
 def test_every_field_by_hand() -> None:
     # r by 2, n by 1, m by 1: IN tiles 1 channel x 2 rows (one run of 8 B) 4 times; W one byte 8 times; 4 OUT tiles of
     # 8 B final, and one partial write and one read of 32 B (4 bursts) for each.
@@ -128,6 +129,7 @@ WAYS: dict[str, tuple[dict[str, object], tuple[Spatial, ...]]] = {
 REFUSED = ("rows", "refreshes")
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("count", [count for count in COUNTS if count not in REFUSED])
 def test_a_dearer_price_is_paid_in_every_timing(count: str, way: str) -> None:

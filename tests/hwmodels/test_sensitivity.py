@@ -52,6 +52,7 @@ def planned(name: str) -> tuple[Machine, Layer, Nest]:
     return base, layer, solve(layer, base, pins=["holds=uniform"]).layers[0].schedule
 
 
+@pytest.mark.slow(3)
 @given(st.data())
 def test_time_is_the_sum_of_what_is_paid(data) -> None:
     """Euler: T(x) = sum a[j]*x[j], whichever path decides; on overlapping machines too."""

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import onnx
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
@@ -99,6 +100,7 @@ def mutate(draw: st.DataObject, data: object) -> object:
     return data
 
 
+@pytest.mark.slow(2)
 @given(st.data())
 @QUICK
 def test_mutated_networks(draw: st.DataObject) -> None:

@@ -19,6 +19,7 @@ FOLDED = {
 }
 
 
+@pytest.mark.few(41)
 @pytest.mark.parametrize("name", sorted(WANTED))
 def test_every_multiply_accumulate_is_planned(name: str) -> None:
     network = load_network(str(FOLDER / name))

@@ -296,6 +296,7 @@ def cached() -> onnx.ModelProto:
     return net.model(net("Conv", after, net.weight(3, 2, 4, 1)), after)
 
 
+@pytest.mark.slow(2)
 def test_c_of_a_cache(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     path = tmp_path / "cached.onnx"

@@ -18,6 +18,7 @@ from instances.onnx.reader import read_onnx
 FILES = sorted((Path(__file__).parent.parent / "data" / "onnx").glob("*_q*.onnx"))
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_layers_and_stores_are_those_that_were_planned(path: Path) -> None:
     model, planned = read_model(path), read_onnx(path)

@@ -35,6 +35,7 @@ def signatures(network: Network) -> Counter[tuple[object, ...]]:
     return Counter(x.model_copy(update={"bias": False}).signature() for x in network.layers)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("file", "name"),
     [

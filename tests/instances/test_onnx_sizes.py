@@ -179,6 +179,7 @@ def commands(layer: str) -> dict[str, list[str]]:
 COMMANDS = commands("x.conv")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_takes_sizes(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = saved(tmp_path, {"x": [1, 3, "H", "W"]})
@@ -189,6 +190,7 @@ def test_every_command_takes_sizes(command: str, tmp_path: Path, capsys: pytest.
     assert main([*asked, *SAID]) == 0
 
 
+@pytest.mark.slow(1)
 def test_c_of_a_plan_takes_sizes(tmp_path: Path) -> None:
     path, plan = saved(tmp_path, {"x": [1, 3, "H", "W"]}), tmp_path / "plan.json"
     assert main(["solve", str(path), *MACHINE, *SAID, *SETS, "--all-kinds", "-o", str(plan)]) == 0
@@ -207,6 +209,7 @@ def test_a_sweep_takes_sizes(tmp_path: Path) -> None:
         list(Expansion(read_spec({"networks": [str(path)], "machines": ["scratchpad_64k"]})))
 
 
+@pytest.mark.slow(2)
 def test_calls_take_sizes(tmp_path: Path) -> None:
     path = saved(tmp_path, {"x": [1, 3, "H", "W"]})
     said = {"symbols": {"H": 8}, "shapes": {"x": (1, 3, 8, 6)}}

@@ -76,6 +76,7 @@ def test_weights_filled_by_a_shape_have_the_type_of_their_value() -> None:
     assert (network.map_type, network.weight_type) == ("float32", "float32")
 
 
+@pytest.mark.slow(1)
 def test_import_and_solve_say_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, made = str(FOLDER / "decoder_ts.onnx"), str(tmp_path / "net.json")
     assert main(["import", source, "-o", made, "-m", "scratchpad_64k"]) == 0

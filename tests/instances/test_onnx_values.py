@@ -196,6 +196,7 @@ def test_a_gather_names_the_option(tmp_path: Path) -> None:
 COMMANDS = commands("conv_4")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_takes_values(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = rated(tmp_path, height="H")
@@ -238,6 +239,7 @@ def test_calls_take_values(tmp_path: Path) -> None:
         solve("lenet5", "scratchpad_64k", **said)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("value", [16000, 8000])
 def test_c_computes_what_the_file_does_with_the_value(value: int, tmp_path: Path) -> None:
     """Recorded results are of the file as it is, which reads the value as an input."""

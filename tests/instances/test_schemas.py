@@ -35,6 +35,7 @@ def valid(kind: str, data: object) -> bool:
     return bool(validator(kind).is_valid(data))
 
 
+@pytest.mark.slow(4)
 @pytest.mark.parametrize("kind", FILES)
 def test_bundled_files_follow_their_schema(kind: str) -> None:
     files = sorted((FOLDER / {"library": "library"}.get(kind, f"{kind}s")).glob("*.json"))

@@ -93,6 +93,7 @@ def test_keys_that_stand_twice(text: str) -> None:
         parse_yaml(text, "here")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("text", ["&a [*a]", "a: &b {c: *b}", "[" * 5000, "{a: " * 5000, "- " * 3000 + "x"])
 def test_endless_and_deep_data(text: str) -> None:
     with pytest.raises(InputError) as caught:

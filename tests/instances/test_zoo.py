@@ -45,6 +45,7 @@ PUBLISHED = {
 }
 
 
+@pytest.mark.slow(2)
 def test_files_equal_their_generators() -> None:
     """``python -m instances.zoo`` would change nothing."""
     folder = resources.files("instances") / "networks"

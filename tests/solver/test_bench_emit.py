@@ -14,6 +14,7 @@ from tests.emitted import residual_model
 bench = import_module("solver.uses.bench.emit")
 
 
+@pytest.mark.slow(8)
 def test_a_row_for_every_way_to_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fused, weights, input and result move once; joint, three banks of 16 KiB hold few of the maps of 8 KiB."""
     pytest.importorskip("onnxruntime")

@@ -64,6 +64,7 @@ def test_later_objectives_count() -> None:
     assert _run(one, "FEASIBLE", best[0]).verdict == "best reached"  # of a stranger the first one is known
 
 
+@pytest.mark.slow(2)
 def test_an_engine_is_run_and_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out.json"
     args = ["bench", "library", "--only", "tiling-corners/pad-5x", "--engine", "cp-sat", "--time-limit", "20"]

@@ -82,6 +82,7 @@ EDITS: dict[str, Callable[[Path], object]] = {
 }  # fmt: skip
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", EDITS)
 def test_a_changed_file_is_set_aside(name: str, kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     right = answer(Plan.load(kept))
@@ -96,6 +97,7 @@ def test_a_changed_file_is_set_aside(name: str, kept: Path, capsys: pytest.Captu
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "other",
     [{"pins": ["T_M<=1"]}, {"settings": ["ocm_bytes=18"]}, {"objective": "energy"}, {"layers": "c0"},
@@ -112,6 +114,7 @@ def test_a_plan_of_another_question_is_set_aside(
     assert capsys.readouterr().err.count("set aside") == 1
 
 
+@pytest.mark.slow(1)
 def test_a_sealed_plan_is_compared_and_priced(
     kept: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -129,6 +132,7 @@ def test_a_sealed_plan_is_compared_and_priced(
         assert said in capsys.readouterr().err
 
 
+@pytest.mark.slow(2)
 def test_a_folder_that_cannot_be_written_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = answer(solved())
     file = tmp_path / "file"

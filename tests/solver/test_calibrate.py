@@ -65,6 +65,7 @@ def measured(folder: Path, plans: list[tuple[Path, Plan]], truth: Machine) -> Pa
 # --- known machines come back ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(3)
 @settings(max_examples=tries(2, 8), deadline=None)
 @given(st.tuples(st.integers(0, 4000), st.integers(1, 2000), st.integers(1, 60), st.integers(1, 200)))
 def test_plans_measured_on_a_known_machine_give_it_back(plans, tmp_path_factory, truth: tuple[int, ...]) -> None:
@@ -79,6 +80,7 @@ def test_plans_measured_on_a_known_machine_give_it_back(plans, tmp_path_factory,
     assert result.machine_after == machine
 
 
+@pytest.mark.slow(5)
 def test_networks_measured_on_a_known_machine_give_it_back(tmp_path: Path) -> None:
     """Rows of best plans: they are made anew until they are the best ones of the true machine."""
     truth = {"layer_ticks": 900, "transfer.burst_ticks": 650, "transfer.byte_ticks": 5, "compute.cycle_ticks": 70}
@@ -134,6 +136,7 @@ def test_weights_by_hand(tmp_path: Path) -> None:
 # --- what is not identified is said ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(2)
 def test_what_occurs_together_is_said_and_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One layer at four sizes of nothing but layer time and calls: always 3 calls a core."""
     words = "channels=2 filters=8 size=4x4"
@@ -145,6 +148,7 @@ def test_what_occurs_together_is_said_and_kept(tmp_path: Path, capsys: pytest.Ca
     assert "any value between" in said
 
 
+@pytest.mark.slow(2)
 def test_what_is_open_is_shown_by_plans_made_anew(plans, tmp_path: Path) -> None:
     """Two rows, three prices: at both ends of what is open the rows are explained as well, by plans priced there."""
     truth = with_prices(load_machine("nmp"), {"transfer.burst_ticks": 700, "compute.cycle_ticks": 55})
@@ -203,6 +207,7 @@ def test_table_2_cannot_tell_bursts_from_bytes(tmp_path: Path) -> None:
     assert missing == "resnet50 WS"
 
 
+@pytest.mark.slow(2)
 def test_forced_fields_are_fitted(plans, tmp_path: Path) -> None:
     truth = with_prices(load_machine("nmp"), {"transfer.call_ticks": 30, "transfer.segment_ticks": 20})
     few = plans[:2]
@@ -219,6 +224,7 @@ def test_forced_fields_are_fitted(plans, tmp_path: Path) -> None:
     assert forced.ticks != free.ticks
 
 
+@pytest.mark.slow(2)
 def test_rows_without_a_plan_are_said(tmp_path: Path) -> None:
     words = "channels=2 filters=8 size=4x4"
     text = f"layer,pins,us\n{words},T_N=1,1\n{words},T_N=2,1\n{words},T_M=9999,1\n"
@@ -230,6 +236,7 @@ def test_rows_without_a_plan_are_said(tmp_path: Path) -> None:
         calibrate("nmp", write(tmp_path / "rows.csv", f"layer,pins,us\n{words},T_M=9999,1\n"))
 
 
+@pytest.mark.slow(3)
 def test_too_few_rounds_are_said(plans, tmp_path: Path) -> None:
     truth = with_prices(load_machine("nmp"), {"transfer.burst_ticks": 900})
     path = measured(tmp_path, plans, truth)
@@ -242,6 +249,7 @@ def test_too_few_rounds_are_said(plans, tmp_path: Path) -> None:
 # --- rows that are left out ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(4)
 def test_rows_left_out_are_predicted(plans, tmp_path: Path) -> None:
     truth = with_prices(load_machine("nmp"), {"transfer.burst_ticks": 700, "compute.cycle_ticks": 55})
     path = measured(tmp_path, plans, truth)
@@ -267,6 +275,7 @@ def test_all_rows_cannot_be_left_out(tmp_path: Path) -> None:
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(3)
 def test_the_machine_file_names_its_source_loads_and_solves(plans, tmp_path: Path) -> None:
     truth = with_prices(load_machine("nmp"), {"transfer.burst_ticks": 700, "compute.cycle_ticks": 55})
     path, out = measured(tmp_path, plans, truth), tmp_path / "mine.json"
@@ -357,6 +366,7 @@ def test_rows_that_the_machine_cannot_have_run(tmp_path: Path, machine: str, row
     assert said in str(caught.value)
 
 
+@pytest.mark.slow(2)
 def test_a_plan_of_a_larger_machine_is_refused(tmp_path: Path) -> None:
     layer = Layer.conv("x", channels=64, filters=64, size=(28, 28), kernel=(3, 3), pad=(1, 1, 1, 1))
     plan = solve(layer, "nmp", settings={"in_buffer_bytes": 2**20, "out_buffer_bytes": 2**20, "w_buffer_bytes": 2**20})

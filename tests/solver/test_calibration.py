@@ -202,6 +202,7 @@ def test_rounding_one_after_the_other_by_hand() -> None:
     assert rounded(matrix, target, prices(2), fit) == {"p0": 2, "p1": 10}
 
 
+@pytest.mark.slow(2)
 def test_intervals_hold_the_truth_about_as_often_as_they_say() -> None:
     """100 draws of independent errors of 2 %: intervals of 95 % miss either price between 2 and 9 % of the time."""
     random = np.random.default_rng(5)

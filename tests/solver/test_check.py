@@ -30,6 +30,7 @@ def _problems(data: Json) -> tuple[str, ...]:
     return report.problems
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("machine", ["scratchpad_64k", "nmp", "zynq7020"])
 def test_honest_plans_pass(machine: str, tmp_path: Path) -> None:
     plan = solve("lenet5", machine, layers=["c1"])
@@ -199,6 +200,7 @@ def _infeasible(p: Json) -> None:
     p["parts"][0] |= {**empty, "bounds": {"time": None}, "status": "INFEASIBLE", "conflicts": ["memory ocm"]}
 
 
+@pytest.mark.few(18)
 @pytest.mark.parametrize(
     ("tamper", "said"),
     [

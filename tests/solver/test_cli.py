@@ -37,6 +37,7 @@ def _process(*args: str, **more: object) -> subprocess.CompletedProcess[str]:
 # --- solve -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(3)
 def test_solve_prints_a_table_and_a_verdict(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(LENET) == 0
     out, err = capsys.readouterr()
@@ -72,6 +73,7 @@ def test_options_reach_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
     assert (plan.machine_data.ocm_bytes, plan.layers[0].workload.b, plan.unit) == (32768, 2, "bytes")
 
 
+@pytest.mark.slow(1)
 def test_compare_adds_a_ratio_column(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*LENET, "-l", "c1", "--compare", "greedy,exhaustive"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -80,6 +82,7 @@ def test_compare_adds_a_ratio_column(capsys: pytest.CaptureFixture[str]) -> None
     assert ratios[0] >= 1.0 == ratios[1]
 
 
+@pytest.mark.slow(2)
 def test_all_kinds(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*LENET, "--all-kinds", "--json"]) == 0
     assert "pool" in {p.workload.kind for p in Plan.from_json(capsys.readouterr().out).layers}
@@ -141,6 +144,7 @@ def test_a_reader_may_leave_after_all_was_written() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow(2)
 def test_with_closed_stdout_the_plan_is_written(tmp_path: Path) -> None:
     """``certile solve .. | true``"""
     args = " ".join(("solve", "lenet5", "-m", "scratchpad_64k", "-j", "1", "-l", "c1", "--set", "ocm_bytes=5"))
@@ -152,6 +156,7 @@ def test_with_closed_stdout_the_plan_is_written(tmp_path: Path) -> None:
     assert (tmp_path / "p.json").exists()
 
 
+@pytest.mark.slow(2)
 def test_a_terminal_without_unicode_is_served() -> None:
     done = _process_ascii("solve", "lenet5", "-m", "scratchpad_64k", "-j", "1", "-l", "c1")
     assert (done.returncode, done.stderr) == (0, "")

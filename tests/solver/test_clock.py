@@ -399,6 +399,7 @@ def test_a_signal_leaves_a_plan(name: str, number: signal.Signals, tmp_path: Pat
     assert _gone(family)
 
 
+@pytest.mark.slow(4)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_workers_end_with_their_parent(number: signal.Signals, tmp_path: Path) -> None:
     process = _started(SOLVES["tiling"], tmp_path / "plan.json")
@@ -422,6 +423,7 @@ def test_with_no_time_at_all_there_is_a_plan_with_a_bound() -> None:
     assert check(plan).ok
 
 
+@pytest.mark.slow(5)
 def test_with_no_time_at_all_a_joint_plan_goes_through_dram() -> None:
     plan = solve("lenet5", "scratchpad_768k", problem="joint", time_limit_s=0.001)
     assert plan.objective is not None
@@ -443,6 +445,7 @@ def _tall() -> Network:
     )
 
 
+@pytest.mark.slow(2)
 def test_dimensions_that_no_list_holds_are_refused(tmp_path: Path) -> None:
     """In a process that is given up after a while: nobody knows what would be tried in their place."""
     path = tmp_path / "tall.json"

@@ -57,6 +57,7 @@ def ctrl_c(after: float) -> None:
     threading.Timer(after, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 
 
+@pytest.mark.slow(1)
 def test_cp_sat_is_told_to_stop_and_keeps_what_it_has() -> None:
     model, taken = knapsacks(1, 200)
     ctrl_c(1.0)
@@ -93,6 +94,7 @@ def test_the_same_seed_finds_the_same_plan() -> None:
     assert len(plans) == 1
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(
     ("target", "machine", "objective", "cores"),
     [
@@ -122,6 +124,7 @@ def milp_knapsacks(number: int) -> pulp.LpProblem:
     return problem
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("solver", ["highs", "cbc"])
 def test_milp_solvers_are_told_to_stop_and_keep_what_they_have(solver: driver_milp.MilpSolver) -> None:
     ctrl_c(1.0)
@@ -237,6 +240,7 @@ ASKED: dict[str, tuple[tuple[Any, ...], dict[str, Any], tuple[str, ...]]] = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("name", "engine"), [(name, engine) for name, asked in ASKED.items() for engine in thinned(asked[-1], 2)]
 )

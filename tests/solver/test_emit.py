@@ -50,6 +50,7 @@ def random_program(seed: int, number: int) -> dict[str, str]:
     return single_layers([random_case(rng, f"case{k}") for k in range(number)])
 
 
+@pytest.mark.slow(3)
 def test_random_layers_compute_and_move_what_is_planned(tmp_path: Path) -> None:
     write(random_program(1, 12), tmp_path / "c")
     assert "12 of 12" in build_and_run(tmp_path / "c", BUILDS[3])
@@ -142,6 +143,7 @@ def test_every_result_is_compared(tmp_path: Path) -> None:
     assert subprocess.run([tmp_path / "main"], stdout=subprocess.DEVNULL, check=False).returncode == 0
 
 
+@pytest.mark.slow(1)
 def test_what_differs_is_said(tmp_path: Path) -> None:
     """One segment more in the plan, and one pixel more in a tile: the program ends with 1 and says what."""
     files = random_program(5, 3)
@@ -160,6 +162,7 @@ def test_what_differs_is_said(tmp_path: Path) -> None:
         build_and_run(tmp_path / "results", "-O0")
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize(("machine", "kinds"), [("scratchpad_64k", False), ("nmp", True), ("zynq7020", True)])
 def test_a_network_layer_by_layer(tmp_path: Path, machine: str, kinds: bool) -> None:
     """On one core, on 32 cores that broadcast, and on buffers of their own; pools too."""
@@ -180,6 +183,7 @@ def test_buffers_hold_the_tiles_of_every_core() -> None:
     assert held["IN"] == one.occupancy_bytes["in"] // one.figures.buffers[0].copies
 
 
+@pytest.mark.slow(1)
 def test_nothing_is_written_where_something_cannot_be(tmp_path: Path) -> None:
     plan = solve("lenet5", "scratchpad_64k", layers="c3")
     (tmp_path / "full").mkdir()
@@ -245,6 +249,7 @@ def emitted_networks(problem: str, seeds: range, folder: Path, flags: str) -> in
     return kept
 
 
+@pytest.mark.slow(8)
 def test_random_networks_with_maps_on_chip(tmp_path: Path) -> None:
     assert emitted_networks("joint", range(1000, 1001), tmp_path, BUILDS[2]) >= 1
     bare = subprocess.run(["make", "-s", "bare"], cwd=tmp_path / "1000", capture_output=True, text=True, check=True)
@@ -279,6 +284,7 @@ def difference(printed: str) -> float:
     return float(found.group(1))
 
 
+@pytest.mark.slow(6)
 @pytest.mark.parametrize(("machine", "settings", "layout"), in_turn([
     ("scratchpad_64k", ["ocm_bytes=4096"]), ("scratchpad_768k", ["ocm_bytes=9600", "bias_bytes=4"]),
 ], ["CHW", "HWC"]))  # fmt: skip
@@ -327,6 +333,7 @@ def test_larger_networks_compute_what_onnxruntime_does(tmp_path: Path, name: str
     assert difference(build_and_run(tmp_path / "c", "-O2", guarded=False)) < 1e-4
 
 
+@pytest.mark.slow(2)
 def test_a_group_adds_maps(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     residual_model(tmp_path / "model.onnx")
@@ -349,6 +356,7 @@ def test_a_model_without_weights(tmp_path: Path) -> None:
     assert difference(build_and_run(tmp_path / "c", "-O0")) == 0
 
 
+@pytest.mark.slow(4)
 def test_a_wrong_weight_shows(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     small_model(tmp_path / "small.onnx")
@@ -360,6 +368,7 @@ def test_a_wrong_weight_shows(tmp_path: Path) -> None:
         build_and_run(tmp_path / "c", "-O0")
 
 
+@pytest.mark.slow(3)
 def test_models_that_cannot_be_written(tmp_path: Path) -> None:
     small_model(tmp_path / "small.onnx")
     with pytest.raises(InputError, match=r"float32 takes 4 bytes, it has in_bytes 1.*--set in_bytes=4"):

@@ -89,6 +89,7 @@ def random_program(seed: int, number: int) -> dict[str, str]:
     return single_layers([random_case(rng, f"case{k}") for k in range(number)])
 
 
+@pytest.mark.slow(2)
 def test_random_nests_compute_and_move_what_is_planned(tmp_path: Path) -> None:
     write(random_program(1, 10), tmp_path / "c")
     assert "10 of 10" in build_and_run(tmp_path / "c", BUILDS[3])
@@ -103,6 +104,7 @@ def test_200_random_nests(tmp_path: Path, flags: str) -> None:
     assert "200 of 200" in build_and_run(tmp_path / "c", flags)
 
 
+@pytest.mark.slow(2)
 def test_results_are_those_of_numpy(tmp_path: Path) -> None:
     """Every pattern in tiles of 1 x 2 x 2 x 3 of 2 x 3 x 4 x 5: results are sums of what NumPy broadcasts."""
     machine = Machine(
@@ -123,6 +125,7 @@ def test_results_are_those_of_numpy(tmp_path: Path) -> None:
         assert (found == total).all(), lacks
 
 
+@pytest.mark.slow(2)
 def test_each_operand_is_fetched_by_its_own_loops(tmp_path: Path) -> None:
     """By hand: channels outside, then rows: the gate's 3 bytes once, the map's 60 in pieces of a row.
 
@@ -159,6 +162,7 @@ def all_shapes() -> Network:
     return Network(name="shapes", operators=tuple(made))
 
 
+@pytest.mark.slow(5)
 @pytest.mark.parametrize(("problem", "layout"), in_turn([("tiling",), ("joint",), ("fusion",)], ["CHW", "HWC"]))
 def test_networks_on_integers(tmp_path: Path, problem: str, layout: str) -> None:
     """All shapes in every problem, operands on chip where plans have them there: results, counters and the guard."""
@@ -245,6 +249,7 @@ def test_models(tmp_path: Path, problem: str) -> None:
     assert difference < 1e-5, printed
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize(("problem", "kind"), [("tiling", "int8"), ("joint", "uint8")])
 def test_quantised_models(tmp_path: Path, problem: str, kind: str) -> None:
     pytest.importorskip("onnxruntime")

@@ -70,6 +70,7 @@ def drawn(rng: random.Random) -> dict[str, str | bytes]:
             assert "does not see it as regular rows" in str(refused)  # noqa: PT017 - of a plan that is not taken
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("seed", range(tries(1, 3)))
 def test_random_networks(tmp_path: Path, seed: int) -> None:
     write(drawn(random.Random(seed)), tmp_path / "c")
@@ -91,6 +92,7 @@ def test_weights_by_hand(tmp_path: Path, case: str) -> None:
     assert PLANNED in build_and_run(tmp_path / "c", BUILDS[3])
 
 
+@pytest.mark.slow(2)
 def test_weights_go_past_a_group(tmp_path: Path) -> None:
     """Problem fusion: a and b have the same weights, u and v run in strips between them; 28 bytes, each tensor once."""
     plan = solve(FAR, machine(40), problem="fusion", pins=["cut=a", "fuse=u..v", "cut=v"])
@@ -111,6 +113,7 @@ def lstm(path: Path, steps: int, given: int, hidden: int) -> None:
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
 
 
+@pytest.mark.slow(2)
 def test_an_lstm_reads_its_weights_once(tmp_path: Path) -> None:
     """Elements of a byte: W 4*16*8 = 512, R 4*16*16 = 1,024, x 3*8 = 24, y 3*16 = 48: 1,608, and the C counts them."""
     lstm(tmp_path / "m.onnx", 3, 8, 16)
@@ -130,6 +133,7 @@ def compiled(path: Path, folder: Path, **settings: int) -> Compiled:
     return made
 
 
+@pytest.mark.slow(2)
 def test_a_model_of_an_lstm(tmp_path: Path) -> None:
     """The same in floats of four bytes, as onnxruntime computes it: no map lies in memory."""
     pytest.importorskip("onnxruntime")

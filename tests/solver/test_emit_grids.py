@@ -59,6 +59,7 @@ def run(folder: Path, problem: str, flags: str, **settings: object) -> float:
     return difference(build_and_run(folder / "c", flags))
 
 
+@pytest.mark.slow(3)
 def test_a_few_modes(tmp_path: Path) -> None:
     """Each mode and each padding once, with sanitizers."""
     pytest.importorskip("onnxruntime")

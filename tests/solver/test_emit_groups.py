@@ -47,11 +47,13 @@ def run_groups(seeds: range, folder: Path, flags: str, *, broadcast: bool = Fals
     return how
 
 
+@pytest.mark.slow(3)
 def test_random_groups_in_the_bytes_that_are_counted(tmp_path: Path) -> None:
     how = run_groups(range(tries(2, 4)), tmp_path, BUILDS[3])
     assert how["turns"] > 0
 
 
+@pytest.mark.slow(2)
 def test_a_random_group_with_operands_that_are_broadcast(tmp_path: Path) -> None:
     """Nothing off the chip is read past the transfers: `make guard`."""
     run_groups(range(3, 4), tmp_path, BUILDS[3], broadcast=True)
@@ -75,6 +77,7 @@ def test_60_random_groups(tmp_path: Path, flags: str, first: int) -> None:
     assert min(how[kind] for kind in ("turns", "packed", "standing", "images")) >= 2
 
 
+@pytest.mark.slow(2)
 def test_random_networks_in_groups(tmp_path: Path) -> None:
     """Strips of rows and columns, lines and rings, maps from outside, weights that stay and that pass through."""
     assert emitted_networks("fusion", range(1000, 1000 + tries(1, 2)), tmp_path, BUILDS[2]) >= 1
@@ -88,6 +91,7 @@ def test_100_random_networks_in_groups(tmp_path: Path, flags: str, first: int) -
     assert emitted_networks("fusion", range(first, first + 50), tmp_path, flags) >= 30
 
 
+@pytest.mark.slow(3)
 def test_where_maps_have_no_room_in_one_piece_they_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a search for constant addresses maps lie one behind the other, and move when others go."""
     monkeypatch.setattr(onchip, "placed", lambda *_: None)
@@ -96,6 +100,7 @@ def test_where_maps_have_no_room_in_one_piece_they_move(tmp_path: Path, monkeypa
         assert "memmove(certile_ocm" in (tmp_path / problem / str(seed) / "network.c").read_text()
 
 
+@pytest.mark.slow(3)
 def test_two_products_take_turns(tmp_path: Path) -> None:
     """One channel of the map between at a time (docs/fusion.md): 164,608 bytes move, in 64 KiB without a gap."""
     settings = {"ocm_bytes": 65_536, "ocm_banks": 16, "psum_bytes": 1}

@@ -66,6 +66,7 @@ def model(norms: list[Norm], opset: int, kind: int = onnx.TensorProto.FLOAT) -> 
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 
 
+@pytest.mark.slow(4)
 @pytest.mark.parametrize(("norms", "opset"), [(BY_GROUP, 18), (BY_CHANNEL, 23)])
 def test_norms_in_c(tmp_path: Path, norms: list[Norm], opset: int) -> None:
     """All of them in one model, within 1e-5 of the largest result."""

@@ -98,6 +98,7 @@ def maps_of(folder: Path) -> tuple[int, int]:
     return sum(map(int, arrays)), sum(map(int, maps))
 
 
+@pytest.mark.slow(4)
 @needs_gcc
 def test_a_model_in_shared_addresses(tmp_path: Path) -> None:
     """The small model as a program: right, guarded, and linked without a C library, with its constants inside."""
@@ -113,6 +114,7 @@ def test_a_model_in_shared_addresses(tmp_path: Path) -> None:
     assert weights[:64] in program
 
 
+@pytest.mark.slow(4)
 @needs_gcc
 def test_own_mathematics_in_a_model(tmp_path: Path) -> None:
     """A softmax behind it: as onnxruntime, by polynomials."""
@@ -124,6 +126,7 @@ def test_own_mathematics_in_a_model(tmp_path: Path) -> None:
     assert "transfers as planned" in built.stdout
 
 
+@pytest.mark.slow(3)
 @needs_gcc
 def test_each_home_has_its_section(tmp_path: Path) -> None:
     """Weights in flash, maps in SRAM: arrays in sections of these names."""
@@ -140,6 +143,7 @@ def test_each_home_has_its_section(tmp_path: Path) -> None:
 # ---- nothing but transfers ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(2)
 @needs_gcc
 def test_what_is_no_transfer_is_caught(tmp_path: Path) -> None:
     """A group and layers by themselves pass; one read of an input in a layer's function does not."""
@@ -158,6 +162,7 @@ def test_what_is_no_transfer_is_caught(tmp_path: Path) -> None:
     assert re.search(r"FAILED: byte \d+ of certile_maps_dram is touched past certile_dma", bad.stderr)
 
 
+@pytest.mark.slow(9)
 @needs_gcc
 @pytest.mark.parametrize("problem", ["joint", "fusion"])
 def test_random_networks_touch_nothing_else(tmp_path: Path, problem: str) -> None:

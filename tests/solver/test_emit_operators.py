@@ -53,6 +53,7 @@ def run(kind: str, name: str, folder: Path, problem: str, flags: str) -> float:
     return difference(build_and_run(folder / "c", flags))
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(("kind", "name"), FEW)
 def test_operators(tmp_path: Path, kind: str, name: str) -> None:
     """Within 1e-5 of the largest result: sums of a few numbers of single precision."""
@@ -66,6 +67,7 @@ def test_more_operators(tmp_path: Path, kind: str, name: str) -> None:
     assert run(kind, name, tmp_path, "tiling", random.Random(name).choice(BUILDS)) < 1e-5
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("kind", "name"), [("Resize", "nearest to sizes"), ("ConvTranspose", "4x4 of stride 2")])
 def test_operators_on_chip(tmp_path: Path, kind: str, name: str) -> None:
     """A joint plan keeps the blocks of a Resize, and the map that all phases read, where they are."""

@@ -233,6 +233,7 @@ def run(name: str, form: str, folder: Path, problem: str | None, flags: str) -> 
     assert max(steps) <= 1, printed
 
 
+@pytest.mark.slow(2)
 @needs_gcc
 @pytest.mark.parametrize(("name", "form"), FEW)
 def test_operators(tmp_path: Path, name: str, form: str) -> None:

@@ -90,6 +90,7 @@ def test_poolings_by_hand(tmp_path: Path) -> None:
     assert padded.ravel().tolist() == [1, 3, 4.5]  # what rounding up adds is no padding
 
 
+@pytest.mark.slow(2)
 @needs_gcc
 @pytest.mark.parametrize("runtime", [True, False])
 def test_a_check_that_fails_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: bool) -> None:
@@ -117,6 +118,7 @@ def test_a_check_that_fails_says_where(tmp_path: Path, monkeypatch: pytest.Monke
     assert re.match(r"look at layer c \(layer_000_c\.c\)", failed[0][4])
 
 
+@pytest.mark.slow(1)
 @needs_gcc
 def test_nobody_has_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """The program says that it has nothing to compare with; so does the log."""
@@ -128,6 +130,7 @@ def test_nobody_has_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
     assert "results are compared with nothing" in build_and_run(tmp_path / "c", "-O0")
 
 
+@pytest.mark.slow(3)
 @needs_gcc
 def test_signed_maps_compare_exactly(tmp_path: Path) -> None:
     """onnxruntime is asked for integers of signed maps: of 10 layers all elements are equal, and the share is said."""

@@ -173,6 +173,7 @@ MANY = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize(
     ("name", "problem", "rule"), [*QUICK, *[pytest.param(*one, marks=pytest.mark.slow) for one in MANY]]
 )
@@ -294,6 +295,7 @@ def fits(maps: str, weights: str, sizes: dict[str, int]) -> bool:
     return True
 
 
+@pytest.mark.slow(1)
 def test_the_page_says_which_elements_are_taken() -> None:
     """Every combination of sizes, for every row; a model of floats is taken by either of two rows."""
     found = rows_of_element_types()

@@ -77,6 +77,7 @@ def test_halves_by_hand(total: int, factor: float, made: dict[str, int]) -> None
     assert {rule: by_rule(rule, total, factor) for rule in RULES} == made
 
 
+@pytest.mark.slow(1)
 @needs_gcc
 def test_every_rule_of_the_runtime(tmp_path: Path) -> None:
     """Random sums and factors, halves among them, 32 and 64 bits; means."""
@@ -217,6 +218,7 @@ def model(rule: str, kind: str, path: Path) -> Net:
     return net
 
 
+@pytest.mark.slow(3)
 @needs_gcc
 @pytest.mark.parametrize(("rule", "kind", "problem"), [
     ("double", "int8", "tiling"), ("single", "uint8", "joint"),
@@ -260,6 +262,7 @@ def finished(path: Path, machine_rule: str, rule: str | None) -> list[str]:
     return [str(text) for name, text in texts.items() if name.startswith("layer_")]
 
 
+@pytest.mark.slow(3)
 def test_a_machine_has_a_rule_and_the_option_wins(tmp_path: Path) -> None:
     """C of a machine's rule is that of the option; no model of floats takes notice of it."""
     model("double", "int8", tmp_path / "q.onnx")

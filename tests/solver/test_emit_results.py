@@ -125,6 +125,7 @@ def test_a_result_is_an_operand(tmp_path: Path) -> None:
     assert not any("(result)" in maker for maker in model.makers.values())
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_real_maps(tmp_path: Path, problem: str) -> None:
     pytest.importorskip("onnxruntime")
@@ -132,6 +133,7 @@ def test_real_maps(tmp_path: Path, problem: str) -> None:
     assert ran(tmp_path / "m.onnx", tmp_path / "c", problem, FLOATS, "-O0")
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_a_dequantised_map(tmp_path: Path, problem: str) -> None:
     """Its readers take integers, the result the real numbers that these stand for."""

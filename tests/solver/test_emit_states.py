@@ -166,6 +166,7 @@ CELLS: dict[str, dict[str, object]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize("name", ["LSTM of two layers", "GRU reset behind"])
 def test_cells(tmp_path: Path, name: str) -> None:
     """As onnxruntime, which is given the state by hand."""
@@ -179,6 +180,7 @@ def test_more_cells(tmp_path: Path, name: str, problem: str) -> None:
     streamed(tmp_path, cells(tmp_path / "m.onnx", **CELLS[name]), problem)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow(1)
 def test_causal_convolutions(tmp_path: Path) -> None:
     """A cache is read by a join and written by a slice of it: the copy must not run before the slice."""
     streamed(tmp_path, causal(tmp_path / "m.onnx"), flags="-O0")
@@ -196,6 +198,7 @@ def test_more_causal_convolutions(
              problem)  # fmt: skip
 
 
+@pytest.mark.slow(2)
 def test_the_caller_passes_state_on(tmp_path: Path) -> None:
     """Without --state every call is given all inputs: results of a call, fed by hand into the next, are the same."""
     path = tmp_path / "m.onnx"
@@ -215,6 +218,7 @@ def test_the_caller_passes_state_on(tmp_path: Path) -> None:
     assert np.abs(one - two).max() < 1e-5 * np.abs(two).max()
 
 
+@pytest.mark.slow(2)
 def test_a_reset_is_a_state_of_zeros(tmp_path: Path) -> None:
     """A driver of one's own: three calls, a reset, a call: the last result is that of zeros."""
     runtime = pytest.importorskip("onnxruntime")

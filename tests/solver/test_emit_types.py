@@ -60,6 +60,7 @@ def run_random(seed: int, folder: Path, flags: str, elements: dict[str, int], **
 # ---- quantised ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize(("operators", "kind", "weights"), [(False, "uint8", "int8"), (True, "uint8", "uint8")])
 def test_random_quantised_layers(tmp_path: Path, operators: bool, kind: str, weights: str) -> None:
     """Zero points, padding, groups, scales by channel, spilled sums: as onnxruntime, but for one step at ties."""
@@ -70,6 +71,7 @@ def test_random_quantised_layers(tmp_path: Path, operators: bool, kind: str, wei
     assert exact >= 0.97 * number
 
 
+@pytest.mark.slow(2)
 def test_a_model_without_weights(tmp_path: Path) -> None:
     """A product of two maps and a pooling: no product says what the maps are made of but the first quantisation."""
     pytest.importorskip("onnxruntime")
@@ -154,6 +156,7 @@ def test_quantised_exports(tmp_path: Path, name: str, form: str, problem: str, e
     assert steps <= 1
 
 
+@pytest.mark.slow(3)
 def test_a_quantised_network_on_chip(tmp_path: Path) -> None:
     """Maps with scales of their own are joined where they are: readers take every channel by its scale."""
     pytest.importorskip("onnxruntime")
@@ -211,6 +214,7 @@ def in_halves(source: Path, target: Path) -> None:
     onnx.save(model, target)
 
 
+@pytest.mark.slow(6)
 @pytest.mark.parametrize("halves", [
     pytest.param(False, marks=pytest.mark.slow(10)), True,
 ])  # fmt: skip

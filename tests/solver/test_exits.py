@@ -26,6 +26,7 @@ def _run(command: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("command", "said"),
     [
@@ -44,6 +45,7 @@ def test_lost_output_is_one_line_and_code_5(command: str, said: str) -> None:
     assert (done.returncode, done.stderr) == (5, f"certile: output: {said}\n")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("command", "code"),
     [
@@ -130,6 +132,7 @@ def test_a_file_without_a_solution_is_replaced(tmp_path: Path, fakes: None) -> N
     assert Plan.load(path).status in ("OPTIMAL", "FEASIBLE")
 
 
+@pytest.mark.slow(1)
 def test_joint_plans_keep_good_files_too(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = good.read_bytes()
     joint = ["solve", "lenet5", "-m", "scratchpad_768k", "--problem", "joint", "--pin", "T_C=99"]

@@ -43,6 +43,7 @@ def test_the_signature_is_the_documented_one() -> None:
     }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("problem", sorted(PROBLEMS))
 def test_one_call_for_every_problem(problem: str, tmp_path: Path) -> None:
     case = first(problem)
@@ -57,6 +58,7 @@ def test_one_call_for_every_problem(problem: str, tmp_path: Path) -> None:
     assert "<table>" in plan._repr_html_()
 
 
+@pytest.mark.slow(2)
 def test_frames() -> None:
     pandas = pytest.importorskip("pandas")
     frame = certile.solve(*SMALL, objective="bytes").to_frame()
@@ -90,6 +92,7 @@ def test_frames_say_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
         certile.solve(*SMALL, layers="c1").to_frame()
 
 
+@pytest.mark.slow(2)
 def test_a_repeated_solve_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CERTILE_CACHE", str(tmp_path))
     asked = {"objective": "bytes", "layers": "c1"}

@@ -66,6 +66,7 @@ def test_hand_figures_are_priced_replayed_and_executed(mode: Mode, moved: int, m
     assert (sum(seen.operand_bytes.values()), seen.macs, seen.peak_bytes) == (moved, macs, peak)
 
 
+@pytest.mark.slow(4)
 def test_hand_figures_are_planned() -> None:
     kept, again, alone = two(34, BOTH, "strip=2"), two(28, BOTH, "strip=2", "recompute=any"), two(28, "cut=c0")
     assert all(check(plan).ok and plan.status == "OPTIMAL" for plan in (kept, again, alone))
@@ -103,6 +104,7 @@ def test_a_group_is_drawn_step_by_step(layer: str) -> None:
     assert cells[3] == ["c1", "0-1", "2-3", "4-5", "6-7", "0", "144", "of", "144"]
 
 
+@pytest.mark.slow(2)
 def test_a_layer_by_itself_is_drawn_as_a_nest() -> None:
     said = show(two(28, "cut=c0"), layer="c1")
     assert "6 of 8 rows of c0 lie in banks" in said
@@ -227,6 +229,7 @@ def test_rows_that_are_asked_for() -> None:
         fusion(Silent(), only="resnet51")
 
 
+@pytest.mark.slow(2)
 def test_growth_with_depth(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = import_module("solver.uses.bench.fusion")
     monkeypatch.setattr(bench, "resnet", lambda depth: CHAINS["convs_3"]())

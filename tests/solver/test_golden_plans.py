@@ -37,7 +37,15 @@ def names(one: Case) -> str:
     return f"{one.problem}: {one.name}"
 
 
-@pytest.mark.parametrize("one", CASES, ids=names)
+#: The first request of every problem, which is made twice, and some others; all are made at every change that lands.
+AGAIN = frozenset(names(next(one for one in CASES if one.problem == problem)) for problem in PROBLEMS)
+QUICK = AGAIN | {names(one) for one in CASES[::12]}
+
+
+@pytest.mark.parametrize("one", [
+    pytest.param(one, id=names(one), marks=() if names(one) in QUICK else pytest.mark.slow(1, every=True))
+    for one in CASES
+])  # fmt: skip
 def test_plans_are_as_recorded_and_keep_the_contract(one: Case) -> None:
     """For every problem and engine: what was recorded, and what every plan promises.
 
@@ -59,8 +67,6 @@ def test_plans_are_as_recorded_and_keep_the_contract(one: Case) -> None:
         assert decisions(one.solve()) == decisions(answer)
 
 
-#: One request of every problem.
-AGAIN = frozenset(names(next(one for one in CASES if one.problem == problem)) for problem in PROBLEMS)
 #: Engines that take seconds here; that they repeat themselves is tested with the driver of the solver.
 SLOW = frozenset({"milp-cbc", "milp", "ga", "ga-unseeded"})
 

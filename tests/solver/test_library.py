@@ -42,6 +42,7 @@ PROBLEM_NAMES = tuple(SMALL)
 LARGE = {"fusion-networks": 12, "banks-midap": 6}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "name", [pytest.param(one, marks=pytest.mark.slow(LARGE[one])) if one in LARGE else one for one in FAMILIES]
 )
@@ -72,6 +73,7 @@ def test_the_page_counts_right() -> None:
     assert table() in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow(4)
 def test_no_check_needs_a_solver() -> None:
     """All of the library is checked in a process that can import none."""
     script = (
@@ -136,6 +138,7 @@ def test_damage_is_found_although_it_is_sealed(fault: str) -> None:
     assert any(part in line for line in found.problems for part in said.split("|")), found.problems
 
 
+@pytest.mark.slow(2)
 def test_what_no_arithmetic_shows_breaks_the_seal() -> None:
     """The bound of an open instance may be any number below the value: only the seal knows which one it was."""
     one = next(one for one in ALL if one.difficulty == "open" and one.known.bound)
@@ -165,6 +168,7 @@ def _integers(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 #: Numbers that do not matter for a value: where a map lies and how often chance is drawn; of others more than half do.
+@pytest.mark.few(5)
 @pytest.mark.parametrize("problem", PROBLEM_NAMES)
 def test_a_number_changed_in_a_schedule_is_never_worth_more(problem: str) -> None:
     """Another schedule may be legal and cost the same, but never less than what is optimal; most are refused."""
@@ -328,6 +332,7 @@ def _solved(one: Instance, engine: str = "auto") -> None:
         assert found.values == one.known.values, one.name
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("problem", PROBLEM_NAMES)
 def test_a_small_one_of_every_problem_is_solved_again(problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CERTILE_CACHE", "off")
@@ -342,6 +347,7 @@ def test_all_easy_ones_are_solved_again(monkeypatch: pytest.MonkeyPatch) -> None
             _solved(one)
 
 
+@pytest.mark.slow(2)
 def test_instances_are_made_again_alike(tmp_path: Path) -> None:
     """Seconds aside: engines and solvers are seeded."""
     spec = FAMILIES["tiling-corners"]

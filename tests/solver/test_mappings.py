@@ -118,6 +118,7 @@ def test_what_does_not_fit() -> None:
     assert ("r", 2, 0) in {(one.dim, one.step, one.loop) for one in other.remedies}
 
 
+@pytest.mark.slow(5)
 def test_what_is_not_proven_is_no_optimum() -> None:
     """In time a gap of a few per cent stays open for this layer: its best plan is not called the optimum."""
     nest = "m 16 | W | r 2 | IN | OUT"
@@ -129,6 +130,7 @@ def test_what_is_not_proven_is_no_optimum() -> None:
     assert "optimum" not in str(found)
 
 
+@pytest.mark.slow(2)
 def test_remedies_are_the_largest_that_fit() -> None:
     rng, looked = random.Random(5), 0
     while looked < 15:
@@ -200,6 +202,7 @@ def test_times_count_the_bytes_of_random_nests() -> None:
 # ---- improvements ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(2)
 def test_the_best_tile_of_an_order_is_the_best() -> None:
     """Brute force over all steps of the loops of random nests, priced one by one."""
     rng, looked = random.Random(21), 0
@@ -233,6 +236,7 @@ def _with(nest: Nest, steps: dict[str, tuple[int, ...]]) -> Nest:
     return Nest(tuple(Loop(i.dim, left[i.dim].pop(0)) if isinstance(i, Loop) else i for i in nest.items), nest.homes)
 
 
+@pytest.mark.slow(2)
 def test_improvements_of_a_real_layer() -> None:
     found = price("peer_layers", "scratchpad_64k", "m 16 W | r 1 | IN | c 71 | OUT", layers="c", improve=True)
     (layer,) = found.layers
@@ -280,6 +284,7 @@ def test_several_memories_off_the_chip() -> None:
         price("lenet5", "u256_flash", {"c1": "W | r 2", "c3": "W | r 2"}, compare=False)
 
 
+@pytest.mark.slow(1)
 def test_random_mappings_are_plans() -> None:
     """Any nest of docs/nest.md is priced, replayed and checked, whether or not a problem would look at it."""
     rng, looked = random.Random(2), 0

@@ -97,6 +97,7 @@ def test_operands_that_a_layer_has_not() -> None:
         parsed("r@2")
 
 
+@pytest.mark.slow(2)
 def test_random_nests_come_back() -> None:
     rng, cuts, spatial, lines = random.Random(4), 0, 0, 0
     for _ in range(400):

@@ -189,6 +189,7 @@ def test_unknown_data_spaces_and_types() -> None:
             timeloop.read(parse_yaml(good + line + "\n", "bad"), TWO)
 
 
+@pytest.mark.slow(4)
 def test_random_nests_move_the_same_after_export_and_import() -> None:
     """All that counts can say comes back: the same bytes, and the same time where no loop is inside all holds."""
     rng, written, timed = random.Random(7), 0, 0

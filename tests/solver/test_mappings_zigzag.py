@@ -137,6 +137,7 @@ def test_what_it_cannot_say() -> None:
         zigzag.write(nest_of("r 3 | IN", LAYER), ONE, as_json=True)
 
 
+@pytest.mark.slow(5)
 def test_the_holds_that_move_least() -> None:
     """Brute force over all depths: what is taken moves as little as the best that fits."""
     rng, looked = random.Random(3), 0
@@ -168,6 +169,7 @@ def _depths(number: int, operands: int) -> list[tuple[int, ...]]:
     return found
 
 
+@pytest.mark.slow(2)
 def test_random_nests_move_the_same_after_export_and_import() -> None:
     rng, written = random.Random(9), 0
     while written < 60:

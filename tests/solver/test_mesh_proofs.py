@@ -34,6 +34,7 @@ def both() -> Plan:
     return solve("lenet5", "vectormesh_128", layers=["c1", "c3"], objective="dram,time", problem="mesh")
 
 
+@pytest.mark.slow(11)
 def test_every_objective_has_a_bound(both: Plan) -> None:
     assert both.measures is not None
     assert both.status == "OPTIMAL"
@@ -51,6 +52,7 @@ def gaps(plan: Plan) -> list[list[str]]:
     return [list(column.cells) for column in Mesh().sheet(plan).columns if column.head == "gap (%)"]
 
 
+@pytest.mark.slow(4)
 def test_every_bound_is_shown(both: Plan) -> None:
     assert both.measures is not None
     assert f"time {both.measures['time']:,} ticks, bound {both.measures['time']:,}, gap 0 %" in show(both)
@@ -60,6 +62,7 @@ def test_every_bound_is_shown(both: Plan) -> None:
     assert gaps(greedy) == [["-"], ["-"]]
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize(
     ("where", "value", "said"),
     [
@@ -119,6 +122,7 @@ def test_sums_beyond_64_bits_are_refused(layer: Layer, said: str | None) -> None
         list(found)
 
 
+@pytest.mark.slow(4)
 def test_the_guard_is_above_every_sum() -> None:
     """What any pair of options comes to is below what the guard reckons with: the largest entries of all groups."""
     layer = load_network("vectormesh_classic").layer("al_conv1")
@@ -157,6 +161,7 @@ class Ticks:
         return float(self.read)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("engine", ["exhaustive", "milp", "greedy"])
 @pytest.mark.parametrize("measure", ["dram", "time"])
 @pytest.mark.parametrize("name", [pytest.param("vectormesh_128", marks=pytest.mark.slow), "eyeriss_128"])

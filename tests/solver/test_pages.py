@@ -39,6 +39,7 @@ def page_of_plan(plan: Plan) -> str:
     return to_html(kinds.plan_page(plan))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_pages_are_sound(problem: str) -> None:
     plan = plan_of(problem)
@@ -203,6 +204,7 @@ def _words(plan: Plan) -> str:
 # ---- fronts, benchmarks, rows ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(1)
 def test_fronts_have_a_page() -> None:
     front = certile.pareto(chain(4), *SCRATCHPAD[:1], settings=SCRATCHPAD[1], axes="bytes,ocm", pins=["holds=uniform"])
     html = to_html(kinds.front_page(front))
@@ -243,6 +245,7 @@ def test_rows_have_a_page() -> None:
     assert faults_of(html) == []
 
 
+@pytest.mark.slow(3)
 def test_a_sweep_has_a_page(tmp_path: Path) -> None:
     """Two layers on two memories: sums a machine, and a machine whose memory holds no tile has none."""
     path = tmp_path / "results.sweep"
@@ -288,6 +291,7 @@ def test_the_command_writes_a_page(plan_file: str, tmp_path: Path, capsys: pytes
     assert out.stat().st_size < 5_000_000
 
 
+@pytest.mark.slow(4)
 def test_the_command_lists_and_writes_figures(
     plan_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

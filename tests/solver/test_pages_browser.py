@@ -104,6 +104,7 @@ def test_a_page_in_use(browser: Any, tmp_path: Path) -> None:
         assert page.get_by_role("navigation").count() == 1
 
 
+@pytest.mark.slow(4)
 def test_a_narrow_page(browser: Any, tmp_path: Path) -> None:
     options = {"viewport": {"width": 360, "height": 740}, "color_scheme": "dark"}
     with opened(browser, html_of("tiling"), tmp_path, **options) as page:
@@ -112,6 +113,7 @@ def test_a_narrow_page(browser: Any, tmp_path: Path) -> None:
         assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(21, 24, 27)"
 
 
+@pytest.mark.slow(4)
 def test_a_page_without_javascript(browser: Any, tmp_path: Path) -> None:
     with opened(browser, html_of("tiling"), tmp_path, drawing=False, java_script_enabled=False) as page:
         assert page.get_by_text("JavaScript is off").is_visible()

@@ -85,6 +85,7 @@ def test_no_layer_is_above_the_roofs(problem: str) -> None:
 # ---- times, memories -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("objective", ["time", "bytes"])
 def test_parts_of_time_sum_to_it(objective: str) -> None:
     plan = solve("lenet5", "scratchpad_64k", problem="tiling", layers=["c1", "c3"], objective=objective)
@@ -269,6 +270,7 @@ def test_few_layers_are_named_and_many_numbered() -> None:
 # ---- both renderers --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_every_problem_has_figures_that_both_draw(problem: str) -> None:
     figures = plan_of(problem).figures()
@@ -284,6 +286,7 @@ def test_every_problem_has_figures_that_both_draw(problem: str) -> None:
     assert image(first, "svg").startswith(b"<?xml")
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize("kind", ["svg", "png"])
 def test_images_are_the_same_every_time(kind: str) -> None:
     for figure in _every_kind():

@@ -75,6 +75,7 @@ def test_the_schema_explains_what_a_code_generator_reads() -> None:
     assert "hwmodels." not in json.dumps(schema)
 
 
+@pytest.mark.slow(2)
 def test_plans_follow_the_schema(plan: Plan) -> None:
     schema = pick_problem("tiling").schema()
     jsonschema.Draft202012Validator.check_schema(schema)

@@ -108,6 +108,7 @@ class Listener(Silent):
         self.open = False
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize(
     ("machine", "parts"),
     [("scratchpad_64k", 5), ("nmp", 5), ("vectormesh_128", 5), ("midap", 1), ("hikey970", 1), ("galaxy_s9", 1)],
@@ -119,6 +120,7 @@ def test_every_problem_says_how_far_it_is(machine: str, parts: int) -> None:
     assert (listener.total, len(listener.notes), listener.open) == (parts, parts, False)
 
 
+@pytest.mark.slow(4)
 def test_processes_give_the_same_plan_of_a_mesh() -> None:
     clocks: Any = {"wall_s": True, "parts": {"__all__": {"wall_s"}}}
     one, two = (solve("lenet5", "vectormesh_128", jobs=jobs).model_dump(exclude=clocks) for jobs in (1, 2))

@@ -108,6 +108,7 @@ def test_who_proves_nothing_claims_nothing(engine: str) -> None:
     assert check(lie).problems == (f"layer c1: status OPTIMAL: engine {engine} proves nothing",)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("engine", ["oracle", "auto", "tso-noburst", "dynamic", ""])
 def test_engines_that_there_are_not(engine: str) -> None:
     lie = solve("lenet5", "scratchpad_64k", layers="c1", objective="bytes").model_copy(update={"engine": engine})
@@ -141,6 +142,7 @@ def test_settings_are_those_of_the_machine() -> None:
         assert any(line.startswith("options.settings") and said in line for line in check(lie).problems)
 
 
+@pytest.mark.slow(1)
 def test_same_as_names_a_layer_that_is_the_same() -> None:
     plan = solve("squeezenet1_1", "nmp", layers=["fire2/expand1x1", "fire3/expand1x1"])
     assert plan.layers[1].same_as == "fire2/expand1x1"
@@ -197,6 +199,7 @@ def test_a_literal_plan_that_runs_is_ok() -> None:
 # ---- solving again ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("objective", "statuses"), [("bytes", ["OPTIMAL"]), ("time", ["OPTIMAL", "FEASIBLE"])])
 def test_proven_by_another_engine(objective: str, statuses: list[str]) -> None:
     plan = solve("lenet5", "scratchpad_64k", layers="c1", objective=objective)
@@ -207,6 +210,7 @@ def test_proven_by_another_engine(objective: str, statuses: list[str]) -> None:
     assert report.verdict == f"legal, claims re-priced; {what} proven again by cp-sat"
 
 
+@pytest.mark.slow(4)
 def test_refuted_with_the_better_plan() -> None:
     report = check(forged(), prove=True)
     assert (report.ok, report.proof) == (False, "refuted")
@@ -219,6 +223,7 @@ def test_refuted_with_the_better_plan() -> None:
     assert check(report.better).ok
 
 
+@pytest.mark.slow(2)
 def test_what_claims_nothing_is_no_lie_but_a_better_plan_is_named() -> None:
     plan = solve("lenet5", "scratchpad_64k", engine="naive", layers="c3", settings={"ocm_bytes": 2048})
     assert (check(plan).ok, check(plan).verdict) == (True, UNPROVEN)
@@ -247,6 +252,7 @@ def test_an_engine_that_has_not_finished_proves_nothing_of_a_plan_that_claims_no
     assert found.said.startswith(f"nothing was claimed; {said} ")
 
 
+@pytest.mark.slow(7)
 def test_a_bound_below_the_optimum_is_proven() -> None:
     plan = forged()
     least = solve("lenet5", "scratchpad_64k", layers="c3", settings={"ocm_bytes": 2048}).bound
@@ -265,6 +271,7 @@ def test_a_bound_below_the_optimum_is_proven() -> None:
     assert report.problems[0].startswith(f"layer c3: bound {least + 1}: engine cp-sat has a plan of time {least}")
 
 
+@pytest.mark.slow(1)
 def test_a_plan_on_a_front_of_banks_is_the_best_of_those_no_slower() -> None:
     machine = load_machine("midap", {"banks.count": "3", "banks.map_bytes": "6144", "banks.residuals": "chip"})
     front = pareto(skip(64, 8), machine, problem="banks").plans
@@ -287,6 +294,7 @@ def test_a_plan_on_a_front_of_banks_is_the_best_of_those_no_slower() -> None:
 # ---- the command -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(5)
 def test_check_prove_and_its_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     good, bad, better = (tmp_path / name for name in ("good.json", "bad.json", "better.json"))
     solve("lenet5", "scratchpad_64k", layers="c1").save(good)
@@ -307,6 +315,7 @@ def test_check_prove_and_its_exit_codes(tmp_path: Path, capsys: pytest.CaptureFi
     assert check(load_plan(better), prove=True).proof == "proven"
 
 
+@pytest.mark.slow(3)
 def test_undecided_is_exit_code_4(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A bound above what takes no search: five configurations of inception_v3 take longer than a fifth of a second."""
     path, plan = (

@@ -38,6 +38,7 @@ def test_times_between_layers_sum_to_the_loads() -> None:
     )
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("path", "value"),
     [
@@ -61,6 +62,7 @@ def test_check_finds_what_was_changed(path: str, value: object, tmp_path: Path) 
     assert main(["check", str(tmp_path / "plan.json")]) == 1
 
 
+@pytest.mark.slow(2)
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = str(tmp_path / "plan.json")
     pins = ["--pin", "seconds<=600", "--pin", "frequency!=default"]
@@ -80,6 +82,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "none" in capsys.readouterr().out
 
 
+@pytest.mark.slow(11)
 def test_a_front_is_exact() -> None:
     """Period against error: every number of layers with Tucker or 16 bits that pays."""
     front = pareto(TINY, axes="period,error", pins=["frequency=default", "cut=all"])

@@ -236,6 +236,7 @@ def test_a_load_that_serves_several_cores_says_so() -> None:
     assert loads[1].endswith("a call; one load for all cores of a cluster that need the same tile")
 
 
+@pytest.mark.slow(1)
 @settings(max_examples=tries(37, 150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(layers(), machines(cores=False) | machines(cores=True), st.data())
 def test_buffers_are_the_occupancy_and_do_not_overlap(layer: Layer, machine: Machine, data: st.DataObject) -> None:
@@ -253,6 +254,7 @@ def test_buffers_are_the_occupancy_and_do_not_overlap(layer: Layer, machine: Mac
     assert text.count("for ") == len(nest.items) - len(layer.operands)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("line", "snake"), [(True, False), (False, True), (True, True)])
 @settings(max_examples=tries(15, 60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(dice=st.randoms(use_true_random=False))

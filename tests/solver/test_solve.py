@@ -160,6 +160,7 @@ def test_identical_layers_are_solved_once(fakes: ModuleType, monkeypatch: pytest
     assert c.schedule == a.schedule
 
 
+@pytest.mark.slow(3)
 def test_layers_of_other_kinds_on_request() -> None:
     network = load_network("lenet5")
     assert [p.layer for p in solve(network, "scratchpad_64k").layers] == [x.name for x in network.conv_layers]
@@ -168,6 +169,7 @@ def test_layers_of_other_kinds_on_request() -> None:
     assert [p.layer for p in solve(network, "scratchpad_64k", layers=["s2", "s2", "c1"]).layers] == ["s2", "c1"]
 
 
+@pytest.mark.slow(5)
 def test_processes_give_the_same_plan() -> None:
     one = solve("lenet5", "scratchpad_64k", jobs=1)
     two = solve("lenet5", "scratchpad_64k", jobs=2)
@@ -204,6 +206,7 @@ def test_unproven_layers_get_the_time_that_others_left(fakes: ModuleType) -> Non
     assert plan.status == "OPTIMAL"
 
 
+@pytest.mark.slow(4)
 def test_when_time_is_up_the_rest_has_quick_plans(fakes: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     shares = iter([60.0])
     monkeypatch.setattr("solver.search.jobs.share_of", lambda *_: next(shares, 0.0))
@@ -241,6 +244,7 @@ def test_ctrl_c_returns_what_is_there(fakes: ModuleType, name: str) -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, "the handler is put back"
 
 
+@pytest.mark.slow(4)
 def test_ctrl_c_with_processes(fakes: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The signal reaches the parent, which passes it on to the worker that sleeps in its engine."""
     sign = tmp_path / "sleeping"
@@ -294,6 +298,7 @@ def _wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes]) -
 # --- processes that fail ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(4)
 def test_a_dead_process_costs_its_layer_only(fakes: ModuleType, caplog: pytest.LogCaptureFixture) -> None:
     plan = solve(_network("a", "hard", "c", "d", sizes=(2, 3, 4, 5)), MACHINE, engine="dies", jobs=2)
     assert [p.status for p in plan.layers] == ["OPTIMAL", "FEASIBLE", "OPTIMAL", "OPTIMAL"]
@@ -301,6 +306,7 @@ def test_a_dead_process_costs_its_layer_only(fakes: ModuleType, caplog: pytest.L
     assert "layer hard: worker process ended with code 9" in caplog.text
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_an_engine_that_ignores_its_limit_is_ended(fakes: ModuleType, jobs: int) -> None:
     patience_s = {1: 1, 2: 8}[jobs]  # a worker starts in less on a busy machine too
@@ -309,6 +315,7 @@ def test_an_engine_that_ignores_its_limit_is_ended(fakes: ModuleType, jobs: int)
     assert plan.layers[1].stats["stopped"] == "time limit"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_defect_is_not_hidden(fakes: ModuleType, jobs: int) -> None:
     with pytest.raises(ZeroDivisionError, match="a defect") as caught:
@@ -317,6 +324,7 @@ def test_a_defect_is_not_hidden(fakes: ModuleType, jobs: int) -> None:
         assert "in a worker process" in caught.value.__notes__[0]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize(
     ("name", "said"),
@@ -351,6 +359,7 @@ def test_price_and_replay_must_agree(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- import and progress ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(2)
 def test_the_function_wins_over_the_module_of_its_name() -> None:
     code = "import solver.calls.check; from solver import solve, check; assert callable(solve), callable(check)"
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})

@@ -55,6 +55,7 @@ def _results(pool: LocalPool, count: int) -> dict[int, Solved]:
     return found
 
 
+@pytest.mark.slow(6)
 def test_what_kills_its_process_costs_only_itself(fake_tasks: ModuleType, tmp_path: Path) -> None:
     kinds = ["fine", "dies", "fine", "dies once", "raises", "dies", "fine", "dies", "fine", "dies", "fine", "fine"]
     pool = LocalPool(2)
@@ -72,6 +73,7 @@ def test_what_kills_its_process_costs_only_itself(fake_tasks: ModuleType, tmp_pa
     assert len(list(tmp_path.glob("1-*"))) == 2, "tried twice"
 
 
+@pytest.mark.slow(2)
 def test_what_does_not_end_is_ended(fake_tasks: ModuleType, tmp_path: Path) -> None:
     pool = LocalPool(1)
     try:
@@ -87,6 +89,7 @@ def test_what_does_not_end_is_ended(fake_tasks: ModuleType, tmp_path: Path) -> N
     assert found[2].status == "OPTIMAL"
 
 
+@pytest.mark.slow(2)
 def test_a_closed_pool_leaves_no_process(fake_tasks: ModuleType, tmp_path: Path) -> None:
     pool = LocalPool(2)
     for number in range(4):
@@ -117,6 +120,7 @@ def test_without_processes_the_pool_is_lost(monkeypatch: pytest.MonkeyPatch) -> 
 # --- whole sweeps ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(5)
 def test_equal_tables_for_any_number_of_workers(tmp_path: Path) -> None:
     one = sweep(SPEC, tmp_path / "1.sqlite", jobs=1)
     two = sweep(SPEC, tmp_path / "2.sqlite", jobs=2)
@@ -130,6 +134,7 @@ def test_equal_tables_for_any_number_of_workers(tmp_path: Path) -> None:
     assert sweep(SPEC, tmp_path / "1.sqlite").rows == one.rows, "seconds too: nothing was done again"
 
 
+@pytest.mark.slow(3)
 def test_rows_are_what_solve_says_and_plans_are_checked(tmp_path: Path) -> None:
     found = sweep(SPEC, tmp_path / "a.sqlite", jobs=1)
     for row in found.rows:
@@ -148,6 +153,7 @@ def test_rows_are_what_solve_says_and_plans_are_checked(tmp_path: Path) -> None:
             assert plan.objective.value == row["value"]
 
 
+@pytest.mark.slow(4)
 def test_machines_are_summed_by_repeats_and_compared(tmp_path: Path) -> None:
     """A network of two equal layers and another: 2 a + b; the front by definition."""
     network = {
@@ -227,6 +233,7 @@ def test_machines_of_different_ticks_are_compared_in_picoseconds() -> None:
     assert all(group_table(group, everything=True) for group in (joint, mapping, none))
 
 
+@pytest.mark.slow(3)
 def test_time_limits_are_marked(tmp_path: Path) -> None:
     spec = {
         "networks": ["vgg16"], "layers": ["conv3_2"], "machines": ["scratchpad_64k"], "objectives": ["bytes"],
@@ -320,6 +327,7 @@ def test_reasons_why_points_mean_nothing() -> None:
     assert said[6:] == ["and 1 more kind of such points"]
 
 
+@pytest.mark.slow(3)
 def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.yaml").write_text(json.dumps(SPEC))
@@ -381,6 +389,7 @@ def test_bad_options_are_one_line(
     assert len(err.splitlines()) == 1
 
 
+@pytest.mark.slow(3)
 def test_failures_are_shown_and_retried(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spec, path = tmp_path / "s.json", str(tmp_path / "a.sqlite")
     spec.write_text(json.dumps({**SPEC, "set": {"ocm_bytes": [512, 0]}, "pins": ["order=OS", "ordre=OS"]}))

@@ -310,6 +310,7 @@ print(json.dumps([n, len(set(said))]))
 """
 
 
+@pytest.mark.slow(6)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_killed_at_every_statement_nothing_is_lost_or_done_twice(tmp_path: Path) -> None:
     done = subprocess.run(
@@ -325,6 +326,7 @@ def test_killed_at_every_statement_nothing_is_lost_or_done_twice(tmp_path: Path)
 # --- one writer ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(2)
 def test_a_second_writer_is_refused_in_one_line_and_readers_are_not(tmp_path: Path) -> None:
     path = tmp_path / "a.sqlite"
     with Store(path) as store:

@@ -77,6 +77,7 @@ def test_what_a_table_cannot_say() -> None:
             variants_to_csv(made.model_copy(update={"layers": (*layers[:2], other)}))
 
 
+@pytest.mark.slow(4)
 def test_a_chip_takes_what_its_best_plans_take() -> None:
     """A decomposition is the sum of its pieces; two bytes are halved, one is not."""
     machine = load_machine("scratchpad_64k", {"in_bytes": "2", "w_bytes": "2", "out_bytes": "2"})

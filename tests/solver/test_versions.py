@@ -53,6 +53,7 @@ def test_pins_lie_in_the_declared_ranges() -> None:
     assert pins()["highspy"].split(".")[:2] in (["1", "10"], ["1", "11"])
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("solves", ["cp-sat,milp", "milp,cp-sat"])
 @pytest.mark.parametrize("imports", ["ortools,highspy", "highspy,ortools"])
 def test_both_solvers_in_one_process(imports: str, solves: str) -> None:
@@ -62,6 +63,7 @@ def test_both_solvers_in_one_process(imports: str, solves: str) -> None:
     assert answer["highs_in_use"] == metadata.version("highspy")
 
 
+@pytest.mark.slow(1)
 def test_models_that_other_releases_answer_wrongly() -> None:
     answers = child("reported.py")
     assert answers == {
@@ -82,6 +84,7 @@ def test_highs_ends_on_a_model_that_other_releases_loop_on() -> None:
     assert run.stdout.split()[-1] == "Infeasible"
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("engine", ["cp-sat", "milp"])
 def test_random_models_of_our_kind(engine: str) -> None:
     """Against enumeration; 15 in 100 are infeasible. docs/versions.md has the run over 20,000."""

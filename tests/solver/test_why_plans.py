@@ -51,6 +51,7 @@ def test_plans_of_every_problem(problem: str) -> None:
         assert one.binds is None or one.binds == (one.value is not None and one.value < plan.objective.value)
 
 
+@pytest.mark.slow(1)
 def test_several_layers_add_up() -> None:
     plan = solve(chain(4, 2), machine(ocm_bytes=100), problem="tiling", objective="bytes", jobs=1)
     whole, *layers = why(plan, rivals=False).parts
@@ -94,6 +95,7 @@ def test_no_time() -> None:
     assert about.splits
 
 
+@pytest.mark.slow(2)
 def test_a_part_of_the_time() -> None:
     plan = solve(EIGHT, machine(ocm_bytes=16), objective="bytes", jobs=1)
     (about,) = why(plan, time_limit_s=1.2).parts
@@ -125,6 +127,7 @@ def test_a_memory_curve_is_exact() -> None:
         assert point.value == values[point.x] if point.x in values else point.x > 32
 
 
+@pytest.mark.slow(2)
 def test_a_price_curve_is_a_line_where_the_plan_stays() -> None:
     plan = solve(FLAT, machine(), objective="time", jobs=1)
     (curve,) = why(plan, marginal="bandwidth", time_limit_s=20).curves
@@ -138,6 +141,7 @@ def test_a_price_curve_is_a_line_where_the_plan_stays() -> None:
     assert curve.origin.shown == "1"
 
 
+@pytest.mark.slow(2)
 def test_a_price_curve_bends_where_plans_change() -> None:
     """Few calls or few bytes: at some price of a byte one takes the place of the other."""
     on = machine(psum_bytes=1, ocm_bytes=40, transfer={"byte_ticks": 4, "call_ticks": 40})
@@ -194,6 +198,7 @@ def plan_file(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.slow(2)
 def test_the_command(plan_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", plan_file, "--no-rivals"]) == 0
     said = capsys.readouterr().out
@@ -202,6 +207,7 @@ def test_the_command(plan_file: str, capsys: pytest.CaptureFixture[str]) -> None
     assert "ocm_bytes without limit: 192 bytes" in said
 
 
+@pytest.mark.slow(2)
 def test_json_can_be_read_again(plan_file: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out = tmp_path / "why.json"
     assert main(["why", plan_file, "--no-rivals", "--json", "-o", str(out)]) == 0
@@ -211,6 +217,7 @@ def test_json_can_be_read_again(plan_file: str, capsys: pytest.CaptureFixture[st
     assert printed == json.loads(out.read_text())
 
 
+@pytest.mark.slow(3)
 def test_curves_on_the_command_line(plan_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", plan_file, "--marginal", "memory", "--time-limit", "8"]) == 0
     said = capsys.readouterr().out
@@ -233,6 +240,7 @@ def test_bad_input(plan_file: str, arguments: list[str], said: str, capsys: pyte
     assert said in capsys.readouterr().err.replace("or ", "")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("problem", "rooms"),
     [
@@ -246,6 +254,7 @@ def test_how_full_memories_are(problem: str, rooms: dict[str, tuple[int, int]]) 
     assert {one.memory: (one.used, one.capacity) for one in about.rooms} == rooms
 
 
+@pytest.mark.slow(2)
 def test_a_plan_explains_itself(plan_file: str) -> None:
     plan = Plan.load(plan_file)
     assert plan.why(rivals=False).about("eight").cause == "memory"

@@ -135,6 +135,7 @@ def test_when_time_is_up_layers_have_quick_plans_for_a_while(fakes: ModuleType) 
     assert run_here(jobs, watch, lambda index, found: None).answers == {}
 
 
+@pytest.mark.slow(3)
 def test_the_layer_of_a_killed_worker_is_run_again(
     fakes: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -147,6 +148,7 @@ def test_the_layer_of_a_killed_worker_is_run_again(
     assert "layer hard: worker process ended with code -9, it is run again" in caplog.text
 
 
+@pytest.mark.slow(4)
 def test_processes_are_put_off_until_they_pay(fakes: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """If nobody says how many: what the first seconds leave goes to one process for each processor."""
     seen: list[tuple[list[int], int]] = []
