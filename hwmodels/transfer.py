@@ -14,18 +14,31 @@ lpddr4        `heterogeneous_mapping_and_banks` Eq. 4.1, 4.2         call, row, 
 
 from __future__ import annotations
 
+from typing import Literal, NamedTuple
+
 from hwmodels.outcome import Counts
 from instances.machine.machine import Transfer
 
-#: Count name -> the field of `Transfer` that prices it.
-COUNTS: dict[str, str] = {
-    "calls": "call_ticks",
-    "segments": "segment_ticks",
-    "bursts": "burst_ticks",
-    "rows": "row_ticks",
-    "refreshes": "refresh_ticks",
-    "bytes": "byte_ticks",
+
+class Price(NamedTuple):
+    """What a count costs: the field of `Transfer`, what pays it, and what the ticks are lost to (`solver.uses.why`)."""
+
+    field: str
+    paid: str
+    cause: Literal["startup", "runs", "bursts", "bandwidth"]
+
+
+#: By the name of the count. Whoever adds a price says all of it here.
+PRICES: dict[str, Price] = {
+    "calls": Price("call_ticks", "DMA calls", "startup"),
+    "segments": Price("segment_ticks", "contiguous runs", "runs"),
+    "bursts": Price("burst_ticks", "burst windows", "bursts"),
+    "rows": Price("row_ticks", "DRAM rows", "bandwidth"),
+    "refreshes": Price("refresh_ticks", "refresh periods", "bandwidth"),
+    "bytes": Price("byte_ticks", "bytes", "bandwidth"),
 }
+#: Count name -> the field of `Transfer` that prices it.
+COUNTS: dict[str, str] = {name: price.field for name, price in PRICES.items()}
 
 
 def ticks(transfer: Transfer, counts: Counts) -> int:

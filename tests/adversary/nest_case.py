@@ -151,7 +151,7 @@ def _machines(machine: Machine) -> Iterator[Machine]:
     if machine.off_chip:
         yield from _one_memory(machine)
     prices = data.get("transfer", Transfer().model_dump())
-    for name in () if machine.off_chip else ("burst_ticks", "segment_ticks", "call_ticks", "byte_ticks"):
+    for name in () if machine.off_chip else [name for name in prices if name.endswith("_ticks")]:
         changes += [{"transfer": {**prices, name: ticks}} for ticks in _less(prices[name], 0)]
     if not prices["burst_ticks"] and not machine.off_chip:
         changes.append({"transfer": {**prices, "burst_bytes": 0}})

@@ -211,7 +211,7 @@ def _looser(goal: Goal, rng: random.Random) -> Iterator[tuple[str, Goal, bool]]:
     name = rng.choice(names)
     more = getattr(machine, name) + rng.choice((1, 2, 8, 64))
     yield on(f"{name}={more}", **{name: more})
-    priced = ("call_ticks", "segment_ticks", "burst_ticks", "byte_ticks")
+    priced = [name for name in Transfer.model_fields if name.endswith("_ticks")]
     if dear := [x for x in priced if all(getattr(one, x) for one in machine.transfers)]:
         price = rng.choice(dear)
         ticks = min(getattr(one, price) for one in machine.transfers) - 1

@@ -450,7 +450,7 @@ def nests(draw: st.DrawFn, layer: Layer, spatial: bool, choose: bool = False, li
 @st.composite
 def machines(draw: st.DrawFn) -> Machine:
     price = st.integers(0, 9)
-    transfer = {f"{k}_ticks": draw(price) for k in ("call", "segment", "burst", "row", "refresh", "byte")}
+    transfer = {name: draw(price) for name in Transfer.model_fields if name.endswith("_ticks")}
     transfer |= {f"{k}_bytes": draw(st.sampled_from([2, 3, 4, 8, 16])) for k in ("burst", "row", "refresh")}
     # without the bias of sampling: address-exact bursts have the most to go wrong
     edges, how = draw(st.sampled_from([("true", "address"), ("true", "aligned"), ("uniform", "aligned")]))

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hwmodels import transfer
 from hwmodels.nest.homes import energy_of, housed, ticks_of
 from hwmodels.nest.price.choices import Choices, Steps, lined, trees_of
 from hwmodels.nest.price.overlap import double_buffered_ticks
@@ -84,12 +85,7 @@ def price(layer: Layer, machine: Machine, nest: Nest) -> Outcome:
 #: The prices of problems tiling and slicing, by the name of the machine's field, and what pays them.
 PRICES: dict[str, str] = {
     "layer_ticks": "layers",
-    "transfer.call_ticks": "DMA calls",
-    "transfer.segment_ticks": "contiguous runs",
-    "transfer.burst_ticks": "burst windows",
-    "transfer.row_ticks": "DRAM rows",
-    "transfer.refresh_ticks": "refresh periods",
-    "transfer.byte_ticks": "bytes",
+    **{f"transfer.{price.field}": price.paid for price in transfer.PRICES.values()},
     "compute.cycle_ticks": "compute cycles",
 }
 #: Scaled times stay below 2**this: every number on the way is exact, as an integer and as a double.

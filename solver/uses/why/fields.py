@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from hwmodels.transfer import PRICES
 from instances.errors import InputError, choices, did_you_mean
 from instances.machine.fields import rows
 from instances.machine.machine import Machine
@@ -23,12 +24,11 @@ _KINDS: dict[str, tuple[Cause, bool]] = {
     "weight_bytes": ("memory", True), "bank_bytes": ("memory", True), "global_bytes": ("memory", True),
     "local_bytes": ("memory", True), "memory_bytes": ("memory", True), "reserved_bytes": ("memory", False),
     "banks.count": ("memory", True), "engine.banks": ("memory", True), "mesh.banks": ("memory", True),
-    "byte_ticks": ("bandwidth", False), "row_ticks": ("bandwidth", False), "refresh_ticks": ("bandwidth", False),
+    **{price.field: (price.cause, False) for price in PRICES.values()}, "layer_ticks": ("layer", False),
     "bytes_per_cycle": ("bandwidth", True), "byte_ps": ("bandwidth", False), "move_ps": ("bandwidth", False),
     "memcpy_us": ("bandwidth", False), "map_us": ("bandwidth", False), "unmap_us": ("bandwidth", False),
     "send_ns": ("bandwidth", False), "receive_ns": ("bandwidth", False), "serial_ns": ("bandwidth", False),
-    "call_ticks": ("startup", False), "call_ns": ("startup", False), "sync_ns": ("startup", False),
-    "segment_ticks": ("runs", False), "burst_ticks": ("bursts", False), "layer_ticks": ("layer", False),
+    "call_ns": ("startup", False), "sync_ns": ("startup", False),
     "cycle_ticks": ("compute", False), "stage_cycles": ("compute", False), "macs_per_cycle": ("compute", True),
     "rows": ("compute", True), "cols": ("compute", True), "banks.filters": ("compute", True),
     "banks.lanes": ("compute", True), "engine.e_in": ("compute", True), "engine.e_out": ("compute", True),

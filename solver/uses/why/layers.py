@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import inf
 
 from hwmodels.nest.price.closed_form import price
+from hwmodels.transfer import PRICES
 from instances.machine.machine import Machine
 from solver.ask.question import Question
 from solver.plan.plan import Plan
@@ -113,11 +114,10 @@ def _paid(row: LayerRow, machine: Machine) -> dict[Cause, int]:
         return {}
     on = machine.transfers[0]
     computing = max(0, row.objective.terms.get("compute", 0)) if row.objective else 0
-    return {
-        "bandwidth": counts.bytes * on.byte_ticks, "startup": counts.calls * on.call_ticks,
-        "runs": counts.segments * on.segment_ticks, "bursts": counts.bursts * on.burst_ticks, "compute": computing,
-        "layer": machine.layer_ticks,
-    }  # fmt: skip
+    paid: dict[Cause, int] = {"compute": computing, "layer": machine.layer_ticks}
+    for name, one in PRICES.items():
+        paid[one.cause] = paid.get(one.cause, 0) + getattr(counts, name) * getattr(on, one.field)
+    return paid
 
 
 def base_is_least(row: LayerRow, objective: str) -> bool:

@@ -18,6 +18,7 @@ from hwmodels.nest.price.causes import Share, held_outside, shares
 from hwmodels.nest.price.closed_form import price
 from hwmodels.outcome import MEASURES, OPERANDS, UNITS, Counts, Outcome
 from hwmodels.schedule import Nest
+from hwmodels.transfer import PRICES
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
@@ -80,17 +81,19 @@ def _moving(on: Machine, outcome: Outcome, told: list[tuple[Share, str]]) -> Ite
         yield from _latencies(on, operand, counts)
 
 
+#: Counts that `_latencies` tells apart: bytes are told by why they move, bursts by whether bytes in line need them.
+_APART = ("bytes", "bursts")
+
+
 def _latencies(on: Machine, operand: str, counts: Counts) -> Iterator[Part]:
-    """What calls, runs and bursts take."""
+    """What all but the bytes themselves takes: calls, runs, bursts (and those that bytes in line would not need)."""
     transfer = on.transfer_of(operand_of(operand))
     whole = min(-(-counts.bytes // transfer.burst_bytes), counts.bursts) if transfer.burst_bytes else 0
-    for cause, number, ticks, what in (
-        ("startup", counts.calls, transfer.call_ticks, "calls"),
-        ("runs", counts.segments, transfer.segment_ticks, "runs"),
-        ("bursts", whole, transfer.burst_ticks, "bursts"),
-        ("alignment", counts.bursts - whole, transfer.burst_ticks, "bursts"),
-    ):
-        yield Part(what=operand, cause=cause, value=number * ticks, why=f"{number:,} {what}, {ticks:,} ticks each")
+    paid = [(one.cause, getattr(counts, name), one) for name, one in PRICES.items() if name not in _APART]
+    bursts = PRICES["bursts"]
+    for cause, number, one in (*paid, (bursts.cause, whole, bursts), ("alignment", counts.bursts - whole, bursts)):
+        ticks = getattr(transfer, one.field)
+        yield Part(what=operand, cause=cause, value=number * ticks, why=f"{number:,} {one.paid}, {ticks:,} ticks each")
 
 
 def _computing(layer: Layer, on: Machine, outcome: Outcome) -> Iterator[Part]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import gcd
 
+from hwmodels import transfer
 from hwmodels.nest.homes import repriced
 from hwmodels.nest.price.closed_form import PRICES
 from instances.machine.machine import Machine, Transfer
@@ -20,9 +21,7 @@ from solver.uses.why.model import Cause
 #: Bytes that hold every layer.
 ENDLESS = 2**40
 #: What each price of a transfer is paid for.
-_PAID: dict[str, Cause] = {
-    "byte_ticks": "bandwidth", "call_ticks": "startup", "segment_ticks": "runs", "burst_ticks": "bursts",
-}  # fmt: skip
+_PAID: dict[str, Cause] = {price.field: price.cause for price in transfer.PRICES.values()}
 
 
 @dataclass(frozen=True)
@@ -42,10 +41,9 @@ class Relaxed:
 
 def finer(machine: Machine, factor: int) -> Machine:
     """Return the same machine with its ticks divided in finer ones: all prices are that many times as many."""
-    names = ("call_ticks", "segment_ticks", "burst_ticks", "row_ticks", "refresh_ticks", "byte_ticks")
 
-    def prices(transfer: Transfer) -> Transfer:
-        return transfer.model_copy(update={name: factor * getattr(transfer, name) for name in names})
+    def prices(of: Transfer) -> Transfer:
+        return of.model_copy(update={name: factor * getattr(of, name) for name in _PAID})
 
     memories = tuple(one.model_copy(update={"transfer": prices(one.transfer)}) for one in machine.off_chip)
     compute = machine.compute.model_copy(update={"cycle_ticks": factor * machine.compute.cycle_ticks})
