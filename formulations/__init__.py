@@ -1,1 +1,1 @@
-"""What is to be decided: one module per decision problem, with its CP-SAT and MILP models."""
+"""What is to be decided: one folder for every decision problem, with its CP-SAT and MILP models."""

@@ -4,12 +4,12 @@ CP-SAT goes in two phases. First the objective is minimised. If that proves noth
 schedules are refuted: a model without an objective, only with a cap just below the best value, is found infeasible far
 sooner (or has a better one).
 
-The genetic search has as many objectives as applications, their responses, and energy. What misses a deadline is
-penalised for each such application; tasks run in the order of the graph.
+The genetic search (`evolved`) has as many objectives as applications, their responses, and energy. What misses a
+deadline is penalised for each such application; tasks run in the order of the graph.
+
+Searches start (`starts`) from schedules with each application on one processor, or all by a list schedule.
 
 Source: `heterogeneous_mapping_and_banks` 3.3.5.2 (genetic search).
-
-Schedules of several applications to start from: each application on one processor, or all by a list schedule.
 """
 
 from __future__ import annotations

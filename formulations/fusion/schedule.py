@@ -1,6 +1,6 @@
 """Schedules of F11: a path of arcs as runs with banks, and the price of a group of layers in closed form.
 
-How long a group takes: visit by visit the longer of computing and of moving, calls and segments included.
+**Time** of a group (`GroupTime`): visit by visit the longer of computing and of moving, calls and segments included.
 
 A piece of a map is a call: a box of the map as its layer reads (or writes) it, with a segment for every run of
 addresses. Weights that stay are one call before all else; what is streamed is a call for every filter, with its bias.

@@ -2,7 +2,7 @@
 
 Sets
     t in 0..T-1: the layers in the network's order; cuts 0..T between them
-    s: the maps that may stay on chip, with levels V[s] (banks and the rows they hold), uses and birth as in F10 `joint`
+    s: the maps that may stay on chip, with levels V[s] (banks and the rows they hold), uses and birth as in F10 joint
     A: arcs, each a group first..last with options that read alike; axes[a]: the maps whose level matters to it
 Given
     B banks, each a byte where the machine has none; write[s, v]: bytes of the rows of s beyond level v; reads[a, s, v]:
@@ -27,12 +27,12 @@ Weights that several layers read
 Why groups of one make it F10
     An arc of one layer has the tables of `formulations.joint.tables`: the same levels, banks and bytes.
 
-`least` solves it by dynamic programming over cuts; a state is the level of every map alive at a cut. Of the maps that
-an arc uses up only the banks that they take together and their classes matter, and likewise of those that are born:
-so an arc costs (states of the maps that go on) x B x B steps, not all pairs of states. What maps take during an arc is
-a multiple of the gcd of the banks of their levels, its grain: only so many banks can be free, and in bytes B is counted
-in it: a row of any map of ResNet-50 takes 3,584 bytes or a multiple, so B is 219 on 768 KiB. Source: none;
-docs/fusion.md.
+`formulations.fusion.paths` solves it by dynamic programming over cuts; a state is the level of every map alive at a
+cut. Of the maps that an arc uses up only the banks that they take together and their classes matter, and likewise of
+those that are born: so an arc costs (states of the maps that go on) x B x B steps, not all pairs of states. What maps
+take during an arc is a multiple of the gcd of the banks of their levels, its grain: only so many banks can be free, and
+in bytes B is counted in it: a row of any map of ResNet-50 takes 3,584 bytes or a multiple, so B is 219 on 768 KiB.
+Source: none; docs/fusion.md.
 """
 
 from __future__ import annotations

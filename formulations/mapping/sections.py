@@ -21,7 +21,8 @@ Proof
     the places of V_k and R_k only; what both sides of a cut have in common is at J_k, over which F_k is tabled. Every
     edge counts in the section that it begins in, once.
 Without gates there is one section. Cuts with too many places for J_k are left out: any of them may be.
-    A section of one task is a table: c = max_p (work + copies). Others are searched where they matter (`series`).
+    A section of one task is a table: c = max_p (work + copies). Others are searched where they matter
+    (`formulations.mapping.series`).
 Equal processors
     A permutation of processors that leaves times, places and copies of V_k and R_k alike leaves c_k alike: of the ends
     that it makes of each other one is searched.

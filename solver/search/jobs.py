@@ -1,4 +1,4 @@
-"""Jobs that are decided in their share of the time, one after the other; `workers` runs them side by side."""
+"""Jobs that are decided in their share of the time, one after the other; workers.py runs them side by side."""
 
 from __future__ import annotations
 

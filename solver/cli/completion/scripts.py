@@ -1,4 +1,4 @@
-"""The scripts: templates beside this file, with the tables of `words` filled in."""
+"""The scripts: templates beside this file, with the tables of words.py filled in."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """What a model's layers compute: weights in the machine's layout, biases, poolings, and what becomes of a result.
 
-`passing` says which functions between layers they apply, `arithmetic` how one layer computes. Batch norms and sums with
+`solver.uses.emit.passing` says which functions between layers they apply, `solver.uses.emit.arithmetic` how one layer
+computes. Batch norms and sums with
 a constant for every channel that the reader of the file has folded into a convolution or product are in its weights
 and bias.
 """
