@@ -74,7 +74,7 @@ def hunt(tester: base.Tester, seed: int, number: int, most: int = 1) -> tuple[li
 # ---- no disagreement -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("problem", FEW)
 def test_nobody_disagrees(problem: str) -> None:
     found, _ = hunt(TESTERS[problem], 1, FEW[problem])
@@ -201,7 +201,7 @@ def test_all_nests_by_hand() -> None:
     assert [(one.room, one.bytes) for one in found] == [(4, 15), (5, 11)]
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(
     ("layer", "room", "moved", "loops"),
     [
@@ -470,7 +470,7 @@ LONG = (
 )  # fmt: skip
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("fault", thinned([x for x in FAULTS if x not in LONG or THOROUGH], 4))
 def test_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch, forgetful: None) -> None:
     problem, patch = FAULTS[fault]

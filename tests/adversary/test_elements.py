@@ -189,7 +189,7 @@ def test_rows_that_are_skipped_are_seen(monkeypatch: pytest.MonkeyPatch) -> None
     ]
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("seed", range(tries(2, 6)))
 def test_in_plenty_of_memory_the_optimum_is_what_is_counted(seed: int) -> None:
     """The rule of the adversary, on cases of all kinds."""

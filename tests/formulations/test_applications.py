@@ -326,6 +326,7 @@ LIES: dict[str, Lie] = {
 }
 
 
+@pytest.mark.slow(1)
 def test_an_engine_that_proves_nothing_is_not_believed() -> None:
     best = solve(TWO, "hikey970", objective="energy", pins="cpu_config=1,1,1,1", problem="applications")
     problems = check(changed(best, (("engine",), "apart"))).problems
@@ -362,6 +363,7 @@ def test_no_schedule_says_so() -> None:
     assert check(plan).ok
 
 
+@pytest.mark.slow(1)
 def test_a_row_of_the_suite() -> None:
     machine, rule, objective, status, optimum, *others = row(TWO, "hikey970", "response:1", 20)
     assert (machine, rule, objective, status) == ("hikey970", "safe", "response:1", "OPTIMAL")

@@ -334,6 +334,7 @@ def by_cycle(draw: st.DrawFn, clocks: st.SearchStrategy[Clock]) -> tuple[Task, P
     ), wait  # fmt: skip
 
 
+@pytest.mark.slow(1)
 @settings(max_examples=tries(100, 300), deadline=None, suppress_health_check=list(HealthCheck))
 @given(by_cycle(st.sampled_from(BUSES)), st.booleans())
 def test_all_programs_of_a_stage_are_found(drawn: tuple[Task, Prices, Timing, int], fastest: bool) -> None:
@@ -393,6 +394,7 @@ def test_bounds_are_those_of_all_programs_and_below_them(drawn: tuple[Task, Pric
         assert timing.ready(least.ticks, least.wait) <= timing.ready(real.ticks, real.wait, real.late)
 
 
+@pytest.mark.slow(3)
 @settings(max_examples=tries(20, 60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(by_cycle(st.sampled_from(BUSES)), st.data())
 def test_bounds_that_share_what_they_know_are_those_of_each_alone(

@@ -480,6 +480,7 @@ def any_plan(walk: Walk, data: st.DataObject) -> BankPlan:
     return BankPlan(tuple(steps))
 
 
+@pytest.mark.slow(1)
 @settings(max_examples=tries(50, 200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(), tiny_banks((2, 5), (16, 24, 40), (1, 1000), ("bus",)), st.sampled_from(CLOCKS), st.data())
 def test_any_plan_takes_what_the_replay_finds(
@@ -550,7 +551,7 @@ DELAYS = {
 }
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(("name", "key"), thinned(DELAYS, 3))
 def test_delay_is_that_of_the_simulator(name: str, key: str) -> None:
     """Within 15 %: the simulator is good to about 10 % itself, and releases some banks at other moments."""

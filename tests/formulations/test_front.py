@@ -55,7 +55,7 @@ def tiling(layer: Layer, machine: Machine, *, full: bool = False) -> Space:
     return NESTS["tiling"].build(layer, machine, Pins(), full=full)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("axes", thinned([("bytes", "time"), ("time", "bytes"), ("bytes", "ocm")], 2))
 def test_two_axes_are_brute_force(axes: tuple[str, ...]) -> None:
     layer = Layer.conv("y", channels=2, filters=3, size=(4, 3), kernel=(2, 2))

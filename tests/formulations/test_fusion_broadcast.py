@@ -146,6 +146,7 @@ SQUEEZED = network(
 )  # fmt: skip
 
 
+@pytest.mark.slow(1)
 def test_a_gate_of_the_map_itself_needs_all_of_it_first() -> None:
     """In one group there is one strip; without it the map and the gate stay on chip between groups."""
     assert planned(SQUEEZED, 2000, "fuse=a..m", "strip=2").status == "INFEASIBLE"
@@ -208,7 +209,7 @@ CASES: list[Layers] = [
 ]
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("number", range(len(CASES)) if THOROUGH else (2, 3, 6))
 def test_all_schedules_of_small_networks(number: int) -> None:
     one = Case(

@@ -40,6 +40,7 @@ def test_higher_strips_of_as_many_steps_may_load_fewer_weights() -> None:
     assert said(case(9, 3, 2, (("wide", (0,), 4), ("conv", (1,), 2)), banks=2, bank=79)) == []
 
 
+@pytest.mark.slow(1)
 def test_rows_that_nobody_reads_are_not_compulsory() -> None:
     """2 x 2 windows with stride 2, twice: of 7 rows 4 are needed, and strips load no more."""
     layers = (("even", (0,), 1), ("pool", (1,), 4), ("point", (2,), 8))
@@ -69,6 +70,7 @@ def test_parts_of_rows_go_down_to_one_column() -> None:
     assert (claim.status, claim.value) == ("OPTIMAL", 208)
 
 
+@pytest.mark.slow(1)
 def test_a_longer_group_may_fit_where_a_shorter_one_does_not() -> None:
     """All three layers need one pixel of the first map, two of them need it whole: 16 bytes, in pairs 25."""
     one = case(3, 2, 1, (("deep", (0,), 1), ("jump", (1,), 1), ("jump", (2,), 1)), banks=14, bank=1)
@@ -102,7 +104,7 @@ def test_parts_of_rows(width: int, parts: list[int]) -> None:
     assert parts_of(width) == parts
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(
     "pin", thinned(["strip>=4", "fuse!=n2..n3", "cut=n2", "strip<=2", "length=2", "cut!=n2", "fuse=n1..n2"], 2)
 )

@@ -291,7 +291,7 @@ def test_every_engine_finds_the_same_plan(make: Make, banks: int, objectives: tu
     assert len({tuple(one.values[name] for name in objectives) for one in said}) == 1
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("factor", [1, 10**3, 10**6, 10**9])
 def test_prices_of_energy_that_do_not_fit_in_64_bits(factor: int) -> None:
     """Prices that are as large as that give the same schedule; once costs of two objectives in one were too large."""

@@ -112,6 +112,7 @@ def test_two_products_by_hand() -> None:
     assert check(plan).ok
 
 
+@pytest.mark.slow(1)
 def test_without_turns_more_is_moved() -> None:
     plan = products("turns=no")
     assert (plan.status, plan.measures and plan.measures["bytes"]) == ("OPTIMAL", 370_432)
@@ -120,6 +121,7 @@ def test_without_turns_more_is_moved() -> None:
     assert not check(edited).ok
 
 
+@pytest.mark.slow(1)
 def test_turns_are_of_as_many_channels_as_fit() -> None:
     """With 256 KiB weights and strips of one step fit beside half of the inner map, so a turn has 256 channels."""
     memory = {"ocm_bytes": 2**18 + 2**12, "ocm_banks": 65, "psum_bytes": 1}

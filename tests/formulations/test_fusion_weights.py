@@ -58,6 +58,7 @@ def test_layers_by_themselves_are_those_of_joint(case: str) -> None:
     assert not replay_fusion(stores(made), on, said.schedule).faults
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("case", [
     "three, 9 in 0", *(pytest.param(case, marks=pytest.mark.slow(20)) for case in ("late, 11 in 0", "turns, 12 in 0")),
 ])  # fmt: skip

@@ -239,6 +239,7 @@ class Brute:
         return lowest([*chains.get((last, False), []), *chains.get((last, True), [])])
 
 
+@pytest.mark.slow(1)
 def test_models_prove_the_same() -> None:
     for seed in (3, 6):
         for measure in ("bytes", "time"):
@@ -279,7 +280,7 @@ def test_optima_and_front_are_those_of_all_chains_of_more(seed: int) -> None:
     checked(seed, 4 + seed % 2)
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_bounds_are_below_all_programs(seed: int) -> None:
     network, on = drawn(seed, 4), machine(seed)
@@ -312,6 +313,7 @@ def test_where_fusion_does_not_pay_the_answer_is_per_layer() -> None:
     assert check(plan).ok
 
 
+@pytest.mark.slow(2)
 def test_a_front_is_proven_and_its_plans_check() -> None:
     front = pareto(pair(), machine(3), problem="hybrid")
     assert front.proven

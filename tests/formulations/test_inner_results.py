@@ -157,7 +157,7 @@ def test_results_on_other_processors_are_handed_to_the_host(case: str) -> None:
 # ---- what does not look at other layers ------------------------------------------------------------------------------
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(
     ("problem", "machine"),
     [

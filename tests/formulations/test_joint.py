@@ -260,6 +260,7 @@ def test_any_network(network: Network, memory: tuple[int, int]) -> None:
         assert (plan.status == "OPTIMAL") == (plan.bound == best)
 
 
+@pytest.mark.slow(1)
 @settings(max_examples=tries(2, 6), deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(), st.sampled_from([(2, 96), (3, 96), (4, 128), (4, 64)]))
 def test_buffers_lie_one_after_the_other_in_the_banks_of_the_tiles(network: Network, memory: tuple[int, int]) -> None:
@@ -329,6 +330,7 @@ def test_tiles_of_a_sum_that_pins_make_large() -> None:
         assert check(plan).ok
 
 
+@pytest.mark.slow(1)
 def test_ties_that_are_cut_short_are_no_lack_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Search.run
 
@@ -446,7 +448,7 @@ def test_both_operands_of_a_square() -> None:
     assert plan.part.figures[0].counts["OUT"].bytes == 64
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("fn", ["transpose", "reshape"])
 def test_reshaped_maps_stay_whole_or_not_at_all(fn: str) -> None:
     shape, after = (1, 4, 6, 6), (1, 4, 6, 6) if fn == "transpose" else (1, 6, 24)
@@ -620,6 +622,7 @@ def test_the_referee_has_nothing_to_say_of_a_plan() -> None:
     assert faults() == ""
 
 
+@pytest.mark.slow(7)
 def test_a_bank_has_one_owner() -> None:
     run = run_of("b")
     taken = next(iter(run.residents.values()))[1]
@@ -642,6 +645,7 @@ def test_rows_do_not_come_back() -> None:
     assert "4 rows of a are on chip, in the layer before 0 were" in said
 
 
+@pytest.mark.slow(10)
 def test_what_is_read_from_dram_was_written() -> None:
     # the first four rows of a are on chip for b, but the sum reads them from DRAM
     assert "rows 0 to 3 of a are read from DRAM, a never wrote them" in faults(a=replace(run_of("a"), unwritten=4))
@@ -689,7 +693,7 @@ _RUNS = "parts", 0, "schedule"
 _FIGURES = "parts", 0, "figures"
 
 
-@pytest.mark.few(18)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [

@@ -60,7 +60,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("case", CASES)
 def test_the_optimum_is_that_of_all_schedules(case: str) -> None:
     made, on = CASES[case]

@@ -218,6 +218,7 @@ def least(made: Mapping, aim: str, limits: Limits) -> int | None:
     return min(values, default=None)
 
 
+@pytest.mark.slow(1)
 @settings(max_examples=tries(8, 25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(mappings(), st.sampled_from(["period", "energy"]), st.sampled_from([100, 70, 40]), st.booleans())
 def test_engines_agree_with_everything(made: Mapping, aim: str, cap: int, tight: bool) -> None:
@@ -253,6 +254,7 @@ def test_descent_ends_where_no_single_move_helps(made: Mapping, aim: str, cap: i
         assert key(found) == min(map(key, moves)) <= key(at)
 
 
+@pytest.mark.slow(1)
 @settings(max_examples=tries(8, 80), deadline=None, suppress_health_check=list(HealthCheck))
 @given(mappings(7), st.sampled_from(["period", "energy"]), st.randoms(use_true_random=False))
 def test_what_was_found_before_changes_no_answer(made: Mapping, aim: str, rng: random.Random) -> None:
@@ -348,6 +350,7 @@ def plan() -> Plan:
     return solve("mobilenet_v1", "galaxy_s9", pins=["cpu_config=4"], problem="mapping")
 
 
+@pytest.mark.slow(1)
 def test_a_plan_is_proven_and_checks(plan: Plan, tmp_path: Path) -> None:
     assert (plan.status, plan.gap, plan.part.replay.ok) == ("OPTIMAL", 0.0, True)
     assert max(sum(one.loads) for one in plan.part.figures.processors) == plan.measures["period"] == plan.bound
@@ -477,6 +480,7 @@ def test_the_suite_of_mappings() -> None:
     assert front_row("mobilenet_v1")[1:3] == [9, True]
 
 
+@pytest.mark.slow(1)
 def test_rows_of_latencies_and_divided_tasks() -> None:
     """Of the suite, on networks whose figures docs/mapping.md has; no optimum is above a heuristic or whole tasks."""
     heft, best, latency, bound, gap = latency_row(part_of("mobilenet_v1", "latency"), (4,), 20)[2:7]
@@ -643,6 +647,7 @@ def test_a_measured_profile_gives_the_same_plan(tmp_path: Path) -> None:
     assert check(tmp_path / "plan.json").problems == ()
 
 
+@pytest.mark.slow(1)
 def test_a_task_that_an_accelerator_cannot_run_is_elsewhere(tmp_path: Path) -> None:
     path = measured(tmp_path / "times.csv", lambda rows: rows["c3"].update(gpu=None))
     for made in (

@@ -233,7 +233,7 @@ MESHES = [
 ]  # fmt: skip
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(("at", "measure"), thinned(product(range(len(MESHES)), ["dram", "glb", "time"]), 4))
 def test_engines_find_the_least_of_every_tile(at: int, measure: str) -> None:
     layer, changes = MESHES[at]
@@ -251,7 +251,7 @@ ARRAYS = [
 ]  # fmt: skip
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(
     ("kind", "measure", "at"),
     thinned(product(["systolic", "row_stationary"], ["dram", "glb", "time"], range(len(ARRAYS))), 5),
@@ -290,7 +290,7 @@ def test_random_layers_against_every_tile(data: st.DataObject) -> None:
         assert said.status == ("INFEASIBLE" if expected is None else "OPTIMAL"), engine
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(2)
 @pytest.mark.parametrize(
     "pins", [(), ("P_G=4",), ("P_B=2", "P_G=2"), ("rows=g", "cols=b"), ("rows!=b", "P_B!=2"), ("share=IN", "P_G>=2")]
 )

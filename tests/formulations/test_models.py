@@ -200,6 +200,7 @@ def test_bilinear_merges_and_refuses_what_overflows() -> None:
     assert int(exact.matrix()[0, 0]) == (2**30 + 1) ** 2
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("objectives", [("time",), ("bytes",), ("energy",), ("bytes", "time"), ("energy", "time")])
 @pytest.mark.parametrize("name", ["cp-sat", "milp", "milp-cbc"])
 def test_full_objective_vectors_are_equal(name: str, objectives: tuple[str, ...]) -> None:
@@ -222,7 +223,7 @@ def test_infeasible_is_proven(name: str) -> None:
     assert (found.status, found.schedule, found.values, found.bound) == ("INFEASIBLE", None, {}, None)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("name", ["cp-sat", "milp", "exhaustive"])
 def test_no_time_is_no_proof(name: str) -> None:
     space = NESTS["tiling"].build(LAYER, machine(), Pins())

@@ -263,6 +263,7 @@ def nest_at(loops: tuple[tuple[Loop, ...], ...], at: tuple[int, ...]) -> Nest:
     return Nest(tuple(items))
 
 
+@pytest.mark.slow(1)
 def test_pins_on_homes() -> None:
     on = machine({"IN": ["near"], "W": ["near", "far"], "OUT": ["near"]})
     assert solve(LAYER, on).layers[0].decision["home_W"] == "near"
@@ -428,7 +429,7 @@ def least(places: Places) -> dict[str, int]:
     return dict(min(found, key=lambda one: tuple(one.values()), default={}))
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("engine", HOMES.engines)
 def test_every_encoding_finds_the_least_of_all_homes(engine: str) -> None:
     rng, gave_up = random.Random(3), 0

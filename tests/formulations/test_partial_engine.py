@@ -246,6 +246,7 @@ def test_bounds_meet_orders_at_real_sizes() -> None:
 ENGINES = ("auto", "cp-sat", "milp", "milp-cbc", "exhaustive", "passes", "greedy", "paper")
 
 
+@pytest.mark.slow(1)
 @settings(max_examples=tries(6, 25))
 @given(
     st.integers(1, 7), st.integers(1, 7), st.integers(1, 5), st.sampled_from((1, 3)), st.integers(12, 120),
@@ -558,6 +559,7 @@ def plan() -> Plan:
     return solve(network((6, 1, 1), (6, 3, 6), (4, 3, 2)), machine(bank=64), problem="partial_engine")
 
 
+@pytest.mark.slow(2)
 def test_a_plan_and_its_file(plan: Plan, tmp_path: Path) -> None:
     assert (plan.status, plan.parts[0].replay.ok, check(plan).problems) == ("OPTIMAL", True, ())
     path = tmp_path / "plan.json"

@@ -166,6 +166,7 @@ def _least_bytes(branches: tuple[object, ...]) -> int:
     return min(best)
 
 
+@pytest.mark.slow(1)
 @settings(max_examples=tries(6, 60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_the_conflict_is_minimal(data: st.DataObject) -> None:

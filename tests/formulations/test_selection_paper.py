@@ -78,6 +78,7 @@ def test_selected_layers_are_optimal_and_beat_all_and_none() -> None:
     assert seconds(solved(half, engine="all").values["period"]) > 1.15 * 460
 
 
+@pytest.mark.slow(2)
 def test_no_optimum_is_above_its_step() -> None:
     rows = list(with_optima(asked("tiny_yolo_tx2", "frequency=default"), "period", 60))
     assert len(rows) == len(_PRINTED)

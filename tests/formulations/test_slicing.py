@@ -104,6 +104,7 @@ def test_literal_alphas_by_hand(partition: str, dataflow: str) -> None:
     assert best(build(LAYER, on, *pins)) == {"time": moved + mac, "bytes": moved, "energy": 0}
 
 
+@pytest.mark.slow(1)
 def test_is_is_contained_in_os() -> None:
     """Leaving IS to OS loses nothing: the pinned IS optimum is never below the free one."""
     for name in ("in", "w", "out"):
@@ -181,6 +182,7 @@ def test_one_core_is_refused() -> None:
         SLICING.build(LAYER, load_machine("scratchpad_64k"), Pins())
 
 
+@pytest.mark.slow(1)
 def test_all_steps_are_not_all_nests() -> None:
     """A loop inside all Holds makes tiles of one column, which round less: 5 cycles of 4 ticks, not 3 tiles of 2.
 

@@ -39,7 +39,7 @@ def _space(layer: Layer = LAYER, machine: Machine = MACHINE, *pins: str) -> Spac
 # --- several objectives ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("name", PROVING)
 def test_two_proven_objectives_are_optimal(name: str) -> None:
     found = decide(_space(), ("bytes", "time"), name)
@@ -66,6 +66,7 @@ def test_one_of_two_proven_is_feasible_with_its_bound(monkeypatch: pytest.Monkey
     assert "proven" not in unasked.stats
 
 
+@pytest.mark.slow(1)
 def test_exhaustive_search_that_is_late_for_the_second_objective(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Search, "_late", lambda search: bool(search.kept))
     found = decide(_space(), ("bytes", "time"))
@@ -83,7 +84,7 @@ def test_energy_is_proven_with_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- time limits -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.few(3)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("machine", [MACHINE, DOUBLE], ids=["single", "double"])
 @pytest.mark.parametrize("objective", ["bytes", "time", "energy"])
 @pytest.mark.parametrize("name", ["exhaustive", "cp-sat", "milp"])
@@ -102,7 +103,7 @@ def test_there_is_a_plan_with_a_true_bound_whatever_the_limit(name: str, objecti
     assert found.status in ("OPTIMAL", "FEASIBLE")
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("machine", ["scratchpad_64k", "zynq7020", "scratchpad_24k"])
 @pytest.mark.parametrize(("network", "layer"), [("lenet5", "c3"), ("mobilenet_v2", "block3/dw"), ("alexnet", "conv3")])
 def test_a_bound_without_a_search_prices_nothing(

@@ -112,7 +112,7 @@ def test_no_order_of_720_beats_the_three(layer: Layer) -> None:
             assert any(b <= bytes_ and t <= time for b, t in three)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("buffering", ["single", "double"])
 @pytest.mark.parametrize("layout", [("CHW", "OIHW"), ("HWC", "OHWI")])
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_the_kernel_may_be_cut(engine: str) -> None:
     assert build(layer, machine(3), "T_I>=2").infeasible
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("engine", ["exhaustive", "cp-sat", "milp"])
 @pytest.mark.parametrize(
     ("pin", "met"),

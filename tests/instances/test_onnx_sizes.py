@@ -179,7 +179,7 @@ def commands(layer: str) -> dict[str, list[str]]:
 COMMANDS = commands("x.conv")
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_takes_sizes(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = saved(tmp_path, {"x": [1, 3, "H", "W"]})
@@ -245,6 +245,7 @@ except InputError as error:
 """
 
 
+@pytest.mark.slow(2)
 def test_a_list_that_is_too_long_takes_no_memory(tmp_path: Path) -> None:
     """Beside a map that nothing makes; shape inference made a record for each of 10^12 elements."""
     said = subprocess.run(

@@ -196,7 +196,7 @@ def test_a_gather_names_the_option(tmp_path: Path) -> None:
 COMMANDS = commands("conv_4")
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_takes_values(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = rated(tmp_path, height="H")
@@ -207,6 +207,7 @@ def test_every_command_takes_values(command: str, tmp_path: Path, capsys: pytest
     assert main([*asked, "--value", "sr=16000"]) == 0
 
 
+@pytest.mark.slow(1)
 def test_c_of_a_plan_takes_values(tmp_path: Path) -> None:
     path, plan = rated(tmp_path), tmp_path / "plan.json"
     said = ["--value", "sr=16000"]
@@ -224,6 +225,7 @@ def test_a_sweep_takes_values(tmp_path: Path) -> None:
     assert task.target.network == "rated sr=16000"
 
 
+@pytest.mark.slow(2)
 def test_calls_take_values(tmp_path: Path) -> None:
     path, said = rated(tmp_path), {"values": {"sr": 8000}}
     plan = solve(path, "scratchpad_64k", problem="joint", objective="bytes", **said)  # type: ignore[arg-type]

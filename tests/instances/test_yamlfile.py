@@ -78,6 +78,7 @@ def test_aliases_that_multiply_themselves(levels: int) -> None:
     assert parse_yaml(_laughs(4, "[%s]"), "here")
 
 
+@pytest.mark.slow(1)
 def test_merge_keys_that_multiply_themselves() -> None:
     """Each has the keys of the one before and one more: 800 of them have 320,400."""
     lines = ["a0: &a0 {k: 1}", *(f"a{n}: &a{n} {{<<: *a{n - 1}, k{n}: 1}}" for n in range(1, 800))]

@@ -98,6 +98,7 @@ def test_networks_measured_on_a_known_machine_give_it_back(tmp_path: Path) -> No
     assert result.median_error() == 0
 
 
+@pytest.mark.slow(1)
 def test_by_hand(tmp_path: Path) -> None:
     # docs/slicing.md: KS moves 136 bytes a cluster, OFM 112. With 290 and 242 ticks measured, 24 bytes take 48 ticks:
     # 2 a byte, and 290 - 272 = 18 for the layer.
@@ -114,6 +115,7 @@ def test_by_hand(tmp_path: Path) -> None:
     assert result.fit.freedom == 0
 
 
+@pytest.mark.slow(1)
 def test_weights_by_hand(tmp_path: Path) -> None:
     # 136 bytes take 136,000 ticks and 112 take 134,400. Relative: A = (1/1000, 1/1200), b = (1, 1), so
     # x = (1/1000 + 1/1200) / (1/1000^2 + 1/1200^2) = 1081.97. Absolute: x = (136*136000 + 112*134400) / (136^2 + 112^2)
@@ -304,6 +306,7 @@ def test_nothing_is_written_where_nothing_was_calibrated(tmp_path: Path, capsys:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["mine.json", "rows.csv"]
 
 
+@pytest.mark.slow(4)
 def test_bundled_machines_do_not_change(plans, tmp_path: Path) -> None:
     before = load_machine("nmp")
     calibrate("nmp", measured(tmp_path, plans[:3], with_prices(before, {"transfer.byte_ticks": 30})))
@@ -390,6 +393,7 @@ def test_bounds_in_units_by_hand() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow(1)
 def test_finer_ticks_are_the_same_machine() -> None:
     nmp = load_machine("nmp")
     fine = finer(nmp, 25)

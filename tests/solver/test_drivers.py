@@ -138,6 +138,7 @@ def test_milp_solvers_are_told_to_stop_and_keep_what_they_have(solver: driver_mi
     assert "cbc" not in running.stdout
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGCONT])
 def test_cbc_that_does_not_hear(monkeypatch: pytest.MonkeyPatch, sent: signal.Signals) -> None:
     """It is told as soon as it is started, and dies or misses it; then it is told again, at last killed."""

@@ -74,6 +74,7 @@ def numbers(count: int, state: int) -> tuple[np.ndarray, int]:
     return made, state
 
 
+@pytest.mark.slow(1)
 def test_results_are_those_of_numpy(tmp_path: Path) -> None:
     """A convolution with bias, stride and padding whose sums are spilled, against the direct one on the same data."""
     layer = Layer.conv(
@@ -173,6 +174,7 @@ def test_a_network_layer_by_layer(tmp_path: Path, machine: str, kinds: bool) -> 
     assert f"{layers} of {layers} layers" in build_and_run(tmp_path / "c", "-O2")
 
 
+@pytest.mark.slow(1)
 def test_buffers_hold_the_tiles_of_every_core() -> None:
     """Padding clips the tile of the first core, so that another one has more rows of IN: 3 by 3 windows on 6 rows."""
     layer = Layer.conv("a", channels=1, filters=1, size=(6, 4), kernel=(3, 3), pad=(1, 1, 1, 1))
@@ -345,6 +347,7 @@ def test_a_group_adds_maps(tmp_path: Path) -> None:
     assert difference(build_and_run(tmp_path / "c", BUILDS[3])) < 1e-5
 
 
+@pytest.mark.slow(1)
 def test_a_model_without_weights(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, (1, 4, 6, 5)) for name in "xy")

@@ -159,6 +159,7 @@ def tied(path: Path) -> None:
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
 
 
+@pytest.mark.slow(2)
 def test_a_transposed_reader_sees_weights_where_the_first_has_them(tmp_path: Path) -> None:
     """60 weights once, 30 elements in, 30 out, of four bytes; the second product reads them by other pitches."""
     pytest.importorskip("onnxruntime")

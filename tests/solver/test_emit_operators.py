@@ -67,7 +67,7 @@ def test_more_operators(tmp_path: Path, kind: str, name: str) -> None:
     assert run(kind, name, tmp_path, "tiling", random.Random(name).choice(BUILDS)) < 1e-5
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(("kind", "name"), [("Resize", "nearest to sizes"), ("ConvTranspose", "4x4 of stride 2")])
 def test_operators_on_chip(tmp_path: Path, kind: str, name: str) -> None:
     """A joint plan keeps the blocks of a Resize, and the map that all phases read, where they are."""
@@ -81,6 +81,7 @@ def test_more_operators_on_chip(tmp_path: Path, kind: str, name: str, problem: s
     assert run(kind, name, tmp_path, problem, random.Random(name).choice(BUILDS)) < 1e-5
 
 
+@pytest.mark.slow(1)
 def test_what_the_host_needs_lies_in_memory(tmp_path: Path) -> None:
     """Channels are padded by the host: that map alone leaves the chip, and the report says what it costs.
 

@@ -106,6 +106,7 @@ def section(head: str) -> str:
     return PAGE.read_text(encoding="utf-8").split(f"\n## {head}\n")[1].split("\n## ")[0]
 
 
+@pytest.mark.slow(1)
 @pytest.mark.skipif(not PAGE.is_file(), reason="no documents beside the tests")
 def test_every_refusal_is_listed_and_no_other() -> None:
     listed = re.findall(r"^\| `(.*?)` \|", section("What is refused"), re.MULTILINE)
@@ -186,6 +187,7 @@ def test_what_is_asked_while_c_is_written_was_asked_before(
     assert not_asked(saved(name, tmp_path), problem, settings, rule) <= set(AFTER)
 
 
+@pytest.mark.slow(1)
 def test_the_table_of_what_is_not_met_is_of_the_code() -> None:
     names = {f"{file}.{name}" for file, name, _ in functions()}
     assert set(AFTER) <= names

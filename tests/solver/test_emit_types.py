@@ -299,6 +299,7 @@ def test_models_that_are_not_quantised_as_a_whole(tmp_path: Path, quantised: boo
     assert not (tmp_path / "c").exists()
 
 
+@pytest.mark.slow(1)
 def test_a_model_that_onnxruntime_does_not_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Signed inputs and unsigned weights: the reference of ONNX has the results to compare with."""
     pytest.importorskip("onnxruntime")

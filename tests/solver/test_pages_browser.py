@@ -72,6 +72,7 @@ def widths(page: Any) -> tuple[int, int]:
     return found[0], found[1]
 
 
+@pytest.mark.slow(3)
 def test_a_page_in_use(browser: Any, tmp_path: Path) -> None:
     with opened(browser, html_of("tiling"), tmp_path) as page:
         # the first stop of the keyboard leads to the content

@@ -85,7 +85,7 @@ def test_no_layer_is_above_the_roofs(problem: str) -> None:
 # ---- times, memories -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("objective", ["time", "bytes"])
 def test_parts_of_time_sum_to_it(objective: str) -> None:
     plan = solve("lenet5", "scratchpad_64k", problem="tiling", layers=["c1", "c3"], objective=objective)
@@ -107,6 +107,7 @@ def test_overlap_is_a_mark() -> None:
         assert sum(one.values[0] or 0 for one in bars.series) == pytest.approx(measures.time * 125 / 1e6)
 
 
+@pytest.mark.slow(1)
 def test_memory_of_a_layer_by_hand() -> None:
     # LeNet-5 c1: inputs of 32 x 32, 6 filters of 5 x 5, results of 28 x 28 x 6, all on chip at once.
     drawn = figure_of(lenet(), "memory-ocm")
@@ -151,6 +152,7 @@ def test_busy_times_of_processors() -> None:
         assert took == pytest.approx(sum(processor.loads) * plan.machine_data.tick_ps / 1e6)
 
 
+@pytest.mark.slow(1)
 def test_threads_end_at_their_load() -> None:
     plan = plan_of("selection")
     assert isinstance(plan, Plan)
@@ -175,6 +177,7 @@ def test_bank_boxes_do_not_meet() -> None:
 # ---- tiles, networks, fronts -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(1)
 def test_a_tile_on_its_tensor() -> None:
     plan = lenet()
     row = plan.layers[0]
@@ -189,6 +192,7 @@ def test_a_tile_on_its_tensor() -> None:
     assert drawn.table().rows[2] == ("OUT", "columns x rows x channels", "28 x 28 x 6", "28 x 28 x 6", 100.0)
 
 
+@pytest.mark.slow(1)
 def test_a_part_of_a_tensor_is_drawn_to_scale() -> None:
     (found,) = tensors(
         Layer(name="a", m=8, n=1, r=4, c=4, h=4, l=4),
@@ -270,7 +274,7 @@ def test_few_layers_are_named_and_many_numbered() -> None:
 # ---- both renderers --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.few(4)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_every_problem_has_figures_that_both_draw(problem: str) -> None:
     figures = plan_of(problem).figures()
@@ -293,6 +297,7 @@ def test_images_are_the_same_every_time(kind: str) -> None:
         assert image(figure, kind) == image(figure, kind)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow(1)
 def test_a_plot_can_stand_in_a_figure_of_a_paper() -> None:
     import matplotlib.pyplot as plt
 

@@ -129,6 +129,7 @@ def test_what_a_heuristic_shows_without_a_search_it_may_claim() -> None:
     assert "status OPTIMAL: engine no-reuse proves nothing" in check(lie).problems
 
 
+@pytest.mark.slow(1)
 def test_settings_are_those_of_the_machine() -> None:
     machine = load_machine("scratchpad_64k", {"ocm_bytes": "4096"})
     assert unmet_overrides(machine, ["ocm_bytes=4096", "byte_ticks=1"]) == ()
@@ -199,7 +200,7 @@ def test_a_literal_plan_that_runs_is_ok() -> None:
 # ---- solving again ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(("objective", "statuses"), [("bytes", ["OPTIMAL"]), ("time", ["OPTIMAL", "FEASIBLE"])])
 def test_proven_by_another_engine(objective: str, statuses: list[str]) -> None:
     plan = solve("lenet5", "scratchpad_64k", layers="c1", objective=objective)

@@ -17,6 +17,7 @@ from solver.plan.plan import Plan
 TINY = "tiny_yolo_tx2"
 
 
+@pytest.mark.slow(1)
 def test_a_profile_brings_its_machine() -> None:
     plan = solve(TINY, pins=["frequency=default"])
     assert isinstance(plan, Plan)
@@ -30,6 +31,7 @@ def test_a_profile_brings_its_machine() -> None:
     assert solve(load_variants(TINY), "jetson_tx2", pins=["frequency=default"]).objective == plan.objective
 
 
+@pytest.mark.slow(1)
 def test_times_between_layers_sum_to_the_loads() -> None:
     plan = solve(TINY, objective="score")
     assert isinstance(plan, Plan)
@@ -122,6 +124,7 @@ def test_targets_and_machines_that_do_not_fit(tmp_path: Path) -> None:
         solve("lenet5", "jetson_tx2")
 
 
+@pytest.mark.slow(1)
 def test_fields_of_the_platform_are_overridden() -> None:
     plan = solve(TINY, "jetson_tx2", settings=["platform.memory_bytes=14500000"], pins=["frequency=default"])
     assert isinstance(plan, Plan)

@@ -123,6 +123,7 @@ def test_bad_input_is_one_line(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow(1)
 def test_a_machine_without_prices_of_time_is_refused() -> None:
     machine = load_machine("scratchpad_64k", {
         "transfer.call_ticks": "0", "transfer.segment_ticks": "0", "transfer.byte_ticks": "0",

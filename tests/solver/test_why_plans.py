@@ -240,7 +240,7 @@ def test_bad_input(plan_file: str, arguments: list[str], said: str, capsys: pyte
     assert said in capsys.readouterr().err.replace("or ", "")
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(
     ("problem", "rooms"),
     [
