@@ -281,7 +281,8 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_command_continues(number: signal
     _, err = process.communicate(timeout=60)
     assert process.returncode == 4
     name = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}[number]
-    (line,) = err.splitlines()
+    *told, line = err.splitlines()
+    assert all(one.endswith(" left") for one in told), "how far it is, where it takes long"
     assert line.startswith(f"certile: sweep: stopped by {name}: ")
     assert "tasks wait, the same command continues" in line
     _, alive = psutil.wait_procs(workers, timeout=10)
