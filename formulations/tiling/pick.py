@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from formulations.tiling.bounds import stage_of
@@ -49,8 +48,3 @@ def stages(objectives: tuple[str, ...], machine: Machine) -> tuple[str, ...]:
 def vector(measures: dict[str, int], objectives: tuple[str, ...]) -> tuple[int, ...]:
     """The full objective vector of a plan."""
     return tuple(measures[m] for m in complete(objectives))
-
-
-def proven_of(objectives: tuple[str, ...], machine: Machine, settled: Collection[str]) -> tuple[str, ...]:
-    """Return the objectives that are proven when these stages are."""
-    return tuple(m for m in objectives if stage_of(m, machine) in settled)

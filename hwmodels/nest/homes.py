@@ -68,11 +68,6 @@ def settled(layer: Layer, machine: Machine, homes: Mapping[str, str]) -> Machine
     return machine.model_copy(update={"homes": {**rest, **{op: (name,) for op, name in homes.items()}}})
 
 
-def machine_for(layer: Layer, machine: Machine, homes: Mapping[str, str] | None) -> Machine:
-    """The machine with these homes, or with some where none are given (memory on chip does not depend on them)."""
-    return settled(layer, machine, assignments(layer, machine)[0] if homes is None else homes)
-
-
 def housed(layer: Layer, machine: Machine, nest: Nest) -> Machine:
     """The machine with the homes that a nest states; a nest without any needs a machine that leaves no choice.
 

@@ -20,6 +20,7 @@ from pydantic import (
     model_serializer,
 )  # fmt: skip
 
+from hwmodels.outcome import Natural as Natural
 from instances import frozen
 from instances.errors import InputError, choices
 from instances.frozen import digest as digest
@@ -40,7 +41,6 @@ Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "NO_SOLUTION_FOUND"]
 Unit = Literal["ticks", "bytes", "fJ"]
 Measure = Literal["time", "bytes", "energy"]
 Dim = Literal["b", "g", "m", "n", "r", "c", "i", "j"]
-Natural = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Gap = Annotated[float, Field(ge=0, le=1)]
 Stat = int | float | str | bool | None
@@ -360,11 +360,6 @@ class Plan(Frozen):
     def _repr_html_(self) -> str:
         """Return status and table, for notebooks."""
         return str(FACES["plan_html"](self))
-
-    @classmethod
-    def schema_text(cls) -> str:
-        """Return the JSON Schema as text."""
-        return json.dumps(cls.model_json_schema(), indent=1) + "\n"
 
 
 def _check_format(named: Json, where: str) -> None:

@@ -32,7 +32,7 @@ from hwmodels.schedule import Nest
 from instances.errors import InfeasibleError, InputError
 from instances.machine.machine import Machine
 from instances.network.network import Network
-from solver.plan.plan import Frozen, Plan, Status
+from solver.plan.plan import Frozen, Natural, Plan, Status
 from solver.plan.verify import unequal
 from solver.problems.layers import LayerRow, layer_rows
 from solver.search.loop import Answer, settled
@@ -181,9 +181,6 @@ def check_homes(network: Network, machine: Machine, objectives: Sequence[str]) -
     if products and machine.homes["W"] != machine.homes["IN"]:
         raise InputError(f"layer {products[0]}: both inputs are maps, which joint plans with W and IN in one home")
     fitting(places_of(network, network.layers, machine, Pins()), machine)
-
-
-Natural = Annotated[int, Field(ge=0)]
 
 
 class HomeItem(Frozen):

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from instances.errors import InputError, choices, did_you_mean
 from solver.uses.sweep.spec import as_number
 
-if TYPE_CHECKING:
-    from solver.uses.sweep.tasks import Point
-
-#: Names of a point beside the fields in `set`.
+#: Names of a point beside the fields in `set` (`solver.uses.sweep.tasks.Point.values` has them).
 NAMES = ("network", "layer", "machine", "problem", "objective", "engine", "pins")
 _COMPARED = re.compile(r"(<=|>=|!=|<|>|=)?\s*(.*)", re.DOTALL)
 
@@ -49,16 +45,12 @@ class Rules:
     ) -> None:
         self.include, self.exclude = include, exclude
 
-    def keep(self, point: Point) -> bool:
-        """Whether a point is asked."""
-        if not self.include and not self.exclude:
-            return True
-        values = {
-            "network": point.target.network, "layer": point.target.layer, "machine": point.machine.machine,
-            "problem": point.asked.problem, "objective": point.asked.objectives, "engine": point.asked.engine,
-            "pins": " ".join(point.asked.pins) or "none",
-            **dict(text.split("=", 1) for text in point.machine.settings),
-        }  # fmt: skip
+    def __bool__(self) -> bool:
+        """Whether there is a rule at all."""
+        return bool(self.include or self.exclude)
+
+    def keep(self, values: Mapping[str, str]) -> bool:
+        """Whether a point with these values, by name, is asked."""
         if self.include and not any(_holds(rule, values) for rule in self.include):
             return False
         return not any(_holds(rule, values) for rule in self.exclude)

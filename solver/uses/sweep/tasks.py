@@ -91,6 +91,15 @@ class Point:
     digest: str
     error: str = ""
 
+    @property
+    def values(self) -> dict[str, str]:
+        """What rules compare: by the names of `solver.uses.sweep.rules.NAMES`, and the fields that are set."""
+        return {
+            "network": self.target.network, "layer": self.target.layer, "machine": self.machine.machine,
+            "problem": self.asked.problem, "objective": self.asked.objectives, "engine": self.asked.engine,
+            "pins": " ".join(self.asked.pins) or "none", **dict(text.split("=", 1) for text in self.machine.settings),
+        }  # fmt: skip
+
 
 def machine_point(name: str, settings: tuple[str, ...]) -> tuple[MachinePoint, Machine | None]:
     """A machine as its answers depend on it."""
@@ -148,7 +157,7 @@ class Expansion:
                     grid.problems or (None,), grid.objectives or (None,), grid.engines or (AUTO,), grid.pins or ((),)
                 ):
                     for point in self._answerable(grid, entry, machine, made, *asked):
-                        if rules.keep(point):
+                        if not rules or rules.keep(point.values):
                             yield point
 
     def _answerable(
