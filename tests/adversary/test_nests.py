@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable, Mapping
 from copy import copy
@@ -33,12 +32,8 @@ from tests.adversary.nest_case import NestCase, case_from, case_of, random_case,
 from tests.adversary.nest_claims import Claim, asked, contradicted, own_witness, unsearched
 from tests.adversary.pricing import Pricer
 from tests.adversary.registry import TESTERS
-from tests.adversary.run import selftest
 from tests.adversary.tiny import _sequences, enumerated
 from tests.effort import thinned, tries
-
-#: Cases of the slow test, of each problem; 10,000 take hours.
-MANY = int(os.environ.get("CERTILE_SELFTEST", "8"))
 
 
 def machine(**fields: object) -> Machine:
@@ -419,13 +414,3 @@ def test_few_cases_without_a_disagreement() -> None:
     for k in range(tries(2, 6)):
         case = quick_case(random.Random(f"few/{k}"))
         assert not [d.what for d in TESTERS["tiling"].run(case, random.Random(k))]
-
-
-@pytest.mark.thorough
-@pytest.mark.slow(40)
-@pytest.mark.parametrize("problem", ["tiling", "slicing"])
-def test_many_cases_without_a_disagreement(problem: str) -> None:
-    """8 cases unless CERTILE_SELFTEST says more; `make selftest` goes on with as many as there is time for."""
-    report = selftest({problem: TESTERS[problem]}, seed=1, minutes=None, most=MANY, shrink_s=0)
-    assert report.instances == {problem: MANY}
-    assert not [find.what for find in report.finds]

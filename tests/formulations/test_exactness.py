@@ -32,7 +32,7 @@ SOLVERS = ("cp-sat", "milp")
 #: Larger spaces, in combinations of chains, are not searched unreduced (by solvers: not without bounds).
 MOST_POINTS, MOST_SOLVED = 200_000, 20_000
 #: Cases of the slow property; 100 take some minutes.
-MANY = int(os.environ.get("CERTILE_EXAMPLES", "24"))
+MANY = int(os.environ.get("CERTILE_EXAMPLES", tries(4, 24)))
 
 
 @st.composite
@@ -201,7 +201,7 @@ def unreduced(case: tuple[Layer, Machine, str, tuple[str, ...]], best: Answer[Ne
 
 
 @pytest.mark.slow(3)
-@settings(max_examples=tries(4, 10), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=MANY, deadline=None, suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_every_route_to_the_optimum_agrees(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:
     agree(case)
@@ -210,15 +210,7 @@ def test_every_route_to_the_optimum_agrees(case: tuple[Layer, Machine, str, tupl
 @settings(max_examples=tries(1, 8), deadline=None, suppress_health_check=list(HealthCheck))
 @given(free_cases())
 def test_every_route_agrees_with_free_holds(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:
-    """Some cases of free Holds; the slow test below draws most of its cases from them too."""
-    agree(case)
 
-
-@pytest.mark.thorough
-@pytest.mark.slow(16)
-@settings(max_examples=MANY, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.one_of(free_cases(), free_cases(), free_cases(), cases()))
-def test_every_route_to_the_optimum_agrees_on_many(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:
     agree(case)
 
 

@@ -26,7 +26,7 @@ from instances.network.operators import Concat, Conv, Eltwise, Input, Operator, 
 from instances.network.stores import stores
 from solver.plan.plan import Plan
 from tests.adversary.fusion import TESTER, Case
-from tests.effort import THOROUGH
+from tests.effort import THOROUGH, tries
 from tests.emitted import random_group
 from tests.hwmodels.test_fusion_replay import ALL, MACHINE, faults, weights_of
 
@@ -248,21 +248,13 @@ def check(seeds: range) -> Counter[str]:
 
 @pytest.mark.slow(1)
 def test_random_groups() -> None:
-    how = check(range(8))
-    assert how["executed"] == how["exact"] == 8
-
-
-@pytest.mark.thorough
-@pytest.mark.slow(30)
-def test_100_random_groups() -> None:
     """Every way to run them: steps of rows and columns, halos kept and made again, warm-up, turns.
 
     A few are counted too high, which costs no plan its right: of columns that are made again and that a stride leaves
     out some count as held (seed 146: 61 bytes, 49 are needed).
     """
-    how = check(range(100, 200))
-    assert min(how["executed"], how["exact"]) >= 95
-    assert min(how.values()) >= 5, how
+    how = check(range(tries(8, 200)))
+    assert min(how["executed"], how["exact"]) >= tries(8, 190)
 
 
 def test_parts_of_a_store_from_outside_are_read_each() -> None:

@@ -5,9 +5,7 @@ What groups and weights that stay are worth together is compared with all schedu
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +16,6 @@ from formulations.fusion.space import Fusion
 from formulations.pins import Pins, parse_pins
 from hwmodels.fusion.replay.referee import replay_fusion
 from hwmodels.schedule import FusedRun, LayerRun
-from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.network import Network
 from instances.network.operators import Input
@@ -28,7 +25,6 @@ from solver.problems.fusion import FUSION
 from solver.problems.joint import JOINT
 from solver.search.loop import Answer, settled
 from tests.adversary import fusion
-from tests.adversary.joint import Case
 from tests.effort import thinned
 from tests.formulations.test_fusion_brute import case as drawn
 from tests.formulations.test_fusion_brute import said as found_by_brute_force
@@ -69,34 +65,6 @@ def test_engines_agree(case: str) -> None:
     assert {one.status for one in said} == {"OPTIMAL"}
     assert len({one.values["bytes"] for one in said}) == 1
     assert said[0].values["bytes"] <= joint(made, on).values["bytes"]
-
-
-@pytest.mark.thorough
-@pytest.mark.slow(20)
-def test_random_layers_by_themselves_are_those_of_joint() -> None:
-    """Of random networks those with weights that several layers read; joint may be refused for its size."""
-    rng, met, kept = random.Random(7), 0, 0
-    while met < 25:
-        case = Case.drawn(rng)
-        made = case.network
-        if made is None or not any(s.weights for s in stores(made).stores):
-            continue
-        try:
-            least = joint(made, case.machine)
-        except InputError:
-            continue
-        engine = ENGINES[met % 3]
-        said = fused(made, case.machine, engine)
-        assert (said.status, said.values.get("bytes")) == (least.status, least.values.get("bytes")), (case, engine)
-        free = fused(made, case.machine, "dynamic", Pins(()))
-        met += 1
-        if said.schedule is not None:
-            found = stores(made)
-            kept += any(found.stores[s].weights for run in said.schedule for s in run.residents)
-            assert free.schedule is not None
-            assert not replay_fusion(found, case.machine, free.schedule).faults
-            assert free.values["bytes"] <= least.values["bytes"]
-    assert kept >= 3
 
 
 def test_weights_stay_past_a_group() -> None:
@@ -229,13 +197,6 @@ WITH_GROUPS: dict[str, fusion.Case] = {
 @pytest.mark.parametrize("name", thinned(WITH_GROUPS, 3))
 def test_groups_beside_weights_that_stay_are_the_best_of_all(name: str) -> None:
     assert found_by_brute_force(WITH_GROUPS[name]) == []
-
-
-@pytest.mark.thorough
-@pytest.mark.slow(60)
-@pytest.mark.parametrize("name", WITH_GROUPS)
-def test_all_engines_find_the_best_of_all(name: str) -> None:
-    assert found_by_brute_force(replace(WITH_GROUPS[name], engines=("dynamic", "cp-sat", "milp"))) == []
 
 
 def _mixed_up(paths: Paths, arc: Any, k: int, state: Any) -> slice:

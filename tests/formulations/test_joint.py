@@ -239,27 +239,6 @@ def test_all_engines_find_the_optimum_of_everything(network: Network, banks: int
     assert {plans[name].status for name in EXACT} == {"OPTIMAL"}
 
 
-# Four networks, whose every plan is tried; the adversary of joint (`tests/adversary`) draws more.
-@pytest.mark.thorough
-@pytest.mark.slow(20)
-@settings(max_examples=3, suppress_health_check=list(HealthCheck))
-@given(networks(), st.sampled_from([(2, 96), (3, 96), (4, 128), (4, 64)]))
-def test_any_network(network: Network, memory: tuple[int, int]) -> None:
-    on = MACHINE.model_copy(update={"ocm_banks": memory[0], "ocm_bytes": memory[1]})
-    best = by_everything(network, on)
-    for name in EXACT:
-        plan = solve(network, on, engine=name, problem="joint")
-        assert (plan.objective.value if plan.objective else None) == best
-        assert not check(plan).problems
-        if best is None:
-            assert plan.status == "INFEASIBLE"
-            continue
-        # the bound holds for nests that no list has: it may be below the best of all lists, and then nothing is proven
-        assert plan.bound is not None
-        assert plan.bound <= best
-        assert (plan.status == "OPTIMAL") == (plan.bound == best)
-
-
 @pytest.mark.slow(1)
 @settings(max_examples=tries(2, 6), deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(), st.sampled_from([(2, 96), (3, 96), (4, 128), (4, 64)]))

@@ -29,6 +29,7 @@ from instances.network.buffers import Buffer, Buffers, Gap, Memory
 from solver.search.loop import Answer, settled
 from solver.uses.bench.placement import hard
 from tests.adversary.placement import Case, Row, least_of
+from tests.effort import tries
 
 PROBLEM = PlacementFormulation()
 ENGINES = ("search", "cp-sat", "milp", "milp-cbc")
@@ -224,13 +225,7 @@ def disagreements(number: int) -> int:
 
 @pytest.mark.slow(1)
 def test_the_search_finds_addresses_if_there_are_some() -> None:
-    assert disagreements(250) == 0
-
-
-@pytest.mark.thorough
-@pytest.mark.slow(30)
-def test_the_search_in_many_cases() -> None:
-    assert disagreements(2_500) == 0
+    assert disagreements(tries(250, 2_500)) == 0
 
 
 def test_compiled_or_not_the_search_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

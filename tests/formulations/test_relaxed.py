@@ -34,7 +34,7 @@ from tests.formulations.test_cuts import windows as some_windows
 #: Prices of the walk that makes a random nest a good one.
 TRIES = 150
 #: Cases of the slow property.
-MANY = int(os.environ.get("CERTILE_EXAMPLES", "10"))
+MANY = int(os.environ.get("CERTILE_EXAMPLES", tries(4, 10)))
 
 
 def near(rng: random.Random, *, cores: bool) -> tuple[Layer, Machine, dict[str, int]]:
@@ -135,20 +135,12 @@ def bounded(seed: int, cores: bool) -> None:
 
 
 @pytest.mark.slow(60)
-@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=MANY, deadline=None, suppress_health_check=list(HealthCheck))
 @example(5000045, False)  # larger steps in snake order were larger than the layer
 @example(2000084, False)  # all rows that are used lie on chip: no call for them
 @example(8314, True)  # one core has fewer filters: its innermost real loop is another one
 @example(86450, True)  # what cuts nothing, where IN may slide along several loops, was left out
 @given(st.integers(0, 2**32), st.booleans())
 def test_no_bound_is_above_a_nest_that_fits(seed: int, cores: bool) -> None:
-    """Cases that were wrong once and a few others; the slow test below has more of them."""
-    bounded(seed, cores)
-
-
-@pytest.mark.thorough
-@pytest.mark.slow(25)
-@settings(max_examples=MANY, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.integers(0, 2**32), st.booleans())
-def test_no_bound_is_above_any_of_many_nests(seed: int, cores: bool) -> None:
+    """Cases that were wrong once and others; CERTILE_EXAMPLES says how many."""
     bounded(seed, cores)

@@ -7,7 +7,6 @@ span the map (`full`), those that do not (`partial`), their bursts (`partial_win
 
 from __future__ import annotations
 
-import os
 import random
 from dataclasses import replace
 from functools import lru_cache
@@ -29,9 +28,10 @@ from hwmodels.nest.price.relaxed import (
     ideal_windows,
     part_window,
 )
+from tests.effort import tries
 
 #: Windows of the test that always runs, and of the slow one.
-FEW, MANY = 60, int(os.environ.get("CERTILE_EXAMPLES", "10")) * 60
+FEW = tries(60, 600)
 
 
 def drawn(number: int, seed: int) -> list[tuple[int, int, Window]]:
@@ -135,12 +135,6 @@ def test_no_bound_is_above_any_way_to_cut() -> None:
     assert against_every_cut(drawn(FEW, seed=1)) > 500_000
 
 
-@pytest.mark.thorough
-@pytest.mark.slow(60)
-def test_no_bound_is_above_any_way_to_cut_under_many_windows() -> None:
-    against_every_cut(drawn(MANY, seed=2))
-
-
 def test_a_part_smaller_than_the_largest_may_lie_in_the_padding() -> None:
     """Three taps, padding 1, cut 2 + 1, five rows one by one: the last row of the one tap is padding, 9 fetches."""
     window = Window(1, 1, 3, 1, 5)
@@ -240,12 +234,6 @@ def together(axis: Cut, of_in: list[Pieces], chains: Ints, window: Window) -> In
 @pytest.mark.slow(2)
 def test_every_way_to_cut_has_a_listed_chain_with_bounds_nowhere_above() -> None:
     assert against_listed(drawn(FEW // 2, seed=3)) > 100_000
-
-
-@pytest.mark.thorough
-@pytest.mark.slow(60)
-def test_every_way_to_cut_under_many_windows_has_a_listed_chain() -> None:
-    against_listed(drawn(MANY // 2, seed=4))
 
 
 # ---- pieces of results -----------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable
 from functools import cache
@@ -12,7 +11,7 @@ import pytest
 from instances.load import load_machine
 from solver import pareto, solve
 from solver.plan.plan import Plan
-from tests.edits import EDITS, Subject, run
+from tests.edits import Subject, run
 from tests.formulations.test_joint import FOUR as SHARED
 from tests.formulations.test_mesh import mesh_machine
 from tests.formulations.test_partial_engine import machine as small_engine
@@ -148,17 +147,3 @@ def test_no_edit_slips() -> None:
     assert not tally.slipped, str(tally)
     assert tally.edits >= 200
     assert len({name for name, _ in (*tally.refused, *tally.proven)}) == 12
-
-
-#: Edits of the slow test; 5,000 take half an hour.
-MANY = int(os.environ.get("CERTILE_EDITS", "150"))
-
-
-@pytest.mark.thorough
-@pytest.mark.slow(23)
-def test_no_edit_of_many_slips() -> None:
-    tally = run(subjects(all_of_them=True), MANY, seed=2)
-    assert not tally.slipped, str(tally)
-    assert tally.edits >= MANY
-    if MANY >= 1000:
-        assert {family for _, family in (*tally.refused, *tally.proven)} == set(EDITS)

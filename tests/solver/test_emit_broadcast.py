@@ -25,7 +25,7 @@ from solver.uses.emit.compile import compile_model
 from solver.uses.emit.emit import files_of
 from solver.uses.emit.program import Planned, single_layers
 from tests.adversary.layers import random_layer
-from tests.effort import in_turn
+from tests.effort import in_turn, tries
 from tests.emitted import BUILDS, build_and_run, random_machine, random_nest, write
 from tests.quantised import Maker
 from tests.solver.test_emit import numbers
@@ -91,17 +91,9 @@ def random_program(seed: int, number: int) -> dict[str, str]:
 
 @pytest.mark.slow(2)
 def test_random_nests_compute_and_move_what_is_planned(tmp_path: Path) -> None:
-    write(random_program(1, 10), tmp_path / "c")
-    assert "10 of 10" in build_and_run(tmp_path / "c", BUILDS[3])
-
-
-@pytest.mark.thorough
-@pytest.mark.slow(60)
-@pytest.mark.parametrize("flags", [BUILDS[0], BUILDS[3]])
-def test_200_random_nests(tmp_path: Path, flags: str) -> None:
-    """To and fro, two buffers in turn, many cores, free cuts; every counter is the plan's."""
-    write(random_program(200, 200), tmp_path / "c")
-    assert "200 of 200" in build_and_run(tmp_path / "c", flags)
+    number = tries(10, 200)
+    write(random_program(1, number), tmp_path / "c")
+    assert f"{number} of {number}" in build_and_run(tmp_path / "c", BUILDS[3])
 
 
 @pytest.mark.slow(2)

@@ -49,46 +49,20 @@ def run_groups(seeds: range, folder: Path, flags: str, *, broadcast: bool = Fals
 
 @pytest.mark.slow(3)
 def test_random_groups_in_the_bytes_that_are_counted(tmp_path: Path) -> None:
-    how = run_groups(range(tries(2, 4)), tmp_path, BUILDS[3])
+    how = run_groups(range(tries(2, 60)), tmp_path, BUILDS[3])
     assert how["turns"] > 0
 
 
 @pytest.mark.slow(2)
 def test_a_random_group_with_operands_that_are_broadcast(tmp_path: Path) -> None:
     """Nothing off the chip is read past the transfers: `make guard`."""
-    run_groups(range(3, 4), tmp_path, BUILDS[3], broadcast=True)
-
-
-@pytest.mark.thorough
-@pytest.mark.slow(90)
-@pytest.mark.parametrize(("flags", "first"), [(BUILDS[0], 100), (BUILDS[3], 118)])
-def test_36_random_groups_with_operands_that_are_broadcast(tmp_path: Path, flags: str, first: int) -> None:
-    """Gates, masks, means of rows, columns and maps, in memories of the plan's peak."""
-    how = run_groups(range(first, first + 18), tmp_path, flags, broadcast=True)
-    assert min(how[kind] for kind in ("packed", "standing")) >= 3
-
-
-@pytest.mark.thorough
-@pytest.mark.slow(60)
-@pytest.mark.parametrize(("flags", "first"), [(BUILDS[1], 100), (BUILDS[2], 130)])
-def test_60_random_groups(tmp_path: Path, flags: str, first: int) -> None:
-    """In memories of the plan's peak: halos kept or made again, warm-up, weights that stay in part, turns, images."""
-    how = run_groups(range(first, first + 30), tmp_path, flags)
-    assert min(how[kind] for kind in ("turns", "packed", "standing", "images")) >= 2
+    run_groups(range(3, tries(4, 36)), tmp_path, BUILDS[3], broadcast=True)
 
 
 @pytest.mark.slow(2)
 def test_random_networks_in_groups(tmp_path: Path) -> None:
     """Strips of rows and columns, lines and rings, maps from outside, weights that stay and that pass through."""
-    assert emitted_networks("fusion", range(1000, 1000 + tries(1, 2)), tmp_path, BUILDS[2]) >= 1
-
-
-@pytest.mark.thorough
-@pytest.mark.slow(80)
-@pytest.mark.parametrize(("flags", "first"), [(BUILDS[0], 0), (BUILDS[3], 50)])
-def test_100_random_networks_in_groups(tmp_path: Path, flags: str, first: int) -> None:
-    """All that is planned is written, in the memory that was planned with."""
-    assert emitted_networks("fusion", range(first, first + 50), tmp_path, flags) >= 30
+    assert emitted_networks("fusion", range(1000, 1000 + tries(1, 100)), tmp_path, BUILDS[2]) >= 1
 
 
 @pytest.mark.slow(3)

@@ -178,21 +178,6 @@ def test_random_networks_touch_nothing_else(tmp_path: Path, problem: str) -> Non
     assert make(tmp_path / "c", "bare").returncode == 0
 
 
-@pytest.mark.thorough
-@needs_gcc
-@pytest.mark.slow(60)
-def test_more_random_networks_touch_nothing_else(tmp_path: Path) -> None:
-    for seed in range(1001, 1009):
-        rng = random.Random(seed)
-        network = random_network(rng)
-        plan = solve(network, random_scratchpad(rng, network), problem=("joint", "fusion")[seed % 2], time_limit_s=20)
-        if plan.decided:
-            emit_c(plan, tmp_path / str(seed))
-            ran = make(tmp_path / str(seed), "guard", "CFLAGS=-O0")
-            assert ran.returncode == 0, ran.stdout + ran.stderr
-            assert make(tmp_path / str(seed), "bare").returncode == 0
-
-
 # ---- mathematics -------------------------------------------------------------------------------------------------
 
 _TRIED = """

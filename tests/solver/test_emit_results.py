@@ -144,19 +144,6 @@ def test_a_dequantised_map(tmp_path: Path, problem: str) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.slow(60)
-def test_more_real_maps(tmp_path: Path) -> None:
-    pytest.importorskip("onnxruntime")
-    written = 0
-    for seed in range(100, 112):
-        float_model(random.Random(seed), tmp_path / f"{seed}.onnx")
-        problem = PROBLEMS[seed % 3]
-        printed = ran(tmp_path / f"{seed}.onnx", tmp_path / str(seed), problem, FLOATS, BUILDS[seed % 4])
-        written += bool(printed)
-    assert written >= 8
-
-
-@pytest.mark.thorough
-@pytest.mark.slow(60)
 @pytest.mark.parametrize(("operators", "kind"), [(False, "uint8"), (False, "int8"), (True, "uint8")])
 def test_more_quantised_maps(tmp_path: Path, operators: bool, kind: str) -> None:
     pytest.importorskip("onnxruntime")
