@@ -25,7 +25,6 @@ class Said(NamedTuple):
     @property
     def steps(self) -> list[Step]:
         """The program."""
-        assert self.schedule is not None
         return from_text(self.schedule.program)
 
 

@@ -56,7 +56,6 @@ def test_where_of_three() -> None:
     (layer,) = network.layers
     assert (layer.inputs, layer.broadcast) == (3, ("g", "", "bgrc".replace("b", "")))
     plan = solve(network, "scratchpad_64k", objective="bytes", all_kinds=True)
-    assert plan.objective is not None
     assert plan.objective.value == 144 + 576 + 1 + 576
 
 
@@ -74,12 +73,10 @@ def test_squeeze_and_excite_in_a_network() -> None:
     )
     machine = "scratchpad_64k"
     alone = solve(network, machine, objective="bytes", all_kinds=True)
-    assert alone.objective is not None
     rest = 12_288 + 24 + 32_768 + 32_768 + 8  # the convolution, and the mean of its result
     assert alone.objective.value == rest + 32_768 + 8 + 32_768
     # on chip the map is made and stays, and so does the gate: the input, the weights, the result
     joint = solve(
         network, machine, objective="bytes", problem="joint", settings={"ocm_banks": 64, "ocm_bytes": 262_144}
     )
-    assert joint.objective is not None
     assert joint.objective.value == 12_288 + 24 + 32_768

@@ -47,7 +47,6 @@ def test_lines_by_hand(engine: str) -> None:
         assert planned(plan).line == bool(fields)
         assert check(plan).ok
     kept = solve(SQUARE, on(21, line=True), objective="bytes", engine=engine, pins=["lines=no"])
-    assert kept.objective is not None
     assert (kept.objective.value, kept.status) == (37, "OPTIMAL")
 
 
@@ -58,10 +57,8 @@ def test_turns_by_hand(engine: str) -> None:
     # The bound is everything once: 2 + 2 + 4.
     rows = Layer.conv("rows", channels=1, filters=2, size=(2, 1))
     plan = solve(rows, on(3, snake=True), objective="bytes", engine=engine)
-    assert plan.objective is not None
     assert (plan.objective.value, plan.bound, plan.status) == (9, 8, "FEASIBLE")
     forward = solve(rows, on(3), objective="bytes", engine=engine)
-    assert forward.objective is not None
     assert (forward.objective.value, forward.status) == (10, "OPTIMAL")
 
 
@@ -92,7 +89,6 @@ def test_no_nest_is_below_the_bound(seed: int) -> None:
         if plan.objective is None:
             assert best is None or plan.status == "NO_SOLUTION_FOUND"
             continue
-        assert plan.bound is not None
         assert best is None or plan.bound <= best.vector[0]
         assert plan.status != "OPTIMAL" or plan.bound == plan.objective.value
         assert check(plan).ok
@@ -102,7 +98,6 @@ def test_no_nest_is_below_the_bound(seed: int) -> None:
         if measure == "bytes":  # abilities never cost bytes
             without = able.model_copy(update={"line": False, "snake": False})
             plain = solve(layer, without, objective=measure)
-            assert plain.objective is not None
             assert plan.objective.value <= plain.objective.value
             assert price(layer, able, nest).bytes == plan.objective.value
 
@@ -111,10 +106,7 @@ def test_no_nest_is_below_the_bound(seed: int) -> None:
 @pytest.mark.parametrize("fields", [{"line": True, "sliding": True}, {"snake": True}])
 def test_joint_plans_have_them_too(fields: dict[str, object]) -> None:
     plain, able = (solve(chain(), FOUR.model_copy(update=more), problem="joint") for more in ({}, fields))
-    assert plain.objective is not None
-    assert able.objective is not None
     assert able.objective.value <= plain.objective.value
-    assert able.bound is not None
     assert able.bound <= able.objective.value
     assert check(able).ok
 
@@ -126,5 +118,4 @@ def test_moves_reach_lines() -> None:
     moves = Moves(SQUARE, able, rng)
     assert {moves.changed(moves.start()).line for _ in range(60)} == {True, False}
     best = searched(Goal(SQUARE, able, ("bytes",)), [], 2, rng, tries=700)
-    assert best is not None
     assert best.vector == (29,)

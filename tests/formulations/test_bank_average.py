@@ -63,13 +63,11 @@ def test_bytes_by_hand(engine: str) -> None:
     """
     for count in (1, 2, 5):
         plan = solve(CHAIN, machine(count, 1), objective="bytes", engine=engine, problem="banks")
-        assert plan.measures is not None
         assert plan.measures["bytes"] == 4 + 1 + 1 + 1
         assert check(plan).ok
     if engine == "dynamic":
         assert solve(CHAIN, machine(3, 0), objective="bytes", problem="banks").status == "INFEASIBLE"
         alone = solve(CHAIN, machine(5, 0), objective="bytes", problem="banks")
-        assert alone.measures is not None
         assert alone.measures["bytes"] == 7
         assert [row.kind for row in rows_of(alone)] == ["conv", "whole"]
 
@@ -87,7 +85,6 @@ def test_the_average_takes_its_bank_when_the_tiles_have_left_theirs() -> None:
     """One bank: the last tile is in it while it is processed, the average afterwards, from where the next one reads."""
     network = averaged(row(2), pointwise("conv", "x", 2), mean("conv"), pointwise("last", "mean", 1))
     plan = solve(network, machine(1, 1), objective="bytes", problem="banks")
-    assert plan.measures is not None
     assert plan.measures["bytes"] == 2 + 2 + 2 + 1  # nothing between the two stages leaves the chip
     first, fused, last = rows_of(plan)
     assert (first.target.name, fused.name, fused.kind, fused.code, last.initial) == (
@@ -110,10 +107,8 @@ def test_what_stays_of_a_map_that_others_read_leaves_a_bank() -> None:
     )  # fmt: skip
     for engine in ("dynamic", "milp"):
         plan = solve(network, machine(4, 1), objective="bytes", engine=engine, problem="banks")
-        assert plan.measures is not None
         assert plan.measures["bytes"] == 3 + 2 + 2 + 1
     tight = solve(network, machine(3, 1), objective="bytes", problem="banks")
-    assert tight.measures is not None
     assert tight.measures["bytes"] == 8 + 1  # a column of the input comes twice
 
 
@@ -131,7 +126,6 @@ def test_cycles_are_those_of_the_published_simulator(kind: str, channels: int, c
     alone, _ = stages(averaged(Input(name="x", shape=shape), before, mean("y", channels=channels)),
                       midap().model_copy(update={"pool_channels": 0})).stages  # fmt: skip
     assert stage.kind == kind
-    assert stage.pooled is not None
     assert (stage.pooled.columns, stage.pooled.rows, stage.pooled.cycles) == (8, 8, cycles)
     assert stage.cycles == alone.cycles + cycles
     assert found.computed(stage) == (8, 8)
@@ -206,8 +200,6 @@ def test_writes_on_the_bus_wait_for_the_average() -> None:
     free = solve(CHAIN, machine(5, 1), problem="banks")
     bus = solve(CHAIN, machine(5, 1, writes="bus"), problem="banks")
     assert bus.status == "OPTIMAL"
-    assert bus.objective is not None
-    assert free.objective is not None
     assert bus.objective.value == free.objective.value  # a tick to write, ten for the average
     slow = machine(5, 1, writes="bus").model_copy()
     slow = slow.model_copy(update={"transfer": slow.transfer.model_copy(update={"call_ticks": 100})})

@@ -124,7 +124,6 @@ def test_dilated_and_grouped_convolutions_read_as_before() -> None:
 
 def test_machines_without_alignment_do_not_name_it() -> None:
     banks = load_machine("midap", {"banks.alignment": "free"}).banks
-    assert banks is not None
     assert "alignment" not in banks.model_dump()
     assert load_machine("midap").model_dump()["banks"]["alignment"] == "words"
 

@@ -48,7 +48,6 @@ ROW = network(3)
 
 
 def moved(plan: Plan) -> tuple[int, int, str]:
-    assert plan.measures is not None
     assert plan.status == "OPTIMAL"
     assert check(plan).ok
     return plan.measures["bytes"], plan.measures["time"], plan.schedule.first_layer

@@ -466,7 +466,6 @@ def test_no_policy_is_quicker(network: Network, banks: Banks, clock: Clock) -> N
 
 def test_the_bus_is_a_field_of_the_machine() -> None:
     published = load_machine("midap").banks
-    assert published is not None
     assert published.bus == "weights_first"
     assert "bus" not in published.model_copy(update={"bus": "first_come"}).model_dump()
     with pytest.raises(InputError, match="bus 'weights_first' needs writes 'free'"):

@@ -130,11 +130,9 @@ def test_a_stage_leaves_banks_for_its_result() -> None:
         fixed=False,
     )  # fmt: skip
     lean = planned(given, tries=True, step=0, column=1)
-    assert lean is not None
     assert (lean.keep, lean.mirrored, lean.steps) == (3, True, 4)
     assert lean.actions[:2] == (Action("load", 2), Action("process", 3))
     heavy = planned(given, tries=True, step=10, column=1)
-    assert heavy is not None
     assert (heavy.keep, heavy.steps) == (2, 2)
     assert sum(action.tiles for action in heavy.actions if action.name == "load") == 4
 

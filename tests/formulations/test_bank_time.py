@@ -160,7 +160,6 @@ def test_hide_leaves_a_bank_for_prefetching() -> None:
     timing = Timing(clock, tuple(range(0, 13 * 40, 40)))
     task = Task(stage, 4, 3, Goal(12, 4, 2, mirrored=True))
     program = hiding(task, Prices(8), timing)
-    assert program is not None
     assert program.actions[0] == Action("load", 1)
     assert along(task, Prices(8), timing, program).ticks == timing.ticks[-1]
 
@@ -280,7 +279,6 @@ def test_the_fewest_bytes_of_longer_stages_are_a_shortest_path(data: st.DataObje
 def test_fewer_tiles_may_fit_from_further_on() -> None:
     task = Task(Pass(17, 2, 16, reach=1), 4, 1, Goal(16, 7, 3, mirrored=False))
     program = fewest(task, Prices(1, 1000))
-    assert program is not None
     assert program.bytes(Prices(1, 1000)) == shortest(task, Prices(1, 1000)) == 6020
 
 

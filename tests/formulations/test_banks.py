@@ -113,8 +113,6 @@ def test_figure_4_6_dram_first_storing_loads_before_it_is_needed() -> None:
     """
     dfs = policy(Task(tiles(4), 4, 3, kept(4, 3)), most=1)
     dls = policy(Task(tiles(4), 4, 3, kept(4, 3, first=True)), most=1)
-    assert dfs is not None
-    assert dls is not None
     assert dfs.actions == code("L1 P1 P1 P1 P1")
     assert dls.actions == code("P1 P1 P1 L1 P1")
 
@@ -127,8 +125,6 @@ def test_figure_4_7_fewer_kept_tiles_share_the_weights(keep: int, steps: int, fe
     """
     task = Task(tiles(4), 4, 3, kept(4, keep))
     published, program = policy(task), best(task, Prices(1, 1))
-    assert published is not None
-    assert program is not None
     assert (published.steps, published.loaded) == (steps, 4)
     assert (program.steps, program.loaded) == (fewest, 4)
 
@@ -138,7 +134,6 @@ def test_figure_4_7_two_banks_win_unless_the_weights_stay() -> None:
     cost = {}
     for keep in (3, 2):
         program = policy(Task(tiles(4, per=1), 4, 3, kept(4, keep, per=1)))
-        assert program is not None
         cost[keep] = {w: program.bytes(Prices(128, w)) + 2 * 128 * (4 - keep) for w in (0, 256)}
     assert cost[2][256] < cost[3][256]
     assert cost[3][0] < cost[2][0]
@@ -177,14 +172,12 @@ def test_figure_4_8_leaves_a_bank_for_the_second_result() -> None:
     assert both is not None
     assert task.process(both, 1) is None
     program = policy(task)
-    assert program is not None
     assert program.loaded == 8  # the third and the fourth tile, once each
 
 
 def test_figure_4_9_control_code() -> None:
     """[(L, 1), (P, 1), (P, 1), (P, 1), (P, 1)]"""
     program = policy(Task(tiles(4), 4, 3, kept(4, 3)))
-    assert program is not None
     assert program.actions == code("L1 P1 P1 P1 P1")
 
 
@@ -192,10 +185,8 @@ def test_figure_4_10_min_keeps_three_results_of_six_tiles() -> None:
     """Two input tiles make one output tile; MIN: (P,2) (L,1) (P,2) (L,1) (P,1) (L,1) (P,1) with three results kept."""
     stage = Pass(24, 4, 12, reach=1, stride=2)
     program = policy(Task(stage, 4, 3, Goal(12, 4, 3, mirrored=False)))
-    assert program is not None
     assert program.actions == code("P2 L1 P2 L1 P1 L1 P1")
     hide = policy(Task(stage, 4, 3, Goal(12, 4, 2, mirrored=True)))
-    assert hide is not None
     assert hide.actions[0] == Action(LOAD, 1)  # a bank more for prefetching
 
 
@@ -203,10 +194,8 @@ def test_a_halo_is_loaded_again_only_if_the_next_tile_is_not_there() -> None:
     """3 taps: tiles of 4 columns; with the next tile on chip nothing moves twice, without it two columns do."""
     stage = Pass(8, 4, 6, reach=2)
     together = best(Task(stage, 2, 0, Goal(6, 6, 0, mirrored=False)), Prices(1))
-    assert together is not None
     assert together.loaded == 8
     alone = policy(Task(stage, 1, 0, Goal(6, 6, 0, mirrored=False)))
-    assert alone is not None
     # [0,4) makes 2 results, the next one begins at 2: [2,6), [4,8)
     assert (alone.loaded, alone.steps) == (12, 3)
 
@@ -218,7 +207,6 @@ def test_columns_of_the_start_may_be_loaded_again_after_others() -> None:
     """
     stage = Pass(8, 1, 8, reach=2, before=1)
     program = policy(Task(stage, 3, 2, Goal(8, 1, 0, mirrored=False)))
-    assert program is not None
     assert program.actions[:3] == code("L1 P3 L3")
     assert program.reloaded == 1
 
@@ -278,7 +266,6 @@ def test_tiles_that_no_window_reads_may_be_left(columns: int, stride: int, keep:
     head = StageRun(found.stages[0].name, "in", backwards=False, keep=0, last=False, retain=0, actions=each)
     walk, stage = Walk(found, banks), found.stages[1]
     program = best(Task(walk.passed(1, "a", 0), 3, 0, Goal(width, 1, keep, mirrored=False)), Prices(1))
-    assert program is not None
     assert program.loaded == (width - 1) * stride + 1
     option = StageRun(stage.name, stage.source, backwards=False, keep=keep, last=False, retain=0, actions=())
     expected = sequences(found, banks, [head], option, 5)

@@ -119,7 +119,6 @@ def test_every_memory_has_its_fewest_bytes(name: str, engine: str) -> None:
     least = falls[-1] - 1 if len(falls) > 1 else rooms[0]  # a byte less than the least memory for the fewest of all
     before = max(room for room in rooms if room <= least)
     plan = solve(LAYERS[name], machine_of(ocm_bytes=least), objective="bytes", engine=engine)
-    assert plan.objective is not None
     assert plan.objective.value == found[before]
     assert solve(LAYERS[name], machine_of(ocm_bytes=rooms[0] - 1), engine=engine).status == "INFEASIBLE"
 

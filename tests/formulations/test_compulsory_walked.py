@@ -193,11 +193,9 @@ def test_tiling_says_what_joint_and_fusion_say() -> None:
     network = of.layer(Conv(name="c", inputs=(moved,), shape=(1, 4, 8, 6), filters=4, kernel=(3, 3)))
     tiling = solve(network, ON, objective="bytes")
     (row,) = tiling.layers
-    assert tiling.objective is not None
     assert tiling.objective.value == tiling.bound == 308
     assert row.part.must["bytes"] == row.lower_bound_bytes == 292
     joint = solve(network, ON, problem="joint")
-    assert joint.objective is not None
     assert (joint.objective.value, joint.part.must["bytes"]) == (308, 292)
 
 

@@ -165,7 +165,6 @@ def agree(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:
             if not best.values or not found.values:
                 assert (found.status, found.values) == (best.status, best.values)
                 continue
-            assert found.bound is not None
             assert found.bound <= best.values[objective] <= found.values[objective]
             if machine.timing != "double_buffered":
                 # The solvers may end with a gap in double-buffered time, never with a wrong bound.
@@ -194,7 +193,6 @@ def unreduced(case: tuple[Layer, Machine, str, tuple[str, ...]], best: Answer[Ne
     if not best.values or not full.values:
         assert (full.status, full.values) == (best.status, best.values)
         return
-    assert best.bound is not None
     assert best.bound <= full.values[objective] <= best.values[objective]
     if best.status == "OPTIMAL" or objective != "time" or pins:
         assert full.values[objective] == best.values[objective]
@@ -246,7 +244,6 @@ def test_no_nest_whatsoever_moves_fewer_bytes(layer: Layer, machine: Machine, da
     moved = price(layer, machine, nest)
     exactly = machine.model_copy(update={"ocm_bytes": moved.occupancy_bytes["ocm"]})
     best = decide(space(layer, exactly, ()), ("bytes",))
-    assert best.bound is not None
     assert best.bound <= moved.bytes
     if best.status == "OPTIMAL" or all(item.cuts == () for item in nest.items if isinstance(item, Loop)):
         assert best.values

@@ -133,7 +133,6 @@ def test_the_mean_of_a_row_needs_strips_of_full_width() -> None:
     group = Group(Net.read(net, MACHINE), 0, 3)
     assert group.legal
     across = strips(group, "columns", [("lead", 8), ("retain", 4), ("lead", 1)])
-    assert across is not None
     assert across.ways == (("lead", 8),)
     plan = planned(net, 2000, "fuse=a..b", "strip=2")
     assert plan.measures["bytes"] == 256 + 288 + 256 == plan.part.must["bytes"]

@@ -116,7 +116,6 @@ def optimum(solver: str, fusion: Fusion, limits: Sequence[Limit] = ()) -> int | 
     assert path is not None
     assert kept(fusion, path)
     cost = fusion.cost(path)
-    assert bound is not None
     assert made.base + made.unit * bound == cost
     assert all(replace(fusion, factors=factors).cost(path) <= most for factors, most in limits)
     return cost

@@ -93,7 +93,6 @@ def test_a_group_that_keeps_weights_for_others_never_loaded_them() -> None:
     """The referee: weights come with a layer by itself; a group that has them on chip from nowhere is a fault."""
     on = machine(100)
     said = fused(TURNS, on, "dynamic", parse_pins(["fuse=a..p", "length<=2"], DECISIONS))
-    assert said.schedule is not None
     found = stores(TURNS)
     number = next(s for s, store in enumerate(found.stores) if store.weights)
     first = said.schedule[0]

@@ -294,11 +294,9 @@ def test_bounds_are_below_all_programs(seed: int) -> None:
                 points, floor = brute.piece(piece), costs.floor(piece, timed=True)
                 if not points:
                     continue
-                assert floor is not None
                 assert floor.bytes <= points[0].bytes
                 assert floor.ticks <= points[-1].ticks
                 ticks = alone.ticks(piece.found, searched=True)
-                assert ticks is not None
                 assert sum(ticks) <= points[-1].ticks
 
 

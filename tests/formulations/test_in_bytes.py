@@ -100,8 +100,6 @@ def test_strips_take_their_bytes() -> None:
 )
 def test_banks_of_any_size_move_no_less(network: Network, size: int) -> None:
     least, strips = moved(joint(network, memory(size))), moved(fused(network, memory(size)))
-    assert least is not None
-    assert strips is not None
     assert strips <= least
     for banks in (1, 3, 7):
         on = memory(size, banks)

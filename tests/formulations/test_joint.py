@@ -187,7 +187,6 @@ def test_what_fits_stays_by_hand() -> None:
     # a stays: in read 128, b written 128, weights 32. Nothing else can be saved.
     plan = best_of(chain)
     assert plan.status == "OPTIMAL"
-    assert plan.objective is not None
     assert plan.objective.value == plan.part.must["bytes"] == 128 + 128 + 32
     assert [one.rows for one in rows_of(plan)[1].on_chip] == [8]
     assert plan.schedule[0].unwritten == 8
@@ -199,7 +198,6 @@ def test_a_part_of_a_map_stays_by_hand() -> None:
     # of 2 bytes, n is not cut: results of 1 byte, 4) = 24 bytes, one bank. 2 banks hold 4 of the 8 rows of a.
     # Bytes: 288 as above, and 4 rows of 16 bytes are written and read again: 2 * 64.
     plan = solve(chain(), MACHINE.model_copy(update={"ocm_bytes": 96, "ocm_banks": 3}), problem="joint")
-    assert plan.objective is not None
     assert plan.objective.value == 288 + 128
     assert [one.rows for one in rows_of(plan)[1].on_chip] == [4]
     assert plan.schedule[0].unwritten == 4
@@ -229,11 +227,8 @@ def test_all_engines_find_the_optimum_of_everything(network: Network, banks: int
     on = MACHINE.model_copy(update={"ocm_banks": banks, "ocm_bytes": 32 * banks})
     best = by_everything(network, on)
     plans = {name: solve(network, on, engine=name, problem="joint") for name in (*JOINT.engines, *JOINT.heuristics)}
-    assert best is not None
     for name, plan in plans.items():
-        assert plan.objective is not None
         assert plan.objective.value == best if name in EXACT else plan.objective.value >= best, name
-        assert plan.bound is not None
         assert plan.bound <= best
         assert not check(plan).problems
     assert {plans[name].status for name in EXACT} == {"OPTIMAL"}
@@ -344,7 +339,6 @@ def test_what_is_found_counts_where_bounds_stay_below_it(monkeypatch: pytest.Mon
     for engine in EXACT:
         plan = solve(network, on, engine=engine, problem="joint")
         assert (plan.status, plan.objective and plan.objective.value) == ("FEASIBLE", 100)
-        assert plan.bound is not None
         assert plan.part.must["bytes"] < plan.bound < 100
         assert check(plan).ok
     (part,) = JOINT.read(network, on, Pins(()), None)
@@ -410,7 +404,6 @@ def test_a_result_is_written_though_others_read_it() -> None:
     for network in (joined, seen):
         plan = solve(network, on, problem="joint")
         # in 96 bytes, weights 2 x 16, a and b 96 each; a is read on chip
-        assert plan.objective is not None
         assert plan.objective.value == plan.part.must["bytes"] == 96 + 32 + 2 * 96
         assert [row.unwritten for row in plan.schedule] == [0, 0]
         assert [one.rows for one in rows_of(plan)[1].on_chip if one.map in ("a", "join")] == [6]
@@ -521,9 +514,6 @@ def test_dynamic_programming_that_is_too_large_leaves_the_greedy_plan(monkeypatc
     plan = solve(with_skip(), MACHINE, engine="dynamic", problem="joint")
     assert plan.status == "FEASIBLE"
     assert "use engine milp or cp-sat" in str(plan.stats["note"])
-    assert plan.bound is not None
-    assert best.objective is not None
-    assert plan.objective is not None
     assert plan.bound <= best.objective.value <= plan.objective.value
     assert check(plan).ok
 
@@ -723,8 +713,6 @@ def test_a_plan_that_only_says_it_is_infeasible_is_found_out() -> None:
 def test_energy_is_bytes_in_another_unit() -> None:
     plan, moved = solve(with_skip(), MACHINE, objective="energy", problem="joint"), best_of(with_skip)
     assert plan.measures == moved.measures
-    assert plan.objective is not None
-    assert moved.objective is not None
     macs = sum(layer.macs for layer in with_skip().layers)
     assert plan.objective.value == plan.bound == 10 * moved.objective.value + macs
 
@@ -734,7 +722,6 @@ def test_of_equal_nests_the_fastest() -> None:
     # a stays in 4 banks, so 128 bytes are left for tiles: 16 of weights, and 6 of the 8 rows of 16 bytes that the first
     # layer reads, or 7 of those that the second one writes: two calls each, with the weights six; 5 ticks a call, 2 a
     # run
-    assert plan.measures is not None
     assert plan.measures["time"] == 288 + 6 * (5 + 2)
     alone = solve(chain(), MACHINE, problem="fusion", pins=["length=1"])
     assert sum(row.ticks for row in alone.part.figures) == plan.measures["time"]
@@ -744,8 +731,6 @@ def test_of_equal_nests_the_fastest() -> None:
 def test_pins_are_for_every_layer() -> None:
     free, uniform = best_of(with_skip), solve(with_skip(), MACHINE, pins=["holds=uniform"], problem="joint")
     assert uniform.status == "OPTIMAL"
-    assert free.objective is not None
-    assert uniform.objective is not None
     assert free.objective.value <= uniform.objective.value
     assert uniform.options.pins == ("holds=uniform",)
 
@@ -834,7 +819,6 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_resnet50_on_768_kib() -> None:
     plan = solve("resnet50", "scratchpad_768k", engine="milp", problem="joint")
     assert plan.status == "OPTIMAL"
-    assert plan.objective is not None
     assert plan.objective.value == 38_076_072  # all three engines; no reuse moves 63,892,648
     assert load_machine("scratchpad_768k").ocm_banks == 48
 

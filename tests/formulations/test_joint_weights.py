@@ -86,7 +86,6 @@ CASES = {
 def test_the_optimum_is_that_of_all_schedules(case: str) -> None:
     made, on = CASES[case]
     found = best(made, on)
-    assert found is not None
     assert sum(one.outcome.bytes for one in replay_fusion(stores(made), on, found.runs).runs) == found.bytes
     for engine in ENGINES:
         (part,) = JOINT.read(made, on, Pins(()), None)
@@ -107,7 +106,6 @@ def test_tiles_are_double_buffered_and_weights_that_stay_are_not(made: Network, 
     """Weights that are loaded take their bytes once: 4 of them, 8 of two maps and two buffers of tiles fit in 18."""
     on = machine(memory, buffering="double")
     found = best(made, on)
-    assert found is not None
     plan = joint(made, on)
     assert (plan.status, plan.objective.value) == ("OPTIMAL", found.bytes)
     assert not replay_fusion(stores(made), on, found.runs).faults

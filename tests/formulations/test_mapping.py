@@ -68,14 +68,12 @@ def test_an_npu_is_faster_than_all_cores_by_a_factor() -> None:
     assert board is not None
     for row in estimated(graph, board):
         four, npu = row["4"], row["npu"]
-        assert four is not None
         assert npu == pytest.approx(four / 6.5)
 
 
 def test_copies_are_the_published_polynomials() -> None:
     """3.3.3.2 with D = 10 units: memcpy 1.06 + 2.75 + 1.70, map 217.5 + 569.25, unmap 99.7 + 526.39."""
     board = load_machine("galaxy_s9").processors
-    assert board is not None
     size, copying = 10 * board.copying.unit_bytes, board.copying
     memcpy, mapped, unmapped = 5.51, 786.75, 626.09
     assert copied(size, copying, out=False, into=False) == pytest.approx(memcpy)
@@ -87,7 +85,6 @@ def test_copies_are_the_published_polynomials() -> None:
 def test_cores_are_grouped_in_five_ways() -> None:
     """Fig. 3.16."""
     board = load_machine("galaxy_s9").processors
-    assert board is not None
     assert board.configurations == ((4,), (3, 1), (2, 2), (2, 1, 1), (1, 1, 1, 1))
     assert [group.name for group in board.groups((2, 1, 1))] == ["cpu0", "cpu1", "cpu2", "gpu"]
 
@@ -147,7 +144,6 @@ def test_first_and_last_task_on_a_processor_are_one_cluster_for_the_solver_too()
     """
     made = instance([[3, 3], [3, 3], [3, 3]], [(0, 1), (0, 2)], 1, (1, 1), 0)
     said = answer("clustering", made, "period", Limits(), 20)
-    assert said.schedule is not None
     assert said.schedule.at in ((0, 0, 1), (1, 1, 0))
     assert (made.price(said.schedule.at).period, said.stats["clustering_proven"]) == (7, True)
 
@@ -225,7 +221,6 @@ def test_engines_agree_with_everything(made: Mapping, aim: str, cap: int, tight:
     limits = Limits(cap)
     if tight:
         fastest = least(made, "period", limits)
-        assert fastest is not None
         limits = Limits(cap, period=fastest + (2 if aim == "energy" else -1))
     expected = least(made, aim, limits)
     for name in ("milp", "cp-sat", "exhaustive", "auto"):
@@ -234,7 +229,6 @@ def test_engines_agree_with_everything(made: Mapping, aim: str, cap: int, tight:
             assert (said.status, said.schedule) == ("INFEASIBLE", None), name
             continue
         assert (said.status, said.bound) == ("OPTIMAL", expected), name
-        assert said.schedule is not None
         price = made.price(said.schedule.at, cap)
         assert (price.period if aim == "period" else price.energy) == expected
     small = least(merged_as_one(made), aim, limits)
@@ -408,7 +402,6 @@ def test_the_best_configuration_is_the_best_of_each() -> None:
     ]
     best = solve("mobilenet_v1", "galaxy_s9", pins=["cap=60"], problem="mapping")
     assert best.status == "OPTIMAL"
-    assert best.measures is not None
     assert best.measures["period"] == min(one["period"] for one in each if one)
 
 
@@ -416,8 +409,6 @@ def test_the_best_configuration_is_the_best_of_each() -> None:
 def test_the_second_objective_breaks_ties() -> None:
     one = solve("mobilenet_v2", "galaxy_s9", pins=["cpu_config=4"], problem="mapping")
     two = solve("mobilenet_v2", "galaxy_s9", pins=["cpu_config=4"], objective="period,energy", problem="mapping")
-    assert one.measures is not None
-    assert two.measures is not None
     assert two.measures["period"] == one.measures["period"]
     assert two.measures["energy"] <= one.measures["energy"]
     assert check(two).ok
@@ -436,7 +427,6 @@ def test_a_genetic_front_is_nowhere_below(name: str) -> None:
     for plan in found.plans:
         assert check(plan).ok
         mine = plan.measures
-        assert mine is not None
         assert any(one["period"] <= mine["period"] and one["energy"] <= mine["energy"] for one in exact)
 
 
@@ -461,8 +451,6 @@ def test_every_engine_gives_a_plan_that_checks(engine: str) -> None:
     assert made.decided
     assert check(made).problems == ()
     best = solve("lenet5", "hikey970", pins=["cpu_config=4"], problem="mapping")
-    assert made.measures is not None
-    assert best.measures is not None
     assert made.measures["period"] >= best.measures["period"]
 
 
@@ -599,7 +587,6 @@ def test_odd_profiles_are_planned() -> None:
 
 def test_fused_functions_count_for_what_an_accelerator_cannot_run() -> None:
     machine = load_machine("galaxy_s9")
-    assert machine.processors is not None
     gpu = machine.processors.accelerators[0].model_copy(update={"cannot": ("relu",)})
     rows = estimated(
         tasks(load_network("squeezenet1_1")), machine.processors.model_copy(update={"accelerators": (gpu,)})
@@ -610,7 +597,6 @@ def test_fused_functions_count_for_what_an_accelerator_cannot_run() -> None:
 
 def test_an_accelerator_is_not_called_like_cores() -> None:
     board = load_machine("galaxy_s9").processors
-    assert board is not None
     data = board.model_dump()
     data["accelerators"][0]["name"] = "cpu0"
     with pytest.raises(ValueError, match="names must differ, and from cpu, cpu0"):
@@ -628,7 +614,6 @@ def test_a_second_objective_that_is_not_proven_is_said() -> None:
         problem="mapping",
     )
     best = 72_600_625_000_000
-    assert made.measures is not None
     assert made.status == "FEASIBLE" or made.measures["energy"] == best
 
 

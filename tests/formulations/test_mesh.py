@@ -83,7 +83,6 @@ def matching(**sizes: int) -> Layer:
 def every_choice(layer: Layer, machine: Machine, shares: tuple[str, ...] = ("both",)) -> Iterator[Choice]:
     """All choices that are well formed, feasible or not."""
     workload, mesh = ndrange(layer), machine.mesh
-    assert mesh is not None
     teu = mesh.kind == "teu"
     tiles = [range(1, workload.sizes[d] + 1) for d in DIMS]
     along = movable(setup_of(layer, machine))
@@ -113,7 +112,6 @@ def all_prices(layer: Layer, machine: str) -> list[tuple[dict[str, int], Choice]
 
 def least(layer: Layer, machine: Machine, measure: str) -> int | None:
     """The optimum by full enumeration; a layout where units have banks."""
-    assert machine.mesh is not None
     found = all_prices(layer, machine.model_dump_json(exclude_none=True))
     for costs, choice in sorted(found, key=lambda one: one[0][measure]):
         value = costs[measure]
@@ -260,7 +258,6 @@ def test_engines_find_the_least_of_all_choices(at: int, measure: str) -> None:
     layer, changes = SMALL[at]
     machine = mesh_machine(pes=2, **changes)
     expected = least(layer, machine, measure)
-    assert expected is not None
     for engine in EXACT:
         said = answer(engine, layer, machine, measure)
         assert (said.status, said.value, said.bound) == ("OPTIMAL", expected, expected), engine
@@ -350,12 +347,9 @@ def test_objectives_one_after_the_other() -> None:
     layer, machine = "al_conv4", "vectormesh_128"
     bytes_first = solve("vectormesh_classic", machine, layers=layer, objective="dram,time", problem="mesh")
     time_first = solve("vectormesh_classic", machine, layers=layer, objective="time,dram", problem="mesh")
-    assert bytes_first.measures is not None
-    assert time_first.measures is not None
     assert bytes_first.measures["dram"] < time_first.measures["dram"]
     assert time_first.measures["time"] < bytes_first.measures["time"]
     alone = solve("vectormesh_classic", machine, layers=layer, problem="mesh")
-    assert alone.measures is not None
     assert alone.measures["dram"] == bytes_first.measures["dram"]
     assert alone.measures["time"] >= bytes_first.measures["time"]
 
@@ -397,7 +391,6 @@ def test_layout_by_hand() -> None:
     layer = Layer.conv("c", channels=1, filters=4, size=(2, 3))
     choice = Choice((1, 1, 4, 1, 2, 3, 1, 1), "m", "r", (1, 1, 2, 1, 1, 2, 1, 1))
     found = layout_of(layer, mesh_machine(), choice)
-    assert found is not None
     assert found.bits == (("m", 0), ("c", 0))
     assert [one.words for one in found.operands] == [6, 4]
 
@@ -580,8 +573,6 @@ def test_pins() -> None:
     assert tile["r"] <= 6
     assert check(made).ok
     free = solve("vectormesh_classic", "vectormesh_128", layers="al_conv3", problem="mesh")
-    assert made.bound is not None
-    assert free.bound is not None
     assert made.bound >= free.bound
     assert not keeps(Choice((1,) * 8), parse_pins(["T_M>=2"], DECISIONS))
 
@@ -667,8 +658,6 @@ def test_time_limit_keeps_the_best() -> None:
     layer, machine = load_network("vectormesh_classic").layer("sr_conv1"), load_machine("vectormesh_128")
     said = answer("cp-sat", layer, machine, "dram", clock=Clock.of(0.01))
     assert said.status == "FEASIBLE"
-    assert said.value is not None
-    assert said.bound is not None
     assert said.bound < said.value
 
 

@@ -186,7 +186,6 @@ def test_a_game_by_hand() -> None:
     assert lower(game) == 9
     assert price(game, program(game, next(passes(game)), fresh=1)) == 9
     found = best_order(game)
-    assert found is not None
     assert found[0] == 9
 
 
@@ -205,7 +204,6 @@ def games(draw: st.DrawFn) -> Game:
 def test_bounds_and_orders_against_all_orders(game: Game, stay: bool) -> None:
     """bound <= the best of all orders <= every order in passes; equal groups: orders in passes are the best."""
     found = best_order(game, stay=stay)
-    assert found is not None
     best, order = found
     assert lower(game, stay=stay) <= best <= price(game, program(game, order, fresh=1))
     for other in (*passes(game), plain(game), greedy(game)):
@@ -226,7 +224,6 @@ def test_all_small_games_of_equal_groups(inputs: int) -> None:
                 for load, swap in ((1, 2), (4, 2), (2, 1), (1, 1)):
                     game = Game((load,) * inputs, (swap,) * outputs, x, y)
                     found = best_order(game)
-                    assert found is not None
                     assert min(price(game, program(game, one, fresh=1)) for one in passes(game)) == found[0]
                     assert lower(game) == found[0]
 
@@ -289,7 +286,6 @@ def test_engines_prove_real_layers(name: str, settings_: dict[str, int | str]) -
     )  # type: ignore[arg-type]
     for plan in (first, whole, wide):
         assert plan.status == "OPTIMAL"
-        assert plan.objective is not None
         assert plan.bound == plan.objective.value
     if not settings_:  # conv2/pw: 32 and 64 maps of 112x112, weights in both strips; conv4/pw: below
         assert first.bound == 96 * 12_544 + 2 * 2048 + 2 * 401_408 + 2 * 16_384
@@ -303,12 +299,10 @@ def test_conv4_by_hand() -> None:
     In two strips everything fits: 401,408 + 401,408 + 2*16,384.
     """
     whole = solve("mobilenet_v1", "partial_cnn_16", layers="conv4/pw", pins="strips=1", problem="partial_engine")
-    assert whole.objective is not None
     assert whole.objective.terms == {
         "inputs": 602_112, "weights": 16_384, "spilled": 0, "reloaded": 0, "results": 401_408
     }  # fmt: skip
     free = solve("mobilenet_v1", "partial_cnn_16", layers="conv4/pw", problem="partial_engine")
-    assert free.objective is not None
     assert free.objective.value == 2 * 401_408 + 2 * 16_384
 
 
@@ -376,10 +370,7 @@ def test_a_time_limit_gives_a_plan_and_a_bound() -> None:
     """However short the time."""
     toy, layer = machine(bank=52), conv(5, 6, 6)
     full, short = (answer("auto", layer, toy, clock=clock) for clock in (ENDLESS, Clock.of(0.0)))
-    assert full.bytes is not None
-    assert short.bytes is not None
     assert (full.status, short.status) == ("OPTIMAL", "FEASIBLE")
-    assert short.bound is not None
     assert short.bound <= full.bytes < short.bytes
     plan = solve(network((6, 1, 1)), toy, engine="cp-sat", time_limit_s=10, problem="partial_engine")
     assert (plan.status, plan.options.time_limit_s) == ("OPTIMAL", 10)
@@ -428,12 +419,10 @@ def test_orders_by_stages_close_gaps() -> None:
     """
     game = Game((5, 4), (6, 6, 6, 4), 1, 1)
     found = best_order(game)
-    assert found is not None
     assert found[0] == 22
     assert lower(game) < 22
     assert driver_cp_sat.solve(stages_cp_model(game, 22).model).status == "INFEASIBLE"
     kept = best_order(game, stay=True)
-    assert kept is not None
     for best, stay in ((22, False), (kept[0], True)):
         made = stages_cp_model(game, best + 4, stay=stay)
         said = driver_cp_sat.solve(made.model, turns=True)
@@ -522,7 +511,6 @@ def test_programs_compute_convolutions() -> None:
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))
     direct = np.einsum("nrcij,mnij->mrc", windows, kernels)
     said = answer("auto", layer, toy)
-    assert said.schedule is not None
     result = np.zeros_like(direct)
     for first in range(0, 6, said.schedule.rows):
         rows = slice(first, min(6, first + said.schedule.rows))
@@ -619,7 +607,6 @@ def test_pins_hold(plan: Plan) -> None:
     for pins in (["strips=2"], ["in_places=1"], ["part_places>=2"], ["strips>=3", "in_places<=1"], ["spill=no"]):
         found = solve(net, toy, pins=pins, problem="partial_engine")
         assert (found.status, check(found).problems) == ("OPTIMAL", ())
-        assert found.objective is not None
         assert plan.parts[0].measures
         assert found.objective.value >= plan.parts[0].measures["bytes"]
 
@@ -630,7 +617,6 @@ def test_inputs_and_results_in_the_banks() -> None:
     net = network((6, 1, 1))
     found = solve(net, machine(bank=96), pins=pins, problem="partial_engine")
     assert (found.status, check(found).problems) == ("OPTIMAL", ())
-    assert found.objective is not None
     assert found.objective.value == 24
     tight = solve(net, machine(bank=95), pins=pins, problem="partial_engine")
     assert (tight.status, check(tight).problems) == ("INFEASIBLE", ())
@@ -657,8 +643,6 @@ def test_infeasible_names_what_conflicts() -> None:
 def test_baselines_are_plans(name: str, plan: Plan) -> None:
     found = solve(plan.network_data, plan.machine_data, engine=name, problem="partial_engine")
     assert check(found).problems == ()
-    assert found.objective is not None
-    assert plan.objective is not None
     assert found.objective.value >= plan.objective.value
 
 
@@ -673,7 +657,6 @@ def test_an_engine_that_lies_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
 
     def lie(piece: AllChoices, goal: Goal, engine: str) -> tuple[object, int | None]:
         made, bound = real(piece, goal, engine)
-        assert made is not None
         return made.model_copy(update={"program": f"{made.program} S0@0"}), bound
 
     monkeypatch.setattr(AllChoices, "exact", lie)
@@ -764,7 +747,6 @@ def test_greedy_gives_up_where_partial_maps_may_not_leave() -> None:
 def test_check_refutes_bounds_above_what_orders_in_passes_move(status: str) -> None:
     """conv4/pw: the paper's order moves more than the optimum, 835,584 bytes; called proven, or bounded by itself."""
     worse = solve("mobilenet_v1", "partial_cnn_16", layers="conv4/pw", engine="paper", problem="partial_engine")
-    assert worse.objective is not None
     value = worse.objective.value
     assert value > 835_584
     bound = value - (status == "FEASIBLE")

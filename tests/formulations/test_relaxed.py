@@ -118,7 +118,6 @@ def bounded(seed: int, cores: bool) -> None:
     space = formulation.build(layer, machine, parse_pins((), formulation.decisions))
     for measure, value in known.items():
         least = bound(space, measure)
-        assert least is not None
         assert least <= value
         assert min(least_of(member, measure) for member in space.members) <= value
         search = Search(space, (measure,))
@@ -129,7 +128,6 @@ def bounded(seed: int, cores: bool) -> None:
         assert exact or beyond is None or beyond <= value
         found = decide(space, (measure,), clock=Clock.of(20))
         assert found.values
-        assert found.bound is not None
         assert found.bound <= min(value, found.values[measure])
         assert found.status != "OPTIMAL" or found.bound == found.values[measure]
 

@@ -93,7 +93,6 @@ def test_the_score_is_a_ratio(engine: str) -> None:
     board = platform(frequencies=(Frequency(name="f", power_mw=2_000_000),))
     part = asked(chain(layer), board)
     said = solved(part, "score", engine=engine)
-    assert said.schedule is not None
     assert said.schedule.choices[0].variant == "some"
     assert (said.status, said.values["score"]) == ("OPTIMAL", 2_000_000 * 6 * 1000 // 400_000)
 
@@ -108,7 +107,6 @@ def test_cuts_are_worth_a_hand_over_or_not(engine: str) -> None:
     for receive, period, cuts in ((2, 12, ("gpu",)), (8, 18, ())):
         hand = Handover(source="cpu", target="gpu", send_ns=1, receive_ns=receive)
         said = solved(asked(variants, platform(handovers=(hand,))), "period", engine=engine)
-        assert said.schedule is not None
         assert (said.values["period"], said.schedule.cuts) == (period, cuts)
 
 
@@ -240,7 +238,6 @@ def test_a_platform_limit_is_named() -> None:
 )  # fmt: skip
 def test_the_referee_refuses(change: dict[str, object], fault: str) -> None:
     said = solved(asked(REGION, platform()), "time").schedule
-    assert said is not None
     made = Selection(**{**said.__dict__, **change})
     walked = replay(REGION, platform(), 1000, made)
     assert fault in " ".join(walked.faults)
@@ -300,7 +297,6 @@ def test_bounds_hold_when_time_is_up() -> None:
     best = solved(SelectionPart([setting], ["accuracy>=0.47"]), "period")
     part = SelectionPart([setting], ["accuracy>=0.47"])
     hasty = settled(SelectionFormulation(), part, ("period",), "search", Clock.of(0.001))
-    assert hasty.bound is not None
     assert hasty.bound <= best.values["period"] <= hasty.values.get("period", best.values["period"])
 
 
@@ -314,7 +310,6 @@ def test_the_bound_of_labels_is_a_bound() -> None:
     assert exact.chosen is not None
     value = asked_.value(frame.total(exact.chosen) or [])
     quick = labels.search(frame, asked_, goal.clock, widths=())
-    assert quick.bound is not None
     assert 0.98 * value <= quick.bound <= value
 
 

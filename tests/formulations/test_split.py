@@ -116,9 +116,7 @@ def test_a_network_in_quarters() -> None:
     """Bytes, ticks and waiting of parts come from the board: galaxy_s9, cores in one group."""
     machine, graph = load_machine("galaxy_s9"), tasks(load_network("squeezenet1_1"))
     board = machine.processors
-    assert board is not None
     made = build(graph, board, (4,), estimated(graph, board), machine.tick_ps, 4)
-    assert made.split is not None
     names = {task.name: i for i, task in enumerate(graph.tasks)}
     assert not {names["input"], names["pool10.softmax"]} & made.split.tasks
     assert {names["conv1"], names["pool1"], names["fire2/concat"]} <= made.split.tasks
@@ -185,7 +183,6 @@ def test_engines_agree_with_all_places(made: Mapping, aim: Aim, cap: int, tight:
     limits = Limits(cap)
     if tight:
         fastest = least(made, "period", limits)
-        assert fastest is not None
         limits = Limits(cap, period=fastest + (2 if aim == "energy" else -1))
     expected = least(made, aim, limits)
     for name in EXACT:

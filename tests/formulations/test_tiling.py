@@ -69,7 +69,6 @@ def test_smallest_tile_by_hand(engine: str) -> None:
     assert best(textbook(TINY, machine(3)), engine=engine) == {"time": 160, "bytes": 160, "energy": 384}
     for order, moved in {"WS": 164, "IS": 192, "OS": 160}.items():
         found = best(textbook(TINY, machine(3), f"order={order}"), engine=engine)
-        assert found is not None
         assert found["bytes"] == moved
 
 
@@ -171,7 +170,6 @@ def test_every_operand_at_its_own_depth(engine: str) -> None:
     assert best(build(TINY, machine(7)), engine=engine) == {"time": 68, "bytes": 68, "energy": 200}
     assert best(textbook(TINY, machine(7)), engine=engine) != {"time": 68, "bytes": 68, "energy": 200}
     found = decide(build(TINY, machine(7)), ("bytes",), engine).schedule
-    assert found is not None
     assert next(item for item in found.items if isinstance(item, Hold)).operand == "W"
 
 
@@ -217,7 +215,6 @@ def test_pins_are_met_by_every_engine(pin: str, met: Callable[[Nest], bool], eng
     assert met(found.schedule)
     assert space.contains(found.schedule)
     assert found.values == best(space)
-    assert free is not None
     assert found.values
     assert found.values["bytes"] >= free["bytes"]
 
@@ -249,7 +246,6 @@ def test_buffers_are_chosen_or_pinned() -> None:
     unit = Compute(model="array", cycle_ticks=2)
     double = best(build(layer, machine(100, buffering="double", compute=unit)), "time")
     choose = machine(100, buffering="choose", compute=unit)
-    assert double is not None
     assert best(build(layer, choose), "time")["time"] <= double["time"]  # type: ignore[index]
     both = ("buffers_IN=2", "buffers_W=2", "buffers_OUT=2")
     assert best(build(layer, choose, *both), "time") == double

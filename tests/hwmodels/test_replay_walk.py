@@ -348,7 +348,6 @@ class Lines:
 
     def capacity(self, down: str, across: str) -> int:
         """Rows that two passes share over the widest pass, the other rows of a window over its columns."""
-        assert self.outer is not None
         passes: list[tuple[Ranges, Ranges, range, list[range]]] = []
         outer = 1
         for passed in self.steps:

@@ -25,7 +25,6 @@ FLOAT = TensorProto.FLOAT
 def light(name: str) -> Path:
     """Return one of the models that the onnx wheel carries for its own tests."""
     spec = importlib.util.find_spec("onnx")
-    assert spec is not None
     assert spec.origin is not None
     return Path(spec.origin).parent / "backend" / "test" / "data" / "light" / f"light_{name}.onnx"
 

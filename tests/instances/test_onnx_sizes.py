@@ -215,7 +215,6 @@ def test_calls_take_sizes(tmp_path: Path) -> None:
     said = {"symbols": {"H": 8}, "shapes": {"x": (1, 3, 8, 6)}}
     plan = solve(path, "scratchpad_64k", objective="bytes", **said)  # type: ignore[arg-type]
     # 3 and 4 channels of 48 pixels, 108 weights, and all are read or written once
-    assert plan.objective is not None
     assert plan.objective.value == 3 * 48 + 108 + 4 * 48
     assert len(explain(path, "scratchpad_64k", **said)) == 1  # type: ignore[arg-type]
     assert pareto(path, "scratchpad_64k", **said).parts[0].points  # type: ignore[arg-type]

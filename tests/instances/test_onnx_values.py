@@ -230,7 +230,6 @@ def test_calls_take_values(tmp_path: Path) -> None:
     path, said = rated(tmp_path), {"values": {"sr": 8000}}
     plan = solve(path, "scratchpad_64k", problem="joint", objective="bytes", **said)  # type: ignore[arg-type]
     # 3 and 5 channels of 48 pixels, weights of 12 and 20; what is between stays on chip
-    assert plan.objective is not None
     assert plan.objective.value == 3 * 48 + 12 + 20 + 5 * 48
     assert len(explain(path, "scratchpad_64k", **said)) == 2  # type: ignore[arg-type]
     assert pareto(path, "scratchpad_64k", **said).parts[0].points  # type: ignore[arg-type]

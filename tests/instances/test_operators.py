@@ -120,14 +120,11 @@ def test_matmul_fields_go_together() -> None:
 def test_eltwise_layers() -> None:
     add = Eltwise(name="e", inputs=("x", "y"), shape=(1,), fn="add")
     layer = add.layer([MAP, MAP])
-    assert layer is not None
     assert (layer.kind, layer.inputs, layer.b, layer.g, layer.r, layer.c) == ("eltwise", 2, 2, 6, 8, 10)
     # A channel scale is an operand of its own: one element for all rows and columns.
     scaled = add.layer([MAP, (2, 6, 1, 1)])
-    assert scaled is not None
     assert (scaled.inputs, scaled.broadcast) == (2, ("", "rc"))
     tokens = add.layer([(2, 7, 3), (2, 7, 3)])
-    assert tokens is not None
     assert (tokens.g, tokens.r, tokens.c) == (3, 14, 1)
     assert Eltwise(name="e", inputs=("x",), shape=(1,), fn="relu").layer([MAP]) is None
 

@@ -26,7 +26,6 @@ def machine(**platform: object) -> Machine:
 
 def test_sections_are_read() -> None:
     platform = machine(budgets=[{"name": "cores", "most": 4}]).platform
-    assert platform is not None
     assert platform.cuts == (("b",), ())
     assert platform.frequencies[0].scale == {"a": 2.0}
 
@@ -65,7 +64,6 @@ def test_the_section_and_its_problem_need_each_other() -> None:
 def test_numbers_of_bundled_platforms_have_sources(name: str) -> None:
     """A place in the paper, or "assumed", for every part of the platform that is there."""
     data = load_machine(name)
-    assert data.platform is not None
     there = {f"platform.{field}" for field in data.platform.model_fields_set} - {"platform.pipeline"}
     there |= {"tick_ps", "in_bytes", "w_bytes", "out_bytes", "psum_bytes"}
     assert set(data.sources) == there

@@ -130,7 +130,6 @@ def test_a_truncated_file_and_unknown_names(tmp_path: Path) -> None:
 def test_bundled_profiles_name_their_machine_and_sources(name: str) -> None:
     variants = load_variants(name)
     platform = load_machine(variants.machine).platform
-    assert platform is not None
     assert {option.stage for _, option in variants.choices} <= {stage.name for stage in platform.stages}
     assert variants.name == name
     assert variants.sources["time"].startswith("heterogeneous_mapping_and_banks")

@@ -34,8 +34,6 @@ def test_verdicts() -> None:
     pad, opened, none = instance(PAD), instance(OPEN), instance(NONE)
     assert opened.known.status == "FEASIBLE"
     value, bound = opened.value, opened.known.bound
-    assert value is not None
-    assert bound is not None
     assert bound < value
     wrong, worse, nothing = ("CONTRADICTION", False, False), ("worse", False, False), ("nothing", False, False)
     proven, better, reached = ("proven", True, True), ("BETTER", False, True), ("best reached", False, True)
@@ -127,7 +125,6 @@ def test_what_contradicts_a_proof_is_loud(tmp_path: Path, capsys: pytest.Capture
 
 def test_what_improves_is_loud(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     value = instance(OPEN).value
-    assert value is not None
     path = tmp_path / "theirs.csv"
     path.write_text(f"{HEAD}{OPEN},{value - 1},0.5,FEASIBLE\n", encoding="utf-8")
     assert main(["bench", "library", "--only", OPEN, "--results", str(path)]) == 0

@@ -202,8 +202,6 @@ def test_table_2_cannot_tell_bursts_from_bytes(tmp_path: Path) -> None:
     assert verdicts["layer_ticks"].verdict == verdicts["compute.cycle_ticks"].verdict == "identified"
     assert {frozenset(p[:2]) for p in result.fit.pairs} == {frozenset(("transfer.burst_ticks", "transfer.byte_ticks"))}
     before, after = result.median_error(after=False), result.median_error()
-    assert before is not None
-    assert after is not None
     assert after < 0.1 < 0.2 < before < 0.3
     (missing,) = [row.name for row in result.rows if row.missing]
     assert missing == "resnet50 WS"

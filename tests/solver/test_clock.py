@@ -427,8 +427,6 @@ def test_with_no_time_at_all_there_is_a_plan_with_a_bound() -> None:
 @pytest.mark.slow(5)
 def test_with_no_time_at_all_a_joint_plan_goes_through_dram() -> None:
     plan = solve("lenet5", "scratchpad_768k", problem="joint", time_limit_s=0.001)
-    assert plan.objective is not None
-    assert plan.bound is not None
     assert plan.bound <= plan.objective.value
     assert check(plan).ok
 
@@ -475,5 +473,4 @@ def test_floors_of_mappings_are_below_what_is_best(aim: str, pins: list[str]) ->
     question = Question(load_network("lenet5"), load_machine("galaxy_s9"), (aim,), "mapping", pins=tuple(pins))
     (part,) = MappingProblem().parts(question)
     (instance,) = part.instances.values()
-    assert best.objective is not None
     assert 0 < floor(instance, aim) <= best.objective.value

@@ -63,7 +63,6 @@ def test_cp_sat_is_told_to_stop_and_keeps_what_it_has() -> None:
     ctrl_c(1.0)
     said = driver_cp_sat.solve(model, 60)
     assert (said.status, said.stopped, said.stats["interrupted"]) == ("FEASIBLE", True, True)
-    assert said.bound is not None
     assert said.bound < said.solver.objective_value < 0
     assert any(said.solver.boolean_value(x) for x in taken)
 
@@ -130,7 +129,6 @@ def test_milp_solvers_are_told_to_stop_and_keep_what_they_have(solver: driver_mi
     ctrl_c(1.0)
     said = driver_milp.solve(solver, milp_knapsacks(200), 60)
     assert (said.status, said.stopped, said.stats) == ("FEASIBLE", True, {"interrupted": True})
-    assert said.objective is not None
     assert said.objective < 0
     assert said.bound is None if solver == "cbc" else said.least(-(10**9)) < said.objective
     assert not said.agrees(said.objective)
@@ -263,6 +261,5 @@ def test_whoever_asks_keeps_what_the_solver_had_and_stops(
     told = [plan.stats, *(part.stats for part in plan.parts)]
     assert any(stats.get("interrupted") for stats in told)
     if name != "tiling":  # its other layers are left
-        assert plan.objective is not None
         assert plan.bound is None or plan.bound <= plan.objective.value
     assert check(plan).ok

@@ -141,7 +141,6 @@ def test_what_differs_is_said(tmp_path: Path) -> None:
     """One segment more in the plan, and one pixel more in a tile: the program ends with 1 and says what."""
     files = random_program(5, 3)
     row = re.search(r"\{\{(\d+), (\d+), (\d+)\}, \{\d+, \d+, \d+\}, \{\d+", files["main.c"])
-    assert row is not None
     wrong = files["main.c"].replace(
         row.group(0), row.group(0).replace(f"{row[1]}, {row[2]}", f"{row[1]}, {int(row[2]) + 1}", 1)
     )
@@ -254,7 +253,6 @@ def test_a_map_without_room_in_one_piece() -> None:
     """Of 10 bytes 4 and 4 are free beside a map in the middle, which no order of buffers moves: b has to move."""
     blocks = [Block("a", 0, (4, 4)), Block("b", 0, (6, 2)), Block("c", 1, (4,))]
     found = placed(blocks, 10)
-    assert found is not None
     assert placed([*blocks, Block("d", 1, (1,))], 10) is None
     lies = [(found[b.name], found[b.name] + b.sizes[1 - b.begin]) for b in blocks]
     assert all(a[1] <= b[0] or b[1] <= a[0] for k, a in enumerate(lies) for b in lies[:k])
@@ -268,7 +266,6 @@ FLOATS = ["in_bytes=4", "w_bytes=4", "out_bytes=4", "psum_bytes=4"]
 def difference(printed: str) -> float:
     """How far results are from those of onnxruntime."""
     found = re.search(r"differ from those expected by (\S+)", printed)
-    assert found is not None
     return float(found.group(1))
 
 

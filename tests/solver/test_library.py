@@ -217,7 +217,6 @@ def test_a_plan_file_finds_its_instance(tmp_path: Path, capsys: pytest.CaptureFi
     plan.save(tmp_path / "plan.json")
     (found,) = solutions(tmp_path / "plan.json", ALL)
     assert (found.name, found.valid, found.improves) == ("tiling-corners/pad-5x5", True, False)
-    assert plan.objective is not None
     assert found.values == {"bytes": plan.objective.value}
     assert found.gap == (plan.objective.value - 79) / plan.objective.value
     assert main(["library", "check", "--solutions", str(tmp_path)]) == 0
@@ -314,7 +313,6 @@ def test_an_instance_is_a_target(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["solve", "library:placement-corners/two-memories", "--json"]) == 0
     plan = Plan.from_json(capsys.readouterr().out)
     assert plan.objectives == ("bytes", "peak")
-    assert plan.objective is not None
     assert plan.objective.value == instance("placement-corners/two-memories").value
     assert check(plan).ok
     assert main(["solve", "library:tiling-corners/pad-5x5", "-m", "nmp"]) == 2
@@ -355,7 +353,6 @@ def test_instances_are_made_again_alike(tmp_path: Path) -> None:
     spec = FAMILIES["tiling-corners"]
     case = next(case for case in spec.cases() if case.name == "pad-5x5")
     made, before = instance_of(case, spec), instance("tiling-corners/pad-5x5")
-    assert made is not None
     assert (made.known, made.certificate.plan) == (before.known, before.certificate.plan)
     found = make(spec, tmp_path, only=["pad-5x5"])
     assert load_family(tmp_path / "tiling-corners.json") == found

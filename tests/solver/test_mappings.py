@@ -37,12 +37,8 @@ HAND = "r 2 n 1 m 1 | IN | W | OUT"
 def test_by_hand() -> None:
     """IN 4 x 8, W 8 x 1, OUT 32, partial sums 64: 136 bytes. Everything at once is 32 + 4 + 32 = 68, and fits: 68."""
     found = price(TINY, ON, HAND, improve=True)
-    assert found.plan is not None
-    assert found.plan.objective is not None
     assert found.plan.objective.terms == {"IN": 32, "W": 8, "OUT": 32, "PSUM": 64}
     (layer,) = found.layers
-    assert layer.best is not None
-    assert layer.best.measures is not None
     assert (layer.best.status, layer.times) == ("OPTIMAL", 136 / 68)
     said = str(found)
     assert "Your mapping moves 2.00 times the minimum, proven: 136 bytes against 68." in said
@@ -67,14 +63,11 @@ def test_a_given_plan_is_a_plan(tmp_path: Path) -> None:
     assert "main.c" in emit_c(found.plan, tmp_path / "c")
     proven = check(path, prove=True)
     assert proven.ok
-    assert proven.better is not None
-    assert proven.better.objective is not None
     assert proven.better.objective.value == 68
 
 
 def test_a_given_plan_that_lies_is_refused() -> None:
     plan = price(TINY, ON, HAND, compare=False).plan
-    assert plan is not None
     data = json.loads(plan.to_json())
     for change, said in (
         ({"status": "OPTIMAL", "bound": 136, "gap": 0.0}, "engine given proves nothing"),
@@ -88,7 +81,6 @@ def test_a_given_plan_that_lies_is_refused() -> None:
         assert not report.ok
         assert any(said in line for line in report.problems), report.problems
     three = price(TINY, ON, "r 3 r 2 r 1 | IN | W | OUT", compare=False).plan
-    assert three is not None
     assert check(three).ok
     report = check(three.model_copy(update={"engine": "exhaustive"}))
     assert report.problems == ("layer tiny: the schedule is no plan of problem tiling",), "nothing an engine finds"
@@ -124,7 +116,6 @@ def test_what_is_not_proven_is_no_optimum() -> None:
     nest = "m 16 | W | r 2 | IN | OUT"
     found = price("resnet50", "scratchpad_64k", nest, layers="layer2.0.conv2", objective="time")
     best = found.layers[0].best
-    assert best is not None
     assert best.status == "FEASIBLE"
     assert "The best known: " in str(found)
     assert "optimum" not in str(found)
@@ -244,7 +235,6 @@ def test_improvements_of_a_real_layer() -> None:
     assert values == [2_385_072, 2_385_072, 2_385_072]
     assert [one.kept for one in layer.improved] == ["loop order", "tile", "nothing"]
     tile = layer.improved[1].nest
-    assert tile is not None
     assert tile.tile(layer.mapped.layer)["m"] == 16
 
 
@@ -263,7 +253,6 @@ def test_several_cores() -> None:
     machine = load_machine("nmp")
     assert problem_for(machine) == "slicing"
     found = price(layer, machine, "m 8/tle m 4/tlt | W | r 4 | IN | OUT", compare=False)
-    assert found.plan is not None
     assert (found.plan.problem, check(found.plan).ok) == ("slicing", True)
     with pytest.raises(InputError, match="uses 16 clusters of up to 1 cores, machine nmp has 4"):
         price(layer, machine, "m 1/tle | W | r 4", compare=False)
@@ -273,12 +262,10 @@ def test_several_cores() -> None:
 
 def test_several_memories_off_the_chip() -> None:
     found = price("lenet5", "u256_flash", "W | r 2 | IN | OUT", layers="c3", compare=False)
-    assert found.plan is not None
     assert check(found.plan).ok
     assert "homes were not said: " in str(found)
     nest = found.layers[0].mapped.nest
     stated = price("lenet5", "u256_flash", text_of(nest), layers="c3", compare=False)
-    assert stated.plan is not None
     assert stated.plan.objective == found.plan.objective
     with pytest.raises(InputError, match="several memories off the chip"):
         price("lenet5", "u256_flash", {"c1": "W | r 2", "c3": "W | r 2"}, compare=False)
@@ -340,7 +327,6 @@ def test_all_golden_formats_of_a_plan(tmp_path: Path) -> None:
         path = tmp_path / f"{form}.{suffix}"
         path.write_text(text)
         found = price("peer_layers", "scratchpad_64k", path, layers="a", compare=False)
-        assert found.plan is not None
         assert found.plan.objective == plan.objective
     with pytest.raises(InputError, match="do not divide it"):
         written([(layer, nest)], "zigzag")

@@ -76,7 +76,6 @@ def test_names_of_a_file_are_only_text() -> None:
     assert EVIL in reader.text
     assert [tag for tag, _ in reader.tags].count("script") == 3  # figures, library, page.js
     data = re.search(r'id="data-figures">(.*?)</script>', html, re.S)
-    assert data is not None
     assert "<" not in data[1]
     for one in _texts(json.loads(data[1])):  # plotly reads tags in texts
         assert "<script" not in one
@@ -174,7 +173,6 @@ def test_layers_say_where_their_first_measure_goes() -> None:
 )
 def test_microseconds_are_those_of_the_tick(tick_ps: int, objective: str, value: int, said: str) -> None:
     plan = certile.solve(chain(4), "scratchpad_24k", engine="naive", objective=objective)
-    assert plan.objective is not None
     made = plan.model_copy(
         update={
             "machine_data": plan.machine_data.model_copy(update={"tick_ps": tick_ps}),
@@ -189,7 +187,6 @@ def test_a_replay_that_fails_is_said() -> None:
     """Of the plan, and of a layer, with what was found."""
     plan = certile.solve(chain(4), "scratchpad_24k", engine="naive")
     row = plan.parts[0]
-    assert row.replay is not None
     assert "replayagrees an independent walk" in _words(plan)
     fault = row.model_copy(update={"replay": row.replay.model_copy(update={"ok": False, "faults": ("too few rows",)})})
     failed = plan.model_copy(update={"parts": (fault, *plan.parts[1:])})

@@ -32,7 +32,6 @@ def edited(plan: Plan, **changes: Any) -> Plan:
 def forged(engine: str = "naive") -> Plan:
     """lenet5's c1 as engine `naive` plans it, said to be proven by `exhaustive`."""
     plan = solve("lenet5", "scratchpad_64k", engine=engine, layers="c3", settings={"ocm_bytes": 2048})
-    assert plan.objective is not None
     crown = {"status": "OPTIMAL", "bound": plan.objective.value, "gap": 0.0}
     return rowed(plan, crown).model_copy(update={"engine": "exhaustive"})
 
@@ -121,7 +120,6 @@ def test_what_a_heuristic_shows_without_a_search_it_may_claim() -> None:
     assert (plan.status, check(plan).problems) == ("OPTIMAL", ())
     worse = solve(chain(4, 2, size=4, taps=1), SHARED, engine="no-reuse", problem="joint")
     assert (worse.status, check(worse).problems) == ("FEASIBLE", ())
-    assert worse.objective is not None
     said = {"bound": worse.objective.value, "gap": 0.0, "status": "OPTIMAL"}
     row = edited(worse, **said).model_dump(mode="json")["parts"][0]
     row |= {"bounds": {"bytes": said["bound"]}, "gap": 0.0, "status": "OPTIMAL"}
@@ -182,7 +180,6 @@ def literal(layer: str) -> tuple[Plan, LayerRow]:
 def test_a_literal_plan_that_cannot_run_is_refused_and_says_so() -> None:
     """The paper's memory equation counts 8 input rows for 4 output rows of stride 2; a 7x7 kernel needs 13."""
     plan, row = literal("conv_1")
-    assert row.replay is not None
     assert (row.replay.ok, row.replay.compared) == (False, False)
     assert "replay is not ok: conv_1 cannot run as priced by the paper's literal equations" in show(plan)
     report = check(plan)
@@ -215,8 +212,6 @@ def test_proven_by_another_engine(objective: str, statuses: list[str]) -> None:
 def test_refuted_with_the_better_plan() -> None:
     report = check(forged(), prove=True)
     assert (report.ok, report.proof) == (False, "refuted")
-    assert report.better is not None
-    assert report.better.objective is not None
     best = solve("lenet5", "scratchpad_64k", layers="c3", settings={"ocm_bytes": 2048})
     assert report.better.objective == best.objective
     assert report.to_json()["better"] == {"engine": "cp-sat", "objective": report.better.objective.model_dump()}
@@ -257,11 +252,9 @@ def test_an_engine_that_has_not_finished_proves_nothing_of_a_plan_that_claims_no
 def test_a_bound_below_the_optimum_is_proven() -> None:
     plan = forged()
     least = solve("lenet5", "scratchpad_64k", layers="c3", settings={"ocm_bytes": 2048}).bound
-    assert least is not None
     assert plan.objective is not None
 
     def bounded(bound: int) -> Plan:
-        assert plan.objective is not None
         gap = (plan.objective.value - bound) / plan.objective.value
         said = {"status": "FEASIBLE", "bound": bound, "gap": gap}
         return rowed(plan, said)
@@ -278,7 +271,6 @@ def test_a_plan_on_a_front_of_banks_is_the_best_of_those_no_slower() -> None:
     front = pareto(skip(64, 8), machine, problem="banks").plans
     assert len(front) > 1
     for plan in front:
-        assert plan.measures is not None
         assert plan.options.most == {"time": plan.measures["time"]}
         assert check(plan).ok
         assert check(plan, prove=True).proof == "proven"
@@ -323,8 +315,6 @@ def test_undecided_is_exit_code_4(tmp_path: Path, capsys: pytest.CaptureFixture[
         tmp_path / "plan.json",
         solve(load_network("inception_v3"), "galaxy_s9", engine="heft", problem="mapping"),
     )
-    assert plan.objective is not None
-    assert plan.bound is not None
     bound, value = plan.bound + 1, plan.objective.value
     raised = rowed(plan, {"status": "FEASIBLE", "bound": bound, "gap": (value - bound) / value})
     raised.model_copy(update={"engine": "milp"}).save(path)

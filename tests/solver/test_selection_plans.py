@@ -22,7 +22,6 @@ def test_a_profile_brings_its_machine() -> None:
     plan = solve(TINY, pins=["frequency=default"])
     assert isinstance(plan, Plan)
     assert (plan.problem, plan.machine, plan.status, plan.unit) == ("selection", "jetson_tx2", "OPTIMAL", "ticks")
-    assert plan.objective is not None
     assert plan.objective.value == 23_000 == sum(plan.objective.terms.values())
     assert {thread.stages: thread.load for thread in plan.part.figures.threads} == {
         ("front",): 9000, ("inference",): 23_000, ("back",): 10_030,
@@ -128,7 +127,6 @@ def test_targets_and_machines_that_do_not_fit(tmp_path: Path) -> None:
 def test_fields_of_the_platform_are_overridden() -> None:
     plan = solve(TINY, "jetson_tx2", settings=["platform.memory_bytes=14500000"], pins=["frequency=default"])
     assert isinstance(plan, Plan)
-    assert plan.measures is not None
     assert plan.measures["memory"] <= 14_500_000
     tight = solve(TINY, "jetson_tx2", settings=["platform.memory_bytes=1000"])
     assert (tight.status, tight.conflicts) == ("INFEASIBLE", ("limit of the platform: memory_bytes 1000",))

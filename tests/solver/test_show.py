@@ -312,11 +312,8 @@ def test_a_plan_with_free_places_names_them_all() -> None:
     """9 bytes of weights, 3x3 of IN and a pixel in 19: what equal steps cannot do (docs/nest.md)."""
     machine = MACHINE.model_copy(update={"psum_bytes": 1, "ocm_bytes": 19})
     plan = solve(FIVE, machine, objective="bytes")
-    assert plan.objective is not None
     assert (plan.status, plan.objective.value) == ("OPTIMAL", 79)
     row = plan.layers[0]
-    assert row.schedule is not None
-    assert row.decision is not None
     text = show(plan, "five")
     cut = [i for i in row.schedule.items if isinstance(i, Loop) and i.cuts]
     assert {i.dim for i in cut} == {"r", "c"}
@@ -342,7 +339,6 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_plan_says_where_its_buffers_lie(file: Path) -> None:
     plan = Plan.load(file)
     row = plan.layers[0]
-    assert row.figures is not None
     assert {b.name: b.memory for b in row.figures.buffers} == {"IN": "ocm", "W": "ocm", "OUT": "ocm"}
     assert max(b.end for b in row.figures.buffers) == row.occupancy_bytes["ocm"] <= 4096  # type: ignore[index]
     moved = replace(

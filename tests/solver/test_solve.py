@@ -51,21 +51,15 @@ def test_one_layer_by_hand() -> None:
     plan = solve(LAYER, MACHINE)
     layer = plan.layers[0]
     # Two tiles of rows, weights once: 2 + 1 + 2 calls of 10 ticks and 32 + 4 + 32 bytes of 1 tick.
-    assert plan.objective is not None
     assert plan.objective.value == plan.bound == 4 * 10 + 68
     # energy: 100 fJ a byte, 1 fJ for each of the 2*2*16 MACs
     assert plan.measures is not None
     assert plan.measures == {"time": 108, "bytes": 68, "energy": 68 * 100 + 64}
     assert plan.objective.terms == {"IN": 42, "W": 14, "OUT": 52, "PSUM": 0, "compute": 0, "overlap": 0}
     assert (plan.status, plan.gap, plan.engine, plan.problem) == ("OPTIMAL", 0.0, "exhaustive", "tiling")
-    assert layer.replay is not None
     assert (layer.replay.ok, layer.replay.compared, layer.replay.executed) == (True, True, 1)
-    assert layer.counts is not None
     assert (layer.counts.calls, layer.figures.counts["OUT"].calls, layer.counts.bytes) == (4, 2, 68)
-    assert layer.occupancy_bytes is not None
     assert layer.occupancy_bytes["ocm"] <= 64
-    assert layer.schedule is not None
-    assert layer.decision is not None
     assert layer.schedule.tile(LAYER)["r"] == layer.decision["T_R"] == 2
 
 
@@ -74,18 +68,15 @@ def test_one_layer_by_hand() -> None:
 )
 def test_objectives(objective: str, unit: str, value: int) -> None:
     plan = solve(LAYER, MACHINE, objective=objective)
-    assert plan.objective is not None
     assert (plan.unit, plan.objective.unit, plan.objective.value) == (unit, unit, value)
     assert sum(plan.objective.terms.values()) == value
     # the measures not named break ties: nothing of equal bytes is faster than 108 ticks
-    assert plan.measures is not None
     assert plan.measures["time"] == 108
 
 
 def test_compute_is_a_term_of_time() -> None:
     machine = MACHINE.model_copy(update={"compute": Compute(model="array", cycle_ticks=3, rows=2, cols=2)})
     plan = solve(LAYER, machine)
-    assert plan.objective is not None
     # 2x2 channels a cycle: 16 pixels, 16 cycles of 3 ticks
     assert plan.objective.terms["compute"] == 48
     assert plan.objective.value == 108 + 48
@@ -93,14 +84,12 @@ def test_compute_is_a_term_of_time() -> None:
 
 def test_engines_agree(engine: str) -> None:
     plan = solve(LAYER, MACHINE, engine=engine)
-    assert plan.objective is not None
     assert (plan.status, plan.objective.value, plan.bound, plan.engine) == ("OPTIMAL", 108, 108, engine)
 
 
 def test_pins_hold_and_may_be_a_mapping() -> None:
     one, two = solve(LAYER, MACHINE, pins=["T_R=1"]), solve(LAYER, MACHINE, pins={"T_R": 1})
     assert one.layers[0].decision == two.layers[0].decision
-    assert one.layers[0].decision is not None
     assert one.layers[0].decision["T_R"] == 1
     assert one.options.pins == ("T_R=1",)
 
@@ -127,7 +116,6 @@ def test_infeasible_is_an_answer_with_conflicts() -> None:
 def test_literal_machines_are_replayed_but_not_compared() -> None:
     plan = solve("lenet5", "nmp", layers="c1", settings=["reading=literal"])
     replay = plan.layers[0].replay
-    assert replay is not None
     assert not replay.compared
     assert "replayed, not compared (literal reading)" in show(plan)
     assert check(plan).ok
@@ -141,7 +129,6 @@ def test_a_network_is_the_sum_of_its_layers() -> None:
     network = _network("a", "b", "c", sizes=(2, 4, 2))
     plan = solve(network, MACHINE)
     alone = [solve(layer, MACHINE) for layer in network.layers]
-    assert plan.objective is not None
     assert plan.objective.value == sum(p.objective.value for p in alone if p.objective)
     assert plan.bound == plan.objective.value
     assert [p.layer for p in plan.layers] == ["a", "b", "c"]
