@@ -298,8 +298,8 @@ def test_everything_public_has_a_docstring() -> None:
         if not ast.get_docstring(tree(name)):
             wrong.append(f"{name}: the module")
         for full_name, node in public(tree(name).body):
-            if not ast.get_docstring(node):  # type: ignore[arg-type]
-                wrong.append(f"{name}:{node.lineno} {full_name}")  # type: ignore[attr-defined]
+            if not ast.get_docstring(node):
+                wrong.append(f"{name}:{node.lineno} {full_name}")
     assert not wrong, "no docstring: " + ", ".join(wrong)
 
 

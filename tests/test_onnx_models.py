@@ -125,13 +125,12 @@ def test_what_is_read_is_what_the_file_holds(name: str, tmp_path: Path) -> None:
     machine = load_machine("scratchpad_768k", {"psum_bytes": "1"})
     for problem in ("joint", "fusion"):
         asked, question = ask(network, machine, problem=problem)
-        (part,) = asked.parts(question)  # type: ignore[attr-defined]
+        (part,) = asked.parts(question)
         least = part.must["bytes"]
         assert least == wanted.least_bytes, problem
 
 
 def macs_of(plan: Plan) -> int:
-    assert isinstance(plan, Plan)
     if is_layers(plan):
         return sum(layer.macs for layer in plan.network_data)
     assert plan.measures is not None

@@ -183,7 +183,7 @@ def test_every_problem_has_the_name_of_its_line() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_of_a_command_begins_as_the_list_says(name: str) -> None:
     """What ``certile --help`` says of a command is what it would say if it imported it."""
-    command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
+    command = typer.main.get_command(app).commands[name]
     assert COMMANDS[name][1] == command.get_short_help_str(1000)
 
 

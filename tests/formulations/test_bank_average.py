@@ -77,8 +77,8 @@ def test_time_by_hand() -> None:
 
     As a stage of its own the pool reads the four columns, a cycle each, at 42, and does not add up meanwhile.
     """
-    assert solve(CHAIN, machine(5, 1), problem="banks").objective.value == 2 + 4 * 10 + 10  # type: ignore[union-attr]
-    assert solve(CHAIN, machine(5, 0), problem="banks").objective.value == 2 + 4 * 10 + 4 * 10  # type: ignore[union-attr]
+    assert solve(CHAIN, machine(5, 1), problem="banks").objective.value == 2 + 4 * 10 + 10
+    assert solve(CHAIN, machine(5, 0), problem="banks").objective.value == 2 + 4 * 10 + 4 * 10
 
 
 def test_the_average_takes_its_bank_when_the_tiles_have_left_theirs() -> None:
@@ -203,4 +203,4 @@ def test_writes_on_the_bus_wait_for_the_average() -> None:
     assert bus.objective.value == free.objective.value  # a tick to write, ten for the average
     slow = machine(5, 1, writes="bus").model_copy()
     slow = slow.model_copy(update={"transfer": slow.transfer.model_copy(update={"call_ticks": 100})})
-    assert solve(CHAIN, slow, problem="banks").objective.terms["wait_writes"] == 91  # type: ignore[union-attr]
+    assert solve(CHAIN, slow, problem="banks").objective.terms["wait_writes"] == 91

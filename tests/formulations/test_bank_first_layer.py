@@ -116,7 +116,7 @@ def test_the_optimum_and_the_front_are_those_of_both(chain: int, cycle: int, byt
 
 def front_of_one(found: object, real: Machine) -> list[Point]:
     assert real.banks is not None
-    said = decide(Walk(found, real.banks, waiting=False), clock_of(real), "front")  # type: ignore[arg-type]
+    said = decide(Walk(found, real.banks, waiting=False), clock_of(real), "front")
     return [Point(plan.volume.total, ticks) for plan, ticks in said.plans]
 
 
@@ -131,7 +131,7 @@ def test_rivals_leave_what_beats_them() -> None:
         ("time", Point(24, 48), 0), ("time", Point(25, 48), 1), ("time", Point(1, 49), 1), ("time", Point(99, 47), 0),
         ("front", Point(24, 48), 0), ("front", Point(23, 49), 1), ("front", Point(23, 48), 0),
     ):  # fmt: skip
-        said = decide(Walk(found, real.banks), clock_of(real), aim, rivals=(rival,))  # type: ignore[arg-type]
+        said = decide(Walk(found, real.banks), clock_of(real), aim, rivals=(rival,))
         assert (said.proven, len(said.plans)) == (True, left), (aim, rival)
 
 

@@ -79,7 +79,7 @@ def test_loads_are_asked_for_cycle_by_cycle_by_hand() -> None:
     """
     task = Task(Pass(2, 1, 2), 3, 0, Goal(2, 1, 0, mirrored=False))
     program = Program((Action("load", 2), Action("process", 2)), 2, 0, 1)
-    timing = Timing(PLAIN, **columns(3, 3))  # type: ignore[arg-type]
+    timing = Timing(PLAIN, **columns(3, 3))
     unit = Unit("s", 0, opening=[0, 1], script=[Column(3, None, ((0, 0),)), Column(3, None, ((1, 0),))])
     for size, ticks in ((4, 44), (8, 48)):
         assert along(task, Prices(size), timing, program) == Timed(program, 2 * size, ticks, 0)
@@ -94,7 +94,7 @@ def test_a_column_waits_where_it_reads_a_tile_by_hand() -> None:
     """
     task = Task(Pass(2, 1, 1, reach=1), 3, 1, Goal(1, 1, 0, mirrored=False))
     program = Program((Action("load", 1), Action("process", 2)), 1, 0, 1)
-    timing = Timing(PLAIN, **columns(6, touched=(((0, 0), (1, 2)),)))  # type: ignore[arg-type]
+    timing = Timing(PLAIN, **columns(6, touched=(((0, 0), (1, 2)),)))
     assert along(task, Prices(20), timing, program) == Timed(program, 20, 52, 0)
     assert replayed([Unit("s", 0, opening=[0], script=[Column(6, None, ((0, 2),))])], [20]) == [52]
 
@@ -111,7 +111,7 @@ def test_weights_overtake_a_load_by_hand() -> None:
     """
     task = Task(Pass(2, 1, 2), 3, 1, Goal(2, 1, 0, mirrored=False))
     program = Program((Action("load", 1), Action("process", 1), Action("process", 1)), 1, 0, 2)
-    timing = Timing(PLAIN, **columns(3, 3), share=8, anew=True)  # type: ignore[arg-type]
+    timing = Timing(PLAIN, **columns(3, 3), share=8, anew=True)
     assert along(task, Prices(8, 8), timing, program, wait=16) == Timed(program, 24, 48, 0)
     one, two = Column(3, None, ()), Column(3, None, ((0, 0),))
     assert replayed([Unit("s", 8, opening=[0], script=[one]), Unit("s", 8, script=[two])], [8]) == [48]
@@ -128,7 +128,7 @@ def test_a_cycle_may_be_over_as_weights_come_by_hand(cycles: int) -> None:
     task = Task(Pass(1, 1, 1), 2, 1, Goal(1, 1, 0, mirrored=False))
     program = Program((Action("process", 1),), 1, 0, 1)
     ticks = 16 + 4 * (cycles - 1) + 8
-    assert along(task, Prices(8), Timing(PLAIN, **columns(cycles)), program, wait=16).ticks == ticks  # type: ignore[arg-type]
+    assert along(task, Prices(8), Timing(PLAIN, **columns(cycles)), program, wait=16).ticks == ticks
     assert replayed([Unit("s", 8, script=[Column(cycles, None, ())])], []) == [ticks]
     shape = (1, 4, cycles, 1)
     convs = [
@@ -154,7 +154,7 @@ def test_what_is_asked_for_last_delays_what_is_not_over_by_hand() -> None:
     """
     task = Task(Pass(2, 1, 2), 3, 0, Goal(2, 1, 0, mirrored=False))
     program = Program((Action("load", 2), Action("process", 2)), 2, 0, 1)
-    timing = Timing(PLAIN, **columns(3, 3), following=First(30))  # type: ignore[arg-type]
+    timing = Timing(PLAIN, **columns(3, 3), following=First(30))
     assert along(task, Prices(4), timing, program) == Timed(program, 8, 44, 8)
     assert along(task, Prices(8), timing, program) == Timed(program, 16, 76, 0)
     assert along(task, Prices(8), replace(timing, clock=PLAIN.bound()), program) == Timed(program, 16, 48, 4)
@@ -171,7 +171,7 @@ def test_a_sum_loads_while_it_streams_by_hand() -> None:
     """
     task = Task(Pass(4, 1, 4), 3, 3, Goal(4, 1, 0, mirrored=False))
     program = Program((Action("process", 3), Action("load", 1), Action("process", 1)), 1, 0, 2)
-    timing = Timing(PLAIN, **columns(3, 3, 3, 3), streams=(8, 8, 8, 8))  # type: ignore[arg-type]
+    timing = Timing(PLAIN, **columns(3, 3, 3, 3), streams=(8, 8, 8, 8))
     assert along(task, Prices(8), timing, program, wait=16) == Timed(program, 8, 72, 0)
     own, last = Column(3, None), Column(3, None, ((0, 0),))
     assert replayed([Unit("s", 8, script=list(one)) for one in ([own], [0, own], [own], [last])], [8]) == [72]
@@ -192,9 +192,9 @@ def test_late_biases_by_hand() -> None:
     """
     one, two = [Task(Pass(1, 1, 1), 2, 1, Goal(1, 1, 0, mirrored=False)) for _ in range(2)]
     program = Program((Action("process", 1),), 1, 0, 1)
-    first = Timing(PLAIN, **columns(3), following=First(8, 20), biases=(0, 20))  # type: ignore[arg-type]
+    first = Timing(PLAIN, **columns(3), following=First(8, 20), biases=(0, 20))
     assert along(one, Prices(8), first, program, wait=16) == Timed(program, 0, 32, 0, 12)
-    second = Timing(PLAIN, **columns(12, pixel=2), biases=(0, 0))  # type: ignore[arg-type]
+    second = Timing(PLAIN, **columns(12, pixel=2), biases=(0, 0))
     assert along(two, Prices(8), replace(second, owed=12), program) == Timed(program, 0, 60, 0)
     ends, begins = Column(3, None, (), 1), Column(12, None, (), 2)
     units = [Unit("a", 8, script=[ends]), Unit("b", 8, script=[begins], bias=20)]
@@ -206,7 +206,7 @@ def test_late_biases_by_hand() -> None:
     groups = replace(second, owed=52, groups=2, share=8)
     assert along(two, Prices(8), groups, program) == Timed(program, 0, 140, 0)
     assert replayed([units[0], replace(units[1], bias=60), Unit("b", 8, script=[begins])], []) == [32, 140]
-    short = replace(second, **columns(1, pixel=1), owed=52, scripts={})  # type: ignore[arg-type]
+    short = replace(second, **columns(1, pixel=1), owed=52, scripts={})
     assert along(two, Prices(8), short, program) == Timed(program, 0, 52 - 16 + 8, 0)
     assert replayed([units[0], Unit("b", 8, script=[Column(1, None, (), 1)], bias=60)], []) == [32, 52 - 16 + 8]
 
@@ -223,7 +223,7 @@ def test_pooling_hands_on_late_biases_by_hand() -> None:
         assert replayed([*units, Unit("b", 8, script=[begins], bias=bias)], []) == [32, 24, 60 + more]
         task = Task(Pass(1, 1, 1), 2, 1, Goal(1, 1, 0, mirrored=False))
         program = Program((Action("process", 1),), 1, 0, 1)
-        pool = Timing(PLAIN, **columns(3), following=First(8, bias, waits=False), asks="never", owed=late)  # type: ignore[arg-type]
+        pool = Timing(PLAIN, **columns(3), following=First(8, bias, waits=False), asks="never", owed=late)
         assert along(task, Prices(8), pool, program) == Timed(program, 0, 24, 0, late - 24)
 
 
@@ -236,7 +236,7 @@ def test_banks_become_free_when_a_cycle_of_the_next_column_is_over_by_hand() -> 
     """
     task = Task(Pass(3, 1, 3), 2, 2, Goal(3, 1, 0, mirrored=False))
     program = Program((Action("process", 2), Action("load", 1), Action("process", 1)), 1, 0, 2)
-    timing = Timing(PLAIN, **columns(3, 3, 3))  # type: ignore[arg-type]
+    timing = Timing(PLAIN, **columns(3, 3, 3))
     assert along(task, Prices(4), timing, program).ticks == 48
     assert along(task, Prices(4), replace(timing, late=True), program).ticks == 56
     own, last = Column(3, None), Column(3, None, ((0, 0),))
@@ -434,7 +434,7 @@ def test_the_best_of_a_network_are_those_of_everything(network: Network, banks: 
             decide(Walk(found, banks), clock, "time")
         return
     for aim, points in (("time", best[-1:]), ("bytes", best[:1]), ("front", best)):
-        said = decide(Walk(found, banks), clock, aim)  # type: ignore[arg-type]
+        said = decide(Walk(found, banks), clock, aim)
         assert said.proven
         assert [(plan.volume.total, ticks) for plan, ticks in said.plans] == points
         for plan, ticks in said.plans:

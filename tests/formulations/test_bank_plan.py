@@ -91,7 +91,7 @@ def test_writes_on_the_bus_only_take_time(small: Plan, tmp_path: Path) -> None:
         assert one.measures["time"] >= fast.measures["time"]
         if engine in ("dynamic", "milp", "cp-sat"):
             assert one.measures["bytes"] == small.measures["bytes"]
-            assert one.measures["time"] == made["dynamic"].measures["time"]  # type: ignore[union-attr]
+            assert one.measures["time"] == made["dynamic"].measures["time"]
     fast.save(tmp_path / "plan.json")
     assert check(tmp_path / "plan.json").problems == ()
     name, first = next(iter(fast.part.figures.items()))
@@ -381,7 +381,7 @@ def test_bad_requests_get_one_line() -> None:
     with pytest.raises(InputError, match="has no banks"):
         solve("lenet5", "nmp", problem="banks")
     with pytest.raises(InputError, match="this is one layer"):
-        solve(Layer.conv("c", channels=3, filters=3, size=(8, 8)), "midap", problem="banks")  # type: ignore[arg-type]
+        solve(Layer.conv("c", channels=3, filters=3, size=(8, 8)), "midap", problem="banks")
     with pytest.raises(InputError, match="minimises bytes only"):
         solve("lenet5", "midap", engine="milp", problem="banks")
     with pytest.raises(InputError, match="unknown engine for problem banks"):

@@ -28,7 +28,7 @@ def conv(name: str, source: str, shape: tuple[int, ...], kernel: int = 1, **fiel
 
 def same(name: str, source: str, **fields: object) -> Conv:
     """A 1x1 convolution of 4 channels on 8x8."""
-    return conv(name, source, (1, 4, 8, 8), **fields)  # type: ignore[arg-type]
+    return conv(name, source, (1, 4, 8, 8), **fields)
 
 
 X = Input(name="x", shape=(1, 4, 8, 8))

@@ -52,7 +52,7 @@ class Made:
         return self.add(Reshape.model_validate({"name": name, "inputs": (source,), "shape": ids.shape, "fn": fn}), ids)
 
     def pad(self, source: str, mode: str, *axes: tuple[int, int]) -> str:
-        return self.move(source, "pad", np.pad(self.ids[source], axes, mode))  # type: ignore[call-overload]
+        return self.move(source, "pad", np.pad(self.ids[source], axes, mode))
 
     def join(self, *sources: str, axis: int = 1) -> str:
         ids = np.concatenate([self.ids[name] for name in sources], axis)

@@ -42,7 +42,7 @@ def brute(found: Space, axes: tuple[str, ...]) -> set[tuple[int, ...]]:
     return {v for v in values if not any(w != v and all(x <= y for x, y in zip(w, v, strict=True)) for w in values)}
 
 
-def max_of(tables):  # type: ignore[no-untyped-def]
+def max_of(tables):
     """The largest of some tables, choice by choice."""
     first, *rest = [t.matrix().astype(int) for t in tables]
     for table in rest:
@@ -138,7 +138,6 @@ def test_bad_axes(axes: tuple[str, ...], machine: Machine | str, message: str) -
         machine = MACHINE.model_copy(update=update)
     elif isinstance(machine, str):
         machine = load_machine(machine)
-    assert isinstance(machine, Machine)
     found = NESTS[machine.problem].build(LAYER, machine, Pins())
     with pytest.raises(InputError, match=message):
         front(found, axes)

@@ -24,7 +24,6 @@ from instances.load import load_machine
 from instances.network.network import Network
 from instances.network.operators import Concat, Conv, Eltwise, Input, Operator, Pool, Reshape
 from instances.network.stores import stores
-from solver.plan.plan import Plan
 from tests.adversary.fusion import TESTER, Case
 from tests.effort import THOROUGH, tries
 from tests.emitted import random_group
@@ -227,12 +226,11 @@ def check(seeds: range) -> Counter[str]:
         priced, replayed = part.price(one.runs), part.replay(one.runs)
         assert (replayed.faults, priced.counts) == ((), replayed.counts)
         (run,), (walked,) = one.runs, part.walked(one.runs).runs
-        assert isinstance(run, FusedRun)
         done = execute(part.net, one.machine, Walk(part.net, run), None, computed=False)
         assert done.faults == ()
-        assert done.most_bytes <= walked.peak_bytes  # type: ignore[union-attr]
-        how["exact"] += done.most_bytes == walked.peak_bytes  # type: ignore[union-attr]
-        how["executed"] += walked.executed  # type: ignore[union-attr]
+        assert done.most_bytes <= walked.peak_bytes
+        how["exact"] += done.most_bytes == walked.peak_bytes
+        how["executed"] += walked.executed
         made = {part.net.writes[t] for t in range(run.first, run.last + 1)}
         lacking = [s in made for t, given in enumerate(part.net.reads) for s in given if part.net.operand(t, s).lacks]
         how["inside"] += any(lacking)
@@ -275,7 +273,6 @@ def test_parts_of_a_store_from_outside_are_read_each() -> None:
     net = Net.read(joined, machine)
     assert [Group(net, *group).legal for group in ((0, 1), (1, 2), (2, 3))] == [False, False, True]
     plan = solve(joined, machine, problem="fusion", objective="bytes")
-    assert isinstance(plan, Plan)
     (row,) = (row for row in plan.part.figures if "sum" in row.layers)
     assert row.layers == ("sum",)
     assert row.bytes["IN"] == 64

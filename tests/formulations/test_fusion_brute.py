@@ -154,7 +154,7 @@ def test_rows_of_a_skip_go_back_reader_by_reader() -> None:
 @pytest.mark.slow(2)
 def test_rows_that_stay_until_the_last_reader_has_run_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted in prices and in the referee, which then agree: what lies in a memory does not."""
-    alone, moment = Memory._alone.func, _Visit.moment  # type: ignore[attr-defined]
+    alone, moment = Memory._alone.func, _Visit.moment
 
     def late(memory: Memory) -> Any:
         table = alone(memory)

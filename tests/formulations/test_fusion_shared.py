@@ -36,10 +36,10 @@ def test_two_layers_with_one_tensor() -> None:
     settings = {"ocm_bytes": 400, "ocm_banks": 0, "psum_bytes": 1}
     plan = solve(twice(), "scratchpad_768k", problem="fusion", settings=settings, pins=("fuse=a..b", "strip=2"))
     assert plan.status == "OPTIMAL"
-    assert plan.measures["bytes"] == 256 + 144 + 256 == plan.part.must["bytes"]  # type: ignore[attr-defined]
-    ((run,), (row,)) = plan.schedule, plan.part.figures  # type: ignore[attr-defined]
+    assert plan.measures["bytes"] == 256 + 144 + 256 == plan.part.must["bytes"]
+    ((run,), (row,)) = plan.schedule, plan.part.figures
     assert (row.occupancy_bytes, run.weights) == (8 * 32 + 144, (144, 0))
-    assert plan.part.replay.executed == 1  # type: ignore[attr-defined]
+    assert plan.part.replay.executed == 1
 
 
 def test_weights_that_pass_are_loaded_for_both_layers() -> None:
@@ -76,4 +76,4 @@ def test_c_of_tied_layers_ends_the_group(tmp_path: Path) -> None:
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
     floats = {"in_bytes": 4, "w_bytes": 4, "out_bytes": 4, "psum_bytes": 4}
     made = compile_model(tmp_path / "m.onnx", "scratchpad_768k", tmp_path / "c", settings=floats, problem="fusion")
-    assert len(made.plan.schedule) == 2  # type: ignore[attr-defined]
+    assert len(made.plan.schedule) == 2

@@ -96,7 +96,6 @@ def test_a_group_that_keeps_weights_for_others_never_loaded_them() -> None:
     found = stores(TURNS)
     number = next(s for s, store in enumerate(found.stores) if store.weights)
     first = said.schedule[0]
-    assert isinstance(first, FusedRun)
     wrong = (
         FusedRun(**{**vars(first), "residents": {**first.residents, number: (found.stores[number].rows, ())}}),
         *said.schedule[1:],

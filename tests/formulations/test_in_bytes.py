@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from formulations.fusion.groups import Group
-from formulations.fusion.part import FusionPart
 from formulations.joint.places import Places, left_of
 from formulations.pins import Pins
 from hwmodels.fusion.replay.referee import replay_fusion
-from hwmodels.schedule import FusedRun, LayerRun
+from hwmodels.schedule import LayerRun
 from instances.load import load_machine
 from instances.machine.machine import Machine, Transfer
 from instances.network.network import Network
@@ -45,15 +44,11 @@ def moved(plan: Plan) -> int | None:
 
 
 def joint(network: Network, machine: Machine, engine: str = "dynamic") -> Plan:
-    plan = solve(network, machine, problem="joint", engine=engine)
-    assert isinstance(plan, Plan)
-    return plan
+    return solve(network, machine, problem="joint", engine=engine)
 
 
 def fused(network: Network, machine: Machine, **options: Any) -> Plan:
-    plan = solve(network, machine, problem="fusion", **options)
-    assert isinstance(plan, Plan)
-    return plan
+    return solve(network, machine, problem="fusion", **options)
 
 
 # ---- by hand ---------------------------------------------------------------------------------------------------------
@@ -138,7 +133,6 @@ def test_rooms_are_all_that_maps_may_leave() -> None:
         conv("c", "a", shape, 2), Eltwise(name="s", inputs=("b", "c"), shape=(1, 2, 2, 6), fn="add"),
     ))  # fmt: skip
     part = FUSION.read(network, memory(41), Pins(()), None)[0]
-    assert isinstance(part, FusionPart)
     # a group of a and b leaves a (6 bytes a row) and b (12 a row): 0, 6, 12 and 0, 12, 24 together
     taken = {one + other for one in (0, 6, 12) for other in (0, 12, 24)}
     assert list(part.groups.rooms(Group(part.net, 0, 1))) == sorted({0, *(41 - bytes_ for bytes_ in taken)})
@@ -183,7 +177,6 @@ def test_strips_that_do_not_fit_beside_maps() -> None:
     two = chain(4, 4, size=8)
     on = load_machine("scratchpad_768k", {"ocm_bytes": "544", "ocm_banks": "0"})
     (run,) = fused(two, on, pins=["fuse=c0..c1", "strip=2", "turns=no"]).schedule
-    assert isinstance(run, FusedRun)
     found, tight = stores(two), on.model_copy(update={"ocm_bytes": 543})
     assert not replay_fusion(found, on, (run,)).faults
     assert (

@@ -128,9 +128,7 @@ def networks(draw: st.DrawFn) -> Network:
 @cache
 def best_of(make: Callable[[], Network], on: str = "MACHINE") -> Plan:
     """The best plan of a network, solved once for all tests that look at it."""
-    plan = solve(make(), {"MACHINE": MACHINE, "FOUR": FOUR}[on], problem="joint")
-    assert isinstance(plan, Plan)
-    return plan
+    return solve(make(), {"MACHINE": MACHINE, "FOUR": FOUR}[on], problem="joint")
 
 
 # ---- everything there is -----------------------------------------------------------------------------------------
@@ -549,7 +547,7 @@ def test_what_is_joined_with_itself_lies_in_dram(problem: str) -> None:
     assert [store.name for store in found.stores if store.dram] == ["a", "in", "both"]
     assert found.barriers == (-1, 0)  # the copy is made when a is complete
     plan = solve(network, MACHINE, problem=problem)
-    assert (plan.status, plan.measures and plan.measures["bytes"]) == ("OPTIMAL", 528)  # type: ignore[attr-defined]
+    assert (plan.status, plan.measures and plan.measures["bytes"]) == ("OPTIMAL", 528)
     assert check(plan).ok
     other = (*network.operators[:2], conv("c", "in", shape, 4), both.model_copy(update={"inputs": ("a", "c")}))
     assert stores(Network(name="others", operators=other)).copied == frozenset()
@@ -778,12 +776,12 @@ def test_bytes_that_are_no_bank_are_not_there() -> None:
 )
 def test_what_cannot_be_asked(target: str, machine: str, options: dict[str, str], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        solve(target, machine, **options, problem="joint")  # type: ignore[arg-type]
+        solve(target, machine, **options, problem="joint")
 
 
 def test_a_layer_is_no_network() -> None:
     with pytest.raises(InputError, match="plans whole networks, this is one layer"):
-        solve(Layer.conv("x", channels=1, filters=1, size=(2, 2)), MACHINE, problem="joint")  # type: ignore[arg-type]
+        solve(Layer.conv("x", channels=1, filters=1, size=(2, 2)), MACHINE, problem="joint")
 
 
 # ---- the command line -----------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from instances.network.network import Network
 from instances.network.operators import Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
 from instances.network.stores import stores
 from solver import check, solve
-from solver.plan.plan import Plan
 from solver.problems.joint import JOINT
 from solver.problems.runs import rows_of
 from solver.search.loop import settled
@@ -79,7 +78,6 @@ def test_a_gate_stays_or_lies_in_memory() -> None:
     made = network(image, gate, of_two("mul", "in", "gate", image.shape))
     on = machine(32_768)
     plan = solve(made, on, problem="joint")
-    assert isinstance(plan, Plan)
     assert (plan.status, plan.objective.value, plan.part.must["bytes"]) == ("OPTIMAL", 36_891, 24_603)
     assert [(one.map, one.rows) for one in rows_of(plan)[1].on_chip] == [("gate", 64)]
     assert check(plan).ok

@@ -435,9 +435,9 @@ def brute_words(layer: Layer, choice: Choice, most: int) -> int | None:
 
 def _odd(axes: object, order: object, pitches: object, bits: Sequence[tuple[str, int]], tile: dict[str, int]) -> bool:
     """A_N = A_0 + sum of 2**i * o_i * b_i: the stride of each bit of working PEs is 2**i times an odd number, or 0."""
-    at = dict(zip(order, pitches, strict=True))  # type: ignore[call-overload]
+    at = dict(zip(order, pitches, strict=True))
     for i, (d, q) in enumerate(bits):
-        stride = sum(at.get(k, 0) * axis.steps.get(d, 0) for k, axis in enumerate(axes)) << q  # type: ignore[arg-type, var-annotated]
+        stride = sum(at.get(k, 0) * axis.steps.get(d, 0) for k, axis in enumerate(axes)) << q
         if tile[d] > 1 << q and stride and (stride % (1 << i) or not stride >> i & 1):
             return False
     return True
@@ -605,7 +605,7 @@ def test_bad_input(more: dict[str, object], said: str) -> None:
     asked: dict[str, object] = {"machine": "vectormesh_128", **more}
     machine = str(asked.pop("machine"))
     with pytest.raises(InputError, match=said):
-        solve("lenet5", machine, **asked, problem="mesh")  # type: ignore[arg-type]
+        solve("lenet5", machine, **asked, problem="mesh")
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_without_capacity_a_plan_would_not_fit(monkeypatch: pytest.MonkeyPatch) 
             monkeypatch.setattr(module, "_fit", lambda *_: None)
         else:
             monkeypatch.setattr(Branch, "feasible", lambda self: np.ones(self.choices.shape, np.bool_))
-        value = solve(build(branch(), "bytes"))  # type: ignore[operator]
+        value = solve(build(branch(), "bytes"))
         monkeypatch.undo()
         assert value < oracle("bytes")
 
@@ -236,7 +236,7 @@ def test_a_milp_answer_that_floats_made_up_is_not_called_optimal(monkeypatch: py
     real = milp.build_milp
 
     def cheaper(*args: object, **kwargs: object) -> milp.MilpModel:
-        built = real(*args, **kwargs)  # type: ignore[arg-type]
+        built = real(*args, **kwargs)
         built.unit *= 2
         return built
 

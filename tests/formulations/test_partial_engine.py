@@ -79,10 +79,10 @@ def network(*layers: tuple[int, int, int]) -> Network:
     for n, (filters, kernel, groups) in enumerate(layers):
         pad = (kernel // 2,) * 4
         operators.append(
-            Conv(name=f"c{n}", inputs=(operators[-1].name,), shape=(1, filters, 4, 4), filters=filters,  # type: ignore[attr-defined]
+            Conv(name=f"c{n}", inputs=(operators[-1].name,), shape=(1, filters, 4, 4), filters=filters,
                  kernel=(kernel, kernel), pad=pad, groups=groups)
         )  # fmt: skip
-    return Network(name="net", operators=tuple(operators))  # type: ignore[arg-type]
+    return Network(name="net", operators=tuple(operators))
 
 
 # --- runs, additions, cycles -----------------------------------------------------------------------------------------
@@ -277,13 +277,13 @@ def test_engines_agree(channels: int, filters: int, size: int, kernel: int, bank
 def test_engines_prove_real_layers(name: str, settings_: dict[str, int | str]) -> None:
     """The layers of MobileNetV1 and V2 at which something does not fit, whole or in strips."""
     more = {"engine": name, "settings": settings_}
-    first = solve("mobilenet_v1", "partial_cnn_16", layers=["conv2/pw", "conv4/pw"], **more, problem="partial_engine")  # type: ignore[arg-type]
+    first = solve("mobilenet_v1", "partial_cnn_16", layers=["conv2/pw", "conv4/pw"], **more, problem="partial_engine")
     whole = solve(
         "mobilenet_v1", "partial_cnn_16", layers="conv4/pw", pins="strips=1", **more, problem="partial_engine"
-    )  # type: ignore[arg-type]
+    )
     wide = solve(
         "mobilenet_v2", "partial_cnn_16", layers=["block2/expand", "block3/expand"], **more, problem="partial_engine"
-    )  # type: ignore[arg-type]
+    )
     for plan in (first, whole, wide):
         assert plan.status == "OPTIMAL"
         assert plan.bound == plan.objective.value
@@ -683,7 +683,7 @@ def test_an_engine_that_lies_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
 def test_bad_input_is_one_line(more: dict[str, object], said: str) -> None:
     target = more.pop("machine", "partial_cnn_16")
     with pytest.raises(InputError, match=said) as caught:
-        solve("mobilenet_v1", target, **more, problem="partial_engine")  # type: ignore[arg-type]
+        solve("mobilenet_v1", target, **more, problem="partial_engine")
     assert "\n" not in str(caught.value)
 
 
@@ -945,7 +945,7 @@ def test_the_front_of_sizes() -> None:
 )
 def test_bad_input_of_sizes(more: dict[str, object], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        size_engine("lenet5", "partial_cnn_16", **more)  # type: ignore[arg-type]
+        size_engine("lenet5", "partial_cnn_16", **more)
     with pytest.raises(InputError, match="at least one is needed"):
         size_engine([], "partial_cnn_16")
 
@@ -975,14 +975,14 @@ def test_suite(monkeypatch: pytest.MonkeyPatch) -> None:
     few = [one for one in partial_engine.networks() if one.name not in ("xception", "mobilenet_v1")]
     monkeypatch.setattr(partial_engine, "networks", lambda: few)
     report = partial_engine.runs(Silent()).to_json()
-    rates, most, examples, moved, best, _ = report["sections"]  # type: ignore[misc]
+    rates, most, examples, moved, best, _ = report["sections"]
     assert len(rates["rows"]) == len(most["rows"]) == 5
     beyond = {row["network"] for row in most["rows"] if not row["by both"]}
     assert beyond == {"shufflenet_2x"}
     assert all(row["runs"] == row["paper"] and row["additions"] == row["paper "] for row in examples["rows"])
     assert all(row["proven"] == row["layers"] == row["cp-sat and milp equal"] for row in moved["rows"])
     assert all(row["engines agree"] for row in best["rows"])
-    assert set(report["rows"]) == {row["network"] for row in rates["rows"]}  # type: ignore[call-overload]
+    assert set(report["rows"]) == {row["network"] for row in rates["rows"]}
 
 
 def test_machines_need_engines_for_their_problem() -> None:

@@ -161,8 +161,8 @@ def test_pins_never_help() -> None:
 def _least_bytes(branches: tuple[object, ...]) -> int:
     best = []
     for b in branches:
-        table = b.bytes.matrix()  # type: ignore[attr-defined]
-        best.append(int(table[b.feasible()].min()) if b.feasible().any() else 2**60)  # type: ignore[attr-defined]
+        table = b.bytes.matrix()
+        best.append(int(table[b.feasible()].min()) if b.feasible().any() else 2**60)
     return min(best)
 
 

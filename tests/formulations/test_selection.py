@@ -27,12 +27,12 @@ ENGINES = ("search", "dynamic", "cp-sat", "milp", "milp-cbc", "exhaustive")
 
 
 def option(name: str, time: int, kind: str = "f32", loss: int = 0, stage: str = "gpu", **more: object) -> Option:
-    return Option(variant=name, stage=stage, time=time, type=kind, loss_ppm=loss, **more)  # type: ignore[arg-type]
+    return Option(variant=name, stage=stage, time=time, type=kind, loss_ppm=loss, **more)
 
 
 def chain(*layers: tuple[Option, ...], **more: object) -> Variants:
     rows = tuple(VariantLayer(name=f"l{k}", options=options, elements=10) for k, options in enumerate(layers))
-    return Variants(name="chain", unit="ns", layers=rows, **{"sizes": (Size(name="s", accuracy=0.5),), **more})  # type: ignore[arg-type]
+    return Variants(name="chain", unit="ns", layers=rows, **{"sizes": (Size(name="s", accuracy=0.5),), **more})
 
 
 def platform(**more: object) -> Platform:
@@ -44,7 +44,7 @@ def platform(**more: object) -> Platform:
             Conversion(source="f32", target="f16", call_ns=3), Conversion(source="f16", target="f32", call_ns=3),
         ),
     }  # fmt: skip
-    return Platform(**{**fields, **more})  # type: ignore[arg-type]
+    return Platform(**{**fields, **more})
 
 
 def asked(variants: Variants, board: Platform, *pins: str) -> SelectionPart:
@@ -262,7 +262,7 @@ def test_all_engines_prove_the_same(seed: int) -> None:
     """All values of all objectives, in lexicographic order."""
     rng = random.Random(f"engines {seed}")
     case = Case.drawn(rng)
-    case = case if case.possible else case.ruled(0, None) or case  # type: ignore[assignment]
+    case = case if case.possible else case.ruled(0, None) or case
     objectives = tuple(rng.sample(list(MEASURES), 2))
     engines = ENGINES if seed % 4 == 0 else ("search", "dynamic", "cp-sat", "exhaustive")
     answers = {engine: solved(case.part, *objectives, engine=engine) for engine in engines}

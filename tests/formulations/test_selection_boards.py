@@ -73,7 +73,7 @@ def decided(
     seen = part.replay(said.schedule)
     assert seen.faults == ()
     assert dict(seen.measures) == dict(said.values)
-    return said  # type: ignore[return-value]
+    return said
 
 
 def mapped(network: Network, machine: Machine, configuration: str, goal: str) -> tuple[int, tuple[int, ...]]:
@@ -215,7 +215,7 @@ def test_in_sequence_is_worse_than_together() -> None:
     one = decided(
         kept(setting, lambda layer, o: o.stage == ("cpu0" if layer.name in ends else "gpu")), "time", pins=pins
     )
-    variant = {choice.layer: choice.variant for choice in one.schedule.choices}  # type: ignore[attr-defined]
+    variant = {choice.layer: choice.variant for choice in one.schedule.choices}
     second = decided(kept(setting, lambda layer, option: option.variant == variant[layer.name]), "period", pins=pins)
     together = decided(setting, "period", pins=pins).values["period"]
     assert (value, together) == (14_057, 10_614)

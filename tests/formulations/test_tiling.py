@@ -141,7 +141,7 @@ def test_reduced_space_loses_nothing(layer: Layer, layout: tuple[str, str], buff
 @pytest.mark.slow(2)
 def test_more_memory_never_costs_more() -> None:
     layer = Layer.conv("x", channels=6, filters=8, size=(9, 9), kernel=(3, 3), pad=(1, 1, 1, 1))
-    costs = [best(build(layer, machine(size)))["bytes"] for size in (40, 80, 160, 320, 1280)]  # type: ignore[index]
+    costs = [best(build(layer, machine(size)))["bytes"] for size in (40, 80, 160, 320, 1280)]
     assert costs == sorted(costs, reverse=True)
 
 
@@ -246,7 +246,7 @@ def test_buffers_are_chosen_or_pinned() -> None:
     unit = Compute(model="array", cycle_ticks=2)
     double = best(build(layer, machine(100, buffering="double", compute=unit)), "time")
     choose = machine(100, buffering="choose", compute=unit)
-    assert best(build(layer, choose), "time")["time"] <= double["time"]  # type: ignore[index]
+    assert best(build(layer, choose), "time")["time"] <= double["time"]
     both = ("buffers_IN=2", "buffers_W=2", "buffers_OUT=2")
     assert best(build(layer, choose, *both), "time") == double
     # the double-buffered line needs 2 * (1 + 1 + 1) bytes at least; with single buffers 3 suffice

@@ -315,8 +315,8 @@ def test_execution_needs_every_line(monkeypatch: pytest.MonkeyPatch) -> None:
     for at in range(4):
 
         def small(self: replay_tiles.Passes, *given: object, at: int = at) -> None:
-            measured(self, *given)  # type: ignore[arg-type]
-            self.sizes = tuple(size - (k == at) for k, size in enumerate(self.sizes))  # type: ignore[assignment]
+            measured(self, *given)
+            self.sizes = tuple(size - (k == at) for k, size in enumerate(self.sizes))
 
         monkeypatch.setattr(replay_tiles.Passes, "__init__", small)
         assert not replay(layer, on, nest).executed
@@ -328,7 +328,7 @@ def test_rows_that_are_not_kept_are_missed(monkeypatch: pytest.MonkeyPatch) -> N
     enter = replay_tiles.Lines.enter
 
     def forget(self: replay_tiles.Lines, rows: object, columns: object, kept: object, *, turns: bool) -> None:
-        enter(self, rows, columns, (0, 0), turns=turns)  # type: ignore[arg-type]
+        enter(self, rows, columns, (0, 0), turns=turns)
 
     monkeypatch.setattr(replay_tiles.Lines, "enter", forget)
     result = replay(layer, machine(sliding=True, line=True), nest)

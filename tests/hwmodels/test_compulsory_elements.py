@@ -105,9 +105,9 @@ MAKERS = (some_conv, some_conv, some_product, some_pool, some_resample, some_sum
 @pytest.mark.few(4)
 @pytest.mark.parametrize("maker", MAKERS[1:])
 def test_each_operand_is_what_the_loop_touches(maker: object) -> None:
-    rng = random.Random(f"{maker.__name__}")  # type: ignore[attr-defined]
+    rng = random.Random(f"{maker.__name__}")
     for _ in range(80):
-        layer = maker(rng)  # type: ignore[operator]
+        layer = maker(rng)
         seen = touched(layer)
         wanted = {
             "IN": seen["IN"] * SIZES["in_bytes"],

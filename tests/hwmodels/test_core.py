@@ -41,14 +41,14 @@ def one_choice(layer: Layer, order: str, tile: dict[str, int]) -> Choices:
     return Choices.product({d: t.reshape(1, -1) if d in order else t[:, None][:, :0] for d, t in tiles.items()}, tiles)
 
 
-def chosen(tiles: dict[str, np.ndarray]) -> Choices:  # type: ignore[type-arg]
+def chosen(tiles: dict[str, np.ndarray]) -> Choices:
     """All combinations of these tile sizes, each by one loop; the kernel is whole."""
     whole = {d: np.ones(len(tiles[a]), np.int64) for d, a in (("i", "r"), ("j", "c"))}
     steps = {**{d: t[:, None] for d, t in tiles.items()}, **{d: t[:, None][:, :0] for d, t in whole.items()}}
     return Choices.product(steps, {**tiles, **whole})
 
 
-def value(terms: list[tuple[np.ndarray, np.ndarray]]) -> int:  # type: ignore[type-arg]
+def value(terms: list[tuple[np.ndarray, np.ndarray]]) -> int:
     return Bilinear.of(terms, (1, 1)).at(0, 0)
 
 

@@ -91,13 +91,13 @@ def test_a_memory_has_its_bytes_and_no_more() -> None:
     memory = Memory(5)
     strip = Strip(memory, (1, 2, 1), 2)
     at = slice(None), slice(0, 1), slice(0, 1)
-    strip.put(at, 7)  # type: ignore[arg-type]
+    strip.put(at, 7)
     assert (memory.taken, strip.bytes, strip.get(at).tolist()) == (2, 2, [[[7]]])
     strip.put(at, 8)  # type: ignore[arg-type]  # where it lies already
     assert (memory.taken, memory.most) == (2, 2)
     memory.take(3)
     with pytest.raises(Full, match="5 of 5 bytes are taken, 2 more are needed"):
-        strip.put((slice(None), slice(1, 2), slice(0, 1)), 9)  # type: ignore[arg-type]
+        strip.put((slice(None), slice(1, 2), slice(0, 1)), 9)
     strip.drop(slice(None), strip.places[0, :, :, 0] >= 0)
     assert (memory.taken, memory.most) == (3, 5)
     assert not strip.holds(at)

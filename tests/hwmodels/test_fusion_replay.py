@@ -167,7 +167,6 @@ def walked(found: Stores, *runs: LayerRun | FusedRun) -> FusedReplay:
     result = replay_fusion(found, MACHINE, runs)
     assert not result.faults
     (only,) = result.runs
-    assert isinstance(only, FusedReplay)
     return only
 
 
@@ -203,7 +202,6 @@ def test_the_longer_of_computing_and_moving_in_every_visit() -> None:
     # step 4: b 39; a one row 14 and b 54: 68
     machine = MACHINE.model_copy(update={"compute": Compute(model="tile", macs_per_cycle=16, cycle_ticks=1)})
     (seen,) = replay_fusion(pair(), machine, [fused(pair())]).runs
-    assert isinstance(seen, FusedReplay)
     assert seen.ticks == 199 + 3 * 81 + 68
     assert walked(pair(), fused(pair())).ticks == 199 + 3 * (23 + 39) + 39  # nothing computes
 
@@ -214,10 +212,8 @@ def test_pieces_have_a_segment_for_every_run_of_addresses() -> None:
     # 27 bytes: that filter is a call of a byte in each of 4 visits, beside the 107 bytes that stay
     apart = MACHINE.model_copy(update={"in_layout": "CHW", "out_layout": "CHW", "w_layout": "OIHW"})
     (seen,) = replay_fusion(pair(), apart, [fused(pair())]).runs
-    assert isinstance(seen, FusedReplay)
     assert seen.ticks == (176 + 25) + 3 * (25 + 45) + 45
     (seen,) = replay_fusion(pair(), apart, [replace(fused(pair()), weights=(54, 107))]).runs
-    assert isinstance(seen, FusedReplay)
     assert seen.ticks == (175 + 25) + 3 * (25 + 45 + 8) + 45 + 8
 
 
@@ -307,8 +303,6 @@ def test_rows_on_chip_are_not_moved() -> None:
     result = replay_fusion(found, MACHINE, (first, second))
     assert not result.faults
     one, two = result.runs
-    assert isinstance(one, FusedReplay)
-    assert isinstance(two, FusedReplay)
     # rows 0..4 of b (8 bytes a row) stay, rows 5..7 go through DRAM
     assert one.operand_bytes["OUT"] == two.operand_bytes["IN"] == 3 * 8
     assert one.executed
@@ -325,8 +319,6 @@ def test_a_map_that_stays_whole_takes_no_room_in_strips() -> None:
     ))  # fmt: skip
     assert not seen.faults
     one, two = seen.runs
-    assert isinstance(one, FusedReplay)
-    assert isinstance(two, FusedReplay)
     assert one.operand_bytes["OUT"] == two.operand_bytes["IN"] == 0
     # without b: in 2..5, a 1..4 while a runs = 8 rows of 8 bytes;  without b: c 1..4, d 2..3 = 6 rows
     assert (one.peak_bytes, two.peak_bytes) == (8 * 8 + 72, 6 * 8 + 72)
@@ -576,7 +568,6 @@ def test_a_difference_on_integers_is_a_fault(monkeypatch: pytest.MonkeyPatch) ->
     result = replay_fusion(pair(), MACHINE, (fused(pair()),))
     assert result.faults == ("layers a to b: layer b: computed strip by strip, its result differs",)
     (run,) = result.runs
-    assert isinstance(run, FusedReplay)
     assert not run.executed
 
 

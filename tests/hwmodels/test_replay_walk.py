@@ -321,7 +321,7 @@ class Window:
             moved = [d for d in DIMS if d in RELEVANT["IN"] and there and ranges[d] != there[1][d]]
             alone = there and len(moved) == 1 and moved[0] in "rcij"
             return None, self.naive.elements(there[1]) if there and alone else Elements()
-        axis = {"r": "r", "i": "r", "c": "c", "j": "c"}.get(self.items[self.last_loop - 1].dim)  # type: ignore[union-attr]
+        axis = {"r": "r", "i": "r", "c": "c", "j": "c"}.get(self.items[self.last_loop - 1].dim)
         if axis is None:
             return None, Elements()
         outer, box = passed[self.last_loop - 1], self.naive.axes("IN", ranges)[0][axis]
@@ -337,9 +337,9 @@ class Lines:
     def __init__(self, naive: Naive, items: tuple[Item, ...], steps: list[tuple[Ranges, ...]], hold: int) -> None:
         self.naive, self.steps, self.hold = naive, steps, hold
         cutting = [k for k in range(self.hold) if any(passed[k] != passed[k + 1] for passed in steps)]
-        while cutting and items[cutting[-1]].dim not in RELEVANT["IN"]:  # type: ignore[union-attr]
+        while cutting and items[cutting[-1]].dim not in RELEVANT["IN"]:
             cutting.pop()
-        pair = [items[k].dim for k in cutting[-2:]]  # type: ignore[union-attr]
+        pair = [items[k].dim for k in cutting[-2:]]
         self.outer = cutting[-2] if sorted(pair) == ["c", "r"] else None
         self.fetched, self.sweep = set[tuple[tuple[str, int], ...]](), Ranges()
         if self.outer is not None:

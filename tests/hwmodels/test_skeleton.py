@@ -36,7 +36,7 @@ def groups(skeleton: Skeleton, operand: str, sliding: str = "") -> list[tuple[st
     """Per group of loops, innermost last: the loops, what re-fetches the operand, and along what it slides."""
 
     def words(loops: object) -> str:
-        return " ".join(f"{d}{k}" for d, k in loops)  # type: ignore[attr-defined]
+        return " ".join(f"{d}{k}" for d, k in loops)
 
     found = skeleton.visits(operand, frozenset(sliding))
     return [(words(loops), words(v.again), words([v.slide] if v.slide else [])) for loops, v in found]

@@ -50,7 +50,7 @@ def test_few_channels_merge_a_matrix() -> None:
 )  # fmt: skip
 def test_some_layers_have_none(fields: dict[str, int]) -> None:
     """Conv1 of Tiny YOLO (3 -> 16), pointwise and depthwise convolutions."""
-    layer = Layer.conv("c", **{"size": (8, 8), "kernel": (3, 3), **fields})  # type: ignore[arg-type]
+    layer = Layer.conv("c", **{"size": (8, 8), "kernel": (3, 3), **fields})
     assert list(decompositions(layer, [0.5])) == []
 
 

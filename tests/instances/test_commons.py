@@ -157,7 +157,6 @@ def _data(**more: object) -> dict[str, object]:
 
 def test_bad_files_are_refused(tmp_path: Path) -> None:
     rows = _data()["instances"]
-    assert isinstance(rows, list)
     for data, said in (
         (_data(format="certile-library/2"), "field format is 'certile-library/2', expected 'certile-library/1'"),
         (_data(family="others"), "instance tiling-corners/pad-5x5: this is family others"),
@@ -167,7 +166,7 @@ def test_bad_files_are_refused(tmp_path: Path) -> None:
         (_data(instances=[]), "at least 1 item"),
     ):
         with pytest.raises(InputError, match=said):
-            family_from_json(data)  # type: ignore[arg-type]
+            family_from_json(data)
     path = tmp_path / "none.json"
     with pytest.raises(InputError, match="no such file"):
         load_family(path)

@@ -84,17 +84,17 @@ def mutate(draw: st.DataObject, data: object) -> object:
         path = draw.draw(st.sampled_from(places(data)))
         parent: object = data
         for key in path[:-1]:
-            parent = parent[key]  # type: ignore[index]
+            parent = parent[key]
         what = draw.draw(st.sampled_from(["replace", "remove", "rename", "repeat"]))
         last = path[-1]
         if what == "remove":
-            del parent[last]  # type: ignore[attr-defined]
+            del parent[last]
         elif what == "rename" and isinstance(parent, dict):
             parent[draw.draw(st.text(max_size=6))] = parent.pop(last)
         elif what == "repeat" and isinstance(parent, list):
-            parent.append(copy.deepcopy(parent[last]))  # type: ignore[index]
+            parent.append(copy.deepcopy(parent[last]))
         else:
-            parent[last] = draw.draw(JUNK)  # type: ignore[index]
+            parent[last] = draw.draw(JUNK)
         if not places(data):
             break
     return data

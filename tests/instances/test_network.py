@@ -132,4 +132,4 @@ def test_batch_that_cannot_be_set() -> None:
 def test_a_network_is_frozen_and_comparable() -> None:
     assert network() == network()
     with pytest.raises(ValidationError):
-        network().name = "other"  # type: ignore[misc]
+        network().name = "other"

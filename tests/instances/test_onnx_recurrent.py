@@ -137,7 +137,7 @@ def test_lengths_that_are_the_whole(tmp_path: Path) -> None:
 def test_what_stays_opaque_says_why_and_how_much(
     tmp_path: Path, op: str, options: dict[str, object], said: str
 ) -> None:
-    network = read(tmp_path, op, **options)  # type: ignore[arg-type]
+    network = read(tmp_path, op, **options)
     (kept,) = network.opaque
     assert said in kept.reason
     assert (network.macs, kept.macs) == (0, T * B * GATES[op] * H * (N + H))

@@ -45,7 +45,7 @@ def saved(
 
 
 def shapes_of(path: Path, **asked: object) -> dict[str, tuple[int, ...]]:
-    network = read_onnx(path, **asked)  # type: ignore[arg-type]
+    network = read_onnx(path, **asked)
     return {o.name: o.shape for o in network.operators}
 
 
@@ -121,7 +121,7 @@ def test_what_is_said_of_sizes_is_refused_in_one_line(
     sizes: Sizes, asked: dict[str, object], said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError) as caught:
-        read_onnx(saved(tmp_path, {"x": sizes}), **asked)  # type: ignore[arg-type]
+        read_onnx(saved(tmp_path, {"x": sizes}), **asked)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -213,15 +213,15 @@ def test_a_sweep_takes_sizes(tmp_path: Path) -> None:
 def test_calls_take_sizes(tmp_path: Path) -> None:
     path = saved(tmp_path, {"x": [1, 3, "H", "W"]})
     said = {"symbols": {"H": 8}, "shapes": {"x": (1, 3, 8, 6)}}
-    plan = solve(path, "scratchpad_64k", objective="bytes", **said)  # type: ignore[arg-type]
+    plan = solve(path, "scratchpad_64k", objective="bytes", **said)
     # 3 and 4 channels of 48 pixels, 108 weights, and all are read or written once
     assert plan.objective.value == 3 * 48 + 108 + 4 * 48
-    assert len(explain(path, "scratchpad_64k", **said)) == 1  # type: ignore[arg-type]
-    assert pareto(path, "scratchpad_64k", **said).parts[0].points  # type: ignore[arg-type]
+    assert len(explain(path, "scratchpad_64k", **said)) == 1
+    assert pareto(path, "scratchpad_64k", **said).parts[0].points
     with pytest.raises(InputError, match="of an ONNX file named by its path"):
-        solve(read_onnx(path, **said), "scratchpad_64k", **said)  # type: ignore[arg-type]
+        solve(read_onnx(path, **said), "scratchpad_64k", **said)
     with pytest.raises(InputError, match="only ONNX files have symbolic dimensions"):
-        solve("lenet5", "scratchpad_64k", **said)  # type: ignore[arg-type]
+        solve("lenet5", "scratchpad_64k", **said)
 
 
 LONG_LIST = """

@@ -88,7 +88,7 @@ def test_all_elements_have_the_value(tmp_path: Path) -> None:
     onnx.save(net.model(net("MatMul", net("Mul", x, given), net.weight(4, 2)), shape=(1, "L", 2)), path)
     # its size is that of the other input, by whichever is said
     for said in ({"symbols": {"L": 7}}, {"shapes": {"x": (1, 7, 4)}}, {"shapes": {"mask": (1, 7)}}):
-        model = read_model(path, values={"mask": 1}, **said)  # type: ignore[arg-type]
+        model = read_model(path, values={"mask": 1}, **said)
         assert list(model.inputs) == ["x"]
         assert model.network.macs == 7 * 4 * 2
         assert model.given["mask"].tolist() == [[1] * 7]
@@ -228,16 +228,16 @@ def test_a_sweep_takes_values(tmp_path: Path) -> None:
 @pytest.mark.slow(2)
 def test_calls_take_values(tmp_path: Path) -> None:
     path, said = rated(tmp_path), {"values": {"sr": 8000}}
-    plan = solve(path, "scratchpad_64k", problem="joint", objective="bytes", **said)  # type: ignore[arg-type]
+    plan = solve(path, "scratchpad_64k", problem="joint", objective="bytes", **said)
     # 3 and 5 channels of 48 pixels, weights of 12 and 20; what is between stays on chip
     assert plan.objective.value == 3 * 48 + 12 + 20 + 5 * 48
-    assert len(explain(path, "scratchpad_64k", **said)) == 2  # type: ignore[arg-type]
-    assert pareto(path, "scratchpad_64k", **said).parts[0].points  # type: ignore[arg-type]
-    assert preflight(path, **said).network.macs == 48 * (12 + 20)  # type: ignore[arg-type]
+    assert len(explain(path, "scratchpad_64k", **said)) == 2
+    assert pareto(path, "scratchpad_64k", **said).parts[0].points
+    assert preflight(path, **said).network.macs == 48 * (12 + 20)
     with pytest.raises(InputError, match="of an ONNX file named by its path"):
-        solve(read_onnx(path, **said), "scratchpad_64k", **said)  # type: ignore[arg-type]
+        solve(read_onnx(path, **said), "scratchpad_64k", **said)
     with pytest.raises(InputError, match=r"only ONNX files have symbolic dimensions and inputs to set \(sr\)"):
-        solve("lenet5", "scratchpad_64k", **said)  # type: ignore[arg-type]
+        solve("lenet5", "scratchpad_64k", **said)
 
 
 @pytest.mark.slow(2)

@@ -21,7 +21,7 @@ BOARD: dict[str, Any] = {
 def machine(**platform: object) -> Machine:
     sizes = dict.fromkeys(("in_bytes", "w_bytes", "out_bytes", "psum_bytes"), 4)
     fields = {"name": "m", "problem": "selection", "tick_ps": 1000, **sizes, "transfer": {}}
-    return validate(Machine, {**fields, "platform": {**BOARD, **platform}}, "machine m")  # type: ignore[dict-item]
+    return validate(Machine, {**fields, "platform": {**BOARD, **platform}}, "machine m")
 
 
 def test_sections_are_read() -> None:

@@ -33,7 +33,7 @@ def test_what_it_shows(text: str) -> None:
 @pytest.mark.parametrize("bad", [*BAD, "\n", "\t"])
 @pytest.mark.parametrize("make", [lambda t: {"name": t}, lambda t: {t: 1}, lambda t: {"a": [{"b": [t]}]}])
 def test_names_in_json_are_refused_with_their_place(make: object, bad: str) -> None:
-    data = make(f"x{bad}y")  # type: ignore[operator]
+    data = make(f"x{bad}y")
     with pytest.raises(InputError, match="printable") as caught:
         parse_json(json.dumps(data), "here")
     assert str(caught.value).isprintable()

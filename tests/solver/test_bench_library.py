@@ -26,7 +26,7 @@ def test_shifted_geometric_means_by_hand() -> None:
 
 
 def _run(one: Instance, status: str, *values: int, **more: object) -> Run:
-    return Run(one, "mine", status, 1.0, dict(zip(one.objectives, values, strict=False)), **more)  # type: ignore[arg-type]
+    return Run(one, "mine", status, 1.0, dict(zip(one.objectives, values, strict=False)), **more)
 
 
 def test_verdicts() -> None:
@@ -81,7 +81,7 @@ def test_an_engine_is_run_and_judged(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_heuristics_are_never_proven_and_count_the_limit() -> None:
     report = library(Silent(), only=PAD, engine="greedy", time_limit_s=9)
-    (row,) = [row for row in report.to_json()["summary"] if row["problem"] == "tiling"]  # type: ignore[attr-defined]
+    (row,) = [row for row in report.to_json()["summary"] if row["problem"] == "tiling"]
     assert row["proven"] == 0
     assert row["shifted geomean s"] == pytest.approx(9)
 
@@ -89,7 +89,7 @@ def test_heuristics_are_never_proven_and_count_the_limit() -> None:
 def test_problems_without_the_engine_are_named(tmp_path: Path) -> None:
     report = library(Silent(), only="corners/t", engine="search", difficulty="easy", time_limit_s=10)
     data = report.to_json()
-    assert {row["instance"].split("-")[0] for row in data["runs"]} == {"placement"}  # type: ignore[attr-defined]
+    assert {row["instance"].split("-")[0] for row in data["runs"]} == {"placement"}
     assert any("of problem tiling left out" in line for line in report.sections[-1].notes)
     with pytest.raises(InputError, match="engine warp: none of these instances can be asked of it"):
         library(Silent(), only=PAD, engine="warp")

@@ -31,7 +31,7 @@ def _process(*args: str, **more: object) -> subprocess.CompletedProcess[str]:
     """Run the command in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "solver", *args]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False, **more)  # type: ignore[call-overload, no-any-return]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False, **more)
 
 
 # --- solve -----------------------------------------------------------------------------------------------------------

@@ -161,7 +161,7 @@ def test_a_network_layer_by_layer(tmp_path: Path, machine: str, kinds: bool) -> 
     plan = solve("lenet5", machine, all_kinds=kinds)
     names = emit_c(plan, tmp_path / "c")
     assert "main.c" in names
-    layers = len(plan.layers)  # type: ignore[attr-defined]
+    layers = len(plan.layers)
     assert f"{layers} of {layers} layers" in build_and_run(tmp_path / "c", "-O2")
 
 
@@ -171,7 +171,7 @@ def test_buffers_hold_the_tiles_of_every_core() -> None:
     layer = Layer.conv("a", channels=1, filters=1, size=(6, 4), kernel=(3, 3), pad=(1, 1, 1, 1))
     machine = load_machine("nmp").model_copy(update={"sliding": False})
     plan = solve(layer, machine, problem="slicing", pins=["partition=OFM"])
-    one = plan.layers[0]  # type: ignore[attr-defined]
+    one = plan.layers[0]
     held = {buffer.name: buffer.bytes for buffer in one.figures.buffers}
     assert held["IN"] == one.occupancy_bytes["in"] // one.figures.buffers[0].copies
 
@@ -189,7 +189,7 @@ def test_nothing_is_written_where_something_cannot_be(tmp_path: Path) -> None:
     small = plan.machine_data.model_copy(update={"psum_bytes": 1, "out_bytes": 2})
     with pytest.raises(InputError, match="partial sums would lose"):
         emit_c(plan.model_copy(update={"machine_data": small}), tmp_path / "new")
-    lost = plan.parts[0].model_copy(update={"schedule": None})  # type: ignore[attr-defined]
+    lost = plan.parts[0].model_copy(update={"schedule": None})
     with pytest.raises(InputError, match="no schedule for c3"):
         files_of(plan.model_copy(update={"parts": (lost,)}))
     assert not (tmp_path / "new").exists()
@@ -237,8 +237,8 @@ def emitted_networks(problem: str, seeds: range, folder: Path, flags: str) -> in
             continue
         emit_c(plan, folder / str(seed))
         assert "results and transfers as planned" in build_and_run(folder / str(seed), flags)
-        fused = any(isinstance(run, FusedRun) for run in plan.schedule)  # type: ignore[attr-defined]
-        kept += fused if problem == "fusion" else any(run.residents for run in plan.schedule)  # type: ignore[attr-defined]
+        fused = any(isinstance(run, FusedRun) for run in plan.schedule)
+        kept += fused if problem == "fusion" else any(run.residents for run in plan.schedule)
     return kept
 
 
@@ -326,7 +326,7 @@ def test_a_group_adds_maps(tmp_path: Path) -> None:
         tmp_path / "model.onnx", "scratchpad_768k", tmp_path / "c", settings=[*FLOATS, "ocm_bytes=20000"],
         problem="fusion",
     )  # fmt: skip
-    assert [row.layers for row in made.plan.part.figures if "e" in row.layers] == [("a", "c", "d", "e")]  # type: ignore[attr-defined]
+    assert [row.layers for row in made.plan.part.figures if "e" in row.layers] == [("a", "c", "d", "e")]
     assert difference(build_and_run(tmp_path / "c", BUILDS[3])) < 1e-5
 
 

@@ -35,9 +35,7 @@ PLANNED = "results and transfers as planned"
 
 
 def joint(made: Network, on: Machine) -> Plan:
-    plan = solve(made, on, problem="joint", time_limit_s=20)
-    assert isinstance(plan, Plan)
-    return plan
+    return solve(made, on, problem="joint", time_limit_s=20)
 
 
 def special(plan: Plan) -> set[str]:
@@ -127,9 +125,7 @@ def test_an_lstm_reads_its_weights_once(tmp_path: Path) -> None:
 
 
 def compiled(path: Path, folder: Path, **settings: int) -> Compiled:
-    made = compile_model(path, "scratchpad_64k", folder, problem="joint", settings=FLOATS | settings, time_limit_s=20)
-    assert isinstance(made.plan, Plan)
-    return made
+    return compile_model(path, "scratchpad_64k", folder, problem="joint", settings=FLOATS | settings, time_limit_s=20)
 
 
 @pytest.mark.slow(2)

@@ -79,7 +79,7 @@ def test_two_products_take_turns(tmp_path: Path) -> None:
     """One channel of the map between at a time (docs/fusion.md): 164,608 bytes move, in 64 KiB without a gap."""
     settings = {"ocm_bytes": 65_536, "ocm_banks": 16, "psum_bytes": 1}
     plan = solve(CHAINS["products"](), "scratchpad_768k", problem="fusion", settings=settings)
-    assert plan.measures["bytes"] == 164_608  # type: ignore[attr-defined]
+    assert plan.measures["bytes"] == 164_608
     emit_c(plan, tmp_path / "c")
     assert "results and transfers as planned" in build_and_run(tmp_path / "c", "-O2")
 
@@ -92,7 +92,7 @@ def test_a_fused_network_computes_what_onnxruntime_does(tmp_path: Path) -> None:
     made = compile_model(
         tmp_path / "model.onnx", "scratchpad_768k", tmp_path / "c", settings=FLOATS, problem="fusion"
     )  # fmt: skip
-    assert any(row.visits > 1 for row in made.plan.part.figures)  # type: ignore[attr-defined]
+    assert any(row.visits > 1 for row in made.plan.part.figures)
     printed = build_and_run(tmp_path / "c", "-O2")
     assert "transfers as planned" in printed
     assert difference(printed) < 1e-4

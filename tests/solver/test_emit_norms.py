@@ -58,7 +58,7 @@ def model(norms: list[Norm], opset: int, kind: int = onnx.TensorProto.FLOAT) -> 
                 nodes.append(helper.make_node("Sigmoid", [f"i{k}_{j}"], [f"k{k}_{j}"]))
             else:
                 constant(f"k{k}_{j}", scale)
-        nodes.append(helper.make_node(op, given, [f"n{k}"], f"norm{k}", **attributes))  # type: ignore[arg-type]
+        nodes.append(helper.make_node(op, given, [f"n{k}"], f"norm{k}", **attributes))
         constant(f"w{k}", (2, shape[1], *(1 for _ in shape[2:])))
         nodes.append(helper.make_node("Conv", [f"n{k}", f"w{k}"], [f"y{k}"], f"conv{k}"))
         made.append(helper.make_tensor_value_info(f"y{k}", kind, None))

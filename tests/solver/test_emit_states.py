@@ -170,14 +170,14 @@ CELLS: dict[str, dict[str, object]] = {
 @pytest.mark.parametrize("name", ["LSTM of two layers", "GRU reset behind"])
 def test_cells(tmp_path: Path, name: str) -> None:
     """As onnxruntime, which is given the state by hand."""
-    streamed(tmp_path, cells(tmp_path / "m.onnx", **CELLS[name]), flags="-O0")  # type: ignore[arg-type]
+    streamed(tmp_path, cells(tmp_path / "m.onnx", **CELLS[name]), flags="-O0")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("problem", ["tiling", "joint", "fusion"])
 @pytest.mark.parametrize("name", CELLS)
 def test_more_cells(tmp_path: Path, name: str, problem: str) -> None:
-    streamed(tmp_path, cells(tmp_path / "m.onnx", **CELLS[name]), problem)  # type: ignore[arg-type]
+    streamed(tmp_path, cells(tmp_path / "m.onnx", **CELLS[name]), problem)
 
 
 @pytest.mark.slow(1)

@@ -148,7 +148,7 @@ def test_a_quantised_network_on_chip(tmp_path: Path) -> None:
     """Maps with scales of their own are joined where they are: readers take every channel by its scale."""
     pytest.importorskip("onnxruntime")
     made = compile_model(MODELS / "densenet_qdq.onnx", "scratchpad_768k", tmp_path / "c", settings=BYTES)
-    assert any(row.on_chip for row in made.plan.part.figures)  # type: ignore[attr-defined]
+    assert any(row.on_chip for row in made.plan.part.figures)
     assert compared(build_and_run(tmp_path / "c", "-O0"))[:2] == (10, 10)
 
 

@@ -50,7 +50,6 @@ def test_by_hand() -> None:
 
 def test_a_given_plan_is_a_plan(tmp_path: Path) -> None:
     found = price(TINY, ON, HAND, compare=False)
-    assert isinstance(found.plan, Plan)
     assert (found.plan.engine, found.plan.status, found.plan.bound) == ("given", "FEASIBLE", None)
     path = tmp_path / "mine.json"
     found.plan.save(path)
@@ -319,7 +318,6 @@ def test_plans_are_mappings_too(tmp_path: Path) -> None:
 def test_all_golden_formats_of_a_plan(tmp_path: Path) -> None:
     """An optimal plan in every form that can say it, read again: the same bytes."""
     plan = solve("peer_layers", "scratchpad_64k", objective="bytes", layers="a", pins=["pieces=even"], jobs=1)
-    assert isinstance(plan, Plan)
     layer, nest = plan.layers[0].workload, plan.layers[0].schedule
     assert nest is not None
     for form, suffix in (("text", "txt"), ("timeloop", "yaml")):

@@ -216,7 +216,7 @@ def test_random_nests_move_the_same_after_export_and_import() -> None:
 
 def _plain(nest: Nest) -> list[object]:
     """The items with the buffers left to the machine."""
-    return [item if isinstance(item, Loop) else type(item)(item.operand) for item in nest.items]  # type: ignore[union-attr,call-arg]
+    return [item if isinstance(item, Loop) else type(item)(item.operand) for item in nest.items]
 
 
 @pytest.mark.parametrize(

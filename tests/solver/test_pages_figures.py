@@ -73,7 +73,6 @@ def test_points_of_the_roofline() -> None:
 def test_no_layer_is_above_the_roofs(problem: str) -> None:
     plan = plan_of(problem)
     drawn, limits = figure_of(plan, "roofline"), roofs(plan.machine_data)
-    assert isinstance(drawn, Points)
     points = [point for cloud in drawn.clouds if cloud.shape != "line" for point in cloud.points]
     assert points
     for point in points:
@@ -95,9 +94,7 @@ def test_parts_of_time_sum_to_it(objective: str) -> None:
 
 def test_overlap_is_a_mark() -> None:
     plan = plan_of("slicing")
-    assert isinstance(plan, Plan)
     bars = figure_of(plan, "time-by-layer")
-    assert isinstance(bars, Bars)
     measures = plan.layers[0].measures
     assert measures is not None
     if bars.marks:
@@ -110,7 +107,6 @@ def test_overlap_is_a_mark() -> None:
 def test_memory_of_a_layer_by_hand() -> None:
     # LeNet-5 c1: inputs of 32 x 32, 6 filters of 5 x 5, results of 28 x 28 x 6, all on chip at once.
     drawn = figure_of(lenet(), "memory-ocm")
-    assert isinstance(drawn, Boxes)
     boxes = [(box.name, box.x, box.x_end, box.y_end - box.y) for box in drawn.boxes if box.x == 0]
     assert {(name, size) for name, *_, size in boxes} == {("IN", 1024), ("W", 150), ("OUT", 4704)}
     assert drawn.limit == 65536
@@ -124,16 +120,13 @@ def test_what_stays_is_one_box() -> None:
 
 def test_maps_on_chip_lie_in_the_banks_of_the_plan() -> None:
     plan = plan_of("joint")
-    assert isinstance(plan, Plan)
     drawn = figure_of(plan, "memory-ocm")
-    assert isinstance(drawn, Boxes)
     area = sum((box.x_end - box.x) * (box.y_end - box.y) for box in drawn.boxes)
     assert area == sum(len(run.banks) + sum(len(banks) for _, banks in run.residents.values()) for run in plan.schedule)
 
 
 def test_placed_buffers_are_where_the_plan_says() -> None:
     plan = plan_of("placement")
-    assert isinstance(plan, Plan)
     drawn = [figure for figure in plan.figures() if isinstance(figure, Boxes)]
     boxes = {box.name: (box.x, box.x_end, box.y, box.y_end) for figure in drawn for box in figure.boxes}
     placed = {b.name: (b.lower, b.upper, b.address, b.address + b.size) for b in rows_of(plan) if b.address is not None}
@@ -143,9 +136,7 @@ def test_placed_buffers_are_where_the_plan_says() -> None:
 
 def test_busy_times_of_processors() -> None:
     plan = plan_of("mapping")
-    assert isinstance(plan, Plan)
     drawn = figure_of(plan, "processors")
-    assert isinstance(drawn, Boxes)
     for lane, processor in enumerate(plan.part.figures.processors):
         took = sum(box.x_end - box.x for box in drawn.boxes if box.y < lane < box.y_end)
         assert took == pytest.approx(sum(processor.loads) * plan.machine_data.tick_ps / 1e6)
@@ -154,9 +145,7 @@ def test_busy_times_of_processors() -> None:
 @pytest.mark.slow(1)
 def test_threads_end_at_their_load() -> None:
     plan = plan_of("selection")
-    assert isinstance(plan, Plan)
     drawn = figure_of(plan, "threads")
-    assert isinstance(drawn, Boxes)
     for lane, thread in enumerate(plan.part.figures.threads):
         end = max(box.x_end for box in drawn.boxes if box.y < lane < box.y_end)
         assert end == pytest.approx(thread.load * plan.machine_data.tick_ps / 1e6)
@@ -165,7 +154,6 @@ def test_threads_end_at_their_load() -> None:
 def test_bank_boxes_do_not_meet() -> None:
     plan = plan_of("banks")
     drawn = figure_of(plan, "banks")
-    assert isinstance(drawn, Boxes)
     lanes: dict[float, list[Box]] = {}
     for box in sorted(drawn.boxes, key=lambda one: one.x):
         lanes.setdefault(box.y, []).append(box)
@@ -293,7 +281,7 @@ def test_every_problem_has_figures_that_both_draw(problem: str) -> None:
 @pytest.mark.parametrize("kind", ["svg", "png"])
 def test_images_are_the_same_every_time(kind: str) -> None:
     for figure in _every_kind():
-        assert image(figure, kind) == image(figure, kind)  # type: ignore[arg-type]
+        assert image(figure, kind) == image(figure, kind)
 
 
 @pytest.mark.slow(1)

@@ -39,9 +39,7 @@ def table(tmp_path: Path) -> str:
 
 def placed(*buffers: Buffer, size: int = 10, **options: object) -> Plan:
     given = Buffers(name="few", buffers=buffers, memories=(Memory(name="m", bytes=size),))
-    plan = certile.solve(given, "scratchpad_24k", **options)
-    assert isinstance(plan, Plan)
-    return plan
+    return certile.solve(given, "scratchpad_24k", **options)
 
 
 def test_from_a_csv_file_to_addresses(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,7 +118,6 @@ def test_the_buffers_of_a_plan(problem: str, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     plan.save(path)
     made = certile.solve(path, objective="peak")
-    assert isinstance(made, Plan)
     assert made.status == "OPTIMAL"
     assert made.machine == "scratchpad_768k"
     assert memories_of(made)[0].load <= made.measures["peak"] <= 640

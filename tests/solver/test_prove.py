@@ -38,7 +38,7 @@ def forged(engine: str = "naive") -> Plan:
 
 def rowed(plan: Plan, said: dict[str, Any]) -> Plan:
     """A plan of one layer with another status, bound or gap, of the layer and of all."""
-    (row,) = plan.parts  # type: ignore[attr-defined]
+    (row,) = plan.parts
     mine = {name: value for name, value in said.items() if name != "bound"}
     if "bound" in said:
         mine["bounds"] = {plan.objectives[0]: said["bound"]}
@@ -49,7 +49,7 @@ def rowed(plan: Plan, said: dict[str, Any]) -> Plan:
 
 
 def claim(status: str, values: tuple[int, ...], bounds: tuple[int | None, ...]) -> Claim:
-    return Claim("", status, ("bytes", "time"), values, bounds)  # type: ignore[arg-type]
+    return Claim("", status, ("bytes", "time"), values, bounds)
 
 
 #: What is claimed, what another plan has, and what that refutes: (10, 5) is better than (10, 7) where both are proven.
@@ -281,7 +281,7 @@ def test_a_plan_on_a_front_of_banks_is_the_best_of_those_no_slower() -> None:
     less = {**front[-1].options.model_dump(), "most": {"time": front[-1].measures["time"] - 1}}
     assert any("options.most: time" in line for line in check(edited(front[-1], options=less)).problems)
     fewest = solve(skip(64, 8), machine, objective="bytes", problem="banks")
-    assert claims_of(front[0])[0].values[0] == fewest.objective.value  # type: ignore[union-attr]
+    assert claims_of(front[0])[0].values[0] == fewest.objective.value
 
 
 # ---- the command -----------------------------------------------------------------------------------------------------

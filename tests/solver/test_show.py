@@ -340,7 +340,7 @@ def test_a_plan_says_where_its_buffers_lie(file: Path) -> None:
     plan = Plan.load(file)
     row = plan.layers[0]
     assert {b.name: b.memory for b in row.figures.buffers} == {"IN": "ocm", "W": "ocm", "OUT": "ocm"}
-    assert max(b.end for b in row.figures.buffers) == row.occupancy_bytes["ocm"] <= 4096  # type: ignore[index]
+    assert max(b.end for b in row.figures.buffers) == row.occupancy_bytes["ocm"] <= 4096
     moved = replace(
         row.figures, buffers=tuple(b.model_copy(update={"address": b.address + 1}) for b in row.figures.buffers)
     )
@@ -367,7 +367,7 @@ def test_show_prints_a_layer_of_a_plan(file: Path, capsys: pytest.CaptureFixture
     assert head[1] == "bytes 856 bytes (OPTIMAL, bound 856)"  # 256 + 216 + 384, everything once
     assert head[2] == "856 bytes move; no plan moves fewer than 856"
     plan = Plan.load(file)
-    taken = sum(b.copies * b.bytes for b in buffers(LAYER, MACHINE, plan.layers[0].schedule))  # type: ignore[union-attr]
+    taken = sum(b.copies * b.bytes for b in buffers(LAYER, MACHINE, plan.layers[0].schedule))
     assert head[4] == f"memory ocm, 4,096 bytes of a core, {4096 - taken:,} free:"
     assert text.count("store OUT[") == 1
     assert main(["show", str(file), "--all"]) == 0

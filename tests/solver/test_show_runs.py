@@ -165,7 +165,7 @@ class Reader:
         """A box: what stands in the brackets."""
         found = {}
         for part in parts(text) if text != "all" and text else ():
-            name, lo, hi = re.fullmatch(r" ?(\w+) (.+) to (.+)", part).groups()  # type: ignore[union-attr]
+            name, lo, hi = re.fullmatch(r" ?(\w+) (.+) to (.+)", part).groups()
             found[name] = self.value(lo), max(self.value(lo), self.value(hi))
         return found
 

@@ -109,7 +109,7 @@ def test_without_processes_the_pool_is_lost(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("solver.search.workers._BOOT", "import sys; sys.exit(3)")
     pool = LocalPool(1)
     try:
-        pool.put(None)  # type: ignore[arg-type]
+        pool.put(None)
         pool = LocalPool(1)
         pool.put(type("Task", (), {"number": 1, "patience_s": None})())
         with pytest.raises(PoolLost, match="no worker process comes to be ready"):
@@ -148,7 +148,7 @@ def test_rows_are_what_solve_says_and_plans_are_checked(tmp_path: Path) -> None:
         assert (mine.machine_data, mine.options) == (plan.machine_data, plan.options)
         assert mine.machine_digest == plan.machine_digest
         assert mine.network_digest == plan.network_digest
-        assert [one.layer for one in mine.layers] == [row["layer"]]  # type: ignore[attr-defined]
+        assert [one.layer for one in mine.layers] == [row["layer"]]
         assert certile.check(mine).ok
         if plan.objective is not None:
             assert plan.objective.value == row["value"]
@@ -183,7 +183,7 @@ def test_machines_are_summed_by_repeats_and_compared(tmp_path: Path) -> None:
             if (row["ocm_bytes"], row["transfer.byte_ticks"]) == tuple(point.settings.values())
         )  # fmt: skip
         for axis, scale in (("bytes", 1), ("time", 125), ("energy", 1)):
-            assert point.values[axis] == scale * (2 * int(a[axis]) + int(b[axis]))  # type: ignore[arg-type]
+            assert point.values[axis] == scale * (2 * int(a[axis]) + int(b[axis]))
         assert point.values["memory"] == point.settings["ocm_bytes"]
     values = [tuple(point.values.values()) for point in group.points[2:]]
     beaten = [any(w != v and all(x <= y for x, y in zip(w, v, strict=True)) for w in values) for v in values]

@@ -19,7 +19,7 @@ def plan() -> Plan:
 
 
 def _changed(plan: Plan, **update: object) -> Plan:
-    part = plan.parts[0].model_copy(update=update)  # type: ignore[attr-defined]
+    part = plan.parts[0].model_copy(update=update)
     shared = {k: v for k, v in update.items() if k in Plan.model_fields}
     return plan.model_copy(update={**shared, "parts": (part,)})
 

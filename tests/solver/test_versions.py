@@ -23,9 +23,7 @@ def child(script: str, *arguments: str) -> dict[str, object]:
     command = [sys.executable, str(SCRIPTS / script), *arguments]
     run = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr[-2000:]
-    answer = json.loads(run.stdout.splitlines()[-1])
-    assert isinstance(answer, dict)
-    return answer
+    return json.loads(run.stdout.splitlines()[-1])
 
 
 def pins() -> dict[str, str]:

@@ -45,7 +45,6 @@ def explained(seed: int) -> tuple[Plan, About] | None:
         plan = solve(layer, on, objective=objective, pins=pins, jobs=1, time_limit_s=10)
     except InputError:
         return None
-    assert isinstance(plan, Plan)
     return plan, why(plan, time_limit_s=12).parts[0]
 
 

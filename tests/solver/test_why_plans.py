@@ -28,9 +28,7 @@ WHOLE = {
 
 
 def first(problem: str) -> Plan:
-    plan = WHOLE[problem].solve()
-    assert isinstance(plan, Plan)
-    return plan
+    return WHOLE[problem].solve()
 
 
 # ---- other plans -----------------------------------------------------------------------------------------------------
