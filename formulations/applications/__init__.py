@@ -1,1 +1,1 @@
-"""F5 mapping of several applications."""
+"""Mapping of several applications."""

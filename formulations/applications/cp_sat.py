@@ -1,4 +1,4 @@
-"""CP-SAT model of F5 mapping of several applications (`formulations.applications.space`), by either rule.
+"""CP-SAT model of mapping of several applications (`formulations.applications.space`), by either rule.
 
 Variables
     x[i,p] and flows as in `formulations.mapping.cp_sat`; o[i,j] = 1 if i runs before j, for loose pairs

@@ -1,4 +1,4 @@
-"""F5 mapping of several applications as a formulation: they share the processors of a board.
+"""Mapping of several applications as a formulation: they share the processors of a board.
 
 An example: two networks at 5 and 8 ms. A schedule is the processor of every task and an order; its responses follow by
 the rule, and the referee draws release offsets and may see no longer ones.

@@ -1,4 +1,4 @@
-"""F5 applications as certile asks it: engines, heuristics, pins; the model is in `formulations.applications.space`."""
+"""Applications as certile asks it: engines, heuristics, pins; the model is in `formulations.applications.space`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from instances.network.tasks import tasks
 
 
 class ApplicationsFormulation(Formulation[ApplicationsSchedule]):
-    """F5: several networks with periods on one board."""
+    """Several networks with periods on one board."""
 
     name = "applications"
-    summary = "F5: the same for several networks with periods, deadlines and priorities"
+    summary = "the same for several networks with periods, deadlines and priorities"
     schedule, figures, target = ApplicationsSchedule, ApplicationsFigures, Applications
     whole = True
     measures = {"response": "ticks", "response:NAME": "ticks", "energy": "fJ"}  # noqa: RUF012

@@ -1,4 +1,4 @@
-"""F5 mapping of several applications: each runs once a period, on processors that they share.
+"""Mapping of several applications: each runs once a period, on processors that they share.
 
 Sets
     applications a = 0, 1, ... by priority, the highest first; tasks i of a; processors p

@@ -1,4 +1,4 @@
-"""F6 banks: feature maps of a whole network in memory banks, for DRAM bytes, time, or the exact front of both.
+"""Banks: feature maps of a whole network in memory banks, for DRAM bytes, time, or the exact front of both.
 
 Example
     Two layers, four banks: of the first one's result two tiles stay on chip; the second one reads them from there, and

@@ -1,4 +1,4 @@
-"""F6 banks in time: lower bounds on what is left to the end of a network, in bytes, in ticks, and in weighted sums.
+"""Banks in time: lower bounds on what is left to the end of a network, in bytes, in ticks, and in weighted sums.
 
 An example: three stages are left, and each takes at least 100 ticks whatever stays on chip. Then 300 ticks are left.
 The bounds here do the same along shortest paths, so that they also know what can stay.

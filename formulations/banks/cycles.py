@@ -1,4 +1,4 @@
-"""F6 banks, inside one stage: what programs cost in time, cycle by cycle, where weights overtake loads.
+"""Banks, inside one stage: what programs cost in time, cycle by cycle, where weights overtake loads.
 
 The clock is that of the published simulator: `hwmodels.banks.replay.cycles` states it, and counts it on its own. A unit
 asks for the weights of the next one when it begins, and waits for its own when its first cycle is over; for a tile when

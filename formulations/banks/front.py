@@ -1,4 +1,4 @@
-"""F6 banks in time: the fewest bytes, the fewest ticks, or the exact front of both over a whole network.
+"""Banks in time: the fewest bytes, the fewest ticks, or the exact front of both over a whole network.
 
 Sets
     states of `formulations.banks.network`, with the bytes of the first weights of the stage that comes next; labels of

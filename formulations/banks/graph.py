@@ -1,4 +1,4 @@
-"""F6 banks as a graph: all states of a network, the ways between them, and the fewest bytes to the end.
+"""Banks as a graph: all states of a network, the ways between them, and the fewest bytes to the end.
 
 Sets
     states of `formulations.banks.network`, numbered so that every way leads to a higher number; arcs: pairs of states

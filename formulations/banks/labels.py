@@ -1,4 +1,4 @@
-"""F6 banks, inside one stage: what programs cost in time, action by action.
+"""Banks, inside one stage: what programs cost in time, action by action.
 
 The clock of a program: requests to DRAM, units of work and what they wait for, as `formulations.banks.search` states
 them. A label holds all times that the rest of a program depends on, so that the search may follow many programs at

@@ -1,4 +1,4 @@
-"""F6 banks, between stages: which tiles stay on chip from stage to stage, and in which order branches run.
+"""Banks, between stages: which tiles stay on chip from stage to stage, and in which order branches run.
 
 Sets
     stages s of a network; maps m; states (D, R): the stages D are done, R holds for some maps with readers to come how

@@ -1,4 +1,4 @@
-"""F6 banks, inside one stage, where weights overtake loads: all programs that may be part of a quickest plan.
+"""Banks, inside one stage, where weights overtake loads: all programs that may be part of a quickest plan.
 
 Three loads are under way as a step begins, the last one over at 100. Weights that are asked for then and begin at 90
 delay it to 110; had the step begun later, so that they begin at 101, it would be there at 100: a plan that is behind

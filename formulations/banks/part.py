@@ -1,4 +1,4 @@
-"""F6 banks: a network on a machine with memory banks, and its pieces, the readings of its first layer.
+"""Banks: a network on a machine with memory banks, and its pieces, the readings of its first layer.
 
 A schedule is a program: the reading, and for every stage in the order that they run its control steps with the banks of
 all tiles. It is priced by the closed form of the plan that it follows, and replayed bank by bank and in time.

@@ -1,4 +1,4 @@
-"""F6 banks as a formulation: what may be asked, by which engines, and policies to compare with."""
+"""Banks as a formulation: what may be asked, by which engines, and policies to compare with."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class BankFormulation(Formulation[BankProgram]):
     """Which tiles of feature maps stay in which memory bank, over a whole network."""
 
     name = "banks"
-    summary = "F6: which tiles of feature maps stay in which memory bank, over a whole network"
+    summary = "which tiles of feature maps stay in which memory bank, over a whole network"
     schedule = BankProgram
     figures = dict[str, StageFigures]
     whole = True

@@ -1,4 +1,4 @@
-"""F6 banks, inside one stage: the programs of all its tasks that find the same tiles, and share what they know.
+"""Banks, inside one stage: the programs of all its tasks that find the same tiles, and share what they know.
 
 Optimal means
     Whatever leaves more banks free at every column, and lets more tiles go, allows more programs, none of them slower.

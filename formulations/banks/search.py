@@ -1,4 +1,4 @@
-"""F6 banks, inside one stage, in time: all undominated programs in bytes, ticks and what the next stage waits.
+"""Banks, inside one stage, in time: all undominated programs in bytes, ticks and what the next stage waits.
 
 Sets
     states s = (first, loaded, made), actions as in `formulations.banks.stage`; labels of a state: what a path to it

@@ -1,4 +1,4 @@
-"""F6 banks, inside one stage: the control program with the fewest bytes.
+"""Banks, inside one stage: the control program with the fewest bytes.
 
 Sets
     states s = (first, loaded, made) of `hwmodels.banks.price`; actions load, process 1, process 2, ...

@@ -1,4 +1,4 @@
-"""F6 banks, between stages: what is on chip, what a stage moves, and plans of a network."""
+"""Banks, between stages: what is on chip, what a stage moves, and plans of a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""F6 banks, inside one stage: tasks, the actions they allow, and control programs.
+"""Banks, inside one stage: tasks, the actions they allow, and control programs.
 
 Sets, actions and constraints are those of `formulations.banks.stage`, which chooses among the programs.
 """

@@ -1,4 +1,4 @@
-"""F6 banks over a network: the data of every stage's time, in every state in which it may begin.
+"""Banks over a network: the data of every stage's time, in every state in which it may begin.
 
 An example: two stages may come next, and their first weights have 4 and 9 KiB. What the stage before asks for at its
 end depends on which of them follows. So a stage has programs for each of the two, and `starts` lists both.

@@ -1,4 +1,4 @@
-"""F6 banks, one stage in one direction: the data from which the time of its programs follows.
+"""Banks, one stage in one direction: the data from which the time of its programs follows.
 
 An example: a stage of 4 columns takes 10 ticks a column and group, has 2 groups of filters, and processes all columns
 in one step. It computes for 2*4*10 ticks; the rest of its time are waits.

@@ -1,1 +1,1 @@
-"""F11 fusion: groups of layers that run strip by strip, and what stays on chip between groups."""
+"""Fusion: groups of layers that run strip by strip, and what stays on chip between groups."""

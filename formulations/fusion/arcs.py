@@ -1,4 +1,4 @@
-"""The arcs of F11: every group with those of its options that may be best, priced for every amount of room.
+"""The arcs of fusion: every group with those of its options that may be best, priced for every amount of room.
 
 An example: two layers of 56 rows may run in strips of 1 to 56 rows, of 56, 28, 14, .. columns, with two modes
 along each axis: 1,232 options. A glimpse at four visits of each says what no peak is below:
@@ -390,7 +390,7 @@ def _dominates(one: Arc, other: Arc) -> bool:
 
 
 def staying(residences: Iterable[Residence]) -> tuple[Residence, ...]:
-    """Return the residences of F10 as those of F11: weights are on chip or not, arcs say whether they load them."""
+    """Return the residences of joint as those of fusion: weights are on chip or not, arcs say if they load them."""
     return tuple(
         replace(one, banks=_ends(one.banks), rows=_ends(one.rows), write=_ends(one.write)) if one.weights else one
         for one in residences
@@ -402,7 +402,7 @@ def _ends(levels: Sequence[int]) -> tuple[int, ...]:
 
 
 def singles(joint: Joint, macs: Sequence[int]) -> Iterator[Arc]:
-    """Yield the arcs of one layer each, from the tables of F10; the first that reads weights loads them once."""
+    """Yield the arcs of one layer each, from the tables of joint; the first that reads weights loads them once."""
     for t, step in enumerate(joint.steps):
         classes, reads, fixed = [], [], step.fixed
         groups = [step.classes(axis) for axis in range(len(step.axes))]

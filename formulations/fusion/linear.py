@@ -1,4 +1,4 @@
-"""F11 fusion as linear rows over Booleans, for MILP solvers and CP-SAT: `formulations.fusion.space` as a flow.
+"""Fusion as linear rows over Booleans, for MILP solvers and CP-SAT: `formulations.fusion.space` as a flow.
 
 An example: in a chain of two layers an arc for both and an arc for each begin or end at cut 1; the flow goes through
 the cut, or past it, and the level of the map between them flows along if it goes through.

@@ -1,4 +1,4 @@
-"""F11 fusion as a formulation: a network on a machine with a shared memory, and all cuts with all levels of its maps.
+"""Fusion as a formulation: a network on a machine with a shared memory, and all cuts with all levels of its maps.
 
 An example: MobileNetV2 on 512 KiB. `Cuts` builds the arcs of all groups, adds arcs of one layer with lower bounds in
 place of searches of nests, and finds the least path. Where the path relies on a bound that no known nest reaches, that

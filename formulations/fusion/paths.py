@@ -1,4 +1,4 @@
-"""The least paths of F11 by dynamic programming over cuts; `formulations.fusion.space` states the problem.
+"""The least paths of fusion by dynamic programming over cuts; `formulations.fusion.space` states the problem.
 
 A state is the level of every residence alive at a cut. Weights that stay may be loaded before a layer: there the cost
 of a level is the least of that and of those below it.

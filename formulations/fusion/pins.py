@@ -1,4 +1,4 @@
-"""What may be pinned of F11: cuts, groups, strips and recomputation; other pins are those of single layers' nests."""
+"""What may be pinned of fusion: cuts, groups, strips and recomputation; other pins are those of layers' nests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""F11 fusion and F10 joint as certile asks them: engines, heuristics, and which networks and machines they take.
+"""Fusion and joint as certile asks them: engines, heuristics, and which networks and machines they take.
 
 Problem joint is problem fusion with groups of one layer (pin ``length=1``), in bytes or energy.
 """
@@ -91,7 +91,7 @@ class FusionFormulation(Formulation[Runs]):
     """Groups of layers, strips, and what stays on chip."""
 
     name = "fusion"
-    summary = "F11: groups of layers that run strip by strip, tile plans of the others, and what stays between them"
+    summary = "groups of layers that run strip by strip, tile plans of the others, and what stays between them"
     schedule = Runs
     figures = tuple[RunFigures, ...]
     whole = True
@@ -153,7 +153,7 @@ class JointFormulation(FusionFormulation):
 
     name = "joint"
     schedule = tuple[LayerRun, ...]
-    summary = "F10: tile plans of all layers and what stays in a shared memory between them"
+    summary = "tile plans of all layers and what stays in a shared memory between them"
     measures = {"bytes": "bytes", "energy": "fJ"}  # noqa: RUF012
     decisions = NEST_DECISIONS
     heuristics = {  # noqa: RUF012

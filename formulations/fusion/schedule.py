@@ -1,4 +1,4 @@
-"""Schedules of F11: a path of arcs as runs with banks, and the price of a group of layers in closed form.
+"""Schedules of fusion: a path of arcs as runs with banks, and the price of a group of layers in closed form.
 
 **Time** of a group (`GroupTime`): visit by visit the longer of computing and of moving, calls and segments included.
 

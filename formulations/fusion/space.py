@@ -1,8 +1,8 @@
-"""F11 fusion: groups of layers run strip by strip, nests of groups of one, and what stays on chip between groups.
+"""Fusion: groups of layers run strip by strip, nests of groups of one, and what stays on chip between groups.
 
 Sets
     t in 0..T-1: the layers in the network's order; cuts 0..T between them
-    s: the maps that may stay on chip, with levels V[s] (banks and the rows they hold), uses and birth as in F10 joint
+    s: the maps that may stay on chip, with levels V[s] (banks and the rows they hold), uses and birth as in joint
     A: arcs, each a group first..last with options that read alike; axes[a]: the maps whose level matters to it
 Given
     B banks, each a byte where the machine has none; write[s, v]: bytes of the rows of s beyond level v; reads[a, s, v]:
@@ -24,7 +24,7 @@ Weights that several layers read
     are a residence too, whole or not at all (levels 0 and 1), and layers by themselves read them where they stay.
     Before such a layer weights may be loaded to stay, at the cost of reading them once: instead of SHRINK their level
     may rise there, and fall behind it. Groups of several layers load weights of their own; what stays goes past them.
-Why groups of one make it F10
+Why groups of one make it joint
     An arc of one layer has the tables of `formulations.joint.tables`: the same levels, banks and bytes.
 
 `formulations.fusion.paths` solves it by dynamic programming over cuts; a state is the level of every map alive at a

@@ -1,4 +1,4 @@
-"""F7 hybrid: fusion in memory banks: groups of stages, each whole or in pieces, with a bank program for every piece.
+"""Hybrid: fusion in memory banks: groups of stages, each whole or in pieces, with a bank program for every piece.
 
 Example
     Two convolutions of 3x3 over 64 columns, 3 banks of 16 columns each. Whole, two of the four tiles between stay on
@@ -10,7 +10,7 @@ Sets
     group, ``ceil(W / k)`` by ``ceil(H / j)`` for all k and j; pieces p of a group in a grid
     (`instances.network.pieces`)
 Given
-    for a piece the bank programs of F6 (`formulations.banks`), from empty banks to empty banks: bytes, ticks
+    for a piece the bank programs (`formulations.banks`), from empty banks to empty banks: bytes, ticks
 Variables
     groups that cover the stages; of every group the grid; of every piece a program
 Objective
@@ -19,7 +19,7 @@ Constraints
     (MERGE)                 two groups in one piece do not follow each other
     (LENGTH)                a group in several pieces has at most 8 stages, unless a pin says otherwise
     (WHOLE), (SUM), (ONCE)  which groups have pieces (`instances.network.pieces`)
-    those of F6 for every piece, and pins
+    those of problem `banks` for every piece, and pins
 Optimal means
     No other choice of these variables costs less. Costs of pieces add up, so it is a shortest path over cut points
     whose arcs are made exact as needed (search.py: `Chain`; options.py); with caps, labels of both measures (`Fronts`).

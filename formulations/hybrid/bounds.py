@@ -1,4 +1,4 @@
-"""F7 hybrid: what some stages cost that begin and end with empty banks: bounds without a search, and what pieces cost.
+"""Hybrid: what some stages cost that begin and end with empty banks: bounds without a search, and what pieces cost.
 
 **Bounds** (`floor`, `Stagewise`):
 

@@ -1,4 +1,4 @@
-"""F7 hybrid: the options of a group, whole or in pieces, each with a lower bound that rises until it is what it costs.
+"""Hybrid: the options of a group, whole or in pieces, each with a lower bound that rises until it is what it costs.
 
 Example: stages 2 to 6 of ResNet-50 at 512x512, in 16 pieces of 8 columns. At first the option counts with the weights
 16 times and the input of all pieces; then with what no program of its pieces is below; then with the best programs.

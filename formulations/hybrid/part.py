@@ -1,4 +1,4 @@
-"""F7 hybrid: a network on a machine with memory banks, as groups of stages, each whole or in pieces.
+"""Hybrid: a network on a machine with memory banks, as groups of stages, each whole or in pieces.
 
 A schedule is a `HybridRun`: the groups in order, how many stages each has, how large its pieces are, and the bank
 programs of its pieces, those that are alike together. Every piece begins with empty banks and ends with them.

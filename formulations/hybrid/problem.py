@@ -1,4 +1,4 @@
-"""F7 hybrid as certile asks it: engines, pins, and the published techniques that a proven optimum is compared with.
+"""Hybrid as certile asks it: engines, pins, and the published techniques that a proven optimum is compared with.
 
 per-layer
     Every stage by itself: one group, by the policy MIN of problem banks, for time by HIDE.
@@ -153,7 +153,7 @@ class HybridFormulation(Formulation[HybridRun]):
     """Which stages run together, piece by piece, in memory banks."""
 
     name = "hybrid"
-    summary = "F7: which layers are fused, in pieces of which size, with a bank program for every piece"
+    summary = "which layers are fused, in pieces of which size, with a bank program for every piece"
     schedule = HybridRun
     figures = HybridFigures
     whole = True

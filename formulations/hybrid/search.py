@@ -1,4 +1,4 @@
-"""F7 hybrid: the best chain of groups, and all chains that no other beats in bytes and ticks.
+"""Hybrid: the best chain of groups, and all chains that no other beats in bytes and ticks.
 
 **The best chain** (`Chain`) is a shortest path whose arcs are known as well as needed.
 

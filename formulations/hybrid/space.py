@@ -1,4 +1,4 @@
-"""F7 hybrid: which groups there may be, whole and in pieces, as pins have it; and the blocks of a network.
+"""Hybrid: which groups there may be, whole and in pieces, as pins have it; and the blocks of a network.
 
 **Blocks**, as a user or the published technique gives them (`heterogeneous_mapping_and_banks` 4.4.5).
 

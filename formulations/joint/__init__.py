@@ -1,1 +1,1 @@
-"""F10 joint: the nests of a network's layers and what stays on chip between them."""
+"""Joint: the nests of a network's layers and what stays on chip between them."""

@@ -1,7 +1,7 @@
 """What is known about the tile plans of one layer of a joint plan: bounds on the bytes of the best of them.
 
 Let e(k, f) be the fewest bytes beyond reading everything once, with k rows of the input on chip and f banks for tiles.
-A search of F1 at (k, f) gives a nest, and a bound that no nest is below, there and for all smaller k and f. Mostly they
+A search of tiling at (k, f) gives a nest, and a bound that no nest is below, there and for smaller k and f. Mostly they
 are the same. Where they are not, as some nest may do better than any candidate, the bound is kept as proven, and what
 was found as if it were: the first bounds the network's optimum, the second leads to the best plan.
 

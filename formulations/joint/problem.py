@@ -1,4 +1,4 @@
-"""F10 joint: tile plans of all layers and the rows of every feature map that stay on chip between them.
+"""Joint: tile plans of all layers and the rows of every feature map that stay on chip between them.
 
 Sets
     t in 0..T-1: the layers (steps) in the network's order; s: the stores that may stay (`instances.network.stores`)
@@ -32,7 +32,7 @@ Bytes
     Without banks k rows take k times the bytes of a row: B is all bytes, a bank one of them. Then B is large, but the
     bytes of a layer fall only where a plan of it fits (`Step.rooms` says where), and levels are numbers of rows.
 
-These are the groups of one layer of F11 (`formulations.fusion.space`), whose paths and models solve it; heuristics
+These are the groups of one layer of fusion (`formulations.fusion.space`), whose paths and models solve it; heuristics
 choose levels here. Source: none; docs/joint.md.
 """
 

@@ -1,1 +1,1 @@
-"""F5 mapping: the processors of a network's tasks."""
+"""Mapping: the processors of a network's tasks."""

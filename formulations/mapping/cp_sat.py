@@ -1,4 +1,4 @@
-"""CP-SAT model of F5 mapping: `formulations.mapping.flows`, all of its variables integers.
+"""CP-SAT model of mapping: `formulations.mapping.flows`, all of its variables integers.
 
 A flow y[e,p,q] is 0 or 1 here. Proofs come from the relaxation `formulations.mapping.space.merged` first: equal cores
 make assignments alike, and no bound rises above it soon; then this model with T at least that bound.

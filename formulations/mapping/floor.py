@@ -1,4 +1,4 @@
-"""What no assignment of F5 mapping undercuts, without any search; for limits that pass before a bound is proven.
+"""What no assignment of mapping undercuts, without any search; for limits that pass before a bound is proven.
 
 Example: tasks that take at least 3 and 5 ticks wherever they run, on two processors. No period is below 5, the longest
 task, nor below 4, half of all work. Copies count nothing, each task is where it costs the least.

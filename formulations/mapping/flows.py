@@ -1,4 +1,4 @@
-"""Tasks at places, with flows over the edges: the rows that all models of F5 mapping have, in any solver's expressions.
+"""Tasks at places, with flows over the edges: the rows that all models of mapping have, in any solver's expressions.
 
 Sets, parameters as in `formulations.mapping.space`
 Variables    x[i,p] in {0, 1}: task i is at p;  y[e,p,q] >= 0: edge e = (i, j) goes from p to q;  T in N: the period

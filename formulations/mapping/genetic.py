@@ -1,4 +1,4 @@
-"""Genetic search for F5 mapping, with DEAP: the scheduler of the source, for one objective or several.
+"""Genetic search for mapping, with DEAP: the scheduler of the source, for one objective or several.
 
 A chromosome is the processor of every task; there is two-point crossover and uniform mutation. `evolve` has tournaments
 for one objective and keeps the best one. It starts from everything on one processor, the list schedules and random

@@ -1,4 +1,4 @@
-"""F5 latency: one inference alone on the processors of a board, from its begin to the end of its last task.
+"""Mapping latency: one inference alone on the processors of a board, from its begin to the end of its last task.
 
 Sets, given
     as in `formulations.mapping.space`: tasks i in topological order, edges e = (i, j), processors p, time, copy,

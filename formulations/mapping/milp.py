@@ -1,4 +1,4 @@
-"""MILP model of F5 mapping (PuLP): `formulations.mapping.flows`, and clusterings.
+"""MILP model of mapping (PuLP): `formulations.mapping.flows`, and clusterings.
 
 Constraints  (CLUSTER) dep[i,p] >= x[k,p] for k before i, <= sum_k x[k,p];  start[i,p] = x[i,p] and not dep[i,p];
                       both[p] = x[first,p] and x[last,p];  sum_i start[i,p] - both[p] = 1 (or <= 1)  (Eq. 3.2 to 3.4)

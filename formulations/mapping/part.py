@@ -1,4 +1,4 @@
-"""F5 mapping, a network on a board: what a schedule costs, and what it is in a pipeline or of one inference alone.
+"""Mapping, a network on a board: what a schedule costs, and what it is in a pipeline or of one inference alone.
 
 An example: two tasks on one core, 10 and 4 ticks. Of one inference alone the second task starts at 10, and the latency
 is 14. In a pipeline that is the period; both work on the same inference (stage 0).

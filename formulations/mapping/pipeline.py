@@ -1,4 +1,4 @@
-"""A pipeline for an assignment of F5 mapping: when tasks run in a period, and how many results wait between them.
+"""A pipeline for an assignment of mapping: when tasks run in a period, and how many results wait between them.
 
 Given
     the assignment at[i], durations d[i] = time[i][at[i]] + the copies of its result, edges e = (i, j), the period T

@@ -1,4 +1,4 @@
-"""Where a task of F5 mapping runs: on one processor, or divided between two of them (data parallelism in a layer).
+"""Where a task of mapping runs: on one processor, or divided between two of them (data parallelism in a layer).
 
 Sets
     S shares, equal parts of the output rows or channels of a task; places a: every processor p with all S shares, and,

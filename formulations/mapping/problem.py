@@ -1,4 +1,4 @@
-"""F5 mapping as a formulation: what may be asked, by which engines, and heuristics to compare with."""
+"""Mapping as a formulation: what may be asked, by which engines, and heuristics to compare with."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def _evolved(asked: Asked, *, seeded: bool) -> list[Assignment]:
 
 
 class MappingFormulation(Formulation[MappingSchedule]):
-    """F5: tasks of a network on the processors of a board."""
+    """Tasks of a network on the processors of a board."""
 
     name = "mapping"
-    summary = "F5: which processor of a board runs which task of a network, in a pipeline"
+    summary = "which processor of a board runs which task of a network, in a pipeline"
     schedule, figures = MappingSchedule, MappingFigures
     whole = True
     measures = {"period": "ticks", "energy": "fJ", "latency": "ticks"}  # noqa: RUF012

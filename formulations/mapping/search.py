@@ -1,4 +1,4 @@
-"""F5 mapping by trying all assignments, and by the list schedulers of the field.
+"""Mapping by trying all assignments, and by the list schedulers of the field.
 
 `everything` prices every assignment (NumPy, a block of them at a time): the reference on small networks.
 `list_scheduled` is HEFT, CPOP or PEFT: tasks by rank, each where it ends first, or on the critical path's processor.

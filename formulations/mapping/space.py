@@ -1,4 +1,4 @@
-"""F5 mapping: which processor runs which task of a network, one inference after the other in a pipeline.
+"""Mapping: which processor runs which task of a network, one inference after the other in a pipeline.
 
 Places
     Below at[i] is one processor. If tasks may be divided, it is a place, which may be two processors, each with some

@@ -1,4 +1,4 @@
-"""F3 mesh: how a layer runs on a mesh of tile units, and on the systolic and row-stationary arrays beside it.
+"""Mesh: how a layer runs on a mesh of tile units, and on the systolic and row-stationary arrays beside it.
 
 Sets
     d in D      indices of the NDRange (`instances.network.ndrange`): parallel or temporal; x in {IN, W} its operands

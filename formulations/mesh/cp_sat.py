@@ -1,4 +1,4 @@
-"""CP-SAT model of F3 mesh: one option of each half; a product of two halves is linear once an option of one is fixed.
+"""CP-SAT model of mesh: one option of each half; a product of two halves is linear once an option of one is fixed.
 
 Sets, parameters as in `formulations.mesh`; halves of a member as in `formulations.mesh.search`; the half with
 fewer options is the outer one

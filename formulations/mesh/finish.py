@@ -1,4 +1,4 @@
-"""F3 mesh: what is decided once the tile is given: PE vector, bank layout, fewer steps; and tiles to start from.
+"""Mesh: what is decided once the tile is given: PE vector, bank layout, fewer steps; and tiles to start from.
 
 **Finishing** (`complete`, `fewer_steps`). An example: a tile of 6 x 4 results on 8 PEs. As 8 x 1 PEs it takes 1*4 = 4
 cycles for each product summed, as 2 x 4 PEs 3*1 = 3. `complete` tries the vectors by their cycles, and takes the first

@@ -1,4 +1,4 @@
-"""MILP model of F3 mesh (PuLP): one option of each half, and flows over the pairs that keep every demand.
+"""MILP model of mesh (PuLP): one option of each half, and flows over the pairs that keep every demand.
 
 Sets, parameters as in `formulations.mesh`; halves of a member as in `formulations.mesh.search`
 Variables    x[u], y[v]: the options, y binary;  z[u,v] >= 0, only for pairs that keep all demands, limits and keys;  T

@@ -1,4 +1,4 @@
-"""F3 mesh, one layer: it is decided way by way to share and to keep operands.
+"""Mesh, one layer: it is decided way by way to share and to keep operands.
 
 An example: a layer on a mesh of tile units has three ways to keep an operand (none, IN, W), each a piece. An option of
 either half of its indices (`formulations.mesh.search`) is picked by looking at all pairs, by CP-SAT or by a MILP. The

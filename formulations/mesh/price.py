@@ -1,4 +1,4 @@
-"""F3 mesh: the decisions and pins, the price of one choice in closed form, and what it takes of every buffer.
+"""Mesh: the decisions and pins, the price of one choice in closed form, and what it takes of every buffer.
 
 **Price.** An example (Fig. 2 of the source): 4x4 times 4x4 on 2x2 units with tiles of 2x2 results. Each operand is read
 once, 16 elements, and 16 results are written: 48 elements. Without FIFOs each operand is read twice: 80.

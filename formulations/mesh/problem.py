@@ -1,4 +1,4 @@
-"""F3 mesh as a formulation: what may be asked, by which engines, and heuristics to compare with."""
+"""Mesh as a formulation: what may be asked, by which engines, and heuristics to compare with."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def _unshared(part: MeshPart, goal: Goal) -> MeshLayout | None:
 
 
 class MeshFormulation(Formulation[MeshLayout]):
-    """F3: layers on a mesh of tile units, or an array."""
+    """Layers on a mesh of tile units, or an array."""
 
     name = "mesh"
-    summary = "F3: tiles, sides, PE vectors and bank layouts of layers on a mesh of tile units, or an array"
+    summary = "tiles, sides, PE vectors and bank layouts of layers on a mesh of tile units, or an array"
     schedule = MeshLayout
     measures = MEASURES
     decisions = DECISIONS

@@ -1,4 +1,4 @@
-"""F3 mesh: the best pair of options of two merged halves, by looking at all of them; and a greedy tile.
+"""Mesh: the best pair of options of two merged halves, by looking at all of them; and a greedy tile.
 
 An example: 2,000 options of b, (r, i) and (c, j) merged, and 300 of g, m and n. A measure of all 600,000 pairs is one
 product of matrices, and the least entry that fits is the optimum of the member.

@@ -1,4 +1,4 @@
-"""F3 mesh: the search space of a layer, as options of groups of indices of which a plan takes one each.
+"""Mesh: the search space of a layer, as options of groups of indices of which a plan takes one each.
 
 An example: index m of 64 filters alone is a group. Its options are T_m = 1 .. 64, each with the sides of the mesh along
 m and PEs P_m. T_m = 33 .. 63 make two tiles as T_m = 32 does, and take more room: they are dominated.

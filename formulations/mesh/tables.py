@@ -1,4 +1,4 @@
-"""Tables of F3 mesh: what every option of a group of indices adds to each term; a price is a sum of products of them.
+"""Tables of mesh: what every option of a group of indices adds to each term; a price is a sum of products of them.
 
 Columns of an option, by index d: ``T_d`` tile, ``S_d`` sides of the mesh along it (1 rows, 2 columns, 3 both), ``P_d``
 PEs along it; ``filters`` and ``channels``. Tables are integers; names and letters as in `formulations.mesh`.

@@ -1,4 +1,4 @@
-"""F4 engine: the runs of a layer on a small engine, in which order, and where maps lie in its banks meanwhile.
+"""Partial engine: the runs of a layer on a small engine, in which order, and where maps lie in its banks meanwhile.
 
 Sets
     strips s = 1..S of `rows` output rows each; input groups i in 0..I-1 of e_in maps, output groups o in 0..O-1 of

@@ -1,4 +1,4 @@
-"""F4 engine: lower bounds on the bytes of inputs and partial maps that hold for every order of the runs.
+"""Partial engine: lower bounds on the bytes of inputs and partial maps that hold for every order of the runs.
 
 An example: 8 input groups, 8 output groups, places for x = 2 inputs and y = 4 partial groups. With nb = 2 batches of
 outputs, and no output group coming back, at least (8 - 2)*(8 - 4) = 24 runs have to be paid for by further entries. One

@@ -1,4 +1,4 @@
-"""CP-SAT models of F4 engine: the bounds for all orders, the order itself, and the engine's size.
+"""CP-SAT models of partial_engine: the bounds for all orders, the order itself, and the engine's size.
 
 The bounds are those of `formulations.partial_engine.bounds`, the size that of `formulations.partial_engine.size`. The
 order itself, what lies in the places from one entry to the next:

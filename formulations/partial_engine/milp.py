@@ -1,4 +1,4 @@
-"""MILP models of F4 engine (PuLP): the bounds for all orders, and the engine's size.
+"""MILP models of partial_engine (PuLP): the bounds for all orders, and the engine's size.
 
 The bounds are those of `formulations.partial_engine.bounds`, the size is that of `formulations.partial_engine.size`.
 """

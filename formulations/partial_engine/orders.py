@@ -1,4 +1,4 @@
-"""Orders of the runs of F4 engine, and programs: an order with what is loaded, stored and dropped between its runs.
+"""Orders of the runs of a layer, and programs: an order with what is loaded, stored and dropped between its runs.
 
 Passes. Cut the output groups in k batches, all of y but the first, which takes the rest. Every batch is a pass over the
 inputs, back and forth in turn, so that x inputs stay at every turn. A batch of at most y output groups keeps them all;
@@ -13,7 +13,7 @@ last group is tried at both ends of a pass, and where it is not among those that
 
 Places. In a given order a full set of places gives up the group that is needed again last (Belady): the fewest entries.
 
-All orders (`best_order`) of the runs of a small grid, and whatever may lie in the places: the oracle of F4 engine. A
+All orders (`best_order`) of the runs of a small grid, and whatever may lie in the places: the oracle. A
 state is what lies in the places and which runs are done; every run whose groups are both in places is done at once,
 which costs nothing and forbids nothing. An entry of a group into a place, free or of any other group, leads to the next
 state; the cheapest way to the end is found by Dijkstra's algorithm. States that differ only in the names of groups that

@@ -1,4 +1,4 @@
-"""F4 engine as a formulation: a layer, all choices of strips and places as one piece, and one choice as a piece of it.
+"""Partial engine as a formulation: a layer, all choices of strips and places as a piece, and each choice as one.
 
 An example: a layer with 20 choices. Bounds for all orders of the runs (bounds.py), by themselves or as a model, say
 that no choice is below 96,000 bytes; an order in passes (orders.py) moves as many: it is optimal. Where no order in
@@ -393,10 +393,10 @@ def _heuristic(order: Callable[[Game, Clock], Order], *, wide: bool) -> Heuristi
 
 
 class EngineFormulation(Formulation[EngineSchedule]):
-    """F4: runs of layers on a small engine."""
+    """Runs of layers on a small engine."""
 
     name = "partial_engine"
-    summary = "F4: runs of layers on a small engine, and where maps lie in its banks; how large it should be"
+    summary = "runs of layers on a small engine, and where maps lie in its banks; how large it should be"
     schedule = EngineSchedule
     figures = BankUse
     measures = {"bytes": "bytes"}  # noqa: RUF012

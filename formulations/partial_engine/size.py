@@ -1,4 +1,4 @@
-"""F4 engine size: how many maps an engine reads and makes a run, for a set of networks on an FPGA.
+"""Engine size: how many maps an engine reads and makes a run, for a set of networks on an FPGA.
 
 Sets
     networks n; sizes (e_in, e_out) in 1..most each

@@ -1,4 +1,4 @@
-"""Strips and places of F4 engine: all choices of a layer that fit the banks, and the game that each leaves."""
+"""Strips and places of partial_engine: all choices of a layer that fit the banks, and the game that each leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""F9 placement: memory and address of every buffer, so that none overlap while they live.
+"""Placement: memory and address of every buffer, so that none overlap while they live.
 
 Sets        buffers b; memories m, in the order of preference; times t, whole numbers; pairs F that share no bank
 Parameters  low[b,t] <= high[b,t]  bytes that b takes at t, counted from its first one; nothing outside of its life

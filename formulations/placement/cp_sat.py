@@ -1,4 +1,4 @@
-"""F9 placement for CP-SAT: the whole model, and the master of engine search, which knows no addresses.
+"""Placement for CP-SAT: the whole model, and the master of engine search, which knows no addresses.
 
 **Whole** (`build`): for every memory rectangles of times and addresses, and bytes by time. x[b,m] as in
 `formulations.placement`; a[b] = align[b] * k[b]; (APART) no two rectangles of a memory overlap, and by time the bytes

@@ -1,4 +1,4 @@
-"""F9 placement for MILP solvers: which of two buffers lies below, with big M = the bytes of memories; small instances.
+"""Placement for MILP solvers: which of two buffers lies below, with big M = the bytes of memories; small instances.
 
 o[b,c,k] = 1: b lies below c while they take the bytes of pair k (`instances.network.buffers.together`); a[b] = align[b]
 * k[b].

@@ -1,4 +1,4 @@
-"""F9 placement as a formulation: what may be asked, by which engines, and heuristics to compare with."""
+"""Placement as a formulation: what may be asked, by which engines, and heuristics to compare with."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class PlacementFormulation(Formulation[Placement]):
     """Memory and address of every buffer."""
 
     name = "placement"
-    summary = "F9: memory and address of every buffer of a plan, or of a CSV file"
+    summary = "memory and address of every buffer of a plan, or of a CSV file"
     schedule = Placement
     figures = tuple[MemoryUse, ...]
     target = Buffers

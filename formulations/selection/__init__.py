@@ -1,4 +1,4 @@
-"""F8 selection: a variant for every layer, where the pipeline is cut, clocks and input size.
+"""Selection: a variant for every layer, where the pipeline is cut, clocks and input size.
 
 Example
     Tucker decomposition makes large layers faster and small ones slower, and costs accuracy; 16 bits help late layers,
@@ -46,7 +46,7 @@ Optimal means
     No other choice of size, frequency, cuts and options has a smaller objective. Times of a layer depend on its own
     option alone, and losses add up: that is what a profile of layers measures, and what it leaves out.
 On a board (boards.py)
-    Stages are processors, all of them threads: F5 mapping with variants; period and energy are those of Eq. 3.7, 3.8.
+    Stages are processors, all of them threads: mapping with variants; period and energy are those of Eq. 3.7, 3.8.
 
 Source: `heterogeneous_mapping_and_banks` 3.1.3, 3.2.1.2 (Tables 3.4 to 3.8, Fig. 3.2, 3.8, 3.12).
 """

@@ -1,12 +1,12 @@
-"""A network on a board as F8: every task is a layer, and an option is a processor with a variant of the task.
+"""A network on a board as selection: every task is a layer, and an option is a processor with a variant of the task.
 
 Example: `squeezenet1_1` on a Galaxy S9 in configuration (2,2). Stages are cpu0, cpu1 and gpu, each a thread of its own;
 fire2.expand3x3 is 3 x 3, 16 -> 64 channels. Its options are the base and ``tucker_16_32``, on three processors; the
 decomposition takes what its convolutions take there, one after the other.
 
 Times are those of `hwmodels.board.price`, copies between processors those of 3.3.3.2, so that with base variants
-alone period and energy are those of problem mapping (F5; Eq. 3.7, 3.8), where power by core is a whole number of
-milliwatts. What F5 asks for holds here too: the first and the last tasks run on cores. They are in 32 bits, as what
+alone period and energy are those of problem `mapping` (Eq. 3.7, 3.8), where power by core is a whole number of
+milliwatts. What it asks for holds here too: the first and the last tasks run on cores. They are in 32 bits, as what
 comes in and goes out is.
 
 Losses of accuracy are not known before somebody measures them. They are ASSUMED to be `sensitivity_ppm` times the

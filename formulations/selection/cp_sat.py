@@ -1,4 +1,4 @@
-"""F8 selection for CP-SAT: a Boolean an option, one for every conversion and hand-over that two states make necessary.
+"""Selection for CP-SAT: a Boolean an option, one for every conversion and hand-over that two states make necessary.
 
     sum over o of x[i,o] = 1;  s[i,u] = 1 iff layer i is in state u (no variable where it has one state)
     s[i,u] and s[j,v] -> y[i,u,type(v)], h[i,j,u,v]         and, without a conversion, not both

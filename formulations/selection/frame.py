@@ -1,4 +1,4 @@
-"""A frame of F8 (all numbers of one input size, frequency and set of cuts, as integers), and its normal form.
+"""A frame of selection (all numbers of one input size, frequency and set of cuts, as integers), and its normal form.
 
 **Frame.** Example: conv1 takes 3,100 us at the profile's clocks. At a frequency that scales its stage by 1.261 and with
 ticks of a microsecond it takes 3,909.

@@ -1,4 +1,4 @@
-"""F8 selection for MILP solvers: flows between the states of neighbours.
+"""Selection for MILP solvers: flows between the states of neighbours.
 
     sum over o of x[i,o] = 1;  s[i,u] = sum of x[i,o] over the options in state u
     f[i,j,u,v] >= 0: sum over v = s[i,u], sum over u = s[j,v]          so that f = 1 iff both states are chosen

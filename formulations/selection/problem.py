@@ -1,4 +1,4 @@
-"""F8 selection as a formulation: what may be asked, by which engines, and heuristics to compare with.
+"""Selection as a formulation: what may be asked, by which engines, and heuristics to compare with.
 
 **Heuristics**: the paper's default order, one technique after the other (Fig. 3.8), all techniques, none.
 
@@ -198,7 +198,7 @@ class SelectionFormulation(Formulation[Selection]):
     """A variant for every layer, cuts, clocks, and input size."""
 
     name = "selection"
-    summary = "F8: variant of every layer, pipeline cuts, frequencies and input size"
+    summary = "variant of every layer, pipeline cuts, frequencies and input size"
     schedule = Selection
     figures = SelectionFigures
     target = Variants | Network

@@ -1,4 +1,4 @@
-"""F8 by search: a frame as a layered graph, all its paths, and labels along those that may be part of an optimum.
+"""Selection by search: a frame as a layered graph, all its paths, and labels along those that may be in an optimum.
 
 **Graph** (`trellis`): every path from its begin to its end is a choice for each layer, with all costs on arcs.
 A node after layer j holds, for every layer whose map is still to be read, the state that made the map and the types to

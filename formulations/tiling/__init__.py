@@ -1,1 +1,1 @@
-"""F1 tiling and F2 slicing: the nest of one layer."""
+"""Tiling and slicing: the nest of one layer."""

@@ -1,4 +1,4 @@
-"""F1 and F2, one layer: nests in the memory of a core, priced, replayed and compared.
+"""Tiling and slicing, one layer: nests in the memory of a core, priced, replayed and compared.
 
 A layer, a machine and pins stand for a `Space` of nests (`formulations.tiling.tiling`). It is built when it is first
 asked for: building counts as search. Where a machine has several memories off the chip the homes of the operands

@@ -1,4 +1,4 @@
-"""F1 tiling and F2 slicing as certile asks them: engines, heuristics, pins, and the spaces of nests of either.
+"""Tiling and slicing as certile asks them: engines, heuristics, pins, and the spaces of nests of either.
 
 The models are in `formulations.tiling.tiling` (one core) and `formulations.tiling.slicing` (clusters of cores).
 Heuristics: the largest tile that fits, the DMA paper's fill-the-memory rule, and what slicing's paper does.
@@ -184,11 +184,11 @@ class Nests(problem.Formulation[Nest]):
 
 
 TILING = Nests(
-    "tiling", "F1: tile sizes and loop order of a layer on one core", tiling.DECISIONS, tiling.build, _HEURISTICS
+    "tiling", "tile sizes and loop order of a layer on one core", tiling.DECISIONS, tiling.build, _HEURISTICS
 )
 SLICING = Nests(
     "slicing",
-    "F2: partition x dataflow x tile sizes of a layer on clusters of cores",
+    "partition x dataflow x tile sizes of a layer on clusters of cores",
     slicing.DECISIONS,
     slicing.build,
     {**_HEURISTICS, **_OF_SLICING},

@@ -1,4 +1,4 @@
-"""F2 slicing: how clusters and cores share a layer, which operand stays, and the tile sizes (TSO).
+"""Slicing: how clusters and cores share a layer, which operand stays, and the tile sizes (TSO).
 
 Sets
     p in P = {KS, KS&OFM, OFM} partitions over the TLEs; q in Q = {IS, OS, WS} dataflows; d tiled dimensions

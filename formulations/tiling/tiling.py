@@ -1,4 +1,4 @@
-"""F1 tiling: the nest of one layer on one core.
+"""Tiling: the nest of one layer on one core.
 
 Sets
     op in {IN, W, OUT} operands; d in D = {b, g, m, n, r, c, i, j} dimensions, D[op] those that op depends on

@@ -1,1 +1,1 @@
-"""F11 fusion: the referee of groups of layers that run strip by strip."""
+"""Fusion: the referee of groups of layers that run strip by strip."""

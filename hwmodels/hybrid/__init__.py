@@ -1,1 +1,1 @@
-"""F7 hybrid: groups of stages run piece by piece: the stages of a piece, and the replay of plans."""
+"""Hybrid: groups of stages run piece by piece: the stages of a piece, and the replay of plans."""

@@ -1,1 +1,1 @@
-"""F8 selection: schedules and the referee."""
+"""Selection: schedules and the referee."""

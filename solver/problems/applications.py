@@ -22,7 +22,7 @@ from solver.show.tables import Column, Sheet
 
 
 class ApplicationsProblem(BoardProblem):
-    """F5: several networks with periods on one board."""
+    """Several networks with periods on one board."""
 
     front_engines = False
 

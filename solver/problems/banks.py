@@ -221,7 +221,7 @@ _LEGEND = "I input there, L being loaded, P processed, O output, R waits for ano
 
 
 class BanksProblem(GenericProblem):
-    """F6: feature maps of a whole network in memory banks."""
+    """Feature maps of a whole network in memory banks."""
 
     front_engines = False
 

@@ -186,7 +186,7 @@ _AGAIN = "recompute=any"
 
 
 class FusionProblem(GenericProblem):
-    """F11: groups of layers, strips, and what stays on chip between groups."""
+    """Groups of layers, strips, and what stays on chip between groups."""
 
     def __init__(self) -> None:
         super().__init__(FUSION)

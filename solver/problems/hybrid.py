@@ -168,7 +168,7 @@ def figures(plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
 
 
 class HybridProblem(GenericProblem):
-    """F7: which layers run together, piece by piece, with a bank program for every piece."""
+    """Which layers run together, piece by piece, with a bank program for every piece."""
 
     front_engines = False
 

@@ -134,7 +134,7 @@ JOINT = JointFormulation()
 
 
 class JointProblem(GenericProblem):
-    """F10: tile plans of all layers, and what stays on chip between them."""
+    """Tile plans of all layers, and what stays on chip between them."""
 
     def __init__(self) -> None:
         super().__init__(JOINT)

@@ -188,7 +188,7 @@ def _loads(plans: Mapping[str, Plan]) -> Bars:
 
 
 class MappingProblem(BoardProblem):
-    """F5: tasks of a network on the processors of a board."""
+    """Tasks of a network on the processors of a board."""
 
     def __init__(self) -> None:
         super().__init__(MappingFormulation())

@@ -59,7 +59,7 @@ _AIMS = {"dram": "to and from DRAM", "glb": "to and from the global buffer", "ti
 
 
 class Mesh(GenericProblem):
-    """F3: layers on a mesh of tile units, or an array."""
+    """Layers on a mesh of tile units, or an array."""
 
     def __init__(self) -> None:
         super().__init__(MeshFormulation())

@@ -82,7 +82,7 @@ _MOST = 200
 
 
 class PartialEngineProblem(GenericProblem):
-    """F4: runs of layers on a small engine."""
+    """Runs of layers on a small engine."""
 
     front_engines = False
 

@@ -139,7 +139,7 @@ def _use(plans: Mapping[str, Plan]) -> Bars:
 
 
 class PlacementProblem(GenericProblem):
-    """F9: memory and address of every buffer."""
+    """Memory and address of every buffer."""
 
     front_axes = ("bytes", "peak")
 

@@ -129,7 +129,7 @@ _WH = 1e-15 / 3600
 
 
 class SelectionProblem(GenericProblem):
-    """F8: a variant for every layer, cuts, frequency and input size."""
+    """A variant for every layer, cuts, frequency and input size."""
 
     front_axes = ("period", "error")
 

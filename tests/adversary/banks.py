@@ -1,4 +1,4 @@
-"""Brute force for F6 banks: every order of stages, every way to keep tiles, every sequence of actions.
+"""Brute force for banks: every order of stages, every way to keep tiles, every sequence of actions.
 
 A schedule is followed stage by stage by the referee (`hwmodels.banks.replay.referee.Chip`): an action that it finds
 fault with is not taken, a stage ends where it has none left. Bytes and ticks only grow along the way, so that a way is

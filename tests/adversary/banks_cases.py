@@ -1,4 +1,4 @@
-"""Cases for the adversary of F6 banks: a few stages on maps of one row, a few banks."""
+"""Cases for the adversary of banks: a few stages on maps of one row, a few banks."""
 
 from __future__ import annotations
 

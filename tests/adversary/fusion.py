@@ -1,4 +1,4 @@
-"""The adversary of F11 fusion: random networks of one to five small layers, and all schedules of them.
+"""The adversary of fusion: random networks of one to five small layers, and all schedules of them.
 
 `tests.adversary.fusion_paths` goes through all schedules; the best one is run by `hwmodels.fusion.replay.referee`,
 which must count the same, so that (EQUAL) holds both ways. What a group of a schedule holds is what lies in a memory in

@@ -1,4 +1,4 @@
-"""Brute force for F11 fusion: every cut, every way to run every group, every number of rows of every map on chip.
+"""Brute force for fusion: every cut, every way to run every group, every number of rows of every map on chip.
 
 From the first layer on, for every set of rows that maps may have on chip: the next run is a layer or a group; before it
 maps may shrink, and maps that it makes for later runs take any of their rows. A map's rows that are on chip when it is
@@ -9,7 +9,7 @@ every run.
 Left out is only what cannot be better: a map inside a group is not on chip beside its strips (they are never more than
 the map), and, unless `every`, of numbers of rows that take the same banks only the largest is tried.
 
-Layers that run alone move what the nests of F10 move (`tests.adversary.joint` attacks these): the tables that searches
+Layers that run alone move what the nests of joint move (`tests.adversary.joint` attacks these): tables that searches
 left, and more searches where the best path relies on a bound. Groups of several layers load weights of their own.
 """
 

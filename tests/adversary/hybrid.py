@@ -1,4 +1,4 @@
-"""Brute force for F7 hybrid: every chain of groups, whole and in pieces of every size, every program of every piece.
+"""Brute force for hybrid: every chain of groups, whole and in pieces of every size, every program of every piece.
 
 Pieces cost what their programs do, and begin and end with empty banks: `tests.adversary.banks.Programs` looks at all
 programs of each, action by action; a chain is the sum of its pieces. An example: two stages on four columns are one

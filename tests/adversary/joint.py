@@ -1,4 +1,4 @@
-"""Brute force for F10 joint: every number of rows of every map at every layer, all nests of every layer.
+"""Brute force for joint: every number of rows of every map at every layer, all nests of every layer.
 
 For a map that may stay, k_t rows are on chip while layer t runs, from its first writer to its last reader; they never
 rise again. u first rows of a result are never written, if no reader and no result of the network needs them: u <= k_t

@@ -1,4 +1,4 @@
-"""Brute force for F5 mapping: every place of every task, and for latency every order on every processor.
+"""Brute force for mapping: every place of every task, and for latency every order on every processor.
 
 A case is drawn as plain numbers, like those of a board: what a copy takes depends on whether cores or accelerators are
 at its ends (equal cores are merged for bounds, so copies must not tell them apart). A place is a processor, or two

@@ -1,4 +1,4 @@
-"""Brute force for F3 mesh: every tile, side, way to keep, PE vector and layout of a tiny layer, or a walk among them.
+"""Brute force for mesh: every tile, side, way to keep, PE vector and layout of a tiny layer, or a walk among them.
 
 The referee (`hwmodels.mesh.replay`, `replay_lanes`) counts bytes and cycles and says whether a layout
 serves every vector in one cycle. What fits is the rule of the problem: copies of a tile's box (padding included) of

@@ -1,4 +1,4 @@
-"""Cases for the adversary of F3 mesh: a layer of a few elements on a mesh or an array."""
+"""Cases for the adversary of mesh: a layer of a few elements on a mesh or an array."""
 
 from __future__ import annotations
 

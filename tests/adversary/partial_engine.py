@@ -1,4 +1,4 @@
-"""Brute force for F4 partial_engine: every height of strips, every division of a bank, every program.
+"""Brute force for partial_engine: every height of strips, every division of a bank, every program.
 
 The referee (`hwmodels.partial_engine.replay`) says whether strips and places fit the banks, and what a load of an input
 group and a way of partial maps to DRAM and back cost: by how much a whole program grows with one more of them. For

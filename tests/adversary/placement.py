@@ -1,4 +1,4 @@
-"""Brute force for F9 placement: every memory and every address of every buffer, judged by the referee alone.
+"""Brute force for placement: every memory and every address of every buffer, judged by the referee alone.
 
 A case is a few buffers in memories of a few bytes: sizes, lives, alignments, gaps with and without windows, fixed
 addresses, memories by preference, what may lie off the chip, and pairs that share no bank. Buffers are placed one after

@@ -1,4 +1,4 @@
-"""Brute force for F8 selection: every size, frequency, cut and option of every layer, judged by the referee alone.
+"""Brute force for selection: every size, frequency, cut and option of every layer, judged by the referee alone.
 
 A case is a few layers with a few options each on one to three stages, with one or two element types, conversions (some
 are missing), hand-overs, frequencies, sizes, a memory and a budget. All choices are walked through the pipeline.

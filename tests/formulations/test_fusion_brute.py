@@ -1,4 +1,4 @@
-"""F11 fusion against all schedules of small networks: every cut, strip height, halo and row on chip."""
+"""Fusion against all schedules of small networks: every cut, strip height, halo and row on chip."""
 
 from __future__ import annotations
 

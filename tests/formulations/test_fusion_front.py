@@ -1,4 +1,4 @@
-"""The front of bytes and MACs of F11 fusion, against all schedules of small networks with weights of both."""
+"""The front of bytes and MACs of fusion, against all schedules of small networks with weights of both."""
 
 from __future__ import annotations
 

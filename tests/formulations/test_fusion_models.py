@@ -1,4 +1,4 @@
-"""Models of F11 fusion for HiGHS, CBC and CP-SAT: the optima of dynamic programming, and of everything there is."""
+"""Models of fusion for HiGHS, CBC and CP-SAT: the optima of dynamic programming, and of everything there is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""F11 fusion: weights that several layers read stay on chip between layers by themselves, and go past groups.
+"""Fusion: weights that several layers read stay on chip between layers by themselves, and go past groups.
 
 What groups and weights that stay are worth together is compared with all schedules there are (`WITH_GROUPS`).
 """

@@ -1,4 +1,4 @@
-"""F10 joint: tile plans and what stays on chip between layers, against everything there is, and by the referee."""
+"""Joint: tile plans and what stays on chip between layers, against everything there is, and by the referee."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""F10 joint: operands that are broadcast are maps like any other; against all schedules there are, and by hand."""
+"""Joint: operands that are broadcast are maps like any other; against all schedules there are, and by hand."""
 
 from __future__ import annotations
 

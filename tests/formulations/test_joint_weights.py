@@ -1,4 +1,4 @@
-"""F10 joint: weights that several layers read may stay on chip; against all schedules there are, and by hand."""
+"""Joint: weights that several layers read may stay on chip; against all schedules there are, and by hand."""
 
 from __future__ import annotations
 

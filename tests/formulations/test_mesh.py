@@ -1,4 +1,4 @@
-"""F3 mesh: tables, searches, layouts and plans against enumeration, simulation and figures worked out by hand."""
+"""Mesh: tables, searches, layouts and plans against enumeration, simulation and figures worked out by hand."""
 
 from __future__ import annotations
 

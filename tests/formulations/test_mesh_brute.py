@@ -1,4 +1,4 @@
-"""F3 mesh: engines against every choice of the variables, none left out, priced here a second time.
+"""Mesh: engines against every choice of the variables, none left out, priced here a second time.
 
 All tiles of a layer on a mesh are one grid, an axis for every index; bytes and cycles are products of tables worked out
 by loops over tiles; all sides, PE vectors and ways to keep are gone through. Layouts are `layout_of`'s, which

@@ -1,4 +1,4 @@
-"""F4 engine: runs and additions, orders against all orders, three engines, replay, plans, sizes."""
+"""Partial engine: runs and additions, orders against all orders, three engines, replay, plans, sizes."""
 
 from __future__ import annotations
 

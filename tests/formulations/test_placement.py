@@ -1,4 +1,4 @@
-"""F9 placement: optima by hand, every engine against brute force, each rule of the search left out and missed."""
+"""Placement: optima by hand, every engine against brute force, each rule of the search left out and missed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""F8 selection: optima worked out by hand, engines against each other, limits, windows, and why there is none."""
+"""Selection: optima worked out by hand, engines against each other, limits, windows, and why there is none."""
 
 from __future__ import annotations
 

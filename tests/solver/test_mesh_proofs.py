@@ -1,4 +1,4 @@
-"""F3 mesh: what plans claim: a bound for every objective."""
+"""Mesh: what plans claim: a bound for every objective."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Suite ``applications``: three networks on one board, least responses and energy, proven or with a gap (F5)."""
+"""Suite ``applications``: three networks on one board, least responses and energy, proven or with a gap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Suites ``fusion``, ``fusion-banks``, ``fusion-depth``, ``fusion-chains``: layers strip by strip (F11), beside others.
+"""Suites ``fusion``, ``fusion-banks``, ``fusion-depth``, ``fusion-chains``: layers strip by strip, beside others.
 
 Some rows of ``fusion`` are printed only if they are asked for: ``certile bench fusion --only 512x512``.
 """

@@ -1,4 +1,4 @@
-"""Suite ``hybrid``: the published fusion on banks, block by block, beside proven optima (F7)."""
+"""Suite ``hybrid``: the published fusion on banks, block by block, beside proven optima."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Suite ``joint``: tile plans and what stays on chip, decided together for whole networks (F10)."""
+"""Suite ``joint``: tile plans and what stays on chip, decided together for whole networks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Suite ``mapping``: tasks on a board's processors, the optimum against clustering, a genetic search and HEFT (F5).
+"""Suite ``mapping``: tasks on a board's processors, the optimum against clustering, a genetic search and HEFT.
 
 Periods under caps, fronts of period and energy, latencies of one inference, and what it is worth to divide tasks.
 """

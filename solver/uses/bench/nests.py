@@ -112,8 +112,8 @@ nests = Suite("nests", (
         [(network, objective) for network in _NETWORKS for objective in ("bytes", "time")], _network,
     ),
     Table(
-        "nmp: TSO's dataflows (F2) over free hold depths in the same partitions",
-        ["network", "layers", "objective", "F2/free mean", "F2/free worst", "layers better", "never worse"],
+        "nmp: TSO's dataflows over free hold depths in the same partitions",
+        ["network", "layers", "objective", "slicing/free mean", "slicing/free worst", "layers better", "never worse"],
         ("time", "bytes"), _free_on_nmp,
     ),
     Table(

@@ -1,4 +1,4 @@
-"""Suite ``engine``: frame rates of a small engine beside the published ones, transfers, sizes and their front (F4)."""
+"""Suite ``engine``: frame rates of a small engine beside the published ones, transfers, sizes and their front."""
 
 from __future__ import annotations
 

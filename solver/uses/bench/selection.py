@@ -1,4 +1,4 @@
-"""Variants of layers (F8): the paper's order beside optima, clocks under a time limit, large networks by engines."""
+"""Variants of layers: the paper's order beside optima, clocks under a time limit, large networks by engines."""
 
 from __future__ import annotations
 
