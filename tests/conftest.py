@@ -16,8 +16,8 @@ from hypothesis import settings
 from tests.effort import THOROUGH, tries
 
 ENGINES = "cp-sat,milp,exhaustive"
-#: Cases of a slow test that are run; a thorough run has all of them.
-FEW = 3
+#: Cases of a slow test that are run, and the most seconds of one (`slow(SECONDS)`); a thorough run has all of them.
+FEW, LONGEST_S = 1, 4
 
 # Processes of pytest-xdist are told of 80 columns; tables of tests are as wide as those that go to a pipe.
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -72,12 +72,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def _seconds(item: pytest.Item) -> float:
+    """Return how long it says that it takes."""
+    return float(max((mark.args[0] for mark in item.iter_markers("slow") if mark.args), default=0))
+
+
+def _every(item: pytest.Item) -> bool:
+    """Whether it says that it is run however long it takes, in all of its cases."""
+    return any(mark.kwargs.get("every") for mark in item.iter_markers("slow"))
+
+
 def _more_cases(items: list[pytest.Item]) -> set[pytest.Item]:
     """Return the cases beyond a few of a test, which are spread over all: of slow ones, and as ``few(N)`` says."""
     cases: dict[tuple[str, int], list[pytest.Item]] = {}
     for item in items:
-        slow, few = [*item.iter_markers("slow")], item.get_closest_marker("few")
-        if few or (slow and not any(mark.kwargs.get("every") for mark in slow)):
+        slow, few = item.get_closest_marker("slow"), item.get_closest_marker("few")
+        if few or (slow and not _every(item)):
             cases.setdefault((item.nodeid.split("[")[0], few.args[0] if few else FEW), []).append(item)
     return {item for (_, most), found in cases.items() for item in {*found} - {*found[:: -(-len(found) // most)]}}
 
@@ -90,10 +100,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not THOROUGH:
         left = {item for item in items if item.get_closest_marker("thorough")}
         if "::" not in "".join(config.args) and not config.option.keyword:  # who names a test means all of its cases
-            left |= _more_cases(items)
+            left |= {item for item in items if _seconds(item) > LONGEST_S and not _every(item)}
+            left |= _more_cases([item for item in items if item not in left])
         config.hook.pytest_deselected(items=[item for item in items if item in left])
         items[:] = [item for item in items if item not in left]
-    items.sort(key=lambda item: -max((mark.args[0] for mark in item.iter_markers("slow") if mark.args), default=0))
+    items.sort(key=_seconds, reverse=True)
 
 
 def _parametrised(metafunc: pytest.Metafunc) -> bool:

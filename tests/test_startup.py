@@ -14,13 +14,12 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-import typer
 
 import certile
 import solver
 from instances.late import Later, late, load
 from instances.problems import PROBLEMS as LINES
-from solver.cli.main import COMMANDS, app, main
+from solver.cli.main import COMMANDS, main
 from solver.problems.registry import PROBLEMS
 
 SOLVERS = ("ortools", "highspy", "pulp", "networkx", "onnx", "onnxruntime", "numba", "deap", "scipy", "pandas")
@@ -178,13 +177,6 @@ def test_a_table_loads_what_is_asked_for_once() -> None:
 
 def test_every_problem_has_the_name_of_its_line() -> None:
     assert {name: problem.name for name, problem in PROBLEMS.items()} == {name: name for name in PROBLEMS}
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_help_of_a_command_begins_as_the_list_says(name: str) -> None:
-    """What ``certile --help`` says of a command is what it would say if it imported it."""
-    command = typer.main.get_command(app).commands[name]
-    assert COMMANDS[name][1] == command.get_short_help_str(1000)
 
 
 def test_an_unknown_command_imports_none(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,7 @@
 
 For a layer whose input has k rows on chip and whose tiles have f banks, let e(k, f) be the fewest bytes beyond reading
 everything once. It never rises with k or f: a plan for fewer resident rows or banks is one for more. So one exhaustive
-search of tiling at (k, f) is a lower bound for all smaller k and f, and its nest, priced at other k, an upper one there.
+search of tiling at (k, f) is a lower bound for all smaller k and f, and its nest, priced at other k, an upper one.
 `Tables` starts from e >= 0, solves the joint problem with the lower bounds, searches where its solution relies on a
 bound that no known nest reaches, and starts again; when no such place is left, the solution is the optimum over all
 nests of tiling, although few were searched. Where a search leaves a gap between its nest and its bound

@@ -1,17 +1,4 @@
-"""Exit codes of the command line, and what is said with them: one line on stderr.
-
-=====  ================================================================================================
-0      solved (OPTIMAL or FEASIBLE)
-1      a check failed, and nothing else
-2      bad input
-3      infeasible
-4      no solution, or no proof, in time or in memory
-5      output could not be written: a full disk, or a reader that left early (``| head``)
-6      a defect of certile: a plan that it refused itself, or an unforeseen exception (with its traceback)
-7      `bench library`: an answer contradicts what is proven
-130    interrupted before there was anything to write
-=====  ================================================================================================
-"""
+"""Exit codes of the command line, and what is said with them: one line on stderr."""
 
 from __future__ import annotations
 
@@ -29,6 +16,18 @@ from solver.show import console
 if TYPE_CHECKING:
     from solver.plan.plan import Status
 
+#: All of them; docs/files.md says more of each.
+MEANINGS = {
+    0: "solved",
+    1: "check failed",
+    2: "bad input",
+    3: "infeasible",
+    4: "no solution (or proof) in time",
+    5: "output lost",
+    6: "defect of certile",
+    7: "disagreement with the library",
+    130: "interrupted",
+}
 EXIT_CODES: dict[Status, int] = {"OPTIMAL": 0, "FEASIBLE": 0, "INFEASIBLE": 3, "NO_SOLUTION_FOUND": 4}
 CHECK_FAILED, BAD_INPUT, UNDECIDED = 1, 2, 4
 _OUTPUT_LOST, _DEFECT, DISAGREEMENT, _INTERRUPTED = 5, 6, 7, 130

@@ -1,8 +1,4 @@
-"""The command line: every command is one call in Python, see `solver.calls.solve` and `solver.calls.check`.
-
-Exit codes: 0 solved, 1 check failed, 2 bad input (one line on stderr), 3 infeasible, 4 no solution in time,
-5 output could not be written (full disk, closed pipe), 6 a defect of certile, 7 a disagreement (`solver.cli.exits`).
-"""
+"""The command line: every command is one call in Python, see `solver.calls.solve` and `solver.calls.check`."""
 
 from __future__ import annotations
 
@@ -15,105 +11,53 @@ from typer.core import TyperCommand, TyperGroup
 
 from instances.late import Later
 from solver.ask.names import version
-from solver.cli.exits import BAD_INPUT, EXIT_CODES, exit_code
+from solver.cli.exits import BAD_INPUT, EXIT_CODES, MEANINGS, exit_code
 from solver.show import console
 
 __all__ = ["COMMANDS", "EXIT_CODES", "app", "main"]
 
-#: Command -> its place, and its first sentence for ``certile --help``. It is imported when it is run.
-COMMANDS: dict[str, tuple[str, str]] = {
-    "solve": (
-        "solver.cli.solve:solve",
-        "Plan every conv and matmul layer of a network, or those named; problems of whole networks: all of it.",
-    ),
-    "check": (
-        "solver.cli.check:check",
-        "Re-price and replay a plan from its decisions alone, and doubt its claims by heuristics.",
-    ),
-    "bench": (
-        "solver.cli.bench:bench",
-        "Run a benchmark suite: the optimum against heuristics and engines against each other.",
-    ),
-    "calibrate": (
-        "solver.cli.calibration:calibrate",
-        "Fit prices of a machine to measured times by bounded least squares; say which the rows cannot identify.",
-    ),
-    "emit-c": (
-        "solver.cli.emit:emit",
-        "Write C11 that carries a plan out: loops, transfers and tiles as planned, memories as static arrays.",
-    ),
-    "compile": (
-        "solver.cli.emit:compile_",
-        "Plan an ONNX model as a whole and write C11 that runs it: import, plan, addresses, code, report.",
-    ),
-    "variants": (
-        "solver.cli.variants:variants",
-        "Estimate what variants of layers take, and write a profile for problem selection.",
-    ),
-    "price": (
-        "solver.cli.mappings:price_",
-        "Price your own mapping, or another tool's: replay it, and compare it with the optimum.",
-    ),
-    "import-mapping": (
-        "solver.cli.mappings:import_mapping",
-        "Read a mapping of Timeloop, ZigZag or DORY and print it as a line of certile, with what was folded or "
-        "assumed.",
-    ),
-    "export-mapping": (
-        "solver.cli.mappings:export_mapping",
-        "Write the nests of a plan as a mapping of Timeloop, ZigZag or DORY, or as text.",
-    ),
-    "report": (
-        "solver.cli.report:report",
-        "Write one HTML page that needs no network: proof, tables that sort, and figures of what was decided.",
-    ),
-    "why": (
-        "solver.cli.why:why",
-        "Say in sentences where a plan's time or bytes go, what binds, and what the next-best decisions cost.",
-    ),
-    "show": ("solver.cli.solve:show", "Print a summary of a plan: what is known, and the table of its layers."),
-    "pareto": (
-        "solver.cli.solve:pareto",
-        "Print the exact Pareto front of each layer, with banks of the network: plans that no other beats in all axes.",
-    ),
-    "explain": (
-        "solver.cli.solve:explain",
-        "Say how large a layer's search space is or, if nothing fits, which demands conflict (exit code 3).",
-    ),
-    "list": (
-        "solver.cli.list:list_",
-        "List what there is: networks, machines, problems, engines, objectives, pins, axes, suites, the library, ...",
-    ),
-    "import": (
-        "solver.cli.tools:import_",
-        "Say what an ONNX file holds, what can be planned of it and written as C, before any search; "
-        "write a network file.",
-    ),
-    "new-machine": (
-        "solver.cli.tools:new_machine",
-        "Print a machine file to begin with: every field that the problem reads, with its unit, default and meaning.",
-    ),
-    "doctor": (
-        "solver.cli.tools:doctor",
-        "Show versions and where the four packages come from; exit code 2 if something shadows one of them.",
-    ),
-    "schema": (
-        "solver.cli.tools:schema",
-        "Print the JSON Schema of plan files, or of network, machine or library files.",
-    ),
-    "completion": (
-        "solver.cli.completion.cli:completion",
-        "Print a script that completes commands, options and names in your shell.",
-    ),
-    "sweep": (
-        "solver.cli.sweep:app",
-        "Solve grids of networks, layers, machine fields, objectives, problems: thousands of tasks, into one file.",
-    ),
-    "library": (
-        "solver.cli.library:app",
-        "Instances of all problems with the best that is known of them (docs/library.md).",
-    ),
+#: Group -> command -> its place, and a line for ``certile --help``. It is imported when it is run.
+GROUPS: dict[str, dict[str, tuple[str, str]]] = {
+    "Plan": {
+        "solve": ("solver.cli.solve:solve", "Plan a network, or layers of it, and prove the optimum."),
+        "compile": ("solver.cli.emit:compile_", "Plan an ONNX model and write C11 that runs it."),
+        "pareto": ("solver.cli.solve:pareto", "Print all plans that no other beats in several measures."),
+        "explain": ("solver.cli.solve:explain", "Say how large a space is, or which demands conflict."),
+        "sweep": ("solver.cli.sweep:app", "Solve grids of networks, machine fields and objectives."),
+    },
+    "Check and understand a plan": {
+        "check": ("solver.cli.check:check", "Derive a plan's figures again; doubt or prove its claims."),
+        "show": ("solver.cli.solve:show", "Print a plan: what is known, and a table of its layers."),
+        "why": ("solver.cli.why:why", "Say where time or bytes go, what binds, what else costs."),
+        "report": ("solver.cli.report:report", "Write one HTML page: proof, tables that sort, figures."),
+    },
+    "Use a plan, or another tool's": {
+        "emit-c": ("solver.cli.emit:emit", "Write C11 that carries a plan out."),
+        "price": ("solver.cli.mappings:price_", "Price your own mapping, and compare it with the optimum."),
+        "import-mapping": ("solver.cli.mappings:import_mapping", "Read a mapping of Timeloop, ZigZag or DORY."),
+        "export-mapping": (
+            "solver.cli.mappings:export_mapping",
+            "Write a plan as a mapping of Timeloop, ZigZag or DORY.",
+        ),
+    },
+    "Models, machines, profiles": {
+        "import": ("solver.cli.tools:import_", "Say what of an ONNX file can be planned and written as C."),
+        "new-machine": ("solver.cli.tools:new_machine", "Print a machine file to begin with, every field explained."),
+        "calibrate": ("solver.cli.calibration:calibrate", "Fit prices of a machine to measured times."),
+        "variants": ("solver.cli.variants:variants", "Estimate what variants of layers take, as a profile."),
+    },
+    "Measure": {
+        "bench": ("solver.cli.bench:bench", "Run a suite: the optimum against heuristics and engines."),
+        "library": ("solver.cli.library:app", "Instances of all problems, with the best that is known."),
+    },
+    "Look up": {
+        "list": ("solver.cli.list:list_", "List networks, machines, problems, engines, pins and more."),
+        "schema": ("solver.cli.tools:schema", "Print the JSON Schema of a kind of file."),
+        "doctor": ("solver.cli.tools:doctor", "Show versions, and where the packages come from."),
+        "completion": ("solver.cli.completion.cli:completion", "Print a script that completes words in your shell."),
+    },
 }
+COMMANDS = {name: said for commands in GROUPS.values() for name, said in commands.items()}
 
 
 def _command(name: str, found: Any) -> Any:
@@ -138,16 +82,22 @@ class _Commands(TyperGroup):
         return list(self.commands)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands, as it would be if all were here."""
-        lines: Any = {name: TyperCommand(name, help=about) for name, (_, about) in COMMANDS.items()}
-        TyperGroup(name="certile", commands=lines).format_commands(ctx, formatter)
+        """Write the commands of every group, as wide as the longest name of all."""
+        width = max(map(len, COMMANDS))
+        for group, commands in GROUPS.items():
+            lines = {name: TyperCommand(name, help=about) for name, (_, about) in commands.items()}
+            with formatter.section(group):
+                formatter.write_dl([
+                    (name.ljust(width), line.get_short_help_str(formatter.width - width - 6))
+                    for name, line in lines.items()
+                ])  # fmt: skip
 
 
 app = typer.Typer(
     name="certile", cls=_Commands,
     help="Proven-optimal tile plans for neural-network layers on machines with small on-chip memories.",
     epilog="First steps: certile list networks; certile solve lenet5 --machine scratchpad_64k; certile solve --help. "
-    "Exit codes: 0 solved, 1 check failed, 2 bad input, 3 infeasible, 4 no solution in time, 5 output lost, 6 defect.",
+    f"Exit codes: {', '.join(f'{code} {meaning}' for code, meaning in MEANINGS.items())}.",
     no_args_is_help=False, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 118},
 )  # fmt: skip

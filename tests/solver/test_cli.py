@@ -18,7 +18,8 @@ from instances.library_format import file_schema
 from instances.load import list_machines, list_networks
 from solver import Plan, solve
 from solver.ask.names import version
-from solver.cli.main import main
+from solver.cli.exits import MEANINGS
+from solver.cli.main import COMMANDS, GROUPS, main
 from solver.problems.registry import pick_problem
 
 FAKES = Path(__file__).parents[1] / "data" / "fakes"
@@ -323,9 +324,24 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"certile {version()}\n"
 
 
-def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command has a line in its group, which 80 columns do not cut; every exit code is said."""
+    monkeypatch.setenv("COLUMNS", "80")
     assert main([]) == 2
-    assert "Commands:" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    for group, lines in GROUPS.items():
+        assert f"\n{group}:\n" in said
+        assert all(f"\n  {name:14}  {line}\n" in said for name, (_, line) in lines.items())
+    flat = " ".join(said.split())
+    assert all(f"{code} {meaning}" in flat for code, meaning in MEANINGS.items())
+
+
+def test_documents_name_every_command_and_exit_code() -> None:
+    pages = Path(__file__).parents[2] / "docs"
+    commands = (pages / "commands.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `certile ([\w-]+)`", commands, re.MULTILINE) == list(COMMANDS)
+    codes = (pages / "files.md").read_text(encoding="utf-8").split("| code | meaning |")[1].split("\n\n")[0]
+    assert re.findall(r"^\| (\d+) ", codes, re.MULTILINE) == [str(code) for code in MEANINGS]
 
 
 def test_bench_runs_a_suite(
