@@ -4,7 +4,7 @@
 `formulations.placement`; a[b] = align[b] * k[b]; (APART) no two rectangles of a memory overlap, and by time the bytes
 that are alive fit below top[m], which follows from it and helps the search.
 
-**Master** (`Master`) of engine search: memories of buffers without addresses.
+**Master** (`master`) of engine search: memories of buffers without addresses.
 
 Variables   x[b,m], top[m] as in `formulations.placement`
 Constraints (ONE); (LOAD) in every section s the bytes of m that are alive are at most top[m] <= cap[m]
@@ -13,8 +13,7 @@ Constraints (ONE); (LOAD) in every section s the bytes of m that are alive are a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from ortools.sat.python import cp_model
@@ -26,82 +25,74 @@ from hwmodels.placement.schedule import Place, Placement
 from instances.network.buffers import Buffer, Memory, together
 
 
-@dataclass
-class Master:
-    """The model, made anew as cuts come."""
+class _Base:
+    """A model with its x and top."""
 
-    instance: Instance
-    cuts: list[Cut] = field(default_factory=list)
-
-    def model(
-        self, goal: Goal
-    ) -> tuple[cp_model.CpModel, Mapping[tuple[str, str], cp_model.IntVar], Mapping[str, cp_model.IntVar]]:
-        """Return the model, its x and its top."""
-        instance, model = self.instance, cp_model.CpModel()
-        x = {(b.name, m.name): model.new_bool_var("") for b in instance.buffers for m in instance.may(b)}
-        top = {m.name: model.new_int_var(0, instance.capacity[m.name], m.name) for m in instance.memories}
-        for b in instance.buffers:
-            chosen = [x[b.name, m.name] for m in instance.may(b)]
-            (model.add_exactly_one if b.spill is None else model.add_at_most_one)(chosen)
-            for m in instance.may(b):
-                model.add(top[m.name] >= b.size + (b.offset or 0)).only_enforce_if(x[b.name, m.name])
-        for alive in instance.whole.alive:
-            for m in instance.memories:
-                inside = [x[b.name, m.name] * size for b, size in alive if (b.name, m.name) in x]
-                model.add(sum(inside) <= top[m.name])
-        for cut in self.cuts:
-            all_in = [x[b, cut.memory] for b in sorted(cut.buffers)]
-            if cut.least is None:
-                model.add_bool_or([literal.negated() for literal in all_in])
-            else:
-                model.add(top[cut.memory] >= cut.least).only_enforce_if(all_in)
-        measures = measures_of(instance, x, top)
-        for name, most in goal.caps.items():
-            model.add(measures[name] <= most)
-        if goal.below is not None:
-            model.add(measures[goal.measure] <= goal.below - 1)
-        model.minimize(measures[goal.measure])
-        return model, x, top
-
-
-def measures_of(
-    instance: Instance, x: Mapping[tuple[str, str], cp_model.IntVar], top: Mapping[str, cp_model.IntVar]
-) -> Mapping[str, cp_model.LinearExprT]:
-    """The measures as expressions."""
-    outside: list[cp_model.LinearExprT] = [
-        (b.spill or 0) * (1 - sum(x[b.name, m.name] for m in instance.may(b))) for b in instance.buffers if b.spill
-    ]
-    displaced: list[cp_model.LinearExprT] = [
-        x[b.name, m.name] * (b.size * instance.rank(b, m.name)) for b in instance.buffers for m in instance.may(b)
-    ]
-    return {"bytes": sum(outside), "preference": sum(displaced), "peak": sum(top.values())}
-
-
-def read(
-    instance: Instance, solver: cp_model.CpSolver, x: Mapping[tuple[str, str], cp_model.IntVar],
-    top: Mapping[str, cp_model.IntVar],
-) -> Split:  # fmt: skip
-    """Return what a solution says."""
-    inside = {
-        m.name: [b.name for b in instance.buffers if (b.name, m.name) in x and solver.value(x[b.name, m.name])]
-        for m in instance.memories
-    }
-    return Split(inside, {name: solver.value(variable) for name, variable in top.items()})
-
-
-Ints = Mapping[tuple[str, str], cp_model.IntVar]
-
-
-@dataclass
-class _Builder:
-    instance: Instance
-    goal: Goal
-
-    def __post_init__(self) -> None:
-        instance = self.instance
-        self.model = cp_model.CpModel()
+    def __init__(self, instance: Instance) -> None:
+        self.instance, self.model = instance, cp_model.CpModel()
         self.x = {(b.name, m.name): self.model.new_bool_var("") for b in instance.buffers for m in instance.may(b)}
         self.top = {m.name: self.model.new_int_var(0, instance.capacity[m.name], m.name) for m in instance.memories}
+
+    def one(self, b: Buffer) -> None:
+        """Add (ONE)."""
+        chosen = [self.x[b.name, m.name] for m in self.instance.may(b)]
+        (self.model.add_exactly_one if b.spill is None else self.model.add_at_most_one)(chosen)
+
+    def aim(self, goal: Goal) -> None:
+        """Add what a goal asks for."""
+        instance, x = self.instance, self.x
+        outside = [
+            (b.spill or 0) * (1 - sum(x[b.name, m.name] for m in instance.may(b))) for b in instance.buffers if b.spill
+        ]
+        displaced = [
+            x[b.name, m.name] * (b.size * instance.rank(b, m.name)) for b in instance.buffers for m in instance.may(b)
+        ]
+        measures: Mapping[str, cp_model.LinearExprT] = {
+            "bytes": sum(outside), "preference": sum(displaced), "peak": sum(self.top.values()),
+        }  # fmt: skip
+        for name, most in goal.caps.items():
+            self.model.add(measures[name] <= most)
+        if goal.below is not None:
+            self.model.add(measures[goal.measure] <= goal.below - 1)
+        self.model.minimize(measures[goal.measure])
+
+
+def master(instance: Instance, cuts: Sequence[Cut], goal: Goal) -> Model[Split]:
+    """Return the master's model, made anew as cuts come."""
+    base = _Base(instance)
+    model, x, top = base.model, base.x, base.top
+    for b in instance.buffers:
+        base.one(b)
+        for m in instance.may(b):
+            model.add(top[m.name] >= b.size + (b.offset or 0)).only_enforce_if(x[b.name, m.name])
+    for alive in instance.whole.alive:
+        for m in instance.memories:
+            inside = [x[b.name, m.name] * size for b, size in alive if (b.name, m.name) in x]
+            model.add(sum(inside) <= top[m.name])
+    for cut in cuts:
+        all_in = [x[b, cut.memory] for b in sorted(cut.buffers)]
+        if cut.least is None:
+            model.add_bool_or([literal.negated() for literal in all_in])
+        else:
+            model.add(top[cut.memory] >= cut.least).only_enforce_if(all_in)
+    base.aim(goal)
+
+    def decode(solver: cp_model.CpSolver) -> Split:
+        inside = {
+            m.name: [b.name for b in instance.buffers if (b.name, m.name) in x and solver.value(x[b.name, m.name])]
+            for m in instance.memories
+        }
+        return Split(inside, {name: solver.value(variable) for name, variable in top.items()})
+
+    return Model(model, decode, solver="cp-sat")
+
+
+class _Builder(_Base):
+    """The whole model."""
+
+    def __init__(self, instance: Instance, goal: Goal) -> None:
+        super().__init__(instance)
+        self.goal = goal
         self.address = {b.name: self._address(b) for b in instance.buffers}
 
     def _address(self, buffer: Buffer) -> cp_model.LinearExprT:
@@ -112,24 +103,15 @@ class _Builder:
 
     def built(self) -> cp_model.CpModel:
         """All constraints, one family after the other."""
-        self._one()
+        for b in self.instance.buffers:
+            self.one(b)
         self._room()
         for memory in self.instance.memories:
             self._apart(memory)
             self._banks(memory)
-        measures = measures_of(self.instance, self.x, self.top)
-        for name, most in self.goal.caps.items():
-            self.model.add(measures[name] <= most)
-        if self.goal.below is not None:
-            self.model.add(measures[self.goal.measure] <= self.goal.below - 1)
-        self.model.minimize(measures[self.goal.measure])
+        self.aim(self.goal)
         self._hint()
         return self.model
-
-    def _one(self) -> None:
-        for b in self.instance.buffers:
-            chosen = [self.x[b.name, m.name] for m in self.instance.may(b)]
-            (self.model.add_exactly_one if b.spill is None else self.model.add_at_most_one)(chosen)
 
     def _room(self) -> None:
         for b in self.instance.buffers:

@@ -1,4 +1,4 @@
-"""An exact search for addresses of buffers in one memory: do they fit.
+"""An exact search for addresses of buffers in one memory: do they fit (`fit`), and the least memory (`least_peak`).
 
 Sets        buffers b; sections s of time (`formulations.placement.packing`); pairs that share no bank at one time
 Parameters  h[b,s] bytes that b takes in s, from a[b] on; align[b]; maybe a fixed address; capacity C; bank size B
@@ -33,7 +33,7 @@ Ideas: M. D. Moffitt, MiniMalloc, ASPLOS 2023 (canonical solutions, section infe
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import count
@@ -153,3 +153,75 @@ def _tried(packing: Packing, capacity: int, letters: str, nodes: int, stop: Ints
     found = np.zeros(len(order), dtype=np.int64)
     found[order] = address * packing.unit
     return Fit("fits", tuple(int(a) for a in found), int(limits[NODES]))
+
+
+#: Nodes of the first search for the least memory, and how much more the next ones have.
+_FIRST, _RISE = 4_000, 4
+
+
+@dataclass(frozen=True)
+class Least:
+    """Addresses that reach `peak`, None if none are known; no addresses reach less than `bound`."""
+
+    addresses: tuple[int, ...] | None
+    peak: int | None
+    bound: int
+    witness: tuple[str, ...] = ()
+    """Buffers that by themselves take no less than `bound`."""
+
+
+def least_peak(packing: Packing, capacity: int, clock: Clock = ENDLESS, *, nodes: int | None = None) -> Least:
+    """Return the least peak of at most a capacity; without addresses and with ``bound > capacity`` if there is none.
+
+    Parameters
+    ----------
+    nodes : int, optional
+        The most of one search.
+    """
+    most_nodes = min(patience(packing), nodes or patience(packing))
+    bound, addresses = packing.least, dict[str, int]()
+    parts = sorted(packing.parts(), key=lambda part: -part.least)
+    lost, witness = False, tuple(b.name for b in parts[0].buffers)  # it has the load of all
+    for part in parts:
+        told = _least(part, capacity, clock, bound, most_nodes)
+        if told.bound > bound:
+            bound, witness = told.bound, tuple(b.name for b in part.buffers)
+        if told.addresses is None:
+            lost = True
+            if told.bound > capacity:
+                break
+            continue
+        addresses |= {b.name: a for b, a in zip(part.buffers, told.addresses, strict=True)}
+    if lost:
+        return Least(None, None, bound, witness)
+    ordered = tuple(addresses[b.name] for b in packing.buffers)
+    return Least(ordered, max((addresses[b.name] + b.size for b in packing.buffers), default=0), bound, witness)
+
+
+def _least(packing: Packing, capacity: int, clock: Clock, enough: int, most_nodes: int) -> Least:
+    """The same of buffers that live together; `enough`: a peak that need not be beaten."""
+    unit, nodes = packing.unit, min(_FIRST, most_nodes)
+    bound = -(-packing.least // unit) * unit
+    addresses: tuple[int, ...] | None = None
+    peak: int | None = None
+    while not clock.over and nodes <= most_nodes and (peak is None or peak > max(bound, enough)):
+        start = max(bound, enough)
+        for tried in _capacities(start, capacity if peak is None else peak - unit, unit):
+            told = fit(packing, tried, clock, nodes=nodes)
+            if told.status == "fits":
+                addresses, peak = told.addresses, told.peak(packing)
+                break
+            if told.status == "does not fit":
+                bound = tried // unit * unit + unit
+                break
+        else:
+            nodes *= _RISE
+        if bound > capacity:
+            return Least(None, None, bound)
+    return Least(addresses, peak, min(bound, peak) if peak is not None else bound)
+
+
+def _capacities(bound: int, most: int, unit: int) -> Sequence[int]:
+    """What is tried in turn: the bound, halfway, and the most."""
+    middle = (bound + most) // 2 // unit * unit
+    return sorted({size for size in (bound, middle, most) if bound <= size <= most}) or [bound]

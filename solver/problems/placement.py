@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from formulations.placement.part import MemoryUse
-from formulations.placement.problem import PlacementFormulation, in_memories
+from formulations.placement.problem import MemoryUse, PlacementFormulation, in_memories
 from instances.errors import InputError
 from instances.network.buffers import Buffers, buffers_to_csv
 from instances.problems import either, nested

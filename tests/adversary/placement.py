@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 from formulations.pins import Pins
-from formulations.placement.part import PlacementPart
-from formulations.placement.problem import PlacementFormulation
+from formulations.placement.problem import PlacementFormulation, PlacementPart
 from hwmodels.placement.replay import replay
 from hwmodels.placement.schedule import Place, Placement
 from instances.network.buffers import Buffer, Buffers, Gap, Memory

@@ -15,13 +15,11 @@ from formulations.clock import Clock
 from formulations.pins import Pins, parse_pins
 from formulations.placement import explore, search
 from formulations.placement import packing as columns
-from formulations.placement.cp_sat import Master
-from formulations.placement.greedy import GREEDY
+from formulations.placement.cp_sat import master
+from formulations.placement.instance import GREEDY
 from formulations.placement.packing import Block, Cut, Packing
-from formulations.placement.part import PlacementPart
-from formulations.placement.peak import least_peak
-from formulations.placement.problem import PlacementFormulation
-from formulations.placement.search import fit
+from formulations.placement.problem import PlacementFormulation, PlacementPart
+from formulations.placement.search import fit, least_peak
 from formulations.problem import Goal
 from instances.errors import InputError
 from instances.load import load_machine
@@ -363,7 +361,7 @@ def test_the_master_takes_what_a_cut_says_and_no_more(least: int) -> None:
     """Two buffers of 4 bytes, one after the other: a peak of 4, or of what a cut says that both take."""
     given = few(*(Buffer(name=name, lower=at, upper=at + 1, size=4) for at, name in enumerate("ab")))
     instance = PlacementPart(given, Pins(())).instance
-    model, _, _ = Master(instance, [Cut("m0", frozenset("ab"), least)]).model(Goal("peak"))
+    model = master(instance, [Cut("m0", frozenset("ab"), least)], Goal("peak")).model
     solver = cp_model.CpSolver()
     assert (solver.status_name(solver.solve(model)), solver.objective_value) == ("OPTIMAL", least)
 

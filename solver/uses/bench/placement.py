@@ -11,7 +11,7 @@ import os
 import random
 from pathlib import Path
 
-from formulations.placement.greedy import GREEDY
+from formulations.placement.instance import GREEDY
 from instances.network.buffers import Buffer, Buffers, Memory, load_buffers
 from solver.calls.solve import solve
 from solver.problems.placement import memories_of

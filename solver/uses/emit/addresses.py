@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from formulations.clock import Clock
-from formulations.placement.greedy import GREEDY, Rooms
-from formulations.placement.greedy import placed as by_heuristic
+from formulations.placement.instance import GREEDY, Rooms
+from formulations.placement.instance import placed as by_heuristic
 from formulations.placement.packing import Block, Packing
 from formulations.placement.search import fit
 from instances.network.buffers import Memory
