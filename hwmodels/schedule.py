@@ -16,6 +16,7 @@ A network's schedule on a machine with memory banks is a list of `StageRun`, one
 on a machine with a shared memory a list of `LayerRun`, a nest for every layer with what lies on chip beside its tiles,
 or of these and `FusedRun`, groups of layers that run strip by strip.
 A layer's schedule on a mesh is a `MeshLayout`.
+A hybrid plan is a `HybridRun`, groups of stages that run piece by piece; a placement of buffers is a `Placement`.
 """
 
 from __future__ import annotations
@@ -506,3 +507,52 @@ class MeshLayout:
 
     choice: Choice
     layout: Layout | None = None
+
+
+@dataclass(frozen=True)
+class PieceRun:
+    """A bank program for pieces that are alike, and how many of them run it."""
+
+    count: PositiveInt
+    stages: tuple[StageRun, ...]
+    """In the order that they run: s0, s1, ... are the stages of the group. Maps have the names of the stages that make
+    them, those from outside are m0, m1, ...
+    """
+
+
+@dataclass(frozen=True)
+class GroupRun:
+    """Stages that run piece by piece, or whole."""
+
+    length: PositiveInt
+    """How many stages."""
+    columns: PositiveInt
+    rows: PositiveInt
+    """`columns`, `rows`: of a piece of the last map; the whole map if it is in one piece."""
+    pieces: tuple[tuple[PieceRun, ...], ...]
+    """Of every kind of piece the programs."""
+
+
+@dataclass(frozen=True)
+class HybridRun:
+    """What a hybrid plan says: how the first layer is read, and the groups in order."""
+
+    first_layer: Literal["patches", "plain"]
+    groups: tuple[GroupRun, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a buffer lies."""
+
+    buffer: str
+    memory: str
+    address: Natural
+    """Of its first byte, as long as it lives."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The buffers on chip; those that are not named lie off the chip."""
+
+    places: tuple[Place, ...]

@@ -37,9 +37,7 @@ ALLOWED = {
 # Replay is the independent referee: it must share nothing with the closed forms that it checks.
 REFEREE = ("hwmodels/*/replay.py", "hwmodels/*/replay/*.py")
 REFEREE_MAY_IMPORT = (
-    "hwmodels.schedule", "hwmodels.hybrid.schedule", "hwmodels.placement.schedule", "hwmodels.selection.schedule",
-    "hwmodels.outcome",
-    "hwmodels.*.replay*",
+    "hwmodels.schedule", "hwmodels.selection.schedule", "hwmodels.outcome", "hwmodels.*.replay*",
 )  # fmt: skip
 # The adversary attacks the formulations: it asks them, by their parts, and shares nothing with how they search.
 ADVERSARY_MAY_IMPORT = (

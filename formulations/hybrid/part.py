@@ -22,7 +22,7 @@ from formulations.pins import Pins
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Unable
 from formulations.rows import Build, flow
 from hwmodels.hybrid.replay import replay_hybrid
-from hwmodels.hybrid.schedule import GroupRun, HybridRun, PieceRun
+from hwmodels.schedule import GroupRun, HybridRun, PieceRun
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.feature_maps import Stages

@@ -23,7 +23,7 @@ from formulations.hybrid.space import DECISIONS, Cut, branches
 from formulations.pins import Pins
 from formulations.problem import Formulation, Goal, Unable
 from hwmodels.hybrid.replay import HybridFigures
-from hwmodels.hybrid.schedule import HybridRun
+from hwmodels.schedule import HybridRun
 from instances.machine.machine import Machine
 from instances.network.network import Network
 from instances.network.pieces import Piece, operands

@@ -21,7 +21,7 @@ from ortools.sat.python import cp_model
 from formulations.placement.instance import Instance
 from formulations.placement.packing import Cut, Split
 from formulations.problem import Goal, Model
-from hwmodels.placement.schedule import Place, Placement
+from hwmodels.schedule import Place, Placement
 from instances.network.buffers import Buffer, Memory, together
 
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from formulations.pins import Pins
 from formulations.placement.packing import Packing
-from hwmodels.placement.schedule import Place, Placement
+from hwmodels.schedule import Place, Placement
 from instances.network.buffers import Buffer, Buffers, Memory, together
 
 #: Orders in which buffers are placed one by one.

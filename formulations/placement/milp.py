@@ -12,7 +12,7 @@ import pulp
 
 from formulations.placement.instance import Instance
 from formulations.problem import Goal, Model, Unable
-from hwmodels.placement.schedule import Place, Placement
+from hwmodels.schedule import Place, Placement
 from instances.network.buffers import together
 
 #: Pairs that are alive together: more take too long.

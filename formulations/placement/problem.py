@@ -17,7 +17,7 @@ from formulations.placement.packing import Cut, Packing, Split
 from formulations.placement.search import fit, least_peak
 from formulations.problem import Formulation, Goal, Model, Part, Piece, Priced, Replayed, Steps, Unable
 from hwmodels.placement.replay import replay
-from hwmodels.placement.schedule import Place, Placement
+from hwmodels.schedule import Place, Placement
 from instances.errors import InputError, choices
 from instances.machine.machine import Machine
 from instances.network.buffers import Buffer, Buffers, Memory

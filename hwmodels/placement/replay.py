@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from hwmodels.placement.schedule import Place, Placement
+from hwmodels.schedule import Place, Placement
 from instances.network.buffers import Buffer, Buffers, Memory
 
 #: Faults that are named.

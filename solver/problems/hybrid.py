@@ -17,7 +17,7 @@ from formulations.clock import Clock, TimeUp
 from formulations.hybrid.part import HybridPart
 from formulations.hybrid.problem import HybridFormulation
 from hwmodels.banks.replay.time import StageFigures
-from hwmodels.hybrid.schedule import HybridRun, PieceRun
+from hwmodels.schedule import HybridRun, PieceRun
 from instances.network.feature_maps import FeatureMap, Stage
 from instances.network.pieces import Group, Piece
 from solver.ask.question import Question

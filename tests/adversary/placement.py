@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 from formulations.pins import Pins
 from formulations.placement.problem import PlacementFormulation, PlacementPart
 from hwmodels.placement.replay import replay
-from hwmodels.placement.schedule import Place, Placement
+from hwmodels.schedule import Place, Placement
 from instances.network.buffers import Buffer, Buffers, Gap, Memory
 from tests.adversary import cases
 from tests.adversary.cases import BruteForce, Known, claimed, without

@@ -24,7 +24,7 @@ from formulations.hybrid.space import DECISIONS, branches
 from formulations.pins import parse_pins
 from formulations.problem import Goal
 from hwmodels.hybrid.replay import Numbers, replay_hybrid
-from hwmodels.hybrid.schedule import GroupRun, PieceRun
+from hwmodels.schedule import GroupRun, PieceRun
 from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.machine.machine import Machine

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hwmodels.placement.replay import replay
-from hwmodels.placement.schedule import Place, Placement
+from hwmodels.schedule import Place, Placement
 from instances.network.buffers import Buffer, Buffers, Gap, Memory
 
 #: a: times 0 and 1; b: times 1 and 2, of its 6 bytes the last two at time 2; c: times 1 and 2, has to be on chip.
