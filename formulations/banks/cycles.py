@@ -1,6 +1,6 @@
 """Banks, inside one stage: what programs cost in time, cycle by cycle, where weights overtake loads.
 
-The clock is that of the published simulator: `hwmodels.banks.replay.cycles` states it, and counts it on its own. A unit
+The clock is that of the published simulator: `hwmodels.banks.replay.time` states it, and counts it on its own. A unit
 asks for the weights of the next one when it begins, and waits for its own when its first cycle is over; for a tile when
 the cycle is over that reads it first; for the biases of the stage when its first pixel is at the adder, at the latest
 when the first unit ends. A load for which no bank is awaited takes a cycle of the element.

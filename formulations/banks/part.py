@@ -22,9 +22,8 @@ from formulations.banks.times import Times
 from formulations.clock import Clock
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Steps
 from formulations.rows import Build
-from hwmodels.banks.replay.cycles import spent_on
 from hwmodels.banks.replay.referee import replay_banks
-from hwmodels.banks.replay.time import Moved, Spent
+from hwmodels.banks.replay.time import Moved, Spent, spent_on
 from hwmodels.schedule import StageRun
 from instances.errors import InputError
 from instances.machine.machine import Machine

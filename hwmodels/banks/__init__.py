@@ -1,5 +1,5 @@
 """Machines with memory banks: closed forms (`hwmodels.banks.price`), and the replay of bank programs, on its own.
 
 `hwmodels.banks.replay.referee` follows banks and columns, with the units of work that `hwmodels.banks.replay.time`
-writes down; `hwmodels.banks.replay.time` and `hwmodels.banks.replay.cycles` follow these in time, each on its bus.
+writes down and follows in time.
 """

@@ -18,9 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hwmodels.banks.replay.cycles import spent_on
 from hwmodels.banks.replay.referee import replay_banks
-from hwmodels.banks.replay.time import Moved, Spent, StageFigures
+from hwmodels.banks.replay.time import Moved, Spent, StageFigures, spent_on
 from hwmodels.schedule import GroupRun, PieceRun
 from instances.machine.machine import Machine
 from instances.network.feature_maps import FeatureMap, Stage, Stages

@@ -22,8 +22,8 @@ from dataclasses import replace
 from itertools import product
 from typing import Generic, TypeVar
 
-from hwmodels.banks.replay.cycles import spent_on
 from hwmodels.banks.replay.referee import Chip, Moved, replay_banks
+from hwmodels.banks.replay.time import spent_on
 from hwmodels.schedule import Action, StageRun
 from instances.machine.machine import Machine
 from instances.network.feature_maps import Stage, Stages

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from formulations.banks.network import Walk
 from formulations.banks.times import Times
 from hwmodels.banks.price import Clock, column_cycles
-from hwmodels.banks.replay.time import Element
+from hwmodels.banks.replay.referee import Element
 from instances.load import load_machine, load_network
 from instances.machine.machine import Banks, Transfer
 from instances.network.feature_maps import FeatureMap, Stages, stages

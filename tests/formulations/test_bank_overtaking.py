@@ -21,8 +21,7 @@ from formulations.banks.tasks import Action, Prices, Program, Task
 from formulations.banks.times import Times
 from formulations.banks.timing import First, Timed, Timing
 from hwmodels.banks.price import Clock, Columns, Goal, Pass
-from hwmodels.banks.replay.cycles import clocked_by_cycle
-from hwmodels.banks.replay.time import Column, Unit
+from hwmodels.banks.replay.time import Column, Unit, clocked_by_cycle
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.machine.machine import Banks, Transfer

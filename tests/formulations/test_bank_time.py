@@ -34,8 +34,8 @@ from formulations.clock import Clock as Limit
 from formulations.pins import Pins
 from hwmodels.banks.price import Clock, Goal, Pass
 from hwmodels.banks.price import State as Inside
-from hwmodels.banks.replay.cycles import spent_on
 from hwmodels.banks.replay.referee import replay_banks
+from hwmodels.banks.replay.time import spent_on
 from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.machine.machine import Banks, Machine, Transfer
