@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from formulations.mapping.part import MappingPart
+from formulations.mapping.problem import MappingPart
 from hwmodels.schedule import Nest
 from instances.applications import Application, Applications
 from instances.load import load_machine

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 
 from formulations.clock import Clock
 from formulations.mapping.engines import Asked
-from formulations.mapping.part import MappingPart
-from formulations.mapping.problem import MappingFormulation
+from formulations.mapping.problem import MappingFormulation, MappingPart
 from formulations.mapping.space import Configuration, Limits, Mapping, Schedule
 from formulations.problem import Goal, Stats
 from solver.plan.plan import Status

@@ -44,8 +44,7 @@ from functools import cached_property
 from itertools import product
 from typing import Literal
 
-from formulations.mapping.latency import unrelated
-from formulations.mapping.pipeline import busy
+from formulations.mapping.latency import busy, unrelated
 from formulations.mapping.space import Assignment, Mapping, Schedule
 
 Rule = Literal["safe", "printed"]

@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 
 from formulations.mapping.board import Asking, BoardPart
-from formulations.mapping.floor import floor
-from formulations.mapping.latency import best_order, horizon, latencies, latency_of, usual
-from formulations.mapping.parts import parts
+from formulations.mapping.latency import best_order, floor, horizon, latencies, latency_of, usual
 from formulations.mapping.search import MOST, assignments, everything, starts
 from formulations.mapping.series import Series, settled
-from formulations.mapping.space import Aim, Assignment, Ints, Limits, Mapping, Schedule, clusters, merged
+from formulations.mapping.space import Aim, Assignment, Ints, Limits, Mapping, Schedule, clusters, merged, parts
 from formulations.problem import Goal, Model, Steps, Unable
 from instances.errors import InputError
 
@@ -86,7 +84,7 @@ class Asked(Asking):
         return None if any(self.limits.broken(figures)) else figures[self.aim]
 
     def floor(self) -> int:
-        """By `formulations.mapping.floor`."""
+        """By `formulations.mapping.latency`."""
         return floor(self.mapping, self.aim)
 
     def scheduled(self, found: Iterable[Assignment]) -> list[Schedule]:

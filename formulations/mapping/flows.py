@@ -7,7 +7,7 @@ Constraints  (RUN)    sum_p x[i,p] = 1, over the processors that can run i (Eq. 
              (FLOW)   sum_q y[e,p,q] = x[i,p];  sum_p y[e,p,q] = x[j,q]: y is 1 exactly where both ends are
              (LOAD)   load[p] = sum_i time[i][p]*x[i,p] + sum_e sum_q copy[e][p][q]*y[e,p,q] <= T  (Eq. 3.7, 3.8)
              (CAP)    100 * sum_p cores[p]*load[p] <= cap * C * T
-If tasks may be divided (`formulations.mapping.places`) x is over places a, and y[e,a,q] says that the parts at a hand
+If tasks may be divided (`formulations.mapping.space`) x is over places a, and y[e,a,q] says that the parts at a hand
 their shares to a part at processor q: then sum_a y[e,a,q] = sum over places b of j that use q of x[j,b];  y[e,a,q] <=
 x[i,a]; x[i,a] <= sum_q y[e,a,q] <= 2*x[i,a].
 Flows instead of y >= x + x - 1: the relaxation then sees every copy. Energies are divided by their unit.

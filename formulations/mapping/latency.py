@@ -2,7 +2,7 @@
 
 Sets, given
     as in `formulations.mapping.space`: tasks i in topological order, edges e = (i, j), processors p, time, copy,
-    host; if tasks may be divided, the tasks below are their parts (`formulations.mapping.parts`)
+    host; if tasks may be divided, the tasks below are their parts (`formulations.mapping.space`)
 Variables
     at[i] in able[i]; an order of the tasks that no task precedes those it reads from
 Derived
@@ -25,6 +25,25 @@ Optimal means
     restriction of one order of all tasks.
 
 Source: `heterogeneous_mapping_and_banks` 3.3.4.1 (Eq. 3.5 to 3.7), 3.3.5.3 (minimum response times).
+
+**Pipeline** (`pipelined`) of an assignment: when tasks run in a period, and how many results wait between them.
+
+Given
+    the assignment at[i], durations d[i] = time[i][at[i]] + the copies of its result, edges e = (i, j), the period T
+Derived
+    start[i]    tasks of a processor one after the other in topological order, from the beginning of the period on
+    stage[i]    the fewest periods so that every operand is there: for e = (i, j)
+                start[j] + T*stage[j] >= start[i] + T*stage[i] + d[i]                       (Eq. 3.5)
+    latency     of one inference: max_i start[i] + T*stage[i] + d[i]
+    buffers[e]  results of i that are written or not yet read to the end: ceil((end of j - start of i) / T)
+In period n the processor of i works on inference n - stage[i]. Tasks of a processor fill at most its load, which is at
+most T, so no two of them overlap (Eq. 3.6).
+
+Source: `heterogeneous_mapping_and_banks` 3.3.4.1 (Fig. 3.18), 3.3.6 (buffers between processors); retiming.
+
+**Floor**: what no assignment undercuts, without any search; for limits that pass before a bound is proven.
+Example: tasks that take at least 3 and 5 ticks wherever they run, on two processors. No period is below 5, the longest
+task, nor below 4, half of all work. Copies count nothing, each task is where it costs the least.
 """
 
 from __future__ import annotations
@@ -34,10 +53,44 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from formulations.mapping.parts import parts
-from formulations.mapping.pipeline import Pipeline, busy
 from formulations.mapping.search import handed_table, used, work_table
-from formulations.mapping.space import Assignment, Ints, Mapping, Order, Schedule
+from formulations.mapping.space import Aim, Assignment, Ints, Mapping, Order, Schedule, parts
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Starts in the period and stages by task, results that wait by edge, and ticks from first start to last end."""
+
+    starts: tuple[int, ...]
+    stages: tuple[int, ...]
+    durations: tuple[int, ...]
+    buffers: tuple[int, ...]
+    latency: int
+
+
+def pipelined(mapping: Mapping, at: Assignment, period: int) -> Pipeline:
+    """Return the pipeline of an assignment."""
+    edges, free, durations = mapping.graph.edges, [0] * len(mapping.processors), busy(mapping, at)
+    starts = []
+    for i, p in enumerate(at):
+        starts.append(free[p] % period)  # no time is left for what takes none: it begins with the next period
+        free[p] += durations[i]
+    stages = [0] * len(at)
+    for i, j in sorted(edges, key=lambda e: e[1]):
+        there = starts[i] + period * stages[i] + durations[i]
+        stages[j] = max(stages[j], -(-(there - starts[j]) // period))
+    begun = [start + period * stage for start, stage in zip(starts, stages, strict=True)]
+    ends = [begin + duration for begin, duration in zip(begun, durations, strict=True)]
+    buffers = tuple(max(1, -(-(ends[j] - begun[i]) // period)) for i, j in edges)
+    return Pipeline(tuple(starts), tuple(stages), durations, buffers, max(ends))
+
+
+def busy(mapping: Mapping, at: Assignment) -> tuple[int, ...]:
+    """Return what every task takes, with the copies of its result."""
+    durations = [mapping.times[i][p] or 0 for i, p in enumerate(at)]
+    for e, (i, j) in enumerate(mapping.graph.edges):
+        durations[i] += int(mapping.copies[e, at[i], at[j]])
+    return tuple(durations)
 
 
 @dataclass(frozen=True)
@@ -291,3 +344,15 @@ def unrelated(mapping: Mapping) -> list[tuple[int, int]]:
     for i, j in sorted(mapping.graph.edges, reverse=True):
         later[i] |= later[j] | 1 << j
     return [(i, j) for i in range(number) for j in range(i + 1, number) if not later[i] >> j & 1]
+
+
+def floor(mapping: Mapping, aim: Aim) -> int:
+    """Return a bound on the period or the latency in ticks, or on the energy in fJ."""
+    if aim == "latency":
+        return least_latency(mapping)
+    ways = [[mapping.work(i, a) for a in able] for i, able in enumerate(mapping.able)]
+    if aim == "energy":
+        return sum(min(sum(mapping.watts[p] * t for p, t in way) for way in of) for of in ways)
+    longest = max((min(max(t for _, t in way) for way in of) for of in ways), default=0)
+    work = sum(min(sum(t for _, t in way) for way in of) for of in ways)
+    return max(1, longest, -(-work // len(mapping.processors)))

@@ -2,7 +2,7 @@
 
 Places
     Below at[i] is one processor. If tasks may be divided, it is a place, which may be two processors, each with some
-    shares of the task: `formulations.mapping.places`. Then time, copy and load are those of the parts.
+    shares of the task (below). Then time, copy and load are those of the parts.
 Sets
     tasks i in topological order; edges e = (i, j); processors p (groups of cores, accelerators); C cores in all
 Given
@@ -30,6 +30,28 @@ Optimal means
     each on the inference that has come so far, so that precedence (Eq. 3.5, 3.6) delays results but not the period.
 
 Source: `heterogeneous_mapping_and_banks` 3.3.1, 3.3.4; the sender of a result is busy with copying it (Eq. 3.7).
+
+**Places**. A task runs on one processor, or is divided between two of them (data parallelism in a layer).
+
+Sets
+    S shares, equal parts of the output rows or channels of a task; places a: every processor p with all S shares, and,
+    if tasks may be divided, {(p, k), (q, S - k)} for p < q and k = 1 .. S - 1
+Given
+    work[i][p][k]     ticks of k shares of task i on p: ceil(k * time[i][p] / S) + sync for k < S; sync is what a part
+                      waits for the other one
+    copy[e][k][p][q]  ticks to hand k shares of the result of i from p to q
+Meaning
+    Each part reads the whole of every operand: output channels need it, output rows a share and its border. So a part
+    of task i hands its shares to every other processor that has a part of a reader, and there they are joined where
+    they are put (Eq. 3.7 for parts). A share of a row's time is assumed for a share of the rows; rows need not divide.
+    Divided are tasks that compute or move each result on its own: no inputs, reshapes and normalising functions.
+
+Source: the intra-layer parallelism of `heterogeneous_mapping_and_banks` 3.3.2 between processors; ours.
+
+**Parts** of divided tasks as tasks of their own: what a place stands for once the assignment is known. A task that is
+divided between p and q becomes two tasks, each fixed to its processor; an edge becomes one for each pair of parts.
+Loads, pipelines and timetables of the result are those of the assignment, so that only the choice of places knows of
+divided tasks.
 """
 
 from __future__ import annotations
@@ -44,11 +66,49 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.mapping.places import Place, Split, places_of
 from hwmodels.board.price import ALONE, copied_ps
 from instances.errors import InputError
 from instances.machine.processors import Group, Processors
 from instances.network.tasks import TaskGraph
+
+#: Processors, each with its shares of a task.
+Place = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Split:
+    """How tasks may be divided."""
+
+    shares: int
+    """S."""
+    tasks: frozenset[int]
+    """Those that may be divided."""
+    sync: int
+    """Ticks."""
+    copies: NDArray[np.int64]
+    """Of 1, 2, ... shares."""
+
+    def work(self, time: int, shares: int) -> int:
+        """Ticks of some shares of a task that takes `time` in all."""
+        return time if shares == self.shares else -(-shares * time // self.shares) + self.sync
+
+    def merged(self, whole: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the least that copies of all shares take if the result may be divided: long copies may gain by it."""
+        both = self.copies + self.copies[:, ::-1]
+        return np.minimum(whole, both.min(axis=1)) if self.shares > 1 else whole
+
+
+def places_of(processors: int, split: Split | None) -> tuple[Place, ...]:
+    """Return all places, the whole processors first and in their order."""
+    if split is None:
+        return tuple(((p, 1),) for p in range(processors))
+    whole: list[Place] = [((p, split.shares),) for p in range(processors)]
+    pairs = [
+        ((p, k), (q, split.shares - k))
+        for p in range(processors) for q in range(p + 1, processors) for k in range(1, split.shares)
+    ]  # fmt: skip
+    return (*whole, *pairs)
+
 
 #: What is minimised.
 Aim = Literal["period", "energy", "latency"]
@@ -317,3 +377,37 @@ def clusters(mapping: Mapping, at: Sequence[int]) -> tuple[int, ...]:
     if at[0] == at[-1]:
         found[at[0]] -= 1
     return tuple(found)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """An assignment without divided tasks."""
+
+    mapping: Mapping
+    at: Assignment
+    shares: tuple[tuple[int, int], ...]
+    """By part its task and how many shares of it."""
+
+
+def parts(mapping: Mapping, at: Assignment) -> Parts:
+    """Return the parts of an assignment; of whole tasks, the same."""
+    if mapping.split is None:
+        return Parts(mapping, at, tuple((i, 1) for i in range(len(at))))
+    found = [(i, p, k) for i, a in enumerate(at) for p, k in mapping.places[a]]
+    number, graph = len(mapping.processors), mapping.graph
+    nodes: list[list[int]] = [[] for _ in at]
+    named, rows = [], []
+    for n, (i, p, k) in enumerate(found):
+        nodes[i].append(n)
+        task, took = graph.tasks[i], mapping.part(i, p, k)
+        share, name = -(-task.results * k // mapping.shares), f"{task.name}@{mapping.processors[p].name}"
+        named.append(task if k == mapping.shares else replace(task, name=name, results=share))
+        rows.append(tuple(took if q == p else None for q in range(number)))
+    edges, copies = [], []
+    for e, (i, j) in enumerate(graph.edges):
+        for n in nodes[i]:
+            edges += [(n, m) for m in nodes[j]]
+            copies += [mapping.sent(e, found[n][2])] * len(nodes[j])
+    table = np.array(copies, dtype=np.int64).reshape(len(edges), number, number)
+    flat = mapping.undivided(replace(graph, tasks=tuple(named), edges=tuple(edges)), tuple(rows), table)
+    return Parts(flat, tuple(p for _, p, _ in found), tuple((i, k) for i, _, k in found))

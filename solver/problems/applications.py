@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from formulations.applications.part import ApplicationsPart, rule_of
-from formulations.applications.problem import ApplicationsFormulation
+from formulations.applications.problem import ApplicationsFormulation, ApplicationsPart, rule_of
 from instances.applications import Applications
 from instances.errors import InputError
 from solver.ask.options import as_texts

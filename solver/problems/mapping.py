@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from formulations.clock import Clock
-from formulations.mapping.part import MappingPart
-from formulations.mapping.problem import MappingFormulation
+from formulations.mapping.problem import MappingFormulation, MappingPart
 from formulations.mapping.space import Schedule
 from formulations.problem import Goal
 from hwmodels.board.schedule import MappingSchedule

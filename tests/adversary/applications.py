@@ -24,8 +24,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from formulations.applications.part import ApplicationsPart
-from formulations.applications.problem import ApplicationsFormulation
+from formulations.applications.problem import ApplicationsFormulation, ApplicationsPart
 from formulations.applications.space import Several, Stream
 from formulations.mapping.space import Mapping as Instance
 from hwmodels.board.replay import Referee, Repeated

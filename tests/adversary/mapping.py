@@ -23,12 +23,9 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from formulations.mapping.part import MappingPart, replayed
-from formulations.mapping.parts import parts
-from formulations.mapping.pipeline import pipelined
-from formulations.mapping.places import Split
-from formulations.mapping.problem import MappingFormulation
-from formulations.mapping.space import Limits, Schedule
+from formulations.mapping.latency import pipelined
+from formulations.mapping.problem import MappingFormulation, MappingPart, replayed
+from formulations.mapping.space import Limits, Schedule, Split, parts
 from formulations.mapping.space import Mapping as Instance
 from hwmodels.board.replay import Seen, replay_once
 from hwmodels.board.schedule import MappingSchedule

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from ortools.sat.python import cp_model
 
 from formulations.applications.cp_sat import applications_cp_model
-from formulations.applications.part import hunted
+from formulations.applications.problem import hunted
 from formulations.applications.space import Goal, Rule, Several, Stream, answers, responses
 from formulations.mapping.space import Mapping, Schedule
 from hwmodels.board.replay import Referee, Repeated

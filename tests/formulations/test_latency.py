@@ -18,6 +18,7 @@ from formulations.mapping.engines import Asked
 from formulations.mapping.latency import (
     Order,
     best_order,
+    busy,
     critical,
     dispatched,
     horizon,
@@ -27,8 +28,7 @@ from formulations.mapping.latency import (
     timetable,
     unrelated,
 )  # fmt: skip
-from formulations.mapping.part import replayed
-from formulations.mapping.pipeline import busy
+from formulations.mapping.problem import replayed
 from formulations.mapping.space import Assignment, Limits, Mapping
 from hwmodels.board.replay import replay_once
 from instances.errors import InputError

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from formulations.mapping.part import replayed
-from formulations.mapping.pipeline import pipelined
+from formulations.mapping.latency import pipelined
+from formulations.mapping.problem import replayed
 from formulations.mapping.search import everything, improved, list_scheduled, seeds, starts
 from formulations.mapping.space import Aim, Assignment, Limits, Mapping, Schedule, build, clusters, merged
 from hwmodels.board.price import copied, estimated, options

@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 
 from formulations.clock import ENDLESS, Clock
-from formulations.mapping import sections as cutting
+from formulations.mapping import series as cutting
 from formulations.mapping import series as searching
 from formulations.mapping.latency import latency_of, usual
-from formulations.mapping.part import MappingPart
-from formulations.mapping.places import Split
-from formulations.mapping.sections import Section, Tables, gates, sections, swaps
-from formulations.mapping.series import Series, settled
-from formulations.mapping.space import Limits, Mapping, Schedule
+from formulations.mapping.problem import MappingPart
+from formulations.mapping.series import Section, Series, Tables, gates, sections, settled, swaps
+from formulations.mapping.space import Limits, Mapping, Schedule, Split
 from formulations.problem import Report, Stats
 from instances.machine.processors import Group
 from instances.network.tasks import Task, TaskGraph

@@ -10,8 +10,7 @@ import pytest
 
 from formulations.clock import Clock
 from formulations.mapping.board import Request
-from formulations.mapping.part import MappingPart
-from formulations.mapping.problem import MappingFormulation
+from formulations.mapping.problem import MappingFormulation, MappingPart
 from formulations.selection.boards import board_settings
 from formulations.selection.frame import Setting
 from formulations.selection.part import SelectionPart

@@ -13,13 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from formulations.mapping.engines import Asked
-from formulations.mapping.latency import Order, dispatched, horizon, latencies, once, timetable
-from formulations.mapping.part import replayed
-from formulations.mapping.parts import parts
-from formulations.mapping.pipeline import pipelined
-from formulations.mapping.places import Split, places_of
+from formulations.mapping.latency import Order, dispatched, horizon, latencies, once, pipelined, timetable
+from formulations.mapping.problem import replayed
 from formulations.mapping.search import Pricer, list_scheduled
-from formulations.mapping.space import Aim, Assignment, Limits, Mapping, build, merged
+from formulations.mapping.space import Aim, Assignment, Limits, Mapping, Split, build, merged, parts, places_of
 from hwmodels.board.price import copied, estimated
 from instances.errors import InputError
 from instances.load import load_machine, load_network

@@ -22,7 +22,7 @@ import psutil
 import pytest
 
 from formulations.clock import ENDLESS, Clock, TimeUp
-from formulations.mapping.floor import floor
+from formulations.mapping.latency import floor
 from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.network.network import Network

@@ -18,8 +18,9 @@ Source: `heterogeneous_mapping_and_banks` 4.1.2.1 (Eq. 4.1, 4.2), 4.2.3.
 for each group; a sum is a unit a column. A load that waits for a bank is noted in the script of the step's last group,
 where the bank becomes free; others behind it.
 
-**By cycle**, as the published simulator has it (`clocked_by_cycle`). The element reads a word of the map and of the weights a cycle, and waits, once the first cycle of what it reads is
-over, until it is there: the weights in the first cycle of a unit, a tile where the first kernel column reads it.
+**By cycle**, as the published simulator has it (`clocked_by_cycle`). The element reads a word of the map and of the
+weights a cycle, and waits, once the first cycle of what it reads is over, until it is there: the weights in the first
+cycle of a unit, a tile where the first kernel column reads it.
 
 Requests
     for weights (a sum: streamed columns): when a unit begins, for the unit after it; a depthwise stage, whose weights

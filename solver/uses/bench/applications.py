@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from formulations.applications.part import rule_of
+from formulations.applications.problem import rule_of
 from solver.calls.solve import solve
 from solver.plan.plan import Plan
 from solver.uses.bench.report import Cell, Report, Suite, Table, timed, value_of

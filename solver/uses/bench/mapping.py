@@ -11,8 +11,7 @@ from functools import partial
 from statistics import median
 
 from formulations.clock import Clock
-from formulations.mapping.part import MappingPart
-from formulations.mapping.problem import MappingFormulation
+from formulations.mapping.problem import MappingFormulation, MappingPart
 from formulations.mapping.space import Configuration, Limits, Schedule
 from formulations.problem import Goal
 from hwmodels.board.schedule import MappingSchedule
