@@ -1,4 +1,4 @@
-"""F5 applications as certile asks it: engines, heuristics, pins; the model is in `formulations.applications.space`.
+"""Applications as certile asks it: engines, heuristics, pins; the model is in `formulations.applications.space`.
 
 An example: two networks at 5 and 8 ms. A schedule is the processor of every task and an order; its responses follow by
 the rule, and the referee draws release offsets and may see no longer ones.

@@ -1,4 +1,4 @@
-"""F5 mapping as a formulation: what may be asked, by which engines, and heuristics to compare with.
+"""Mapping as a formulation: what may be asked, by which engines, and heuristics to compare with.
 
 `MappingPart` says what a schedule costs, and what it is in a pipeline or of one inference alone.
 An example: two tasks on one core, 10 and 4 ticks. Of one inference alone the second task starts at 10, and the latency

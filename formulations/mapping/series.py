@@ -1,4 +1,4 @@
-"""F5 latency in sections: where every task waits for one, or one for it, the time before and after it can be added up.
+"""Mapping latency in sections: where every task waits for one, or one for it, times before and after it add up.
 
 Sets
     gates g        tasks that are comparable with all others: each one comes before g or after it, over some edges

@@ -1,4 +1,4 @@
-"""F9 placement as a formulation: what may be asked, by which engines, and heuristics to compare with.
+"""Placement as a formulation: what may be asked, by which engines, and heuristics to compare with.
 
 All placements of an instance are the part that is decided; see `formulations.placement` for the engines.
 """
