@@ -47,7 +47,7 @@ face(__name__, {
 FACES.add({
     "types_of": "solver.problems.registry:types_of", "rows": "solver.problems.registry:rows_of",
     "problem_of": "solver.problems.registry:problem_of", "why": "solver.uses.why.ask:why",
-    "report": "solver.uses.report.face:report", "buffers_of": "solver.uses.emit.buffers:buffers_of",
+    "report": "solver.uses.report.face:report", "buffers_of": "solver.uses.emit.onchip:buffers_of",
     "plan_figures": "solver.uses.report.face:plan_figures", "plan_html": "solver.uses.report.face:plan_html",
     "front_figures": "solver.uses.report.front_page:front_figures", "front_html": "solver.uses.report.face:front_html",
 })  # fmt: skip

@@ -20,7 +20,7 @@ from solver import solve
 from solver.plan.plan import Plan
 from solver.uses.emit.compile import Compiled, compile_model
 from solver.uses.emit.emit import files_of
-from solver.uses.emit.shared import pitches_in
+from solver.uses.emit.onchip import pitches_in
 from tests.adversary.joint import Case
 from tests.effort import tries
 from tests.emitted import BUILDS, build_and_run, write

@@ -15,7 +15,7 @@ from instances.network.operators import Conv, Input
 from solver.cli.main import main
 from solver.plan.plan import Plan
 from solver.problems.placement import memories_of, rows_of
-from solver.uses.emit.buffers import buffers_of
+from solver.uses.emit.onchip import buffers_of
 
 #: The example of MiniMalloc's README.
 CSV = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n"

@@ -16,7 +16,7 @@ from instances.network.buffers import Buffer, Buffers, Memory, load_buffers
 from solver.calls.solve import solve
 from solver.problems.placement import memories_of
 from solver.uses.bench.report import Cell, Suite, Table, value_of
-from solver.uses.emit.buffers import buffers_of
+from solver.uses.emit.onchip import buffers_of
 
 #: Where the challenging instances are, if they are there, and their capacity.
 FOLDER = "CERTILE_MINIMALLOC"

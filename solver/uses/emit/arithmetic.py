@@ -23,11 +23,10 @@ from instances.network.stores import inputs_of
 from instances.network.workload import Layer
 from instances.onnx.graph import Node
 from instances.onnx.model import OnnxModel
-from solver.uses.emit.chains import operators_of, statements
 from solver.uses.emit.gridded import is_gridded
 from solver.uses.emit.kinds import BYTES, C_TYPES, FLOATS, NAMES, Elements
 from solver.uses.emit.numbers import Numbers, floats
-from solver.uses.emit.passing import Chain, Passing
+from solver.uses.emit.passing import Chain, Passing, operators_of, statements
 from solver.uses.emit.pointwise import clip_of, dequantiser, require
 from solver.uses.emit.quantise import Grid, grid_of
 from solver.uses.emit.requantise import scaled, shares

@@ -21,7 +21,6 @@ from instances.network.network import Network
 from instances.network.operators import Concat, Eltwise, Input, MatMul, Opaque, Operator, Reshape, Shape
 from instances.network.stores import Stores, inputs_of, stores
 from instances.network.workload import Layer
-from solver.uses.emit.shared import Arrays
 from solver.uses.emit.text import identifier
 from solver.uses.emit.values import Axis, Value, axes_of, in_blocks, in_layer, pitches, rows_of, shared_right
 
@@ -84,7 +83,9 @@ class Arranger:
 
     def __init__(self, network: Network, machine: Machine, homes_of_weights: Sequence[str] = ()) -> None:
         self.network, self.machine, self.made = network, machine, Arranged()
-        self.homes_of_weights, self.shared = homes_of_weights, Arrays()
+        self.homes_of_weights = homes_of_weights
+        #: Of constants the arrays: layers whose tensor is the same, in the same order and memory, have one.
+        self.shared: dict[Hashable, str] = {}
         self.homes = self._joined()
         self.copies: dict[tuple[Value, tuple[int, ...]], Value] = {}
 
@@ -240,7 +241,7 @@ class Arranger:
 
     def _constant_weights(self, name: str, operator: Operator, layer: Layer) -> Value:
         """The array of a layer's constants, which it may have in common with others."""
-        array = self.shared.name(name, "weights", *self._alike(operator, layer, biases=False))
+        array = self.shared.setdefault(self._alike(operator, layer, biases=False), name)
         if array not in self.made.arrays:
             self.made.data.append(self.array(array, layer.weight_elements, self.machine.w_bytes))
         return Value(array, (layer.weight_elements,), (1,))
@@ -248,17 +249,17 @@ class Arranger:
     def _bias(self, operator: Operator, layer: Layer) -> str:
         """The same of its biases."""
         name = f"layer_{self.number[layer.name]:03}_{identifier(layer.name)}_bias"
-        array = self.shared.name(name, "biases", *self._alike(operator, layer, biases=True))
+        array = self.shared.setdefault(self._alike(operator, layer, biases=True), name)
         if array not in self.made.biases:
             self.made.biases[array] = layer.g * layer.m * (self.machine.bias_bytes or 4)
         return array
 
-    def _alike(self, operator: Operator, layer: Layer, *, biases: bool) -> tuple[Hashable, ...]:
+    def _alike(self, operator: Operator, layer: Layer, *, biases: bool) -> Hashable:
         """What layers whose weights (or biases) are one array have in common: the tensor, its numbers, its memory."""
         t, of = self.number[layer.name], self.planned.biases_of if biases else self.planned.weights_of
         home = self.homes_of_weights[t] if self.homes_of_weights else ""
         numbers = self._numbers(operator, layer, biases=biases) if of.count(of[t]) > 1 else b""
-        return of[t], home, numbers, layer.g * layer.m if biases else layer.weight_elements
+        return biases, of[t], home, numbers, layer.g * layer.m if biases else layer.weight_elements
 
     def _numbers(self, operator: Operator, layer: Layer, *, biases: bool) -> bytes:
         """The constants of a layer, as they lie off the chip."""

@@ -22,12 +22,11 @@ from instances.network.workload import Layer
 from instances.onnx.graph import Node
 from instances.onnx.model import OnnxModel
 from solver.uses.emit.arrange import Arranged, Arranger, Host
-from solver.uses.emit.chains import operators_of, statements
 from solver.uses.emit.gridded import Gridded, is_gridded
 from solver.uses.emit.kinds import BYTES, C_TYPES, FLOATS, dtype
 from solver.uses.emit.meaning import Meaning
 from solver.uses.emit.moves import Picked, moved, moves
-from solver.uses.emit.passing import kind_of
+from solver.uses.emit.passing import kind_of, operators_of, statements
 from solver.uses.emit.pointwise import Stage, require, stage
 from solver.uses.emit.quantise import rounded
 from solver.uses.emit.several import Resized

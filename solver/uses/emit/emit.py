@@ -17,10 +17,10 @@ from instances.problems import either, nested
 from solver.plan.plan import Plan
 from solver.problems.layers import is_layers
 from solver.problems.runs import is_shared
+from solver.uses.emit.groups import no_zeros
 from solver.uses.emit.meaning import Meaning
 from solver.uses.emit.network import NetworkPlanned, alone, network_program
 from solver.uses.emit.program import Planned, single_layers
-from solver.uses.emit.zeros import no_zeros
 
 
 def emit_c(

@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hwmodels.fusion.replay.count import extent
-from solver.uses.emit.frame import storage_order
 from solver.uses.emit.groups import Group
 from solver.uses.emit.text import block, function, loop
+from solver.uses.emit.values import storage_order
 
 #: The steps of a map in the visit that runs.
 STEPS = "const certile_step *r = &row[{k}], *c = &column[{k}];"

@@ -13,7 +13,7 @@ from hwmodels.fusion.replay.strips import AxisStep, Walk
 from hwmodels.schedule import Blocks, FusedRun
 from instances.errors import InputError
 from instances.machine.machine import Machine
-from instances.network.stores import Stores
+from instances.network.stores import Store, Stores
 from instances.network.workload import Layer
 from solver.uses.emit.frame import Kept
 from solver.uses.emit.numbers import Numbers
@@ -212,3 +212,8 @@ def check_images(found: Stores, store: int, layers: Sequence[Layer]) -> None:
     if len({layer.b for layer in layers}) > 1:
         name, said = f"{layers[0].name} to {layers[-1].name}", found.stores[store].name
         raise InputError(f"layers {name}: {said} is read as several images and as one: no C is written")
+
+
+def no_zeros(store: Store) -> InputError:
+    """The refusal of a state of zeros that a plan of groups reads from nowhere."""
+    return InputError(f"{store.name}: zeros, which C of groups reads from memory and the plan from nowhere")

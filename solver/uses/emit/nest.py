@@ -21,84 +21,62 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 from hwmodels.nest.replay.execute import FetchPoint
 from hwmodels.schedule import Hold, Item, Loop
 from instances.network.workload import DIMS, REDUCTION, depends
 from solver.show.pseudo_code import pseudo_code
-from solver.uses.emit import loads, results
+from solver.uses.emit import tiles
 from solver.uses.emit.frame import Frame, Kept, pieces_of
-from solver.uses.emit.loads import loader
-from solver.uses.emit.places import Places
 from solver.uses.emit.text import block, call, comment, function, indented, larger, loop, quotient, smaller, total
+from solver.uses.emit.values import rows_of
 
 
-@dataclass(frozen=True)
 class StepCode:
     """The functions `compute` (a step) and `finish` (partial sums of a tile become results)."""
 
-    frame: Frame
-    places: Places
+    def __init__(self, frame: Frame) -> None:
+        self.frame, layer = frame, frame.layer
+        rows = layer.c == layer.l == layer.kw == 1 and not any(frame.kept_in)
+        #: The dimension of results that a row lies along, and the other one.
+        self.along, self.across = ("r", "c") if rows else ("c", "r")
+        #: The number of a result in its row.
+        self.at = total((self.along, 1), (self._lo(self.along), -1))
 
     def lines(self) -> list[str]:
         """Both functions."""
         final: list[str] = []
-        numbers = self.frame.numbers
-        for text in (numbers.tables, numbers.finished, *numbers.seen):
-            final += [*text, ""] if text else []
+        for text in self.frame.numbers.functions:
+            final += [*text, ""]
         return [*final, *self._compute(), *(["", *self._finish()] if self.frame.cut else [])]
 
     def _lo(self, d: str) -> str:
-        return f"s->{d}" if d in self.frame.moving else "0"
+        return self.frame.lo(d, "s->")
 
-    def _hi(self, d: str) -> str:
-        return f"s->{d}_end" if d in self.frame.moving else str(self.frame.layer.extent(d))
-
-    @property
-    def _along(self) -> str:
-        """The dimension of results that a row lies along."""
-        layer = self.frame.layer
-        return "r" if layer.c == layer.l == layer.kw == 1 and not any(self.frame.kept_in) else "c"
-
-    def _at(self) -> str:
-        """The number of a result in its row."""
-        return (
-            total((self._along, 1), (self._lo(self._along), -1))
-            if self._along not in self.frame.moving
-            else (f"{self._along} - {self._lo(self._along)}")
-        )
+    def _loop(self, d: str, body: list[str]) -> list[str]:
+        return loop(d, self._lo(d), self.frame.hi(d, "s->"), body)
 
     def _compute(self) -> list[str]:
-        frame, numbers, along = self.frame, self.frame.numbers, self._along
-        across = "c" if along == "r" else "r"
+        frame, numbers, along = self.frame, self.frame.numbers, self.along
         longest = int(frame.found.cuts[along].lengths.max())
-        target = self.places.place("OUT", "out", {d: d for d in "bgmrc"})
+        target = self.frame.place("OUT", "out", {d: d for d in "bgmrc"})
         begin = f"s->fresh ? first : {numbers.read(numbers.sums, target)}" if frame.cut else "first"
-        made = f"row[{self._at()}]"
-        write = (
-            numbers.write(numbers.sums, target, made)
-            if frame.cut
-            else (numbers.write(numbers.result, target, numbers.final(made)))
-        )
-        lo, hi = self._lo(along), self._hi(along)
+        made = f"row[{self.at}]"
+        kind, value = (numbers.sums, made) if frame.cut else (numbers.result, numbers.final(made))
         body = [
             f"{numbers.total} row[{longest}] = {{0}};",
             *numbers.places(f"row[{longest}]"),
             f"const {numbers.total} first = {self._first()};",
         ]
-        body += (
-            loop(along, lo, hi, [f"row[{self._at()}] = {begin};"])
-            if longest > 1
-            else block("", loop(along, lo, hi, [f"row[{self._at()}] = {begin};"]))
-        )
+        clear = self._loop(along, [f"{made} = {begin};"])
+        body += clear if longest > 1 else block("", clear)
         body += self._products()
-        body += block("", loop(along, lo, hi, [write]))
-        for d in (across, "m", "g", "b"):
-            body = loop(d, self._lo(d), self._hi(d), body)
+        body += block("", self._loop(along, [numbers.write(kind, target, value)]))
+        for d in (self.across, "m", "g", "b"):
+            body = self._loop(d, body)
         head = ["const certile_tile *out = &s->out;"]
-        head += ["const certile_tile *w = &s->w;"] if frame.weighted else []
-        head += ["const certile_tile *bias = &s->bias;"] if self.places.has_bias_tile else []
+        head += ["const certile_tile *w = &s->w;"] if frame.layer.weights != "none" else []
+        head += ["const certile_tile *bias = &s->bias;"] if self.frame.has_bias_tile else []
         return ["/* Compute a step, one row of results at a time. */",
                 *function("static void compute", ["const step *s"], head + body)]  # fmt: skip
 
@@ -107,12 +85,11 @@ class StepCode:
         numbers, layer = self.frame.numbers, self.frame.layer
         if not layer.bias:
             return numbers.start
-        if not self.places.has_bias_tile:
+        if not self.frame.has_bias_tile:
             return numbers.read(numbers.bias, f"bias_dram.base + ((ptrdiff_t)g * {layer.m} + m) * 4")
-        extents = dict(zip(self.places.order("W"), self.places.extents("W"), strict=True))
-        pitch, size = extents["m"], self.frame.machine.bias_bytes
+        pitch = self.frame.extents("W")[self.frame.order("W").index("m")]
         place = f"((ptrdiff_t)(g - bias->first[3]) * {pitch} + m - bias->first[4])"
-        return numbers.read(numbers.bias, f"bias->base + {place} * {size}")
+        return numbers.read(numbers.bias, f"bias->base + {place} * {self.frame.machine.bias_bytes}")
 
     def _products(self) -> list[str]:
         """Add what every input, input channel and tap gives to the row."""
@@ -125,32 +102,26 @@ class StepCode:
         return lines
 
     def _weight(self) -> str:
-        return self.frame.numbers.weight(self.places.place("W", "w", {d: d for d in "gmnij"}))
-
-    def _taps(self, d: str, body: list[str]) -> list[str]:
-        tap = self.frame.window(d).tap
-        return loop(tap, self._lo(tap), self._hi(tap), body)
+        return self.frame.numbers.weight(self.frame.place("W", "w", {d: d for d in "gmnij"}))
 
     def _in_tile(self, k: int) -> list[str]:
         """Tap by tap: the results whose input is on the map."""
-        along = self._along
-        across = "c" if along == "r" else "r"
-        window, numbers = self.frame.window(along), self.frame.numbers
+        along, across, numbers = self.along, self.across, self.frame.numbers
+        window, over = self.frame.window(along), self.frame.window(across)
         on_map = total(("1", window.pad), (window.tap, -window.dilation))
         until = total(("1", window.size + window.pad), (window.tap, -window.dilation))
         body = [
             f"const int begin = {larger(self._lo(along), quotient(on_map, window.stride))};",
-            f"const int end = {smaller(self._hi(along), quotient(until, window.stride))};",
+            f"const int end = {smaller(self.frame.hi(along, 's->'), quotient(until, window.stride))};",
         ]
-        weighted = self.frame.weighted
+        weighted = self.frame.layer.weights != "none"
         body += [f"const {numbers.total} weight = {self._weight()};"] if weighted else []
-        axis = self.places.axis("IN", 3 if along == "r" else 4)
-        at = total((along, window.stride), (window.tap, window.dilation), ("1", -window.pad))
+        axis, at = self.frame.order("IN").index(along), window.at(along)
         kept = self.frame.kept_in[k] if self.frame.kept_in else None
         if kept:
-            ring, pitch, first = "ring" if self.places.ring(along) else "", "pitch", "first"
+            ring, pitch, first = "ring" if self.frame.ring(along) else "", "pitch", "first"
         else:
-            ring, pitch = str(self.places.ring(along) or ""), str(self.places.pitches("IN", k)[along])
+            ring, pitch = str(self.frame.ring(along) or ""), str(self.frame.pitches("IN", k)[along])
             first = f"in->first[{axis}]"
         place = f"line + (ptrdiff_t){f'(at % {ring})' if ring else 'at'} * {pitch}"
         lacks = self.frame.layer.patterns[k]
@@ -159,16 +130,15 @@ class StepCode:
         value = numbers.given(k, place, ", ".join(names[d] for d in "bgnrc"))
         body += block(f"for (int {along} = begin; {along} < end; {along}++)", [
             *([] if along in lacks else [f"const int at = {at} - {first};"]),
-            numbers.add(f"row[{self._at()}]", f"{'weight * ' if weighted else ''}{value}", k),
+            numbers.add(f"row[{self.at}]", f"{'weight * ' if weighted else ''}{value}", k),
         ])  # fmt: skip
-        body = self._taps(along, body)
-        window = self.frame.window(across)
-        inside = total((across, window.stride), (window.tap, window.dilation), ("1", -window.pad))
+        body = self._loop(window.tap, body)
         names = {"b": "b", "g": "g", "n": "n", across: "inside"}
-        line = self.places.place("IN", "in", names, k) if k in self.frame.loaded else ""
+        line = self.frame.place("IN", "in", names, k) if k in self.frame.loaded else ""
         head = self._kept_line(k, kept, line, axis) if kept else [f"const unsigned char *line = {line};"]
-        body = [f"const int inside = {inside};", *block(f"if (inside >= 0 && inside < {window.size})", [*head, *body])]
-        return loop("n", self._lo("n"), self._hi("n"), self._taps(across, body))
+        there = f"if (inside >= 0 && inside < {over.size})"
+        body = [f"const int inside = {over.at(across)};", *block(there, [*head, *body])]
+        return self._loop("n", self._loop(over.tap, body))
 
     def _kept_line(self, k: int, kept: Kept, line: str, axis: int) -> list[str]:
         """A row of the map lies where it is kept, or in the tile; one that has no tile always where it is kept."""
@@ -177,11 +147,11 @@ class StepCode:
         if not line:
             columns = ["const int first = 0;", f"const ptrdiff_t pitch = {kept.column * size};"]
             return [*([] if "c" in lacks else columns), f"const unsigned char *line = {place};"]
-        ring = self.places.ring("c")
+        ring = self.frame.ring("c")
         columns = [
             *([f"const int ring = there ? {self.frame.layer.l} : {ring};"] if ring else []),
             f"const int first = there ? 0 : in->first[{axis}];",
-            f"const ptrdiff_t pitch = there ? {kept.column * size} : {self.places.pitches('IN', k)['c']};",
+            f"const ptrdiff_t pitch = there ? {kept.column * size} : {self.frame.pitches('IN', k)['c']};",
         ]
         return [
             f"const int there = inside < {kept.rows};", *([] if "c" in lacks else columns),
@@ -190,47 +160,33 @@ class StepCode:
 
     def _in_lines(self, k: int) -> list[str]:
         """In lines every element is found by its row and column."""
-        numbers, along = self.frame.numbers, self._along
+        numbers = self.frame.numbers
         place = "certile_lines_at(in, b, g, n, y, x)"
         if self.frame.kept_in and (kept := self.frame.kept_in[k]):
             there = kept.place({"b": "b", "g": "g", "n": "n", "r": "y", "c": "x"}, self.frame.machine.in_bytes)
             place = f"(y < {kept.rows} ? {there} : {place})"
         value = numbers.given(k, place, "b, g, n, y, x")
-        weight = f"{self._weight()} * " if self.frame.weighted else ""
-        body, inside = [], []
-        for name, d in (("y", "r"), ("x", "c")):
-            window = self.frame.window(d)
-            body.append(
-                f"const int {name} = {total((d, window.stride), (window.tap, window.dilation), ('1', -window.pad))};"
-            )
-            inside.append(f"{name} >= 0 && {name} < {window.size}")
-        body += block(f"if ({' && '.join(inside)})", [numbers.add(f"row[{self._at()}]", f"{weight}{value}", k)])
-        body = loop(along, self._lo(along), self._hi(along), body)
-        return loop("n", self._lo("n"), self._hi("n"), self._taps("r", self._taps("c", body)))
+        weight = f"{self._weight()} * " if self.frame.layer.weights != "none" else ""
+        windows = [("y", "r", self.frame.window("r")), ("x", "c", self.frame.window("c"))]
+        body = [f"const int {name} = {window.at(d)};" for name, d, window in windows]
+        inside = " && ".join(f"{name} >= 0 && {name} < {window.size}" for name, _, window in windows)
+        body += block(f"if ({inside})", [numbers.add(f"row[{self.at}]", f"{weight}{value}", k)])
+        for d in (self.along, "j", "i", "n"):
+            body = self._loop(d, body)
+        return body
 
     def _finish(self) -> list[str]:
         """Partial sums become results where they are: elements in ascending order, each no larger than before."""
-        numbers, machine, places = self.frame.numbers, self.frame.machine, self.places
-        order, extents = places.order("OUT"), places.extents("OUT")
-        number = " + ".join(f"({d} - box->lo[{k}]) * {prod(extents[k + 1 :])}" for k, d in enumerate(order))
+        numbers, machine, order = self.frame.numbers, self.frame.machine, self.frame.order("OUT")
+        pitches = enumerate(zip(order, rows_of(self.frame.extents("OUT")), strict=True))
+        number = " + ".join(f"({d} - box->lo[{k}]) * {pitch}" for k, (d, pitch) in pitches)
         value = numbers.read(numbers.sums, f"tile->base + k * {machine.psum_bytes}")
         body = [f"const ptrdiff_t k = {number};", f"const {numbers.total} sum = {value};",
                 numbers.write(numbers.result, f"tile->base + k * {machine.out_bytes}", numbers.final("sum")),
         ]  # fmt: skip
-        for d in reversed(order):
-            a = order.index(d)
-            body = block(f"for (int {d} = box->lo[{a}]; {d} < box->hi[{a}]; {d}++)", body)
         given = ["const certile_tile *tile", "const certile_box *box"]
         return ["/* Turn the sums of a tile into results, where they are. */",
-                *function("static void finish", given, body)]  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """The current piece of a dimension, as C texts."""
-
-    lo: str
-    hi: str
+                *function("static void finish", given, tiles.over_box(order, body))]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -240,7 +196,6 @@ class _Head:
     before: list[str]
     head: str
     body: list[str]
-    piece: _Piece
     first: str
     last: str
     odd: str
@@ -254,13 +209,12 @@ class Loops:
 
     def __init__(self, frame: Frame, points: dict[str, FetchPoint]) -> None:
         self.frame, self.points, self.items = frame, points, frame.found.items
-        single = len(frame.cores) == 1
+        self.shared = frame.moving if len(frame.cores) > 1 else ()
+        #: Begin and end of the current piece of every dimension, as C texts.
         self.piece = {
-            d: _Piece(*(("0", frame.hi(d)) if d not in frame.moving else (f"{d}_lo", f"{d}_hi"))) for d in DIMS
+            d: (f"{d}_lo", f"{d}_hi") if d in self.shared else ("0", str(frame.layer.extent(d))) for d in DIMS
         }
-        if single:
-            self.piece = {d: _Piece("0", str(frame.layer.extent(d))) for d in DIMS}
-        self.begin = {d: piece.lo for d, piece in self.piece.items()}
+        self.begin = {d: lo for d, (lo, _) in self.piece.items()}
         self.numbers = dict.fromkeys(DIMS, 0)
         self.firsts: list[str] = []
         self.lasts: list[str] = []
@@ -273,16 +227,13 @@ class Loops:
         body += block("if (held & 4)", ["close_out(out_last);"]) if self.frame.snake else []
         body += ["compute_late();"] if self.frame.late else []
         body += ["certile_dma_wait();"]
-        given = (
-            [] if len(self.frame.cores) == 1 else [f"int {d}_{end}" for d in self.frame.moving for end in ("lo", "hi")]
-        )
-        unused = [f"(void){text.removeprefix('int ')};" for text in given]
-        return function(f"static void {name}", given, unused + body)
+        given = [f"{d}_{end}" for d in self.shared for end in ("lo", "hi")]
+        unused = [f"(void){text};" for text in given]
+        return function(f"static void {name}", [f"int {text}" for text in given], unused + body)
 
     def _ranges(self, operand: str = "", lacks: str = "") -> list[str]:
         mine = pieces_of(operand, lacks)
-        chosen = [self.piece[d] for d in self.frame.moving if d in mine]
-        return [text for piece in chosen for text in (piece.lo, piece.hi)]
+        return [text for d in self.frame.moving if d in mine for text in self.piece[d]]
 
     def _body(self, place: int) -> list[str]:
         lines: list[str] = []
@@ -311,7 +262,7 @@ class Loops:
         for lacks in self.frame.patterns:
             mine = depends("IN", lacks)
             if place == max((at + 1 for at, d in point.cutting if d in mine), default=0):
-                lines += call(loader(lacks), self._ranges("IN", lacks))
+                lines += call(tiles.loader(lacks), self._ranges("IN", lacks))
         return lines
 
     def _fetch(self, operand: str, point: FetchPoint) -> list[str]:
@@ -338,8 +289,9 @@ class Loops:
             return self._body(place + 1)
         assert isinstance(item, Loop)
         kept = self.piece[item.dim], self.numbers[item.dim], list(self.firsts), list(self.lasts), self.odd
-        head = self.heads[place] = self._head(item)
-        self.piece[item.dim], self.odd = head.piece, head.odd
+        name = f"{item.dim}{self.numbers[item.dim]}"
+        head = self.heads[place] = self._head(item, *self.piece[item.dim], name)
+        self.piece[item.dim], self.odd = (name, f"{name}_end"), head.odd
         self.numbers[item.dim] += 1
         if item.dim in REDUCTION:
             self.firsts.append(head.first)
@@ -348,20 +300,19 @@ class Loops:
         self.piece[item.dim], self.numbers[item.dim], self.firsts, self.lasts, self.odd = kept
         return lines
 
-    def _head(self, item: Loop) -> _Head:
-        outer, name = self.piece[item.dim], f"{item.dim}{self.numbers[item.dim]}"
+    def _head(self, item: Loop, lo: str, hi: str, name: str) -> _Head:
+        """A loop over pieces from `lo` to `hi`, the current one called `name`."""
         if item.cuts:
-            return self._at_places(item, outer, name)
-        piece = _Piece(name, f"{name}_end")
-        following = [
-            f"const int next = {name}_end;",
-            f"const int next_end = certile_min(next + {item.step}, {outer.hi});",
-        ]
+            return self._at_places(item, lo, hi, name)
+        end = f"const int {name}_end = certile_min({name} + {item.step}, {hi});"
         if self.frame.snake:
-            return self._to_and_fro(item, outer, name)
-        head = f"for (int {name} = {outer.lo}; {name} < {outer.hi}; {name} += {item.step})"
-        body = [f"const int {name}_end = certile_min({name} + {item.step}, {outer.hi});"]
-        return _Head([], head, body, piece, f"{name} == {outer.lo}", f"{name}_end == {outer.hi}", self.odd, following)
+            head, number, lines, odd = self._counted(name)
+            before = [f"const int {name}_pieces = certile_ceil({hi} - {lo}, {item.step});"]
+            lines += [f"const int {name} = {lo} + {number} * {item.step};", end]
+            return _Head(before, head, lines, f"{name}_k == 0", f"{name}_k == {name}_pieces - 1", odd, [])
+        head = f"for (int {name} = {lo}; {name} < {hi}; {name} += {item.step})"
+        following = [f"const int next = {name}_end;", f"const int next_end = certile_min(next + {item.step}, {hi});"]
+        return _Head([], head, [end], f"{name} == {lo}", f"{name}_end == {hi}", self.odd, following)
 
     def _counted(self, name: str) -> tuple[str, str, list[str], str]:
         """A loop over the numbers of pieces: its head, the number of the piece, lines that find it, its oddness."""
@@ -374,17 +325,9 @@ class Loops:
         odd = f"(({self.odd} + {number}) & 1)" if self.odd != "0" else f"({number} & 1)"
         return head, number, [f"const int {number} = {turned};"], odd
 
-    def _to_and_fro(self, item: Loop, outer: _Piece, name: str) -> _Head:
-        head, number, lines, odd = self._counted(name)
-        before = [f"const int {name}_pieces = certile_ceil({outer.hi} - {outer.lo}, {item.step});"]
-        lines += [f"const int {name} = {outer.lo} + {number} * {item.step};",
-                  f"const int {name}_end = certile_min({name} + {item.step}, {outer.hi});"]  # fmt: skip
-        first, last = f"{name}_k == 0", f"{name}_k == {name}_pieces - 1"
-        return _Head(before, head, lines, _Piece(name, f"{name}_end"), first, last, odd, [])
-
-    def _at_places(self, item: Loop, outer: _Piece, name: str) -> _Head:
+    def _at_places(self, item: Loop, lo: str, hi: str, name: str) -> _Head:
         begin = self.begin[item.dim]
-        lo, hi = (text if begin == "0" else f"{text} - {begin}" for text in (outer.lo, outer.hi))
+        lo, hi = (text if begin == "0" else f"{text} - {begin}" for text in (lo, hi))
         ask = f"certile_piece({name}_at, {len(item.cuts)}, {lo}, {hi}"
         head, number, lines, odd = self._counted(name)
         moved = [] if begin == "0" else [f"{name} += {begin};", f"{name}_end += {begin};"]
@@ -396,9 +339,8 @@ class Loops:
             f"if ({name}_k + 1 < {name}_pieces)",
             [f"{ask}, {name}_k + 1, &next, &next_end);", *(line.replace(name, "next") for line in moved)],
         )]  # fmt: skip
-        first, last = f"{name}_k == 0", f"{name}_k == {name}_pieces - 1"
         lines += [f"{ask}, {number}, &{name}, &{name}_end);", *moved]
-        return _Head(before, head, lines, _Piece(name, f"{name}_end"), first, last, odd, following)
+        return _Head(before, head, lines, f"{name}_k == 0", f"{name}_k == {name}_pieces - 1", odd, following)
 
 
 def layer_file(frame: Frame, name: str, includes: Sequence[str] = ()) -> str:
@@ -409,41 +351,36 @@ def layer_file(frame: Frame, name: str, includes: Sequence[str] = ()) -> str:
     InputError
         If the nest is malformed for the layer.
     """
-    places = Places(frame)
     text = f"{frame.layer.name} on {frame.machine.name}\n\n{pseudo_code(frame.layer, frame.machine, frame.nest)}"
     parts = [
         [f"#include {file}" for file in ('"certile_dma.h"', '"certile_lines.h"', *includes)], comment(text),
-        places.lines(), loads.state(frame),
-        StepCode(frame, places).lines(), results.evict(frame, places), results.compute_late(frame),
-        *(loads.load_in(frame, places, lacks) for lacks in frame.patterns),
-        loads.load_w(frame, places), loads.load_weights(frame, places), results.close_out(frame),
-        results.open_out(frame, places), results.run(frame),
-        *(Loops(frame, points).function(f"core_{k}") for k, points in enumerate(frame.kinds)),
-        _entry(frame, places, name),
+        frame.declarations(), tiles.state(frame), StepCode(frame).lines(), tiles.evict(frame),
+        tiles.compute_late(frame), *(tiles.load_in(frame, lacks) for lacks in frame.patterns), tiles.load_w(frame),
+        tiles.load_weights(frame), tiles.close_out(frame), tiles.open_out(frame), tiles.run(frame),
+        *(Loops(frame, points).function(f"core_{k}") for k, points in enumerate(frame.kinds)), _entry(frame, name),
     ]  # fmt: skip
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
-def _entry(frame: Frame, places: Places, name: str) -> list[str]:
+def _entry(frame: Frame, name: str) -> list[str]:
     """The function that runs all cores, one after the other."""
     arguments = ["unsigned char *const in[]", "unsigned char *w", "unsigned char *bias", "unsigned char *out",
                  "unsigned char *psum"]  # fmt: skip
-    body = places.bind()
+    body = frame.bind()
     body += call("load_weights", []) if frame.kept_w and frame.kept_w.loads else []
     if len(frame.cores) == 1:
-        body += [*loads.reset(frame), *call("core_0", [])]
-        return function(f"void {name}", arguments, body)
+        return function(f"void {name}", arguments, [*body, *tiles.reset(frame), *call("core_0", [])])
     rows = []
     for core in frame.cores:
-        ranges = [str(end) for d in DIMS if d in frame.moving for end in core.range(d)]
-        rows.append(", ".join([str(frame.kinds.index(frame.points(core))), *ranges]))
+        ends = [end for d in frame.moving for end in core.range(d)]
+        rows.append(", ".join(map(str, (frame.kinds.index(frame.points(core)), *ends))))
     number = 1 + 2 * len(frame.moving)
     body += [
         f"/* Cores: the kind of their loops, then their ranges of {' '.join(frame.moving)}. */",
         f"static const int share[{len(rows)}][{number}] = {{", *indented(f"{{{row}}}," for row in rows), "};",
     ]  # fmt: skip
     ranges = [f"s[{k}]" for k in range(1, number)]
-    runs = ["const int *s = share[k];", *loads.reset(frame)]
+    runs = ["const int *s = share[k];", *tiles.reset(frame)]
     for kind in range(len(frame.kinds)):
         runs += block(f"if (s[0] == {kind})", call(f"core_{kind}", ranges))
     return function(f"void {name}", arguments, body + block(f"for (int k = 0; k < {len(rows)}; k++)", runs))

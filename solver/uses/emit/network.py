@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -39,13 +39,11 @@ from solver.uses.emit.nest import layer_file
 from solver.uses.emit.offchip import BIASES, OffChip
 from solver.uses.emit.onchip import AnyRun, OnChip
 from solver.uses.emit.packed import with_bands
-from solver.uses.emit.program import exact, memories, refuse, runtime
+from solver.uses.emit.program import exact, memories, refuse, row, runtime
 from solver.uses.emit.states import CALLS, declared, reset, taken
 from solver.uses.emit.strips import GroupFile
-from solver.uses.emit.table import row
 from solver.uses.emit.text import block, identifier, indented, literal, quoted
 from solver.uses.emit.values import Value
-from solver.uses.emit.zeros import from_memory
 
 logger = logging.getLogger(__name__)
 
@@ -251,7 +249,9 @@ class _Program:
     def __init__(self, planned: NetworkPlanned) -> None:
         self.network, self.machine, self.runs = planned.network, planned.machine, planned.runs
         found = stores(self.network)
-        self.found: Stores = from_memory(found) if planned.reads_zeros else found
+        if planned.reads_zeros:
+            found = replace(found, stores=tuple(replace(store, zeros=False) for store in found.stores))
+        self.found: Stores = found
         self.meaning = planned.meaning
         homes = [dict(run.nest.homes).get("W", "") if isinstance(run, LayerRun) else "" for run in self.runs]
         alone = all(isinstance(run, LayerRun) for run in self.runs)

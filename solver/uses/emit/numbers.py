@@ -61,6 +61,11 @@ class Numbers:
     tables: tuple[str, ...] = ()
     """Lines that stand before all functions."""
 
+    @property
+    def functions(self) -> list[tuple[str, ...]]:
+        """What stands before all else in a file, part by part."""
+        return [text for text in (self.tables, self.finished, *self.seen) if text]
+
     def given(self, k: int, place: str, names: str) -> str:
         """Read an element of an input, as what the layer takes; `names` is its place: b, g, n, row, column."""
         return self.taken[k].format(place=place, names=names) if self.taken else self.read(self.inputs, place)

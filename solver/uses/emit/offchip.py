@@ -15,8 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from formulations.placement.packing import Block
-from solver.uses.emit.addresses import placed
+from formulations.clock import Clock
+from formulations.placement.instance import GREEDY, Rooms
+from formulations.placement.instance import placed as by_heuristic
+from formulations.placement.packing import Block, Packing
+from formulations.placement.search import fit
+from instances.network.buffers import Memory
 from solver.uses.emit.text import identifier
 
 #: In place of a memory: biases of machines that do not transfer them.
@@ -27,6 +31,19 @@ ALIGNED = 16
 _SEARCHED, _BY_HEURISTIC = 3.0, 0.05
 #: As parts of the least room that may be needed, what is tried.
 _MORE = (0, 1, 2, 4, 8, 16, 32, 64)
+
+
+def placed(blocks: Sequence[Block], capacity: int, seconds: float = 30) -> Mapping[str, int] | None:
+    """Return an address for every buffer: by heuristics, else by the exact search; None if that finds none in time."""
+    buffers = [block.buffer() for block in blocks]
+    rooms = Rooms([Memory(name="ocm", bytes=capacity)], {"ocm": capacity}, {})
+    for name in GREEDY:
+        if (made := by_heuristic(buffers, rooms, name)) is not None:
+            return {place.buffer: place.address for place in made.places}
+    told = fit(Packing(buffers, {}, 0), capacity, Clock.of(seconds))
+    if told.status != "fits":
+        return None
+    return {buffer.name: address for buffer, address in zip(buffers, told.addresses, strict=True)}
 
 
 @dataclass

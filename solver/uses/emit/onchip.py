@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, permutations
+
+import numpy as np
 
 from formulations.placement.packing import Block
 from hwmodels.nest.buffers import Buffer, buffers
 from hwmodels.schedule import FusedRun, Hold, LayerRun, Nest
 from instances.errors import InputError
 from instances.machine.machine import Machine
+from instances.network.buffers import Buffers
 from instances.network.network import Network
 from instances.network.operators import Concat
-from instances.network.stores import Stores, inputs_of
+from instances.network.stores import Stores, inputs_of, stores
 from instances.network.workload import Layer
-from solver.uses.emit.addresses import placed
+from instances.problems import either, nested
+from solver.plan.plan import Plan
+from solver.problems.layers import is_layers
+from solver.problems.runs import is_shared
 from solver.uses.emit.chip import ChipMap, chip_map
-from solver.uses.emit.frame import ZEROS, Kept, KeptWeights, storage_order
+from solver.uses.emit.frame import ZEROS, Kept, KeptWeights
 from solver.uses.emit.groups import Group, Part, as_read
 from solver.uses.emit.meaning import Meaning
 from solver.uses.emit.numbers import Numbers, integers
-from solver.uses.emit.shared import pitches_in, refused, shape_of
-from solver.uses.emit.values import Value, rows_of
+from solver.uses.emit.offchip import placed
+from solver.uses.emit.values import Value, rows_of, storage_order
 
 AnyRun = LayerRun | FusedRun
 
@@ -112,7 +118,7 @@ class OnChip:
         """
         order = storage_order("W", self.machine)
         layers = [self.found.layers[k] for k in (t, by)]
-        mine, there = (shape_of(layer, order) for layer in layers)
+        mine, there = (tuple(map(layer.extent, order)) for layer in layers)
         store, own = self.found.shared[t], rows_of(mine)
         if t == by or self.meaning is None:
             return own
@@ -355,3 +361,65 @@ def _most(group: Group) -> tuple[int, int]:
     blocks = group.blocks("", 0)
     by_time = [sum(b.sizes[t - b.begin] for b in blocks if b.begin <= t < b.end) for t in range(len(group.layers))]
     return max(by_time), sum(by_time)
+
+
+# ---- one tensor of weights of several layers -----------------------------------------------------------------------
+
+
+def refused(found: Stores, store: int, said: str) -> InputError:
+    """The refusal of weights that stay on chip."""
+    names = [one.name for one, s in zip(found.layers, found.shared, strict=True) if s == store]
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return InputError(f"weights that stay on chip between {shown}: {said}: of that C is written from memory only")
+
+
+def pitches_in(there: np.ndarray, mine: np.ndarray) -> tuple[int, ...] | None:
+    """Return the pitches of an array's axes where its elements lie in another order of axes; None if in no order.
+
+    Both have the same elements. The order is found by comparing them.
+    """
+    if there.size != mine.size:
+        return None
+    if there.tobytes() == mine.tobytes():
+        return rows_of(mine.shape)
+    axes = [(size, pitch) for size, pitch in zip(there.shape, rows_of(there.shape), strict=True) if size > 1]
+    flat, sizes = there.reshape([size for size, _ in axes]), [size for size in mine.shape if size > 1]
+    for order in permutations(range(len(axes))):
+        if [axes[a][0] for a in order] == sizes and flat.transpose(order).tobytes() == mine.tobytes():
+            steps = iter(axes[a][1] for a in order)
+            return tuple(next(steps) if size > 1 else 1 for size in mine.shape)
+    return None
+
+
+# ---- buffers as targets of problem placement -----------------------------------------------------------------------
+
+
+def buffers_of(plan: Plan) -> Buffers:
+    """Return what lies on chip while a plan runs: tiles, maps that stay, strips, scratch. A layer is a time.
+
+    Raises
+    ------
+    InputError
+        For plans of problems that have no buffers with addresses, and plans without a schedule.
+    """
+    if is_layers(plan):
+        blocks = dict(_of_layers(plan))
+    elif is_shared(plan) and plan.schedule is not None:
+        chip = OnChip(plan.network_data, plan.machine_data, stores(plan.network_data), plan.schedule, None)
+        blocks = dict.fromkeys(chip.blocks(), "ocm")
+    else:
+        raise InputError(
+            f"plan of {plan.network}: problem placement takes plans of {either(nested())} that have "
+            f"layers, this is one of {plan.problem}, {plan.status}"
+        )
+    return Buffers(name=plan.network, buffers=tuple(block.buffer(memory) for block, memory in blocks.items()))
+
+
+def _of_layers(plan: Plan) -> Iterable[tuple[Block, str]]:
+    """Tiles and scratch of every layer."""
+    for time, layer in enumerate(plan.layers):
+        if layer.schedule is None:
+            raise InputError(f"plan of {plan.network}: layer {layer.layer} has no schedule")
+        for tile in buffers(layer.workload, plan.machine_data, layer.schedule):
+            if tile.bytes and tile.name != "reserved":
+                yield Block(f"{layer.layer}: {tile.name}", time, (tile.bytes * tile.copies,)), tile.memory

@@ -11,7 +11,7 @@ four functions, and its map holds integers; the second one applies the last func
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,6 +26,7 @@ from solver.uses.emit.kinds import FLOATS, KINDS, NAMES, Elements
 from solver.uses.emit.moves import moves
 from solver.uses.emit.pointwise import stage
 from solver.uses.emit.quantise import QUANTISERS, Grid, grid_around, grid_in_file, grid_of
+from solver.uses.emit.text import identifier
 
 
 @dataclass(frozen=True)
@@ -374,3 +375,54 @@ def kind_of(name: str, operator: str) -> str:
     if name not in KINDS:
         raise InputError(f"operator {operator}: elements of {name}: no C is written")
     return KINDS[name]
+
+
+# ---- chains as C ---------------------------------------------------------------------------------------------------
+
+
+def statements(
+    model: OnnxModel, chain: Chain, place: Mapping[str, Sequence[str]], prefix: str, begin: int = 0
+) -> tuple[list[str], list[str]]:
+    """Return tables and statements; channels are those of a whole in which the chain begins at `begin`.
+
+    Parameters
+    ----------
+    place : mapping
+        By operator the C texts of an element's place along every axis of its tensor.
+    prefix : str
+        A C name that tables begin with.
+    """
+    tables, lines = list[str](), list[str]()
+    if chain.joined is not None:
+        tables, lines = _of_parts(model, chain, chain.joined, place, prefix, begin)
+    for number, one in enumerate(chain.operators):
+        at = list(place[one.name])
+        at[1:2] = [f"({at[1]} - {begin})"] if begin else at[1:2]
+        made = stage(model, one, f"{prefix}{number}", at)
+        assert made is not None
+        tables += made.lines()
+        lines += [f"/* {identifier(one.name)} */", *made.statements]
+    return tables, lines
+
+
+def _of_parts(
+    model: OnnxModel, chain: Chain, joined: Concat, place: Mapping[str, Sequence[str]], prefix: str, begin: int
+) -> tuple[list[str], list[str]]:
+    """What becomes of an element depends on the part that its channel is of."""
+    tables, lines, channel = list[str](), list[str](), place[joined.name][1]
+    for k, (name, part) in enumerate(zip(joined.inputs, chain.parts, strict=True)):
+        more, body = statements(model, part, place, f"{prefix}{k}_", begin)
+        begin += model.network.operator(name).shape[1]
+        tables += more
+        last = k == len(chain.parts) - 1
+        head = "} else {" if last and k else f"{'} else ' if k else ''}if ({channel} < {begin}) {{"
+        lines += [head, *(f"    {line}" for line in body)]
+    return tables, [*lines, "}"]
+
+
+def operators_of(chain: Chain) -> list[Operator]:
+    """Return every operator of a chain."""
+    found = [*chain.operators, *([chain.joined] if chain.joined else [])]
+    for part in chain.parts:
+        found += operators_of(part)
+    return found

@@ -11,13 +11,13 @@ from hwmodels.outcome import Counts
 from hwmodels.schedule import Nest
 from instances.errors import InputError
 from instances.machine.machine import Broadcast, Machine
-from instances.network.workload import Layer
+from instances.network.workload import DIMS, Layer
 from solver.uses.emit.frame import Frame
 from solver.uses.emit.mains import makefile
 from solver.uses.emit.nest import layer_file
 from solver.uses.emit.numbers import integers
-from solver.uses.emit.table import row
 from solver.uses.emit.text import identifier
+from solver.uses.emit.values import pitches
 
 _RUNTIME = (
     "certile_dma.h",
@@ -134,3 +134,26 @@ def _main(names: Sequence[str], tables: Sequence[str]) -> str:
         '    printf("%d of %d layers: results and transfers as planned\\n", right, all);',
         "    return right == all ? 0 : 1;", "}", "",
     ])  # fmt: skip
+
+
+def row(
+    name: str, function: str, layer: Layer, machine: Machine, planned: Mapping[str, Counts], unwritten: int = 0
+) -> str:
+    """Return a layer with what its plan moves, as the initialiser of a `certile_layer`."""
+    sizes = [layer.extent(d) for d in DIMS] + [
+        layer.stride_h, layer.stride_w, layer.dilation_h, layer.dilation_w, layer.pad_top, layer.pad_left, layer.h,
+        layer.l, layer.inputs, machine.in_bytes, machine.w_bytes if "W" in layer.operands else 0, machine.out_bytes,
+        machine.psum_bytes, (machine.bias_bytes or 4) if layer.bias else 0,
+    ]  # fmt: skip
+    inputs = ", ".join(_pitches("IN", "bgnrc", layer, machine, lacks) for lacks in layer.patterns)
+    others = (_pitches(operand, letters, layer, machine) for operand, letters in (("W", "gmnij"), ("OUT", "bgmrc")))
+    places = ", ".join([f"{{{inputs}}}", *others])
+    counts = [planned.get(operand, Counts()) for operand in ("IN", "W", "OUT", "PSUM")]
+    moved = ", ".join(f"{{{one.calls}, {one.segments}, {one.bytes}}}" for one in counts)
+    return f'    {{"{name}", {function}, {", ".join(map(str, sizes))}, {places}, {{{moved}}}, {unwritten}}},'
+
+
+def _pitches(operand: str, letters: str, layer: Layer, machine: Machine, lacks: str = "") -> str:
+    """The pitches of a tensor as an initialiser; 0 along what an input lacks."""
+    found = {**pitches(operand, layer, machine, lacks), **dict.fromkeys(lacks, 0)}
+    return f"{{{', '.join(str(found[d]) for d in letters)}}}"

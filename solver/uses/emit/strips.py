@@ -16,9 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from hwmodels.fusion.replay.count import weight_bytes
 from hwmodels.schedule import Blocks
-from instances.network.workload import Layer
 from solver.uses.emit.fixed_addresses import STEPS, FixedAddresses
-from solver.uses.emit.frame import storage_order
+from solver.uses.emit.frame import tensor
 from solver.uses.emit.groups import Group, Part
 from solver.uses.emit.packed import Packed
 from solver.uses.emit.text import block, comment, function, loop, total
@@ -390,21 +389,14 @@ class GroupFile:
         """Tensors off the chip: maps from outside by stream, results, weights and biases by layer."""
         lines = []
         for k, layer in enumerate(self.group.layers):
-            lines.append(f"out_{k} = {self._tensor('OUT', layer, f'out[{k}]')};")
+            lines.append(f"out_{k} = {tensor('OUT', f'out[{k}]', layer, self.machine)};")
             if layer.weights != "none":
                 lines.append(f"w_{k} = (certile_tensor){{w[{k}], 1, {{0}}}};")
                 lines.append(f"bias_{k} = (certile_tensor){{bias[{k}], 1, {{0}}}};")
         for k, stream in enumerate(self.run.streams):
             if stream.outside:
-                lines.append(f"in_{k} = {self._tensor('IN', self.group.seen_by(k), f'in[{k}]')};")
+                lines.append(f"in_{k} = {tensor('IN', f'in[{k}]', self.group.seen_by(k), self.machine)};")
         return lines
-
-    def _tensor(self, operand: str, layer: Layer, pointer: str) -> str:
-        sizes = {"b": layer.b, "g": layer.g, "n": layer.n, "m": layer.m}
-        sizes |= {"r": layer.h, "c": layer.l} if operand == "IN" else {"r": layer.r, "c": layer.c}
-        element = self.machine.in_bytes if operand == "IN" else self.machine.out_bytes
-        numbers = ", ".join(str(sizes[d]) for d in storage_order(operand, self.machine))
-        return f"(certile_tensor){{{pointer}, {element}, {{{numbers}}}}}"
 
 
 def _renamed(text: Sequence[str], k: int) -> list[str]:

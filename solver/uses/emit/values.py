@@ -17,8 +17,13 @@ from math import prod
 from instances.machine.machine import Machine
 from instances.network.operators import Eltwise, MatMul, Operator, Shape
 from instances.network.workload import DIMS, Layer
-from solver.uses.emit.frame import storage_order
 
+#: Axes of the operands in storage order, by layout; input rows and columns stand under r and c.
+AXES = {
+    "IN": {"CHW": "bgnrc", "HWC": "brcgn"},
+    "OUT": {"CHW": "bgmrc", "HWC": "brcgm"},
+    "W": {"OIHW": "gmnij", "OHWI": "gmijn"},
+}
 #: Of an operator's axis, the dimensions of the layer that it consists of, outermost first; empty for an axis of one.
 Axis = tuple[str, ...]
 
@@ -66,7 +71,7 @@ class Value:
         )
 
 
-def rows_of(shape: Shape) -> tuple[int, ...]:
+def rows_of(shape: Sequence[int]) -> tuple[int, ...]:
     """Return the pitches of a tensor whose elements lie one after the other, the last axis innermost."""
     return tuple(prod(shape[k + 1 :]) for k in range(len(shape)))
 
@@ -104,15 +109,24 @@ def _split(axes: list[tuple[int, int]], shape: Shape) -> tuple[int, ...] | None:
 # ---- tensors of layers ---------------------------------------------------------------------------------------------
 
 
-def pitches(operand: str, layer: Layer, machine: Machine, lacks: str = "") -> Mapping[str, int]:
-    """Return the pitch of every dimension of a layer's tensor off the chip; input rows and columns under r and c.
+def storage_order(operand: str, machine: Machine) -> str:
+    """Return the axes of an operand off the chip, outermost first."""
+    return AXES[operand][getattr(machine, f"{operand.lower()}_layout")]
+
+
+def sizes_of(operand: str, layer: Layer, lacks: str = "") -> Mapping[str, int]:
+    """Return the elements of a layer's tensor along its dimensions; input rows and columns under r and c.
 
     `lacks`: dimensions along which an input has one element.
     """
-    sizes = {d: layer.extent(d) for d in DIMS} | ({"r": layer.h, "c": layer.l} if operand == "IN" else {})
-    sizes |= dict.fromkeys(lacks, 1)
-    order = storage_order(operand, machine)
-    return {d: prod(sizes[e] for e in order[k + 1 :]) for k, d in enumerate(order)}
+    rows = {"r": layer.h, "c": layer.l} if operand == "IN" else {}
+    return {d: layer.extent(d) for d in DIMS} | rows | dict.fromkeys(lacks, 1)
+
+
+def pitches(operand: str, layer: Layer, machine: Machine, lacks: str = "") -> Mapping[str, int]:
+    """Return the pitch of every dimension of a layer's tensor off the chip; `lacks` as of `sizes_of`."""
+    sizes, order = sizes_of(operand, layer, lacks), storage_order(operand, machine)
+    return dict(zip(order, rows_of([sizes[d] for d in order]), strict=True))
 
 
 def dims_of(shape: Shape, layer: Layer) -> tuple[str, ...]:
