@@ -15,7 +15,7 @@ from instances.late import face
 
 if TYPE_CHECKING:
     from instances.applications import Applications
-    from instances.errors import InputError
+    from instances.errors import InputError, PlanMismatch
     from instances.load import load_machine, load_network
     from instances.machine.machine import Machine
     from instances.measured import Profile, load_profile
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from solver.calls.solve import explain, pareto, show, solve
     from solver.plan.front import Front
     from solver.plan.plan import Plan, load_plan
-    from solver.plan.verify import PlanMismatch
+    from solver.plan.why import Why
     from solver.problems.engine_size import front_engine, size_engine
     from solver.problems.problem import Explained
     from solver.uses.calibration.calibrate import calibrate
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from solver.uses.sweep.rows import Sweep, load_sweep
     from solver.uses.sweep.run import sweep
     from solver.uses.why.ask import why
-    from solver.uses.why.model import Why
 
 __all__ = [
     "Applications",
@@ -80,7 +79,7 @@ __all__ = [
 # Nothing is imported before it is used; the type checker reads the imports above, a test compares the two.
 face(__name__, {
     "instances.applications": "Applications",
-    "instances.errors": "InputError",
+    "instances.errors": "InputError PlanMismatch",
     "instances.load": "load_machine load_network",
     "instances.machine.machine": "Machine",
     "instances.network.network": "Network",
@@ -99,7 +98,6 @@ face(__name__, {
     "solver.calls.solve": "explain pareto show solve",
     "solver.uses.sweep.rows": "Sweep load_sweep",
     "solver.uses.sweep.run": "sweep",
-    "solver.plan.verify": "PlanMismatch",
     "solver.uses.why.ask": "why",
-    "solver.uses.why.model": "Why",
+    "solver.plan.why": "Why",
 })  # fmt: skip

@@ -111,19 +111,8 @@ def places(name: str) -> Iterator[tuple[int, str]]:
                 yield node.lineno, module
 
 
-def executed(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and everything in it, without what only the type checker reads."""
-    yield node
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and ast.unparse(child.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}:
-            for other in child.orelse:
-                yield from executed(other)
-        else:
-            yield from executed(child)
-
-
 def links(trees: Mapping[str, ast.Module]) -> nx.DiGraph[str]:
-    """Which module imports which, with the line; imports inside functions count.
+    """Which module imports which, with the line; imports inside functions, and those of types alone, count.
 
     A text that is the dotted name of a module, or of a name in it, counts too: `import_module` and the tables of
     `instances.late` (``package.module:name``) hide an import.
@@ -133,7 +122,7 @@ def links(trees: Mapping[str, ast.Module]) -> nx.DiGraph[str]:
     modules = {name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): name for name in trees}
     graph: nx.DiGraph[str] = nx.DiGraph()
     for module, name in modules.items():
-        nodes = list(executed(trees[name]))
+        nodes = list(ast.walk(trees[name]))
         found = list(imports(name, nodes))
         texts = [(n.lineno, n.value) for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)]
         places = [(line, text.partition(":")[0]) for line, text in texts]
@@ -196,6 +185,7 @@ def test_no_import_circle() -> None:
 CIRCLES = {
     "at the top": {"a/x.py": "from a.y import f", "a/y.py": "import a.x"},
     "inside a function": {"a/x.py": "from a.y import f", "a/y.py": "def f():\n    from a import x"},
+    "only for the type checker": {"a/x.py": "from a.y import f", "a/y.py": "if TYPE_CHECKING:\n    import a.x"},
     "by a text": {"a/x.py": "from a.y import f", "a/y.py": "MAKERS = {'x': 'a.x'}"},
     "by a place": {"a/x.py": "from a.y import f", "a/y.py": "f = late('a.x:g')"},
     "through its own package": {"a/__init__.py": "from a.x import f", "a/x.py": "from a import g"},
@@ -205,7 +195,6 @@ CIRCLES = {
     },
 }  # fmt: skip
 NO_CIRCLES = {
-    "only for the type checker": {"a/x.py": "from a.y import f", "a/y.py": "if TYPE_CHECKING:\n    import a.x"},
     "a neighbour in its own package": {
         "a/__init__.py": "from a.x import f", "a/x.py": "from a.y import g", "a/y.py": "",
     },
@@ -475,7 +464,7 @@ def floor_of(name: str) -> tuple[int, str]:
 
 
 def test_no_import_runs_upwards() -> None:
-    """Inside a room too, whether at the top of a file, in a function, or by a text; types alone may look up."""
+    """Inside a room too, whether at the top of a file, in a function, by a text, or for types alone."""
     graph = house()
     files = {name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): name for name in sources()}
     wrong = []

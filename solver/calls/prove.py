@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from instances.errors import InputError
+from instances.errors import InputError, PlanMismatch
 from instances.load import unmet_overrides
 from solver.ask.options import pick_nests, pick_pins
 from solver.plan.claims import Claim
 from solver.plan.plan import Plan
-from solver.plan.verify import PlanMismatch
 from solver.problems.layers import is_layers, layer_rows, part_of
 from solver.problems.registry import claims_of, problem_of
 from solver.problems.tiling import layer_claims

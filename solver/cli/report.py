@@ -9,8 +9,8 @@ import typer
 
 from instances.errors import InputError
 from solver.ask import options
+from solver.plan.figures import Figure
 from solver.show.console import emit, write
-from solver.show.data import Figure
 from solver.show.page import to_html
 from solver.show.printed import image
 from solver.show.style import slugs

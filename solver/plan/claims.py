@@ -1,4 +1,4 @@
-"""What a plan claims, part by part, and how another plan of the same request refutes or proves it.
+"""What a plan claims, part by part, how another plan of the same request refutes or proves it, and how plans disagree.
 
 Let v = (v_1, ..., v_n) be the objectives of a part (a layer, or a whole network) in their order, and b_k a bound of the
 k-th: no plan whose objectives before the k-th are at most v_1, ..., v_(k-1) is below b_k in the k-th. OPTIMAL says that
@@ -12,12 +12,19 @@ b_k = v_k for all k.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
+from typing import Annotated, Literal
 
-from solver.plan.plan import Status
+from pydantic import Field
+from pydantic_core import to_jsonable_python
 
+Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "NO_SOLUTION_FOUND"]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Bounds = tuple[int | None, ...]
+#: Lines about one field of a plan.
+_MOST = 5
 
 
 @dataclass(frozen=True)
@@ -83,3 +90,35 @@ def bounds_of(status: Status, bound: int | None, values: tuple[int, ...], number
 def picked(names: tuple[str, ...], figures: Mapping[str, int]) -> tuple[int, ...]:
     """Return the figures of some names; nothing unless all are known."""
     return tuple(figures[name] for name in names) if set(names) <= set(figures) else ()
+
+
+# ---- what a plan states, and what is so ------------------------------------------------------------------------------
+
+
+def gap_of(value: int | None, bound: int | None) -> float | None:
+    """Return ``(value - bound) / value``: 0.0 when equal, None when either is unknown."""
+    if value is None or bound is None:
+        return None
+    return 0.0 if value == bound or value == 0 else (value - bound) / value
+
+
+def unequal(where: str, stated: object, derived: object) -> Iterator[str]:
+    """Yield one line if what a plan states is not what follows from its decisions."""
+    if stated != derived:
+        yield f"{where}: the plan says {stated}, it is {derived}"
+
+
+def differences(where: str, stated: object, derived: object) -> Iterator[str]:
+    """Yield a line for every place, five at most, where what a plan states is not what follows from its decisions."""
+    yield from islice(_differences(where, to_jsonable_python(stated), to_jsonable_python(derived)), _MOST)
+
+
+def _differences(where: str, one: object, two: object) -> Iterator[str]:
+    if isinstance(one, dict) and isinstance(two, dict) and one.keys() == two.keys():
+        for name in one:
+            yield from _differences(f"{where}.{name}", one[name], two[name])
+    elif isinstance(one, list) and isinstance(two, list) and len(one) == len(two):
+        for number, pair in enumerate(zip(one, two, strict=True)):
+            yield from _differences(f"{where}[{number}]", *pair)
+    else:
+        yield from unequal(where, one, two)

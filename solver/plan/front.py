@@ -12,7 +12,7 @@ from solver.plan.faces import FACES
 from solver.plan.plan import Plan
 
 if TYPE_CHECKING:
-    from solver.show.data import Figure
+    from solver.plan.figures import Figure
 
 
 @dataclass(frozen=True)

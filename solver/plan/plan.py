@@ -29,19 +29,19 @@ from instances.machine.machine import Machine
 from instances.measured import Profile
 from instances.problems import PROBLEMS
 from instances.validation import adapter_of, validate, validate_as
+from solver.plan.claims import Seconds
+from solver.plan.claims import Status as Status
 from solver.plan.faces import FACES
 
 if TYPE_CHECKING:
-    from solver.show.data import Figure
-    from solver.uses.why.model import Why
+    from solver.plan.figures import Figure
+    from solver.plan.why import Why
 
 #: The first field of every plan file; a reader refuses other versions.
 FORMAT: Final = "certile-plan/3"
-Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "NO_SOLUTION_FOUND"]
 Unit = Literal["ticks", "bytes", "fJ"]
 Measure = Literal["time", "bytes", "energy"]
 Dim = Literal["b", "g", "m", "n", "r", "c", "i", "j"]
-Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Gap = Annotated[float, Field(ge=0, le=1)]
 Stat = int | float | str | bool | None
 

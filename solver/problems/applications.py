@@ -9,13 +9,13 @@ from instances.applications import Applications
 from instances.errors import InputError
 from solver.ask.options import as_texts
 from solver.ask.question import Question
+from solver.plan.figures import Pictures
 from solver.plan.plan import Plan
 from solver.problems.applications_figures import ApplicationRow, figures, rows_of
 from solver.problems.board import BoardProblem, TaskRow, whole_us
 from solver.problems.columns import known_parts
 from solver.problems.problem import Target
 from solver.show.common import terms
-from solver.show.data import Pictures
 from solver.show.drawn import drawn
 from solver.show.tables import Column, Sheet
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from solver.plan.figures import Axis, Bars, Figure, Series
 from solver.plan.plan import Plan
 from solver.show.common import gantt, us
-from solver.show.data import Axis, Bars, Figure, Series
 
 
 @dataclass(frozen=True)

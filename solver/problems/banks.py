@@ -21,6 +21,7 @@ from hwmodels.schedule import StageRun
 from instances.errors import InputError
 from instances.network.feature_maps import FeatureMap, Stage
 from solver.ask.question import Question
+from solver.plan.figures import Axis, Bars, Box, Boxes, Figure, Pictures
 from solver.plan.front import Front
 from solver.plan.plan import Plan
 from solver.problems.columns import known_parts, microseconds
@@ -29,7 +30,6 @@ from solver.problems.problem import front_of_plans
 from solver.search.loop import Answer
 from solver.search.verdict import Verdict
 from solver.show.common import stacked, terms, us
-from solver.show.data import Axis, Bars, Box, Boxes, Figure, Pictures
 from solver.show.roofline import Rate, roofline, unpadded
 from solver.show.tables import Column, Sheet, name_column, ratio
 from solver.show.words import labels

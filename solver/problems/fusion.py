@@ -20,6 +20,7 @@ from hwmodels.schedule import FusedRun, LayerRun, Run, Steps
 from instances.errors import InputError
 from instances.network.stores import Stores
 from solver.ask.question import Question
+from solver.plan.figures import Figure, Pictures
 from solver.plan.front import Front
 from solver.plan.plan import Plan
 from solver.problems.columns import known_parts, microseconds
@@ -30,7 +31,6 @@ from solver.problems.problem import front_of_plans
 from solver.problems.runs import RunRow, ranges, rooms_of, rows_of
 from solver.search.loop import status_of
 from solver.show.common import graph, stacked, terms
-from solver.show.data import Figure, Pictures
 from solver.show.pseudo_code import pseudo_code
 from solver.show.roofline import Rate, roofline
 from solver.show.tables import ABSENT, Column, Sheet, name_column, ratio

@@ -27,7 +27,7 @@ from solver.ask.names import version
 from solver.ask.options import processors, unknown
 from solver.ask.question import Question
 from solver.ask.watch import Watch
-from solver.plan.claims import Claim, picked
+from solver.plan.claims import Claim, differences, gap_of, picked, unequal
 from solver.plan.front import Front, FrontPart, FrontPoint
 from solver.plan.plan import (
     FORMAT,
@@ -42,7 +42,6 @@ from solver.plan.plan import (
     proof,
     worst,
 )
-from solver.plan.verify import differences, gap_of, unequal
 from solver.problems.columns import known_parts
 from solver.problems.problem import Derived, EngineInfo, Explained, Problem, front_of_plans
 from solver.search.deciding import Job, refused

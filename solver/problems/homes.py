@@ -32,8 +32,8 @@ from hwmodels.schedule import Nest
 from instances.errors import InfeasibleError, InputError
 from instances.machine.machine import Machine
 from instances.network.network import Network
+from solver.plan.claims import unequal
 from solver.plan.plan import Frozen, Natural, Plan, Status
-from solver.plan.verify import unequal
 from solver.problems.layers import LayerRow, layer_rows
 from solver.search.loop import Answer, settled
 

@@ -21,6 +21,7 @@ from hwmodels.schedule import HybridRun, PieceRun
 from instances.network.feature_maps import FeatureMap, Stage
 from instances.network.pieces import Group, Piece
 from solver.ask.question import Question
+from solver.plan.figures import Figure, Pictures
 from solver.plan.front import Front
 from solver.plan.plan import Plan
 from solver.problems.banks import actions, fitting
@@ -28,7 +29,6 @@ from solver.problems.columns import known_parts, microseconds
 from solver.problems.generic import GenericProblem
 from solver.search.loop import Answer, quickest, status_of
 from solver.show.common import graph, stacked, terms, us
-from solver.show.data import Figure, Pictures
 from solver.show.tables import Column, Sheet, name_column, percent, ratio
 
 

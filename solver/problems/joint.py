@@ -22,6 +22,7 @@ from hwmodels.schedule import LayerRun
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from solver.ask.question import Question
+from solver.plan.figures import Axis, Boxes, Figure, Pictures
 from solver.plan.plan import Plan
 from solver.problems.columns import known_parts, measure_columns, microseconds
 from solver.problems.generic import GenericProblem
@@ -30,7 +31,6 @@ from solver.problems.layers_figures import time_figures
 from solver.problems.problem import Target
 from solver.problems.runs import RunRow, ranges, rooms_of, rows_of
 from solver.show.common import Stay, residency, stacked, terms, us
-from solver.show.data import Axis, Boxes, Figure, Pictures
 from solver.show.pseudo_code import pseudo_code
 from solver.show.roofline import Rate, roofline
 from solver.show.tables import Column, Sheet, name_column, ratio

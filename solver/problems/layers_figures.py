@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from hwmodels.nest.buffers import Buffer
 from hwmodels.nest.price.causes import terms_of
 from hwmodels.nest.price.closed_form import price
+from solver.plan.figures import Axis, Bars, Block, Boxes, Figure, Pictures
 from solver.plan.plan import Plan
 from solver.problems.layers import LayerRow
 from solver.show.common import Stay, residency, stacked, tensors, tile_drawing, total, us
-from solver.show.data import Axis, Bars, Block, Boxes, Figure, Pictures
 from solver.show.roofline import Rate, roofline
 from solver.show.style import slugs
 from solver.show.tables import percent

@@ -29,7 +29,7 @@ from formulations.tiling.space import Space
 from hwmodels.outcome import MEASURES
 from hwmodels.schedule import Nest
 from instances.applications import Applications
-from instances.errors import InputError, choices
+from instances.errors import InputError, PlanMismatch, choices
 from instances.network.buffers import Buffers
 from instances.network.variants import Variants
 from instances.network.workload import Layer
@@ -37,7 +37,6 @@ from instances.problems import nested
 from solver.ask.options import pick_layers, pick_nests, pick_pins
 from solver.ask.question import Question
 from solver.plan.plan import proof
-from solver.plan.verify import PlanMismatch
 from solver.problems.homes import assignments
 from solver.search.deciding import Job
 from solver.search.loop import Answer, fallback, settled

@@ -18,6 +18,7 @@ from formulations.problem import Goal
 from hwmodels.board.schedule import MappingSchedule
 from instances.errors import InputError
 from solver.ask.question import Question
+from solver.plan.figures import Axis, Bars, Figure, Pictures, Series
 from solver.plan.front import Front
 from solver.plan.plan import Plan
 from solver.problems.board import BoardProblem, TaskRow, whole_us
@@ -26,7 +27,6 @@ from solver.problems.generic import GenericProblem
 from solver.problems.problem import front_of_plans
 from solver.search.loop import Answer, settled, status_of
 from solver.show.common import gantt, terms, us
-from solver.show.data import Axis, Bars, Figure, Pictures, Series
 from solver.show.drawn import LETTERS, WIDTH, drawn
 from solver.show.tables import Column, Sheet
 from solver.show.words import labels

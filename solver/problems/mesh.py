@@ -13,12 +13,12 @@ from hwmodels.schedule import Choice
 from instances.machine.machine import Machine
 from instances.network.ndrange import ndrange
 from instances.network.workload import DIMS, Layer
+from solver.plan.claims import gap_of
+from solver.plan.figures import Figure, Pictures
 from solver.plan.plan import PartPlan, Plan
-from solver.plan.verify import gap_of
 from solver.problems.generic import GenericProblem
 from solver.problems.problem import Target
 from solver.show.common import stacked, terms
-from solver.show.data import Figure, Pictures
 from solver.show.roofline import Rate, roofline
 from solver.show.tables import ABSENT, GAP, Column, Sheet, name_column, percent, ratio
 from solver.show.words import label

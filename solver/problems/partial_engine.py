@@ -15,12 +15,12 @@ from hwmodels.partial_engine.price import engine_of
 from hwmodels.partial_engine.schedule import EngineSchedule
 from instances.errors import InputError
 from solver.ask.question import Question
+from solver.plan.figures import Axis, Bars, Figure, Pictures, Series
 from solver.plan.front import Front, FrontPart, FrontPoint
 from solver.plan.plan import PartPlan, Plan
 from solver.problems.engine_size import fits, front_engine
 from solver.problems.generic import GenericProblem
 from solver.show.common import stacked, terms
-from solver.show.data import Axis, Bars, Figure, Pictures, Series
 from solver.show.tables import ABSENT, GAP, Column, Sheet, conflicts_of, few, name_column, percent
 from solver.show.words import labels
 

@@ -13,12 +13,12 @@ from formulations.placement.problem import MemoryUse, PlacementFormulation, in_m
 from instances.errors import InputError
 from instances.network.buffers import Buffers, buffers_to_csv
 from instances.problems import either, nested
+from solver.plan.figures import Axis, Bars, Box, Boxes, Figure, Pictures, Series
 from solver.plan.plan import Plan
 from solver.problems.columns import known_parts
 from solver.problems.generic import GenericProblem
 from solver.problems.problem import Target
 from solver.show.common import layer_axis, terms
-from solver.show.data import Axis, Bars, Box, Boxes, Figure, Pictures, Series
 from solver.show.style import slugs
 from solver.show.tables import ABSENT, Column, Sheet, name_column
 

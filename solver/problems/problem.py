@@ -28,7 +28,7 @@ from solver.show.tables import Sheet, percent, ratio, render
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from solver.show.data import Block, Pictures
+    from solver.plan.figures import Block, Pictures
 
 #: What may be planned.
 Target = Network | Layer | Applications | Buffers | Variants
@@ -235,14 +235,14 @@ class Problem(ABC):
 
     def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
         """Return what a report draws of a plan, beside plans of other engines, and its parts in detail."""
+        from solver.plan.figures import Pictures
         from solver.show.common import terms  # late: only reports are drawn
-        from solver.show.data import Pictures
 
         return Pictures(terms(plan, others), self.blocks(plan))
 
     def blocks(self, plan: Plan) -> tuple[Block, ...]:
         """Return the details of a plan for a report: all together, unless a subclass has them part by part."""
-        from solver.show.data import Block  # late: only reports are drawn
+        from solver.plan.figures import Block  # late: only reports are drawn
 
         text = "\n".join(self.details(plan, None)).strip() if self.names(plan) else ""
         return (Block("All of the plan", "", text),) if text else ()

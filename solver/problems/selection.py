@@ -20,13 +20,13 @@ from instances.errors import InputError
 from instances.network.network import Network
 from instances.network.variants import PPM, Variants
 from solver.ask.question import Question
+from solver.plan.figures import Axis, Box, Boxes, Figure, Pictures
 from solver.plan.plan import Plan
 from solver.problems.columns import known_parts
 from solver.problems.generic import GenericProblem
 from solver.problems.problem import Target
 from solver.search.loop import Answer, settled
 from solver.show.common import stacked, terms, us
-from solver.show.data import Axis, Box, Boxes, Figure, Pictures
 from solver.show.tables import Column, Sheet, name_column
 
 

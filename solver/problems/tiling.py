@@ -19,10 +19,9 @@ from instances.errors import InputError
 from instances.network.workload import Layer
 from solver.ask.options import pick_pins
 from solver.ask.question import Question
-from solver.plan.claims import Claim, bounds_of, picked
+from solver.plan.claims import Claim, bounds_of, gap_of, picked
 from solver.plan.front import Front, FrontPart, FrontPoint
 from solver.plan.plan import Asked, PartPlan, Plan, Status
-from solver.plan.verify import gap_of
 from solver.problems.columns import measure_columns
 from solver.problems.generic import GenericProblem
 from solver.problems.homes import HomesPlan, assigned, choose, fitting, problems_of_homes
@@ -38,7 +37,7 @@ from solver.show.words import decision_columns, decision_text, label, workload_t
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from solver.show.data import Pictures
+    from solver.plan.figures import Pictures
 
 
 class LayersProblem(GenericProblem):

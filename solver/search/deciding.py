@@ -9,9 +9,8 @@ from typing import Any
 
 from formulations.clock import Clock
 from formulations.problem import Part
-from instances.errors import InputError
+from instances.errors import InputError, PlanMismatch
 from solver.ask.watch import NO_LIMIT, Watch
-from solver.plan.verify import PlanMismatch
 from solver.search.loop import Answer, unanswered
 from solver.search.verdict import Verdict, in_unit, judged, judgement
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from formulations.problem import Part, Priced, Replayed
 from hwmodels.outcome import UNITS
-from solver.plan.verify import gap_of
+from solver.plan.claims import gap_of
 from solver.search.loop import Answer, Judged
 
 

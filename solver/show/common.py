@@ -17,8 +17,8 @@ from math import prod
 from hwmodels.nest.buffers import Buffer
 from instances.network.network import Network
 from instances.network.workload import Layer
+from solver.plan.figures import Axis, Bars, Box, Boxes, Drawing, Figure, Graph, Label, Node, Polygon, Series, Table
 from solver.plan.plan import Plan
-from solver.show.data import Axis, Bars, Box, Boxes, Drawing, Figure, Graph, Label, Node, Polygon, Series, Table
 from solver.show.drawn import Drawn
 
 #: So many names stand below an axis; more are numbered.

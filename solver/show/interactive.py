@@ -12,7 +12,7 @@ from functools import singledispatch
 from html import escape
 from typing import TypeAlias
 
-from solver.show.data import Axis, Bars, Boxes, Cloud, Drawing, Figure, Graph, Points
+from solver.plan.figures import Axis, Bars, Boxes, Cloud, Drawing, Figure, Graph, Points
 from solver.show.style import colour, mark, pattern, short, spoken
 
 Json: TypeAlias = "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from solver.show.data import Cell, Fact, Figure, Table
+from solver.plan.figures import Cell, Fact, Figure, Table
 from solver.show.style import spoken
 from solver.show.tables import ABSENT, Sheet, printable
 

@@ -19,7 +19,7 @@ from string import Template
 
 from instances.errors import InputError
 from solver.ask.names import version
-from solver.show.data import Block, Fact, Figure
+from solver.plan.figures import Block, Fact, Figure
 from solver.show.interactive import Dict, drawn
 from solver.show.markup import Grid, facts_html, figure_html, grid_html, lines, text
 from solver.show.style import slugs

@@ -10,7 +10,7 @@ from functools import singledispatch
 from typing import TYPE_CHECKING, Any, Literal
 
 from instances.errors import InputError
-from solver.show.data import Axis, Bars, Boxes, Cloud, Drawing, Figure, Graph, Points
+from solver.plan.figures import Axis, Bars, Boxes, Cloud, Drawing, Figure, Graph, Points
 from solver.show.interactive import places
 from solver.show.style import colour, mark, pattern, short
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from instances.machine.machine import Machine
 from instances.machine.sections import Transfer
 from instances.network.workload import Layer
-from solver.show.data import Axis, Cloud, Point, Points
+from solver.plan.figures import Axis, Cloud, Point, Points
 
 #: MACs a picosecond in GMAC/s, bytes a picosecond in GB/s.
 _GIGA = 1000

@@ -10,8 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from instances.errors import InputError
-from solver.plan.verify import PlanMismatch
+from instances.errors import InputError, PlanMismatch
 from tests.library.counts import table
 from tests.library.families import FAMILIES
 from tests.library.make import make

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from instances.errors import InputError
+from instances.errors import InputError, PlanMismatch
 from instances.frozen import digest
 from instances.jsonfile import write_atomically
 from instances.library_format import (
@@ -32,8 +32,8 @@ from instances.library_format import (
 )
 from solver.ask.names import version
 from solver.ask.question import Question
+from solver.plan.claims import gap_of
 from solver.plan.plan import Plan
-from solver.plan.verify import PlanMismatch, gap_of
 from solver.problems.problem import Problem
 from solver.problems.tiling import LayersProblem
 from solver.uses.library.certificate import decisions, judge, question_of, with_engine

@@ -18,10 +18,10 @@ from instances.network.network import Network
 from instances.network.operators import Conv, Input
 from instances.problems import PROBLEMS, Line
 from solver.cli.main import main
+from solver.plan.figures import Axis, Bars, Block, Cloud, Drawing, Graph, Points, Series, Table
 from solver.plan.front import Front
 from solver.plan.plan import Plan
 from solver.show import page as pages
-from solver.show.data import Axis, Bars, Block, Cloud, Drawing, Graph, Points, Series, Table
 from solver.show.interactive import drawn
 from solver.show.markup import Grid, Head, grid_html, text
 from solver.show.page import Page, Section, to_html

@@ -13,11 +13,11 @@ from instances.network.operators import Input
 from instances.network.workload import Layer
 from instances.problems import PROBLEMS
 from solver.calls.solve import solve
+from solver.plan.figures import Axis, Bars, Box, Boxes, Drawing, Figure, Graph, Point, Points, Series
 from solver.plan.plan import Plan
 from solver.problems.layers_figures import times_of
 from solver.problems.placement import rows_of
 from solver.show.common import Stay, graph, layer_axis, layout, residency, stacked, tensors, tile_drawing
-from solver.show.data import Axis, Bars, Box, Boxes, Drawing, Figure, Graph, Point, Points, Series
 from solver.show.printed import image, plot
 from solver.show.roofline import Rate, roofline, roofs, unpadded
 from solver.show.style import short, slugs, spoken

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from solver import solve, why
-from solver.uses.why.model import About
+from solver.plan.why import About
 from tests.solver.why_cases import CASES, Case
 
 
@@ -37,7 +37,7 @@ def test_the_true_cause(case: Case) -> None:
 def test_every_cause_of_layers_has_two_cases() -> None:
     from typing import get_args
 
-    from solver.uses.why.model import Cause
+    from solver.plan.why import Cause
 
     for cause in set(get_args(Cause)) - {"processor", "unsolved"}:
         assert sum(case.cause == cause for case in CASES) >= 2, cause

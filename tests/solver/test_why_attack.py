@@ -10,7 +10,7 @@ from instances.machine.machine import Machine
 from instances.network.workload import Layer
 from solver import InputError, solve, why
 from solver.plan.plan import Plan
-from solver.uses.why.model import About
+from solver.plan.why import About
 from solver.uses.why.relax import ENDLESS
 from tests.small import machine
 

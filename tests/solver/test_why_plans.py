@@ -12,8 +12,8 @@ from hwmodels.nest.price.closed_form import with_prices
 from instances.network.workload import Layer
 from solver import InputError, Plan, Why, solve, why
 from solver.cli.main import main
+from solver.plan.why import Curve
 from solver.uses.why.fields import fields_of, with_field
-from solver.uses.why.model import Curve
 from tests.golden_plans import CASES, chain
 from tests.small import machine
 from tests.solver.why_cases import EIGHT, FLAT

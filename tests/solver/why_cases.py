@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from instances.machine.machine import Machine, Transfer
 from instances.network.workload import Layer
-from solver.uses.why.model import Cause
+from solver.plan.why import Cause
 from tests.small import TINY, machine
 
 

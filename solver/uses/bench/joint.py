@@ -13,8 +13,8 @@ from instances.load import load_machine, load_network
 from instances.machine.machine import Machine
 from instances.network.network import Network
 from solver.calls.solve import solve
+from solver.plan.claims import gap_of
 from solver.plan.plan import Plan
-from solver.plan.verify import gap_of
 from solver.problems.joint import JOINT
 from solver.search.loop import Answer, settled
 from solver.uses.bench.bank_sizes import HEADS, NOTE, bank_row

@@ -18,7 +18,7 @@ from hwmodels.board.schedule import MappingSchedule
 from solver.ask.progress import Progress
 from solver.calls.solve import ask as question_of
 from solver.calls.solve import pareto
-from solver.plan.verify import gap_of
+from solver.plan.claims import gap_of
 from solver.problems.mapping import MappingProblem
 from solver.search.loop import Answer, settled
 from solver.uses.bench.report import Cell, Report, Section, Table, timed

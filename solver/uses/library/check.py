@@ -27,8 +27,8 @@ from instances.frozen import digest
 from instances.jsonfile import Json, parse_json, read_bytes
 from instances.library_format import Instance, instance, target_json
 from solver.ask.question import Question
+from solver.plan.claims import gap_of, unequal
 from solver.plan.plan import Plan
-from solver.plan.verify import gap_of, unequal
 from solver.problems.registry import problem_of
 from solver.uses.library.certificate import judge, parts_of, question_of
 

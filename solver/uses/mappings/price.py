@@ -28,7 +28,7 @@ from formulations.tiling.space import Space
 from hwmodels.nest.homes import settled
 from hwmodels.nest.price.skeleton import cores, skeleton_of
 from hwmodels.schedule import Loop, Nest, Spatial
-from instances.errors import InputError
+from instances.errors import InputError, PlanMismatch
 from instances.foreign.foreign import is_foreign, read_workloads
 from instances.foreign.products import Workload
 from instances.machine.machine import Machine
@@ -38,7 +38,6 @@ from instances.problems import nested
 from solver.ask.options import as_texts, check_time_limit, pick_layers, pick_machine, pick_target
 from solver.calls.solve import Texts, ask, solve
 from solver.plan.plan import Plan, Status
-from solver.plan.verify import PlanMismatch
 from solver.problems.layers import LayerRow, is_layers
 from solver.problems.layers_search import decide
 from solver.search.verdict import judgement

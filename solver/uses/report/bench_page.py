@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from instances.errors import InputError
 from instances.jsonfile import Json
-from solver.show.data import Axis, Bars, Series
+from solver.plan.figures import Axis, Bars, Series
 from solver.show.markup import Grid, Head, cell_text
 from solver.show.page import Page, Section
 from solver.show.style import slugs

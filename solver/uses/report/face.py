@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from instances.errors import InputError
 from instances.jsonfile import write_atomically
+from solver.plan.figures import Figure
 from solver.plan.front import Front
 from solver.plan.plan import Plan
 from solver.problems.registry import problem_of
-from solver.show.data import Figure
 from solver.show.interactive import drawn
 from solver.show.markup import grid_html, grid_of_sheet, text
 from solver.show.page import status_html, to_html

@@ -11,11 +11,11 @@ from typing import Any
 
 from instances.errors import InputError
 from solver.ask.options import AUTO
+from solver.plan.figures import Block, Fact
 from solver.plan.plan import Plan
 from solver.problems.layers import is_layers
 from solver.problems.problem import Problem
 from solver.problems.registry import problem_of
-from solver.show.data import Block, Fact
 from solver.show.markup import grid_of_sheet
 from solver.show.page import Page, Section
 from solver.show.tables import percent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from solver.show.data import Cell
+from solver.plan.figures import Cell
 from solver.show.page import Page
 from solver.uses.report.front_page import Rows, rows_page
 from solver.uses.sweep.front import Group, MachineSum, figure, head, machine_fronts

@@ -23,12 +23,11 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
-from instances.errors import InfeasibleError, InputError
+from instances.errors import InfeasibleError, InputError, PlanMismatch
 from instances.machine.machine import Machine
 from solver.ask.watch import Watch
 from solver.calls.solve import ask
 from solver.plan.plan import Plan
-from solver.plan.verify import PlanMismatch
 from solver.problems.registry import problem_of
 from solver.uses.sweep.tasks import target_of
 

@@ -12,8 +12,8 @@ from instances.network.buffers import Buffers
 from solver.ask.question import Question
 from solver.calls.solve import answered
 from solver.plan.plan import Plan, digest
+from solver.plan.why import Known
 from solver.problems.problem import Problem
-from solver.uses.why.model import Known
 
 #: Seconds below which it is not worth to begin.
 _WORTH_S = 0.05

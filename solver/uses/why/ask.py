@@ -26,6 +26,7 @@ from solver.ask.options import as_texts, check_time_limit
 from solver.ask.question import Question
 from solver.calls.check import sound_plan
 from solver.plan.plan import Objective, Plan
+from solver.plan.why import About, Cause, Curve, Limit, Part, Rival, Room, Split, Trial, Why
 from solver.problems.layers import LayerRow, is_layers, layer_rows
 from solver.problems.problem import Problem
 from solver.problems.registry import problem_of
@@ -38,7 +39,6 @@ from solver.uses.why.fields import FieldOf, fields_of, with_field
 from solver.uses.why.headline import Facts, chosen, sentence
 from solver.uses.why.layers import about_layer, parts_alone, question_of
 from solver.uses.why.marginal import curve
-from solver.uses.why.model import About, Cause, Curve, Limit, Part, Rival, Room, Split, Trial, Why
 from solver.uses.why.parts import plan_splits
 from solver.uses.why.relax import Relaxed, of_pins
 

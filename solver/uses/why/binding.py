@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from instances.machine.machine import Machine
+from solver.plan.why import Knee, Trial
 from solver.uses.why.again import Again, Found
-from solver.uses.why.model import Knee, Trial
 from solver.uses.why.relax import Relaxed, memory_field
 
 #: Solves that the search for the nearest larger memory may take.

@@ -16,7 +16,7 @@ from hwmodels.transfer import PRICES
 from instances.errors import InputError, choices, did_you_mean
 from instances.machine.fields import rows
 from instances.machine.machine import Machine
-from solver.uses.why.model import Cause
+from solver.plan.why import Cause
 
 #: Fields by the end of their names: what they are worth, and whether more is better.
 _KINDS: dict[str, tuple[Cause, bool]] = {

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from solver.plan.why import Cause, Knee, Limit, Trial
 from solver.show.tables import percent
-from solver.uses.why.model import Cause, Knee, Limit, Trial
 
 #: What can be changed without another machine price; at a tie the first.
 CHANGEABLE: tuple[Cause, ...] = ("engine", "pin", "memory", "array", "together")

@@ -11,6 +11,7 @@ from hwmodels.transfer import PRICES
 from instances.machine.machine import Machine
 from solver.ask.question import Question
 from solver.plan.plan import Plan
+from solver.plan.why import About, Cause, Knee, Limit, Rival, Room, Trial
 from solver.problems.layers import LayerRow
 from solver.problems.problem import Problem
 from solver.problems.tiling import LayersProblem
@@ -18,7 +19,6 @@ from solver.uses.why import limits, relax, rivals
 from solver.uses.why.again import Again, Found
 from solver.uses.why.binding import next_memory, trials
 from solver.uses.why.headline import Facts, chosen, sentence
-from solver.uses.why.model import About, Cause, Knee, Limit, Rival, Room, Trial
 from solver.uses.why.parts import nest_splits
 
 

@@ -9,8 +9,8 @@ from hwmodels.nest.price.limits import compulsory_bytes, least_energy, least_tim
 from hwmodels.outcome import Outcome
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
+from solver.plan.why import Limit
 from solver.show.tables import percent
-from solver.uses.why.model import Limit
 from solver.uses.why.parts import full_lanes
 from solver.uses.why.relax import lanes_ticks
 

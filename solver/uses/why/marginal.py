@@ -22,10 +22,10 @@ from hwmodels.nest.price.closed_form import PRICES, sensitivity
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
+from solver.plan.why import Curve, Point
 from solver.problems.layers import is_layers
 from solver.uses.why.again import SKIPPED, Again, Found
 from solver.uses.why.fields import FieldOf, field_of, with_field
-from solver.uses.why.model import Curve, Point
 from solver.uses.why.relax import finer
 
 #: The grid of a memory or a count, as parts of what the machine has; the rest is found by halving.

@@ -23,7 +23,7 @@ from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
 from solver.plan.plan import PartPlan, Plan
-from solver.uses.why.model import Part, Split
+from solver.plan.why import Part, Split
 
 #: What the loops of a nest run over.
 DIMS = {

@@ -16,7 +16,7 @@ from hwmodels.nest.price.closed_form import PRICES
 from instances.machine.machine import Machine, Transfer
 from instances.network.buffers import Buffers
 from instances.network.workload import Layer
-from solver.uses.why.model import Cause
+from solver.plan.why import Cause
 
 #: Bytes that hold every layer.
 ENDLESS = 2**40

@@ -12,8 +12,8 @@ from typing import Any
 
 from formulations.pins import Decision
 from instances.network.workload import Layer
+from solver.plan.why import Known, Rival
 from solver.uses.why.again import Again, Found
-from solver.uses.why.model import Known, Rival
 
 #: The order in which decisions of nests are tried.
 _CHOICES = ("resident", "holds", "pieces", "lines", "output", "partition", "dataflow")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from solver.show.tables import percent, ratio
 
 if TYPE_CHECKING:
-    from solver.uses.why.model import About, Curve, Knee, Part, Point, Rival, Split, Trial, Why
+    from solver.plan.why import About, Curve, Knee, Part, Point, Rival, Split, Trial, Why
 
 #: Parts of a measure that is not the objective, at most.
 _FEW = 4

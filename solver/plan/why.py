@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from typing import Final, Literal
 
+from hwmodels.outcome import Natural
 from instances.frozen import Frozen
-from solver.plan.plan import Natural, Seconds, Status
-from solver.uses.why.text import lines_of
+from solver.plan.claims import Seconds, Status
+from solver.plan.faces import FACES
 
 #: The first field of every file.
 FORMAT: Final = "certile-why/1"
@@ -215,4 +216,4 @@ class Why(Frozen):
 
     def __str__(self) -> str:
         """All of it in sentences."""
-        return "\n".join(lines_of(self))
+        return "\n".join(FACES["why_lines"](self))
