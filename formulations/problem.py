@@ -11,7 +11,7 @@ Terms
     Piece       a subset of S. The pieces of a part cover what may be optimal for a goal. `floor` is a lower bound of f
                 on a piece that takes no search; `cp_sat`, `milp` and `exact` are the ways to minimise f on it.
 
-`solver.search.loop` settles goals piece by piece, with any of these ways; `solver.problems.generic` makes plans of the
+`solver.search.loop` settles goals piece by piece, with any of these ways; `solver.problems.problem` makes plans of the
 answers. Any of them may raise TimeUp by the goal's clock: what is known by then is kept.
 """
 

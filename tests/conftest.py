@@ -50,7 +50,7 @@ def _no_processes_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where tests run side by side already, a solve takes more processes only if the test says how many."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         monkeypatch.setattr("solver.search.workers.processors", lambda: 1)
-        monkeypatch.setattr("solver.problems.generic.processors", lambda: 1)
+        monkeypatch.setattr("solver.search.deciding.processors", lambda: 1)
 
 
 @pytest.fixture

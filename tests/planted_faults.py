@@ -51,7 +51,7 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("fusion: nests as they were found",
          "self.joint.faster(first, run, known, clock) if isinstance(run, LayerRun) else run", "run"),
     ]),
-    ("solver/calls/prove.py", "tests/solver/test_prove.py", [
+    ("solver/calls/check.py", "tests/solver/test_prove.py", [
         ("prove: proven without an end", 'elif other.status in ("OPTIMAL", "INFEASIBLE") if claim.nothing else',
          "elif claim.nothing or"),
     ]),

@@ -44,7 +44,7 @@ OTHERS = tuple(
 )  # fmt: skip
 
 #: What a solve does without: checking, reports.
-UNASKED = ("solver.calls.check", "solver.calls.prove", "solver.plan.figures", "solver.uses.report", "solver.uses.emit")
+UNASKED = ("solver.calls.check", "solver.plan.figures", "solver.uses.report", "solver.uses.emit")
 
 #: What is done, one after the other in one process, and what must not have been imported by then.
 LIGHT = {

@@ -1,24 +1,29 @@
-"""`check`: re-verify a plan from its decisions alone, whoever made it.
+"""`check`: re-verify a plan from its decisions alone, whoever made it; doubt its claims; solve its request again.
 
 Everything but the decisions (the nests) is derived again: prices, counts, occupancy, totals, digests, status rules;
-every schedule is replayed, and no plan is ok whose replay is not. Then the claims are doubted (`solver.calls.prove`):
-an engine may claim only what it can prove, and no bound stands above the value of a quick heuristic's plan. That no
-better plan exists is the engine's proof; with `prove` the request is solved again.
+every schedule is replayed, and no plan is ok whose replay is not (`basics`: settings and claims of engines too).
+
+That no better plan exists is the engine's proof, which no legal plan by itself can show. `doubts` take no search: an
+engine that proves nothing has no bounds but those that need no search; a plan of any heuristic refutes a bound above
+its value (`solver.plan.claims`); that nothing fits is proven again. `prove_again` asks engines that prove, another than
+the plan's first, until every claim is proven or one is refuted.
 """
 
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from instances.errors import InputError
+from instances.errors import InputError, PlanMismatch
+from instances.load import unmet_overrides
 from solver.ask.options import check_jobs, check_time_limit
-from solver.calls.prove import basics, doubts
-from solver.calls.prove import prove as prove_again
+from solver.plan.claims import Claim
 from solver.plan.plan import Plan
 from solver.problems.problem import Derived
-from solver.problems.registry import problem_of
+from solver.problems.registry import claims_of, problem_of
 
 #: What is known of a plan that passes without being solved again.
 UNPROVEN = "legal, claims re-priced; optimality not re-proven"
@@ -133,3 +138,183 @@ def check(
     if found and said.state != "refuted":
         first = "refuted without solving; "
     return CheckReport(not found, tuple(found), layers, executed, f"{first}{said.said}", proof, said.better)
+
+
+#: Seconds after which no further heuristic is begun, and for proving again that nothing fits.
+_QUICK_S, _AGAIN_S = 3.0, 10.0
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What solving again says."""
+
+    state: Literal["proven", "refuted", "undecided"]
+    refutations: tuple[str, ...]
+    """One line for every claim that is refuted."""
+    better: Plan | None
+    """Plan, optional. One that is better than the plan, first objective first."""
+    said: str
+    """All of it in a few words."""
+
+
+# ---- without solving -------------------------------------------------------------------------------------------------
+
+
+def basics(plan: Plan) -> Iterator[str]:
+    """Replay, settings against the machine, and whether the engine may claim what the plan claims."""
+    for where, ok, faults in problem_of(plan).replays(plan):
+        if ok is False:
+            yield f"{where}replay is not ok: {'; '.join(faults[:3]) or 'a layer does not run as it is priced'}"
+    try:
+        for setting in unmet_overrides(plan.machine_data, plan.options.settings):
+            yield f"options.settings: {setting} is not what machine_data has"
+    except InputError as error:
+        yield f"options.settings: {error}"
+    yield from _unfounded(plan)
+
+
+def _unfounded(plan: Plan) -> Iterator[str]:
+    """Claims of engines that do not exist, or that prove nothing."""
+    problem = problem_of(plan)
+    able = problem.able(plan)
+    if plan.engine not in able:
+        yield f"engine {plan.engine}: there is none of this name for problem {plan.problem} and what is minimised"
+        return
+    if able[plan.engine]:
+        return
+    claims = [one for one in claims_of(plan) if not one.nothing and one.status != "INFEASIBLE"]
+    for engine in dict.fromkeys((*problem.quick[:1], plan.engine)) if problem.floors else ():
+        shown = _claims_again(plan, engine, None) if claims else {}
+        claims = [one for one in claims if one.part not in shown or not one.proven_by(shown[one.part])]
+    for claim in claims:
+        said = "status OPTIMAL" if claim.status == "OPTIMAL" else "bounds"
+        yield f"{claim.where}{said}: engine {plan.engine} proves nothing"
+
+
+def _claims_again(plan: Plan, engine: str, limit: float | None) -> dict[str, Claim]:
+    """What an engine says to the request of a plan, by part; nothing if it cannot say anything."""
+    try:
+        return _by_part(plan, problem_of(plan).resolve(plan, engine, limit, 1))
+    except (InputError, PlanMismatch):
+        return {}
+
+
+def _by_part(plan: Plan, found: Plan) -> dict[str, Claim]:
+    claims = {one.part: one for one in claims_of(found)}
+    if "" not in claims:  # of a plan without layers the other one's are asked for all together
+        value = () if found.objective is None else (found.objective.value,) * len(plan.objectives)
+        claims[""] = Claim("", found.status, plan.objectives, value, (None,) * len(plan.objectives))
+    return claims
+
+
+def doubts(plan: Plan, *, infeasible: bool = True) -> Iterator[str]:
+    """Yield one line for every claim that a quick plan refutes, or (`infeasible`) that is not proven again quickly."""
+    problem = problem_of(plan)
+    known = problem.explains
+    claims = [one for one in problem.doubted(plan) if not (one.nothing or (known and one.status == "INFEASIBLE"))]
+    if not claims:
+        return
+    refuted = set[str]()
+    for engine, found in problem.doubters(plan, lambda engine: _claims_again(plan, engine, _QUICK_S), _QUICK_S):
+        for claim in claims:
+            other = found.get(claim.part)
+            said = None if other is None or claim.part in refuted else claim.refuted_by(other)
+            if said is not None and other is not None:
+                refuted.add(claim.part)
+                yield f"{claim.where}{said}: engine {engine} has a plan of {_figures(claim, other)}"
+        if len(refuted) == len(claims):
+            return
+    if infeasible and not refuted and not known and plan.status == "INFEASIBLE":
+        yield from _impossible(plan)
+
+
+def _figures(claim: Claim, other: Claim) -> str:
+    return ", ".join(f"{name} {value}" for name, value in zip(claim.objectives, other.values, strict=False))
+
+
+def _impossible(plan: Plan) -> Iterator[str]:
+    """Whether nothing fits, by an engine that proves."""
+    problem = problem_of(plan)
+    engine = problem.others[""][-1]
+    found = _claims_again(plan, engine, _AGAIN_S).get("")
+    if found is not None and found.values:
+        yield f"status INFEASIBLE: engine {engine} has a plan"
+    elif found is None or found.status != "INFEASIBLE":
+        yield f"status INFEASIBLE: not proven again in {_AGAIN_S:g} s; check with --prove takes its time"
+
+
+# ---- solving again ---------------------------------------------------------------------------------------------------
+
+
+def prove_again(plan: Plan, time_limit_s: float | None, jobs: int = 1) -> Proof:
+    """Solve the request of a plan again, by another engine first where there is one.
+
+    Parameters
+    ----------
+    time_limit_s : float, optional
+        For all engines together; without, the first one is asked until it has an answer.
+    jobs : int
+        Processes, where layers are planned one by one; 0: all processors.
+    """
+    start, claims = time.monotonic(), claims_of(plan)
+    chain, settled, asked = problem_of(plan).chain(plan), set[str](), list[str]()
+    better: Plan | None = None
+    notes: list[str] = []
+    refutations: dict[str, str] = {}
+    for number, engine in enumerate(chain):
+        left = None if time_limit_s is None else time_limit_s - (time.monotonic() - start)
+        if left is not None and asked and left <= 0:
+            break
+        try:
+            share = None if left is None else max(0.1, left / (len(chain) - number))
+            found = problem_of(plan).resolve(plan, engine, share, jobs)
+        except (InputError, PlanMismatch) as error:
+            notes.append(f"engine {engine}: {error}")
+            continue
+        asked.append(engine)
+        if _better(better or plan, found):
+            better = found
+        answers = _by_part(plan, found)
+        for claim in claims:
+            other = answers.get(claim.part)
+            if other is None:
+                continue
+            said = claim.refuted_by(other)
+            if said is not None:
+                refutations[claim.part] = f"{claim.where}{said}: engine {engine} has a plan of {_figures(claim, other)}"
+            elif other.status in ("OPTIMAL", "INFEASIBLE") if claim.nothing else claim.proven_by(other):
+                settled.add(claim.part)
+        if refutations or len(settled) == len(claims):
+            break
+    state: Literal["proven", "refuted", "undecided"] = "undecided"
+    if refutations or len(settled) == len(claims):
+        state = "refuted" if refutations else "proven"
+    said = _said(plan, state, asked, better, notes)
+    return Proof(state, tuple(refutations.values()), better, said)
+
+
+def _better(plan: Plan, found: Plan) -> bool:
+    """Whether another plan is better as a whole, first objective first."""
+    mine, its = (_sums(claims_of(one)) for one in (plan, found))
+    return bool(its) and (not mine or its < mine)
+
+
+def _sums(claims: tuple[Claim, ...]) -> tuple[int, ...]:
+    if not all(claim.values for claim in claims):
+        return ()
+    return tuple(map(sum, zip(*(claim.values for claim in claims), strict=True)))
+
+
+def _said(plan: Plan, state: str, asked: list[str], better: Plan | None, notes: list[str]) -> str:
+    by = " and ".join(asked) or "no engine"
+    what = {"OPTIMAL": "optimality", "INFEASIBLE": "that there is no plan is"}.get(plan.status, "bound")
+    if all(claim.nothing for claim in claims_of(plan)):
+        what = "nothing was claimed; the optimum"
+    said = {
+        "proven": f"{what} proven again by {by}",
+        "refuted": f"refuted by {by}",
+        "undecided": f"{what} not decided by {by} in this time",
+    }[state]
+    if better is not None and better.objective is not None:
+        said += f"; a better plan has {plan.objectives[0]} {better.objective.value:,} {better.objective.unit}"
+    return "; ".join([said, *notes])

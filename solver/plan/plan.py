@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
@@ -29,7 +29,7 @@ from instances.machine.machine import Machine
 from instances.measured import Profile
 from instances.problems import PROBLEMS
 from instances.validation import adapter_of, validate, validate_as
-from solver.plan.claims import Seconds
+from solver.plan.claims import Seconds, gap_of, unequal
 from solver.plan.claims import Status as Status
 from solver.plan.faces import FACES
 
@@ -379,6 +379,22 @@ def worst(statuses: Iterable[Status]) -> Status:
     found = set(statuses)
     order: tuple[Status, ...] = ("INFEASIBLE", "NO_SOLUTION_FOUND", "FEASIBLE")
     return next((s for s in order if s in found), "OPTIMAL")
+
+
+def contradictions(plan: Plan) -> Iterator[str]:
+    """Status, objective, bound and gap against each other."""
+    value, solved = plan.objective.value if plan.objective else None, plan.status in ("OPTIMAL", "FEASIBLE")
+    yield from unequal("gap", plan.gap, gap_of(value, plan.bound))
+    if (value is not None) != plan.decided:
+        yield "objective: a plan has one if and only if it has layers"
+    if solved != plan.decided:
+        yield f"status {plan.status}: a plan is OPTIMAL or FEASIBLE if and only if it has layers"
+    if plan.decided and plan.conflicts:
+        yield f"conflicts: a plan that has layers has none, it names {len(plan.conflicts)}"
+    if plan.status == "OPTIMAL" and plan.bound != value:
+        yield f"status OPTIMAL with bound {plan.bound} and value {value}"
+    if plan.bound is not None and value is not None and plan.bound > value:
+        yield f"bound {plan.bound} is above the value {value}"
 
 
 def load_plan(path: str | os.PathLike[str]) -> Plan:

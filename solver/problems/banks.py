@@ -21,17 +21,16 @@ from hwmodels.schedule import StageRun
 from instances.errors import InputError
 from instances.network.feature_maps import FeatureMap, Stage
 from solver.ask.question import Question
-from solver.plan.figures import Axis, Bars, Box, Boxes, Figure, Pictures
+from solver.plan.figures import Axis, Bars, Box, Boxes, Figure
 from solver.plan.front import Front
 from solver.plan.plan import Plan
-from solver.problems.columns import known_parts, microseconds
-from solver.problems.generic import GenericProblem
-from solver.problems.problem import front_of_plans
+from solver.problems.columns import agreement, bytes_moved, microseconds
+from solver.problems.problem import Problem
 from solver.search.loop import Answer
 from solver.search.verdict import Verdict
-from solver.show.common import stacked, terms, us
+from solver.show.common import stacked, us
 from solver.show.roofline import Rate, roofline, unpadded
-from solver.show.tables import Column, Sheet, name_column, ratio
+from solver.show.tables import Column, Sheet, name_column
 from solver.show.words import labels
 
 #: The kind of a layer whose work the layer before it does: an average.
@@ -117,18 +116,6 @@ _STATES = {
 }  # fmt: skip
 _NOTE = "MACs of padding are left out, which the machine skips."
 _BYTES = {"load": "maps in", "weight": "weights", "streamed": "other operands", "bias": "biases", "write": "maps out"}
-
-
-def figures(plan: Plan, others: Mapping[str, Plan], history: History) -> list[Figure]:
-    """Return all figures."""
-    rows = {engine: rows_of(one) for engine, one in {plan.engine: plan, **others}.items()}
-    banks = plan.machine_data.banks
-    assert banks is not None
-    return [
-        banks_by_step(rows[plan.engine], history, banks.count),
-        *stage_bars(plan, rows),
-        roofline(plan.machine_data, {name: _rates(plan, mine) for name, mine in rows.items()}, "stage", _NOTE),
-    ]
 
 
 def stage_bars(plan: Plan, rows: Mapping[str, Sequence[StageRow]]) -> list[Bars]:
@@ -220,7 +207,7 @@ _PROGRAM = (
 _LEGEND = "I input there, L being loaded, P processed, O output, R waits for another stage, . free"
 
 
-class BanksProblem(GenericProblem):
+class BanksProblem(Problem):
     """Feature maps of a whole network in memory banks."""
 
     front_engines = False
@@ -252,7 +239,7 @@ class BanksProblem(GenericProblem):
         """The exact front of bytes and time."""
         plans = self._front(question)
         proven = all(plan.status == "OPTIMAL" for plan in plans)
-        return front_of_plans(self, question, plans, proven=proven, details=_details)
+        return self.front_of(question, plans, proven)
 
     def _front(self, question: Question) -> tuple[Plan, ...]:
         """The plans on the front, by bytes: each moves the fewest of all that take no more time.
@@ -301,6 +288,11 @@ class BanksProblem(GenericProblem):
 
     # ---- for people --------------------------------------------------------------------------------------------------
 
+    def noted(self, plan: Plan) -> Mapping[str, str]:
+        """Time, and how much of it is waiting."""
+        time = plan.measures["time"] if plan.measures else 0
+        return {"time (us)": microseconds(plan, time), "waits (us)": microseconds(plan, waits_of(plan))}
+
     def items(self, plan: Plan) -> list[tuple[str, object]]:
         """The stages."""
         return [(row.name, row.seen) for row in rows_of(plan)]
@@ -309,25 +301,15 @@ class BanksProblem(GenericProblem):
         """The layers: stages, and pools that are fused with them."""
         return [row.name for row in rows_of(plan)]
 
-    def status(self, plan: Plan) -> list[str]:
-        """What is known: status, value, bound, gap, what is left to win, and replay."""
-        parts = known_parts(plan)
-        if plan.measures is None:
-            return parts
-        moved, must, ticks, waits = (
-            plan.measures["bytes"],
-            plan.part.must["bytes"],
-            plan.measures["time"],
-            waits_of(plan),
-        )
-        parts.append(f"{moved:,} bytes move, {ratio(moved, must)} times what must ({must:,})")
-        spent = f"{microseconds(plan, ticks)} us, {microseconds(plan, waits)} us of them waiting"
-        parts.append(f"{spent} ({waits / ticks:.1%})")
+    def said(self, plan: Plan) -> Iterator[str]:
+        """What is left to win, and replay."""
+        ticks, waits = plan.part.measures["time"], waits_of(plan)
+        yield bytes_moved(plan)
+        yield f"{microseconds(plan, ticks)} us, {microseconds(plan, waits)} us of them waiting ({waits / ticks:.1%})"
         if len(readings(plan.network_data, plan.machine_data)) > 1:
             patches = plan.schedule.first_layer == "patches"
-            parts.append("first layer over patches" if patches else "first layer plain, not patches")
-        agrees = plan.part.replay is not None and plan.part.replay.ok
-        return [*parts, "replay agrees" if agrees else "replay does not agree"]
+            yield "first layer over patches" if patches else "first layer plain, not patches"
+        yield agreement(plan)
 
     def sheet(self, plan: Plan) -> Sheet:
         """The table of stages."""
@@ -355,10 +337,18 @@ class BanksProblem(GenericProblem):
             ]
         )  # fmt: skip
 
-    def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
+    def drawings(self, plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
         """Banks step by step, times and bytes by stage, roofline."""
-        drawn = [] if plan.schedule is None else figures(plan, others, self._history(plan))
-        return Pictures((*drawn, *terms(plan, others)), self.blocks(plan))
+        if plan.schedule is None:
+            return []
+        rows = {engine: rows_of(one) for engine, one in {plan.engine: plan, **others}.items()}
+        banks = plan.machine_data.banks
+        assert banks is not None
+        return [
+            banks_by_step(rows[plan.engine], self._history(plan), banks.count),
+            *stage_bars(plan, rows),
+            roofline(plan.machine_data, {name: _rates(plan, mine) for name, mine in rows.items()}, "stage", _NOTE),
+        ]
 
     def _history(self, plan: Plan) -> History:
         """What banks hold after every action."""
@@ -372,11 +362,6 @@ class BanksProblem(GenericProblem):
         for row in rows_of(plan):
             if layer in (None, row.name):
                 yield from _bank_lines(plan, row, history)
-
-
-def _details(plan: Plan) -> Mapping[str, str]:
-    time = plan.measures["time"] if plan.measures else 0
-    return {"time (us)": microseconds(plan, time), "waits (us)": microseconds(plan, waits_of(plan))}
 
 
 def _none(plan: Plan) -> Plan:

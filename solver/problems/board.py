@@ -10,7 +10,7 @@ from formulations.problem import Formulation
 from instances.network.tasks import tasks
 from solver.ask.question import Question
 from solver.plan.plan import Plan
-from solver.problems.generic import GenericProblem
+from solver.problems.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class TaskRow:
         return self.task if self.share == self.of else f"{self.task}@{self.processor}"
 
 
-class BoardProblem(GenericProblem):
+class BoardProblem(Problem):
     """Tasks on processors; a subclass has their rows (`layer_rows`), and what is shown of all."""
 
     item = "task"

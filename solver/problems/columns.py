@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from solver.plan.plan import Plan
-from solver.show.tables import ABSENT, Column, percent
+from solver.show.tables import ABSENT, Column, percent, ratio
 
 _UNITS = {"time": " (us)", "bytes": "", "energy": " (uJ)"}
 _MEANS = {"bytes": "to and from off-chip memory"}
@@ -57,3 +57,14 @@ def known_parts(plan: Plan) -> list[str]:
         [] if said is None or plan.status == "OPTIMAL" else [f"proven of {','.join(plan.objectives)}: {said or 'none'}"]
     )
     return [*parts, f"{plan.objectives[0]} {plan.objective.value:,} {plan.objective.unit}, {bound}, {gap}", *part]
+
+
+def bytes_moved(plan: Plan) -> str:
+    """Return what a plan of one part moves, beside what must."""
+    moved, must = plan.part.measures["bytes"], plan.part.must["bytes"]
+    return f"{moved:,} bytes move, {ratio(moved, must)} times what must ({must:,})"
+
+
+def agreement(plan: Plan, what: str = "replay") -> str:
+    """Return whether the replay of every part agrees with its price."""
+    return f"{what} agrees" if all(row.replay and row.replay.ok for row in plan.parts) else f"{what} does not agree"

@@ -20,47 +20,21 @@ from hwmodels.schedule import FusedRun, LayerRun, Run, Steps
 from instances.errors import InputError
 from instances.network.stores import Stores
 from solver.ask.question import Question
-from solver.plan.figures import Figure, Pictures
+from solver.plan.figures import Figure
 from solver.plan.front import Front
 from solver.plan.plan import Plan
-from solver.problems.columns import known_parts, microseconds
-from solver.problems.generic import GenericProblem
+from solver.problems.columns import agreement, bytes_moved, microseconds
 from solver.problems.homes import check_homes
 from solver.problems.joint import MOVED, on_chip
-from solver.problems.problem import front_of_plans
+from solver.problems.problem import Problem
 from solver.problems.runs import RunRow, ranges, rooms_of, rows_of
+from solver.search.deciding import lowest
 from solver.search.loop import status_of
-from solver.show.common import graph, stacked, terms
+from solver.show.common import graph, stacked
 from solver.show.pseudo_code import pseudo_code
 from solver.show.roofline import Rate, roofline
 from solver.show.tables import ABSENT, Column, Sheet, name_column, ratio
 from solver.show.words import workload_text
-
-
-def figures(plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
-    """Return all figures."""
-    rows = rows_of(plan)
-    plans = {plan.engine: rows, **{engine: rows_of(one) for engine, one in others.items()}}
-    groups = {row.name: row.layers for row in rows}
-    notes = {row.name: _note(row) for row in rows}
-    caption = (
-        "Operators of a frame run together, strip by strip; the others of a colour by themselves. Operators of no "
-        "colour move nothing of their own."
-    )
-    bytes_ = {
-        engine: {row.name: {words: row.figures.bytes.get(o, 0) for o, words in MOVED.items()} for row in mine}
-        for engine, mine in plans.items()
-    }
-    rates = {
-        engine: [Rate(row.name, row.figures.macs, row.figures.moved, row.figures.ticks) for row in mine]
-        for engine, mine in plans.items()
-    }
-    return [
-        graph("groups", "Groups over the network", caption, plan.network_data, groups, notes),
-        on_chip(plan.machine_data, rows, "group", "strips, weights and tiles"),
-        stacked("bytes-by-group", "Bytes by group", "To and from DRAM, by what moves.", "bytes", bytes_),
-        roofline(plan.machine_data, rates, "group"),
-    ]
 
 
 def _note(row: RunRow) -> str:
@@ -185,7 +159,7 @@ FUSION = FusionFormulation()
 _AGAIN = "recompute=any"
 
 
-class FusionProblem(GenericProblem):
+class FusionProblem(Problem):
     """Groups of layers, strips, and what stays on chip between groups."""
 
     def __init__(self) -> None:
@@ -215,32 +189,26 @@ class FusionProblem(GenericProblem):
         engine = "cp-sat" if question.engine == self.auto else question.engine  # dynamic does not cap MACs
         question = replace(question, objectives=("bytes", "macs"), pins=pins, engine=engine)
         (part,) = self.parts(question)
-        verdicts, proven = self.lowest(part, question, ("bytes", "macs"))
+        verdicts, proven = lowest(FUSION, part, question, ("bytes", "macs"))
         fewest = verdicts[-1].values["macs"] if verdicts and proven else None
         plans, bounds = [], {"bytes": part.compulsory_bytes, "macs": fewest}
         for verdict in verdicts:
             status = status_of(verdict.values, bounds, empty=False)
             said = replace(verdict.said, status=status, bounds=bounds, judged=None)
             plans.append(self.made(question, [(part, said)], start))
-        return front_of_plans(self, question, plans, proven=proven, details=lambda _: {})
+        return self.front_of(question, plans, proven)
 
     # ---- showing -----------------------------------------------------------------------------------------------------
 
-    def status(self, plan: Plan) -> list[str]:
-        """What is known: status, value, bound, gap, what is left to win, and replay."""
-        parts = known_parts(plan)
-        if plan.measures is None:
-            return parts
-        moved, least = plan.measures["bytes"], plan.part.must["bytes"]
-        if moved == least:
-            parts.append(f"{moved:,} bytes move, what must: optimal for every schedule")
-        else:
-            parts.append(f"{moved:,} bytes move, {ratio(moved, least)} times what must ({least:,})")
+    def said(self, plan: Plan) -> Iterator[str]:
+        """What is left to win, and replay."""
+        moved, macs = plan.part.measures["bytes"], plan.part.measures["macs"]
+        best = moved == plan.part.must["bytes"]
+        yield f"{moved:,} bytes move, what must: optimal for every schedule" if best else bytes_moved(plan)
         once = sum(layer.macs for layer in plan.network_data.layers)
-        if once and plan.measures["macs"] != once:
-            parts.append(f"{ratio(plan.measures['macs'], once)} times the MACs of every layer once")
-        parts.append("replay agrees" if plan.part.replay and plan.part.replay.ok else "replay does not agree")
-        return parts
+        if once and macs != once:
+            yield f"{ratio(macs, once)} times the MACs of every layer once"
+        yield agreement(plan)
 
     def sheet(self, plan: Plan) -> Sheet:
         """The table of groups."""
@@ -294,9 +262,30 @@ class FusionProblem(GenericProblem):
         """Groups, and the layers in them."""
         return list(dict.fromkeys(name for row in rows_of(plan) for name in (row.name, *row.layers)))
 
-    def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
+    def drawings(self, plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
         """Groups over the network, what stays on chip, bytes, roofline."""
-        return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
+        rows = rows_of(plan)
+        plans = {plan.engine: rows, **{engine: rows_of(one) for engine, one in others.items()}}
+        groups = {row.name: row.layers for row in rows}
+        notes = {row.name: _note(row) for row in rows}
+        caption = (
+            "Operators of a frame run together, strip by strip; the others of a colour by themselves. Operators of no "
+            "colour move nothing of their own."
+        )
+        bytes_ = {
+            engine: {row.name: {words: row.figures.bytes.get(o, 0) for o, words in MOVED.items()} for row in mine}
+            for engine, mine in plans.items()
+        }
+        rates = {
+            engine: [Rate(row.name, row.figures.macs, row.figures.moved, row.figures.ticks) for row in mine]
+            for engine, mine in plans.items()
+        }
+        return [
+            graph("groups", "Groups over the network", caption, plan.network_data, groups, notes),
+            on_chip(plan.machine_data, rows, "group", "strips, weights and tiles"),
+            stacked("bytes-by-group", "Bytes by group", "To and from DRAM, by what moves.", "bytes", bytes_),
+            roofline(plan.machine_data, rates, "group"),
+        ]
 
     def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
         """A group, or all."""

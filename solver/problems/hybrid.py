@@ -6,6 +6,7 @@ the network, and times and bytes by group.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
@@ -21,15 +22,15 @@ from hwmodels.schedule import HybridRun, PieceRun
 from instances.network.feature_maps import FeatureMap, Stage
 from instances.network.pieces import Group, Piece
 from solver.ask.question import Question
-from solver.plan.figures import Figure, Pictures
+from solver.plan.figures import Figure
 from solver.plan.front import Front
 from solver.plan.plan import Plan
 from solver.problems.banks import actions, fitting
-from solver.problems.columns import known_parts, microseconds
-from solver.problems.generic import GenericProblem
+from solver.problems.columns import agreement, bytes_moved, microseconds
+from solver.problems.problem import Problem
 from solver.search.loop import Answer, quickest, status_of
-from solver.show.common import graph, stacked, terms, us
-from solver.show.tables import Column, Sheet, name_column, percent, ratio
+from solver.show.common import graph, stacked, us
+from solver.show.tables import Column, Sheet, name_column, percent
 
 
 @dataclass(frozen=True)
@@ -133,41 +134,7 @@ def _cycles(stages: Sequence[Stage]) -> int:
     return sum(stage.cycles for stage in stages)
 
 
-def figures(plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
-    """Return all figures."""
-    plans = {engine: rows_of(one) for engine, one in {plan.engine: plan, **others}.items()}
-    rows = plans[plan.engine]
-    if not rows:
-        return []
-    groups = {row.name: tuple(stage.name for stage in row.stages) for row in rows}
-    notes = {row.name: f"{row.pieces} pieces of {row.columns} x {row.rows}, {row.bytes:,} bytes" for row in rows}
-    caption = (
-        "Operators of a frame run together, piece by piece if there is more than one piece. Operators of no colour "
-        "move nothing of their own."
-    )
-    return [
-        graph("groups", "Groups over the network", caption, plan.network_data, groups, notes),
-        stacked(
-            "time-by-group", "Time by group", "Computing every number once, and the time beyond that.", "time (us)",
-            {
-                engine: {
-                    row.name: {
-                        "computes once": us(plan, row.ticks - row.delay),
-                        "waits, and computes again": us(plan, row.delay),
-                    }
-                    for row in mine
-                }
-                for engine, mine in plans.items()
-            },
-        ),
-        stacked(
-            "bytes-by-group", "Bytes by group", "To and from DRAM.", "bytes",
-            {engine: {row.name: {"bytes": row.bytes} for row in mine} for engine, mine in plans.items()},
-        ),
-    ]  # fmt: skip
-
-
-class HybridProblem(GenericProblem):
+class HybridProblem(Problem):
     """Which layers run together, piece by piece, with a bank program for every piece."""
 
     front_engines = False
@@ -203,7 +170,8 @@ class HybridProblem(GenericProblem):
             Answer(run, found[run], bounds, status_of(found[run], bounds, empty=False))
             for run in map(kept.__getitem__, points)
         ]
-        return self.front_of(question, said, part, proven=proven)
+        start = time.monotonic()
+        return self.front_of(question, [self.made(question, [(part, one)], start) for one in said], proven)
 
     # ---- for people --------------------------------------------------------------------------------------------------
 
@@ -216,19 +184,15 @@ class HybridProblem(GenericProblem):
         """The groups, by their first stages."""
         return [row.stages[0].name for row in rows_of(plan)]
 
-    def status(self, plan: Plan) -> list[str]:
-        """What is known: status, value, bound, gap, what is left to win, and replay."""
-        parts, rows = known_parts(plan), rows_of(plan)
-        if plan.measures is None:
-            return parts
-        moved, must, ticks = plan.measures["bytes"], plan.part.must["bytes"], plan.measures["time"]
+    def said(self, plan: Plan) -> Iterator[str]:
+        """What is left to win, and replay."""
+        rows, took = rows_of(plan), microseconds(plan, plan.part.measures["time"])
+        yield bytes_moved(plan)
         delay = microseconds(plan, sum(row.delay for row in rows))
-        parts.append(f"{moved:,} bytes move, {ratio(moved, must)} times what must ({must:,})")
-        parts.append(f"{microseconds(plan, ticks)} us, {delay} us of them beyond computing all once")
+        yield f"{took} us, {delay} us of them beyond computing all once"
         fused = sum(row.pieces > 1 for row in rows)
-        parts.append(f"{fused} of {len(rows)} groups in pieces" if fused else "nothing is fused: per-layer")
-        agrees = plan.part.replay is not None and plan.part.replay.ok
-        return [*parts, "replay agrees" if agrees else "replay does not agree"]
+        yield f"{fused} of {len(rows)} groups in pieces" if fused else "nothing is fused: per-layer"
+        yield agreement(plan)
 
     def sheet(self, plan: Plan) -> Sheet:
         """The table of groups."""
@@ -252,9 +216,38 @@ class HybridProblem(GenericProblem):
             ]
         )  # fmt: skip
 
-    def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
+    def drawings(self, plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
         """Groups over the network, times and bytes."""
-        return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
+        plans = {engine: rows_of(one) for engine, one in {plan.engine: plan, **others}.items()}
+        rows = plans[plan.engine]
+        if not rows:
+            return []
+        groups = {row.name: tuple(stage.name for stage in row.stages) for row in rows}
+        notes = {row.name: f"{row.pieces} pieces of {row.columns} x {row.rows}, {row.bytes:,} bytes" for row in rows}
+        caption = (
+            "Operators of a frame run together, piece by piece if there is more than one piece. Operators of no colour "
+            "move nothing of their own."
+        )
+        return [
+            graph("groups", "Groups over the network", caption, plan.network_data, groups, notes),
+            stacked(
+                "time-by-group", "Time by group", "Computing every number once, and the time beyond that.", "time (us)",
+                {
+                    engine: {
+                        row.name: {
+                            "computes once": us(plan, row.ticks - row.delay),
+                            "waits, and computes again": us(plan, row.delay),
+                        }
+                        for row in mine
+                    }
+                    for engine, mine in plans.items()
+                },
+            ),
+            stacked(
+                "bytes-by-group", "Bytes by group", "To and from DRAM.", "bytes",
+                {engine: {row.name: {"bytes": row.bytes} for row in mine} for engine, mine in plans.items()},
+            ),
+        ]  # fmt: skip
 
     def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
         """The programs of a group, or all."""

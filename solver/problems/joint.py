@@ -22,43 +22,21 @@ from hwmodels.schedule import LayerRun
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from solver.ask.question import Question
-from solver.plan.figures import Axis, Boxes, Figure, Pictures
+from solver.plan.figures import Axis, Boxes, Figure
 from solver.plan.plan import Plan
-from solver.problems.columns import known_parts, measure_columns, microseconds
-from solver.problems.generic import GenericProblem
+from solver.problems.columns import agreement, bytes_moved, measure_columns, microseconds
 from solver.problems.homes import check_homes, narrowed
 from solver.problems.layers_figures import time_figures
-from solver.problems.problem import Target
+from solver.problems.problem import Problem, Target
 from solver.problems.runs import RunRow, ranges, rooms_of, rows_of
-from solver.show.common import Stay, residency, stacked, terms, us
+from solver.show.common import Stay, residency, stacked, us
 from solver.show.pseudo_code import pseudo_code
 from solver.show.roofline import Rate, roofline
-from solver.show.tables import Column, Sheet, name_column, ratio
+from solver.show.tables import Column, Sheet, name_column
 from solver.show.words import decision_columns, labels, workload_text
 
 #: What moves, by operand.
 MOVED = {"IN": "inputs", "W": "weights", "PSUM": "partial sums", "OUT": "results"}
-
-
-def figures(plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
-    """Return all figures."""
-    rows = rows_of(plan)
-    plans = {plan.engine: rows, **{engine: rows_of(one) for engine, one in others.items()}}
-    rates = {
-        engine: [Rate(row.name, row.figures.macs, row.figures.moved, row.figures.ticks) for row in mine]
-        for engine, mine in plans.items()
-    }
-    bytes_ = {
-        engine: {row.name: {words: row.figures.bytes[operand] for operand, words in MOVED.items()} for row in mine}
-        for engine, mine in plans.items()
-    }
-    times = {engine: dict(_times(plan, mine)) for engine, mine in plans.items()}
-    return [
-        on_chip(plan.machine_data, rows),
-        stacked("bytes-by-layer", "Bytes by layer", "To and from DRAM, by what moves.", "bytes", bytes_),
-        *time_figures(times),
-        roofline(plan.machine_data, rates),
-    ]
 
 
 def _times(plan: Plan, rows: Sequence[RunRow]) -> Iterator[tuple[str, dict[str, float]]]:
@@ -133,7 +111,7 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 JOINT = JointFormulation()
 
 
-class JointProblem(GenericProblem):
+class JointProblem(Problem):
     """Tile plans of all layers, and what stays on chip between them."""
 
     def __init__(self) -> None:
@@ -160,17 +138,10 @@ class JointProblem(GenericProblem):
 
     # ---- showing -----------------------------------------------------------------------------------------------------
 
-    def status(self, plan: Plan) -> list[str]:
-        """What is known: status, value, bound, gap, what is left to win, and replay."""
-        parts = known_parts(plan)
-        if plan.measures is None:
-            return parts
-        moved, least = plan.measures["bytes"], plan.part.must["bytes"]
-        return [
-            *parts, f"{moved:,} bytes move, {ratio(moved, least)} times what must ({least:,})",
-            f"{microseconds(plan, plan.measures['time'])} us one layer after the other",
-            "replay agrees" if plan.part.replay and plan.part.replay.ok else "replay does not agree",
-        ]  # fmt: skip
+    def said(self, plan: Plan) -> list[str]:
+        """What is left to win, and replay."""
+        took = microseconds(plan, plan.part.measures["time"])
+        return [bytes_moved(plan), f"{took} us one layer after the other", agreement(plan)]
 
     def sheet(self, plan: Plan) -> Sheet:
         """The table of layers."""
@@ -195,9 +166,25 @@ class JointProblem(GenericProblem):
             ]
         )  # fmt: skip
 
-    def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
+    def drawings(self, plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
         """What stays on chip, bytes, times, roofline."""
-        return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
+        rows = rows_of(plan)
+        plans = {plan.engine: rows, **{engine: rows_of(one) for engine, one in others.items()}}
+        rates = {
+            engine: [Rate(row.name, row.figures.macs, row.figures.moved, row.figures.ticks) for row in mine]
+            for engine, mine in plans.items()
+        }
+        bytes_ = {
+            engine: {row.name: {words: row.figures.bytes[operand] for operand, words in MOVED.items()} for row in mine}
+            for engine, mine in plans.items()
+        }
+        times = {engine: dict(_times(plan, mine)) for engine, mine in plans.items()}
+        return [
+            on_chip(plan.machine_data, rows),
+            stacked("bytes-by-layer", "Bytes by layer", "To and from DRAM, by what moves.", "bytes", bytes_),
+            *time_figures(times),
+            roofline(plan.machine_data, rates),
+        ]
 
     def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
         """A layer with its nest; or what is on chip layer by layer, and all layers."""

@@ -18,15 +18,14 @@ from formulations.problem import Goal
 from hwmodels.board.schedule import MappingSchedule
 from instances.errors import InputError
 from solver.ask.question import Question
-from solver.plan.figures import Axis, Bars, Figure, Pictures, Series
+from solver.plan.figures import Axis, Bars, Figure, Series
 from solver.plan.front import Front
 from solver.plan.plan import Plan
 from solver.problems.board import BoardProblem, TaskRow, whole_us
-from solver.problems.columns import known_parts
-from solver.problems.generic import GenericProblem
-from solver.problems.problem import front_of_plans
+from solver.problems.columns import agreement
+from solver.problems.problem import Problem
 from solver.search.loop import Answer, settled, status_of
-from solver.show.common import gantt, terms, us
+from solver.show.common import gantt, us
 from solver.show.drawn import LETTERS, WIDTH, drawn
 from solver.show.tables import Column, Sheet
 from solver.show.words import labels
@@ -45,7 +44,7 @@ class _Point:
     energy: int
 
 
-def front(problem: GenericProblem, question: Question) -> tuple[list[Plan], bool]:
+def front(problem: Problem, question: Question) -> tuple[list[Plan], bool]:
     """Return the front of period and energy of a network, and whether it is all of it.
 
     Plans by period, each with the least energy up to some period (its last pin), or with a bound of that energy.
@@ -53,7 +52,7 @@ def front(problem: GenericProblem, question: Question) -> tuple[list[Plan], bool
     From the least energy on: the least energy below the last period, then the least period with it (epsilon
     constraint). If half of the time limit does not suffice for all of it, the rest goes to the least period and some
     periods in between: each plan then says how far its energy is from the least one at most. Engine ``ga`` is the
-    source's: SPEA2 on both objectives, without bounds. Errors and checks as in `solver.problems.generic`.
+    source's: SPEA2 on both objectives, without bounds. Errors and checks as in `solver.problems.problem`.
     """
     start, walk = time.monotonic(), _Walk(problem, replace(question, objectives=("energy", "period")))
     clock = Clock.of(question.time_limit_s)
@@ -76,7 +75,7 @@ def _beats(one: _Point, other: _Point) -> bool:
 class _Walk:
     """Answers for caps of the period."""
 
-    def __init__(self, problem: GenericProblem, question: Question) -> None:
+    def __init__(self, problem: Problem, question: Question) -> None:
         self.problem, self.question = problem, question
         (part,) = problem.parts(question)
         assert isinstance(part, MappingPart)
@@ -153,24 +152,6 @@ def alone(plan: Plan) -> bool:
     return "latency" in plan.part.measures
 
 
-def figures(plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
-    """Return all figures."""
-    if plan.measures is None:
-        return []
-    once, lanes = alone(plan), [one.name for one in plan.part.figures.processors]
-    what = "One inference" if once else "One period of the pipeline"
-    caption = (
-        f"{what}: each task on its processor, then its copies to others. "
-        + ("" if once else "In one period tasks work on different inferences. ")
-        + "Blank is idle."
-    )
-    work = [(row.processor, row.name, row) for row in plan.layers]
-    return [
-        gantt("processors", "Processors over time", caption, plan, lanes, work),
-        _loads({plan.engine: plan, **others}),
-    ]
-
-
 def _loads(plans: Mapping[str, Plan]) -> Bars:
     """How long every processor is busy in a period, beside other engines'; the mark is the period."""
     known = {engine: one for engine, one in plans.items() if one.decided}
@@ -213,7 +194,7 @@ class MappingProblem(BoardProblem):
         if not plans:
             why = "no plan keeps the pins" if proven else "no plan in this time, give a larger --time-limit"
             raise InputError(f"network {question.network.name}: {why}")
-        return front_of_plans(self, question, plans, proven=proven, details=_details)
+        return self.front_of(question, plans, proven)
 
     def able(self, plan: Plan) -> Mapping[str, bool]:
         """Those that know of latency, where it counts."""
@@ -221,6 +202,12 @@ class MappingProblem(BoardProblem):
         return {name: proves for name, proves in super().able(plan).items() if not once or "clustering" not in name}
 
     # ---- showing -----------------------------------------------------------------------------------------------------
+
+    def noted(self, plan: Plan) -> Mapping[str, str]:
+        """Energy, how far from the least it is at most, and cores."""
+        gap = "no bound" if plan.gap is None else f"{100 * plan.gap:.3g} %"
+        energy = f"{plan.part.measures['energy'] / 1e12:,.2f}"
+        return {"energy (mJ)": energy, "energy gap": gap, "cores": ",".join(map(str, plan.schedule.cpu_config))}
 
     def figures(self, plan: Plan) -> dict[str, int]:
         """The measures, and in a pipeline the latency, too."""
@@ -238,22 +225,16 @@ class MappingProblem(BoardProblem):
             for row, one in zip(made, plan.part.figures.tasks, strict=True)
         )
 
-    def status(self, plan: Plan) -> list[str]:
-        """Return what is known, a part each: status, value, bound, gap, energy, latency, and simulation."""
-        parts, known = known_parts(plan), self.figures(plan)
-        if not known:
-            return parts
-        cores = ",".join(map(str, plan.schedule.cpu_config))
+    def said(self, plan: Plan) -> list[str]:
+        """Energy, latency, and simulation."""
+        known, cores = self.figures(plan), ",".join(map(str, plan.schedule.cpu_config))
         every, mj = f"every {whole_us(plan, known['period'])} us", f"{known['energy'] / 1e12:,.1f} mJ"
         took = whole_us(plan, known["latency"])
         if alone(plan):
             said = f"one inference alone in {took} us, {mj}; in a pipeline one {every}"
         else:
             said = f"an inference {every}, {mj} each, {took} us from release to end"
-        agrees = plan.part.replay is not None and plan.part.replay.ok
-        return [
-            *parts, f"cores ({cores}): {said}", "simulation agrees" if agrees else "simulation does not agree"
-        ]  # fmt: skip
+        return [f"cores ({cores}): {said}", agreement(plan, "simulation")]
 
     def sheet(self, plan: Plan) -> Sheet:
         """Return the table of tasks."""
@@ -271,9 +252,22 @@ class MappingProblem(BoardProblem):
             ]
         )  # fmt: skip
 
-    def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
+    def drawings(self, plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
         """Processors over time, and their load."""
-        return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
+        if plan.measures is None:
+            return []
+        once, lanes = alone(plan), [one.name for one in plan.part.figures.processors]
+        what = "One inference" if once else "One period of the pipeline"
+        caption = (
+            f"{what}: each task on its processor, then its copies to others. "
+            + ("" if once else "In one period tasks work on different inferences. ")
+            + "Blank is idle."
+        )
+        work = [(row.processor, row.name, row) for row in plan.layers]
+        return [
+            gantt("processors", "Processors over time", caption, plan, lanes, work),
+            _loads({plan.engine: plan, **others}),
+        ]
 
     def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
         """Return a task with what it reads and hands on; or one period of every processor, and all tasks."""
@@ -288,12 +282,6 @@ class MappingProblem(BoardProblem):
 
 
 # ---- for people ------------------------------------------------------------------------------------------------------
-
-
-def _details(plan: Plan) -> Mapping[str, str]:
-    gap = "no bound" if plan.gap is None else f"{100 * plan.gap:.3g} %"
-    energy = f"{plan.part.measures['energy'] / 1e12:,.2f}"
-    return {"energy (mJ)": energy, "energy gap": gap, "cores": ",".join(map(str, plan.schedule.cpu_config))}
 
 
 def _late(row: TaskRow) -> str:

@@ -14,51 +14,19 @@ from instances.machine.machine import Machine
 from instances.network.ndrange import ndrange
 from instances.network.workload import DIMS, Layer
 from solver.plan.claims import gap_of
-from solver.plan.figures import Figure, Pictures
+from solver.plan.figures import Figure
 from solver.plan.plan import PartPlan, Plan
-from solver.problems.generic import GenericProblem
-from solver.problems.problem import Target
-from solver.show.common import stacked, terms
+from solver.problems.columns import agreement
+from solver.problems.problem import Problem, Target
+from solver.show.common import stacked
 from solver.show.roofline import Rate, roofline
 from solver.show.tables import ABSENT, GAP, Column, Sheet, name_column, percent, ratio
 from solver.show.words import label
 
-
-def figures(plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
-    """Return all figures."""
-    plans = {
-        engine: [row for row in one.parts if row.schedule is not None]
-        for engine, one in {plan.engine: plan, **others}.items()
-    }
-    macs = {layer.name: layer.macs for layer in plan.network_data.layers}
-    rates = {
-        engine: [Rate(row.name, macs[row.name], row.measures["dram"], row.measures["time"]) for row in rows]
-        for engine, rows in plans.items()
-    }
-    dram = {
-        engine: {
-            row.name: {
-                "what must move": min(row.must["dram"], row.measures["dram"]),
-                "moved again": max(0, row.measures["dram"] - row.must["dram"]),
-            }
-            for row in rows
-        }
-        for engine, rows in plans.items()
-    }
-    buffer = {engine: {row.name: {"bytes": row.measures["glb"]} for row in rows} for engine, rows in plans.items()}
-    return [
-        stacked(
-            "dram", "DRAM bytes by layer", "Every input, weight and result once, and what moves again.", "bytes", dram
-        ),
-        stacked("buffer", "Global buffer by layer", "Bytes to and from the global buffer.", "bytes", buffer),
-        roofline(plan.machine_data, rates),
-    ]
-
-
 _AIMS = {"dram": "to and from DRAM", "glb": "to and from the global buffer", "time": "of the mesh"}
 
 
-class Mesh(GenericProblem):
+class Mesh(Problem):
     """Layers on a mesh of tile units, or an array."""
 
     def __init__(self) -> None:
@@ -84,8 +52,7 @@ class Mesh(GenericProblem):
             *(_aim(aim, found[aim], bounds[aim]) for aim in plan.objectives),
             f"DRAM {found['dram']:,} bytes, {ratio(found['dram'], must)} times what must ({must:,}), "
             f"global buffer {found['glb']:,} bytes, {found['time']:,} cycles",
-            "simulation agrees" if all(row.replay and row.replay.ok for row in plan.parts)
-            else "simulation does not agree",
+            agreement(plan, "simulation"),
         ]  # fmt: skip
         return parts
 
@@ -112,9 +79,34 @@ class Mesh(GenericProblem):
             ]
         )  # fmt: skip
 
-    def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
+    def drawings(self, plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
         """Bytes of both memories, roofline."""
-        return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
+        plans = {
+            engine: [row for row in one.parts if row.schedule is not None]
+            for engine, one in {plan.engine: plan, **others}.items()
+        }
+        macs = {layer.name: layer.macs for layer in plan.network_data.layers}
+        rates = {
+            engine: [Rate(row.name, macs[row.name], row.measures["dram"], row.measures["time"]) for row in rows]
+            for engine, rows in plans.items()
+        }
+        dram = {
+            engine: {
+                row.name: {
+                    "what must move": min(row.must["dram"], row.measures["dram"]),
+                    "moved again": max(0, row.measures["dram"] - row.must["dram"]),
+                }
+                for row in rows
+            }
+            for engine, rows in plans.items()
+        }
+        caption = "Every input, weight and result once, and what moves again."
+        buffer = {engine: {row.name: {"bytes": row.measures["glb"]} for row in rows} for engine, rows in plans.items()}
+        return [
+            stacked("dram", "DRAM bytes by layer", caption, "bytes", dram),
+            stacked("buffer", "Global buffer by layer", "Bytes to and from the global buffer.", "bytes", buffer),
+            roofline(plan.machine_data, rates),
+        ]
 
     def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
         """Return the loops, units, PEs and banks of one layer or all, line by line."""

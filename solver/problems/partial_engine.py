@@ -15,12 +15,13 @@ from hwmodels.partial_engine.price import engine_of
 from hwmodels.partial_engine.schedule import EngineSchedule
 from instances.errors import InputError
 from solver.ask.question import Question
-from solver.plan.figures import Axis, Bars, Figure, Pictures, Series
+from solver.plan.figures import Axis, Bars, Figure, Series
 from solver.plan.front import Front, FrontPart, FrontPoint
 from solver.plan.plan import PartPlan, Plan
+from solver.problems.columns import agreement
 from solver.problems.engine_size import fits, front_engine
-from solver.problems.generic import GenericProblem
-from solver.show.common import stacked, terms
+from solver.problems.problem import Problem
+from solver.show.common import stacked
 from solver.show.tables import ABSENT, GAP, Column, Sheet, conflicts_of, few, name_column, percent
 from solver.show.words import labels
 
@@ -28,38 +29,6 @@ _KINDS = {
     "inputs": "inputs", "weights": "weights", "spilled": "sums spilled",
     "reloaded": "sums reloaded", "results": "results",
 }  # fmt: skip
-
-
-def figures(plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
-    """Return all figures."""
-    plans = {plan.engine: plan, **others}
-
-    def rows(words: Mapping[str, str]) -> dict[str, dict[str, dict[str, float]]]:
-        return {engine: {name: _of(counts, words) for name, counts in _counted(one)} for engine, one in plans.items()}
-
-    steps = {"runs": "runs", "adds": "additions of groups of maps"}
-    made: list[Figure] = [
-        stacked("bytes-by-layer", "Bytes by layer", "To and from DRAM, by what moves.", "bytes", rows(_KINDS)),
-        stacked(
-            "steps-by-layer",
-            "Runs by layer",
-            "Runs of the engine, and additions of partial maps.",
-            "steps",
-            rows(steps),
-        ),
-    ]
-    engine = plan.machine_data.engine
-    if engine is not None:
-        mine = list(_counted(plan))
-        made.append(
-            Bars(
-                "banks", "Room in the banks", "The fullest bank of every layer; the mark is the size of a bank.",
-                Axis("bytes"), tuple(name for name, _ in mine),
-                (Series("fullest bank", tuple(counts["peak_bytes"] for _, counts in mine)),),
-                marks=tuple(engine.bank_bytes for _ in mine), marked="size of a bank",
-            )
-        )  # fmt: skip
-    return made
 
 
 def counted(row: PartPlan) -> dict[str, int]:
@@ -81,7 +50,7 @@ def _of(counts: Mapping[str, int], words: Mapping[str, str]) -> dict[str, float]
 _MOST = 200
 
 
-class PartialEngineProblem(GenericProblem):
+class PartialEngineProblem(Problem):
     """Runs of layers on a small engine."""
 
     front_engines = False
@@ -128,7 +97,7 @@ class PartialEngineProblem(GenericProblem):
             f"bytes {plan.objective.value:,}, {bound}, {gap}",
             f"{plan.measures['runs']:,} runs and {plan.measures['adds']:,} additions, "
             f"{plan.measures['cycles']:,} cycles or {1e3 * plan.measures['cycles'] / hertz:,.2f} ms of the engine",
-            "replay agrees" if all(row.replay and row.replay.ok for row in plan.parts) else "replay does not agree",
+            agreement(plan),
         ]
         return parts
 
@@ -167,9 +136,36 @@ class PartialEngineProblem(GenericProblem):
             conflicts_of(rows),
         )  # fmt: skip
 
-    def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
+    def drawings(self, plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
         """Bytes and runs by layer, room in the banks."""
-        return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
+        plans = {plan.engine: plan, **others}
+
+        def rows(words: Mapping[str, str]) -> dict[str, dict[str, dict[str, float]]]:
+            return {name: {row: _of(counts, words) for row, counts in _counted(one)} for name, one in plans.items()}
+
+        steps = {"runs": "runs", "adds": "additions of groups of maps"}
+        made: list[Figure] = [
+            stacked("bytes-by-layer", "Bytes by layer", "To and from DRAM, by what moves.", "bytes", rows(_KINDS)),
+            stacked(
+                "steps-by-layer",
+                "Runs by layer",
+                "Runs of the engine, and additions of partial maps.",
+                "steps",
+                rows(steps),
+            ),
+        ]
+        engine = plan.machine_data.engine
+        if engine is not None:
+            mine = list(_counted(plan))
+            made.append(
+                Bars(
+                    "banks", "Room in the banks", "The fullest bank of every layer; the mark is the size of a bank.",
+                    Axis("bytes"), tuple(name for name, _ in mine),
+                    (Series("fullest bank", tuple(counts["peak_bytes"] for _, counts in mine)),),
+                    marks=tuple(engine.bank_bytes for _ in mine), marked="size of a bank",
+                )
+            )  # fmt: skip
+        return made
 
     def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
         """Return the banks and the program of one layer or all, line by line."""

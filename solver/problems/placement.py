@@ -13,12 +13,11 @@ from formulations.placement.problem import MemoryUse, PlacementFormulation, in_m
 from instances.errors import InputError
 from instances.network.buffers import Buffers, buffers_to_csv
 from instances.problems import either, nested
-from solver.plan.figures import Axis, Bars, Box, Boxes, Figure, Pictures, Series
+from solver.plan.figures import Axis, Bars, Box, Boxes, Figure, Series
 from solver.plan.plan import Plan
-from solver.problems.columns import known_parts
-from solver.problems.generic import GenericProblem
-from solver.problems.problem import Target
-from solver.show.common import layer_axis, terms
+from solver.problems.columns import agreement
+from solver.problems.problem import Problem, Target
+from solver.show.common import layer_axis
 from solver.show.style import slugs
 from solver.show.tables import ABSENT, Column, Sheet, name_column
 
@@ -82,13 +81,6 @@ def picture(plan: Plan, memory: MemoryUse) -> Iterator[str]:
 _GROUPS = 7
 
 
-def figures(plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
-    """Return all figures."""
-    keys = slugs(memory.name for memory in memories_of(plan))
-    maps = [_memory(plan, memory, f"memory-{key}") for memory, key in zip(memories_of(plan), keys, strict=True)]
-    return [*maps, _use({plan.engine: plan, **others})]
-
-
 def _memory(plan: Plan, memory: MemoryUse, key: str) -> Boxes:
     """A memory; neighbours have different colours, which mean nothing else."""
     boxes = tuple(_boxes(plan, memory))
@@ -137,7 +129,7 @@ def _use(plans: Mapping[str, Plan]) -> Bars:
     )  # fmt: skip
 
 
-class PlacementProblem(GenericProblem):
+class PlacementProblem(Problem):
     """Memory and address of every buffer."""
 
     front_axes = ("bytes", "peak")
@@ -178,13 +170,12 @@ class PlacementProblem(GenericProblem):
         """The buffers."""
         return [b.name for b in rows_of(plan)]
 
-    def status(self, plan: Plan) -> list[str]:
-        """What is known, and how full memories are."""
-        parts = known_parts(plan)
+    def said(self, plan: Plan) -> Iterator[str]:
+        """How full memories are."""
         for memory in memories_of(plan):
             used = f"{memory.peak:,} of {memory.bytes:,} bytes of {memory.name}"
-            parts.append(f"{used}, at most {memory.load:,} at one time")
-        return [*parts, *(["replay agrees"] if plan.part.replay and plan.part.replay.ok else [])]
+            yield f"{used}, at most {memory.load:,} at one time"
+        yield agreement(plan)
 
     def sheet(self, plan: Plan) -> Sheet:
         """A row a buffer."""
@@ -202,9 +193,11 @@ class PlacementProblem(GenericProblem):
             ]
         )
 
-    def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
+    def drawings(self, plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
         """Every memory, addresses over time."""
-        return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
+        keys = slugs(memory.name for memory in memories_of(plan))
+        maps = [_memory(plan, memory, f"memory-{key}") for memory, key in zip(memories_of(plan), keys, strict=True)]
+        return [*maps, _use({plan.engine: plan, **others})]
 
     def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
         """A map of every memory over time, and all buffers; or one buffer with those that it meets."""

@@ -43,7 +43,7 @@ def _made(name: str, line: registry.Line) -> Problem:
         made: Problem = load(f"solver.problems.{name}:PROBLEM")()
         return made
     package = line.package or f"formulations.{name}"
-    generic: Problem = load("solver.problems.generic:GenericProblem")(load(f"{package}.problem:PROBLEM")())
+    generic: Problem = load("solver.problems.problem:Problem")(load(f"{package}.problem:PROBLEM")())
     return generic
 
 

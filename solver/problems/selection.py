@@ -20,13 +20,12 @@ from instances.errors import InputError
 from instances.network.network import Network
 from instances.network.variants import PPM, Variants
 from solver.ask.question import Question
-from solver.plan.figures import Axis, Box, Boxes, Figure, Pictures
+from solver.plan.figures import Axis, Box, Boxes, Figure
 from solver.plan.plan import Plan
-from solver.problems.columns import known_parts
-from solver.problems.generic import GenericProblem
-from solver.problems.problem import Target
+from solver.problems.columns import agreement
+from solver.problems.problem import Problem, Target
 from solver.search.loop import Answer, settled
-from solver.show.common import stacked, terms, us
+from solver.show.common import stacked, us
 from solver.show.tables import Column, Sheet, name_column
 
 
@@ -77,31 +76,6 @@ def rows_of(plan: Plan) -> list[tuple[Choice, LayerFigures]]:
     return list(zip(plan.schedule.choices, plan.part.figures.layers, strict=True)) if plan.decided else []
 
 
-def figures(plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
-    """Return all figures."""
-    if plan.measures is None:
-        return []
-    plans = {plan.engine: plan, **others}
-    times = {
-        engine: {
-            row.layer: {"computes": us(plan, row.time), "converts and hands over": us(plan, row.between)}
-            for _, row in rows_of(one)
-        }
-        for engine, one in plans.items()
-    }  # fmt: skip
-    made: list[Figure] = [
-        _threads(plan),
-        stacked(
-            "time-by-layer", "Time by layer", "Of an image; conversions and hand-overs beside.", "time (us)", times
-        ),
-    ]
-    if any(row.loss_ppm for _, row in rows_of(plan)):
-        loss = {engine: {row.layer: {"loss": row.loss_ppm} for _, row in rows_of(one)} for engine, one in plans.items()}
-        caption = "Millionths of accuracy that the variant of a layer costs."
-        made.append(stacked("loss-by-layer", "Loss by layer", caption, "loss of accuracy (ppm)", loss))
-    return made
-
-
 def _threads(plan: Plan) -> Boxes:
     """Every thread with the layers of its stages, one after the other as the network has them."""
     groups, boxes, lanes = ("computes", "converts and hands over"), list[Box](), list[tuple[float, str]]()
@@ -128,7 +102,7 @@ def _threads(plan: Plan) -> Boxes:
 _WH = 1e-15 / 3600
 
 
-class SelectionProblem(GenericProblem):
+class SelectionProblem(Problem):
     """A variant for every layer, cuts, frequency and input size."""
 
     front_axes = ("period", "error")
@@ -166,16 +140,13 @@ class SelectionProblem(GenericProblem):
         """Frequency and input size."""
         return {"frequency": plan.schedule.frequency, "input size": plan.schedule.size}
 
-    def status(self, plan: Plan) -> list[str]:
-        """What is known; seconds, energy and accuracy in common units."""
-        parts = known_parts(plan)
-        if plan.measures is None:
-            return parts
+    def said(self, plan: Plan) -> list[str]:
+        """What is chosen; seconds, energy and accuracy in common units."""
         made: Selection = plan.schedule
         chosen = [f"cores ({made.configuration})"] if made.configuration else []
         chosen += [f"input size {made.size}", f"frequency {made.frequency}"]
         cuts = f"cut at {', '.join(made.cuts)}" if made.cuts else "one thread"
-        return [*parts, ", ".join([*chosen, cuts]), *_common(plan), "replay agrees"]
+        return [", ".join([*chosen, cuts]), *_common(plan), agreement(plan)]
 
     def sheet(self, plan: Plan) -> Sheet:
         """A row a layer."""
@@ -195,9 +166,31 @@ class SelectionProblem(GenericProblem):
             ]
         )  # fmt: skip
 
-    def pictures(self, plan: Plan, others: Mapping[str, Plan]) -> Pictures:
+    def drawings(self, plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
         """Threads of the pipeline, times and losses by layer."""
-        return Pictures((*figures(plan, others), *terms(plan, others)), self.blocks(plan))
+        if plan.measures is None:
+            return []
+        plans = {plan.engine: plan, **others}
+        times = {
+            engine: {
+                row.layer: {"computes": us(plan, row.time), "converts and hands over": us(plan, row.between)}
+                for _, row in rows_of(one)
+            }
+            for engine, one in plans.items()
+        }  # fmt: skip
+        made: list[Figure] = [
+            _threads(plan),
+            stacked(
+                "time-by-layer", "Time by layer", "Of an image; conversions and hand-overs beside.", "time (us)", times
+            ),
+        ]
+        if any(row.loss_ppm for _, row in rows_of(plan)):
+            loss = {
+                engine: {row.layer: {"loss": row.loss_ppm} for _, row in rows_of(one)} for engine, one in plans.items()
+            }
+            caption = "Millionths of accuracy that the variant of a layer costs."
+            made.append(stacked("loss-by-layer", "Loss by layer", caption, "loss of accuracy (ppm)", loss))
+        return made
 
     def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
         """All options of a layer; or threads, the steps of the paper's order beside the plan, and all layers."""

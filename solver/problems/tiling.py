@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from formulations.clock import Clock
 from formulations.problem import Part
 from formulations.tiling.part import NestPart
-from formulations.tiling.problem import TILING, Nests
+from formulations.tiling.pick import complete, stages
+from formulations.tiling.problem import TILING, Nests, largest_tile
+from formulations.tiling.search import Search
 from hwmodels.nest.buffers import buffer_lines
 from hwmodels.nest.homes import assignments
 from hwmodels.nest.price.limits import lower_bound_bytes
@@ -23,14 +25,13 @@ from solver.plan.claims import Claim, bounds_of, gap_of, picked
 from solver.plan.front import Front, FrontPart, FrontPoint
 from solver.plan.plan import Asked, PartPlan, Plan, Status
 from solver.problems.columns import measure_columns
-from solver.problems.generic import GenericProblem
 from solver.problems.homes import HomesPlan, assigned, choose, fitting, problems_of_homes
 from solver.problems.layers import GIVEN, LayerRow, layer_rows, part_of
 from solver.problems.layers_search import AXES, Request, fronts, job_of, options, prepare
-from solver.problems.problem import Explained
+from solver.problems.problem import Explained, Problem
 from solver.search.deciding import Job
 from solver.search.loop import Answer
-from solver.search.verdict import Verdict, sum_of
+from solver.search.verdict import Verdict, judgement, sum_of
 from solver.show.tables import GAP, Column, Sheet, conflicts_of, few, name_column, percent, ratio
 from solver.show.words import decision_columns, decision_text, label, workload_text
 
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from solver.plan.figures import Pictures
 
 
-class LayersProblem(GenericProblem):
+class LayersProblem(Problem):
     """Layers, each by itself; where their operands lie off the chip is decided for all together."""
 
     formulation: Nests
@@ -214,6 +215,38 @@ class LayersProblem(GenericProblem):
         yield Claim("", plan.status, plan.objectives, values,
                     bounds_of(plan.status, plan.bound, values, len(plan.objectives)))  # fmt: skip
 
+    def doubted(self, plan: Plan) -> Iterator[Claim]:
+        """Also what is claimed of every layer with the homes that it has."""
+        yield from self.claims(plan)
+        if plan.shared is not None:
+            yield from super().claims(plan)
+
+    def doubters(
+        self, plan: Plan, again: Callable[[str], dict[str, Claim]], seconds: float
+    ) -> Iterator[tuple[str, dict[str, Claim]]]:
+        """Layer by layer without an engine; of homes by an engine."""
+        yield "first pass", {claim.part: claim for claim in self._first_pass(plan, time.monotonic() + seconds)}
+        if plan.shared is not None and plan.engine != "greedy":
+            yield "greedy", {part: one for part, one in again("greedy").items() if not part}
+
+    def _first_pass(self, plan: Plan, deadline: float) -> Iterator[Claim]:
+        """Of every layer the best of few candidates, and the largest tile: priced, and replayed if it matters."""
+        for part, claim in zip(self.parts_of(plan), super().claims(plan), strict=True):
+            if claim.nothing or claim.status == "INFEASIBLE" or time.monotonic() > deadline:
+                continue
+            search = Search(part.space, plan.objectives, deadline=deadline)
+            for pick in (
+                search.first(stages(plan.objectives, part.space.machine)[0]),
+                largest_tile(part.space, complete(plan.objectives)),
+            ):
+                if pick is None:
+                    continue
+                values = tuple(pick.measures[name] for name in plan.objectives)
+                other = Claim(part.name, "FEASIBLE", plan.objectives, values, (None,) * len(values))
+                if claim.refuted_by(other) and not judgement(part, pick.nest.at(dict(part.homes))).faults:
+                    yield other
+                    break
+
     # ---- showing -----------------------------------------------------------------------------------------------------
 
     def layer_rows(self, plan: Plan) -> tuple[LayerRow, ...]:
@@ -276,13 +309,6 @@ class LayersProblem(GenericProblem):
         demands = pick_pins(list(plan.options.pins), self.formulation)
         request = Request(asked, plan.network, plan.network_data, self.formulation, demands, places)
         return self.decided(request, time.monotonic())
-
-
-def layer_claims(plan: Plan) -> Iterator[Claim]:
-    """What a plan claims of every layer; where the plan says homes, of all nests with the homes that the layer has."""
-    for row in plan.parts:
-        values, bounds = picked(plan.objectives, row.measures), tuple(map(row.bounds.get, plan.objectives))
-        yield Claim(row.name, row.status, plan.objectives, values, bounds)
 
 
 def nest_table(plan: Plan, others: Mapping[str, Plan]) -> Sheet:

@@ -1,26 +1,32 @@
-"""How a part is decided, here or in another process, and what of its answer is refused."""
+"""How parts are decided, here or in other processes, and what of their answers is refused."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from formulations.clock import Clock
-from formulations.problem import Part
+from formulations.problem import Formulation, Part
 from instances.errors import InputError, PlanMismatch
+from solver.ask.options import processors
+from solver.ask.question import Question
 from solver.ask.watch import NO_LIMIT, Watch
-from solver.search.loop import Answer, unanswered
+from solver.search.jobs import share_of
+from solver.search.loop import Answer, settled, status_of, unanswered
 from solver.search.verdict import Verdict, in_unit, judged, judgement
+from solver.search.workers import run
 
 #: Seconds below which a part is decided without a search.
 _WORTH_S = 0.05
 #: Seconds after the time limit in which parts that are optional are still decided.
 _SPARE_S = 1.0
+#: Parts that are not proven are tried again with the time left over, but only if that is this many times what they had.
+_AGAIN = 2.0
 
-#: A search of a part that can be pickled: of part, objectives and clock; and what there is without a search.
-Search = Callable[[Any, tuple[str, ...], Clock], Answer[Any]]
+#: A search of a part that can be pickled: of part and objectives, with a clock by name; what there is without one.
+Search = Callable[..., Answer[Any]]
 Fallback = Callable[[Any, tuple[str, ...]], Answer[Any]]
 
 
@@ -60,7 +66,7 @@ class Job:
 
     def _searched(self, clock: Clock, end_s: float | None) -> Answer[Any]:
         clock = clock if end_s is None else replace(clock, end=clock.now() + end_s)
-        return self._explained(self.search(self.part, self.objectives, clock))
+        return self._explained(self.search(self.part, self.objectives, clock=clock))
 
     def _explained(self, said: Answer[Any]) -> Answer[Any]:
         return replace(said, conflicts=self.part.explain()) if said.status == "INFEASIBLE" else said
@@ -90,6 +96,79 @@ class Job:
 
 def _nothing() -> None:
     """What there is of a search that was stopped."""
+
+
+def decided(
+    jobs: Mapping[Hashable, Job], question: Question, watch: Watch, *, proves: bool
+) -> dict[Hashable, Answer[Any]]:  # fmt: skip
+    """Return the answers of jobs by key, here or from other processes; what jobs leave over of the time goes to others.
+
+    One is missing if its process died, or there was no time; `proves`: whether more time may prove more.
+    """
+    keys, numbered = list(jobs), dict(enumerate(jobs.values()))
+    best: dict[int, Answer[Any]] = {}
+
+    def on_done(number: int, said: Answer[Any]) -> None:
+        if number not in best:
+            question.progress.advance(f"{numbered[number].part.name}: {said.status}")
+        best[number] = _better(best.get(number), said)
+
+    waiting = numbered
+    question.progress.begin(len(jobs), question.name)
+    try:
+        while waiting:
+            outcome = run(waiting, question.jobs, watch, on_done)
+            waiting = {
+                number: job for number, job in numbered.items()
+                if number not in best or best[number].status not in ("OPTIMAL", "INFEASIBLE")
+            }  # fmt: skip
+            share = share_of(watch.clock, len(waiting), min(question.jobs or processors(), len(waiting)))
+            had = max((outcome.shares_s.get(number, 0.0) for number in waiting), default=0.0)
+            if outcome.stopped or not proves or share is None or share <= _AGAIN * had:
+                break
+    finally:
+        question.progress.end()
+    return {keys[number]: said for number, said in best.items()}
+
+
+def _better(one: Answer[Any] | None, two: Answer[Any]) -> Answer[Any]:
+    """Return the better of two answers for one part, with the better first bound of both and the time of both."""
+    if one is None or two.status in ("OPTIMAL", "INFEASIBLE"):
+        return two
+
+    def rank(said: Answer[Any]) -> tuple[int, ...]:
+        values = said.values
+        return (said.schedule is None, *(values[name] for name in (*said.bounds, *values) if name in values))
+
+    winner, first = min(one, two, key=rank), next(iter(one.bounds))
+    bounds = {**winner.bounds, first: max((b for b in (one.bound, two.bound) if b is not None), default=None)}
+    values = {name: winner.values[name] for name in bounds if name in winner.values}
+    return replace(
+        winner, bounds=bounds, status=status_of(values, bounds, empty=False), wall_s=one.wall_s + two.wall_s,
+        versions=winner.versions or one.versions,
+    )  # fmt: skip
+
+
+def lowest(
+    formulation: Formulation[Any], part: Part[Any], question: Question, axes: tuple[str, str]
+) -> tuple[list[Verdict], bool]:
+    """Return the front of two measures of a part, and whether all of it is proven.
+
+    It is the least first one, of these the least second one; then the same with less of the second.
+    """
+    points, cap, proven = list[Verdict](), dict[str, int](), True
+    with question.watch() as watch:
+        while True:
+            said = settled(formulation, part, axes, question.engine, watch.clock, most=cap)
+            if said.schedule is None:
+                return points, proven and said.status == "INFEASIBLE"
+            proven = proven and said.status == "OPTIMAL"
+            points += refused([(part, said)], f" on {question.machine.name}, engine {question.engine}")
+            cap = {axes[1]: points[-1].values[axes[1]] - 1}
+            if cap[axes[1]] < 0:
+                return points, proven
+            if said.interrupted or watch.stopped or watch.clock.over:
+                return points, False
 
 
 def refused(answers: Iterable[tuple[Part[Any], Answer[Any]]], where: str = "") -> list[Verdict]:

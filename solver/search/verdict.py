@@ -1,14 +1,17 @@
-"""What is true of an answer: its price, what a replay counts, and everything that does not agree."""
+"""What is true of an answer: its price, what a replay counts, what does not agree, and what a plan says of it."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from formulations.problem import Part, Priced, Replayed
 from hwmodels.outcome import UNITS
+from instances.jsonfile import LARGEST_INTEGER
 from solver.plan.claims import gap_of
+from solver.plan.plan import Objective, PartPlan, PartReplay, worst
 from solver.search.loop import Answer, Judged
 
 
@@ -101,3 +104,62 @@ def sum_of(bounds: Iterable[int | None]) -> int | None:
     """Return a sum, None if something is not known."""
     known = list(bounds)
     return None if None in known else sum(one for one in known if one is not None)
+
+
+# ---- what a plan says ------------------------------------------------------------------------------------------------
+
+
+def rows_of(verdicts: Sequence[Verdict]) -> tuple[PartPlan, ...]:
+    """Return what is said of parts; those that equal one before them with its schedule say so."""
+    made: list[PartPlan] = []
+    firsts: dict[Any, PartPlan] = {}
+    for one in verdicts:
+        first = firsts.get(one.part.key)
+        if first is None or first.schedule != one.said.schedule:
+            made.append(row_of(one))
+            firsts.setdefault(one.part.key, made[-1])
+        else:
+            made.append(first.model_copy(update={"name": one.part.name, "wall_s": 0.0, "same_as": first.name}))
+    return tuple(made)
+
+
+def row_of(verdict: Verdict) -> PartPlan:
+    """Return what follows from the schedule of a part, or that there is none."""
+    part, said, priced, walked = verdict.part, verdict.said, verdict.priced, verdict.walked
+    faults = verdict.disagreements
+    return PartPlan(
+        name=part.name, status=said.status, measures=dict(priced.measures) if priced else {},
+        terms={name: dict(terms) for one in (walked, priced) if one for name, terms in one.terms.items()},
+        bounds=dict(said.bounds), gap=verdict.gap, must=dict(part.must), schedule=said.schedule,
+        figures=None if walked is None else part.figures_of(said.schedule, walked),
+        replay=None if priced is None or walked is None else PartReplay(
+            ok=not (faults or walked.faults), faults=faults or walked.faults, measures=dict(walked.measures),
+            compared=walked.compared, executed=walked.executed,
+            counts={**{name: n for name, n in walked.counts.items() if name not in priced.counts}, **walked.tally},
+        ),
+        conflicts=said.conflicts, stats=dict(said.stats), wall_s=said.wall_s,
+        size={name: min(int(count), LARGEST_INTEGER) for name, count in part.size.items()},
+    )  # fmt: skip
+
+
+def totals_of(
+    objectives: Sequence[str], rows: Sequence[PartPlan], unit: str, where: Callable[[PartPlan], str]
+) -> dict[str, Any]:
+    """Return what a plan says of all parts together: the first objective in its unit, conflicts with where they are."""
+    first, solved = objectives[0], all(row.measures for row in rows)
+    status = worst(row.status for row in rows)
+    bound = None if status == "INFEASIBLE" else sum_of(row.bounds.get(first) for row in rows)
+    values = {row.name: row.measures[first] for row in rows if row.measures}
+    value = sum(values.values()) if solved else None
+    terms = Counter[str]()
+    for row in rows:
+        terms.update(row.terms.get(first, {}))
+    names = rows[0].measures if solved else ()
+    return {
+        "status": status, "bound": bound, "gap": gap_of(value, bound),
+        "objective": None if value is None else Objective(
+            value=value, unit=unit, terms=dict(terms) or values
+        ),
+        "conflicts": tuple(f"{where(row)}{line}" for row in rows for line in row.conflicts),
+        "measures": {name: sum(row.measures[name] for row in rows) for name in names} if solved else None,
+    }  # fmt: skip

@@ -28,8 +28,7 @@ from solver import Plan, check, solve
 from solver.calls.solve import ask as question
 from solver.calls.solve import show
 from solver.cli.main import main
-from solver.problems.applications import ApplicationsProblem
-from solver.problems.applications_figures import rows_of
+from solver.problems.applications import ApplicationsProblem, rows_of
 from solver.uses.bench.applications import row
 from tests.effort import tries
 from tests.lies import Lie, changed

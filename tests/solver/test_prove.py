@@ -11,7 +11,7 @@ import pytest
 from instances.errors import InputError
 from instances.load import load_machine, load_network, unmet_overrides
 from solver import Plan, check, pareto, solve
-from solver.calls.prove import prove
+from solver.calls.check import prove_again as prove
 from solver.calls.solve import show
 from solver.cli.main import main
 from solver.plan.claims import Claim

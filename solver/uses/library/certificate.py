@@ -18,8 +18,7 @@ from instances.validation import validate_as
 from solver.ask.options import pick_layers, pick_pins
 from solver.ask.question import Question
 from solver.plan.plan import Plan
-from solver.problems.generic import GenericProblem, as_json
-from solver.problems.problem import Problem
+from solver.problems.problem import Problem, as_json
 from solver.problems.registry import pick_problem
 from solver.problems.tiling import LayersProblem
 from solver.search.loop import Answer
@@ -72,8 +71,6 @@ def parts_of(problem: Problem, question: Question) -> Sequence[Part[Any]]:
         pins = pick_pins(question.pins, problem.formulation)
         layers, build = pick_layers(target, question.layers), problem.formulation.build
         return [NestPart(layer, question.machine, build, pins) for layer in layers]
-    if not isinstance(problem, GenericProblem):
-        raise InputError(f"problem {problem.name}: the library has no instances of it")
     return problem.parts(question)
 
 
