@@ -49,7 +49,7 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ]),
     ("formulations/fusion/part.py", "tests/formulations/test_joint.py::test_of_equal_nests_the_fastest", [
         ("fusion: nests as they were found",
-         "self.joint.faster(first, run, known, clock) if isinstance(run, LayerRun) else run", "run"),
+         "self.layers.faster(first, run, known, clock) if isinstance(run, LayerRun) else run", "run"),
     ]),
     ("solver/calls/check.py", "tests/solver/test_prove.py", [
         ("prove: proven without an end", 'elif other.status in ("OPTIMAL", "INFEASIBLE") if claim.nothing else',

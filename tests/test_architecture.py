@@ -50,8 +50,7 @@ ADVERSARY_TOO = {  # what else, and why
     "formulations.compulsory": "held against elements",
     "formulations.tiling.bounds": "bounds, which are held against nests",
     "formulations.banks.readings": "the stages that a network may be read as",
-    "formulations.joint.plans": "nests of layers by themselves, which tiling and joint attack",
-    "formulations.joint.tables": "the same",
+    "formulations.fusion.nests": "nests of layers by themselves, which tiling and joint attack",
     "formulations.applications.space": "an instance",
     "formulations.mapping.space": "an instance",
     "formulations.mapping.latency": "an instance of divided tasks, for the referee",
@@ -444,7 +443,7 @@ FLOORS = {
     "formulations": (
         ("calibration", "clock", "compulsory", "pareto", "pins", "problem", "rows", "rows_cp_sat", "rows_milp"),
         ("banks/*", "homes/*", "mapping/*", "mesh/*", "partial_engine/*", "placement/*", "tiling/*"),
-        ("applications/*", "hybrid/*", "joint/*", "selection/*"), ("fusion/*",),
+        ("applications/*", "fusion/*", "hybrid/*", "selection/*"),
     ),
     "solver": (
         ("ask/*",), ("plan/*",), ("search/*",), ("show/*",), ("problems/*",), ("calls/*",), ("uses/*",),

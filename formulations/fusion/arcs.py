@@ -14,8 +14,8 @@ rows or columns (a stride above its window) strips that compute again may leave 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, combinations
 
@@ -26,9 +26,8 @@ from formulations.fusion.groups import Group, Net
 from formulations.fusion.memory import Memory, Turns
 from formulations.fusion.options import NEVER, Option, Weights, weights_of
 from formulations.fusion.pins import Demands
-from formulations.fusion.space import Arc, along
+from formulations.fusion.space import Arc, Residence, along
 from formulations.fusion.strips import Ints, Mode, Strips, Way, strips
-from formulations.joint.problem import KEPT, NOT, Joint, Residence
 from hwmodels.nest.price.limits import tensor_bytes
 from instances.machine.machine import Machine
 
@@ -387,37 +386,3 @@ def _dominates(one: Arc, other: Arc) -> bool:
         least = np.array([(its - mine)[classes == c].min(initial=NEVER) for c in range(one.table.shape[axis])])
         more = more + along(least, axis, len(one.axes))
     return one.macs <= other.macs and bool((one.table <= other.table + more[..., None]).all())
-
-
-def staying(residences: Iterable[Residence]) -> tuple[Residence, ...]:
-    """Return the residences of joint as those of fusion: weights are on chip or not, arcs say if they load them."""
-    return tuple(
-        replace(one, banks=_ends(one.banks), rows=_ends(one.rows), write=_ends(one.write)) if one.weights else one
-        for one in residences
-    )
-
-
-def _ends(levels: Sequence[int]) -> tuple[int, ...]:
-    return levels[NOT], levels[KEPT]
-
-
-def singles(joint: Joint, macs: Sequence[int]) -> Iterator[Arc]:
-    """Yield the arcs of one layer each, from the tables of joint; the first that reads weights loads them once."""
-    for t, step in enumerate(joint.steps):
-        classes, reads, fixed = [], [], step.fixed
-        groups = [step.classes(axis) for axis in range(len(step.axes))]
-        for k, members in zip(step.axes, groups, strict=True):
-            names = np.zeros(len(joint.residences[k].banks), np.int64)
-            for number, levels in enumerate(members):
-                names[list(levels)] = number
-            given = zip(step.once, step.inputs, strict=True)
-            read = np.array([once for once, source in given if source == k], np.int64).sum(axis=0)
-            if joint.residences[k].weights:
-                names, read = names[[NOT, KEPT]], read[[NOT, KEPT]]
-                if joint.residences[k].born == t:
-                    fixed, read = fixed + int(read[0]), np.zeros_like(read)
-            classes.append(names)
-            reads.append(read)
-        table = step.extra[np.ix_(*([levels[0] for levels in members] for members in groups), range(len(step.rooms)))]
-        fixed += sum(once[0] for once, k in zip(step.once, step.inputs, strict=True) if k < 0)
-        yield Arc(t, t, step.axes, tuple(classes), tuple(reads), fixed, macs[t], step.rooms, table)

@@ -95,7 +95,7 @@ class Linear(Rows):
             place = chosen[cut]
             levels = {k: sum(map(value, ps)) for k, ps in place.levels.items()}
             free = fusion.banks - sum(fusion.residences[k].banks[v] for k, v in levels.items())
-            if free < 0 or place.arc.bytes(levels, free) >= NEVER:
+            if place.arc.bytes(levels, free) >= NEVER:
                 raise InputError(f"the solver's arc from cut {cut} finds no room")
             loaded = place.load >= 0 and value(place.load)
             path.append(Taken(place.arc, levels, free, place.loads if loaded else -1))

@@ -2,7 +2,7 @@
 
 An example: MobileNetV2 on 512 KiB. `Cuts` builds the arcs of all groups, adds arcs of one layer with lower bounds in
 place of searches of nests, and finds the least path. Where the path relies on a bound that no known nest reaches, that
-layer is searched there, and the path is found again (`formulations.joint.tables` says why this is exact). Where no
+layer is searched there, and the path is found again (`formulations.fusion.nests` says why this is exact). Where no
 nest reaches a bound, a gap is left; then the same is done with what searches have found, which proves nothing.
 
 A schedule is a `FusedRun` for every group of layers, a `LayerRun` for every layer that is a group by itself.
@@ -19,19 +19,18 @@ from typing import Any
 
 from formulations.clock import Clock, TimeUp
 from formulations.compulsory import compulsory_bytes
-from formulations.fusion.arcs import Groups, staying
+from formulations.fusion.arcs import Groups
 from formulations.fusion.groups import Group, Net
+from formulations.fusion.heuristics import in_order
+from formulations.fusion.layers import Fastest, Layers, Places, left_of, on_chip
 from formulations.fusion.linear import Limit, Linear
+from formulations.fusion.nests import Bound, Nests
 from formulations.fusion.options import NEVER
 from formulations.fusion.paths import Paths
 from formulations.fusion.pins import Demands
 from formulations.fusion.schedule import Figures, fused, option_of
 from formulations.fusion.space import Arc, Fusion, Taken, by_cut
 from formulations.fusion.tables import Factors, Tables, heavier
-from formulations.joint.heuristics import in_order
-from formulations.joint.layers import Fastest, Layers, on_chip
-from formulations.joint.places import Places, left_of
-from formulations.joint.plans import Bound
 from formulations.pins import Pins
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Unable
 from formulations.rows import Build
@@ -57,10 +56,10 @@ class FusionPart(Part[Runs]):
         self.name, self.machine, self.pins = network.name, machine, pins
         self.net = Net.read(network, machine)
         of_nests = Pins(tuple(pin for pin in pins.pins if pin.name in NEST_DECISIONS))
-        self.joint = Layers(self.net, machine, of_nests)
+        self.layers, nests = Layers(self.net, machine, of_nests), Nests(self.net, machine, of_nests)
         self.demands = Demands(pins, self.net)
-        self.groups = Groups(self.net, machine, staying(self.joint.tables.residences), self.demands)
-        self.tables = Tables(self.groups, self.joint.tables)
+        self.groups = Groups(self.net, machine, nests.residences, self.demands)
+        self.tables = Tables(self.groups, nests)
         self.figures = Figures(self.groups)
         self._walked: tuple[Runs, FusionReplay] | None = None
 
@@ -112,7 +111,7 @@ class FusionPart(Part[Runs]):
                 price = self.figures.price(run)
                 mine = {**price.bytes, **{name: getattr(price, name) for name in _GROUP}}
             else:
-                mine = self._alone(first, self.joint.ran(first, run, before))
+                mine = self._alone(first, self.layers.ran(first, run, before))
             figures[self.figures.name(first, last)], before = mine, run
         measures, terms, counts = self._summed(figures)
         return Priced(measures, terms, counts)
@@ -165,7 +164,7 @@ class FusionPart(Part[Runs]):
         made = []
         for (first, _, run), seen in zip(self.numbered(runs), walked.figures, strict=False):
             if isinstance(run, LayerRun):
-                made.append(self.joint.figured(first, run, seen))
+                made.append(self.layers.figured(first, run, seen))
             else:
                 made.append(replace(seen, on_chip=on_chip(self.net, self.machine, run)))
         return tuple(made)
@@ -192,8 +191,8 @@ class FusionPart(Part[Runs]):
                     said.append(f"{name}: layers take turns, which pin turns=no forbids")
                 if peak > room:
                     said.append(f"{name}: {peak:,} bytes on chip, there is room for {room:,}")
-            elif not self.joint.holds(first, run):
-                demands = f" with {', '.join(self.joint.pins.to_json())}" if self.joint.pins.pins else ""
+            elif not self.layers.holds(first, run):
+                demands = f" with {', '.join(self.layers.pins.to_json())}" if self.layers.pins.pins else ""
                 said.append(f"{name}: the schedule is no plan of problem tiling{demands}")
         if self.demands.macs is not None and self.price(runs).measures["macs"] > self.demands.macs:
             said.append(f"MACs are above {self.demands.macs:,}")
@@ -203,20 +202,20 @@ class FusionPart(Part[Runs]):
         """The demands that cannot be met together."""
         if said := self.demands.explain():
             return said
-        return self.joint.explain()
+        return self.layers.explain()
 
     def polished(self, runs: Runs, clock: Clock) -> Runs:
         """Layers by themselves with the fastest of equal nests."""
         known: Fastest = {}
         return tuple(
-            self.joint.faster(first, run, known, clock) if isinstance(run, LayerRun) else run
+            self.layers.faster(first, run, known, clock) if isinstance(run, LayerRun) else run
             for first, _, run in self.numbered(runs)
         )
 
     def greedy(self, clock: Clock) -> Runs | None:
         """Every layer by itself; map after map stays as far as it fits. None if there is no such plan."""
-        choice = in_order(self.tables.nests, clock)
-        runs = None if choice.bytes >= NEVER else self.joint.runs(choice)
+        path = in_order(self.tables, clock)
+        runs = self.runs(path) if self.tables.knows(path) else None
         return None if runs is None or self.contains(runs) else runs
 
     # ---- banks -------------------------------------------------------------------------------------------------------
@@ -235,7 +234,7 @@ class FusionPart(Part[Runs]):
             unwritten = tuple(self._unwritten(t, step, final) for t in layers)
             if step.arc.options is None:
                 nest = self.tables.plans(step).nest(*self.tables.place(step))
-                made.append(self.joint.trimmed(layers[0], LayerRun(nest, residents, unwritten[0], free)))
+                made.append(self.layers.trimmed(layers[0], LayerRun(nest, residents, unwritten[0], free)))
             else:
                 made.append(fused(self.groups, self.figures, step, free, unwritten, residents))
         return tuple(made)

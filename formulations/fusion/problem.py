@@ -10,14 +10,13 @@ from contextlib import suppress
 from math import inf
 
 from formulations.clock import Clock, TimeUp
+from formulations.fusion.heuristics import Path, greedy, in_order, in_sequence, no_reuse
 from formulations.fusion.options import NEVER
 from formulations.fusion.part import FusionPart, Runs
 from formulations.fusion.paths import Paths
 from formulations.fusion.pins import DECISIONS
-from formulations.fusion.space import Arc, Fusion, Taken
-from formulations.joint.heuristics import greedy, in_order, in_sequence, no_reuse
-from formulations.joint.problem import Choice, Joint
-from formulations.joint.tables import Tables as Nests
+from formulations.fusion.space import Arc, Fusion
+from formulations.fusion.tables import Tables
 from formulations.pins import Pin, Pins
 from formulations.problem import Formulation, Goal, Unable
 from formulations.tiling.tiling import DECISIONS as NEST_DECISIONS
@@ -33,13 +32,13 @@ _NO_PLACE = "this heuristic finds no place for some layer"
 
 def _per_layer(part: FusionPart, goal: Goal) -> Runs:
     """Every layer a group by itself, as a heuristic of joint plans it; raises Unable if some layer has no place."""
-    nests = part.joint.tables
+    tables = part.tables
     if goal.clock.until < inf:
-        nests.hurry(goal.clock.half())
-    choice = in_order(nests, goal.clock)
-    if choice.bytes >= NEVER:
+        tables.nests.hurry(goal.clock.half())
+    path = in_order(tables, goal.clock)
+    if not tables.knows(path):
         raise Unable(_NO_PLACE)
-    return part.joint.runs(choice)
+    return part.runs(path)
 
 
 def _cascade(part: FusionPart, goal: Goal) -> Runs:
@@ -125,27 +124,31 @@ class FusionFormulation(Formulation[Runs]):
 # ---- groups of one layer ---------------------------------------------------------------------------------------------
 
 
-def _alone(choose: Callable[[Nests, Clock], Choice | Joint]) -> Callable[[FusionPart, Goal], Runs]:
-    """A choice of levels, or the best one for what it leaves open, as a schedule; raises Unable if there is none."""
+def _alone(choose: Callable[[Tables, Clock], Path | Fusion]) -> Callable[[FusionPart, Goal], Runs]:
+    """A path, or the best one of a problem, as a schedule; raises Unable if there is none."""
 
     def run(part: FusionPart, goal: Goal) -> Runs:
-        tables, nests, clock = part.tables, part.tables.nests, goal.clock
+        tables, clock = part.tables, goal.clock
         if clock.until < inf:
-            nests.hurry(clock.half())
-        chosen, path = choose(nests, clock), tuple[Taken, ...]()
-        if isinstance(chosen, Joint):
-            with suppress(Unable):  # too many maps at a time
-                paths = Paths(tables.given(chosen, part.factors("bytes"), ()))
-                path = paths.path() if paths.least < NEVER else ()
-            chosen = greedy(chosen)
-        relied = tables.relied(path) if path else nests.relied(nests.joint(bound="proven"), chosen)
-        tables.search(relied, clock)
-        if not path and nests.joint(bound="known").price(chosen.levels).bytes >= NEVER:
+            tables.nests.hurry(clock.half())
+        chosen = choose(tables, clock)
+        path = chosen if isinstance(chosen, tuple) else _least(chosen)
+        tables.search(tables.relied(path), clock)
+        if not tables.knows(path):
             raise Unable(_NO_PLACE)
-        runs = part.runs(path) if path else part.joint.runs(chosen)
+        runs = part.runs(path)
         return part.polished(runs, clock) if clock.over else runs
 
     return run
+
+
+def _least(fusion: Fusion) -> Path:
+    """The best path; map after map where there is none, or too many maps are there at a time."""
+    with suppress(Unable):
+        paths = Paths(fusion)
+        if paths.least < NEVER:
+            return paths.path()
+    return greedy(fusion)
 
 
 class JointFormulation(FusionFormulation):

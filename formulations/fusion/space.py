@@ -25,7 +25,7 @@ Weights that several layers read
     Before such a layer weights may be loaded to stay, at the cost of reading them once: instead of SHRINK their level
     may rise there, and fall behind it. Groups of several layers load weights of their own; what stays goes past them.
 Why groups of one make it joint
-    An arc of one layer has the tables of `formulations.joint.tables`: the same levels, banks and bytes.
+    An arc of one layer has the tables of `formulations.fusion.nests`: the same levels, banks and bytes.
 
 `formulations.fusion.paths` solves it by dynamic programming over cuts; a state is the level of every map alive at a
 cut. Of the maps that an arc uses up only the banks that they take together and their classes matter, and likewise of
@@ -47,7 +47,21 @@ import numpy as np
 
 from formulations.fusion.options import NEVER
 from formulations.fusion.strips import Ints
-from formulations.joint.problem import Residence
+
+
+@dataclass(frozen=True)
+class Residence:
+    """A store that may stay on chip: a map, or weights that several layers read, which are there or not (1 or 0)."""
+
+    store: int
+    """Its number in the network."""
+    born: int
+    uses: tuple[int, ...]
+    banks: tuple[int, ...]
+    rows: tuple[int, ...]
+    write: tuple[int, ...]
+    """`banks`, `rows`, `write`: of every level."""
+    weights: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +107,9 @@ class Arc:
         return found
 
     def bytes(self, levels: Mapping[int, int], free: int) -> int:
-        """Bytes of the table for levels and free banks."""
+        """Bytes of the table for levels and free banks; `NEVER` where fewer than none are free."""
+        if free < 0:
+            return NEVER
         index = tuple(int(c[levels[k]]) for k, c in zip(self.axes, self.classes, strict=True))
         return int(self.table[(*index, self.column(free))])
 

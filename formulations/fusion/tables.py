@@ -2,31 +2,28 @@
 
 An example: MobileNetV2 on 128 KiB has 1,700 groups. A sketch of each says what no option of it is below; a path of
 sketches and of nests' bounds is found, its groups are priced and its nests searched, and a path is found again, until
-nothing on it is a bound: then no path is better. Some hundred groups are priced (`formulations.joint.tables`: nests).
+nothing on it is a bound: then no path is better. Some hundred groups are priced (`formulations.fusion.nests`: nests).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import gcd
 
 import numpy as np
 
 from formulations.clock import Clock, TimeUp
-from formulations.fusion.arcs import Grouped, Groups, singles
+from formulations.fusion.arcs import Grouped, Groups
+from formulations.fusion.nests import Bound, Nests, Place, Plans
 from formulations.fusion.options import NEVER
 from formulations.fusion.paths import Paths
 from formulations.fusion.space import Arc, Fusion, Taken, by_cut
-from formulations.joint import tables as joint
-from formulations.joint.plans import Bound, Plans
-from formulations.joint.problem import Joint
 
 #: Cost of a byte and of a MAC.
 Factors = tuple[int, int]
 #: An instance for arcs of groups.
 Ask = Callable[[Sequence[Arc]], Fusion]
-#: Where a path relies on a bound: plans, rows of every input on chip, banks for tiles.
-_Place = tuple[Plans, tuple[int, ...], int]
 #: Groups that are priced between two searches for the least path: pricing one takes less time.
 AT_ONCE = 32
 #: More banks than this are not told apart where a bound is looked for that holds in more room than is asked.
@@ -36,7 +33,7 @@ PARTS = 256
 class Tables:
     """Groups and nests of a network."""
 
-    def __init__(self, groups: Groups, nests: joint.Tables) -> None:
+    def __init__(self, groups: Groups, nests: Nests) -> None:
         self.groups, self.nests = groups, nests
         self.macs = tuple(layer.macs for layer in groups.net.layers)
         self._sketches: dict[tuple[int, int], list[Arc]] = {}
@@ -106,29 +103,27 @@ class Tables:
 
     def instance(self, factors: Factors, bound: Bound, groups: Sequence[Arc]) -> Fusion:
         """The problem with these groups, and nests of one layer by their bounds or as they are known."""
-        return self.given(self.nests.joint(bound=bound), factors, groups)
+        fusion, allows = self.alone(bound), self.groups.demands.allows
+        alone = (arc for some in fusion.arcs.values() for arc in some if allows(arc.first, arc.last))
+        return replace(fusion, arcs=by_cut((*groups, *alone)), factors=factors)
 
-    def given(self, nests: Joint, factors: Factors, groups: Sequence[Arc]) -> Fusion:
-        """The problem with these groups, and these tables of single layers."""
-        demands = self.groups.demands
-        alone = (arc for arc in singles(nests, self.macs) if demands.allows(arc.first, arc.last))
-        arcs = by_cut((*groups, *alone))
-        return Fusion(
-            self.groups.machine.bank_count, len(self.macs), self.groups.residences, nests.constant, arcs, factors
-        )
+    def alone(self, bound: Bound) -> Fusion:
+        """The problem without groups of several layers, in bytes, whatever pins say of groups."""
+        arcs, nests = by_cut(self.nests.arcs(bound)), self.nests
+        return Fusion(self.groups.machine.bank_count, len(self.macs), nests.residences, nests.constant, arcs)
 
     def known(self, factors: Factors, groups: Sequence[Arc]) -> Fusion:
         """The same with nothing but what is known to be possible."""
         return self.instance(factors, "known", [arc for arc in groups if not sketched(arc)])
 
-    def relied(self, path: Sequence[Taken]) -> list[_Place]:
+    def relied(self, path: Sequence[Taken]) -> list[Place]:
         """Where a path relies on bounds that no known nest reaches."""
         places = [(self.plans(s), *self.place(s)) for s in path if s.arc.options is None]
         return [place for place in dict.fromkeys(places) if not place[0].known(*place[1:])]
 
     def knows(self, path: Sequence[Taken]) -> bool:
         """Whether there are nests for all groups of one layer on a path."""
-        alone = {arc.first: arc for arc in singles(self.nests.joint(bound="known"), self.macs)}
+        alone = self.nests.arcs("known")
         return all(alone[s.arc.first].bytes(s.levels, s.free) < NEVER for s in path if s.arc.options is None)
 
     def plans(self, step: Taken) -> Plans:
@@ -143,7 +138,7 @@ class Tables:
         rows = (self.nests.rows_of(t, n)[step.levels[k] if k >= 0 else 0] for n, k in enumerate(inputs))
         return tuple(rows), step.free
 
-    def search(self, places: Sequence[_Place], clock: Clock) -> bool:
+    def search(self, places: Sequence[Place], clock: Clock) -> bool:
         """Search nests there, and with more banks down from where a nest is known; False if the time ran out.
 
         Between how many banks a bound holds is found to a part in `PARTS` of all banks.

@@ -309,7 +309,7 @@ class _Fusion(BruteForce[Case]):
             part = FusionPart(network, case.machine, parse_pins(case.pins, FUSION.decisions))
         found, machine = stores(network), case.machine
         factors = (3, 1) if case.energy else (1, 0)
-        paths = Paths(network, found, machine, part.joint.tables, case.demanded, factors, every=case.every)
+        paths = Paths(network, found, machine, part.tables.nests, case.demanded, factors, every=case.every)
         best, wrong = paths.best(), miscounted(network, machine)
         if best is None:
             return Known(None, faults=wrong)

@@ -24,8 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from formulations.clock import ENDLESS
-from formulations.joint.plans import Bound, Plans
-from formulations.joint.tables import Tables
+from formulations.fusion.nests import Bound, Nests, Plans
 from hwmodels.schedule import FusedRun, LayerRun
 from instances.machine.machine import Machine
 from instances.network.network import Network
@@ -64,7 +63,7 @@ class Paths:
     """All schedules; `factors`: what a byte and a MAC cost."""
 
     def __init__(
-        self, network: Network, found: Stores, machine: Machine, tables: Tables, rules: Rules,
+        self, network: Network, found: Stores, machine: Machine, tables: Nests, rules: Rules,
         factors: tuple[int, int] = (1, 0), *, every: bool = False,
     ) -> None:  # fmt: skip
         self.network, self.found, self.machine, self.tables = network, found, machine, tables

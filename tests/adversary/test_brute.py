@@ -19,8 +19,8 @@ import formulations.banks.network
 import formulations.banks.stage
 import formulations.compulsory
 import formulations.fusion.memory
+import formulations.fusion.nests
 import formulations.hybrid.part
-import formulations.joint.tables
 import formulations.mapping.engines
 import formulations.mapping.latency
 import formulations.mapping.search
@@ -248,11 +248,11 @@ def _nothing_stays(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _never(stays: Callable[[Any, Any], bool]) -> Callable[[pytest.MonkeyPatch], None]:
     """Some maps or weights lie in DRAM whatever is best."""
-    real = formulations.joint.tables.Tables._residences
+    real = formulations.fusion.nests.Nests._residences
 
     def patch(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(
-            formulations.joint.tables.Tables,
+            formulations.fusion.nests.Nests,
             "_residences",
             lambda self: [r for r in real(self) if stays(self.found, r)],
         )
@@ -284,7 +284,7 @@ def _padding_must_move(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _inner_results_unwritten(monkeypatch: pytest.MonkeyPatch) -> None:
     """A result that is read inside, and stays, is not written."""
-    real = formulations.joint.tables.Tables._residences
+    real = formulations.fusion.nests.Nests._residences
 
     def made(self: Any) -> list[Any]:
         return [
@@ -293,7 +293,7 @@ def _inner_results_unwritten(monkeypatch: pytest.MonkeyPatch) -> None:
             for r in real(self)
         ]  # fmt: skip
 
-    monkeypatch.setattr(formulations.joint.tables.Tables, "_residences", made)
+    monkeypatch.setattr(formulations.fusion.nests.Nests, "_residences", made)
 
 
 def _inner_results_are_no_results(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -405,7 +405,7 @@ FAULTS: dict[str, tuple[str, Patch]] = {
     "banks: the last results never stay": ("banks", _last_results_go),
     "banks: a wrong bound inside a stage": ("banks", _rest_too_dear),
     "joint: rows on chip take a bank less": (
-        "joint", _changed(formulations.joint.tables, "_levels", lambda few: [(max(0, n - 1), held) for n, held in few])
+        "joint", _changed(formulations.fusion.nests, "_levels", lambda few: [(max(0, n - 1), held) for n, held in few])
     ),
     "joint: shared weights are loaded by each layer": ("joint", _never(lambda _, residence: not residence.weights)),
     "joint: gates lie in memory": ("joint", _never(lambda found, residence: not _gate(found, residence))),
@@ -413,7 +413,7 @@ FAULTS: dict[str, tuple[str, Patch]] = {
     "joint: shared weights must move for each layer": ("joint", _weights_of_each_reader),
     "joint: padding must move": ("joint", _padding_must_move),
     "joint: a map stays whole or not at all": (
-        "joint", _changed(formulations.joint.tables, "_levels", lambda few: [few[0], *few[1:][-1:]])
+        "joint", _changed(formulations.fusion.nests, "_levels", lambda few: [few[0], *few[1:][-1:]])
     ),
 }  # fmt: skip
 #: Draws in which faults come up early, to be quick.

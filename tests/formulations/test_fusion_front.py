@@ -63,7 +63,7 @@ def test_no_schedule_is_below_the_front(name: str) -> None:
     assert all(check(plan).ok for plan in front.plans)
     part = FusionPart(case.network, case.machine, parse_pins(AGAIN, FUSION.decisions))
     for factors in thinned(((1, 0), (10, 1), (3, 1), (1, 1), (1, 3), (1, 10)), 2):
-        paths = Paths(case.network, stores(case.network), case.machine, part.joint.tables, case.demanded, factors)
+        paths = Paths(case.network, stores(case.network), case.machine, part.tables.nests, case.demanded, factors)
         best = paths.best()
         assert best[0] == min(factors[0] * moved + factors[1] * macs for moved, macs in points)
 

@@ -17,11 +17,10 @@ from hypothesis import strategies as st
 
 from formulations.clock import ENDLESS
 from formulations.fusion import paths as paths_module
-from formulations.fusion.arcs import singles
+from formulations.fusion.options import NEVER
 from formulations.fusion.part import FusionPart, Runs
 from formulations.fusion.paths import Paths
-from formulations.fusion.space import Fusion, by_cut
-from formulations.joint.problem import NEVER, Joint, Residence, Step
+from formulations.fusion.space import Arc, Fusion, Residence, Taken, by_cut
 from formulations.pins import Pins, parse_pins
 from formulations.problem import Replayed, Unable
 from formulations.tiling import tiling
@@ -456,43 +455,46 @@ def test_a_sum_of_broadcast_operands() -> None:
 
 
 @cache
-def small() -> Joint:
+def small() -> Fusion:
     """Two maps of up to three banks, born and read at different times; plans that want two banks or three."""
     extra = np.array([[NEVER, 9, 4, 0], [NEVER, 7, 2, 0], [NEVER, 5, 0, 0]], np.int64)
-    first = Residence(0, 0, (1, 2), (0, 1, 2), (0, 1, 2), (20, 10, 0))
-    second = Residence(1, 1, (2,), (0, 1, 2), (0, 1, 2), (14, 7, 0))
-    steps = (
-        Step(5, (-1,), ((30,),), extra[0], np.arange(4)),
-        Step(5, (0,), ((20, 10, 0),), extra, np.arange(4)),
-        Step(5, (1, 0), ((14, 7, 0), (20, 10, 0)), np.broadcast_to(extra[:, None], (3, 3, 4)), np.arange(4)),
+    rooms, levels, first, second = np.arange(4), np.arange(3), np.array([20, 10, 0]), np.array([14, 7, 0])
+    one = Residence(0, 0, (1, 2), (0, 1, 2), (0, 1, 2), (20, 10, 0))
+    two = Residence(1, 1, (2,), (0, 1, 2), (0, 1, 2), (14, 7, 0))
+    arcs = (
+        Arc(0, 0, (), (), (), 35, 0, rooms, extra[0]),
+        Arc(1, 1, (0,), (levels,), (first,), 5, 0, rooms, extra),
+        Arc(2, 2, (1, 0), (levels, 0 * levels), (second, first), 5, 0, rooms, extra[:, None]),
     )
-    return Joint(3, steps, (first, second), 8)
+    return Fusion(3, 3, (one, two), 8, by_cut(arcs))
 
 
-def paths_of(one: Joint) -> Paths:
-    """Groups of one layer."""
-    arcs = by_cut(singles(one, [0] * len(one.steps)))
-    return Paths(Fusion(one.banks, len(one.steps), one.residences, one.constant, arcs))
+def taken(one: Fusion, *levels: dict[int, int]) -> list[Taken]:
+    """The only path, with these levels during each arc."""
+    arcs = [one.arcs[cut][0] for cut in (1, 2, 3)]
+    return [Taken(arc, mine, 3 - sum(mine.values())) for arc, mine in zip(arcs, levels, strict=True)]
 
 
 def test_dynamic_programming_is_the_least_of_all_levels() -> None:
-    one = small()
-    every = [one.price([[a, b], [c]]).bytes for a in range(3) for b in range(a + 1) for c in range(3)]
-    found = paths_of(one)
-    assert found.least == found.fusion.cost(found.path()) == min(every)
+    one, found = small(), Paths(small())
+    every = [
+        one.cost(taken(one, {0: a}, {0: a, 1: c}, {0: b, 1: c}))
+        for a in range(3) for b in range(a + 1) for c in range(3)
+    ]  # fmt: skip
+    assert found.least == one.cost(found.path()) == min(every)
 
 
 def test_nothing_fits() -> None:
     one = small()
-    step = replace(one.steps[0], extra=np.full(4, NEVER, np.int64))
-    assert paths_of(Joint(3, (step, *one.steps[1:]), one.residences, 0)).least >= NEVER
+    never = replace(one.arcs[1][0], table=np.full(4, NEVER, np.int64))
+    assert Paths(replace(one, arcs={**one.arcs, 1: [never]})).least >= NEVER
 
 
 def test_too_many_maps_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     # at the cuts of `small` 1, 3, 9 and 1 combinations, and 6 * 9; of the chain 1, 4 and 1, and 6 * 4
     monkeypatch.setattr(paths_module, "MOST_STATES", 67)
     with pytest.raises(Unable, match="use engine milp or cp-sat"):
-        paths_of(small())
+        Paths(small())
     on = MACHINE.model_copy(update={"ocm_banks": 3, "ocm_bytes": 96})
     assert solve(chain(), on, problem="joint").status == "OPTIMAL"
 

@@ -1,17 +1,16 @@
 """The layers of a network that run by themselves in a shared memory: their prices, nests and banks.
 
 A run (`hwmodels.schedule.LayerRun`) says the nest of a layer, what is on chip while it runs, and where. Weights that
-stay are loaded before the first layer that reads them (`hwmodels.joint.price`).
+stay are loaded before the first layer that reads them (`hwmodels.joint.price`). Banks are handed out from layer to
+layer or group to group; in bytes, without banks, nothing has a number.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from formulations.clock import Clock
-from formulations.joint.places import Places, left_of
-from formulations.joint.problem import Choice
-from formulations.joint.tables import Tables
 from formulations.pins import Pins
 from formulations.tiling import tiling
 from formulations.tiling.search import search_nests
@@ -24,6 +23,8 @@ from instances.machine.machine import Machine
 from instances.network.stores import Stores
 from instances.network.workload import Layer
 
+#: Numbers of banks; none on a machine without banks.
+Banks = tuple[int, ...]
 #: The fastest nests of layers, by what they find on chip, room for tiles and bytes.
 Fastest = dict[tuple[object, int, int], Nest]
 
@@ -33,7 +34,6 @@ class Layers:
 
     def __init__(self, found: Stores, machine: Machine, pins: Pins) -> None:
         self.found, self.machine, self.pins = found, machine, pins
-        self.tables = Tables(found, machine, pins)
         self._outcomes: dict[object, Outcome] = {}
 
     def layer(self, step: int, run: LayerRun) -> Layer:
@@ -64,27 +64,6 @@ class Layers:
             if said := tiling.build(layer, machine, self.pins).explain():
                 return tuple(f"layer {layer.name}: {line}" for line in said)
         return ("no layer by itself conflicts with the machine, all of them together do",)
-
-    def runs(self, choice: Choice) -> tuple[LayerRun, ...]:
-        """Return levels as a schedule with the best nests that are known."""
-        tables, joint = self.tables, self.tables.joint(bound="known")
-        places, made = Places(self.machine), []
-        for t, live in enumerate(joint.live):
-            levels = {k: joint.level(choice, k, t) for k in live}
-            sizes = {k: joint.residences[k].taken(t)[level] for k, level in levels.items()}
-            held, free = places.given({k: number for k, number in sizes.items() if number})
-            on_chip = [(joint.residences[k], level, held[k]) for k, level in levels.items() if sizes[k]]
-            residents = {r.store: (r.rows[level], banks) for r, level, banks in on_chip}
-            plans, rows, room = tables.place(joint, choice, t)
-            run = LayerRun(plans.nest(rows, room), residents, self._unwritten(choice, t), free)
-            made.append(self.trimmed(t, run))
-        return tuple(made)
-
-    def _unwritten(self, choice: Choice, step: int) -> int:
-        """Rows of the result that never go to DRAM: those on chip until the last use."""
-        store, tables = self.found.writes[step], self.tables
-        k = tables.number.get(store)
-        return 0 if k is None or self.found.stores[store].results else tables.residences[k].rows[choice.levels[k][-1]]
 
     def figured(self, step: int, run: LayerRun, seen: RunFigures) -> RunFigures:
         """What is said of a layer, with where its tiles lie."""
@@ -123,3 +102,32 @@ def on_chip(found: Stores, machine: Machine, run: Run) -> dict[str, int]:
     """Return the bytes of what stays on chip while a layer or a group runs, by name."""
     rows = {found.stores[s]: count for s, (count, _) in run.residents.items()}
     return {store.name: count * store.row_bytes(machine) for store, count in rows.items()}
+
+
+class Places:
+    """Hands out banks: a map takes the lowest free ones when it is first there, and gives back its last ones."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self._held: dict[int, Banks] = {}
+
+    def given(self, sizes: Mapping[int, int]) -> tuple[Mapping[int, Banks], Banks]:
+        """The banks of maps that take so many from now on, and those that are left; all maps are named."""
+        if not self.machine.ocm_banks:
+            return dict.fromkeys(sizes, ()), ()
+        self._held = {k: banks[: sizes[k]] for k, banks in self._held.items() if k in sizes}
+        free = [b for b in range(self.machine.ocm_banks) if not any(b in banks for banks in self._held.values())]
+        for k, number in sizes.items():
+            if k not in self._held:
+                self._held[k], free = tuple(free[:number]), free[number:]
+        return dict(self._held), tuple(free)
+
+
+def left_of(found: Stores, machine: Machine, run: LayerRun | FusedRun) -> tuple[Banks, int]:
+    """Return the banks that no map on chip has during a run, and the bytes that maps leave."""
+    if not machine.ocm_banks:
+        taken = sum(rows * found.stores[s].row_bytes(machine) for s, (rows, _) in run.residents.items())
+        return (), machine.bank_count - taken
+    taken_banks = {bank for _, banks in run.residents.values() for bank in banks}
+    free = tuple(bank for bank in range(machine.ocm_banks) if bank not in taken_banks)
+    return free, len(free) * machine.bank_bytes

@@ -1,1 +1,0 @@
-"""Joint: the nests of a network's layers and what stays on chip between them."""
