@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from formulations.clock import ENDLESS, Clock
-from formulations.mesh.part import MeshPart
 from formulations.mesh.price import DECISIONS
-from formulations.mesh.problem import MeshFormulation
+from formulations.mesh.problem import MeshFormulation, MeshPart
 from formulations.pins import parse_pins
 from hwmodels.schedule import Choice, Layout
 from instances.machine.machine import Machine

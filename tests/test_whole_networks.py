@@ -14,7 +14,7 @@ from formulations.clock import TimeUp
 from formulations.fusion.part import Cuts
 from formulations.mapping.board import BoardPiece
 from formulations.mapping.space import Schedule
-from formulations.mesh.part import Way
+from formulations.mesh.problem import Way
 from formulations.partial_engine.problem import AllChoices
 from formulations.problem import Goal, Steps
 from instances.errors import InputError

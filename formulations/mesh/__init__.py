@@ -22,7 +22,7 @@ Derived (teu), with side[d] the units along d (1, R, C or R*C), trips[d] = ceil(
     cycles     = product over parallel d of (sum over mesh steps of ceil(tile of the first unit / P[d]))
                  * product over temporal d of size[d]
     Arrays: the same DRAM bytes with side = 1, where T is a tile of the global buffer; global-buffer bytes and cycles
-    as `formulations.mesh.tables` counts them.
+    as `formulations.mesh.price` counts them.
 Objectives
     min dram [bytes]; min glb [bytes]; min time [cycles] = max(cycles, dram / rate, glb / rate), each rounded up: the
     roofline; or several, the first one first

@@ -24,9 +24,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from ortools.sat.python import cp_model
 
+from formulations.mesh.price import Ints, Linear, roof
 from formulations.mesh.search import Halves
 from formulations.mesh.space import Group
-from formulations.mesh.tables import Ints, Linear, roof
 
 Literals = list[cp_model.IntVar]
 
@@ -55,19 +55,18 @@ class _Half:
     name: str
     group: Group
     options: Literals
-    made: dict[tuple[str, ...], tuple[Ints, Literals]] = field(default_factory=dict)
+    made: dict[str, tuple[Ints, Literals]] = field(default_factory=dict)
 
     def classes(self, what: str, entries: Ints) -> tuple[Ints, Literals]:
         """Rows of entries that differ, and for each whether the option taken has it."""
-        key = (what, *map(str, range(entries.shape[1])))
-        if key not in self.made:
+        if what not in self.made:
             values, which = np.unique(entries, axis=0, return_inverse=True)
             order = np.argsort(which.reshape(-1), kind="stable")
             ends = np.cumsum(np.bincount(which.reshape(-1), minlength=len(values)))
             members = [[self.options[u] for u in part] for part in np.split(order, ends[:-1])]
             literals = [self._any(f"{self.name}_{what}_{k}", some) for k, some in enumerate(members)]
-            self.made[key] = values, literals
-        return self.made[key]
+            self.made[what] = values, literals
+        return self.made[what]
 
     def _any(self, name: str, options: Literals) -> cp_model.IntVar:
         if len(options) == 1:

@@ -17,8 +17,12 @@ from math import gcd
 import numpy as np
 import pulp
 
+from formulations.mesh.price import Ints
 from formulations.mesh.search import Halves, classes, fitting, parts
-from formulations.mesh.tables import Ints
+from formulations.problem import Unable
+
+#: Pairs of options at most.
+_PAIRS = 60_000
 
 
 @dataclass
@@ -35,19 +39,11 @@ class MeshModel:
         return max(self.flows, key=lambda pair: self.flows[pair].value() or 0.0)
 
 
-def model_of(found: Halves, measure: str, most: int) -> MeshModel | None:
-    """Return the model, None if it has more than `most` pairs.
-
-    Raises
-    ------
-    ValueError
-        If no pair keeps the demands.
-    """
-    pairs, rows = _pairs(found, measure, most)
-    if pairs is None:
-        return None
+def model_of(found: Halves, measure: str) -> MeshModel | None:
+    """Return the model, None if no pair keeps the demands; raises Unable if there are too many."""
+    pairs, rows = _pairs(found, measure)
     if not len(pairs):
-        raise ValueError("no pairs")
+        return None
     least = max(int(row.min()) for row in rows)
     unit = 1 if len(rows) > 1 else gcd(*(int(v) for v in rows[0] - least)) or 1
     problem = pulp.LpProblem("mesh", pulp.LpMinimize)
@@ -79,19 +75,19 @@ def model_of(found: Halves, measure: str, most: int) -> MeshModel | None:
     return MeshModel(problem, z, least, unit)
 
 
-def _pairs(found: Halves, measure: str, most: int) -> tuple[Ints | None, list[Ints]]:
+def _pairs(found: Halves, measure: str) -> tuple[Ints, list[Ints]]:
     """The pairs that keep everything, and their values: of the measure, or of the parts of the roofline."""
     pairs: list[Ints] = []
     rows: list[list[Ints]] = []
-    number = 0
+    number, refused = 0, Unable(f"more than {_PAIRS:,} pairs of options: too many for this engine")
     for left, right in classes(found):
         found.member.setup.clock.tick()
-        if len(left) * len(right) > 50 * most:
-            return None, []
+        if len(left) * len(right) > 50 * _PAIRS:
+            raise refused
         fits = fitting(found, left, right)
         number += int(fits.sum())
-        if number > most:
-            return None, []
+        if number > _PAIRS:
+            raise refused
         a, b = np.nonzero(fits)
         pairs.append(np.stack([left[a], right[b]], axis=1))
         rows.append([values[a, b] for values in parts(found, measure, left, right)])

@@ -36,8 +36,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.mesh.price import Ints, Linear, roof
 from formulations.mesh.space import Group, Member, undominated
-from formulations.mesh.tables import Ints, Linear, roof
 from hwmodels.schedule import Choice
 
 #: Pairs of options that are looked at in one piece of memory.
@@ -103,11 +103,9 @@ def halves(member: Member, limits: Limits) -> Halves:
 def _merged(member: Member, groups: Sequence[Group], limits: Limits) -> Group:
     """One group whose options are the combinations of several."""
     found, total = groups[0], np.array(member.total, dtype=np.int64)
-    rest = {id(g): g for g in member.groups}
-    rest.pop(id(found), None)
-    for group in groups[1:]:
-        rest.pop(id(group), None)
-        least = prod((g.terms.min(axis=0) for g in rest.values() if len(g)), start=np.ones_like(total, shape=1))
+    for n, group in enumerate(groups[1:], 2):
+        rest = [g for g in member.groups if len(g) and all(g is not one for one in groups[:n])]
+        least = prod((g.terms.min(axis=0) for g in rest), start=np.ones_like(total, shape=1))
         found = _product(member, found, group, limits, np.asarray(least, dtype=np.int64), total)
         if len(found) <= _REDUCED:
             fixed = [name for name in found.columns if name.startswith("P_")]

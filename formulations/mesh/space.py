@@ -6,7 +6,7 @@ m and PEs P_m. T_m = 33 .. 63 make two tiles as T_m = 32 does, and take more roo
 Sets
     g in G      groups of indices: (r, i), (c, j), b, g, m, n; indices that share an axis are in one group
     o in O[g]   options: tile, sides and PEs of the indices of g (class `Group`, a row each)
-    k in K      terms, such as "IN", "tile W", "cycles" (`formulations.mesh.tables`)
+    k in K      terms, such as "IN", "tile W", "cycles" (`formulations.mesh.price`)
 Given
     t[g, o, k] >= 1     what an option adds to a term (0: nothing is there)
     key[g, o]           sides of the mesh that the option takes, and log2 of its PEs
@@ -29,15 +29,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import product
 from math import prod
 
 import numpy as np
 
 from formulations.clock import ENDLESS, Clock
-from formulations.mesh.price import KEEPS, setup_of
-from formulations.mesh.tables import Cap, Ints, Linear, Setup, caps_of, linear_of, terms_of, up
+from formulations.mesh.price import KEEPS, Cap, Ints, Linear, Setup, caps_of, linear_of, setup_of, terms_of
 from formulations.pins import Pins
 from hwmodels.schedule import SHARES, Choice
 from instances.errors import InputError
@@ -103,18 +101,13 @@ class Member:
         """The factors of a sum, by term."""
         return np.array([what.factors.get(name, 0) for name in self.names], dtype=np.int64)
 
-    @cached_property
-    def size(self) -> int:
-        """Combinations of options."""
-        return prod(len(group) for group in self.groups)
-
     def choice(self, picked: Sequence[tuple[Group, int]]) -> Choice:
         """The choice that options of groups stand for."""
         values = {name: int(v) for group, at in picked for name, v in zip(group.columns, group.values[at], strict=True)}
-        tile = tuple(values[f"T_{up(d)}"] for d in DIMS)
-        vector = tuple(values.get(f"P_{up(d)}", 1) for d in DIMS)
-        rows = [d for d in DIMS if values.get(f"S_{up(d)}", 0) & 1]
-        cols = [d for d in DIMS if values.get(f"S_{up(d)}", 0) & 2]
+        tile = tuple(values[f"T_{d.upper()}"] for d in DIMS)
+        vector = tuple(values.get(f"P_{d.upper()}", 1) for d in DIMS)
+        rows = [d for d in DIMS if values.get(f"S_{d.upper()}", 0) & 1]
+        cols = [d for d in DIMS if values.get(f"S_{d.upper()}", 0) & 2]
         if len(rows) == 2:  # a square mesh, searched without names for its sides
             rows, cols = rows[:1], rows[1:]
         kept = self.setup
@@ -130,8 +123,7 @@ class Member:
 
 def members(
     layer: Layer, machine: Machine, pins: Pins, *, needs: frozenset[str], lanes: bool,
-    limits: Mapping[str, int] | None = None, full: bool = False, thin: bool = False,
-    fitting: bool = True, clock: Clock = ENDLESS,
+    limits: Mapping[str, int] | None = None, full: bool = False, thin: bool = False, clock: Clock = ENDLESS,
 ) -> Iterator[Member]:  # fmt: skip
     """Yield the members of a layer's space.
 
@@ -144,18 +136,16 @@ def members(
     limits : dict
         The most of dram, glb and cycles: options that exceed it with anything else are left out.
     full : bool
-        Keep every option.
+        Keep every option, those that overflow a buffer by themselves too.
     thin : bool
         Only the smallest tile for every number of trips: enough for a heuristic, not for a proof.
-    fitting : bool
-        Leave out options that overflow a buffer by themselves.
     clock : Clock
         When to raise TimeUp.
     """
     for share, keep in ways(pins, full=full):
         space = _Space(setup_of(layer, machine, share, keep, clock), pins, lanes, thin)
         made = space.member(needs)
-        if fitting:
+        if not full:
             made = replace(made, groups=tuple(_fitting(made, group) for group in made.groups))
         if not full and all(len(group) for group in made.groups):
             groups = _possible(made, made.demands(limits or {}))
@@ -308,12 +298,12 @@ class _Space:
             if held in columns:
                 fits = columns[held] <= columns[d]
                 columns = {name: entries[fits] for name, entries in columns.items()}
-        tiles = [columns[f"T_{up(d)}"] for d in group]
-        made = {f"P_{up(d)}": np.ones_like(tiles[0]) for d in group} | columns
+        tiles = [columns[f"T_{d.upper()}"] for d in group]
+        made = {f"P_{d.upper()}": np.ones_like(tiles[0]) for d in group} | columns
         terms = terms_of(self.setup, group, made)
-        keys = [sum(parts) for parts in zip(*(self._keys(columns[f"S_{up(d)}"]) for d in group), strict=True)]
+        keys = [sum(parts) for parts in zip(*(self._keys(columns[f"S_{d.upper()}"]) for d in group), strict=True)]
         if self.lanes:
-            keys.append(sum(np.log2(made[f"P_{up(d)}"]).astype(np.int64) for d in group))
+            keys.append(sum(np.log2(made[f"P_{d.upper()}"]).astype(np.int64) for d in group))
         none = np.zeros((len(tiles[0]), 0), dtype=np.int64)
         return Group(
             tuple(columns), np.stack(list(columns.values()), axis=1), np.stack([terms[n] for n in names], axis=1),
@@ -322,7 +312,7 @@ class _Space:
 
     def _ranges(self, d: str) -> dict[str, list[int]]:
         """The values of the columns of an index."""
-        setup, pins, size, name = self.setup, self.pins, self.setup.ndrange.sizes[d], up(d)
+        setup, pins, size, name = self.setup, self.pins, self.setup.ndrange.sizes[d], d.upper()
         whole = d in setup.ndrange.temporal and (setup.keep != "none" or (self.kind == "row_stationary" and d in "ij"))
         tiles = np.arange(size if whole else 1, size + 1, dtype=np.int64)
         if self.thin and not whole:
@@ -354,12 +344,8 @@ def undominated(group: Group, fixed: Sequence[str] = (), clock: Clock = ENDLESS)
     at = [group.columns.index(name) for name in fixed]
     classes = np.concatenate([group.keys, group.values[:, at]], axis=1)
     costs = np.concatenate([group.terms, group.shape], axis=1)
-    order = np.lexsort((*reversed(classes.T), costs.sum(axis=1, dtype=np.float64))[::-1]) if classes.size else None
-    order = np.argsort(costs.sum(axis=1, dtype=np.float64), kind="stable") if order is None else order
-    _, which = np.unique(classes[order], axis=0, return_inverse=True) if classes.size else (None, np.zeros(len(order)))
-    kept: list[Ints] = []
-    for label in np.unique(which):
-        kept.append(_front(order[which.reshape(-1) == label], costs, clock))
+    _, which = np.unique(classes, axis=0, return_inverse=True) if classes.size else (None, np.zeros(len(group)))
+    kept = [_front(np.flatnonzero(which.reshape(-1) == label), costs, clock) for label in np.unique(which)]
     return group.take(np.sort(np.concatenate(kept)))
 
 

@@ -18,9 +18,8 @@ from dataclasses import asdict
 from itertools import permutations, product
 from math import prod
 
-from formulations.mesh.part import MeshPart
 from formulations.mesh.price import DECISIONS
-from formulations.mesh.problem import MeshFormulation
+from formulations.mesh.problem import MeshFormulation, MeshPart
 from formulations.pins import parse_pins
 from hwmodels.mesh.replay import boxes, replay_array, replay_lanes, replay_mesh
 from hwmodels.schedule import SHARES, Choice, MeshLayout

@@ -25,10 +25,9 @@ import formulations.mapping.engines
 import formulations.mapping.latency
 import formulations.mapping.search
 import formulations.mesh.finish
-import formulations.mesh.part
 import formulations.mesh.price
+import formulations.mesh.problem
 import formulations.mesh.space
-import formulations.mesh.tables
 import formulations.partial_engine.orders
 import formulations.partial_engine.space
 import hwmodels.partial_engine.price
@@ -241,7 +240,7 @@ def _no_layouts_checked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _nothing_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (formulations.mesh.part, formulations.mesh.space):
+    for module in (formulations.mesh.problem, formulations.mesh.space):
         patch = _changed(module, "ways", lambda found: [one for one in found if one[1] == "none"])
         patch(monkeypatch)
 
@@ -394,7 +393,7 @@ FAULTS: dict[str, tuple[str, Patch]] = {
     "mesh: layouts with conflicts": ("mesh", _no_layouts_checked),
     "mesh: nothing stays": ("mesh", _nothing_stays),
     "mesh: the halo is forgotten": (
-        "mesh", _changed(formulations.mesh.tables, "extent", lambda size: size - (size > 2))
+        "mesh", _changed(formulations.mesh.price, "extent", lambda size: size - (size > 2))
     ),
     "banks: results that are read inside are not written": ("banks", _inner_maps_do_not_last),
     "hybrid: results that are read inside are not written": ("hybrid", _inner_maps_do_not_last),

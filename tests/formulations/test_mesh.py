@@ -19,8 +19,8 @@ from jsonschema import Draft202012Validator
 
 from formulations.clock import Clock
 from formulations.mesh.finish import fits, hand, layout_of, vectors
-from formulations.mesh.part import keeps
 from formulations.mesh.price import DECISIONS, KEEPS, MEASURES, price, setup_of
+from formulations.mesh.problem import keeps
 from formulations.mesh.search import best_pair, halves
 from formulations.mesh.space import members, movable, undominated, ways
 from formulations.pins import Pins, parse_pins

@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from formulations.mesh.finish import layout_of
-from formulations.mesh.part import keeps
-from formulations.mesh.price import DECISIONS, KEEPS, price, setup_of
-from formulations.mesh.tables import Linear, caps_of, linear_of, terms_of, up
+from formulations.mesh.price import DECISIONS, KEEPS, Linear, caps_of, linear_of, price, setup_of, terms_of
+from formulations.mesh.problem import keeps
 from formulations.pins import parse_pins
 from hwmodels.schedule import SHARES, Choice
 from instances.machine.machine import Machine
@@ -185,8 +184,8 @@ def least_of_array(layer: Layer, machine: Machine, measure: str) -> int | None:
             axes: dict[str, range] = {}
             for d in group:
                 whole = d in temporal and (keep != "none" or (kind == "row_stationary" and d in "ij"))
-                axes[f"T_{up(d)}"] = range(sizes[d] if whole else 1, sizes[d] + 1)
-                axes[f"S_{up(d)}"] = range(2 if kind == "systolic" and d in temporal else 1)
+                axes[f"T_{d.upper()}"] = range(sizes[d] if whole else 1, sizes[d] + 1)
+                axes[f"S_{d.upper()}"] = range(2 if kind == "systolic" and d in temporal else 1)
             for d, held in (("m", "filters"), ("n", "channels")):
                 if d in group:
                     axes[held] = range(1, (sizes[d] if kind == "row_stationary" else 1) + 1)
@@ -197,7 +196,7 @@ def least_of_array(layer: Layer, machine: Machine, measure: str) -> int | None:
             of_group = terms_of(setup, group, columns)
             tables = {n: np.multiply.outer(tables.get(n, np.ones(1, dtype=np.int64)), t).reshape(-1)
                       for n, t in of_group.items()}  # fmt: skip
-            sides = sum((columns[f"S_{up(d)}"] for d in group), 0 * columns[f"T_{up(group[0])}"])
+            sides = sum((columns[f"S_{d.upper()}"] for d in group), 0 * columns[f"T_{group[0].upper()}"])
             keys = np.add.outer(keys, sides).reshape(-1)
 
         def total(what: Linear, tables: dict[str, Ints] = tables) -> Ints:

@@ -10,8 +10,8 @@ import pytest
 
 from formulations.clock import ENDLESS, Clock
 from formulations.mesh.finish import complete, doubled, fits
-from formulations.mesh.part import MeshPart, keeps
 from formulations.mesh.price import DECISIONS, price
+from formulations.mesh.problem import MeshPart, keeps
 from formulations.mesh.search import best_pair, halves, leading
 from formulations.mesh.space import members
 from formulations.pins import Pins, parse_pins
