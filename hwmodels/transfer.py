@@ -5,8 +5,8 @@
 ============  =====================================================  =================================
 model         source                                                 non-zero coefficients
 ============  =====================================================  =================================
-volume        `tso_burst_slicing` Alg. 4, TSO-noburst                byte
-burst         `tso_burst_slicing` Alg. 4, TSO-burst                  burst (CAS latency), byte
+volume        `tso_burst_slicing` Alg. 4, lines 12-13, TSO-noburst   byte
+burst         `tso_burst_slicing` Alg. 4, lines 5-9, TSO-burst       burst (CAS latency), byte
 dma           `optimal_tiling_dma` Eq. 1 (PL330)                     call (C), segment (p), byte (t)
 lpddr4        `heterogeneous_mapping_and_banks` Eq. 4.1, 4.2         call, row, refresh, byte
 ============  =====================================================  =================================
@@ -46,15 +46,10 @@ def ticks(transfer: Transfer, counts: Counts) -> int:
     return sum(int(getattr(transfer, price)) * int(getattr(counts, name)) for name, price in COUNTS.items())
 
 
-def bursts_of_segment(address: int, length: int, burst_bytes: int, aligned: bool = False) -> int:
-    """Return the burst windows that `length` bytes from `address` touch.
-
-    With `aligned` the papers' simpler ``ceil(length/burst_bytes)``, exact for a segment that starts on a window.
-    """
+def bursts_of_segment(address: int, length: int, burst_bytes: int) -> int:
+    """Return the burst windows that `length` bytes from `address` touch."""
     if length <= 0:
         return 0
-    if aligned:
-        return -(-length // burst_bytes)
     return (address + length - 1) // burst_bytes - address // burst_bytes + 1
 
 
@@ -71,21 +66,6 @@ def request(transfer: Transfer, size_bytes: int, segments: int = 1, bursts: int 
         refreshes=-(-size_bytes // transfer.refresh_bytes) if transfer.refresh_bytes else 0,
         bytes=size_bytes,
     )
-
-
-def volume(byte_ticks: int) -> Transfer:
-    """TSO-noburst: time is volume over bandwidth (`tso_burst_slicing` Alg. 4, lines 12-13)."""
-    return Transfer(model="volume", byte_ticks=byte_ticks)
-
-
-def burst(cas_ticks: int, byte_ticks: int, burst_bytes: int = 128) -> Transfer:
-    """TSO-burst: a CAS latency for every burst window plus the volume (`tso_burst_slicing` Alg. 4, lines 5-9)."""
-    return Transfer(model="burst", burst_ticks=cas_ticks, burst_bytes=burst_bytes, byte_ticks=byte_ticks)
-
-
-def dma(call_ticks: int, segment_ticks: int, byte_ticks: int) -> Transfer:
-    """PL330 scatter-gather: T = C + s*p + n*t (`optimal_tiling_dma` Eq. 1)."""
-    return Transfer(model="dma", call_ticks=call_ticks, segment_ticks=segment_ticks, byte_ticks=byte_ticks)
 
 
 def lpddr4(tick_ps: int = 5) -> Transfer:

@@ -83,8 +83,3 @@ def copied_ps(size: int, copying: Copying, *, out: bool, into: bool) -> float:
     """Return what it takes [ps] to copy `size` bytes between two processors; `out`, `into` as of `polynomial`."""
     constant, linear, square = polynomial(copying, out=out, into=into)
     return constant * 1000 + linear * size + square * size * size / 1000
-
-
-def copied(size: int, copying: Copying, *, out: bool, into: bool) -> float:
-    """Return the same in microseconds."""
-    return copied_ps(size, copying, out=out, into=into) / 1_000_000

@@ -41,7 +41,7 @@ class Seen:
 def replay_mapping(
     edges: Sequence[tuple[int, int]], times: Sequence[Sequence[int | None]],
     copies: Mapping[tuple[int, int, int], int], lists: Sequence[Sequence[tuple[int, int]]], buffers: Sequence[int],
-    period: int, inferences: int | None = None,
+    period: int,
 ) -> Seen:  # fmt: skip
     """Run a mapping.
 
@@ -51,14 +51,13 @@ def replay_mapping(
     copies : ticks by (edge, processor before, processor after)
     lists : by processor the tasks in order, each with its stage
     buffers : by edge
-    inferences : int, optional
-        Enough by default to fill the pipeline and to see in its second half whether the first one has kept up.
     """
-    faults = _misplaced(len(times), times, lists)
+    faults = _misplaced(times, lists)
     if faults:
         return Seen(tuple(faults), 0, 0, ())
-    stages = max(stage for few in lists for _, stage in few)
-    return _Run(edges, times, copies, lists, buffers, period, inferences or 40 + 4 * stages).seen()
+    # Enough to fill the pipeline, and to see in its second half whether the first one has kept up.
+    number = 40 + 4 * max(stage for few in lists for _, stage in few)
+    return _Run(edges, times, copies, lists, buffers, period, number).seen()
 
 
 def replay_once(
@@ -70,21 +69,18 @@ def replay_once(
     Its `period` is its latency: the next one may come then.
     """
     once = [[(i, 0) for i in few] for few in lists]
-    faults = _misplaced(len(times), times, once)
+    faults = _misplaced(times, once)
     if faults:
         return Seen(tuple(faults), 0, 0, ())
     run = _Run(edges, times, copies, once, [1] * len(edges), 0, 1)
-    if any(not ends for ends in run.ends):
-        stuck = next(i for i, ends in enumerate(run.ends) if not ends)
-        return Seen((f"task {stuck} waits forever",), 0, 0, ())
+    if stuck := [i for i, ends in enumerate(run.ends) if not ends]:
+        return Seen((f"task {stuck[0]} waits forever",), 0, 0, ())
     end = max(ends[0] for ends in run.ends)
     return Seen((), end, end, tuple(run.busy))
 
 
-def _misplaced(
-    tasks: int, times: Sequence[Sequence[int | None]], lists: Sequence[Sequence[tuple[int, int]]]
-) -> list[str]:
-    faults, placed = [], [i for few in lists for i, _ in few]
+def _misplaced(times: Sequence[Sequence[int | None]], lists: Sequence[Sequence[tuple[int, int]]]) -> list[str]:
+    faults, tasks, placed = [], len(times), [i for few in lists for i, _ in few]
     if sorted(placed) != list(range(tasks)):
         faults.append(f"tasks: {tasks} have to be in the lists once each, {len(placed)} are")
     for p, few in enumerate(lists):

@@ -12,7 +12,7 @@ from hwmodels.nest.price.skeleton import Core, cores
 from hwmodels.nest.replay.counts import Stored, stored_tensors
 from hwmodels.nest.replay.cuts import Cuts, cut_range, holds_of, row_of
 from hwmodels.nest.replay.execute import AXES, FetchPoint, fetch_points
-from hwmodels.nest.replay.slides import lined_bytes, lined_sizes
+from hwmodels.nest.replay.walk import lined_bytes, lined_sizes
 from hwmodels.schedule import Hold, Nest, Spatial
 from instances.frozen import Sparse
 from instances.jsonfile import many

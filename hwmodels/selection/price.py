@@ -79,8 +79,3 @@ def rank(channels: int, share: float) -> int:
 def weights(made: Sequence[Layer]) -> int:
     """Return the weights and biases of some convolutions, in elements."""
     return sum(piece.parameters for piece in made)
-
-
-def macs(made: Sequence[Layer]) -> int:
-    """Return their multiply-accumulates."""
-    return sum(piece.macs for piece in made)

@@ -19,7 +19,7 @@ from formulations.mapping.latency import pipelined
 from formulations.mapping.problem import replayed
 from formulations.mapping.search import everything, improved, list_scheduled, seeds, starts
 from formulations.mapping.space import Aim, Assignment, Limits, Mapping, Schedule, build, clusters, merged
-from hwmodels.board.price import copied, estimated, options
+from hwmodels.board.price import copied_ps, estimated, options
 from hwmodels.board.replay import replay_mapping
 from instances.errors import InputError
 from instances.load import load_machine, load_network
@@ -76,10 +76,10 @@ def test_copies_are_the_published_polynomials() -> None:
     board = load_machine("galaxy_s9").processors
     size, copying = 10 * board.copying.unit_bytes, board.copying
     memcpy, mapped, unmapped = 5.51, 786.75, 626.09
-    assert copied(size, copying, out=False, into=False) == pytest.approx(memcpy)
-    assert copied(size, copying, out=True, into=False) == pytest.approx(mapped + memcpy)
-    assert copied(size, copying, out=False, into=True) == pytest.approx(mapped + memcpy + unmapped)
-    assert copied(size, copying, out=True, into=True) == pytest.approx(2 * (mapped + memcpy) + unmapped)
+    assert copied_ps(size, copying, out=False, into=False) == pytest.approx(1e6 * memcpy)
+    assert copied_ps(size, copying, out=True, into=False) == pytest.approx(1e6 * (mapped + memcpy))
+    assert copied_ps(size, copying, out=False, into=True) == pytest.approx(1e6 * (mapped + memcpy + unmapped))
+    assert copied_ps(size, copying, out=True, into=True) == pytest.approx(1e6 * (2 * (mapped + memcpy) + unmapped))
 
 
 def test_cores_are_grouped_in_five_ways() -> None:

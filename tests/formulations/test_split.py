@@ -17,7 +17,7 @@ from formulations.mapping.latency import Order, dispatched, horizon, latencies, 
 from formulations.mapping.problem import replayed
 from formulations.mapping.search import Pricer, list_scheduled
 from formulations.mapping.space import Aim, Assignment, Limits, Mapping, Split, build, merged, parts, places_of
-from hwmodels.board.price import copied, estimated
+from hwmodels.board.price import copied_ps, estimated
 from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.machine.processors import Group
@@ -122,7 +122,7 @@ def test_a_network_in_quarters() -> None:
     assert made.part(conv, 0, 1) == -(-whole // 4) + 122  # split_sync_ns, in microseconds
     e = graph.edges.index((conv, names["pool1"]))
     size = graph.tasks[conv].results // 4 * board.element_bytes
-    assert made.sent(e, 1)[0, 1] == round(copied(size, board.copying, out=False, into=True))
+    assert made.sent(e, 1)[0, 1] == round(copied_ps(size, board.copying, out=False, into=True) / 1e6)
     assert made.able[names["input"]] == (0,)
     assert len(made.able[conv]) == 2 + 3
     assert made.whole.able[conv] == (0, 1)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwmodels.outcome import Counts
-from hwmodels.transfer import COUNTS, burst, bursts_of_segment, dma, lpddr4, request, ticks, volume
+from hwmodels.transfer import COUNTS, bursts_of_segment, lpddr4, request, ticks
 from instances.load import load_machine
 from instances.machine.machine import Transfer
 
@@ -22,53 +22,52 @@ def test_every_count_has_its_price() -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "length", "touched", "aligned"),
+    ("address", "length", "touched"),
     [
         # bursts of 128 bytes: windows [0,128), [128,256), ...
-        (0, 0, 0, 0),
-        (100, 0, 0, 0),
-        (0, 1, 1, 1),
-        (0, 128, 1, 1),
-        (0, 129, 2, 2),
-        (127, 1, 1, 1),
-        (127, 2, 2, 1),  # bytes 127 and 128
-        (100, 56, 2, 1),  # 100..155
-        (100, 28, 1, 1),  # 100..127
-        (128, 128, 1, 1),
-        (129, 128, 2, 1),  # 129..256
-        (200, 300, 3, 3),  # 200..499: windows 1, 2, 3
-        (127, 258, 4, 3),  # 127..384: windows 0, 1, 2, 3
+        (0, 0, 0),
+        (100, 0, 0),
+        (0, 1, 1),
+        (0, 128, 1),
+        (0, 129, 2),
+        (127, 1, 1),
+        (127, 2, 2),  # bytes 127 and 128
+        (100, 56, 2),  # 100..155
+        (100, 28, 1),  # 100..127
+        (128, 128, 1),
+        (129, 128, 2),  # 129..256
+        (200, 300, 3),  # 200..499: windows 1, 2, 3
+        (127, 258, 4),  # 127..384: windows 0, 1, 2, 3
     ],
 )
-def test_burst_windows_by_hand(address: int, length: int, touched: int, aligned: int) -> None:
+def test_burst_windows_by_hand(address: int, length: int, touched: int) -> None:
     assert bursts_of_segment(address, length, 128) == touched
-    assert bursts_of_segment(address, length, 128, aligned=True) == aligned
 
 
 @given(st.integers(0, 300), st.integers(0, 300), st.integers(1, 40))
 def test_burst_windows_are_what_a_loop_finds(address: int, length: int, size: int) -> None:
     windows = {byte // size for byte in range(address, address + length)}
     assert bursts_of_segment(address, length, size) == len(windows)
-    aligned = bursts_of_segment(address, length, size, aligned=True)
+    aligned = -(-length // size)
     # an unaligned start costs at most one more window; a start on a window none
     assert aligned <= len(windows) <= aligned + 1
     assert bursts_of_segment(address * size, length, size) == aligned
 
 
 def test_volume_is_bytes_over_bandwidth() -> None:
-    assert ticks(volume(3), request(volume(3), 1_000, segments=50)) == 3_000
+    price = Transfer(byte_ticks=3)
+    assert ticks(price, request(price, 1_000, segments=50)) == 3_000
 
 
 def test_burst_adds_a_latency_for_every_window() -> None:
     # 4 segments of 100 bytes are 4 bursts: 4*40 + 400*2
-    price = burst(40, 2)
-    assert price.burst_bytes == 128
+    price = Transfer(model="burst", burst_ticks=40, burst_bytes=128, byte_ticks=2)
     assert ticks(price, request(price, 400, segments=4, bursts=4)) == 960
 
 
 def test_pl330_equation_1() -> None:
     # T = C + s*p + n*t with C = 400, p = 40, t = 4 ticks an element of 4 bytes: 12 runs of 25 elements, 300 in all
-    price = dma(400, 40, 1)
+    price = Transfer(model="dma", call_ticks=400, segment_ticks=40, byte_ticks=1)
     assert ticks(price, request(price, 300 * 4, segments=12)) == 400 + 12 * 40 + 300 * 4
 
 
@@ -104,4 +103,4 @@ def test_lpddr4_needs_a_tick_that_divides_its_constants() -> None:
 
 
 def test_requests_count_rows_and_refreshes_only_where_priced() -> None:
-    assert request(volume(1), 10**6) == Counts(calls=1, segments=1, bytes=10**6)
+    assert request(Transfer(byte_ticks=1), 10**6) == Counts(calls=1, segments=1, bytes=10**6)

@@ -352,13 +352,9 @@ class _How:
 
 
 def execute(
-    layer: Layer,
-    items: Sequence[Item],
-    shares: Sequence[Mapping[str, tuple[int, int]]],
-    first_read: bool,
-    sliding: bool = False,
-    snake: bool = False,
-) -> Execution:
+    layer: Layer, items: Sequence[Item], shares: Sequence[Mapping[str, tuple[int, int]]], first_read: bool,
+    sliding: bool = False, snake: bool = False,
+) -> Execution:  # fmt: skip
     """Compute a layer core by core as its nest says and compare with `direct`.
 
     Parameters

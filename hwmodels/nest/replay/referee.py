@@ -32,8 +32,7 @@ from hwmodels.nest.replay.cuts import Cuts, cut_range, holds_of, loops_of, opera
 from hwmodels.nest.replay.execute import Execution
 from hwmodels.nest.replay.execute import execute as executed_nest
 from hwmodels.nest.replay.execute import work as execution_work
-from hwmodels.nest.replay.slides import Between, lined_bytes, slid
-from hwmodels.nest.replay.walk import Traffic, walk
+from hwmodels.nest.replay.walk import Between, Traffic, lined_bytes, slid, walk
 from hwmodels.outcome import OPERANDS, Counts, Outcome
 from hwmodels.schedule import LEVELS, Hold, Loop, Nest, Spatial, Step
 from instances.errors import InputError

@@ -10,7 +10,7 @@ from math import prod
 from hwmodels.nest.buffers import Buffer, NestOnCore, buffers
 from hwmodels.nest.price.skeleton import Core, cores
 from hwmodels.nest.replay.execute import FetchPoint, fetch_points
-from hwmodels.nest.replay.slides import lined_sizes
+from hwmodels.nest.replay.walk import lined_sizes
 from hwmodels.schedule import Nest
 from instances.machine.machine import Machine
 from instances.network.workload import DIMS, REDUCTION, Layer, depends
