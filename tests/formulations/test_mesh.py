@@ -80,12 +80,14 @@ def matching(**sizes: int) -> Layer:
     return Layer.model_validate({"name": "match", **more, **fields})
 
 
-def every_choice(layer: Layer, machine: Machine, shares: tuple[str, ...] = ("both",)) -> Iterator[Choice]:
-    """All choices that are well formed, feasible or not."""
+def every_choice(
+    layer: Layer, machine: Machine, shares: tuple[str, ...] = ("both",), along: tuple[str, ...] = ()
+) -> Iterator[Choice]:
+    """All choices that are well formed, feasible or not; units and PEs lie along some indices, else where they may."""
     workload, mesh = ndrange(layer), machine.mesh
     teu = mesh.kind == "teu"
     tiles = [range(1, workload.sizes[d] + 1) for d in DIMS]
-    along = movable(setup_of(layer, machine))
+    along = along or movable(setup_of(layer, machine))
     if teu:
         sides = list(product(along, along))
     elif mesh.kind == "systolic":
@@ -278,6 +280,22 @@ def test_engines_find_the_least_of_all_choices_on_arrays(kind: str, measure: str
     for engine in EXACT:
         said = answer(engine, layer, machine, measure)
         assert (said.status, said.value) == ("OPTIMAL", expected), engine
+
+
+@pytest.mark.slow(2)
+@pytest.mark.parametrize(
+    "pins", [(), ("P_G=2",), ("P_B=2", "T_R=1"), ("rows=g", "cols=b"), ("rows!=b", "P_B!=2"), ("share=IN", "P_G>=2")]
+)
+def test_one_index_of_size_one_stands_for_all(pins: tuple[str, ...]) -> None:
+    """b, g and c have size 1 here; which of them PEs and units idle along only matters to pins."""
+    layer, machine = conv(m=2, n=1, r=3, c=1, kh=1), mesh_machine(pes=2, input_buffer_bytes=3)
+    asked, shares = parse_pins(pins, DECISIONS), tuple(SHARES) if pins else ("both",)
+    found = [one for one in every_choice(layer, machine, shares, ndrange(layer).parallel) if keeps(one, asked)]
+    costs = [(price(layer, machine, one)[0]["dram"], n) for n, one in enumerate(found) if fits(layer, machine, one)]
+    least = next(cost for cost, n in sorted(costs) if layout_of(layer, machine, found[n]) is not None)
+    for engine in EXACT:
+        said = answer(engine, layer, machine, "dram", pins)
+        assert (said.status, said.value, said.bound) == ("OPTIMAL", least, least), engine
 
 
 @settings(max_examples=tries(1, 4), deadline=None, derandomize=True)
