@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 
 from formulations.banks.tasks import Task
@@ -16,9 +13,9 @@ from instances.network.network import Network
 from instances.network.operators import Concat, Conv, Eltwise, Input, Operator, Pool
 from solver import check, solve
 from solver.calls.solve import show
-from solver.plan.plan import Plan
 from solver.problems.banks import rows_of
 from solver.uses.bench.banks import midap
+from tests.lies import problems
 
 
 def averaged(*operators: Operator) -> Network:
@@ -163,30 +160,16 @@ def test_older_machines_are_as_before() -> None:
 def test_a_plan_that_lies_about_a_fused_pool_is_found_out() -> None:
     """It has no stage of its own: what is said of it is said of the convolution, whose figures are counted."""
     plan = solve(CHAIN, machine(2, 1), objective="bytes", problem="banks")
-
-    def staged(part: Any) -> None:
-        part["schedule"]["runs"].append({**part["schedule"]["runs"][0], "stage": "mean", "source": "conv"})
-
-    def counted(part: Any) -> None:
-        part["figures"]["mean"] = part["figures"]["conv"]
-
-    def kept(part: Any) -> None:
-        part["schedule"]["runs"][0]["keep"] = 1
-
-    def ticks(part: Any) -> None:
-        part["figures"]["conv"]["ticks"] -= 10
-
-    def twice(part: Any) -> None:
-        part["schedule"]["runs"] *= 2
-
-    for change, said in (
-        (staged, "mean: no such stage; there are conv"), (counted, "figures"), (kept, "stage conv: no choice"),
-        (ticks, "figures.conv.ticks"), (twice, "stage conv: no choice"),
-    ):  # fmt: skip
-        data = plan.model_dump(mode="json")
-        change(data["parts"][0])
-        problems = check(Plan.from_json(json.dumps(data))).problems
-        assert any(said in line for line in problems), (change.__name__, problems)
+    runs, figures = "parts.0.schedule.runs", "parts.0.figures"
+    for place, value, said in (
+        (runs, lambda rows: [*rows, rows[0] | {"stage": "mean", "source": "conv"}], "mean: no such stage; there are"),
+        (figures, lambda rows: rows | {"mean": rows["conv"]}, "figures"),
+        (f"{runs}.0.keep", 1, "stage conv: no choice"),
+        (f"{figures}.conv.ticks", lambda ticks: ticks - 10, "figures.conv.ticks"),
+        (runs, lambda rows: rows * 2, "stage conv: no choice"),
+    ):
+        found = problems(plan, (place, value))
+        assert any(said in line for line in found), (place, found)
 
 
 def test_a_fused_pool_is_shown() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from formulations.banks.bounds import Point, lowest
@@ -17,6 +15,7 @@ from instances.network.operators import Conv, Input, Operator
 from solver import check, pareto, solve
 from solver.calls.solve import show
 from solver.plan.plan import Plan
+from tests.lies import problems
 
 
 def machine(cycle: int = 10, byte: int = 1, *, lanes: int = 4, channels: int = 1, bank: int = 4) -> Machine:
@@ -166,9 +165,7 @@ def test_pins_are_checked() -> None:
     plan = solve(ROW, machine(), objective="bytes", problem="banks")
     said = plan.model_copy(update={"options": plan.options.model_copy(update={"pins": ("first_layer=patches",)})})
     assert any("first layer is plain, it may be patches" in line for line in check(said).problems)
-    data = plan.model_dump(mode="json")
-    data["parts"][0]["schedule"]["first_layer"] = "patches"
-    assert not check(Plan.from_json(json.dumps(data))).ok
+    assert problems(plan, ("parts.0.schedule.first_layer", "patches"))
     with pytest.raises(InputError, match="no first layer on machine m is a product over patches"):
         solve(ROW, machine(channels=0), pins=["first_layer=patches"], problem="banks")
     assert moved(solve(ROW, machine(channels=0), problem="banks"))[2] == "plain"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import product
 
 import pytest
@@ -24,6 +23,7 @@ from solver import check, show
 from solver.calls.solve import solve
 from solver.plan.plan import Plan
 from tests.effort import thinned
+from tests.lies import changed
 
 
 def inverted(wide: int = 8, last: int = 3, stride: int = 2, size: int = 8) -> Network:
@@ -135,10 +135,6 @@ def test_turns_are_of_as_many_channels_as_fit() -> None:
     [("channels", 3, "turns"), ("channels", 512, "turns"), ("last", 0, "turns"), ("last", 2, "turns")],
 )
 def test_edited_turns_are_refused(field: str, value: int, said: str) -> None:
-    plan = products()
-    data = json.loads(plan.to_json())
-    data["parts"][0]["schedule"][0]["blocks"][0][field] = value
-    edited = Plan.from_json(json.dumps(data))
-    report = check(edited)
+    report = check(changed(products(), (f"parts.0.schedule.0.blocks.0.{field}", value)))
     assert not report.ok
     assert said in str(report)

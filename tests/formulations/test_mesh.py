@@ -39,6 +39,7 @@ from solver.problems.mesh import Mesh
 from solver.uses.bench.table3 import PUBLISHED, averages, layers_of, point
 from tests.effort import in_turn, thinned, tries
 from tests.golden_plans import chain
+from tests.lies import problems
 from tests.mesh_answers import answer
 
 EXACT = ("exhaustive", "cp-sat", "milp")
@@ -567,18 +568,8 @@ _CHOICE = "parts", 0, "schedule", "choice"
     ],
 )  # fmt: skip
 def test_lies_are_found(plan: Plan, where: tuple[str | int, ...], value: object, said: str) -> None:
-    problems = problems_with(plan, where, value)
-    assert any(said in line for line in problems), problems
-
-
-def problems_with(plan: Plan, where: tuple[str | int, ...], value: object) -> tuple[str, ...]:
-    """What check finds in a plan that says something else in one place."""
-    data = json.loads(plan.to_json())
-    at = data
-    for key in where[:-1]:
-        at = at[key]
-    at[where[-1]] = value
-    return check(Plan.from_json(json.dumps(data))).problems
+    found = problems(plan, (where, value))
+    assert any(said in line for line in found), found
 
 
 @pytest.mark.slow(1)

@@ -51,6 +51,7 @@ from solver.problems.partial_engine import PartialEngineProblem
 from solver.search import driver_cp_sat
 from tests.effort import tries
 from tests.engine_answers import answer
+from tests.lies import problems
 
 PROVING = ("auto", "cp-sat", "milp", "milp-cbc", "exhaustive")
 
@@ -591,15 +592,8 @@ def test_a_plan_and_its_file(plan: Plan, tmp_path: Path) -> None:
     ],
 )
 def test_check_sees_lies(plan: Plan, change: dict[str, object], said: str) -> None:
-    data = json.loads(plan.to_json())
-    for path, value in change.items():
-        *way, last = path.split(".")
-        target = data
-        for key in way:
-            target = target[int(key)] if key.isdigit() else target[key]
-        target[last] = value
-    problems = check(Plan.from_json(json.dumps(data))).problems
-    assert any(said in text for text in problems), problems
+    found = problems(plan, *change.items())
+    assert any(said in text for text in found), found
 
 
 def test_pins_hold(plan: Plan) -> None:
@@ -696,10 +690,9 @@ def test_layers_that_an_engine_does_not_compute() -> None:
 
 def test_check_sees_wrong_conflicts() -> None:
     tiny = solve(network((6, 1, 1)), machine(bank=11), problem="partial_engine")
-    data = json.loads(tiny.to_json())
-    data["parts"][0]["conflicts"] = ["because"]
-    problems = check(Plan.from_json(json.dumps(data))).problems
-    assert any("conflicts[0]: the plan says because" in text for text in problems)
+    assert any(
+        "conflicts[0]: the plan says because" in text for text in problems(tiny, ("parts.0.conflicts", ["because"]))
+    )
 
 
 def changed(plan: Plan, **fields: object) -> Plan:
@@ -787,10 +780,9 @@ def test_check_sees_partial_maps_that_may_not_leave() -> None:
     assert check(found).problems == ()
     assert "store partial maps" in show(found, "c")
     assert "again to partial place 0" in show(found, "c")
-    data = json.loads(found.to_json())
-    data["options"]["pins"].append("spill=no")
-    problems = check(Plan.from_json(json.dumps(data))).problems
-    assert problems == ("layer c: spill=no: the program stores partial maps",)
+    assert problems(found, ("options.pins", lambda pins: [*pins, "spill=no"])) == (
+        "layer c: spill=no: the program stores partial maps",
+    )
 
 
 def test_show(plan: Plan) -> None:

@@ -23,7 +23,7 @@ from solver import check, solve
 from solver.calls.solve import show
 from solver.plan.plan import Plan
 from solver.problems.mesh import Mesh
-from tests.formulations.test_mesh import problems_with
+from tests.lies import problems
 from tests.mesh_answers import answer
 
 # ---- a bound for every objective -------------------------------------------------------------------------------------
@@ -75,8 +75,8 @@ def test_every_bound_is_shown(both: Plan) -> None:
 def test_lies_on_any_objective_are_found(
     both: Plan, where: tuple[str | int, ...], value: object, said: str
 ) -> None:  # fmt: skip
-    problems = problems_with(both, where, value)
-    assert any(said in line for line in problems), problems
+    found = problems(both, (where, value))
+    assert any(said in line for line in found), found
 
 
 # ---- pins ------------------------------------------------------------------------------------------------------------

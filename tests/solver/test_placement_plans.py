@@ -16,6 +16,7 @@ from solver.cli.main import main
 from solver.plan.plan import Plan
 from solver.problems.placement import memories_of, rows_of
 from solver.uses.emit.onchip import buffers_of
+from tests.lies import changed, problems
 
 #: The example of MiniMalloc's README.
 CSV = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n"
@@ -170,10 +171,9 @@ def test_edited_plans_are_refused(change: dict[str, object] | None, said: str) -
 
 def edited(plan: Plan, change: dict[str, object] | None) -> Plan:
     """A plan whose second buffer lies elsewhere, None: off the chip."""
-    data = json.loads(plan.to_json())
-    places = data["parts"][0]["schedule"]["places"]
-    places[1:] = [] if change is None else [{**places[1], **change}]
-    return Plan.from_json(json.dumps(data))
+    return changed(
+        plan, ("parts.0.schedule.places", lambda rows: [rows[0], *([] if change is None else [{**rows[1], **change}])])
+    )
 
 
 @pytest.mark.parametrize(
@@ -194,24 +194,19 @@ def test_figures_of_memories_follow_from_the_places() -> None:
     """a and b live together in time 1: 6 + 4 bytes."""
     plan = placed(A, B)
     assert [(one.name, one.bytes, one.peak, one.load) for one in memories_of(plan)] == [("m", 10, 10, 10)]
-    data = json.loads(plan.to_json())
-    data["parts"][0]["figures"][0]["load"] = 9
-    assert certile.check(Plan.from_json(json.dumps(data))).problems == ("figures[0].load: the plan says 9, it is 10",)
+    assert problems(plan, ("parts.0.figures.0.load", 9)) == ("figures[0].load: the plan says 9, it is 10",)
 
 
 def test_a_worse_plan_that_claims_to_be_optimal_is_refuted() -> None:
     """b above a in 10 bytes; with b at 6 and a at 0 the peak is 10, and 10 is the load. In 20 bytes a lie says 11."""
     plan = placed(A, B, size=20, objective="peak")
     assert plan.objective.value == 10
-    data = json.loads(plan.to_json())
-    row = data["parts"][0]
-    for place, address in zip(row["schedule"]["places"], (5, 1), strict=True):
-        place["address"] = address
-    row["replay"]["measures"]["peak"] = row["figures"][0]["peak"] = row["terms"]["peak"]["m"] = row["measures"][
-        "peak"
-    ] = row["bounds"]["peak"] = 11
-    data["measures"]["peak"] = data["objective"]["value"] = data["objective"]["terms"]["m"] = data["bound"] = 11
-    report = certile.check(Plan.from_json(json.dumps(data)), prove=True)
+    peaks = (
+        *(f"parts.0.{name}" for name in ("replay.measures.peak", "figures.0.peak", "terms.peak.m", "measures.peak")),
+        "parts.0.bounds.peak", "measures.peak", "objective.value", "objective.terms.m", "bound",
+    )  # fmt: skip
+    lies = [(f"parts.0.schedule.places.{n}.address", address) for n, address in enumerate((5, 1))]
+    report = certile.check(changed(plan, *lies, *((place, 11) for place in peaks)), prove=True)
     assert (report.ok, report.proof) == (False, "refuted")
 
 

@@ -19,14 +19,10 @@ from solver.plan.plan import load_plan
 from solver.problems.layers import LayerRow
 from solver.problems.registry import claims_of, problem_of
 from tests.golden_plans import chain, skip
+from tests.lies import changed
 from tests.solver.test_edits import SHARED
 
 UNPROVEN = "legal, claims re-priced; optimality not re-proven"
-
-
-def edited(plan: Plan, **changes: Any) -> Plan:
-    """The same plan with other fields, read again."""
-    return type(plan).from_json(json.dumps(json.loads(plan.to_json()) | changes))
 
 
 def forged(engine: str = "naive") -> Plan:
@@ -121,9 +117,8 @@ def test_what_a_heuristic_shows_without_a_search_it_may_claim() -> None:
     worse = solve(chain(4, 2, size=4, taps=1), SHARED, engine="no-reuse", problem="joint")
     assert (worse.status, check(worse).problems) == ("FEASIBLE", ())
     said = {"bound": worse.objective.value, "gap": 0.0, "status": "OPTIMAL"}
-    row = edited(worse, **said).model_dump(mode="json")["parts"][0]
-    row |= {"bounds": {"bytes": said["bound"]}, "gap": 0.0, "status": "OPTIMAL"}
-    lie = edited(worse, **said, parts=[row])
+    row = {"parts.0.bounds.bytes": said["bound"], "parts.0.gap": 0.0, "parts.0.status": "OPTIMAL"}
+    lie = changed(worse, *said.items(), *row.items())
     assert "status OPTIMAL: engine no-reuse proves nothing" in check(lie).problems
 
 
@@ -137,7 +132,7 @@ def test_settings_are_those_of_the_machine() -> None:
     plan = solve("lenet5", "scratchpad_64k", layers="c1", settings=["ocm_bytes=4096"])
     assert check(plan).ok
     for settings, said in ((["ocm_bytes=4095"], "is not what machine_data has"), (["x=1"], "unknown machine field")):
-        lie = edited(plan, options={**plan.options.model_dump(), "settings": settings})
+        lie = changed(plan, ("options.settings", settings))
         assert any(line.startswith("options.settings") and said in line for line in check(lie).problems)
 
 
@@ -156,16 +151,14 @@ def test_that_nothing_fits_is_proven_again() -> None:
     report = check(honest)
     assert (report.ok, report.verdict) == (True, "no plan; derived again that there is none")
     assert check(honest, prove=True).proof == "proven"
-    made = json.loads(honest.to_json())
-    made["options"]["pins"] = ["cpu_config=4"]
-    lie = type(honest).from_json(json.dumps(made))
+    lie = changed(honest, ("options.pins", ["cpu_config=4"]))
     assert any("engine heft has a schedule" in line for line in check(lie).problems)
 
 
 def test_a_plan_of_joint_claims_no_time() -> None:
     with pytest.raises(InputError, match="problem joint decides bytes"):
         solve(chain(4, size=4), SHARED, objective="bytes,time", problem="joint")
-    lie = edited(solve(chain(4, size=4, taps=1), SHARED, problem="joint"), objectives=["bytes", "time"])
+    lie = changed(solve(chain(4, size=4, taps=1), SHARED, problem="joint"), ("objectives", ["bytes", "time"]))
     assert any("problem joint minimises bytes and energy" in line for line in check(lie).problems)
 
 
@@ -274,12 +267,11 @@ def test_a_plan_on_a_front_of_banks_is_the_best_of_those_no_slower() -> None:
         assert plan.options.most == {"time": plan.measures["time"]}
         assert check(plan).ok
         assert check(plan, prove=True).proof == "proven"
-    options = {**front[-1].options.model_dump(), "most": {}}
-    assert check(edited(front[-1], options=options), prove=True).proof == "refuted"
-    said = check(edited(front[-1], objectives=("bytes",)), prove=True).problems
+    assert check(changed(front[-1], ("options.most", {})), prove=True).proof == "refuted"
+    said = check(changed(front[-1], ("objectives", ["bytes"])), prove=True).problems
     assert "objectives: bytes; a plan of a front (options.most) has bytes,time" in said
-    less = {**front[-1].options.model_dump(), "most": {"time": front[-1].measures["time"] - 1}}
-    assert any("options.most: time" in line for line in check(edited(front[-1], options=less)).problems)
+    less = changed(front[-1], ("options.most.time", lambda time: time - 1))
+    assert any("options.most: time" in line for line in check(less).problems)
     fewest = solve(skip(64, 8), machine, objective="bytes", problem="banks")
     assert claims_of(front[0])[0].values[0] == fewest.objective.value
 

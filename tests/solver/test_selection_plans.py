@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,6 +10,7 @@ from instances.errors import InputError
 from instances.network.variants import load_variants
 from solver import check, explain, pareto, solve
 from solver.cli.main import main
+from tests.lies import changed
 
 TINY = "tiny_yolo_tx2"
 
@@ -49,14 +48,10 @@ def test_times_between_layers_sum_to_the_loads() -> None:
     ],
 )  # fmt: skip
 def test_check_finds_what_was_changed(path: str, value: object, tmp_path: Path) -> None:
-    data: Any = json.loads(solve(TINY, pins=["frequency=default"]).to_json())
-    *keys, last = [int(key) if key.isdigit() else key for key in path.split(".")]
-    here = data
-    for key in keys:
-        here = here[key]
-    assert here[last] != value
-    here[last] = value
-    (tmp_path / "plan.json").write_text(json.dumps(data))
+    plan = solve(TINY, pins=["frequency=default"])
+    lie = changed(plan, (path, value))
+    assert lie != plan
+    lie.save(tmp_path / "plan.json")
     assert main(["check", str(tmp_path / "plan.json")]) == 1
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from solver.show.words import decision_text
 from tests.effort import tries
 from tests.formulations.test_exactness import any_nest, layers, machines
 from tests.hwmodels.test_abilities import any_case
+from tests.lies import problems
 
 LAYER = Layer.conv("x", channels=4, filters=6, size=(8, 8), kernel=(3, 3), pad=(1, 1, 1, 1))
 FIELDS: dict[str, object] = {
@@ -349,14 +349,11 @@ def test_a_plan_says_where_its_buffers_lie(file: Path) -> None:
 
 
 def test_a_plan_without_buffers_does_not_hold(file: Path) -> None:
-    data = json.loads(file.read_text(encoding="utf-8"))
-    data["parts"][0]["figures"]["buffers"] = []
-    assert "layer x: figures.buffers: the plan says []" in check(Plan.from_json(json.dumps(data))).problems[0]
-    data["parts"][0]["figures"] = None
-    assert "layer x: figures: the plan says None" in check(Plan.from_json(json.dumps(data))).problems[0]
-    del data["parts"][0]["figures"]
+    plan = Plan.load(file)
+    assert "layer x: figures.buffers: the plan says []" in problems(plan, ("parts.0.figures.buffers", []))[0]
+    assert "layer x: figures: the plan says None" in problems(plan, ("parts.0.figures", None))[0]
     with pytest.raises(InputError, match=r"field parts\[0\]\.figures is missing"):
-        Plan.from_json(json.dumps(data))
+        problems(plan, ("parts.0", lambda row: {name: said for name, said in row.items() if name != "figures"}))
 
 
 def test_show_prints_a_layer_of_a_plan(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
