@@ -126,20 +126,20 @@ class About(Frozen):
     unit: str
     value: int | None
     status: Status
-    splits: tuple[Split, ...]
+    splits: tuple[Split, ...] = ()
     """The first objective, then the other measures."""
-    rooms: tuple[Room, ...]
-    busy: str
+    rooms: tuple[Room, ...] = ()
+    busy: str = ""
     """How full the MAC array is, in words; empty where there is none."""
-    trials: tuple[Trial, ...]
+    trials: tuple[Trial, ...] = ()
     """What was made easier, one thing at a time."""
-    knee: Knee | None
+    knee: Knee | None = None
     """The next size of the memory that saves most without limit."""
     enough: Knee | None = None
     """The least size of it that is as good as no limit."""
-    rivals: tuple[Rival, ...]
-    limits: tuple[Limit, ...]
-    left_out: tuple[str, ...]
+    rivals: tuple[Rival, ...] = ()
+    limits: tuple[Limit, ...] = ()
+    left_out: tuple[str, ...] = ()
     """What was not solved again, as time was up."""
     conflicts: tuple[str, ...] = ()
     solves: Natural = 0

@@ -13,7 +13,7 @@ from instances.network.workload import Layer
 from solver import InputError, Plan, Why, solve, why
 from solver.cli.main import main
 from solver.plan.why import Curve
-from solver.uses.why.fields import fields_of, with_field
+from solver.uses.why.relax import fields_of, with_field
 from tests.golden_plans import CASES, chain
 from tests.small import machine
 from tests.solver.why_cases import EIGHT, FLAT

@@ -3,7 +3,7 @@
 **All layers** of a plan together (`whole`): sums of their parts, and which cause costs how much.
 
 **A plan of a whole network** (`about_plan`; every problem but tiling and slicing). What is relaxed are pins, one at a
-time, and the machine's scalar fields (`solver.uses.why.fields`): memories, lanes and rates are doubled, times and
+time, and the machine's scalar fields (`solver.uses.why.relax`): memories, lanes and rates are doubled, times and
 prices halved, each by itself, and the question is solved again. So "binds" means here: with twice as much of it there
 is a better plan.
 """
@@ -15,15 +15,11 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from formulations.pins import Decision
 from instances.errors import InputError, choices
-from instances.machine.machine import Machine
-from instances.network.buffers import Buffers
 from solver.ask.names import version
 from solver.ask.options import as_texts, check_time_limit
-from solver.ask.question import Question
 from solver.calls.check import sound_plan
 from solver.plan.plan import Objective, Plan
 from solver.plan.why import About, Cause, Curve, Limit, Part, Rival, Room, Split, Trial, Why
@@ -32,76 +28,32 @@ from solver.problems.problem import Problem
 from solver.problems.registry import problem_of
 from solver.problems.tiling import LayersProblem
 from solver.show.tables import few, percent
-from solver.uses.why import rivals
-from solver.uses.why.again import Again, Found
-from solver.uses.why.binding import trials
-from solver.uses.why.fields import FieldOf, fields_of, with_field
-from solver.uses.why.headline import Facts, chosen, sentence
+from solver.uses.why.again import Again, Found, of_choices, rivals, trials
+from solver.uses.why.headline import Facts, chosen, completed, sentence, without
 from solver.uses.why.layers import about_layer, parts_alone, question_of
 from solver.uses.why.marginal import curve
 from solver.uses.why.parts import plan_splits
-from solver.uses.why.relax import Relaxed, of_pins
+from solver.uses.why.relax import of_fields, of_pins
 
 
 def about_plan(problem: Problem, plan: Plan, layer: str | None, time_limit_s: float, others: bool = True) -> About:
     """Explain a plan, or a layer of a plan whose layers are decided by themselves, within a time limit."""
-    start = time.monotonic()
     asked, own = problem.question(plan), _own(problem, plan, layer)
     again = Again.of(problem, asked if layer is None else replace(asked, layers=(layer,)), time_limit_s)
     if own.value is None:
-        return _without(plan, layer or "", start)
-    base, first = _base(again, own)
+        return without(plan, layer or "", plan.status, plan.conflicts)
+    base, first = again.best(own)
     found = [*first, *trials(again, base, of_pins(asked.machine, asked.pins))]
-    found += trials(again, base, relaxations(asked, problem.name, plan.unit))
-    limits = tuple(_limits(plan, layer, base))
-    facts = Facts(plan.objectives[0], plan.unit, own.value, found, None, None, limits, "", 0, 0, 0, 0)
+    found += trials(again, base, of_fields(asked, problem.name, plan.unit))
+    facts = Facts(plan.objectives[0], plan.unit, own.value, found, tuple(_limits(plan, layer, base)))
     cause, shown = chosen(facts)
-    rival = _rivals(again, base, problem) if others else []
-    return About(
-        layer=layer or "", cause=cause, headline=_sentence(facts, cause, shown), objective=facts.objective,
-        unit=facts.unit, value=own.value, status=_status(own, plan),
-        splits=_splits(problem, plan, layer), rooms=tuple(_rooms(problem, plan)), busy="", trials=tuple(found),
-        knee=None, rivals=rivals.best(rival), limits=limits,
-        left_out=(*(one.change for one in found if one.status == "SKIPPED"),
-                  *(one.decision for one in rival if one.status == "SKIPPED")),
-        solves=again.solves, wall_s=time.monotonic() - start,
+    alone = About(
+        layer=layer or "", cause=cause, headline="", objective=facts.objective, unit=facts.unit, value=own.value,
+        status=plan.status if own.status == "SKIPPED" else own.status, splits=_splits(problem, plan, layer),
+        rooms=tuple(Room(memory=name, used=used, capacity=size) for name, used, size in problem.rooms(plan)),
     )  # fmt: skip
-
-
-def relaxations(asked: Question, problem: str, unit: str) -> Iterator[Relaxed]:
-    """Yield every field twice as good that may matter; where buffers bring memories, these twice as large."""
-    machine, pins = asked.machine, asked.pins
-    if isinstance(asked.target, Buffers) and asked.target.memories:
-        yield from _memories(asked.target, machine, pins)
-        return
-    for one in fields_of(machine, problem):
-        value = _better(one)
-        if value == one.value or not _matters(one, unit):
-            continue
-        easier = with_field(machine, one.path, value)
-        if easier is not None:
-            yield Relaxed(one.cause, one.path, f"{one.path} {value:g} instead of {one.value:g}", easier, pins)
-
-
-def _memories(target: Buffers, machine: Machine, pins: tuple[str, ...]) -> Iterator[Relaxed]:
-    for number, memory in enumerate(target.memories):
-        larger = list(target.memories)
-        larger[number] = memory.model_copy(update={"bytes": 2 * memory.bytes})
-        roomy = target.model_copy(update={"memories": tuple(larger)})
-        change = f"memory {memory.name} {2 * memory.bytes:,} bytes instead of {memory.bytes:,}"
-        yield Relaxed("memory", memory.name, change, machine, pins, target=roomy)
-
-
-def _matters(one: FieldOf, unit: str) -> bool:
-    """Times and energies change no bytes, and energies no time."""
-    energy = one.path.endswith(("_fj", "_mw"))
-    return (one.more or one.cause == "memory") if unit not in ("ticks", "fJ", "nJ") else unit != "ticks" or not energy
-
-
-def _better(one: FieldOf) -> int | float:
-    if one.more:
-        return 2 * one.value
-    return one.value // 2 if isinstance(one.value, int) else one.value / 2
+    rival = _rivals(again, base, problem) if others else []
+    return completed(alone, again, facts, cause, _sentence(facts, cause, shown), rival)
 
 
 def _own(problem: Problem, plan: Plan, layer: str | None) -> Found:
@@ -109,39 +61,8 @@ def _own(problem: Problem, plan: Plan, layer: str | None) -> Found:
     for claim in problem.claims(plan) if layer is not None else ():
         if claim.part == layer:
             value = claim.values[0] if claim.values else None
-            return Found(claim.status, value, claim.bounds[0] if claim.bounds else None, plan)
-    return Found(plan.status, plan.objective.value if plan.objective else None, plan.bound, plan)
-
-
-def _status(own: Found, plan: Plan) -> Any:
-    return plan.status if own.status == "SKIPPED" else own.status
-
-
-def _base(again: Again, own: Found) -> tuple[Found, list[Trial]]:
-    """The best that is known; if the plan is not proven, with a trial of an exact engine."""
-    if own.proven:
-        return own, []
-    found = again.solve()
-    saved = None if found.value is None or own.value is None else max(0, own.value - found.value)
-    name = again.question.engine
-    trial = Trial(
-        cause="engine", name=name, change=f"engine {name}", status=found.status, value=found.value,
-        bound=found.bound, saves=saved, binds=None if saved is None else saved > 0, exact=found.proven,
-    )  # fmt: skip
-    bounds = [bound for bound in (own.bound, found.bound) if bound is not None]
-    values = [value for value in (own.value, found.value) if value is not None]
-    return Found(found.status, min(values), max(bounds, default=None)), [trial]
-
-
-def _without(plan: Plan, layer: str, start: float) -> About:
-    cause: Cause = "infeasible" if plan.conflicts or plan.status == "INFEASIBLE" else "unsolved"
-    said = f"no plan exists: {'; '.join(plan.conflicts) or 'no reason is stated'}"
-    return About(
-        layer=layer, cause=cause, headline=said if cause == "infeasible" else "no plan was found in time",
-        objective=plan.objectives[0], unit=plan.unit, value=None, status=plan.status, splits=(), rooms=(), busy="",
-        trials=(), knee=None, rivals=(), limits=(), left_out=(), conflicts=plan.conflicts,
-        wall_s=time.monotonic() - start,
-    )  # fmt: skip
+            return Found(claim.status, value, claim.bounds[0] if claim.bounds else None)
+    return Found(plan.status, plan.objective.value if plan.objective else None, plan.bound)
 
 
 def _sentence(facts: Facts, cause: Cause, shown: Trial | None) -> str:
@@ -173,7 +94,7 @@ def _limits(plan: Plan, layer: str | None, base: Found) -> Iterator[Limit]:
         yield Limit(name="solver", value=base.bound, means="the bound that the search has proven")
 
 
-def _splits(problem: Problem, plan: Plan, layer: str | None) -> Any:
+def _splits(problem: Problem, plan: Plan, layer: str | None) -> tuple[Split, ...]:
     if layer is None:
         return plan_splits(plan, problem.figures(plan), problem.measures)
     first = plan.objectives[0]
@@ -185,24 +106,16 @@ def _splits(problem: Problem, plan: Plan, layer: str | None) -> Any:
     return plan_splits(plan.model_copy(update={"objective": objective}), {}, problem.measures)
 
 
-def _rooms(problem: Problem, plan: Plan) -> Iterator[Room]:
-    """Memories, as far as the plan says what lies in them."""
-    for name, used, capacity in problem.rooms(plan):
-        yield Room(memory=name, used=used, capacity=capacity)
-
-
 def _rivals(again: Again, base: Found, problem: Problem) -> list[Rival]:
     """Every value of every closed choice, and what quick heuristics decide."""
     formulation = getattr(problem, "formulation", None)
     decisions: Mapping[str, Decision] = getattr(formulation, "decisions", {})
-    found = list(rivals.rivals(again, base, rivals.of_choices(decisions, again.question.pins)))
     quick = [name for name in problem.quick if name in problem.engines and not problem.engines[name].proves]
-    return [*found, *rivals.engines(again, base, quick)]
+    return rivals(again, base, of_choices(decisions, again.question.pins), quick)
 
 
 def whole(plan: Plan, layers: Sequence[About]) -> About:
     """Return what is known of all layers: parts add up, and the cause is the one with most of the objective."""
-    objective = plan.objectives[0]
     weights = Counter[str]()
     for one in layers:
         weights[one.cause] += one.value or 0
@@ -211,20 +124,18 @@ def whole(plan: Plan, layers: Sequence[About]) -> About:
         _summed(name, unit, [split for one in layers for split in one.splits if split.measure == name])
         for name, unit in dict.fromkeys((split.measure, split.unit) for one in layers for split in one.splits)
     ]
-    total = sum(weights.values())
     bounds = {name: _limit(name, layers) for name in dict.fromkeys(x.name for one in layers for x in one.limits)}
     return About(
-        layer="", cause=cause, headline=_headline(plan, layers, weights, total), objective=objective, unit=plan.unit,
-        value=plan.objective.value if plan.objective else None, status=plan.status, splits=tuple(splits), rooms=(),
-        busy="", trials=(), knee=None, rivals=(), limits=tuple(one for one in bounds.values() if one is not None),
-        left_out=(), conflicts=plan.conflicts, solves=sum(one.solves for one in layers),
-        wall_s=sum(one.wall_s for one in layers),
+        layer="", cause=cause, headline=_headline(plan, layers, weights), objective=plan.objectives[0],
+        unit=plan.unit, value=plan.objective.value if plan.objective else None, status=plan.status,
+        splits=tuple(splits), limits=tuple(one for one in bounds.values() if one is not None),
+        conflicts=plan.conflicts, solves=sum(one.solves for one in layers), wall_s=sum(one.wall_s for one in layers),
     )  # fmt: skip
 
 
-def _headline(plan: Plan, layers: Sequence[About], weights: Counter[str], total: int) -> str:
+def _headline(plan: Plan, layers: Sequence[About], weights: Counter[str]) -> str:
     """Which causes, in how many layers, with what share of the objective."""
-    said = []
+    said, total = [], weights.total()
     for cause, value in weights.most_common():
         names = [one.layer for one in layers if one.cause == cause]
         share = percent(value / total) if total else "0"
@@ -338,15 +249,11 @@ def _value(row: LayerRow) -> int:
 def _curves(problem: Problem, plan: Plan, layer: str | None, names: Sequence[str], limit: float) -> Iterator[Curve]:
     """The objective of the plan, or of a layer, over each field."""
     end = time.monotonic() + limit
+    row = _row(plan, layer) if is_layers(plan) else None
+    question = problem.question(plan) if row is None else question_of(problem, plan, row)
     for number, name in enumerate(names):
         left = max(0.0, end - time.monotonic()) / (len(names) - number)
-        if is_layers(plan):
-            row = _row(plan, layer)
-            question = question_of(problem, plan, row)
-            yield curve(Again.of(problem, question, left), row.layer, name)
-        else:
-            question = problem.question(plan)
-            yield curve(Again.of(problem, question, left), layer or "", name)
+        yield curve(Again.of(problem, question, left), row.layer if row else layer or "", name)
 
 
 def _row(plan: Plan, layer: str | None) -> LayerRow:

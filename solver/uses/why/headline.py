@@ -8,11 +8,15 @@ a quarter of the compulsory bytes). Else the price cause is.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from solver.plan.why import Cause, Knee, Limit, Trial
+from hwmodels.outcome import Counts
+from solver.plan.plan import Plan, Status
+from solver.plan.why import About, Cause, Knee, Limit, Rival, Trial
 from solver.show.tables import percent
+from solver.uses.why.again import Again, cheapest
 
 #: What can be changed without another machine price; at a tie the first.
 CHANGEABLE: tuple[Cause, ...] = ("engine", "pin", "memory", "array", "together")
@@ -30,15 +34,13 @@ class Facts:
     unit: str
     value: int
     trials: Sequence[Trial]
-    knee: Knee | None
-    enough: Knee | None
     limits: Sequence[Limit]
-    busy: str
-    calls: int
-    runs: int
-    bursts: int
-    moved: int
-    """`calls`, `runs`, `bursts`, `moved`: counts of the plan; bytes."""
+    knee: Knee | None = None
+    enough: Knee | None = None
+    busy: str = ""
+    counts: Counts = Counts()  # noqa: RUF009 - it is frozen
+    moved: int = 0
+    """`counts`, `moved`: of a nest; all bytes."""
 
 
 def limit_of(facts: Facts, name: str) -> int | None:
@@ -87,9 +89,9 @@ def _sentence(facts: Facts, cause: Cause, shown: Trial | None) -> str:
     share = f"{percent(_saves(shown) / facts.value)} %" if facts.value else "nothing"
     plain: dict[Cause, str] = {
         "bandwidth": f"bound by off-chip bandwidth: without the price of {facts.moved:,} bytes {share} less",
-        "startup": f"start-up of {facts.calls:,} calls: without it {share} less",
-        "runs": f"scattered transfers: {facts.runs:,} runs of addresses take {share}",
-        "bursts": f"latency of {facts.bursts:,} bursts: without it {share} less",
+        "startup": f"start-up of {facts.counts.calls:,} calls: without it {share} less",
+        "runs": f"scattered transfers: {facts.counts.segments:,} runs of addresses take {share}",
+        "bursts": f"latency of {facts.counts.bursts:,} bursts: without it {share} less",
         "compute": f"bound by computing: without it {share} less{f' ({facts.busy})' if facts.busy else ''}",
         "layer": f"what the layer takes beside transfers and computing: {share}",
         "arithmetic": f"energy of the MACs: {share}",
@@ -143,3 +145,29 @@ def _traffic(facts: Facts, shown: Trial | None, share: str) -> str:
         return f"traffic of {facts.value:,} bytes{why}"
     over = percent((facts.value - least) / facts.value)
     return f"mostly compulsory traffic: {least:,} of {facts.value:,} bytes, {over} % more than each element once{why}"
+
+
+# ---- all that is known -----------------------------------------------------------------------------------------------
+
+
+def without(plan: Plan, layer: str, status: Status, conflicts: Sequence[str]) -> About:
+    """Return why there is no plan, of a layer or of the whole."""
+    cause: Cause = "infeasible" if conflicts or status == "INFEASIBLE" else "unsolved"
+    said = f"no plan exists: {'; '.join(conflicts) or 'no reason is stated'}"
+    return About(
+        layer=layer, cause=cause, headline=said if cause == "infeasible" else "no plan was found in time",
+        objective=plan.objectives[0], unit=plan.unit, value=None, status=status, conflicts=tuple(conflicts),
+    )  # fmt: skip
+
+
+def completed(
+    base: About, again: Again, facts: Facts, cause: Cause, headline: str, rivals: Sequence[Rival]
+) -> About:  # fmt: skip
+    """Return what is known of a plan with what solving again has shown."""
+    skipped = [one.change for one in facts.trials if one.status == "SKIPPED"]
+    skipped += [one.decision for one in rivals if one.status == "SKIPPED"]
+    return base.model_copy(update={
+        "cause": cause, "headline": headline, "trials": tuple(facts.trials), "knee": facts.knee,
+        "enough": facts.enough, "rivals": cheapest(rivals), "limits": tuple(facts.limits), "left_out": tuple(skipped),
+        "solves": again.solves, "wall_s": time.monotonic() - again.begin,
+    })  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from math import inf
 
@@ -11,15 +10,14 @@ from hwmodels.transfer import PRICES
 from instances.machine.machine import Machine
 from solver.ask.question import Question
 from solver.plan.plan import Plan
-from solver.plan.why import About, Cause, Knee, Limit, Rival, Room, Trial
+from solver.plan.why import About, Cause, Knee, Room, Trial
 from solver.problems.layers import LayerRow
 from solver.problems.problem import Problem
 from solver.problems.tiling import LayersProblem
-from solver.uses.why import limits, relax, rivals
-from solver.uses.why.again import Again, Found
-from solver.uses.why.binding import next_memory, trials
-from solver.uses.why.headline import Facts, chosen, sentence
-from solver.uses.why.parts import nest_splits
+from solver.uses.why import relax
+from solver.uses.why.again import Again, Found, next_memory, of_nest, rivals, trials
+from solver.uses.why.headline import Facts, chosen, completed, sentence, without
+from solver.uses.why.parts import busy, limits, nest_splits
 
 
 def question_of(problem: Problem, plan: Plan, row: LayerRow) -> Question:
@@ -33,67 +31,48 @@ def question_of(problem: Problem, plan: Plan, row: LayerRow) -> Question:
     return replace(asked, target=row.workload, machine=machine, full=options.full, bounding=options.bounding)
 
 
+def parts_alone(plan: Plan, row: LayerRow) -> About:
+    """Return where a layer's measures go, with nothing solved again."""
+    return _alone(plan, row, plan.machine_data)
+
+
+def _alone(plan: Plan, row: LayerRow, machine: Machine) -> About:
+    if row.schedule is None or row.objective is None:
+        return without(plan, row.layer, row.status, row.conflicts)
+    layer, nest, objective = row.workload, row.schedule, plan.objectives[0]
+    outcome = price(layer, machine, nest)
+    taken = outcome.occupancy_bytes
+    return About(
+        layer=row.layer, cause="unsolved", headline="nothing was solved again: ask for this layer, or give more time",
+        objective=objective, unit=plan.unit, value=row.objective.value, status=row.status,
+        splits=nest_splits(layer, machine, nest, objective),
+        rooms=tuple(Room(memory=name, used=taken.get(name, 0), capacity=n) for name, n in machine.memories.items()),
+        busy=busy(layer, machine, outcome), left_out=("everything",),
+        limits=tuple(limits(layer, machine, dict(nest.homes), objective, row.bound)),
+    )  # fmt: skip
+
+
 def about_layer(problem: LayersProblem, plan: Plan, row: LayerRow, time_limit_s: float, others: bool = True) -> About:
     """Explain a layer of a plan within a time limit; `others`: also what other decisions cost."""
-    start = time.monotonic()
     again = Again.of(problem, question_of(problem, plan, row), time_limit_s)
-    objective, unit = plan.objectives[0], plan.unit
-    if row.schedule is None or row.objective is None:
-        return _without(row, objective, unit, start)
-    nest, machine = row.schedule, again.question.machine
-    outcome = price(row.workload, machine, nest)
-    base, first = _base(again, row)
+    objective, machine = plan.objectives[0], again.question.machine
+    alone = _alone(plan, row, machine)
+    if row.schedule is None or alone.value is None:
+        return alone
+    base, first = again.best(Found(row.status, alone.value, row.bound))
     found = [*first, *_trials(again, base, row, objective)]
-    bounds = tuple(limits.of_nest(row.workload, machine, dict(nest.homes), objective, base.bound))
-    knee, enough = _knees(again, base, found, machine) or (None, None)
+    outcome = price(row.workload, machine, row.schedule)
+    bounds = tuple(limits(row.workload, machine, dict(row.schedule.homes), objective, base.bound))
+    knees = _knees(again, base, found, machine) or (None, None)
     facts = Facts(
-        objective, unit, row.objective.value, found, knee, enough, bounds, limits.busy(row.workload, machine, outcome),
-        outcome.total.calls, outcome.total.segments, outcome.total.bursts, outcome.bytes,
-    )  # fmt: skip
+        objective, plan.unit, alone.value, found, bounds, knees[0], knees[1], alone.busy, outcome.total, outcome.bytes
+    )
     cause, shown = chosen(facts)
-    rival = _rivals(again, base, problem, row) if others else []
     said = sentence(facts, cause, shown)
     if not any(one.value is not None for one in found):
         cause, said = "unsolved", "nothing was solved again: more time is needed to say what binds"
-    return About(
-        layer=row.layer, cause=cause, headline=said, objective=objective, unit=unit, value=facts.value,
-        status=row.status, splits=nest_splits(row.workload, machine, nest, objective),
-        rooms=tuple(_rooms(machine, outcome.occupancy_bytes)), busy=facts.busy, trials=tuple(found), knee=knee,
-        enough=enough,
-        rivals=rivals.best(rival), limits=bounds,
-        left_out=(*(one.change for one in found if one.status == "SKIPPED"),
-                  *(one.decision for one in rival if one.status == "SKIPPED")),
-        solves=again.solves, wall_s=time.monotonic() - start,
-    )  # fmt: skip
-
-
-def _without(row: LayerRow, objective: str, unit: str, start: float) -> About:
-    """A layer without a plan."""
-    cause: Cause = "infeasible" if row.conflicts else "unsolved"
-    said = f"no plan exists: {'; '.join(row.conflicts)}" if row.conflicts else "no plan was found in time"
-    return About(
-        layer=row.layer, cause=cause, headline=said, objective=objective, unit=unit, value=None, status=row.status,
-        splits=(), rooms=(), busy="", trials=(), knee=None, rivals=(), limits=(), left_out=(),
-        conflicts=row.conflicts, wall_s=time.monotonic() - start,
-    )  # fmt: skip
-
-
-def _base(again: Again, row: LayerRow) -> tuple[Found, list[Trial]]:
-    """The best that is known under the plan's own conditions; if it is not proven, with an exact engine's trial."""
-    value = row.objective.value if row.objective else None
-    own = Found(row.status, value, row.bound)
-    if own.proven:
-        return own, []
-    found = again.solve()
-    trial = Trial(
-        cause="engine", name=again.question.engine, change=f"engine {again.question.engine}", status=found.status,
-        value=found.value, bound=found.bound, exact=found.proven,
-        saves=None if found.value is None or value is None else max(0, value - found.value),
-        binds=None if found.value is None or value is None else found.value < value,
-    )  # fmt: skip
-    bounds = [bound for bound in (own.bound, found.bound) if bound is not None]
-    values = [one for one in (value, found.value) if one is not None]
-    return Found(found.status, min(values), max(bounds, default=None)), [trial]
+    demands = of_nest(problem.formulation.decisions, row.workload, row.decision or {}, again.question.pins)
+    return completed(alone, again, facts, cause, said, rivals(again, base, demands) if others else [])
 
 
 def _trials(again: Again, base: Found, row: LayerRow, objective: str) -> list[Trial]:
@@ -134,33 +113,3 @@ def _knees(again: Again, base: Found, found: list[Trial], machine: Machine) -> t
         return None
     memory = next(name for name in machine.memories if relax.memory_field(name) == most.name)
     return next_memory(again, base, memory, relax.ENDLESS)
-
-
-def _rivals(again: Again, base: Found, problem: LayersProblem, row: LayerRow) -> list[Rival]:
-    decisions = problem.formulation.decisions
-    demands = rivals.of_nest(decisions, row.workload, row.decision or {}, again.question.pins)
-    return list(rivals.rivals(again, base, demands))
-
-
-def _rooms(machine: Machine, taken: dict[str, int]) -> list[Room]:
-    return [Room(memory=name, used=taken.get(name, 0), capacity=size) for name, size in machine.memories.items()]
-
-
-def parts_alone(plan: Plan, row: LayerRow) -> About:
-    """Return where a layer's measures go, with nothing solved again."""
-    objective, unit = plan.objectives[0], plan.unit
-    if row.schedule is None or row.objective is None:
-        return _without(row, objective, unit, time.monotonic())
-    nest, machine = row.schedule, plan.machine_data
-    outcome = price(row.workload, machine, nest)
-    bounds: tuple[Limit, ...] = tuple(
-        limits.of_nest(row.workload, machine, dict(nest.homes), objective, row.bound)
-    )  # fmt: skip
-    return About(
-        layer=row.layer, cause="unsolved", headline="nothing was solved again: ask for this layer, or give more time",
-        objective=objective, unit=unit, value=row.objective.value, status=row.status,
-        splits=nest_splits(row.workload, machine, nest, objective),
-        rooms=tuple(_rooms(machine, outcome.occupancy_bytes)),
-        busy=limits.busy(row.workload, machine, outcome), trials=(), knee=None, rivals=(), limits=bounds,
-        left_out=("everything",),
-    )  # fmt: skip

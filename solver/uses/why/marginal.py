@@ -25,8 +25,7 @@ from instances.network.workload import Layer
 from solver.plan.why import Curve, Point
 from solver.problems.layers import is_layers
 from solver.uses.why.again import SKIPPED, Again, Found
-from solver.uses.why.fields import FieldOf, field_of, with_field
-from solver.uses.why.relax import finer
+from solver.uses.why.relax import FieldOf, field_of, finer, with_field
 
 #: The grid of a memory or a count, as parts of what the machine has; the rest is found by halving.
 _SIZES = (1.0, 2.0, 0.5, 1.25, 0.75, 4.0, 0.25, 1.5)
