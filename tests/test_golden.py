@@ -14,9 +14,8 @@ from instances.load import load_machine, load_network
 from instances.network.workload import Layer
 from solver.ask.progress import Silent
 from solver.problems.layers_search import decide
-from solver.uses.bench.table2 import PUBLISHED as TABLE_II
-from solver.uses.bench.table2 import modelled, table2
-from solver.uses.bench.tso import ALONE, PUBLISHED, figure_1, tile_bursts
+from solver.uses.bench.tso import ALONE, SLICES, TILES, figure_1, modelled, table2, tile_bursts
+from solver.uses.bench.tso import PUBLISHED as TABLE_II
 from tests.effort import in_turn
 
 #: Proven DRAM bytes at 64 KiB with 8-bit partial sums and one common hold depth: the plain enumeration of every integer
@@ -56,7 +55,7 @@ def test_peer_layers_at_64_kib(
 
 
 def test_tso_figure_1_within_a_microsecond() -> None:
-    rows = figure_1().rows
+    rows = [figure_1(*one) for one in SLICES]
     for _, bursts, time_us, published_bursts, published_us in rows:
         assert bursts == published_bursts
         # The paper prints whole microseconds read off a board.
@@ -78,25 +77,25 @@ def fifth_convolution(settings: dict[str, str], pins: tuple[str, ...]) -> int:
 
 def test_tso_burst_tile_of_inception_is_optimal_with_the_constants_of_figure_1() -> None:
     optimum = fifth_convolution({}, ())
-    assert fifth_convolution({}, PUBLISHED["TSO-burst 14x4x73"]) == optimum
-    assert fifth_convolution({}, PUBLISHED["TSO-noburst 16x11x20"]) > optimum
+    assert fifth_convolution({}, TILES["TSO-burst 14x4x73"]) == optimum
+    assert fifth_convolution({}, TILES["TSO-noburst 16x11x20"]) > optimum
 
 
 def test_tso_noburst_tile_of_inception_is_optimal_when_bursts_are_free() -> None:
     free = {"transfer.burst_ticks": "0"}
     optimum = fifth_convolution(free, ())
-    assert fifth_convolution(free, PUBLISHED["TSO-noburst 16x11x20"]) == optimum
-    assert fifth_convolution(free, PUBLISHED["TSO-burst 14x4x73"]) > optimum
+    assert fifth_convolution(free, TILES["TSO-noburst 16x11x20"]) == optimum
+    assert fifth_convolution(free, TILES["TSO-burst 14x4x73"]) > optimum
 
 
 def test_broadcast_of_inputs_explains_times_but_not_tiles() -> None:
     """What Table II says is nearer with IN once for a TLE; the tile of section VI is then 24 % above the optimum."""
     shared = {"broadcast.input": "tle"}
-    assert fifth_convolution(shared, PUBLISHED["TSO-burst 14x4x73"]) > 1.2 * fifth_convolution(shared, ())
+    assert fifth_convolution(shared, TILES["TSO-burst 14x4x73"]) > 1.2 * fifth_convolution(shared, ())
 
 
 def test_lenet_of_table_ii_has_a_fixed_cost_that_is_not_modelled() -> None:
-    row = modelled("lenet5", load_machine("nmp"))
+    row = modelled("lenet5", "inputs once for a TLE (nmp)")
     assert None not in row.times
     assert all(t is not None and t < p for t, p in zip(row.times, TABLE_II["lenet5"], strict=True))
     assert row.times[0] <= row.times[1] <= row.worst_tie

@@ -489,7 +489,7 @@ def test_the_suite_has_a_row_a_case(monkeypatch: pytest.MonkeyPatch) -> None:
         "_SEEDS": 1,
     }.items():  # fmt: skip
         monkeypatch.setattr(bench, name, value)
-    made = bench.mapping(Silent())
+    made = bench.SUITE(Silent())
     assert [len(section.rows) for section in made.sections] == [5, 1, 1, 2]
     assert (made.figures["latencies_proven"], made.figures["divided_proven"]) == (1, 2)
 

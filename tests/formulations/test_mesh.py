@@ -36,7 +36,7 @@ from instances.network.workload import DIMS, Layer
 from solver import Plan, check, pareto, solve
 from solver.cli.main import main
 from solver.problems.mesh import Mesh
-from solver.uses.bench.table3 import PUBLISHED, averages, layers_of, point
+from solver.uses.bench.table3 import PUBLISHED, averages, points
 from tests.effort import in_turn, thinned, tries
 from tests.golden_plans import chain
 from tests.lies import problems
@@ -706,8 +706,7 @@ def test_below_the_published_figures() -> None:
     assert found["dram"] == pytest.approx(30.42, abs=0.005)  # regression
     tiles = averages(solve("vectormesh_classic", machine, engine="hand", problem="mesh"))
     assert 0.9 * known["glb"] < tiles["glb"] < 1.1 * known["dram"]
-    for row in layers_of(best):
-        at = point(*row, machine)
+    for at in points(best):
         assert isinstance(at["gmacs"], float)
         assert isinstance(at["roof"], float)
         assert at["gmacs"] <= at["roof"] * (1 + 1e-9) <= 25.6 * (1 + 1e-9)

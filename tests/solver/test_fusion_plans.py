@@ -28,8 +28,8 @@ from solver.ask.progress import Silent
 from solver.calls.solve import solve
 from solver.cli.main import main
 from solver.plan.plan import Plan
-from solver.uses.bench.bank_sizes import HEADS, bank_row
-from solver.uses.bench.fusion import convolutions, fusion, fusion_banks, fusion_chains
+from solver.uses.bench.fusion import HEADS, bank_row, convolutions, fusion_banks, fusion_chains
+from solver.uses.bench.fusion import SUITE as fusion
 from solver.uses.bench.report import Suite
 from tests.golden_plans import chain
 
@@ -202,7 +202,7 @@ def test_rows_that_say_what_banks_cost() -> None:
 
 
 def test_a_plan_in_banks_that_is_below_the_bound_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = import_module("solver.uses.bench.bank_sizes")
+    bench = import_module("solver.uses.bench.fusion")
 
     def lies(*args: object, settings: dict[str, int], **others: object) -> SimpleNamespace:
         return SimpleNamespace(objective=SimpleNamespace(value=9 if settings["ocm_banks"] else 10), bound=10, gap=0.0)

@@ -36,7 +36,7 @@ def _proven(report: Report) -> None:
     report.figures = {"proven": proven, "cases": len(found.rows)}
 
 
-applications_suite = Suite("applications", (
+SUITE = Suite("applications", (
     Table(
         f"{_THREE} on single cores (ticks of 1 us, energy in fJ)",
         ["machine", "analysis", "objective", "status", "optimum", "apart", "ga", "bound", "gap", "simulation", "s"],
@@ -46,6 +46,3 @@ applications_suite = Suite("applications", (
         ["ga: as many seconds as the optimum. simulation: whether no response was exceeded."],
     ),
 ), _proven)  # fmt: skip
-
-
-SUITE = applications_suite

@@ -1,27 +1,24 @@
-"""Suites ``table42`` and ``banks``: feature maps in the banks of MIDAP (`heterogeneous_mapping_and_banks` 4)."""
+"""Suites ``banks`` and ``table42``: feature maps in the banks of MIDAP (`heterogeneous_mapping_and_banks` 4)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from functools import cache
 
 from formulations.banks.graph import optimum
 from formulations.banks.network import Walk
 from formulations.banks.numbers import numbered
 from formulations.banks.policies import Reuse, minimise
-from formulations.banks.states import BankPlan
 from hwmodels.banks.replay.referee import replay_banks
 from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.machine.machine import Banks
-from instances.network.feature_maps import Stages, stages
+from instances.network.feature_maps import stages
 from instances.network.network import Network
 from instances.network.operators import Conv, Input, Operator
-from solver.ask.progress import Progress
 from solver.calls.solve import solve
 from solver.plan.plan import Plan
 from solver.problems.banks import waits_of
-from solver.uses.bench.report import Cell, Report, Section, Table
+from solver.uses.bench.report import Cell, Report, Suite, Table, agreed
 
 #: Blocks of Inception v3 in the order of Table 4.2.
 BLOCKS = {"A": "Mixed_5d", "B": "Mixed_6a", "C": "Mixed_6e", "D": "Mixed_7a", "E": "Mixed_7c"}
@@ -63,58 +60,36 @@ def block(letter: str) -> Network:
     return Network(name=letter, operators=(*operators, final))
 
 
-def _total(plan: Callable[[], BankPlan], found: Stages, size: Banks) -> int | None:
-    """Bytes of a plan, once the replay has counted the same; None if it gets stuck."""
+@cache
+def _kib(rule: str, letter: str) -> float | None:
+    """KiB that a block moves by a row of Table 4.2, once the replay has counted the same; None if it gets stuck."""
+    size = midap()
+    walk = Walk(stages(block(letter), size), size)
     try:
-        made = plan()
+        made = optimum(walk) if rule == "optimum" else minimise(walk, reuse=_ROWS[rule])
     except InputError:
         return None
-    moved = replay_banks(found, size, numbered(made, size))
+    moved = replay_banks(walk.found, size, numbered(made, size))
     if moved.faults or moved.total != made.volume.total:
-        raise RuntimeError(f"{found.network}: the replay says {moved.total} bytes, {moved.faults[:1]}")
-    return moved.total
+        raise RuntimeError(f"{walk.found.network}: the replay says {moved.total} bytes, {moved.faults[:1]}")
+    return round(moved.total / 1024, 2)
 
 
-def table42(progress: Progress) -> Report:
-    """DRAM bytes of five Inception blocks by how much of the shared input stays between paths (Table 4.2)."""
-    report, size, blocks = Report("table42", progress=progress), midap(), dict[str, dict[str, float]]()
-    for letter in report.each(BLOCKS):
-        found = stages(block(letter), size)
-        plans = {name: partial(minimise, Walk(found, size), reuse=reuse) for name, reuse in _ROWS.items()}
-        totals = {name: _total(plan, found, size) for name, plan in plans.items()}
-        totals["optimum"] = _total(partial(optimum, Walk(found, size)), found, size)
-        blocks[letter] = {name: round(total / 1024, 2) for name, total in totals.items() if total is not None}
-    section = report.section("Table 4.2: DRAM access (KiB), FMEM 4 x 128 KiB", ["tiles that stay", *BLOCKS])
-    for name in (*_ROWS, "optimum"):
-        section.rows.append([name, *(blocks[letter].get(name) for letter in BLOCKS)])
-    section.notes.append("MIN in the best order of paths; the optimum decides order, tiles and programs; all replayed.")
-    report.figures = {"blocks": blocks}
-    return report
+def _blocks(report: Report) -> None:
+    """The columns, without what gets stuck."""
+    report.figures = {"blocks": {
+        letter: {rule: kib for rule in (*_ROWS, "optimum") if (kib := _kib(rule, letter)) is not None}
+        for letter in BLOCKS
+    }}  # fmt: skip
 
 
-def banks(progress: Progress) -> Report:
-    """Bytes and delay of whole networks: policies, the proven optima, and what waiting residuals save."""
-    report, delays = Report("banks", progress=progress), list[list[Cell]]()
-
-    def row(name: str, count: int) -> list[Cell]:
-        moved, waits = both(name, count)
-        delays.append(waits)
-        return moved
-
-    cases = [(name, count) for count in (4, 8) for name in _NETWORKS]
-    moved = Table("DRAM bytes, 512 KiB for maps", MOVED, cases, row).fill(report)
-    waits = Section("Delay of the processing elements (us)", WAITS, list(delays))
-    report.sections.append(waits)
-    heads = ["layers", "banks", "arcs", "dynamic s", "milp s"]
-    Table("Growth: a chain of convolutions, bytes", heads, _GROWTH, grown).fill(report)
-    moved.notes += [
-        "once: every weight, bias, input and result once; every plan is replayed bank by bank; the optimum is proven.",
-        "residuals on chip: the fewest bytes of a chip where second operands of sums may wait (banks.residuals=chip).",
-    ]
-    waits.notes.append(
-        f"time optimum: proven where the gap (of the whole time) is 0, else the best after {_LIMIT_S} s."
-    )
-    return report
+table42 = Suite("table42", (
+    Table(
+        "Table 4.2: DRAM access (KiB), FMEM 4 x 128 KiB", ["tiles that stay", *BLOCKS], (*_ROWS, "optimum"),
+        lambda rule: [rule, *(_kib(rule, letter) for letter in BLOCKS)],
+        ["MIN in the best order of paths; the optimum decides order, tiles and programs; all replayed."],
+    ),
+), _blocks)  # fmt: skip
 
 
 def chain(layers: int, columns: int = 208) -> Network:
@@ -135,11 +110,11 @@ def grown(layers: int, count: int) -> list[Cell]:
     machine = load_machine("midap", settings)  # bytes are what grows: ties in time are quick where nobody overtakes
     for engine in ("dynamic", "milp"):
         plans.append(solve(network, machine, problem="banks", engine=engine, objective="bytes"))
-    if plans[0].measures != plans[1].measures:
-        raise RuntimeError(f"{network.name}: {plans[0].measures} and {plans[1].measures}")
+    agreed(network.name, (str(plan.measures) for plan in plans))
     return [layers, count, plans[1].part.stats["arcs"], *(plan.wall_s for plan in plans)]
 
 
+@cache
 def both(name: str, count: int) -> tuple[list[Cell], list[Cell]]:
     """The rows of a network in the suite ``banks``: bytes and delays."""
 
@@ -161,4 +136,19 @@ def both(name: str, count: int) -> tuple[list[Cell], list[Cell]]:
     )
 
 
-SUITE = banks
+_CASES = tuple((name, count) for count in (4, 8) for name in _NETWORKS)
+SUITE = Suite("banks", (
+    Table(
+        "DRAM bytes, 512 KiB for maps", MOVED, _CASES, lambda name, count: both(name, count)[0],
+        ["once: every weight, bias, input and result once; every plan is replayed bank by bank; the optimum is proven.",
+         "residuals on chip: the fewest bytes of a chip where second operands of sums may wait"
+         " (banks.residuals=chip)."],
+    ),
+    Table(
+        "Delay of the processing elements (us)", WAITS, _CASES, lambda name, count: both(name, count)[1],
+        [f"time optimum: proven where the gap (of the whole time) is 0, else the best after {_LIMIT_S} s."],
+    ),
+    Table(
+        "Growth: a chain of convolutions, bytes", ["layers", "banks", "arcs", "dynamic s", "milp s"], _GROWTH, grown,
+    ),
+))  # fmt: skip

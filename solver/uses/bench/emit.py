@@ -39,13 +39,12 @@ class _Way(NamedTuple):
     """How the network is planned."""
 
     name: str
-    problem: str
+    problem: str = "tiling"
     engine: str = "auto"
 
 
-_ALONE = "tiling"
 _WAYS = (
-    _Way("naive", _ALONE, "naive"), _Way("greedy", _ALONE, "greedy"), _Way("optimum of each layer", _ALONE),
+    _Way("naive", engine="naive"), _Way("greedy", engine="greedy"), _Way("optimum of each layer"),
     *(_Way(problem, problem) for problem in nested("network")),
 )  # fmt: skip
 
@@ -71,7 +70,7 @@ def _built(way: _Way, machine: Machine, model: Path, folder: Path) -> Plan:
     pins = ["turns=no"] if way.problem == "fusion" else []
     plan = solve(
         read_onnx(model), machine, problem=way.problem, engine=way.engine, objective="bytes", pins=pins,
-        all_kinds=way.problem == _ALONE,
+        all_kinds=way.problem == "tiling",
     )  # fmt: skip
     emit_c(plan, folder, model)
     flags = ["-std=c11", "-O2", "-DCERTILE_CHECK", "-o", "certile"]

@@ -6,7 +6,6 @@ Some rows of ``fusion`` are printed only if they are asked for: ``certile bench 
 from __future__ import annotations
 
 from functools import partial
-from typing import cast
 
 from instances.load import load_network
 from instances.network.network import Network
@@ -15,8 +14,7 @@ from instances.zoo.chains import CHAINS
 from instances.zoo.resnet import REPEATS, resnet
 from solver.calls.solve import solve
 from solver.plan.plan import Plan
-from solver.uses.bench.bank_sizes import HEADS, NOTE, bank_row
-from solver.uses.bench.report import Cell, Report, Suite, Table, timed
+from solver.uses.bench.report import Cell, Report, Suite, Table, timed, value_of
 
 _BANK = 4 * 1024
 #: Network and KiB.
@@ -75,8 +73,9 @@ def _solved(target: Network | str, kib: int, engine: str = "auto", **settings: i
     return solve(target, "scratchpad_768k", problem="fusion", engine=engine, settings=shared)
 
 
-def _bytes(plan: Plan) -> int | None:
-    return plan.measures["bytes"] if plan.measures else None
+def _known(plan: Plan) -> list[Cell]:
+    """What a fused plan moves, what is proven of it, and what is compulsory."""
+    return [value_of(plan), plan.bound, plan.status, plan.part.must["bytes"]]
 
 
 def _macs(plan: Plan) -> float | None:
@@ -84,39 +83,68 @@ def _macs(plan: Plan) -> float | None:
     return plan.measures["macs"] / sum(layer.macs for layer in plan.network_data.layers) if plan.measures else None
 
 
-def _nest_seconds(plan: Plan) -> float:
-    return cast(float, plan.part.stats["nest_s"])
-
-
 def network_row(name: str, kib: int) -> list[Cell]:
     """Bytes of heuristics and of the optimum, what is proven of it, and the seconds of it alone."""
     target = _network(name)
-    heuristics = [_bytes(_solved(target, kib, engine)) for engine in _HEURISTICS.values()]
+    heuristics = [value_of(_solved(target, kib, engine)) for engine in _HEURISTICS.values()]
     plan, seconds = timed(lambda: _solved(target, kib))
-    said: list[Cell] = [
-        _bytes(plan),
-        plan.bound,
-        plan.status,
-        plan.part.must["bytes"],
-        _macs(plan),
-        len(plan.schedule or ()),
-    ]
-    return [name, kib, *heuristics, *said, seconds, _nest_seconds(plan)]
+    groups = len(plan.schedule or ())
+    return [name, kib, *heuristics, *_known(plan), _macs(plan), groups, seconds, plan.part.stats["nest_s"]]
 
 
 def depth_row(depth: int) -> list[Cell]:
     """Layers, seconds and bytes of a ResNet."""
     plan, seconds = timed(lambda: _solved(resnet(depth), _DEPTH_KIB))
-    layers, searches = len(plan.network_data.layers), plan.part.stats["searches"]
-    said: list[Cell] = [_bytes(plan), plan.bound, plan.status, plan.part.must["bytes"]]
-    return [f"resnet{depth}", layers, *said, seconds, _nest_seconds(plan), searches, seconds / layers]
+    layers, stats = len(plan.network_data.layers), plan.part.stats
+    return [f"resnet{depth}", layers, *_known(plan), seconds, stats["nest_s"], stats["searches"], seconds / layers]
 
 
 def chain_row(name: str, kib: int, accelforge: int, accelforge_s: int) -> list[Cell]:
     """What a chain moves beside what AccelForge printed."""
     plan, seconds = timed(lambda: _solved(CHAINS[name](), kib, psum_bytes=1))
-    ours: list[Cell] = [_bytes(plan), plan.bound, plan.status, plan.part.must["bytes"], _macs(plan), seconds]
-    return [name, kib, accelforge, accelforge_s, *ours]
+    return [name, kib, accelforge, accelforge_s, *_known(plan), _macs(plan), seconds]
+
+
+# ---- what banks cost: the optimum of a problem in bytes, beside those of the same memory in banks --------------------
+
+#: KiB of a bank; 0: none.
+SIZES_KIB = (0, 4, 16)
+HEADS = (
+    "network", "KiB", "bytes", "gap", "s",
+    *(head.format(kib) for kib in SIZES_KIB[1:] for head in ("in banks of {} KiB", "gap {}", "s {}")),
+    *(f"cost of {kib} KiB %" for kib in SIZES_KIB[1:]),
+)  # fmt: skip
+NOTE = (
+    "cost: what more moves in banks than in bytes, of the latter. No plan in banks is better than the optimum in bytes:"
+    " this is checked."
+)
+
+
+def bank_row(problem: str, network: str, kib: int) -> list[Cell]:
+    """Return bytes, gap and seconds for every size of banks, and what banks cost.
+
+    Raises
+    ------
+    RuntimeError
+        If a plan in banks is below the proven bound in bytes: a defect of certile.
+    """
+    row, plans = list[Cell](), list[Plan]()
+    for bank in SIZES_KIB:
+        settings = {"ocm_bytes": kib * 1024, "ocm_banks": kib // bank if bank else 0}
+        plan, seconds = timed(partial(solve, network, "scratchpad_768k", problem=problem, settings=settings))
+        row += [value_of(plan), plan.gap, seconds]
+        plans.append(plan)
+    least, bound = value_of(plans[0]), plans[0].bound
+    costs: list[Cell] = []
+    for plan in plans[1:]:
+        value = value_of(plan)
+        if value is not None and bound is not None and value < bound:
+            raise RuntimeError(f"{network}, {kib} KiB: {value} bytes in banks, at least {bound} without")
+        costs.append(None if value is None or not least else 100 * (value / least - 1))
+    return [network, kib, *row, *costs]
+
+
+# ---- suites ----------------------------------------------------------------------------------------------------------
 
 
 def _rows(report: Report) -> None:
@@ -126,7 +154,7 @@ def _rows(report: Report) -> None:
 
 
 #: Whole networks on a shared scratchpad.
-fusion = Suite("fusion", (
+SUITE = Suite("fusion", (
     Table(
         "DRAM bytes: int8, banks of 4 KiB, 4-byte partial sums", _HEADS, _NETWORKS, network_row,
         ["joint: every layer by itself, map after map stays as far as it fits (heuristic per-layer; its proven optimum:"
@@ -164,6 +192,3 @@ fusion_chains = Suite("fusion-chains", (
          "accelforge: its fused mapper as released, with CPU seconds; its sum reads a map of 56x56."],
     ),
 ), _rows)  # fmt: skip
-
-
-SUITE = fusion

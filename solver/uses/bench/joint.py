@@ -17,35 +17,34 @@ from solver.plan.claims import gap_of
 from solver.plan.plan import Plan
 from solver.problems.joint import JOINT
 from solver.search.loop import Answer, settled
-from solver.uses.bench.bank_sizes import HEADS, NOTE, bank_row
 from solver.uses.bench.banks import chain
-from solver.uses.bench.report import Cell, Suite, Table, timed
+from solver.uses.bench.fusion import HEADS, NOTE, bank_row
+from solver.uses.bench.report import Cell, Suite, Table, timed, value_of
 
-_NETWORKS = ("squeezenet1_1", "mobilenet_v2", "resnet50", "inception_v3")
 _HEURISTICS = ("no-reuse", "greedy", "sequence")
 _SOLVERS = ("milp", "cp-sat")
 _LIMIT_S = 60.0
-_KIB = (64, 256, 512)
 #: Network and KiB of the rows that say what banks cost.
 _SIZES = (
     ("squeezenet1_1", 768), ("mobilenet_v2", 768), ("resnet50", 64), ("resnet50", 256), ("resnet50", 512),
     ("resnet50", 768),
 )  # fmt: skip
-#: Layers and banks; ResNet-50 has 72 layers.
-_BANKS = (4, 8, 16, 32, 48, 96)
-_LAYERS = (10, 50, 100, 200, 500)
 
 
-def _bytes(plan: Plan) -> int | None:
-    return plan.measures["bytes"] if plan.measures else None
+def _solved(name: str, kib: int = 768) -> list[Plan]:
+    """Plans of the heuristics and of the optimum on so much shared memory, in banks of 16 KiB."""
+    settings = {"ocm_bytes": kib * 1024, "ocm_banks": kib // 16}
+    engines = (*_HEURISTICS, "dynamic")
+    return [solve(name, "scratchpad_768k", problem="joint", engine=e, settings=settings) for e in engines]
 
 
 def network_row(name: str) -> list[Cell]:
-    """Bytes of heuristics and of the optimum on scratchpad_768k, and what every engine takes to prove it."""
-    plan = solve(name, "scratchpad_768k", problem="joint")
-    heuristics: list[Cell] = [_bytes(solve(name, "scratchpad_768k", problem="joint", engine=e)) for e in _HEURISTICS]
-    row: list[Cell] = [name, len(plan.schedule or ()), *heuristics, _bytes(plan), plan.gap, plan.part.must["bytes"]]
-    return [*row, plan.stats["searches"], plan.wall_s, *_solvers(load_network(name), load_machine("scratchpad_768k"))]
+    """Bytes of heuristics and of the optimum on 768 KiB, and what every engine takes to prove it."""
+    plans, whole = _solved(name), load_network(name)
+    best, machine = plans[-1], load_machine("scratchpad_768k")
+    moved: list[Cell] = [value_of(plan) for plan in plans]
+    said = [best.gap, best.part.must["bytes"], best.stats["searches"], best.wall_s]
+    return [name, len(best.schedule or ()), *moved, *said, *_solvers(whole, machine)]
 
 
 def _solvers(network: Network, machine: Machine) -> list[Cell]:
@@ -73,12 +72,10 @@ def _proof(name: str, part: FusionPart, expected: int | None) -> tuple[Answer[Ru
 
 
 def memory(kib: int) -> list[Cell]:
-    """ResNet-50 on so much shared memory in banks of 16 KiB."""
-    settings = {"ocm_bytes": kib * 1024, "ocm_banks": kib // 16}
-    engines = (*_HEURISTICS, "dynamic")
-    plans = [solve("resnet50", "scratchpad_768k", problem="joint", engine=e, settings=settings) for e in engines]
+    """ResNet-50 on so much shared memory."""
+    plans = _solved("resnet50", kib)
     best = plans[-1]
-    return [kib, *(_bytes(plan) for plan in plans), best.gap, best.stats["searches"], best.wall_s]
+    return [kib, *(value_of(plan) for plan in plans), best.gap, best.stats["searches"], best.wall_s]
 
 
 def grown(network: Network, banks: int) -> list[Cell]:
@@ -101,20 +98,16 @@ _NOTES = (
 )
 
 
-def _growth() -> list[tuple[Network, int]]:
-    """Networks with banks."""
-    whole = load_network("resnet50")
-    return [*((whole, banks) for banks in _BANKS), *((chain(layers), 48) for layers in _LAYERS)]
-
-
-joint = Suite("joint", (
+SUITE = Suite("joint", lambda: (
     Table(
         "DRAM bytes, 768 KiB in 48 banks",
         ["network", "layers", *_HEURISTICS, "optimum", "gap", "once", "searches", "s", "dynamic s",
          *(head for name in _SOLVERS for head in (f"{name} s", f"{name} gap"))],
-        _NETWORKS, network_row, _NOTES,
+        ("squeezenet1_1", "mobilenet_v2", "resnet50", "inception_v3"), network_row, _NOTES,
     ),
-    Table("ResNet-50, banks of 16 KiB", ["KiB", *_HEURISTICS, "optimum", "gap", "searches", "s"], _KIB, memory),
+    Table(
+        "ResNet-50, banks of 16 KiB", ["KiB", *_HEURISTICS, "optimum", "gap", "searches", "s"], (64, 256, 512), memory,
+    ),
     Table(
         "What banks cost: DRAM bytes without, and in banks of 4 and 16 KiB", HEADS, _SIZES, partial(bank_row, "joint"),
         [NOTE],
@@ -122,9 +115,7 @@ joint = Suite("joint", (
     Table(
         "Growth, 768 KiB",
         ["network", "layers", "banks", "searches and dynamic s", "dynamic s", "variables", "milp s", "cp-sat s"],
-        _growth, grown, label=lambda case: f"{case[0].name}, {case[1]}",
+        [*((load_network("resnet50"), banks) for banks in (4, 8, 16, 32, 48, 96)),  # it has 72 layers
+         *((chain(layers), 48) for layers in (10, 50, 100, 200, 500))], grown,
     ),
 ))  # fmt: skip
-
-
-SUITE = joint

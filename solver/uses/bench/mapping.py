@@ -15,13 +15,12 @@ from formulations.mapping.problem import MappingFormulation, MappingPart
 from formulations.mapping.space import Configuration, Limits, Schedule
 from formulations.problem import Goal
 from hwmodels.board.schedule import MappingSchedule
-from solver.ask.progress import Progress
 from solver.calls.solve import ask as question_of
 from solver.calls.solve import pareto
 from solver.plan.claims import gap_of
 from solver.problems.mapping import MappingProblem
 from solver.search.loop import Answer, settled
-from solver.uses.bench.report import Cell, Report, Section, Table, timed
+from solver.uses.bench.report import Cell, Report, Suite, Table, timed
 
 _NETWORKS = ("squeezenet1_1", "mobilenet_v1", "mobilenet_v2", "densenet40")
 #: With branches side by side, or many tasks.
@@ -104,19 +103,39 @@ def split_row(name: str, configuration: Configuration, aim: str, limit: float = 
     return row
 
 
-def mapping(progress: Progress) -> Report:
-    """Periods of four networks on every configuration, fronts of period and energy, latencies, and divided tasks."""
+def _tables() -> tuple[Table, ...]:
+    """Periods of networks on every configuration, fronts of period and energy, latencies, and divided tasks."""
     parts = [part_of(name, "period") for name in _NETWORKS]
-    report = Report("mapping", progress=progress)
-    cases = [(one, few, cap) for one in parts for few in one.instances for cap in _CAPS]
-    heads = [
-        "network", "cores", "cap %", "clustering", "proven", "free", "bound", "gap", "ga best", "ga median", "heft",
-        "s",
-    ]  # fmt: skip
-    periods = Table(f"Periods on {_MACHINE} (us)", heads, cases, case, label=_label).fill(report)
-    heads = ["network", "plans", "proven", "least us", "most us", "most mJ", "least mJ", "s"]
-    Table("Fronts, cores in one group", heads, _NETWORKS, front_row).fill(report)
-    alone, split = _latencies(report), _divided(report)
+    alone = [part_of(name, "latency") for name in (*_NETWORKS, *_WIDE)]
+    return (
+        Table(
+            f"Periods on {_MACHINE} (us)",
+            ["network", "cores", "cap %", "clustering", "proven", "free", "bound", "gap", "ga best", "ga median",
+             "heft", "s"],
+            [(one, few, cap) for one in parts for few in one.instances for cap in _CAPS], case,
+        ),
+        Table(
+            "Fronts, cores in one group",
+            ["network", "plans", "proven", "least us", "most us", "most mJ", "least mJ", "s"], _NETWORKS, front_row,
+        ),
+        Table(
+            f"Latency of one inference on {_MACHINE} (us)",
+            ["network", "cores", "heft", "best heuristic", "latency", "bound", "gap", "s"],
+            [(one, few) for one in alone for few in _CONFIGURATIONS], latency_row,
+            [f"best heuristic: of {', '.join(_QUICK)}; at most {_ALONE_S:.0f} s."],
+        ),
+        Table(
+            f"Tasks divided between two processors in quarters, {_MACHINE} (us)",
+            ["network", "cores", "aim", "whole", "bound", "gap", "s", "divided", "its bound", "its gap", "its s"],
+            [(name, few, aim) for name in _NETWORKS for few in _CONFIGURATIONS for aim in ("period", "latency")],
+            split_row, [f"Each in at most {_SPLIT_S:.0f} s."],
+        ),
+    )  # fmt: skip
+
+
+def _proven(report: Report) -> None:
+    """How many rows are proven."""
+    periods, _, alone, split = report.sections
     gaps = [row[7] for row in periods.rows]
     near = sum(isinstance(gap, float) and gap <= _NEAR for gap in gaps)
     proven = sum(gap == 0 for gap in gaps)
@@ -129,28 +148,6 @@ def mapping(progress: Progress) -> Report:
         "latencies_proven": sum(row[6] == 0 for row in alone.rows), "latencies": len(alone.rows),
         "divided_proven": sum(row[9] == 0 for row in split.rows), "divided": len(split.rows),
     }  # fmt: skip
-    return report
 
 
-def _latencies(report: Report) -> Section:
-    parts = [part_of(name, "latency") for name in (*_NETWORKS, *_WIDE)]
-    cases = [(one, few) for one in parts for few in _CONFIGURATIONS]
-    heads = ["network", "cores", "heft", "best heuristic", "latency", "bound", "gap", "s"]
-    title = f"Latency of one inference on {_MACHINE} (us)"
-    notes = [f"best heuristic: of {', '.join(_QUICK)}; at most {_ALONE_S:.0f} s."]
-    return Table(title, heads, cases, latency_row, notes, label=lambda one: f"{one[0].name} {one[1]}").fill(report)
-
-
-def _divided(report: Report) -> Section:
-    aims = ("period", "latency")
-    cases = [(name, few, aim) for name in _NETWORKS for few in _CONFIGURATIONS for aim in aims]
-    heads = ["network", "cores", "aim", "whole", "bound", "gap", "s", "divided", "its bound", "its gap", "its s"]
-    title = f"Tasks divided between two processors in quarters, {_MACHINE} (us)"
-    return Table(title, heads, cases, split_row, [f"Each in at most {_SPLIT_S:.0f} s."]).fill(report)
-
-
-def _label(one: tuple[MappingPart, Configuration, int]) -> str:
-    return f"{one[0].name} {one[1]} {one[2]} %"
-
-
-SUITE = mapping
+SUITE = Suite("mapping", _tables, _proven)

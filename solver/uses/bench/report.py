@@ -1,4 +1,7 @@
-"""Suites as tables of cases, and what they return: titled tables for people and the same cells as JSON."""
+"""Suites as tables of cases, and what they return: titled tables for people and the same cells as JSON.
+
+All of them are run by `Suite`; one serves every problem that has none of its own (`compared`).
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,23 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from instances.errors import InputError
+from instances.problems import PROBLEMS as LINES
 from solver.ask.progress import Progress, Silent
+from solver.calls.solve import solve
 from solver.plan.plan import Plan
+from solver.problems.registry import PROBLEMS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 Cell = str | int | float | bool | None
 T = TypeVar("T")
+#: What problems without examples are asked, and for how long.
+_NETWORK, _LIMIT_S = "lenet5", 60.0
 
 
 @dataclass
@@ -74,9 +83,9 @@ class Report:
         return {"suite": self.suite, **self.figures, "sections": [s.to_json() for s in self.sections]}
 
 
-def label_of(case: object) -> str:
+def label_of(case: Any) -> str:
     """Return what a case is called while it is run."""
-    return " ".join(map(str, case)) if isinstance(case, tuple) else str(case)
+    return " ".join(map(label_of, case)) if isinstance(case, tuple) else str(getattr(case, "name", case))
 
 
 @dataclass(frozen=True)
@@ -85,8 +94,8 @@ class Table:
 
     title: str
     heads: Sequence[str]
-    cases: Collection[Any] | Callable[[], Collection[Any]]
-    """A row each; a function makes those that take time."""
+    cases: Collection[Any]
+    """A row each."""
     row: Callable[..., Sequence[Any]]
     """The cells of a case; a tuple is taken as its arguments."""
     notes: Sequence[str] = ()
@@ -98,17 +107,15 @@ class Table:
 
     def chosen(self, only: str) -> list[Any]:
         """Return the cases whose label has a text in it; all but `more` if there is none."""
-        cases = self.cases() if callable(self.cases) else self.cases
-        return [case for case in (*cases, *self.more) if only in self.label(case)] if only else list(cases)
+        return [case for case in (*self.cases, *self.more) if only in self.label(case)] if only else list(self.cases)
 
-    def fill(self, report: Report, cases: Collection[Any] | None = None) -> Section:
-        """Add the rows of these cases to a report, or of all that are not asked for, in a section of their own."""
+    def fill(self, report: Report, cases: Collection[Any]) -> None:
+        """Add the rows of these cases to a report, in a section of their own."""
         section = report.section(self.title, self.heads)
-        for case in report.each(self.chosen("") if cases is None else cases, self.label):
+        for case in report.each(cases, self.label):
             found = self.row(*case) if isinstance(case, tuple) else self.row(case)
             section.rows += found if self.several else [found]
         section.notes += self.notes
-        return section
 
 
 @dataclass(frozen=True)
@@ -116,7 +123,8 @@ class Suite:
     """Tables that are filled in turn; `after`: figures of all of them, and notes that depend on what came out."""
 
     name: str
-    tables: Sequence[Table]
+    tables: Sequence[Table] | Callable[[], Sequence[Table]]
+    """A function makes those whose cases take time."""
     after: Callable[[Report], None] = lambda report: None
 
     def __call__(self, progress: Progress, only: str = "") -> Report:
@@ -125,11 +133,12 @@ class Suite:
         A table without a case is left out.
         """
         report = Report(self.name, progress=progress)
-        for table in self.tables:
+        tables = self.tables() if callable(self.tables) else self.tables
+        for table in tables:
             if cases := table.chosen(only):
                 table.fill(report, cases)
         if not report.sections:
-            known = (table.label(case) for table in self.tables for case in (*table.chosen(""), *table.more))
+            known = (table.label(case) for table in tables for case in (*table.chosen(""), *table.more))
             raise InputError(f"--only {only}: no row; there are {', '.join(known)}")
         self.after(report)
         return report
@@ -174,3 +183,38 @@ def timed(work: Callable[[], T]) -> tuple[T, float]:
 def value_of(plan: Plan) -> int | None:
     """Return the value of a plan's objective, None without a schedule."""
     return None if plan.objective is None else plan.objective.value
+
+
+def agreed(what: str, proven: Iterable[object]) -> None:
+    """Raise RuntimeError if engines prove different optima: a defect of certile."""
+    if len(found := set(proven)) > 1:
+        raise RuntimeError(f"{what}: optima {found}")
+
+
+# ---- problems without a suite of their own ---------------------------------------------------------------------------
+
+
+def compared(name: str) -> Suite:
+    """Return the suite of any problem: its examples, all engines beside each other, heuristics over the optimum."""
+    problem: Any = PROBLEMS[name]
+    examples = problem.formulation.examples or ((_NETWORK, LINES[name].template),)
+    heads = ["network", "machine", "engine", "status", "value", "ratio", "s"]
+    return Suite(name, [Table(problem.summary, heads, examples, partial(_compared, name), several=True)])
+
+
+def _compared(problem: str, network: str, machine: str) -> list[list[Cell]]:
+    plans = [
+        solve(network, machine, problem=problem, engine=engine, time_limit_s=_LIMIT_S)
+        for engine in PROBLEMS[problem].engines
+    ]
+    agreed(f"{network} on {machine}", (value_of(plan) for plan in plans if plan.status == "OPTIMAL"))
+    best = min((value for plan in plans if (value := value_of(plan)) is not None), default=None)
+    return [
+        [network, machine, one.engine, one.status, value_of(one), over(value_of(one), best), one.wall_s]
+        for one in plans
+    ]  # fmt: skip
+
+
+def over(value: int | None, least: int | None) -> float | None:
+    """Return a value over another one; None without both."""
+    return value / least if value is not None and least else None

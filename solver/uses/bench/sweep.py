@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,8 @@ from typing import Any
 from instances.load import dump_network
 from instances.network.network import Network
 from instances.network.operators import Conv, Input
-from solver.ask.progress import Progress
 from solver.ask.watch import Watch
-from solver.uses.bench.report import Report
+from solver.uses.bench.report import Cell, Suite, Table
 from solver.uses.sweep.local import LocalPool
 from solver.uses.sweep.progress import SweepProgress
 from solver.uses.sweep.run import Stop, drive
@@ -67,24 +66,24 @@ class _Timed(SweepProgress):
         self.number += 1
 
 
-def sweep_suite(progress: Progress) -> Report:
-    """Run the suite."""
-    report = Report("sweep", progress=progress)
-    cases: dict[str, Callable[[Path], tuple[int, float, int]]] = {"no search: points, writes": _bookkeeping}
-    cases |= {name: lambda folder, spec=spec: _swept(folder, spec) for name, spec in SWEEPS.items()}  # type: ignore[misc]
-    section = report.section(
-        f"Sweeps on {_WORKERS} workers", ("sweep", "tasks", "tasks/s", "bytes a task", "hours for 10^6", "GB for 10^6")
-    )
-    for name in report.each(list(cases)):
-        with tempfile.TemporaryDirectory() as folder:
-            tasks, seconds, size = cases[name](Path(folder))
-        rate = tasks / seconds
-        section.rows.append((
-            name, tasks, round(rate, 1), round(size / tasks), round(_MILLION / rate / 3600, 1),
-            round(size / tasks * _MILLION / 1e9, 2),
-        ))  # fmt: skip
-    section.notes.append("bytes: the whole file, plans included; hours: of so many workers, twice as many halve them")
-    return report
+def _row(name: str) -> list[Cell]:
+    with tempfile.TemporaryDirectory() as folder:
+        tasks, seconds, size = _swept(Path(folder), SWEEPS[name]) if name in SWEEPS else _bookkeeping(Path(folder))
+    rate = tasks / seconds
+    return [
+        name, tasks, round(rate, 1), round(size / tasks), round(_MILLION / rate / 3600, 1),
+        round(size / tasks * _MILLION / 1e9, 2),
+    ]  # fmt: skip
+
+
+sweep_suite = Suite("sweep", (
+    Table(
+        f"Sweeps on {_WORKERS} workers",
+        ["sweep", "tasks", "tasks/s", "bytes a task", "hours for 10^6", "GB for 10^6"],
+        ("no search: points, writes", *SWEEPS), _row,
+        ["bytes: the whole file, plans included; hours: of so many workers, twice as many halve them"],
+    ),
+))  # fmt: skip
 
 
 def _bookkeeping(folder: Path) -> tuple[int, float, int]:

@@ -7,16 +7,13 @@ is bytes per 1,000 MACs, averaged over the layers of Table I; performance is in 
 
 from __future__ import annotations
 
+from functools import cache
 from statistics import fmean
-from typing import Any
 
-from instances.load import load_machine
-from instances.machine.machine import Machine
 from instances.network.workload import Layer
-from solver.ask.progress import Progress
 from solver.calls.solve import solve
 from solver.plan.plan import PartPlan, Plan
-from solver.uses.bench.report import Cell, Report, Section, Table
+from solver.uses.bench.report import Cell, Report, Suite, Table
 
 #: `vectormesh` Table III, 128 PEs; the cells for 512 PEs are withheld.
 PUBLISHED: dict[str, dict[str, float]] = {
@@ -26,7 +23,7 @@ PUBLISHED: dict[str, dict[str, float]] = {
 }
 MACHINES = ("tpu_128", "eyeriss_128", "vectormesh_128", "tpu_512", "eyeriss_512", "vectormesh_512")
 _ORDER = "glb,dram,time"
-_BASELINES = ("hand", "no-sharing", "greedy")
+_CLASSIC = "vectormesh_classic"
 #: Why ours differ; what the paper does not print is said to be likely only.
 _REASONS = {
     "tpu_128": "GLB: of ours some 1,000 bytes are 32-bit partial sums, written and read for each pass of 8 channels, "
@@ -41,22 +38,29 @@ _REASONS = {
 }
 
 
-def point(part: PartPlan, layer: Layer, machine: Machine) -> dict[str, Cell]:
-    """A layer in the roofline plot: MACs per byte of DRAM that must move, 10**9 MACs a second, and the roof there."""
-    mesh, macs = machine.mesh, layer.macs
-    ghz = 1e3 / machine.tick_ps
-    peak = 0.0 if mesh is None else mesh.all_pes * ghz
-    rate = 0.0 if mesh is None else mesh.dram_bytes_per_cycle * ghz
-    intensity = macs / part.must["dram"]
-    return {
-        "machine": machine.name, "layer": part.name, "macs_per_byte": intensity,
-        "gmacs": macs / part.measures["time"] * ghz, "roof": min(peak, rate * intensity),
-    }  # fmt: skip
+@cache
+def _solved(network: str, machine: str, objective: str = _ORDER, engine: str = "auto", *settings: str) -> Plan:
+    return solve(network, machine, problem="mesh", objective=objective, engine=engine, settings=settings)
 
 
 def layers_of(plan: Plan) -> list[tuple[PartPlan, Layer]]:
     """The layers of a plan, with what they compute."""
     return [(part, plan.network_data.layer(part.name)) for part in plan.parts]
+
+
+def points(plan: Plan) -> list[dict[str, Cell]]:
+    """The layers in the roofline plot: MACs per byte of DRAM that must move, 10**9 MACs a second, and the roof."""
+    machine = plan.machine_data
+    mesh, ghz, found = machine.mesh, 1e3 / machine.tick_ps, list[dict[str, Cell]]()
+    peak = 0.0 if mesh is None else mesh.all_pes * ghz
+    rate = 0.0 if mesh is None else mesh.dram_bytes_per_cycle * ghz
+    for part, layer in layers_of(plan):
+        intensity = layer.macs / part.must["dram"]
+        found.append({
+            "machine": machine.name, "layer": part.name, "macs_per_byte": intensity,
+            "gmacs": layer.macs / part.measures["time"] * ghz, "roof": min(peak, rate * intensity),
+        })  # fmt: skip
+    return found
 
 
 def averages(plan: Plan) -> dict[str, float]:
@@ -69,70 +73,74 @@ def averages(plan: Plan) -> dict[str, float]:
     }
 
 
-def _solved(network: str, machine: str, **options: Any) -> Plan:
-    return solve(network, machine, problem="mesh", **options)
+def _row(machine: str) -> list[Cell]:
+    plan, known = _solved(_CLASSIC, machine), PUBLISHED.get(machine, {})
+    cells = [cell for name, value in averages(plan).items() for cell in (value, known.get(name))]
+    return [machine, *cells, plan.status == "OPTIMAL"]
 
 
-def table3(progress: Progress) -> Report:
-    """Six machines, their optima; baselines of the mesh; other widths; points of both roofline figures."""
-    report, rows = Report("table3", progress=progress), dict[str, dict[str, float]]()
-    fig3: list[dict[str, Cell]] = []
-    proven: dict[str, bool] = {}
-    layers = Section("Layers of Table I, 128 PEs: bytes per 1,000 MACs, 10**9 MACs a second",
-                     ["layer", "machine", "glb", "dram", "gmacs", "roof", "gap"])  # fmt: skip
-    for name in report.each(MACHINES):
-        machine, plan = load_machine(name), _solved("vectormesh_classic", name, objective=_ORDER)
-        rows[name], proven[name] = averages(plan), plan.status == "OPTIMAL"
-        fig3 += [point(*row, machine) for row in layers_of(plan)]
-        if name in PUBLISHED:
-            layers.rows += [_layer(*row, machine) for row in layers_of(plan)]
-    head = report.section("Table III: bytes per 1,000 MACs, 10**9 MACs a second",
-                   ["machine", "glb", "published", "dram", "published ", "gops", "published  ", "proven"])  # fmt: skip
-    for name, row in rows.items():
-        known: dict[str, float] = PUBLISHED.get(name, {})
-        cells = [cell for what in ("glb", "dram", "gops") for cell in (row[what], known.get(what))]
-        head.rows.append([name, *cells, proven[name]])
-    head.notes += [f"{name}: {why}." for name, why in _REASONS.items()]
-    head.notes.append("512 PEs: predicted with the same models; the paper's figures are not known here.")
-    Table(
-        "VectorMesh 128: baselines", ["engine", "glb", "dram", "gops", "dram over optimum"], _BASELINES,
-        lambda engine: _baseline(engine, rows["vectormesh_128"]["dram"]),
-        ["hand: section II-B's way to choose, as we read it (docs/mesh.md); no-sharing: no FIFOs."],
-    ).fill(report)  # fmt: skip
-    heads = ["changed", "machine", "glb", "dram", "gops"]
-    Table("Other readings of what is not printed", heads, _readings(), _read, label=lambda case: case[0]).fill(report)
-    plan = _solved("vectormesh_modern", "vectormesh_128", objective="time")
-    fig4 = [point(*row, plan.machine_data) for row in layers_of(plan)]
-    report.sections.append(layers)
-    report.section("Fig. 4: recent layers on vectormesh_128, shortest time", list(fig4[0])).rows += [
-        list(one.values()) for one in fig4
-    ]
-    report.figures = {
-        "rows": rows, "published": PUBLISHED, "proven": proven, "fig3": fig3, "fig4": fig4, "reasons": _REASONS,
-    }  # fmt: skip
-    return report
+def _baseline(engine: str) -> list[Cell]:
+    row = averages(_solved(_CLASSIC, "vectormesh_128", "dram", engine))
+    return [engine, *row.values(), row["dram"] / averages(_solved(_CLASSIC, "vectormesh_128"))["dram"]]
 
 
-def _layer(part: PartPlan, layer: Layer, machine: Machine) -> list[Cell]:
-    at = point(part, layer, machine)
-    per = [1000 * part.measures[name] / layer.macs for name in ("glb", "dram")]
-    return [part.name, machine.name, *per, at["gmacs"], at["roof"], part.gap]
-
-
-def _baseline(engine: str, least: float) -> list[Cell]:
-    plan = _solved("vectormesh_classic", "vectormesh_128", engine=engine, objective="dram")
-    row = averages(plan)
-    return [engine, *row.values(), row["dram"] / least]
-
-
-def _readings() -> list[tuple[str, str, str, list[str]]]:
+def _readings() -> list[tuple[str, ...]]:
     """Other readings of what the paper does not print: what, machine, objective, settings."""
     narrow = [f"{name}_bytes=1" for name in ("in", "w", "out")]
     cases = {"8-bit data": narrow, "16-bit partial sums": ["psum_bytes=2"], "tiles not doubled": ["mesh.copies=1"]}
-    found = [(what, machine, _ORDER, settings) for machine in PUBLISHED for what, settings in cases.items()]
-    return [*found, *(("DRAM before GLB", f"{name}_128", "dram,glb,time", list[str]()) for name in ("tpu", "eyeriss"))]
+    found = [(what, machine, _ORDER, *settings) for machine in PUBLISHED for what, settings in cases.items()]
+    return [*found, *(("DRAM before GLB", f"{name}_128", "dram,glb,time") for name in ("tpu", "eyeriss"))]
 
 
-def _read(what: str, machine: str, objective: str, settings: list[str]) -> list[Cell]:
-    plan = _solved("vectormesh_classic", machine, objective=objective, settings=settings)
-    return [what, machine, *averages(plan).values()]
+def _read(what: str, machine: str, objective: str, *settings: str) -> list[Cell]:
+    return [what, machine, *averages(_solved(_CLASSIC, machine, objective, "auto", *settings)).values()]
+
+
+def _layers(machine: str) -> list[list[Cell]]:
+    plan, rows = _solved(_CLASSIC, machine), list[list[Cell]]()
+    for at, (part, layer) in zip(points(plan), layers_of(plan), strict=True):
+        per = [1000 * part.measures[name] / layer.macs for name in ("glb", "dram")]
+        rows.append([part.name, machine, *per, at["gmacs"], at["roof"], part.gap])
+    return rows
+
+
+def _fig4(machine: str) -> list[dict[str, Cell]]:
+    return points(_solved("vectormesh_modern", machine, "time"))
+
+
+def _figures(report: Report) -> None:
+    """The rows and points under names of their own."""
+    plans = {name: _solved(_CLASSIC, name) for name in MACHINES}
+    report.figures = {
+        "rows": {name: averages(plan) for name, plan in plans.items()}, "published": PUBLISHED,
+        "proven": {name: plan.status == "OPTIMAL" for name, plan in plans.items()},
+        "fig3": [point for plan in plans.values() for point in points(plan)], "fig4": _fig4("vectormesh_128"),
+        "reasons": _REASONS,
+    }  # fmt: skip
+
+
+table3 = Suite("table3", (
+    Table(
+        "Table III: bytes per 1,000 MACs, 10**9 MACs a second",
+        ["machine", "glb", "published", "dram", "published ", "gops", "published  ", "proven"], MACHINES, _row,
+        [*(f"{name}: {why}." for name, why in _REASONS.items()),
+         "512 PEs: predicted with the same models; the paper's figures are not known here."],
+    ),
+    Table(
+        "VectorMesh 128: baselines", ["engine", "glb", "dram", "gops", "dram over optimum"],
+        ("hand", "no-sharing", "greedy"), _baseline,
+        ["hand: section II-B's way to choose, as we read it (docs/mesh.md); no-sharing: no FIFOs."],
+    ),
+    Table(
+        "Other readings of what is not printed", ["changed", "machine", "glb", "dram", "gops"], _readings(), _read,
+    ),
+    Table(
+        "Layers of Table I, 128 PEs: bytes per 1,000 MACs, 10**9 MACs a second",
+        ["layer", "machine", "glb", "dram", "gmacs", "roof", "gap"], tuple(PUBLISHED), _layers, several=True,
+    ),
+    Table(
+        "Fig. 4: recent layers on vectormesh_128, shortest time",
+        ["machine", "layer", "macs_per_byte", "gmacs", "roof"], ("vectormesh_128",),
+        lambda machine: [list(one.values()) for one in _fig4(machine)], several=True,
+    ),
+), _figures)  # fmt: skip
