@@ -16,8 +16,9 @@ import psutil
 import pytest
 
 from instances.errors import InputError
+from solver.uses.sweep.pools import ClusterPool
 from solver.uses.sweep.rows import load_sweep
-from solver.uses.sweep.run import ClusterPool, run_sweep, sweep
+from solver.uses.sweep.run import run_sweep, sweep
 from solver.uses.sweep.show import table_csv
 
 pytest.importorskip("distributed")
@@ -117,7 +118,7 @@ def test_a_cluster_that_goes_is_said_and_the_sweep_continues_elsewhere(
     cluster: tuple[Path, list[subprocess.Popen[bytes]]], alone: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file, processes = cluster
-    monkeypatch.setattr("solver.uses.sweep.run._CONNECT_S", 20.0)
+    monkeypatch.setattr("solver.uses.sweep.pools._CONNECT_S", 20.0)
     before = ClusterPool.get
 
     def get(pool: ClusterPool, seconds: float) -> object:
@@ -137,7 +138,7 @@ def test_a_cluster_that_goes_is_said_and_the_sweep_continues_elsewhere(
 
 
 def test_no_scheduler_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("solver.uses.sweep.run._CONNECT_S", 1.0)
+    monkeypatch.setattr("solver.uses.sweep.pools._CONNECT_S", 1.0)
     with pytest.raises(InputError, match=r"--dask tcp://127\.0\.0\.1:9: no scheduler there"):
         sweep(SPEC, tmp_path / "a.sqlite", dask="tcp://127.0.0.1:9")
     assert load_sweep(tmp_path / "a.sqlite").waiting == 26

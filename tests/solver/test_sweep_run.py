@@ -21,11 +21,11 @@ from instances.errors import InputError
 from solver.cli.main import main
 from solver.uses.sweep.estimate import Estimate
 from solver.uses.sweep.front import machine_fronts
-from solver.uses.sweep.local import LocalPool, PoolLost
+from solver.uses.sweep.pools import LocalPool, PoolLost
 from solver.uses.sweep.rows import Sweep, load_sweep
 from solver.uses.sweep.run import run_sweep, sweep
 from solver.uses.sweep.show import group_table, table_csv, table_json
-from solver.uses.sweep.work import Solved
+from solver.uses.sweep.tasks import Solved
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Of 5 bytes there is no plan for either layer.

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from instances.errors import InputError
-from solver.uses.sweep.rules import matches
-from solver.uses.sweep.spec import Spec, examples, parse_spec, read_spec
+from solver.uses.sweep.spec import Spec, examples, matches, parse_spec, read_spec
 from solver.uses.sweep.tasks import Expansion
 
 BASE: dict[str, Any] = {"networks": ["lenet5"], "machines": ["scratchpad_64k"]}

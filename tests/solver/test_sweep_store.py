@@ -20,8 +20,7 @@ from solver.uses.sweep.rows import load_sweep
 from solver.uses.sweep.show import table_csv
 from solver.uses.sweep.spec import read_spec
 from solver.uses.sweep.store import Store
-from solver.uses.sweep.tasks import Expansion
-from solver.uses.sweep.work import Solved
+from solver.uses.sweep.tasks import Expansion, Solved
 from tests.effort import tries
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -208,19 +207,11 @@ def test_a_changed_result_is_left_out_and_runs_again(
     assert capsys.readouterr().err == ""
 
 
-def test_a_file_without_seals_gets_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Written before there were any: read as it is, sealed by the next that writes."""
+def test_results_that_nobody_found_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.sqlite"
     with Store(path) as store:
         store.add(_asked())
         store.record(_solved(1))
-    with sqlite3.connect(path) as data:
-        data.execute("DROP TABLE seals")
-    data.close()
-    assert load_sweep(path).tasks == {"OPTIMAL": 1, "WAITING": 5}
-    with Store(path):
-        pass
-    assert capsys.readouterr().err == ""
     with sqlite3.connect(path) as data:
         data.execute("UPDATE tasks SET status = 'OPTIMAL', value = 1 WHERE id = 2")  # one that has not run
         data.execute("UPDATE tasks SET value = 1 WHERE id = 1")
@@ -241,7 +232,7 @@ from solver.uses.sweep.show import table_csv
 from solver.uses.sweep.spec import read_spec
 from solver.uses.sweep.store import Store
 from solver.uses.sweep.tasks import Expansion
-from solver.uses.sweep.work import Solved
+from solver.uses.sweep.tasks import Solved
 
 folder, spec = Path(sys.argv[1]), json.loads(sys.argv[3])
 asked = Expansion(read_spec(spec))

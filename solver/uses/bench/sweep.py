@@ -19,13 +19,11 @@ from instances.network.network import Network
 from instances.network.operators import Conv, Input
 from solver.ask.watch import Watch
 from solver.uses.bench.report import Cell, Suite, Table
-from solver.uses.sweep.local import LocalPool
-from solver.uses.sweep.progress import SweepProgress
-from solver.uses.sweep.run import Stop, drive
+from solver.uses.sweep.pools import LocalPool
+from solver.uses.sweep.run import Stop, SweepProgress, drive
 from solver.uses.sweep.spec import read_spec
 from solver.uses.sweep.store import Store
-from solver.uses.sweep.tasks import Expansion
-from solver.uses.sweep.work import Solved
+from solver.uses.sweep.tasks import Expansion, Solved
 
 _WORKERS, _MILLION = 2, 10**6
 _SCRATCHPAD = {"machines": ["scratchpad_64k"], "objectives": ["bytes"]}

@@ -14,9 +14,8 @@ from typing import Any
 
 from solver.ask.options import processors
 from solver.ask.watch import Watch
-from solver.uses.sweep.progress import duration
-from solver.uses.sweep.tasks import Expansion, Point
-from solver.uses.sweep.work import Task
+from solver.uses.sweep.rows import duration
+from solver.uses.sweep.tasks import Expansion, Point, Task
 
 #: Seconds in which tasks are tried, the most of them, and the seconds of one.
 _TRY_S, _MOST, _ONE_S = 5.0, 24, 2.0

@@ -7,7 +7,8 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,8 @@ from instances.errors import InputError
 from instances.jsonfile import shown
 from solver.calls.check import faults_of
 from solver.plan.plan import Plan, digest
-from solver.uses.sweep.packed import unpack
-from solver.uses.sweep.rules import matches, parse_filters
-from solver.uses.sweep.schema import guarded, readable
-from solver.uses.sweep.seals import changed, complain_of
+from solver.uses.sweep.schema import changed, complain_of, guarded, readable, unpack
+from solver.uses.sweep.spec import matches, parse_filters
 from solver.uses.sweep.tasks import LAYER
 
 #: What a row says: text, number, or nothing.
@@ -85,7 +84,7 @@ class Sweep:
             row for row in self.rows
             if all(matches("none" if row[name] is None else str(row[name]), text) for name, text in wanted)
         ]  # fmt: skip
-        return Sweep(self.path, kept, self.fields, self.measures, self.tasks)
+        return replace(self, rows=kept)
 
     def to_frame(self) -> Any:
         """Return the rows as a pandas DataFrame; raises InputError if pandas is not installed."""
@@ -104,12 +103,8 @@ class Sweep:
             If the row has no plan: its task has not run, or failed; or its plan is not what the row says, or says what
             does not follow from its decisions.
         """
-        data = readable(self.path)
-        try:
-            with guarded(self.path, reads=True):
-                found = _plan(data, self.path, row)
-        finally:
-            data.close()
+        with closing(readable(self.path)) as data, guarded(self.path, reads=True):
+            found = _plan(data, self.path, row)
         value = None if found.objective is None else found.objective.value
         stated = {"status": found.status, "value": value, "bound": found.bound}
         faults = [f"{name} {stated[name]}, its row {row[name]}" for name in stated if stated[name] != row[name]]
@@ -128,26 +123,17 @@ def load_sweep(path: str | os.PathLike[str]) -> Sweep:
         If it is missing, damaged, or something else.
     """
     where = Path(path)
-    data = readable(where)
-    try:
-        with guarded(where, reads=True):
-            aside = changed(data)
-            complain_of(aside, where, "left out")
-            tasks = dict(
-                sorted(Counter(s for n, s in data.execute("SELECT id, status FROM tasks") if n not in aside).items())
-            )
-            found = list(_rows(data, aside))
-    finally:
-        data.close()
+    with closing(readable(where)) as data, guarded(where, reads=True):
+        aside = changed(data)
+        complain_of(aside, where, "left out")
+        tasks = Counter(status for n, status in data.execute("SELECT id, status FROM tasks") if n not in aside)
+        found = list(_rows(data, aside))
     fields = tuple(dict.fromkeys(name for _, settings, _ in found for name in settings))
     measures = tuple(dict.fromkeys(name for _, _, values in found for name in values))
-    rows = []
-    for row, settings, values in found:
-        full: Row = {name: row[name] for name in FIRST}
-        full |= {name: settings.get(name) for name in fields} | {name: row[name] for name in SECOND}
-        full |= {name: values.get(name) for name in measures} | {name: row[name] for name in (*LAST, *TIMES)}
-        rows.append(full)
-    return Sweep(where, rows, fields, measures, tasks)
+    sweep = Sweep(where, [], fields, measures, dict(sorted(tasks.items())))
+    rows: Iterator[Row] = ({**settings, **values, **row} for row, settings, values in found)
+    names = sweep.columns
+    return replace(sweep, rows=[{name: row.get(name) for name in names} for row in rows])
 
 
 def _split(settings: Sequence[str]) -> list[tuple[str, str]]:
@@ -181,6 +167,16 @@ def _rows(
         if not all(isinstance(value, int) for value in measures.values()):
             raise ValueError(f"column measures holds {shown(measures)}")
         yield row, settings, measures
+
+
+def duration(seconds: float) -> str:
+    """Return ``42 s``, ``3 min 20 s``, ``5 h 10 min``."""
+    whole = round(seconds)
+    if whole < 100:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
+    if whole < 2 * 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600:,} h {whole % 3600 // 60} min"
 
 
 def statuses(rows: Iterable[Row]) -> dict[str, int]:

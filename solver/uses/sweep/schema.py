@@ -1,14 +1,26 @@
-"""The tables of a file of results, version 1 (docs/sweep.md explains every column), and how such a file is opened."""
+"""The tables of a file of results, version 1 (docs/sweep.md explains every column), and how such a file is opened.
+
+Plans and machines are texts deflated with a dictionary: an earlier text of their kind, which most of them are like to a
+few figures. A plan of a layer is 4.4 kB of JSON, 1.7 kB deflated alone, and 0.3 kB with the plan of another layer.
+
+The seal of a task is a digest of all that its row says of a result and of what was asked. Rows that something else than
+a sweep has changed are not what their seal says: they are left out by who reads the file, and run again by who writes
+it.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from instances.errors import InputError, OutputError
+from instances.jsonfile import LARGEST_FILE
+from solver.plan.plan import digest
+from solver.show.console import complain
 
 FORMAT: Final = "certile-sweep/1"
 #: In the head of the file: "crtl".
@@ -160,3 +172,89 @@ def check(data: sqlite3.Connection, path: Path) -> None:
         said = data.execute("PRAGMA quick_check(1)").fetchone()[0]
         if said != "ok":
             raise InputError(f"sweep file {path}: is damaged: {said}")
+
+
+# --- texts ------------------------------------------------------------------------------------------------------------
+
+
+#: Deflate looks no further back.
+_LONGEST = 32768
+
+
+class Packer:
+    """Packs texts into a file, and keeps their dictionaries there; whoever calls has begun a transaction."""
+
+    def __init__(self, data: sqlite3.Connection) -> None:
+        self._data = data
+        self._known: dict[int, bytes] = {}
+
+    def pack(self, kind: str, text: str) -> tuple[int, bytes]:
+        """Return the number of the dictionary and the packed text; the first text of a kind is its dictionary."""
+        data, number = text.encode(), zlib.crc32(kind.encode()) + 1
+        if number not in self._known:
+            found = self._data.execute("SELECT data FROM dictionaries WHERE id = ?", (number,)).fetchone()
+            if found is None:
+                found = (data[-_LONGEST:],)
+                self._data.execute("INSERT INTO dictionaries VALUES (?, ?)", (number, *found))
+            self._known[number] = found[0]
+        packer = zlib.compressobj(9, zdict=self._known[number])
+        return number, packer.compress(data) + packer.flush()
+
+    def forget(self) -> None:
+        """A transaction was rolled back: dictionaries may not be there."""
+        self._known.clear()
+
+
+def unpack(dictionary: bytes | None, data: bytes) -> str:
+    """Return a text; raises ValueError if its data is damaged, or the text would be too large."""
+    try:
+        packer = zlib.decompressobj(zdict=dictionary or b"")
+        text = packer.decompress(data, LARGEST_FILE)
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
+    if not packer.eof:
+        said = f"more than {LARGEST_FILE:,} bytes" if len(text) >= LARGEST_FILE else "its end is missing"
+        raise ValueError(said)
+    return text.decode()
+
+
+# --- seals ------------------------------------------------------------------------------------------------------------
+
+
+#: What is sealed of a task.
+_SAID = "tasks.digest, target, machine, question, status, value, unit, bound, gap, measures, stopped, error"
+#: Names of changed rows in a line.
+_NAMED = 3
+
+
+def _seal_of(values: Sequence[object]) -> str:
+    """The seal of the values of `_SAID`."""
+    return digest([repr(value) for value in values]).removeprefix("sha256:")
+
+
+def seal(data: sqlite3.Connection, tasks: Collection[int]) -> None:
+    """Seal some tasks as their rows are."""
+    for task in tasks:
+        values = data.execute(f"SELECT {_SAID} FROM tasks WHERE id = ?", (task,)).fetchone()
+        data.execute("INSERT OR REPLACE INTO seals VALUES (?, ?)", (task, _seal_of(values)))
+
+
+def changed(data: sqlite3.Connection) -> dict[int, str]:
+    """Return the tasks whose rows are not as they were written, with their names."""
+    rows = data.execute(
+        f"SELECT seal, tasks.id, network, layer, {_SAID} FROM tasks JOIN targets ON target = targets.id LEFT JOIN seals"
+        " ON seals.task = tasks.id WHERE status != 'WAITING' ORDER BY tasks.id"
+    )
+    return {
+        task: f"{network} {layer}".strip() for was, task, network, layer, *said in rows if was != _seal_of(said)
+    }  # fmt: skip
+
+
+def complain_of(found: Mapping[int, str], path: Path, done: str) -> None:
+    """Say in a line which rows are changed, and what is done about them."""
+    if found:
+        names = list(dict.fromkeys(found.values()))
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        many = f"{len(found)} results were changed after they were"
+        said = "1 result was changed after it was" if len(found) == 1 else many
+        complain("warning", f"sweep file {path}: {said} written ({', '.join(names[:_NAMED])}{more}): {done}")

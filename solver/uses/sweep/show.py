@@ -11,9 +11,8 @@ from instances.errors import InputError
 from instances.jsonfile import csv_text
 from solver.show.tables import ABSENT, Column, Sheet
 from solver.uses.sweep.front import Group, figure, head
-from solver.uses.sweep.progress import duration
-from solver.uses.sweep.rows import TIMES, Row, Sweep, statuses
-from solver.uses.sweep.work import ANSWERED
+from solver.uses.sweep.rows import TIMES, Row, Sweep, duration, statuses
+from solver.uses.sweep.tasks import ANSWERED
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

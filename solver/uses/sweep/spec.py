@@ -1,7 +1,9 @@
 """What a sweep asks: a YAML (or JSON) file of grids, validated; every fault is named with its path.
 
 A grid is a product of lists: networks x machines x values of machine fields x problems x objectives x engines x pins.
-With `include` only the points that match one of some rules are kept, with `exclude` those that match one are left out.
+With `include` only the points that match one of some rules are kept, with `exclude` those that match one are left out:
+a rule holds where all its names do, a name where one of its values does. Such a value is a text that is compared as it
+is, or begins with ``<=``, ``>=``, ``<``, ``>`` or ``!=`` and a number or a size: ``>=64KiB``. So do filters of rows.
 Several grids (`grids`) take what they do not say from the top of the file, and `set` field by field.
 
 Values of fields are written as they are (``4``, ``16KiB``, ``true``) or as a range: ``{from: 16KiB, to: 1MiB, times:
@@ -13,13 +15,13 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PositiveInt
 
-from instances.errors import InputError
+from instances.errors import InputError, choices, did_you_mean
 from instances.foreign.yamlfile import load_plain
 from instances.frozen import Frozen
 from instances.jsonfile import BUNDLED_NAME, Json, check_texts, decoded, read_bytes, shown
@@ -217,6 +219,23 @@ class Grid(Frozen):
         kept = {name: getattr(self if name in mine else base, name) for name in Grid.model_fields}
         return Grid.model_construct(**{**kept, "set": {**base.set, **self.set}})
 
+    def keeps(self, values: Mapping[str, str]) -> bool:
+        """Whether its rules keep a point with these values, by name."""
+        if self.include and not any(_holds(rule, values) for rule in self.include):
+            return False
+        return not any(_holds(rule, values) for rule in self.exclude)
+
+    def rule_faults(self, path: str) -> Iterator[str]:
+        """Names and comparisons in rules that mean nothing."""
+        known = [*NAMES, *self.set]
+        for kind, rules in (("include", self.include), ("exclude", self.exclude)):
+            for k, rule in enumerate(rules):
+                for name, values in rule.items():
+                    where = f"{path}{kind}[{k}].{name}"
+                    if name not in known:
+                        yield f"{where}: unknown name, {did_you_mean(name, known)}expected {choices(known)}"
+                    yield from (f"{where}: {text}: {fault}" for text in values if (fault := comparison_fault(text)))
+
 
 class Spec(Grid):
     """A sweep: one grid, or several with what they share."""
@@ -319,3 +338,62 @@ def _plain(value: object, where: str, count: list[int], path: str = "", depth: i
     if value is None or isinstance(value, str | int | float):
         return value
     raise InputError(f"{where}: {path}: {shown(value)} is a {type(value).__name__}; put it in quotes to mean a text")
+
+
+# --- rules and filters ------------------------------------------------------------------------------------------------
+
+
+#: Names of a point beside the fields in `set` (`solver.uses.sweep.tasks.Point.values` has them).
+NAMES = ("network", "layer", "machine", "problem", "objective", "engine", "pins")
+_COMPARED = re.compile(r"(<=|>=|!=|<|>|=)?\s*(.*)", re.DOTALL)
+
+
+def matches(value: str, wanted: str) -> bool:
+    """Whether a value is what a rule wants."""
+    match = _COMPARED.fullmatch(wanted)
+    sign, text = (match[1] or "=", match[2]) if match else ("=", wanted)
+    left, right = _number(value), _number(text)
+    if sign in ("=", "!="):
+        same = value == text or (left is not None and left == right)
+        return same == (sign == "=")
+    if left is None or right is None:
+        return False
+    return {"<=": left <= right, ">=": left >= right, "<": left < right, ">": left > right}[sign]
+
+
+def _number(text: str) -> int | None:
+    try:
+        return as_number(text)
+    except ValueError:
+        return None
+
+
+def comparison_fault(text: str) -> str:
+    """Return what is wrong with a value of a rule, empty if nothing is."""
+    match = _COMPARED.fullmatch(text)
+    if match is None or match[1] in (None, "=", "!="):
+        return ""
+    try:
+        number = as_number(match[2])
+    except ValueError as error:
+        return str(error)
+    return "" if number is not None else f"{match[1]} is followed by a number or a size, such as {match[1]}64KiB"
+
+
+def _holds(rule: Mapping[str, Iterable[str]], values: Mapping[str, str]) -> bool:
+    return all(any(matches(values.get(name, ""), wanted) for wanted in rule[name]) for name in rule)
+
+
+def parse_filters(texts: Iterable[str], known: Iterable[str]) -> list[tuple[str, str]]:
+    """Read filters ``NAME=VALUE``, ``NAME>=64KiB``; raises InputError for others."""
+    names, found = list(known), []
+    for text in texts:
+        match = re.fullmatch(r"\s*([\w.]+)\s*((?:<=|>=|!=|<|>|=).+)", text, re.DOTALL)
+        if match is None or (fault := comparison_fault(match[2])):
+            said = "" if match is None else f": {fault}"
+            raise InputError(f"filter {text!r}{said or ': write NAME=VALUE, such as layer=conv1, ocm_bytes>=64KiB'}")
+        if match[1] not in names:
+            hint = did_you_mean(match[1], names)
+            raise InputError(f"filter {text!r}: unknown name {match[1]!r}: {hint}expected {choices(names)}")
+        found.append((match[1], match[2].strip()))
+    return found

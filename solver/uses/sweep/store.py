@@ -16,17 +16,14 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
 from instances.errors import InputError, OutputError
 from solver.ask.names import version
-from solver.uses.sweep.packed import Packer, unpack
-from solver.uses.sweep.schema import guarded, writable
-from solver.uses.sweep.seals import changed, complain_of, seal, seal_older
-from solver.uses.sweep.tasks import Asked, Expansion, MachinePoint, Target
-from solver.uses.sweep.work import FAILED, Solved, Task
+from solver.uses.sweep.schema import Packer, changed, complain_of, guarded, seal, unpack, writable
+from solver.uses.sweep.tasks import FAILED, Asked, Expansion, MachinePoint, Solved, Target, Task
 
 
 class Lock:
@@ -119,31 +116,37 @@ class Store:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(os.path.realpath(path))
         self._lock = Lock(self.path)
-        try:
-            self.data = writable(self.path)
-        except BaseException:
-            self._lock.free()
-            raise
         self._pending: list[Solved] = []
         self._since = 0.0
-        self._packer = Packer(self.data)
-        try:
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._lock.free)
+            self.data = writable(self.path)
+            undo.callback(self.data.close)
+            self._packer = Packer(self.data)
             self._trust()
-        except BaseException:
-            self.data.close()
-            self._lock.free()
-            raise
+            undo.pop_all()
 
     def _trust(self) -> None:
         """Have tasks run again whose results something else has changed."""
         with guarded(self.path, reads=True):
-            seal_older(self.data)
             found = changed(self.data)
             complain_of(found, self.path, "it runs again" if len(found) == 1 else "they run again")
+            with self._writing():
+                for task in found:
+                    self._again("id = ?", (task,))
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One transaction."""
+        with guarded(self.path):
             self.data.execute("BEGIN IMMEDIATE")
-            for task in found:
-                self._again("id = ?", (task,))
-            self.data.execute("COMMIT")
+            try:
+                yield
+                self.data.execute("COMMIT")
+            except BaseException:
+                self.data.execute("ROLLBACK")
+                self._packer.forget()
+                raise
 
     def _again(self, which: str, values: Sequence[object] = ()) -> int:
         """Have tasks run again, in a transaction; return how many."""
@@ -190,21 +193,16 @@ class Store:
         """
         with guarded(self.path):
             before = self.data.execute("SELECT value FROM meta WHERE key = 'points'").fetchone()
-            if before is not None and before[0] == asked.digest:
-                return 0
-            self.data.execute("BEGIN IMMEDIATE")
-            try:
-                new = self._added(asked, keep=keep)
-                for key, value in (
-                    ("points", asked.digest), ("spec", asked.spec.model_dump_json(exclude_unset=True)),
-                    ("certile", version()),
-                ):  # fmt: skip
-                    self.data.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
-                self.data.execute("COMMIT")
-            except BaseException:
-                self.data.execute("ROLLBACK")
-                self._packer.forget()
-                raise
+        if before is not None and before[0] == asked.digest:
+            return 0
+        with self._writing():
+            new = self._added(asked, keep=keep)
+            said = {
+                "points": asked.digest,
+                "spec": asked.spec.model_dump_json(exclude_unset=True),
+                "certile": version(),
+            }
+            self.data.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", said.items())
         return new
 
     def _added(self, asked: Expansion, *, keep: bool) -> int:
@@ -257,11 +255,8 @@ class Store:
         """Have tasks run again that `failed`, or are `open` (also those that are not proven); return how many."""
         wanted = [*FAILED, *(["FEASIBLE"] if what == "open" else [])]
         places = ", ".join("?" * len(wanted))
-        with guarded(self.path):
-            self.data.execute("BEGIN IMMEDIATE")
-            done = self._again(f"tries > 0 AND status IN ({places})", wanted)
-            self.data.execute("COMMIT")
-        return done
+        with self._writing():
+            return self._again(f"tries > 0 AND status IN ({places})", wanted)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -309,16 +304,9 @@ class Store:
         """Write all results that wait, in one transaction."""
         if not self._pending:
             return
-        with guarded(self.path):
-            self.data.execute("BEGIN IMMEDIATE")
-            try:
-                for said in self._pending:
-                    self._write(said)
-                self.data.execute("COMMIT")
-            except BaseException:
-                self.data.execute("ROLLBACK")
-                self._packer.forget()
-                raise
+        with self._writing():
+            for said in self._pending:
+                self._write(said)
         self._pending.clear()
 
     def _write(self, said: Solved) -> None:
@@ -352,42 +340,38 @@ class _Rows:
 
     def target(self, one: Target) -> int:
         """Of a layer or network."""
+        key = {"network": one.network, "layer": one.layer, "repeats": one.repeats, "digest": one.digest}
         layers = None if one.layers is None else json.dumps(one.layers)
-        return self._id(
-            ("t", one.network, one.layer, one.repeats, one.digest), "targets", "network, layer, repeats, digest",
-            (one.network, one.layer, one.repeats, one.digest), "layers, data", (layers, one.text),
-        )  # fmt: skip
+        return self._id("targets", key, lambda: {"layers": layers, "data": one.text})
 
     def machine(self, one: MachinePoint) -> int:
         """Of a machine with values of fields."""
-        key = "m", one.machine, one.settings, one.digest
-        packed = (
-            ()
-            if key in self._known
-            else self._packer.pack(f"machine {one.machine}" if one.text else "no machine", one.text)
-        )
-        return self._id(
-            key, "machines", "machine, settings, digest", (one.machine, json.dumps(one.settings), one.digest),
-            "tick_ps, memory_bytes, dictionary, data", (one.tick_ps, one.memory_bytes, *packed),
-        )  # fmt: skip
+
+        def rest() -> dict[str, object]:
+            packed = self._packer.pack(f"machine {one.machine}" if one.text else "no machine", one.text)
+            said = {"tick_ps": one.tick_ps, "memory_bytes": one.memory_bytes}
+            return {**said, **dict(zip(("dictionary", "data"), packed, strict=True))}
+
+        key = {"machine": one.machine, "settings": json.dumps(one.settings), "digest": one.digest}
+        return self._id("machines", key, rest)
 
     def question(self, one: Asked) -> int:
         """Of the rest."""
-        key = (one.problem, one.objectives, one.engine, json.dumps(one.pins), one.all_kinds, one.time_limit_s or 0.0)
-        return self._id(("q", one), "questions", "problem, objectives, engine, pins, all_kinds, time_limit_s", key)
+        return self._id("questions", {
+            "problem": one.problem, "objectives": one.objectives, "engine": one.engine, "pins": json.dumps(one.pins),
+            "all_kinds": one.all_kinds, "time_limit_s": one.time_limit_s or 0.0,
+        })  # fmt: skip
 
-    def _id(
-        self, key: object, table: str, names: str, values: Iterable[object], more: str = "",
-        rest: Iterable[object] = (),
-    ) -> int:  # fmt: skip
-        if key not in self._known:
-            values, rest = tuple(values), tuple(rest)
-            columns = f"{names}, {more}" if more else names
-            places = ", ".join("?" * (len(values) + len(rest)))
-            self._data.execute(f"INSERT OR IGNORE INTO {table} ({columns}) VALUES ({places})", (*values, *rest))
-            where = " AND ".join(f"{name} = ?" for name in names.split(", "))
-            found = self._data.execute(f"SELECT id FROM {table} WHERE {where}", values).fetchone()
+    def _id(self, table: str, key: Mapping[str, object], rest: Callable[[], Mapping[str, object]] = dict) -> int:
+        """The number of a row with this key, made with the rest of its columns."""
+        known = (table, *key.values())
+        if known not in self._known:
+            row = {**key, **rest()}
+            places = ", ".join("?" * len(row))
+            self._data.execute(f"INSERT OR IGNORE INTO {table} ({', '.join(row)}) VALUES ({places})", (*row.values(),))
+            where = " AND ".join(f"{name} = ?" for name in key)
+            found = self._data.execute(f"SELECT id FROM {table} WHERE {where}", (*key.values(),)).fetchone()
             if found is None:
                 raise sqlite3.DatabaseError(f"table {table} refuses a row and has none like it")
-            self._known[key] = int(found[0])
-        return self._known[key]
+            self._known[known] = int(found[0])
+        return self._known[known]

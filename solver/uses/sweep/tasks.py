@@ -7,30 +7,45 @@ of machines. So equal layers of different networks are solved once.
 
 The order of points is that of the file: grids, networks, machines, fields (the last one runs fastest), problems,
 objectives, engines, pins, layers. It never depends on how the sweep is run.
+
+A task is done by a worker process: plain data in, plain data out, whatever happens. How a task may end:
+
+=================  ====================================================================================
+OPTIMAL, ...       the status of its plan (also FEASIBLE, INFEASIBLE, NO_SOLUTION_FOUND)
+BAD_INPUT          the combination means nothing: an engine of another problem, a pin that nobody knows
+DEFECT             certile refused its own plan, or failed: please report it
+WORKER_DIED        the process was killed, for want of memory say, and so was the one that tried again
+TIME_OUT           the process did not end long after the time limit
+=================  ====================================================================================
+
+Tasks bypass the cache of proven plans: the file of the sweep is one.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import product
 from pathlib import Path
+from typing import Final
 
-from instances.errors import InputError
+from instances.errors import InfeasibleError, InputError, PlanMismatch
 from instances.load import load_machine, parse_overrides
 from instances.machine.machine import Machine
 from instances.network.network import Network
 from instances.network.workload import Layer
 from solver.ask.options import AUTO, parse_size, pick_layers, unknown
 from solver.ask.sizes import Sizes
+from solver.ask.watch import Watch
 from solver.calls.cache import asked_of
 from solver.calls.solve import ask
-from solver.plan.plan import digest
-from solver.problems.registry import PROBLEMS
-from solver.uses.sweep.rules import Rules
+from solver.plan.plan import Plan, digest
+from solver.problems.registry import PROBLEMS, problem_of
 from solver.uses.sweep.spec import Grid, NetworkEntry, Spec
 
 #: What layers are called while they are solved: their own names change nothing, and take its place where it is read.
@@ -93,7 +108,7 @@ class Point:
 
     @property
     def values(self) -> dict[str, str]:
-        """What rules compare: by the names of `solver.uses.sweep.rules.NAMES`, and the fields that are set."""
+        """What rules compare: by the names of `solver.uses.sweep.spec.NAMES`, and the fields that are set."""
         return {
             "network": self.target.network, "layer": self.target.layer, "machine": self.machine.machine,
             "problem": self.asked.problem, "objective": self.asked.objectives, "engine": self.asked.engine,
@@ -106,7 +121,8 @@ def machine_point(name: str, settings: tuple[str, ...]) -> tuple[MachinePoint, M
     try:
         made = load_machine(name, parse_overrides(settings))
     except InputError as error:
-        return MachinePoint(_short(name), settings, digest([name, settings]), "", error=str(error)), None
+        short = os.path.basename(name).removesuffix(".json")
+        return MachinePoint(short, settings, digest([name, settings]), "", error=str(error)), None
     data = made.model_dump(mode="json")
     text = json.dumps(data, separators=(",", ":"))
     bare = {k: v for k, v in data.items() if k not in ("description", "sources")}
@@ -114,8 +130,10 @@ def machine_point(name: str, settings: tuple[str, ...]) -> tuple[MachinePoint, M
     return MachinePoint(made.name, settings, digest(bare), text, made.tick_ps, memory), made
 
 
-def _short(name: str) -> str:
-    return os.path.basename(name).removesuffix(".json")
+def network_of(entry: NetworkEntry) -> Network:
+    """Read a network; raises InputError."""
+    loaded = Sizes.parse(entry.symbols, entry.shapes, entry.values).load(entry.network, entry.batch)
+    return loaded if entry.size is None else loaded.with_size(*parse_size(entry.size))
 
 
 class Expansion:
@@ -130,13 +148,11 @@ class Expansion:
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
         self.grids = spec.all()
-        self._networks: dict[NetworkEntry, Network] = {}
-        self._machines: dict[tuple[str, tuple[str, ...]], tuple[MachinePoint, Machine | None]] = {}
+        self._network, self._machine = cache(network_of), lru_cache(_KEPT)(machine_point)
+        self._whole, self._layers = cache(self._made_whole), cache(self._made_layers)
         faults = [fault for path, grid in self.grids for fault in self._faults(path, grid)]
         if faults:
             raise InputError(f"sweep: {'; '.join(faults)}")
-        self._targets: dict[tuple[NetworkEntry, tuple[str, ...] | None, bool], list[Target] | str] = {}
-        self._wholes: dict[tuple[NetworkEntry, tuple[str, ...] | None], Target] = {}
 
     @cached_property
     def digest(self) -> str:
@@ -148,7 +164,6 @@ class Expansion:
             yield from self._points(grid)
 
     def _points(self, grid: Grid) -> Iterator[Point]:
-        rules = Rules(grid.include, grid.exclude)
         fields = [[f"{name}={value}" for value in values] for name, values in grid.set.items()]
         for entry in grid.networks or ():
             for name, settings in product(grid.machines or (), product(*fields)):
@@ -157,7 +172,7 @@ class Expansion:
                     grid.problems or (None,), grid.objectives or (None,), grid.engines or (AUTO,), grid.pins or ((),)
                 ):
                     for point in self._answerable(grid, entry, machine, made, *asked):
-                        if not rules or rules.keep(point.values):
+                        if not (grid.include or grid.exclude) or grid.keeps(point.values):
                             yield point
 
     def _answerable(
@@ -198,23 +213,18 @@ class Expansion:
         key = [target.digest, machine.digest, str(asked), error]
         return Point(target, machine, asked, digest(key), error)
 
-    def _whole(self, entry: NetworkEntry, names: tuple[str, ...] | None) -> Target:
-        key = entry, names
-        if key not in self._wholes:
-            data = self._network(entry).model_dump(mode="json")
-            text = json.dumps(data, separators=(",", ":"))
-            self._wholes[key] = Target(entry.label, "", 1, digest([data, names]), text, names)
-        return self._wholes[key]
+    def _made_whole(self, entry: NetworkEntry, names: tuple[str, ...] | None) -> Target:
+        data = self._network(entry).model_dump(mode="json")
+        return Target(entry.label, "", 1, digest([data, names]), json.dumps(data, separators=(",", ":")), names)
 
-    def _layers(self, entry: NetworkEntry, names: tuple[str, ...] | None, kinds: bool) -> list[Target] | str:
-        """The distinct layers of a network, or why there are none."""
-        key = entry, names, kinds
-        if key not in self._targets:
-            try:
-                self._targets[key] = distinct(entry.label, _picked(self._network(entry), names, kinds))
-            except InputError as error:
-                self._targets[key] = str(error)
-        return self._targets[key]
+    def _made_layers(self, entry: NetworkEntry, names: tuple[str, ...] | None, kinds: bool) -> list[Target] | str:
+        """The distinct layers of a network that are named, of those that it has; or why there are none."""
+        network = self._network(entry)
+        mine = None if names is None else [name for name in names if name in {layer.name for layer in network.layers}]
+        try:
+            return distinct(entry.label, pick_layers(network, mine, all_kinds=kinds and names is None))
+        except InputError as error:
+            return str(error)
 
     def _faults(self, path: str, grid: Grid) -> Iterator[str]:
         """Names of a grid that nobody knows."""
@@ -246,29 +256,7 @@ class Expansion:
         if grid.engines:
             engines = {name for one in PROBLEMS.values() for name in one.engines}
             yield from _unknown(f"{path}engines", grid.engines, "engine", {AUTO, *engines})
-        yield from Rules(grid.include, grid.exclude).faults(path, grid.set)
-
-    def _network(self, entry: NetworkEntry) -> Network:
-        if entry not in self._networks:
-            loaded = Sizes.parse(entry.symbols, entry.shapes, entry.values).load(entry.network, entry.batch)
-            self._networks[entry] = loaded if entry.size is None else loaded.with_size(*parse_size(entry.size))
-        return self._networks[entry]
-
-    def _machine(self, name: str, settings: tuple[str, ...]) -> tuple[MachinePoint, Machine | None]:
-        key = name, settings
-        if key not in self._machines:
-            if len(self._machines) >= _KEPT:
-                self._machines.clear()
-            self._machines[key] = machine_point(name, settings)
-        return self._machines[key]
-
-
-def _picked(network: Network, names: tuple[str, ...] | None, kinds: bool) -> Sequence[Layer]:
-    """The layers of a network that are named, of those that it has; raises InputError if there are none."""
-    if names is None:
-        return pick_layers(network, None, all_kinds=kinds)
-    mine = {layer.name for layer in network.layers}
-    return pick_layers(network, [name for name in names if name in mine])
+        yield from grid.rule_faults(path)
 
 
 def distinct(network: str, layers: Sequence[Layer]) -> list[Target]:
@@ -300,3 +288,128 @@ def _unknown(path: str, names: Sequence[str] | None, kind: str, known: set[str])
 def default_path(spec: str | os.PathLike[str]) -> Path:
     """Return where the results of a sweep go if nobody says: ``NAME.sqlite`` in this folder."""
     return Path(f"{Path(spec).name.removesuffix('.yaml').removesuffix('.yml').removesuffix('.json')}.sqlite")
+
+
+# --- what a worker does -----------------------------------------------------------------------------------------------
+
+
+#: How tasks end without an answer; `--retry failed` runs them again.
+FAILED: Final = ("BAD_INPUT", "DEFECT", "WORKER_DIED", "TIME_OUT", "NO_SOLUTION_FOUND")
+ANSWERED: Final = ("OPTIMAL", "FEASIBLE", "INFEASIBLE")
+#: Of the time limit, and seconds, after which a process that has not ended is ended.
+_LATE, _LATE_S = 1.5, 30.0
+
+
+@dataclass(frozen=True)
+class Solved:
+    """What came of a task."""
+
+    number: int
+    status: str
+    value: int | None = None
+    unit: str = ""
+    bound: int | None = None
+    gap: float | None = None
+    measures: Mapping[str, int] = field(default_factory=dict)
+    stopped: str = ""
+    """What ended the search if it did not end by itself: another run may find more, or less."""
+    error: str = ""
+    """Why there is no plan, in a line."""
+    trace: str = ""
+    """Of a defect."""
+    seconds: float = 0.0
+    tries: int = 1
+    plan: str = field(default="", repr=False)
+    """As JSON."""
+
+    def noted(self, note: str) -> Solved:
+        """Return the same with what happened on the way."""
+        return replace(self, error=f"{self.error}; {note}" if self.error else note)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A question that is self-contained: it can be sent to another computer."""
+
+    number: int
+    single: bool
+    """Whether the target is a layer, or else a network."""
+    target: str = field(repr=False)
+    machine: str = field(repr=False)
+    problem: str
+    objectives: str
+    engine: str
+    pins: tuple[str, ...] = ()
+    layers: tuple[str, ...] | None = None
+    all_kinds: bool = False
+    time_limit_s: float | None = None
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return f"task {self.number}"
+
+    @property
+    def patience_s(self) -> float | None:
+        """Seconds after which the process is ended; None: never."""
+        return None if self.time_limit_s is None else self.time_limit_s * _LATE + _LATE_S
+
+    def decide(self, time_limit_s: float | None, watch: Watch) -> Solved:
+        """Solve it; the shares of time that `solver.search.workers` gives are not needed."""
+        start = time.monotonic()
+        try:
+            said = self._solved(watch)
+        except InfeasibleError as error:
+            said = Solved(self.number, "INFEASIBLE", error=_line(str(error)))
+        except InputError as error:
+            said = Solved(self.number, "BAD_INPUT", error=_line(str(error)))
+        except PlanMismatch as error:
+            said = Solved(self.number, "DEFECT", error=_line(str(error)), trace=traceback.format_exc())
+        except MemoryError:
+            said = Solved(self.number, "NO_SOLUTION_FOUND", error="out of memory", stopped="memory")
+        except Exception as error:  # noqa: BLE001 - a defect is recorded, and the others go on
+            text = f"{type(error).__name__}: {error}"
+            said = Solved(self.number, "DEFECT", error=_line(text), trace=traceback.format_exc())
+        return replace(said, seconds=time.monotonic() - start)
+
+    def _solved(self, watch: Watch) -> Solved:
+        problem, question = ask(
+            target_of(self.target, single=self.single), _machine(self.machine), problem=self.problem,
+            objective=self.objectives, engine=self.engine, pins=list(self.pins), layers=self.layers,
+            all_kinds=self.all_kinds, time_limit_s=self.time_limit_s, jobs=1, memory_limit=watch.memory_bytes,
+        )  # fmt: skip
+        plan: Plan = problem.solve(question)
+        return solved(self.number, plan)
+
+
+@lru_cache(maxsize=64)
+def _machine(text: str) -> Machine:
+    return Machine.model_validate_json(text)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:1000]
+
+
+def solved(number: int, plan: Plan) -> Solved:
+    """Return what a sweep keeps of a plan."""
+    found = plan.objective
+    conflicts = plan.conflicts or [line for row in plan.parts for line in row.conflicts]
+    return Solved(
+        number, plan.status, None if found is None else found.value, plan.unit, plan.bound, plan.gap,
+        {} if found is None else dict(problem_of(plan).figures(plan)), _stopped(plan),
+        _line("; ".join(dict.fromkeys(conflicts))) if found is None else "",
+        plan=json.dumps(plan.model_dump(mode="json"), separators=(",", ":")),
+    )  # fmt: skip
+
+
+def _stopped(plan: Plan) -> str:
+    """What ended the search of an unproven plan."""
+    if plan.status in ("OPTIMAL", "INFEASIBLE"):
+        return ""
+    said = [plan.stats, *(row.stats for row in plan.parts)]
+    reasons = sorted({str(stats["stopped"]) for stats in said if "stopped" in stats})
+    limit = plan.options.time_limit_s
+    if not reasons and limit is not None and plan.wall_s >= 0.9 * limit:
+        reasons = ["time limit"]
+    return ", ".join(reasons)

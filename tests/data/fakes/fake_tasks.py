@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from solver.ask.watch import Watch
-from solver.uses.sweep.work import Solved
+from solver.uses.sweep.tasks import Solved
 
 
 @dataclass(frozen=True)
