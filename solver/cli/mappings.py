@@ -17,10 +17,9 @@ from solver.cli.exits import EXIT_CODES
 from solver.cli.saving import BatchOpt, ShapeOpt, SymbolOpt, ValueOpt
 from solver.cli.saving import save as save_plan
 from solver.show import console
+from solver.uses.mappings.files import FORMATS, nests_of, read, written
 from solver.uses.mappings.price import LIMIT_S, LayerPrice, PricedMapping, price, workloads_of
-from solver.uses.mappings.read import read
 from solver.uses.mappings.text import text_of
-from solver.uses.mappings.write import FORMATS, nests_of, written
 
 _NETWORK = "Bundled name, .json or .onnx file; Timeloop problem, ZigZag workload (.yaml): resnet50"
 NetworkArg = Annotated[str, typer.Argument(metavar="NETWORK", help=_NETWORK)]

@@ -19,10 +19,10 @@ from solver.cli.main import main
 from solver.plan.plan import Plan
 from solver.uses.emit.emit import emit_c
 from solver.uses.mappings.compare import again
+from solver.uses.mappings.files import written
 from solver.uses.mappings.given import Mapped, overflows, plan_of, problem_for, remedies
 from solver.uses.mappings.price import best_tile
 from solver.uses.mappings.text import nest_of, text_of
-from solver.uses.mappings.write import written
 from tests.emitted import random_case, random_nest
 from tests.lies import problems
 

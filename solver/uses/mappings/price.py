@@ -23,7 +23,6 @@ from formulations.pins import Pins
 from formulations.tiling import tiling
 from formulations.tiling.chains import Sizes
 from formulations.tiling.member import Member
-from formulations.tiling.part import NestPart
 from formulations.tiling.space import Space
 from hwmodels.nest.homes import settled
 from hwmodels.nest.price.skeleton import cores, skeleton_of
@@ -43,8 +42,8 @@ from solver.problems.layers_search import decide
 from solver.search.verdict import judgement
 from solver.show.tables import Column, Sheet, ratio, render
 from solver.uses.mappings.compare import reasons
+from solver.uses.mappings.files import Mappings, read
 from solver.uses.mappings.given import Mapped, Remedy, housed, overflows, part_of, plan_of, problem_for, remedies
-from solver.uses.mappings.read import Mappings, read
 from solver.uses.mappings.text import text_of
 
 #: A dimension with more loops than these keeps its steps.
@@ -77,30 +76,18 @@ def best_tile(mapped: Mapped, machine: Machine, objectives: tuple[str, ...], lim
     found = decide(space, objectives, clock=Clock.of(limit_s))
     if found.schedule is None:
         return Improvement(kept, None, None, found.status, found.bound)
-    nest = found.schedule.at(dict(mapped.nest.homes))
-    judged = judgement(part_of(replace(mapped, nest=nest), machine), nest)
+    better = replace(mapped, nest=found.schedule.at(dict(mapped.nest.homes)))
+    part = part_of(better, machine)
+    judged = judgement(part, better.nest)
     if judged.disagreements or judged.faults:
         raise PlanMismatch(f"{layer.name}: {'; '.join((*judged.disagreements, *judged.faults)[:3])}")
-    return _better(
-        mapped,
-        machine,
-        objectives,
-        Improvement(
-            kept, nest, part_of(replace(mapped, nest=nest), machine).outcome(nest).measures, found.status, found.bound
-        ),
-    )
-
-
-def _better(mapped: Mapped, machine: Machine, objectives: tuple[str, ...], found: Improvement) -> Improvement:
-    """The given mapping itself, if what was found is no better: free pieces that are not searched, or a time limit."""
-    part = NestPart(mapped.layer, machine, part_of(mapped, machine).build, Pins(), homes=mapped.nest.homes, given=True)
-    own = part.outcome(mapped.nest)
-    fits = all(own.occupancy_bytes.get(name, 0) <= size for name, size in machine.memories.items())
-    if not fits or found.measures is None or own.measures[objectives[0]] >= found.measures[objectives[0]]:
-        return found
-    bound = None if found.bound is None else min(found.bound, own.measures[objectives[0]])
-    return replace(found, nest=mapped.nest, measures=own.measures, status="FEASIBLE", bound=bound,
-                   note="the given steps: none that were searched are better")  # fmt: skip
+    measures, own = part.outcome(better.nest).measures, part_of(mapped, machine).outcome(mapped.nest).measures
+    first = objectives[0]
+    if overflows(mapped, machine) or own[first] >= measures[first]:
+        return Improvement(kept, better.nest, measures, found.status, found.bound)
+    # free pieces that are not searched, or a time limit
+    bound = None if found.bound is None else min(found.bound, own[first])
+    return Improvement(kept, mapped.nest, own, "FEASIBLE", bound, "the given steps: none that were searched are better")
 
 
 def _without_idle(layer: Layer, nest: Nest) -> Nest:
@@ -129,8 +116,6 @@ def _space(layer: Layer, machine: Machine, nest: Nest) -> Space:
 
 def best_order(mapped: Mapped, machine: Machine, objectives: tuple[str, ...], limit_s: float | None) -> Improvement:
     """Return the best mapping with the innermost tile of a given one."""
-    from solver.calls.solve import solve
-
     tile = mapped.nest.tile(mapped.layer)
     pins = [f"T_{d.upper()}={size}" for d, size in tile.items() if mapped.layer.extent(d) > 1]
     try:
@@ -147,15 +132,6 @@ def of_plan(kept: str, plan: Plan, name: str | None = None) -> Improvement:
     nest = None if row.schedule is None else row.schedule
     measures = None if row.measures is None else row.measures.model_dump()
     return Improvement(kept, nest, measures, row.status, row.bound, "; ".join(row.conflicts))
-
-
-def options(
-    mapped: Mapped, machine: Machine, objectives: tuple[str, ...], optimum: Plan, limit_s: float | None
-) -> Iterator[Improvement]:  # fmt: skip
-    """Yield the best mappings: with the loop order kept, with the tile kept, and of all."""
-    yield best_tile(mapped, machine, objectives, limit_s)
-    yield best_order(mapped, machine, objectives, limit_s)
-    yield of_plan("nothing", optimum, mapped.layer.name)
 
 
 def told(priced: PricedMapping) -> Iterator[str]:
@@ -390,21 +366,19 @@ def price(
     found = []
     for k, one in enumerate(given):
         optimum = best.get(one.layer.name)
-        better = tuple(options(one, mine, objectives, optimum, limit)) if improve and optimum else ()
+        better: tuple[Improvement, ...] = ()
+        if improve and optimum:
+            kept = (best_tile, best_order)
+            better = (*(by(one, mine, objectives, limit) for by in kept), of_plan("nothing", optimum, one.layer.name))
         changes = tuple(remedies(one, mine)) if over[k] else ()
-        row = plan.layers[k] if plan else _alone(one, mine, objectives, over[k])
+        row = plan.layers[k] if plan else None
+        if plan is None and not over[k]:  # it fits, another one does not
+            row = plan_of([one], mine, objectives, one.layer.name).layers[0]
         found.append(
             LayerPrice(one, mine, objectives, over[k], changes, row, optimum.layers[0] if optimum else None, better)
         )
     whole = next(iter(best.values())) if len(best) == 1 else None
     return PricedMapping(tuple(found), plan, whole)
-
-
-def _alone(
-    one: Mapped, machine: Machine, objectives: tuple[str, ...], over: dict[str, tuple[int, int]]
-) -> LayerRow | None:
-    """What a plan would say of a layer that fits, where another one does not."""
-    return None if over else plan_of([one], machine, objectives, one.layer.name).layers[0]
 
 
 def workloads_of(

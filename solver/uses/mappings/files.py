@@ -1,4 +1,4 @@
-"""Which mapping a text or file is, and the nest that it says for every layer.
+"""Mappings in files: the nest that one says for every layer, and nests in certile's own form or another tool's.
 
 Files are told apart by what is in them: mappings of Timeloop, ZigZag and DORY, plans of certile, else lines of text:
 one nest, or ``NAME: nest`` for several layers. What follows a ``#`` is a comment.
@@ -6,6 +6,7 @@ one nest, or ``NAME: nest`` for several layers. What follows a ``#`` is a commen
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -16,14 +17,19 @@ from instances.foreign.products import Workload
 from instances.foreign.yamlfile import LARGEST_YAML, read_yaml
 from instances.jsonfile import Json, decoded, parse_json, read_bytes, shown
 from instances.machine.machine import Machine
+from instances.network.workload import Layer
+from instances.problems import either, nested
+from solver.ask.options import unknown
 from solver.plan.plan import FORMAT, Plan
 from solver.problems.layers import is_layers
 from solver.uses.mappings import dory, timeloop, zigzag
 from solver.uses.mappings.given import Mapped
-from solver.uses.mappings.text import nest_of, unnamed
+from solver.uses.mappings.text import nest_of, text_of, unnamed
 
 #: A nest as an object, as a text, or a file that has it; or one of these for each layer by its name.
 Mappings = Nest | str | os.PathLike[str] | Mapping[str, Nest | str]
+#: Forms that are written.
+FORMATS = ("text", "timeloop", "zigzag", "zigzag-json", "dory")
 _FILE = re.compile(r"\S+\.(ya?ml|json|txt|map)", re.IGNORECASE)
 _NAMED = re.compile(r"(\S.*?)\s*:\s+(.*)")
 
@@ -140,3 +146,68 @@ def _lines(text: str, workloads: Sequence[Workload], level: str | None, source: 
         notes = (f"{', '.join(missing)} not named: held inside all loops",) if missing else ()
         found.append(Mapped(known[name], nest_of(words, known[name]), said, notes))
     return found
+
+
+# ---- export ----------------------------------------------------------------------------------------------------------
+
+
+def nests_of(plan: Plan, layers: Sequence[str] | None = None) -> list[tuple[Layer, Nest]]:
+    """Return layers of a plan with their nests.
+
+    Raises
+    ------
+    InputError
+        If the plan has no nests of single layers, no such layer, or none of it has a nest.
+    """
+    if not is_layers(plan):
+        raise InputError(f"plan of {plan.network}: mappings are written of problems {either(nested('layers'))}, "
+                         f"not of {plan.problem}")  # fmt: skip
+    rows = plan.layers if layers is None else tuple(plan.layer(name) for name in layers)
+    found = [(row.workload, row.schedule) for row in rows if row.schedule is not None]
+    if not found:
+        raise InputError(f"plan of {plan.network}: no schedule to write")
+    return found
+
+
+def written(
+    found: Sequence[tuple[Layer, Nest]], form: str, workloads: Sequence[Workload] = ()
+) -> tuple[str, tuple[str, ...]]:  # fmt: skip
+    """Return the text of a file with these nests, and what it does not say, a line each.
+
+    Parameters
+    ----------
+    form : str
+        One of `FORMATS`.
+    workloads : sequence of Workload
+        The layers with the names of their own files, where they come from one; else the usual names are written.
+
+    Raises
+    ------
+    InputError
+        If the form cannot say a nest: which, and why.
+    """
+    if form not in FORMATS:
+        raise unknown("format", form, FORMATS)
+    known = {one.layer.name: one for one in workloads}
+    texts, lost = list[str](), list[str]()
+    for layer, nest in found:
+        text, notes = _one(known.get(layer.name, Workload(layer)), nest, form)
+        texts.append(f"{layer.name}: {text}" if form == "text" and len(found) > 1 else text)
+        lost += [f"{layer.name}: {note}" for note in notes]
+    if len(texts) == 1:
+        return texts[0], tuple(lost)
+    if form in ("timeloop", "zigzag-json"):
+        raise InputError(f"a mapping of {form} is for one layer, there are {len(texts)}: name one with --layer")
+    if form == "dory":
+        return json.dumps([json.loads(text) for text in texts], indent=1) + "\n", tuple(lost)
+    return "".join(texts), tuple(lost)
+
+
+def _one(workload: Workload, nest: Nest, form: str) -> tuple[str, tuple[str, ...]]:
+    if form == "text":
+        return f"{text_of(nest)}\n", ()
+    if form == "dory":
+        return dory.write(nest, workload.layer)
+    if form == "timeloop":
+        return timeloop.write(nest, workload)
+    return zigzag.write(nest, workload, as_json=form == "zigzag-json")
