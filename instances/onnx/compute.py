@@ -25,60 +25,39 @@ frequencies, or is no standard operator, is not known.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from instances.network.operators import Conv, Input, MatMul, Pool, Shape
 from instances.onnx.graph import Graph, Node, Unsupported
 from instances.onnx.products import contract, letters_of, matmul_terms
-from instances.onnx.steps import Means, Steps
+from instances.onnx.steps import Means, Steps, Window, Windows, attributes_of, fields_of
 
 
-def _two(values: tuple[int, ...], fill: int) -> tuple[int, int]:
-    if len(values) > 2 or not values:
-        raise Unsupported(f"{len(values)}-dimensional windows")
-    return (fill, values[0]) if len(values) == 1 else (values[0], values[1])
-
-
-def window(node: Node, kernel: tuple[int, ...], size: Shape) -> dict[str, tuple[int, ...]]:
-    """Return kernel, stride, dilation and pads of a node, in two dimensions: others get a first axis of 1."""
+def windows(node: Node, kernel: Shape, size: Shape) -> list[Window]:
+    """Return what the windows of a node do along every axis of its kernel; `size` is that of the map."""
     axes = len(kernel)
-    two_kernel = _two(kernel, 1)
-    stride = node.integers("strides") or (1,) * axes
-    dilation = node.integers("dilations") or (1,) * axes
+    strides, dilations = node.integers("strides") or (1,) * axes, node.integers("dilations") or (1,) * axes
     pads = node.integers("pads") or (0,) * (2 * axes)
-    if len(stride) != axes or len(dilation) != axes or len(pads) != 2 * axes:
-        raise Unsupported("attributes of different ranks")
-    two_stride, two_dilation = _two(stride, 1), _two(dilation, 1)
-    before, after = _two(pads[:axes], 0), _two(pads[axes:], 0)
-    mode = node.text("auto_pad", "NOTSET")
-    if mode in ("SAME_UPPER", "SAME_LOWER"):
-        both = [_same(size[i], two_kernel[i], two_stride[i], two_dilation[i], mode == "SAME_UPPER") for i in (0, 1)]
-        before, after = (both[0][0], both[1][0]), (both[0][1], both[1][1])
-    elif mode == "VALID":
-        before, after = (0, 0), (0, 0)
-    return {"kernel": two_kernel, "stride": two_stride, "dilation": two_dilation, "pad": (*before, *after)}
-
-
-def window_of(node: Node, kernel: tuple[int, ...], size: Shape, axes: tuple[int, int]) -> dict[str, tuple[int, ...]]:
-    """Return kernel, stride, dilation and pads of a node along two of its axes."""
-    number = len(kernel)
-    stride, dilation = node.integers("strides") or (1,) * number, node.integers("dilations") or (1,) * number
-    pads = node.integers("pads") or (0,) * (2 * number)
-    if len(stride) != number or len(dilation) != number or len(pads) != 2 * number:
+    if len(strides) != axes or len(dilations) != axes or len(pads) != 2 * axes:
         raise Unsupported("attributes of different ranks")
     mode = node.text("auto_pad", "NOTSET")
-    both = [(pads[a], pads[number + a]) for a in axes]
+    both = list(zip(pads[:axes], pads[axes:], strict=True))
     if mode in ("SAME_UPPER", "SAME_LOWER"):
-        both = [_same(size[a], kernel[a], stride[a], dilation[a], mode == "SAME_UPPER") for a in axes]
+        given = zip(size, kernel, strides, dilations, strict=True)
+        both = [_same(*axis, mode == "SAME_UPPER") for axis in given]
     elif mode == "VALID":
-        both = [(0, 0), (0, 0)]
-    chosen = {"kernel": kernel, "stride": stride, "dilation": dilation}
-    found = {name: tuple(values[a] for a in axes) for name, values in chosen.items()}
-    return found | {"pad": (both[0][0], both[1][0], both[0][1], both[1][1])}
+        both = [(0, 0)] * axes
+    return [Window(k, s, d, *pad) for k, s, d, pad in zip(kernel, strides, dilations, both, strict=True)]
+
+
+def window(node: Node, kernel: Shape, size: Shape) -> Windows:
+    """Return what the windows of a node do in two dimensions: others get a first axis of 1."""
+    if not 1 <= len(kernel) <= 2:
+        raise Unsupported(f"{len(kernel)}-dimensional windows")
+    first, *second = windows(node, kernel, size[-len(kernel) :])
+    return (first, second[0]) if second else (Window(), first)
 
 
 def _same(size: int, kernel: int, stride: int, dilation: int, upper: bool) -> tuple[int, int]:
@@ -88,37 +67,12 @@ def _same(size: int, kernel: int, stride: int, dilation: int, upper: bool) -> tu
     return (less, total - less) if upper else (total - less, less)
 
 
-@dataclass(frozen=True)
-class _Time:
-    """What a window does along the first of three axes."""
-
-    kernel: int
-    stride: int
-    dilation: int
-    before: int
-    after: int
-
-    def frames(self, given: int) -> int:
-        """Return how many frames come out."""
-        room = given + self.before + self.after - (self.kernel - 1) * self.dilation - 1
-        if room < 0:
-            raise ValueError(f"a window of {self.kernel} frames over {given} frames")
-        return room // self.stride + 1
-
-
-def _window(node: Node, kernel: tuple[int, ...], size: Shape) -> tuple[_Time, dict[str, Any]]:
-    """Return the window along time, and that in rows and columns."""
-    both = [window_of(node, kernel, size, axes) for axes in ((0, 0), (1, 2))]
-    ends = both[0]["pad"]
-    time = _Time(both[0]["kernel"][0], both[0]["stride"][0], both[0]["dilation"][0], ends[0], ends[2])
-    return time, both[1]
-
-
-def _attributes(window: dict[str, Any], groups: int = 0) -> dict[str, object]:
-    """A window of ours as attributes of ONNX."""
-    found: dict[str, object] = {"kernel_shape": list(window["kernel"]), "strides": list(window["stride"])}
-    found |= {"dilations": list(window["dilation"]), "pads": list(window["pad"])}
-    return found | ({"group": groups} if groups else {})
+def _frames(time: Window, given: int) -> int:
+    """Return how many frames come out of a window along time."""
+    room = given + time.before + time.after - (time.kernel - 1) * time.dilation - 1
+    if room < 0:
+        raise ValueError(f"a window of {time.kernel} frames over {given} frames")
+    return room // time.stride + 1
 
 
 def conv3d(node: Node, graph: Graph, weights: str, bias: str) -> None:
@@ -132,33 +86,26 @@ def conv3d(node: Node, graph: Graph, weights: str, bias: str) -> None:
         raise graph.fault(
             node, f"weights for {per_group * groups} channels in {groups} groups, its input has {channels}"
         )
-    time, window = _window(node, tuple(kernel), (frames, *size))
-    if (*window["kernel"], *window["stride"], *window["pad"]) == (1, 1, 1, 1, 0, 0, 0, 0):
-        along: dict[str, Any] = {"kernel": (time.kernel, 1), "stride": (time.stride, 1), "dilation": (time.dilation, 1)}
+    time, rows, columns = windows(node, tuple(kernel), (frames, *size))
+    if all((w.kernel, w.stride, w.before, w.after) == (1, 1, 0, 0) for w in (rows, columns)):
         source = steps.move(source, (batch, channels, frames, size[0] * size[1]), "in")
-        pad = (time.before, 0, time.after, 0)
         flat = steps.derive("W", lambda w: w.reshape(*w.shape[:3], 1), weights)
-        means = Means("Conv", [flat, *([bias] if bias else [])], _attributes(along | {"pad": pad}, groups))
-        made = steps.add(Conv, [source], means=means, filters=filters, groups=groups, bias=bool(bias), pad=pad, **along)
-        graph.weigh(made, weights, bias=bias)
-        steps.finish(made, (batch, filters, time.frames(frames), *size), inner=made)
+        made = steps.conv(source, flat, weights, (time, Window()), filters, groups, bias=bias)
+        steps.finish(made, (batch, filters, _frames(time, frames), *size), inner=made)
         return
     source = steps.permute(source, (0, 2, 1, 3, 4), "frames")
-    source = _windows(steps, source, time, groups)
+    source = _in_channels(steps, source, time, groups)
     # frames of a window stand before the channels of a group
     flat = steps.derive("W", lambda w: w.swapaxes(1, 2).reshape(len(w), -1, *w.shape[3:]), weights)
-    means = Means("Conv", [flat, *([bias] if bias else [])], _attributes(window, groups))
-    made = steps.add(Conv, [source], means=means, filters=filters, groups=groups, bias=bool(bias), **window)
-    graph.weigh(made, weights, bias=bias)
-    inner, size = made, list(steps.shape(made)[2:])
-    made = steps.move(made, (batch, time.frames(frames), filters, *size), "split")
+    inner = steps.conv(source, flat, weights, (rows, columns), filters, groups, bias=bias)
+    made = steps.move(inner, (batch, _frames(time, frames), filters, *steps.shape(inner)[2:]), "split")
     steps.finish(steps.permute(made, (0, 2, 1, 3, 4), "order"), inner=inner)
 
 
-def _windows(steps: Steps, source: str, time: _Time, groups: int) -> str:
+def _in_channels(steps: Steps, source: str, time: Window, groups: int) -> str:
     """Return one map for every output frame: the frames of its window as channels, group by group."""
     batch, frames, channels, rows, columns = steps.shape(source)
-    out = time.frames(frames)
+    out = _frames(time, frames)
     padded = (batch, frames + time.before + time.after, channels, rows, columns)
     source = steps.pad(source, padded, "zeros", (0, time.before, 0, 0, 0))
     if time.kernel == time.stride and time.dilation == 1 and groups == 1:  # windows lie one behind the other
@@ -174,26 +121,26 @@ def _windows(steps: Steps, source: str, time: _Time, groups: int) -> str:
     return steps.move(made, (batch * out, time.kernel * channels, rows, columns), "windows")
 
 
-def pool3d(node: Node, graph: Graph, fn: str, kernel: tuple[int, ...], ceil: bool) -> None:
+def pool3d(node: Node, graph: Graph, fn: str, kernel: Shape, ceil: bool) -> None:
     """Convert pooling of a video: over rows and columns of each frame, then over time."""
     steps = Steps(node, graph)
     source = steps.source(node.input(0))
     batch, channels, frames, *size = steps.shape(source)
-    time, window = _window(node, kernel, (frames, *size))
-    if fn == "avg" and any((*window["pad"], time.before, time.after)) and not node.integer("count_include_pad", 0):
+    time, rows, columns = windows(node, kernel, (frames, *size))
+    padded = any(pad for axis in (time, rows, columns) for pad in (axis.before, axis.after))
+    if fn == "avg" and padded and not node.integer("count_include_pad", 0):
         raise Unsupported("an average in three dimensions that leaves padding out")
-    source = steps.move(source, (batch, channels * frames, *size), "frames")
-    included = {"count_include_pad": 1} if fn == "avg" else {}
-    op = "MaxPool" if fn == "max" else "AveragePool"
-    means = Means(op, (), _attributes(window) | {"ceil_mode": int(ceil)} | included)
-    made = steps.add(Pool, [source], means=means, fn=fn, ceil_mode=ceil, **window)
+    counted = {"ceil_mode": int(ceil)} | ({"count_include_pad": 1} if fn == "avg" else {})
+
+    def pooled(source: str, suffix: str, window: Windows) -> str:
+        means = Means("MaxPool" if fn == "max" else "AveragePool", (), attributes_of(window) | counted)
+        return steps.add(Pool, [source], suffix, means, fn=fn, ceil_mode=ceil, **fields_of(window))
+
+    made = pooled(steps.move(source, (batch, channels * frames, *size), "frames"), "", (rows, columns))
     size = list(steps.shape(made)[2:])
     if (time.kernel, time.stride) != (1, 1):
         made = steps.move(made, (batch, channels, frames, size[0] * size[1]), "columns")
-        along: dict[str, Any] = {"kernel": (time.kernel, 1), "stride": (time.stride, 1), "dilation": (time.dilation, 1)}
-        along["pad"] = (time.before, 0, time.after, 0)
-        means = Means(op, (), _attributes(along) | {"ceil_mode": int(ceil)} | included)
-        made = steps.add(Pool, [made], "time", means, fn=fn, ceil_mode=ceil, **along)
+        made = pooled(made, "time", (time, Window()))
         frames = steps.shape(made)[2]
     steps.finish(made, (batch, channels, frames, *size))
 
@@ -206,9 +153,6 @@ def global_pool3d(node: Node, graph: Graph, fn: str) -> None:
     source = steps.move(source, (batch, channels, frames, rows * columns), "in")
     means = Means("GlobalMaxPool" if fn == "global_max" else "GlobalAveragePool")
     steps.finish(steps.add(Pool, [source], means=means, fn=fn), (batch, channels, 1, 1, 1))
-
-
-Pads = tuple[int, int, int, int]
 
 
 def _map(node: Node, graph: Graph, tensor: str) -> tuple[str, Shape]:
@@ -237,7 +181,7 @@ def _finish(node: Node, graph: Graph, operator: Conv | Pool) -> None:
 
 def conv(node: Node, graph: Graph, weight: int = 1, bias: int | None = 2) -> None:
     """Convert Conv, ConvInteger and QLinearConv (`weight` and `bias` are input positions; None: it has no bias)."""
-    weights = node.input(weight)
+    weights, biases = node.input(weight), "" if bias is None else node.input(bias)
     if not graph.is_constant(weights) or not graph.has_shape(weights):
         raise Unsupported("weights that are not constant")
     filters, _, *kernel = graph.shape(weights)
@@ -245,9 +189,9 @@ def conv(node: Node, graph: Graph, weight: int = 1, bias: int | None = 2) -> Non
     if graph.is_constant(tensor) and tensor not in graph.makers:  # a map of constants lies in DRAM as an input does
         graph.emit(Input(name=graph.unique(tensor), shape=graph.shape(tensor)), tensor)
     if len(kernel) == 3 and graph.rank(tensor) == 5:
-        conv3d(node, graph, weights, node.input(bias) if bias is not None else "")
+        conv3d(node, graph, weights, biases)
         return
-    extra: Pads = (0, 0, 0, 0)
+    extra = (0, 0, 0, 0)
     if tensor in graph.padding and graph.only_reader(tensor):
         inner, pads = graph.padding[tensor]
         reach = [(k - 1) * d for k, d in zip(kernel, node.integers("dilations") or (1, 1), strict=False)]
@@ -259,19 +203,19 @@ def conv(node: Node, graph: Graph, weight: int = 1, bias: int | None = 2) -> Non
             graph.makers[tensor] = graph.maker(inner)
             tensor, extra = inner, pads
     source, shape = _map(node, graph, tensor)
-    view = window(node, tuple(kernel), shape[2:])
+    view = fields_of(window(node, tuple(kernel), shape[2:]))
     view["pad"] = tuple(a + b for a, b in zip(view["pad"], extra, strict=True))
-    biased = bias is not None and bool(node.input(bias))
-    if bias is not None and biased and not graph.is_constant(node.input(bias)):
+    if biases and not graph.is_constant(biases):
         raise Unsupported("a bias that is not constant")
-    operator = graph.made(node, Conv, [source], filters=filters, groups=node.integer("group", 1), bias=biased, **view)
+    groups = node.integer("group", 1)
+    operator = graph.made(node, Conv, [source], filters=filters, groups=groups, bias=bool(biases), **view)
     channels = graph.shape(weights)[1] * operator.groups
     if channels != shape[1]:
         raise graph.fault(node, f"weights for {channels} channels, its input has {shape[1]}")
     if filters % operator.groups:
         raise graph.fault(node, f"groups {operator.groups} must divide channels {channels} and filters {filters}")
     _finish(node, graph, operator)
-    graph.weigh(operator.name, weights, bias=node.input(bias) if bias is not None and biased else "")
+    graph.weigh(operator.name, weights, bias=biases)
 
 
 def gemm(node: Node, graph: Graph) -> None:
@@ -333,23 +277,22 @@ def pool(node: Node, graph: Graph) -> None:
     kernel = node.integers("kernel_shape")
     if not kernel:
         raise graph.fault(node, "kernel_shape is missing")
+    fn, ceil = "max" if node.op == "MaxPool" else "avg", bool(node.integer("ceil_mode", 0))
     if len(kernel) == 3 and graph.rank(node.input(0)) == 5:
-        fn = "max" if node.op == "MaxPool" else "avg"
-        pool3d(node, graph, fn, kernel, bool(node.integer("ceil_mode", 0)))
+        pool3d(node, graph, fn, kernel, ceil)
         return
     source, shape = _map(node, graph, node.input(0))
-    view, ceil = window(node, kernel, shape[2:]), bool(node.integer("ceil_mode", 0))
-    fn = "max" if node.op == "MaxPool" else "avg"
+    view = fields_of(window(node, kernel, shape[2:]))
     _finish(node, graph, graph.made(node, Pool, [source], fn=fn, ceil_mode=ceil, **view))
 
 
 def global_pool(node: Node, graph: Graph) -> None:
     """Convert GlobalAveragePool and GlobalMaxPool."""
+    fn = "global_max" if node.op == "GlobalMaxPool" else "global_avg"
     if graph.rank(node.input(0)) == 5:
-        global_pool3d(node, graph, "global_max" if node.op == "GlobalMaxPool" else "global_avg")
+        global_pool3d(node, graph, fn)
         return
     source, _ = _map(node, graph, node.input(0))
-    fn = "global_max" if node.op == "GlobalMaxPool" else "global_avg"
     _finish(node, graph, graph.made(node, Pool, [source], fn=fn))
 
 
@@ -376,7 +319,7 @@ def reduce(node: Node, graph: Graph) -> None:
 
 
 #: Position of the weights, and of the two factors.
-_CONVS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3, "DeformConv": 1}
+_CONVS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3, "DeformConv": 1, "ConvTranspose": 1}
 _PRODUCTS = {
     "MatMul": (0, 1), "MatMulInteger": (0, 1), "QLinearMatMul": (0, 3), "Gemm": (0, 1), "com.microsoft.QGemm": (0, 3),
     "com.microsoft.FusedMatMul": (0, 1),
@@ -400,11 +343,8 @@ def macs_of(node: Node, graph: Graph) -> int | None:
 
     out = shape(node.output)
     if node.op in _CONVS:
-        weights = shape(node.input(_CONVS[node.op]))
-        return None if out is None or weights is None else prod(out) * prod(weights[1:])
-    if node.op == "ConvTranspose":
-        data, weights = shape(node.input(0)), shape(node.input(1))
-        return None if data is None or weights is None else prod(data) * prod(weights[1:])
+        meets, weights = shape(node.input(0)) if node.op == "ConvTranspose" else out, shape(node.input(_CONVS[node.op]))
+        return None if meets is None or weights is None else prod(meets) * prod(weights[1:])
     if node.op in _PRODUCTS:
         one = shape(node.input(_PRODUCTS[node.op][0]))
         return None if out is None or one is None else prod(out) * one[-2 if node.integer("transA", 0) else -1]

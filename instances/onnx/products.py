@@ -25,9 +25,9 @@ from string import ascii_letters
 
 import numpy as np
 
-from instances.network.operators import Conv, Eltwise, MatMul, Shape
+from instances.network.operators import Eltwise, MatMul, Shape
 from instances.onnx.graph import Graph, Node, Unsupported
-from instances.onnx.steps import Means, Steps
+from instances.onnx.steps import Means, Steps, Window
 
 #: Stands for an axis of size 1 that is dropped.
 DROPPED = "."
@@ -160,9 +160,7 @@ class _Contraction:
         filters = groups * p.size(p.columns)
         weights = self._weights(p.batch + p.columns, p.summed)
         flat = self.steps.derive("W", lambda w: w.reshape(*w.shape, 1, 1), weights)
-        means = Means("Conv", [flat], {"group": groups})
-        made = self.steps.add(Conv, [one], means=means, filters=filters, groups=groups, kernel=(1, 1))
-        self.graph.weigh(made, self.tensors[1])
+        made = self.steps.conv(one, flat, self.tensors[1], (Window(), Window()), filters, groups)
         return made, p.batch + p.columns + p.rows
 
     def _elementwise(self) -> tuple[str, str]:

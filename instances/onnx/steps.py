@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import onnx
@@ -42,6 +42,32 @@ class Means:
     constants: Sequence[str] = ()
     attributes: Mapping[str, object] = field(default_factory=dict)
     domain: str = ""
+
+
+class Window(NamedTuple):
+    """What windows do along an axis of a map, and the padding on either side of it."""
+
+    kernel: int = 1
+    stride: int = 1
+    dilation: int = 1
+    before: int = 0
+    after: int = 0
+
+
+#: Along rows and columns.
+Windows = tuple[Window, Window]
+
+
+def fields_of(windows: Windows) -> dict[str, tuple[int, ...]]:
+    """Return windows as a convolution or a pooling has them."""
+    kernel, stride, dilation, before, after = zip(*windows, strict=True)
+    return {"kernel": kernel, "stride": stride, "dilation": dilation, "pad": (*before, *after)}
+
+
+def attributes_of(windows: Windows) -> dict[str, object]:
+    """Return windows as attributes of ONNX."""
+    names = ("kernel_shape", "strides", "dilations", "pads")
+    return dict(zip(names, map(list, fields_of(windows).values()), strict=True))
 
 
 class Body:
@@ -188,6 +214,17 @@ class Steps:
             body.nodes[-1].output[0] = self.graph.tensor_of[name]
             self.graph.bodies[name], self.graph.origin[name] = tuple(body.nodes), body.nodes[-1]
         return name
+
+    def conv(
+        self, source: str, arranged: str, weights: str, windows: Windows, filters: int, groups: int, *,
+        suffix: str = "", part: str = "", bias: str = "",
+    ) -> str:  # fmt: skip
+        """Add a convolution; `arranged` is what it multiplies by, made of (a part of) the constant `weights`."""
+        means = Means("Conv", [arranged, *([bias] if bias else [])], attributes_of(windows) | {"group": groups})
+        made = self.add(
+            Conv, [source], suffix, means, filters=filters, groups=groups, bias=bool(bias), **fields_of(windows)
+        )  # fmt: skip
+        return self.graph.weigh(made, weights, part, bias)
 
     def concat(self, sources: Sequence[str], suffix: str, axis: int) -> str:
         """Join what operators make; nothing where it is one."""

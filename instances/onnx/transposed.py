@@ -20,9 +20,9 @@ from math import prod
 
 import numpy as np
 
-from instances.network.operators import Conv, Eltwise, Shape
+from instances.network.operators import Eltwise, Shape
 from instances.onnx.graph import Graph, Node, Unsupported
-from instances.onnx.steps import Means, Steps
+from instances.onnx.steps import Means, Steps, Window
 
 #: More convolutions or summands than these are not worth a plan.
 MOST_PARTS = 64
@@ -164,14 +164,12 @@ def _phases(steps: Steps, source: str, w: _Window, filters: int) -> str:
     parts = []
     for number, (i, j) in enumerate(product(range(rows), range(columns))):
         (kh, top, bottom), (kw, left, right) = w.phase(0, i), w.phase(1, j)
-        fields = {"kernel": (kh, kw), "pad": (top, left, bottom, right), "dilation": w.dilation}
+        windows = Window(kh, 1, w.dilation[0], top, bottom), Window(kw, 1, w.dilation[1], left, right)
         suffix = f"phase{number}" if rows * columns > 1 else ""
         first = ((i + w.begin[0]) % rows, (j + w.begin[1]) % columns)
-        pads = {"pads": [top, left, bottom, right], "dilations": list(w.dilation), "group": w.groups}
-        means = Means("Conv", [_weights(steps, w, first, w.stride, (kh, kw))], pads)
-        made = steps.add(Conv, [source], suffix, means, filters=filters, groups=w.groups, **fields)
-        # all phases together have every tap once
-        steps.graph.weigh(made, steps.node.input(1), f"{suffix} of {w.stride}, {w.begin}")
+        mine = _weights(steps, w, first, w.stride, (kh, kw))
+        part = f"{suffix} of {w.stride}, {w.begin}"  # all phases together have every tap once
+        made = steps.conv(source, mine, steps.node.input(1), windows, filters, w.groups, suffix=suffix, part=part)
         parts.append(steps.bias(made, steps.node.input(2), lambda b: b.reshape(-1, 1, 1)))
     if len(parts) == 1:
         return parts[0]
@@ -189,12 +187,11 @@ def _plain(steps: Steps, source: str, w: _Window, filters: int) -> str:
     if min(size) < 1:
         raise Unsupported("a transposed convolution of which nothing is left")
     used = steps.cut(source, (*steps.shape(source)[:2], *size), "used", (0, 0, *(max(-b, 0) for b in before)))
-    top, left, bottom, right = (max(b, 0) for b in (*before, *map(min, behind, reach)))
-    fields = {"kernel": w.kernel, "pad": (top, left, bottom, right), "dilation": w.dilation}
-    pads = {"pads": [top, left, bottom, right], "dilations": list(w.dilation), "group": w.groups}
-    means = Means("Conv", [_weights(steps, w, (0, 0), (1, 1), w.kernel)], pads)
-    made = steps.add(Conv, [used], "", means, filters=filters, groups=w.groups, **fields)
-    steps.graph.weigh(made, steps.node.input(1))
+    rows, columns = (
+        Window(w.kernel[k], 1, w.dilation[k], max(before[k], 0), max(min(behind[k], reach[k]), 0)) for k in (0, 1)
+    )
+    turned = _weights(steps, w, (0, 0), (1, 1), w.kernel)
+    made = steps.conv(used, turned, steps.node.input(1), (rows, columns), filters, w.groups)
     # Rows and columns that no window reaches (output padding) are added behind it.
     whole = steps.pad(made, (steps.shape(made)[0], filters, *w.out), "rest")
     return steps.bias(whole, steps.node.input(2), lambda b: b.reshape(-1, 1, 1))
@@ -216,9 +213,9 @@ def _columns(steps: Steps, source: str, w: _Window, filters: int) -> str:
         whole = weights.reshape(w.groups, w.channels // w.groups, -1).swapaxes(1, 2)
         return whole.reshape(-1, w.channels // w.groups, 1, 1)
 
-    means = Means("Conv", [steps.derive("W", arranged, steps.node.input(1))], {"group": w.groups})
-    made = steps.add(Conv, [source], means=means, filters=filters * taps, groups=w.groups, kernel=(1, 1))
-    steps.graph.weigh(made, steps.node.input(1))
+    weights = steps.node.input(1)
+    one = (Window(), Window())
+    made = steps.conv(source, steps.derive("W", arranged, weights), weights, one, filters * taps, w.groups)
     bias = steps.node.input(2)
     if w.covers:
         made, bias = steps.bias(made, bias, lambda b: np.repeat(b, taps).reshape(-1, 1, 1)), ""
