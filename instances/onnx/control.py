@@ -8,7 +8,8 @@ is asked for. Values inside a node get its name in front; what a body takes from
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,17 @@ from onnx import helper, numpy_helper
 
 from instances.errors import InputError
 from instances.onnx.graph import Node, Unsupported
-from instances.onnx.shapes import Inferred, fold, infer, sort_nodes, strip_weights, used_tensors
+from instances.onnx.shapes import (
+    STANDARD,
+    Inferred,
+    fold,
+    infer,
+    opset_of,
+    refill,
+    sort_nodes,
+    strip_weights,
+    used_tensors,
+)
 from instances.onnx.sizes import Asked, bind
 
 #: A loop of more passes stays opaque: a network with as many layers is of no use to a plan.
@@ -38,7 +49,7 @@ def unroll(model: onnx.ModelProto, asked: Asked, where: str) -> bool:
     """
     changed = False
     for _ in range(_MOST_ROUNDS):
-        if not any(node.op_type in CONTROL and node.domain in ("", "ai.onnx") for node in model.graph.node):
+        if not any(node.op_type in CONTROL and node.domain in STANDARD for node in model.graph.node):
             break
         sort_nodes(model.graph, where)
         if not _Unroller(model, _known(model, asked, where)).run():
@@ -62,7 +73,7 @@ class _Unroller:
 
     def __init__(self, model: onnx.ModelProto, known: Inferred) -> None:
         self.graph, self.known, self.opsets = model.graph, known, list(model.opset_import)
-        self.opset = next(o.version for o in self.opsets if o.domain in ("", "ai.onnx"))
+        self.opset = opset_of(self.opsets)
         self.nodes: list[onnx.NodeProto] = []
         self.own: dict[str, str] = {}
         """What inlined nodes make -> what that is called now."""
@@ -72,7 +83,7 @@ class _Unroller:
         replaced = False
         for proto in self.graph.node:
             before, tensors = len(self.nodes), len(self.graph.initializer)
-            make = CONTROL.get(proto.op_type) if proto.domain in ("", "ai.onnx") else None
+            make = CONTROL.get(proto.op_type) if proto.domain in STANDARD else None
             try:
                 if make is None:
                     raise Unsupported("no control flow")
@@ -80,10 +91,9 @@ class _Unroller:
                 replaced = True
             except Unsupported:
                 del self.nodes[before:], self.graph.initializer[tensors:]
-                self.nodes.append(onnx.NodeProto.FromString(proto.SerializeToString()))
+                self.nodes.append(deepcopy(proto))
         if replaced:
-            del self.graph.node[:]
-            self.graph.node.extend(self.nodes)
+            refill(self.graph.node, self.nodes)
         return replaced
 
     # ---- the three kinds -------------------------------------------------------------------------------------------
@@ -253,7 +263,7 @@ def _graph(node: Node, name: str) -> onnx.GraphProto:
 
 def _renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
     """A copy of a node with other names of tensors, in the graphs that it holds too."""
-    new: onnx.NodeProto = onnx.NodeProto.FromString(node.SerializeToString())
+    new = deepcopy(node)
     new.input[:] = [names.get(name, name) for name in node.input]
     new.output[:] = [names.get(name, name) for name in node.output]
     for attribute in new.attribute:
@@ -264,18 +274,11 @@ def _renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
 
 def _rename(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
     """Rename what a graph takes from outside."""
-    inner = _inside(graph)
+    inner = {one.name for one in (*graph.input, *graph.initializer)} | {o for n in graph.node for o in n.output}
     outer = {name: new for name, new in names.items() if name not in inner}
-    nodes = [_renamed(node, outer) for node in graph.node]
-    del graph.node[:]
-    graph.node.extend(nodes)
+    refill(graph.node, [_renamed(node, outer) for node in graph.node])
     for one in graph.output:
         one.name = outer.get(one.name, one.name)
-
-
-def _inside(graph: onnx.GraphProto) -> set[str]:
-    made: Iterable[str] = (name for node in graph.node for name in node.output)
-    return {one.name for one in (*graph.input, *graph.initializer)} | set(made)
 
 
 #: Operators that run graphs.

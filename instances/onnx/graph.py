@@ -21,7 +21,7 @@ from pydantic import BaseModel, ValidationError
 
 from instances.errors import InputError
 from instances.network.operators import Concat, Conv, Eltwise, MatMul, Opaque, Operator, Shape
-from instances.onnx.shapes import Inferred, used_tensors
+from instances.onnx.shapes import STANDARD, Inferred, used_tensors
 
 #: Operators whose first input is the tensor that they make, in another order or element type.
 SAME = frozenset("Cast CastLike DequantizeLinear Flatten Identity Reshape Squeeze Transpose Unsqueeze".split())
@@ -107,7 +107,7 @@ class Node:
     def op(self) -> str:
         """The operator's name, with its domain unless it is the standard one."""
         domain = self.proto.domain
-        return self.proto.op_type if domain in ("", "ai.onnx") else f"{domain}.{self.proto.op_type}"
+        return self.proto.op_type if domain in STANDARD else f"{domain}.{self.proto.op_type}"
 
     @property
     def label(self) -> str:

@@ -33,6 +33,7 @@ from instances.onnx.control import unroll
 from instances.onnx.graph import Derived, Node
 from instances.onnx.quantised import move_integers, one_for_each, spell_out
 from instances.onnx.reader import read_graph
+from instances.onnx.shapes import evaluate, opset_of
 from instances.onnx.sizes import Asked
 from instances.onnx.values import give
 
@@ -111,7 +112,7 @@ class OnnxModel:
     @property
     def opset(self) -> int:
         """The version of the standard operators."""
-        return next(o.version for o in self._opsets if o.domain in ("", "ai.onnx"))
+        return opset_of(self._opsets)
 
     def node(self, operator: str) -> Node:
         """The node of an operator; raises InputError for one that has none."""
@@ -207,12 +208,8 @@ class OnnxModel:
         node = self._nodes[tensor]
         feeds = {name: self.constant(name) for name in node.input if name}
         feeds |= {} if first is None else {node.input[0]: first}
-        kinds = {name: helper.np_dtype_to_tensor_dtype(value.dtype) for name, value in feeds.items()}
-        inputs = [helper.make_tensor_value_info(name, kind, None) for name, kind in kinds.items()]
-        outputs = [helper.make_tensor_value_info(n, onnx.TensorProto.UNDEFINED, None) for n in node.output if n]
-        tiny = helper.make_model(helper.make_graph([node], "constant", inputs, outputs), opset_imports=self._opsets)
         try:
-            found: list[Any] = list(ReferenceEvaluator(tiny).run(None, feeds))
+            found = evaluate(node, feeds, self._opsets)
         except Exception as error:  # noqa: BLE001 - the evaluator raises many types
             said = str(error)[:150]
             raise InputError(

@@ -24,9 +24,9 @@ from instances.onnx.compute import folded_macs
 from instances.onnx.control import unroll
 from instances.onnx.graph import Graph, Node, Tensors, share
 from instances.onnx.ops import convert
-from instances.onnx.shapes import infer, sort_nodes, strip_weights
+from instances.onnx.quantised import standardise
+from instances.onnx.shapes import STANDARD, infer, opset_of, sort_nodes, strip_weights
 from instances.onnx.sizes import Asked, bind
-from instances.onnx.standard import standardise
 from instances.onnx.values import element_types, give, said_of
 from instances.validation import explain_faults
 
@@ -85,7 +85,7 @@ def read_graph(
     model = _inline(model, where)
     asked, given = give(model, asked, where)
     unroll(model, asked, where)
-    originals = standardise(model.graph, _opset(model))
+    originals = standardise(model.graph, opset_of(model.opset_import))
     known = strip_weights(model.graph, where)
     sort_nodes(model.graph, where)
     tensors = Tensors(model.graph, known.constants)
@@ -133,12 +133,11 @@ def _check(model: onnx.ModelProto, where: str) -> None:
         raise InputError(f"{where}: not an ONNX model: it holds no graph")
     if not model.graph.node:
         raise InputError(f"{where}: the graph has no operators")
-    versions = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
-    if not versions:
+    if not any(one.domain in STANDARD for one in model.opset_import):
         raise InputError(f"{where}: states no opset of the standard operators")
     _check_texts(model.graph, where)
-    if not OLDEST_OPSET <= versions[0] <= NEWEST_OPSET:
-        raise InputError(f"{where}: opset {versions[0]}, supported are {OLDEST_OPSET} to {NEWEST_OPSET}")
+    if not OLDEST_OPSET <= (opset := opset_of(model.opset_import)) <= NEWEST_OPSET:
+        raise InputError(f"{where}: opset {opset}, supported are {OLDEST_OPSET} to {NEWEST_OPSET}")
 
 
 def _check_texts(graph: onnx.GraphProto, where: str) -> None:
@@ -208,13 +207,9 @@ def _drop_unused(graph: Graph) -> None:
         del graph.operators[name]
 
 
-def _opset(model: onnx.ModelProto) -> int:
-    return int(next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx")))
-
-
 def _describe(model: onnx.ModelProto, file: str) -> str:
     producer = "".join(c for c in str(model.producer_name) if c.isprintable())[:60]
-    return f"read from {file} (opset {_opset(model)}{', by ' + producer if producer else ''})"
+    return f"read from {file} (opset {opset_of(model.opset_import)}{', by ' + producer if producer else ''})"
 
 
 def _report(network: Network, where: str) -> None:

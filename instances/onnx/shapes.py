@@ -7,9 +7,11 @@ read them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from math import prod
+from typing import Any
 
 import numpy as np
 import onnx
@@ -19,6 +21,8 @@ from onnx.reference import ReferenceEvaluator
 from instances.errors import InputError
 from instances.network.operators import Shape
 
+#: Domains of the standard operators.
+STANDARD = ("", "ai.onnx")
 #: Tensors up to this size may describe shapes, axes or pads; larger ones are weights.
 SMALL = 1024
 #: Integers of 32 and 64 bits are indices: so many of them are read.
@@ -70,59 +74,61 @@ def strip_weights(graph: onnx.GraphProto, where: str) -> Inferred:
     """
     known = Inferred()
     declared = {i.name for i in graph.input}
-    kept_tensors, kept_nodes = [], []
-    for tensor in graph.initializer:
-        if _hide(tensor, tensor.name, graph, declared, known, where):
-            kept_tensors.append(tensor)
+
+    def declare(name: str, data_type: int, shape: Shape) -> None:
+        known.constants.add(name)
+        known.shapes[name] = shape
+        if name not in declared:
+            declared.add(name)
+            graph.input.append(helper.make_tensor_value_info(name, data_type, list(shape)))
+
+    def stays(tensor: onnx.TensorProto, name: str) -> bool:
+        """Record a constant; return whether it is small enough to stay, else declare it as an input."""
+        shape = tuple(tensor.dims)
+        if any(size < 0 for size in shape):
+            raise InputError(f"{where}: tensor {name!r} has a negative size in its shape {shape}")
+        most = MOST_INDICES if tensor.data_type in (onnx.TensorProto.INT32, onnx.TensorProto.INT64) else SMALL
+        if prod(shape) <= most and not _external(tensor):
+            try:
+                known.values[name] = numpy_helper.to_array(tensor)
+            except Exception:  # noqa: BLE001 - odd element types and short data: the value stays unknown
+                pass
+            else:
+                known.constants.add(name)
+                known.shapes[name] = shape
+                return True
+        declare(name, tensor.data_type, shape)
+        return False
+
+    kept_tensors = [tensor for tensor in graph.initializer if stays(tensor, tensor.name)]
     for sparse in graph.sparse_initializer:
-        _declare(graph, declared, known, sparse.values.name, sparse.values.data_type, tuple(sparse.dims))
+        declare(sparse.values.name, sparse.values.data_type, tuple(sparse.dims))
+    kept_nodes = []
     for node in graph.node:
         value = next((a for a in node.attribute if a.name == "value" and a.HasField("t")), None)
-        plain = node.op_type == "Constant" and value is not None and len(node.output) == 1
-        if not (plain and value) or _hide(value.t, node.output[0], graph, declared, known, where):
+        plain = node.op_type == "Constant" and len(node.output) == 1
+        if not (plain and value) or stays(value.t, node.output[0]):
             kept_nodes.append(node)
     del graph.sparse_initializer[:]
-    for old, new in ((graph.initializer, kept_tensors), (graph.node, kept_nodes)):
-        copies = [type(item).FromString(item.SerializeToString()) for item in new]
-        del old[:]
-        old.extend(copies)
+    refill(graph.initializer, kept_tensors)
+    refill(graph.node, kept_nodes)
     return known
-
-
-def _hide(
-    tensor: onnx.TensorProto, name: str, graph: onnx.GraphProto, declared: set[str], known: Inferred, where: str
-) -> bool:
-    """Record a constant; return whether it is small enough to stay, else declare it as an input."""
-    shape = tuple(tensor.dims)
-    if any(size < 0 for size in shape):
-        raise InputError(f"{where}: tensor {name!r} has a negative size in its shape {shape}")
-    known.constants.add(name)
-    known.shapes[name] = shape
-    external = _external(tensor)
-    most = MOST_INDICES if tensor.data_type in (onnx.TensorProto.INT32, onnx.TensorProto.INT64) else SMALL
-    if prod(shape) <= most and not external:
-        try:
-            known.values[name] = numpy_helper.to_array(tensor)
-        except Exception:  # noqa: BLE001 - odd element types and short data: the value stays unknown
-            external = True
-    if prod(shape) <= most and not external:
-        return True
-    _declare(graph, declared, known, name, tensor.data_type, shape)
-    return False
 
 
 def _external(tensor: onnx.TensorProto) -> bool:
     return tensor.data_location == onnx.TensorProto.EXTERNAL or len(tensor.external_data) > 0
 
 
-def _declare(
-    graph: onnx.GraphProto, declared: set[str], known: Inferred, name: str, data_type: int, shape: Shape
-) -> None:
-    known.constants.add(name)
-    known.shapes[name] = shape
-    if name not in declared:
-        declared.add(name)
-        graph.input.append(helper.make_tensor_value_info(name, data_type, list(shape)))
+def refill(field: Any, items: Iterable[Any]) -> None:
+    """Let a repeated field of a message hold copies of items, which may be some of its own."""
+    copies = [deepcopy(item) for item in items]
+    del field[:]
+    field.extend(copies)
+
+
+def opset_of(opsets: Iterable[onnx.OperatorSetIdProto]) -> int:
+    """Return the version of the standard operators."""
+    return int(next(one.version for one in opsets if one.domain in STANDARD))
 
 
 def used_tensors(node: onnx.NodeProto) -> list[str]:
@@ -167,9 +173,7 @@ def sort_nodes(graph: onnx.GraphProto, where: str) -> None:
         cycle = [graph.node[edge[0]] for edge in nx.find_cycle(order)][:8]
         names = [repr(node.name or next(iter(node.output), node.op_type)) for node in cycle]
         raise InputError(f"{where}: the graph has a cycle: {' -> '.join([*names, names[0]])}") from None
-    nodes = [onnx.NodeProto.FromString(graph.node[i].SerializeToString()) for i in indices]
-    del graph.node[:]
-    graph.node.extend(nodes)
+    refill(graph.node, [graph.node[i] for i in indices])
 
 
 def _infos(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
@@ -220,9 +224,8 @@ def _take_declared(graph: onnx.GraphProto) -> dict[str, Shape]:
     """Take the shapes that a file declares of results and inner tensors out of it; return those that are numbers."""
     found = {}
     made = {name for node in graph.node for name in node.output}
-    inner = [onnx.ValueInfoProto.FromString(i.SerializeToString()) for i in graph.value_info if i.name in made]
-    del graph.value_info[:]  # what is said of a constant would hide its value from shape inference
-    graph.value_info.extend(inner)
+    # what is said of a constant would hide its value from shape inference
+    refill(graph.value_info, [info for info in graph.value_info if info.name in made])
     for info in (*graph.value_info, *graph.output):
         shape = _shape(info)
         if shape is not None and all(shape):
@@ -275,7 +278,7 @@ def fold(
     """Evaluate what can be on small constants; return the new values."""
     found: dict[str, np.ndarray] = {}
     for node in nodes:
-        if node.domain not in ("", "ai.onnx") or all(o in known.values for o in node.output):
+        if node.domain not in STANDARD or all(o in known.values for o in node.output):
             continue
         outputs = _evaluate(node, known, opsets)
         for name, value in zip(node.output, outputs, strict=False):
@@ -316,23 +319,28 @@ def _evaluate(node: onnx.NodeProto, known: Inferred, opsets: list[onnx.OperatorS
         return []
     feeds = {name: known.values[name] for name in node.input if name}
     try:
-        kinds = {name: helper.np_dtype_to_tensor_dtype(value.dtype) for name, value in feeds.items()}
-        inputs = [helper.make_tensor_value_info(name, kind, None) for name, kind in kinds.items()]
-        outputs = [helper.make_tensor_value_info(n, onnx.TensorProto.UNDEFINED, None) for n in node.output if n]
-        tiny = helper.make_model(helper.make_graph([node], "fold", inputs, outputs), opset_imports=opsets)
         with np.errstate(all="ignore"):
-            return list(ReferenceEvaluator(tiny).run(None, feeds))
+            return evaluate(node, feeds, opsets)
     except Exception:  # noqa: BLE001 - what cannot be evaluated stays unknown, which is reported where it matters
         return []
+
+
+def evaluate(
+    node: onnx.NodeProto, feeds: Mapping[str, np.ndarray], opsets: Sequence[onnx.OperatorSetIdProto]
+) -> list[object]:  # fmt: skip
+    """Return what the reference implementation of ONNX makes of a node with these inputs; raises whatever it does."""
+    kinds = {name: helper.np_dtype_to_tensor_dtype(value.dtype) for name, value in feeds.items()}
+    inputs = [helper.make_tensor_value_info(name, kind, None) for name, kind in kinds.items()]
+    outputs = [helper.make_tensor_value_info(n, onnx.TensorProto.UNDEFINED, None) for n in node.output if n]
+    tiny = helper.make_model(helper.make_graph([node], "one", inputs, outputs), opset_imports=opsets)
+    return list(ReferenceEvaluator(tiny).run(None, dict(feeds)))
 
 
 def _make_initializers(graph: onnx.GraphProto, found: dict[str, np.ndarray]) -> None:
     """Replace evaluated nodes by their values, so that the next round of shape inference sees them."""
     kept = [node for node in graph.node if not all(o in found for o in node.output if o)]
-    nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in kept]
-    made = {o for n in nodes for o in n.output}
-    del graph.node[:]
-    graph.node.extend(nodes)
+    made = {o for n in kept for o in n.output}
+    refill(graph.node, kept)
     graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in found.items() if name not in made)
 
 

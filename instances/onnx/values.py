@@ -21,7 +21,7 @@ from onnx import helper, numpy_helper
 
 from instances.errors import InputError
 from instances.onnx.graph import Graph
-from instances.onnx.shapes import used_tensors
+from instances.onnx.shapes import refill, used_tensors
 from instances.onnx.sizes import Asked, bind
 
 #: An input with more elements is data, and no constant.
@@ -53,9 +53,7 @@ def give(model: onnx.ModelProto, asked: Asked, where: str) -> tuple[Asked, dict[
     sizes = {info.name: tuple(size.dim_value for size in info.type.tensor_type.shape.dim) for info in sized.input}
     kinds = {info.name: info.type.tensor_type.elem_type for info in inputs}
     given = {name: _filled(name, value, sizes[name], kinds[name], where) for name, value in asked.values.items()}
-    left = [onnx.ValueInfoProto.FromString(i.SerializeToString()) for i in graph.input if i.name not in given]
-    del graph.input[:]
-    graph.input.extend(left)
+    refill(graph.input, [info for info in graph.input if info.name not in given])
     graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in given.items())
     return Asked(asked.batch, {}, {name: shape for name, shape in sizes.items() if name not in given}), given
 

@@ -8,7 +8,7 @@ import pytest
 
 from instances.onnx.control import CONTROL
 from instances.onnx.ops import HANDLERS
-from instances.onnx.standard import REPLACED
+from instances.onnx.quantised import REPLACED
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "onnx.md"
 
