@@ -15,22 +15,19 @@ from instances.bundles import list_networks as list_networks
 from instances.errors import InputError, did_you_mean
 from instances.foreign.foreign import is_foreign, read_foreign
 from instances.jsonfile import Json, as_object, parse_json, shown, write_atomically
-from instances.machine.machine import Banks, Broadcast, Compute, Machine, Transfer
-from instances.machine.mesh import Mesh
-from instances.machine.platform import Platform
-from instances.machine.processors import Processors
-from instances.machine.sections import PartialEngine
+from instances.machine.fields import section_of
+from instances.machine.machine import Machine
 from instances.network.network import Network
 from instances.validation import validate
 
 #: The first field of every network file; a reader refuses other versions.
 NETWORK_FORMAT = "certile-network/1"
+#: The sections of a machine, by name, whose fields may be changed one by one.
 Nested: dict[str, type[BaseModel]] = {
-    "transfer": Transfer, "compute": Compute, "broadcast": Broadcast, "banks": Banks, "processors": Processors,
-    "engine": PartialEngine,
-    "mesh": Mesh,
-    "platform": Platform,
-}  # fmt: skip
+    name: section
+    for name in ("transfer", "compute", "broadcast", "banks", "processors", "engine", "mesh", "platform")
+    if (section := section_of(Machine.model_fields[name]))
+}
 
 
 # --- networks ----------------------------------------------------------------------------------------------------

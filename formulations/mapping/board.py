@@ -19,8 +19,8 @@ from formulations.problem import Goal, Part, Piece, Stats, Steps
 from hwmodels.board.price import estimated, options
 from hwmodels.outcome import Natural
 from instances.errors import InputError
+from instances.machine.boards import Processors
 from instances.machine.machine import Machine
-from instances.machine.processors import Processors
 from instances.measured import LONGEST_US, Profile, Row
 from instances.network.tasks import TaskGraph
 from instances.problems import either, needing

@@ -68,7 +68,7 @@ from numpy.typing import NDArray
 
 from hwmodels.board.price import ALONE, copied_ps
 from instances.errors import InputError
-from instances.machine.processors import Group, Processors
+from instances.machine.boards import Group, Processors
 from instances.network.tasks import TaskGraph
 
 #: Processors, each with its shares of a task.

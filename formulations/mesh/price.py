@@ -59,7 +59,7 @@ from formulations.pins import Decision, Pins
 from hwmodels.schedule import SHARES, Choice
 from instances.errors import InputError
 from instances.machine.machine import Machine
-from instances.machine.mesh import LARGEST, Mesh
+from instances.machine.sections import LARGEST, Mesh
 from instances.network.ndrange import Axis, NDRange, Operand, ndrange
 from instances.network.workload import DIMS, Layer, refuse_long
 

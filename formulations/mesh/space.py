@@ -40,7 +40,7 @@ from formulations.pins import Pins
 from hwmodels.schedule import SHARES, Choice
 from instances.errors import InputError
 from instances.machine.machine import Machine
-from instances.machine.mesh import LARGEST
+from instances.machine.sections import LARGEST
 from instances.network.workload import DIMS, Layer
 
 _FREE = Pins()

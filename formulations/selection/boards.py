@@ -27,9 +27,8 @@ from formulations.selection.frame import Setting
 from hwmodels.board.price import ALONE, estimated, polynomial
 from hwmodels.selection.price import decompositions, pieces, weights
 from instances.errors import InputError
+from instances.machine.boards import Conversion, ElementType, Group, Handover, Platform, Processors, Stage
 from instances.machine.machine import Machine
-from instances.machine.platform import Conversion, ElementType, Handover, Platform, Stage
-from instances.machine.processors import Group, Processors
 from instances.network.network import Network
 from instances.network.operators import Conv, MatMul
 from instances.network.tasks import Task, TaskGraph, tasks

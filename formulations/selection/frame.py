@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from formulations.problem import Goal
 from hwmodels.selection.schedule import Choice, Selection
 from instances.errors import InputError
-from instances.machine.platform import Frequency, Handover, Platform
+from instances.machine.boards import Frequency, Handover, Platform
 from instances.network.variants import PPM, Option, Size, VariantLayer, Variants
 
 Ints = NDArray[np.int64]

@@ -12,7 +12,7 @@ from math import ceil, floor
 
 from formulations.selection.frame import MEASURES, Frame, Setting
 from instances.errors import InputError, choices, did_you_mean
-from instances.machine.platform import Platform
+from instances.machine.boards import Platform
 from instances.network.variants import PPM, Option, VariantLayer, Variants
 
 _PIN = re.compile(r"(.+?)\s*(<=|>=|!=|=)\s*(.+)")

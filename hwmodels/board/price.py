@@ -11,7 +11,7 @@ the time; waiting for threads does not shrink with the layer), 3.3.3.2, 3.3.3.3.
 
 from __future__ import annotations
 
-from instances.machine.processors import Accelerator, Copying, Cpu, Processors
+from instances.machine.boards import Accelerator, Copying, Cpu, Processors
 from instances.network.tasks import Task, TaskGraph
 
 #: One core without threads ("1 core*" in Table 3.14).

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hwmodels.selection.schedule import Selection
-from instances.machine.platform import Handover, Platform
+from instances.machine.boards import Handover, Platform
 from instances.network.variants import PPM, Variants
 
 

@@ -58,7 +58,7 @@ class Row(NamedTuple):
 def rows(model: type[BaseModel] = Machine, section: str = "") -> Iterator[Row]:
     """Yield the fields of a machine, each section's after it; a section that stands at top level is explained there."""
     for name, field in model.model_fields.items():
-        inner = _section(field)
+        inner = section_of(field)
         path = f"{section}.{name}" if section else name
         yield Row(path, _unit(name, field, inner), _default(field, inner), meanings(model)[name], readers(path))
         if inner and (not section or inner not in _TOP):
@@ -82,7 +82,7 @@ def _readers() -> dict[str, tuple[str, ...]]:
     return named
 
 
-def _section(field: FieldInfo) -> type[BaseModel] | None:
+def section_of(field: FieldInfo) -> type[BaseModel] | None:
     """Return the model of a section, also of an optional or repeated one."""
     inner = [field.annotation, *get_args(field.annotation)]
     return next((kind for kind in inner if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
@@ -92,7 +92,7 @@ def _is_list(field: FieldInfo) -> bool:
     return get_origin(field.annotation) is tuple
 
 
-_TOP = {_section(field) for field in Machine.model_fields.values()}
+_TOP = {section_of(field) for field in Machine.model_fields.values()}
 
 
 def _unit(name: str, field: FieldInfo, inner: type[BaseModel] | None) -> str:

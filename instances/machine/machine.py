@@ -21,10 +21,8 @@ from pydantic_core import PydanticCustomError
 
 from instances.errors import InputError
 from instances.frozen import Frozen, Sparse
-from instances.machine.mesh import Mesh
-from instances.machine.platform import Platform
-from instances.machine.processors import Processors
-from instances.machine.sections import Banks, Homes, OffChip, PartialEngine, Transfer, home_faults
+from instances.machine.boards import Platform, Processors
+from instances.machine.sections import Banks, Homes, Mesh, OffChip, PartialEngine, Transfer, home_faults
 from instances.problems import PROBLEMS, either, meant, needing, nested, sections
 
 __all__ = ["Banks", "Broadcast", "Compute", "Machine", "OffChip", "Transfer"]

@@ -41,7 +41,7 @@ from instances.jsonfile import (
     shown,
     write_atomically,
 )
-from instances.machine.platform import Count, Name
+from instances.machine.boards import Amount, Name
 from instances.validation import validate
 
 #: The first field of every such file.
@@ -68,11 +68,11 @@ class Option(Frozen):
     """What was done to the layer: none for the base."""
     type: Name = "f32"
     """Element type that it reads and writes."""
-    loss_ppm: Count = 0
+    loss_ppm: Amount = 0
     """Accuracy that it costs, in millionths."""
-    bytes: Count = 0
+    bytes: Amount = 0
     """Memory."""
-    uses: dict[str, Count] = Field(default_factory=dict)
+    uses: dict[str, Amount] = Field(default_factory=dict)
     """What it takes of the machine's budgets."""
 
     def ps(self, unit: str, size: Size) -> float:
@@ -89,7 +89,7 @@ class VariantLayer(Frozen):
     options: Annotated[tuple[Option, ...], Field(min_length=1)]
     reads: tuple[LayerName, ...] | None = None
     """Layers whose maps it reads; by default that before it."""
-    elements: Count = 0
+    elements: Amount = 0
     """Of the map that it makes, where conversions and hand-overs take time by the element."""
 
     @property

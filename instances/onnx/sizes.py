@@ -18,8 +18,7 @@ import numpy as np
 import onnx
 
 from instances.errors import InputError
-from instances.network.operator_base import LARGEST
-from instances.network.operators import Shape
+from instances.network.operators import LARGEST, Shape
 
 #: Names that say nothing: two sizes that are called so need not be equal.
 _NAMELESS = frozenset(("", "?", "*", "-1", "None", "none", "unknown"))

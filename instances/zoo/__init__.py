@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from instances.network.network import Network
-from instances.zoo import bert, classic, densenet, inception, layers, pixels, resnet, small, yolo
+from instances.zoo import classic, deep, layers, small
 
 __all__ = ["GENERATORS"]
 
-_FAMILIES = (bert, classic, densenet, inception, layers, pixels, resnet, small, yolo)
+_FAMILIES = (classic, deep, layers, small)
 #: Name of every bundled network -> its generator: what the modules export.
 GENERATORS: dict[str, Callable[[], Network]] = {
     name: getattr(family, name) for family in _FAMILIES for name in family.__all__

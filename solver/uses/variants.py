@@ -17,9 +17,8 @@ from functools import cached_property
 from formulations.selection.boards import RANKS, board_settings, check_ranks, lost_ppm, platform_of
 from hwmodels.selection.price import decompositions, pieces, weights
 from instances.errors import InputError, choices
+from instances.machine.boards import ElementType, Platform, Processors, Stage
 from instances.machine.machine import Machine
-from instances.machine.platform import ElementType, Platform, Stage
-from instances.machine.processors import Processors
 from instances.network.network import Network
 from instances.network.tasks import Task, tasks
 from instances.network.variants import Option, VariantLayer, Variants

@@ -29,7 +29,7 @@ from formulations.applications.space import Several, Stream
 from formulations.mapping.space import Mapping as Instance
 from hwmodels.board.replay import Referee, Repeated
 from hwmodels.board.schedule import ApplicationsSchedule
-from instances.machine.processors import Group
+from instances.machine.boards import Group
 from instances.network.tasks import Task, TaskGraph
 from tests.adversary import cases
 from tests.adversary.cases import BruteForce, Known, claimed, less_time, times

@@ -29,7 +29,7 @@ from formulations.mapping.space import Limits, Schedule, Split, parts
 from formulations.mapping.space import Mapping as Instance
 from hwmodels.board.replay import Seen, replay_once
 from hwmodels.board.schedule import MappingSchedule
-from instances.machine.processors import Group
+from instances.machine.boards import Group
 from instances.network.tasks import Task, TaskGraph
 from tests.adversary import cases
 from tests.adversary.cases import BruteForce, Known, claimed, less_time, times

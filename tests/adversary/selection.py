@@ -17,7 +17,7 @@ from formulations.selection.part import SelectionPart
 from formulations.selection.problem import SelectionFormulation
 from hwmodels.selection.replay import replay
 from hwmodels.selection.schedule import Choice, Selection
-from instances.machine.platform import Budget, Conversion, ElementType, Frequency, Handover, Platform, Stage
+from instances.machine.boards import Budget, Conversion, ElementType, Frequency, Handover, Platform, Stage
 from instances.network.variants import Option, Size, VariantLayer, Variants
 from tests.adversary import cases
 from tests.adversary.cases import BruteForce, Known, claimed, without

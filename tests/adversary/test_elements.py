@@ -15,8 +15,7 @@ import instances.network.operators
 import instances.network.stores
 from instances.machine.machine import Machine
 from instances.network.network import Network
-from instances.network.operator_base import element_wise
-from instances.network.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
+from instances.network.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape, element_wise
 from tests.adversary.elements import Elements, miscounted
 from tests.adversary.fusion import Case as GroupCase
 from tests.adversary.joint import Case

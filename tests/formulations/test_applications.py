@@ -22,7 +22,7 @@ from hwmodels.board.replay import Referee, Repeated
 from instances.applications import applications, is_several
 from instances.errors import InputError
 from instances.load import dump_network, load_network
-from instances.machine.processors import Group
+from instances.machine.boards import Group
 from instances.network.tasks import Task, TaskGraph, tasks
 from solver import Plan, check, solve
 from solver.calls.solve import ask as question

@@ -32,7 +32,7 @@ from formulations.mapping.problem import replayed
 from formulations.mapping.space import Assignment, Limits, Mapping
 from hwmodels.board.replay import replay_once
 from instances.errors import InputError
-from instances.machine.processors import Group
+from instances.machine.boards import Group
 from instances.network.tasks import Task, TaskGraph
 from solver import check, pareto, solve
 from solver.calls.solve import show

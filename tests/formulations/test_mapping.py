@@ -23,7 +23,7 @@ from hwmodels.board.price import copied_ps, estimated, options
 from hwmodels.board.replay import replay_mapping
 from instances.errors import InputError
 from instances.load import load_machine, load_network
-from instances.machine.processors import Group, Processors
+from instances.machine.boards import Group, Processors
 from instances.measured import Profile, load_profile
 from instances.network.tasks import Task, TaskGraph, tasks
 from solver import Plan, check, pareto, solve

@@ -17,7 +17,7 @@ from formulations.mapping.problem import MappingPart
 from formulations.mapping.series import Section, Series, Tables, gates, sections, settled, swaps
 from formulations.mapping.space import Limits, Mapping, Schedule, Split
 from formulations.problem import Report, Stats
-from instances.machine.processors import Group
+from instances.machine.boards import Group
 from instances.network.tasks import Task, TaskGraph
 from solver import check, solve
 from solver.search import driver_cp_sat

@@ -16,7 +16,7 @@ from formulations.selection.search import trellis
 from hwmodels.selection.replay import replay
 from hwmodels.selection.schedule import Choice, Selection
 from instances.errors import InputError
-from instances.machine.platform import Budget, Conversion, ElementType, Frequency, Handover, Platform, Stage
+from instances.machine.boards import Budget, Conversion, ElementType, Frequency, Handover, Platform, Stage
 from instances.network.variants import Option, Size, VariantLayer, Variants
 from solver.search.loop import Answer, settled
 from solver.uses.bench.selection import large

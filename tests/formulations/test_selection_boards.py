@@ -18,9 +18,8 @@ from formulations.selection.problem import SelectionFormulation, part_of, settin
 from hwmodels.board.price import copied_ps, estimated, options
 from instances.errors import InputError
 from instances.load import load_machine, load_network
+from instances.machine.boards import Platform, Processors
 from instances.machine.machine import Machine
-from instances.machine.platform import Platform
-from instances.machine.processors import Processors
 from instances.network.network import Network
 from instances.network.operators import Conv, Eltwise, Input
 from instances.network.tasks import Task, TaskGraph, tasks

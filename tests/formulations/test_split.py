@@ -20,7 +20,7 @@ from formulations.mapping.space import Aim, Assignment, Limits, Mapping, Split, 
 from hwmodels.board.price import copied_ps, estimated
 from instances.errors import InputError
 from instances.load import load_machine, load_network
-from instances.machine.processors import Group
+from instances.machine.boards import Group
 from instances.measured import Profile
 from instances.network.tasks import Task, TaskGraph, tasks
 from solver import check, pareto, solve

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from instances.frozen import digest
-from instances.network.operator_base import element_wise
+from instances.network.operators import element_wise
 from instances.network.workload import Layer
 
 

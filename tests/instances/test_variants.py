@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from instances.errors import InputError
 from instances.load import load_machine
-from instances.machine.platform import Platform
+from instances.machine.boards import Platform
 from instances.network.variants import list_variants, load_variants
 
 GOOD: dict[str, Any] = {

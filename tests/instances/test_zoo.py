@@ -14,9 +14,8 @@ import pytest
 from instances.load import list_networks, load_network, network_to_json
 from instances.network.operators import UNARY, Conv, Eltwise
 from instances.zoo import GENERATORS
-from instances.zoo.bert import bert_base_encoder
-from instances.zoo.resnet import resnet, resnet50, resnet152
-from instances.zoo.yolo import yolov2
+from instances.zoo.classic import yolov2
+from instances.zoo.deep import bert_base_encoder, resnet, resnet50, resnet152
 
 #: name -> (GMAC, its tolerance, parameters in millions, tolerance); the tolerance is half of the last published digit.
 PUBLISHED = {

@@ -11,7 +11,7 @@ from instances.load import load_network
 from instances.network.network import Network
 from instances.network.operators import Reshape
 from instances.zoo.chains import CHAINS
-from instances.zoo.resnet import REPEATS, resnet
+from instances.zoo.deep import REPEATS, resnet
 from solver.calls.solve import solve
 from solver.plan.plan import Plan
 from solver.uses.bench.report import Cell, Report, Suite, Table, timed, value_of

@@ -12,8 +12,8 @@ from formulations.selection.part import SelectionPart
 from formulations.selection.problem import SelectionFormulation, Step, part_of
 from hwmodels.selection.schedule import Selection
 from instances.load import load_machine
+from instances.machine.boards import Budget, Conversion, ElementType, Frequency, Handover, Platform, Stage
 from instances.machine.machine import Machine
-from instances.machine.platform import Budget, Conversion, ElementType, Frequency, Handover, Platform, Stage
 from instances.network.variants import PPM, Option, Size, VariantLayer, Variants, load_variants
 from solver.plan.claims import gap_of
 from solver.problems.selection import with_optima
