@@ -156,13 +156,12 @@ def _milp(asked: Asked, solver: str = "milp", kind: Literal["", "=", "<="] = "")
     """The MILP; latencies are proven quickly where few tasks may run side by side, for disjunctions bound poorly."""
     from formulations.mapping.milp import model  # late: models import their solvers
 
-    made = model(asked.mapping, asked.aim, asked.limits, clustered=kind, latest=asked.latest if asked.alone else None)
+    latest = asked.latest if asked.alone else None
+    problem, chosen = model(asked.mapping, asked.aim, asked.limits, clustered=kind, latest=latest)
     if asked.least:
-        made.problem += made.problem.objective >= asked.least // asked.unit
-    asked.stats.update(variables=len(made.problem.variables()), constraints=len(made.problem.constraints))
-    report = yield Model(
-        made.problem, lambda _: made.chosen(), unit=asked.unit, seconds=asked.clock.left, solver=solver
-    )  # fmt: skip
+        problem += problem.objective >= asked.least // asked.unit
+    asked.stats.update(variables=len(problem.variables()), constraints=len(problem.constraints))
+    report = yield Model(problem, lambda _: chosen(), unit=asked.unit, seconds=asked.clock.left, solver=solver)
     found = [] if report.schedule is None else [report.schedule]
     if kind and found and not _clustered(asked.mapping, found[0].at, kind):
         found, asked.stats["note"] = [], "the solver's answer is no clustering"

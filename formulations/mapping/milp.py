@@ -16,8 +16,7 @@ M            a latency that is known: no start of a better plan is later, and no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import pulp
@@ -27,26 +26,14 @@ from formulations.mapping.latency import blocks_of, unrelated
 from formulations.mapping.space import Aim, Limits, Mapping, Schedule
 
 
-@dataclass
-class MappingModel:
-    """The model with its variables, as `formulations.mapping.cp_sat.MappingCpModel`."""
-
-    problem: pulp.LpProblem
-    flows: Flows
-
-    def chosen(self) -> Schedule:
-        """The schedule of a solution."""
-        return self.flows.chosen(pulp.LpVariable.value)
-
-
 def _binary(name: str) -> pulp.LpVariable:
     return pulp.LpVariable(name, cat="Binary")
 
 
 def model(
     mapping: Mapping, aim: Aim, limits: Limits, *, clustered: Literal["", "=", "<="] = "", latest: int | None = None
-) -> MappingModel:
-    """Return the model.
+) -> tuple[pulp.LpProblem, Callable[[], Schedule]]:
+    """Return the model, and what reads the schedule of a solution.
 
     Parameters
     ----------
@@ -68,7 +55,7 @@ def model(
     problem.setObjective(goal)
     if clustered:
         _cluster(problem, mapping, made.x, clustered)
-    return MappingModel(problem, made)
+    return problem, lambda: made.chosen(pulp.LpVariable.value)
 
 
 def _timed(made: Flows, most: int, loads: Sequence[Any]) -> pulp.LpVariable:

@@ -245,12 +245,11 @@ _VERBS = {letter: verb for verb, letter in _LETTERS.items()}
 
 def as_text(steps: Iterable[Step]) -> str:
     """Return a program as text: ``L0@0 R0.3@1 S3@1``, group and place; ``@f`` is the fresh place."""
-    return " ".join(_word(step) for step in steps)
-
-
-def _word(step: Step) -> str:
-    groups = {"load": f"{step.i}", "run": f"{step.i}.{step.o}"}.get(step.verb, f"{step.o}")
-    return f"{_LETTERS[step.verb]}{groups}@{'f' if step.place < 0 else step.place}"
+    words = []
+    for step in steps:
+        groups = {"load": f"{step.i}", "run": f"{step.i}.{step.o}"}.get(step.verb, f"{step.o}")
+        words.append(f"{_LETTERS[step.verb]}{groups}@{'f' if step.place < 0 else step.place}")
+    return " ".join(words)
 
 
 def from_text(text: str) -> list[Step]:

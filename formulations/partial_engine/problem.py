@@ -117,7 +117,7 @@ class EnginePart(Part[EngineSchedule]):
         return EngineSchedule(
             rows=branch.rows, strips=branch.strips, grids=sum(number for _, number in branch.games),
             inputs=game.inputs, outputs=game.outputs, in_places=branch.x, part_places=branch.y,
-            fresh_places=self.choices.fresh, in_place_bytes=branch.in_place, part_place_bytes=branch.part_place,
+            fresh_places=self.work.fresh, in_place_bytes=branch.in_place, part_place_bytes=branch.part_place,
             inputs_at="banks" if wanted.before else "dram", results_at="banks" if wanted.after else "dram",
             program=as_text(run.steps),
         )  # fmt: skip
@@ -149,8 +149,7 @@ class EnginePart(Part[EngineSchedule]):
         grids = sum(grid.number for grid in self.work.grids)
         inputs = schedule.in_places * (grids if schedule.inputs_at == "banks" else 1)
         parts = schedule.part_places * (grids if schedule.results_at == "banks" else 1)
-        fresh = int(self.work.engine.adds == "steps" and self.work.inputs > 1)
-        return inputs * branch.in_place + (parts + fresh) * branch.part_place
+        return inputs * branch.in_place + (parts + self.work.fresh) * branch.part_place
 
     def replay(self, schedule: EngineSchedule) -> Replayed:
         """Run the program in every strip and grid."""
@@ -221,7 +220,7 @@ class EnginePart(Part[EngineSchedule]):
     def ordered(self, branch: Branch, order: Order, *, recent: bool = False, clock: Clock = ENDLESS) -> Ordered:
         """Return the program of an order; `recent` as in `formulations.partial_engine.orders.program`."""
         steps = program(
-            branch.games[0][0], order, fresh=self.choices.fresh, recent=recent, before=self.wanted.before,
+            branch.games[0][0], order, fresh=self.work.fresh, recent=recent, before=self.wanted.before,
             after=self.wanted.after, clock=clock,
         )  # fmt: skip
         return Ordered(branch, tuple(steps), branch.fixed + sum(n * price(game, steps) for game, n in branch.games))

@@ -107,11 +107,8 @@ class Demands:
 class Choices:
     """A layer on a machine with its choices, those with the fewest necessary bytes first."""
 
-    work: Work
     branches: tuple[Branch, ...]
     smallest: Smallest
-    fresh: int
-    wanted: Demands
 
 
 def build(work: Work, machine: Machine, demands: Demands | None = None) -> Choices:
@@ -122,8 +119,7 @@ def build(work: Work, machine: Machine, demands: Demands | None = None) -> Choic
     InputError
         If a place would take no bytes (a layer that reads only padding).
     """
-    wanted, engine = demands or Demands(), work.engine
-    fresh = int(engine.adds == "steps" and work.inputs > 1)
+    wanted = demands or Demands()
     found: list[Branch] = []
     smallest: Smallest | None = None
     for rows in _heights(work):
@@ -134,13 +130,13 @@ def build(work: Work, machine: Machine, demands: Demands | None = None) -> Choic
         if sizes.in_place < 1:
             raise InputError(f"layer {work.layer.name}: it reads nothing but padding")
         places = sizes.places(max(1, wanted.inputs[0]), max(1, wanted.parts[0]))
-        small = Smallest(rows, sizes.in_place, sizes.part_place, places[1] + fresh, places[0])
+        small = Smallest(rows, sizes.in_place, sizes.part_place, places[1] + work.fresh, places[0])
         if smallest is None or small.bytes < smallest.bytes:
             smallest = small
-        found += _divided(work, sizes, engine.bank_bytes, fresh, wanted)
+        found += _divided(work, sizes, wanted)
     smallest = smallest or Smallest(0, 0, 0, 0, 0)
     found.sort(key=lambda b: (b.least, b.strips, b.x))
-    return Choices(work, tuple(found), smallest, fresh, wanted)
+    return Choices(tuple(found), smallest)
 
 
 class _Sizes:
@@ -193,12 +189,12 @@ def _heights(work: Work) -> Iterator[int]:
             yield height
 
 
-def _divided(work: Work, sizes: _Sizes, bank: int, fresh: int, wanted: Demands) -> Iterator[Branch]:
+def _divided(work: Work, sizes: _Sizes, wanted: Demands) -> Iterator[Branch]:
     """The ways to divide a bank in places."""
     inputs, outputs, last = work.inputs, work.outputs, 0
     most = min(inputs, wanted.inputs[1])
     for x in range(most, max(1, wanted.inputs[0], inputs * wanted.before) - 1, -1):
-        left = (bank - sizes.places(x, 0)[0] * sizes.in_place) // sizes.part_place - fresh
+        left = (work.engine.bank_bytes - sizes.places(x, 0)[0] * sizes.in_place) // sizes.part_place - work.fresh
         y = min(outputs, wanted.parts[1], left)
         if wanted.after:
             y = outputs if sizes.places(x, outputs)[1] <= left and outputs <= wanted.parts[1] else 0

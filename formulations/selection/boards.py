@@ -236,20 +236,12 @@ def platform_of(board: Processors, configuration: tuple[int, ...]) -> Platform:
         for g in groups
     )
     handovers = tuple(_handover(p, q, board) for p in groups for q in groups if p != q)
-    if board.cpu.half_scale is None and all(one.half_scale is None for one in board.accelerators):
-        types: tuple[ElementType, ...] = (ElementType(name="f32", bytes=board.element_bytes),)
-        return Platform(stages=stages, pipeline="always", types=types, handovers=handovers)
-    types = (
-        ElementType(name="f32", bytes=board.element_bytes),
-        ElementType(name=_HALF, bytes=board.element_bytes // 2),
-    )
-    return Platform(
-        stages=stages,
-        pipeline="always",
-        types=types,
-        handovers=handovers,
-        conversions=tuple(_conversions(board, groups)),
-    )
+    scales = [board.cpu.half_scale, *(one.half_scale for one in board.accelerators)]
+    halves = any(scale is not None for scale in scales)
+    sizes = {"f32": board.element_bytes, **({_HALF: board.element_bytes // 2} if halves else {})}
+    types = tuple(ElementType(name=name, bytes=size) for name, size in sizes.items())
+    conversions = tuple(_conversions(board, groups)) if halves else ()
+    return Platform(stages=stages, pipeline="always", types=types, handovers=handovers, conversions=conversions)
 
 
 def _handover(source: Group, target: Group, board: Processors) -> Handover:

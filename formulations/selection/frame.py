@@ -377,13 +377,8 @@ def caps(frame: Frame, most: Mapping[str, int]) -> Iterator[Row]:
 
 
 def form(frame: Frame, goal: Goal, most: Mapping[str, int]) -> Form:
-    """Return what a goal asks of a frame, with limits that stand beside it; not for score (`scored`)."""
+    """Return what a goal asks of a frame, with limits that stand beside it; not for score, which is a ratio."""
     return Form(measure_rows(frame, goal.measure), tuple(caps(frame, tighter(most, goal.caps))), goal.below)
-
-
-def scored(frame: Frame, goal: Goal, most: Mapping[str, int], below: int) -> Form:
-    """Return the form whose objective is negative for schedules with a score below a value."""
-    return Form(score_rows(frame, below), tuple(caps(frame, tighter(most, goal.caps))), None)
 
 
 def tighter(one: Mapping[str, int], two: Mapping[str, int]) -> dict[str, int]:

@@ -1,7 +1,4 @@
-"""A network in variants on a platform, as the part that is decided; a frame is a piece.
-
-`figures_of` says what follows from a selection beside its measures: what layers take, and how busy threads are.
-"""
+"""A network in variants on a platform, as the part that is decided; a frame is a piece."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ from formulations.selection.frame import (
     form,
     measure_rows,
     measured,
-    scored,
+    score_rows,
     stage_powers,
     tighter,
 )
@@ -67,17 +64,6 @@ class SelectionFigures:
 
     layers: tuple[LayerFigures, ...]
     threads: tuple[ThreadLoad, ...]
-
-
-def figures_of(frame: Frame, chosen: Sequence[int], total: Sequence[int]) -> SelectionFigures:
-    """Return the figures of options by number, and of what they take by quantity."""
-    return SelectionFigures(tuple(_layers(frame, chosen)), tuple(_threads(frame, total)))
-
-
-def _threads(frame: Frame, total: Sequence[int]) -> Iterator[ThreadLoad]:
-    for thread in range(max(frame.threads) + 1):
-        mine = [s for s, number in enumerate(frame.threads) if number == thread]
-        yield ThreadLoad(tuple(frame.stages[s] for s in mine), sum(total[s] for s in mine))
 
 
 def _layers(frame: Frame, chosen: Sequence[int]) -> Iterator[LayerFigures]:
@@ -169,7 +155,11 @@ class SelectionPart(Part[Selection]):
     def figures_of(self, schedule: Selection, walked: Replayed) -> SelectionFigures:
         """What layers take, and how busy threads are."""
         frame, total = self.total(schedule)
-        return figures_of(frame, frame.chosen(schedule), total)
+        threads = []
+        for thread in range(max(frame.threads) + 1):
+            mine = [s for s, number in enumerate(frame.threads) if number == thread]
+            threads.append(ThreadLoad(tuple(frame.stages[s] for s in mine), sum(total[s] for s in mine)))
+        return SelectionFigures(tuple(_layers(frame, frame.chosen(schedule))), tuple(threads))
 
     def contains(self, schedule: Selection) -> tuple[str, ...]:
         """Pins, limits and budgets that are not kept."""
@@ -278,6 +268,7 @@ class Whole(Piece[Selection]):
 
     def _score(self, goal: Goal, engine: str) -> Steps[Selection]:
         best, below, limits = None, goal.below, self.part.demands.limits
+        kept = tuple(caps(self.frame, tighter(limits, goal.caps)))
         if below is None:
             energy = form(self.frame, replace(goal, measure="energy"), limits)
             best, bound = yield from self._asked(energy, goal, engine)
@@ -285,7 +276,7 @@ class Whole(Piece[Selection]):
                 return None, None if bound is None else self.floor(goal)
             below = self._value(best)
         while True:
-            asked = replace(scored(self.frame, goal, limits, below), below=0)
+            asked = Form(score_rows(self.frame, below), kept, below=0)  # negative: a score below that value
             better, bound = yield from self._asked(asked, goal, engine)
             if bound is None:
                 return best, None if best is None else below

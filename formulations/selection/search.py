@@ -296,7 +296,6 @@ class _Search:
         self.chosen: list[int] | None = None
         self.bound = -1
         self.multipliers: list[Floats] = list(np.eye(len(rows)))
-        self.rests: list[list[Floats]] = []
         self.infeasible = any(limit < 0 for limit in self.limits)
 
     def run(self, hints: Sequence[Floats], widths: Sequence[int]) -> Found:

@@ -87,6 +87,11 @@ class Work:
         """Additions of groups of partial maps, if it is computed in one strip."""
         return sum(grid.number for grid in self.grids) * (self.inputs - 1) * self.outputs
 
+    @property
+    def fresh(self) -> int:
+        """Places in every bank for partial maps that are not added yet: 1 if additions are steps of their own."""
+        return int(self.engine.adds == "steps" and self.inputs > 1)
+
     def strips(self, rows: int) -> tuple[Strip, ...]:
         """The layer in strips of so many output rows; the last one may be smaller."""
         x = self.layer

@@ -353,7 +353,7 @@ class Ways:
         if ran.faults:  # the referee saw none
             raise AssertionError(f"{run}: {ran.faults}")
         loads, visits = [], [0] * number
-        for moment in walk.moments():
+        for moment in chain.from_iterable(walk.each_visit()):
             k, (top, bottom), (left, right) = moment.stream, moment.rows, moment.columns
             something = top < bottom and left < right
             if moment.kind == "load" and something:

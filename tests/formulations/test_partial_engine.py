@@ -406,7 +406,7 @@ def test_candidates_of_strips_and_places_lose_nothing(
         for x in range(1, work.inputs + 1)
         for y in range(1, work.outputs + 1)
     ]
-    fitting = [b for b in everything if b.x * b.in_place + (b.y + problem.fresh) * b.part_place <= bank]
+    fitting = [b for b in everything if b.x * b.in_place + (b.y + work.fresh) * b.part_place <= bank]
     assert bool(fitting) == bool(problem.branches)
     if fitting:
         assert min(map(branch_bound, fitting)) == min(map(branch_bound, problem.branches))

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -143,12 +143,8 @@ class Walk:
         """Steps of rows times steps of columns."""
         return _count(self.run.rows) * _count(self.run.columns)
 
-    def moments(self) -> Iterator[Moment]:
-        """Yield what happens, visit by visit; a layer that makes nothing in a visit yields an empty piece."""
-        return chain.from_iterable(self.each_visit())
-
     def each_visit(self) -> Iterator[list[Moment]]:
-        """Yield the moments of every visit."""
+        """Yield the moments of every visit; a layer that makes nothing in one yields an empty piece."""
         across = list(self.steps("columns"))
         for row in self.steps("rows"):
             for column in across:

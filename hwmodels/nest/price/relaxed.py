@@ -338,7 +338,7 @@ def part_window(window: Window, taps: int) -> Window:
 def ideal_parts(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: str, *, counts: bool) -> Ideal:
     """Bounds on the windows over pieces of [lo, hi), cut by chains of steps, and parts by chains of `taps`.
 
-    The taps may be cut anywhere, in parts of which the largest makes as many as the chain's (`least_rows`, `least_calls`).
+    The taps may be cut anywhere, in parts of which the largest makes as many as the chain's (`least_rows`).
 
     Parameters
     ----------
