@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from solver.plan.front import Front
     from solver.plan.plan import Plan, load_plan
     from solver.plan.why import Why
-    from solver.problems.engine_size import front_engine, size_engine
+    from solver.problems.partial_engine import front_engine, size_engine
     from solver.problems.problem import Explained
     from solver.uses.calibration.calibrate import calibrate
     from solver.uses.emit.compile import Compiled, compile_model
@@ -92,7 +92,7 @@ face(__name__, {
     "solver.plan.front": "Front",
     "solver.uses.mappings.price": "PricedMapping price",
     "solver.uses.report.face": "plot report to_plotly",
-    "solver.problems.engine_size": "front_engine size_engine",
+    "solver.problems.partial_engine": "front_engine size_engine",
     "solver.plan.plan": "Plan load_plan",
     "solver.problems.problem": "Explained",
     "solver.calls.solve": "explain pareto show solve",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from solver.plan.front import Front
     from solver.plan.plan import Plan, load_plan
     from solver.plan.why import Why
-    from solver.problems.engine_size import EngineSize, front_engine, size_engine
+    from solver.problems.partial_engine import EngineSize, front_engine, size_engine
     from solver.uses.calibration.calibrate import calibrate
     from solver.uses.calibration.result import Calibration
     from solver.uses.mappings.price import PricedMapping, price
@@ -36,7 +36,7 @@ face(__name__, {
     "solver.plan.front": "Front",
     "solver.uses.mappings.price": "PricedMapping price",
     "solver.uses.report.face": "plot report to_plotly",
-    "solver.problems.engine_size": "EngineSize front_engine size_engine",
+    "solver.problems.partial_engine": "EngineSize front_engine size_engine",
     "solver.plan.plan": "Plan load_plan",
     "solver.calls.solve": "explain pareto show solve",
     "solver.uses.why.ask": "why",

@@ -13,7 +13,7 @@ from hwmodels.transfer import lpddr4, request, ticks
 from instances.load import load_machine, load_network
 from instances.network.workload import Layer
 from solver.ask.progress import Silent
-from solver.problems.layers_search import decide
+from solver.problems.layers import decide
 from solver.uses.bench.tso import ALONE, SLICES, TILES, figure_1, modelled, table2, tile_bursts
 from solver.uses.bench.tso import PUBLISHED as TABLE_II
 from tests.effort import in_turn

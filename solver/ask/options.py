@@ -19,7 +19,6 @@ from solver.ask.names import AUTO as AUTO
 from solver.ask.names import unknown as unknown
 
 if TYPE_CHECKING:
-    from formulations.pins import Pins
     from formulations.tiling.problem import Nests
 
 #: More processes than this are a typing error.
@@ -156,13 +155,6 @@ def pick_nests(name: str) -> Nests:
     if name not in NESTS:
         raise unknown("problem", name, NESTS)
     return NESTS[name]
-
-
-def pick_pins(pins: str | Iterable[str] | Mapping[str, str | int] | None, formulation: Nests) -> Pins:
-    """Return the user's demands on decisions; raises InputError for unknown or malformed ones."""
-    from formulations.pins import parse_pins
-
-    return parse_pins(as_texts("pins", pins), formulation.decisions)
 
 
 def pick_layers(

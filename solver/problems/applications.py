@@ -15,10 +15,10 @@ from solver.ask.options import as_texts
 from solver.ask.question import Question
 from solver.plan.figures import Axis, Bars, Figure, Series
 from solver.plan.plan import Plan
-from solver.problems.board import BoardProblem, TaskRow, whole_us
+from solver.problems.mapping import BoardProblem, TaskRow, whole_us
 from solver.problems.problem import Target
 from solver.show.common import gantt, us
-from solver.show.drawn import drawn
+from solver.show.common import drawn
 from solver.show.tables import Column, Sheet
 
 

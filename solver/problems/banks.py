@@ -24,7 +24,7 @@ from solver.ask.question import Question
 from solver.plan.figures import Axis, Bars, Box, Boxes, Figure
 from solver.plan.front import Front
 from solver.plan.plan import Plan
-from solver.problems.columns import agreement, bytes_moved, microseconds
+from solver.show.words import agreement, bytes_moved, microseconds
 from solver.problems.problem import Problem
 from solver.search.loop import Answer
 from solver.search.verdict import Verdict

@@ -23,11 +23,11 @@ from solver.ask.question import Question
 from solver.plan.figures import Figure
 from solver.plan.front import Front
 from solver.plan.plan import Plan
-from solver.problems.columns import agreement, bytes_moved, microseconds
+from solver.show.words import agreement, bytes_moved, microseconds
 from solver.problems.homes import check_homes
 from solver.problems.joint import MOVED, on_chip
 from solver.problems.problem import Problem
-from solver.problems.runs import RunRow, ranges, rooms_of, rows_of
+from solver.problems.joint import RunRow, ranges, rooms_of, rows_of
 from solver.search.deciding import lowest
 from solver.search.loop import status_of
 from solver.show.common import graph, stacked

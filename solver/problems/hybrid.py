@@ -26,7 +26,7 @@ from solver.plan.figures import Figure
 from solver.plan.front import Front
 from solver.plan.plan import Plan
 from solver.problems.banks import actions, fitting
-from solver.problems.columns import agreement, bytes_moved, microseconds
+from solver.show.words import agreement, bytes_moved, microseconds
 from solver.problems.problem import Problem
 from solver.search.loop import Answer, quickest, status_of
 from solver.show.common import graph, stacked, us

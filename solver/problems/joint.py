@@ -24,11 +24,11 @@ from instances.machine.machine import Machine
 from solver.ask.question import Question
 from solver.plan.figures import Axis, Boxes, Figure
 from solver.plan.plan import Plan
-from solver.problems.columns import agreement, bytes_moved, measure_columns, microseconds
+from solver.show.words import agreement, bytes_moved, measure_columns, microseconds
 from solver.problems.homes import check_homes, narrowed
 from solver.problems.layers_figures import time_figures
 from solver.problems.problem import Problem, Target
-from solver.problems.runs import RunRow, ranges, rooms_of, rows_of
+from solver.problems.joint import RunRow, ranges, rooms_of, rows_of
 from solver.show.common import Stay, residency, stacked, us
 from solver.show.pseudo_code import pseudo_code
 from solver.show.roofline import Rate, roofline

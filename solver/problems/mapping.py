@@ -21,12 +21,12 @@ from solver.ask.question import Question
 from solver.plan.figures import Axis, Bars, Figure, Series
 from solver.plan.front import Front
 from solver.plan.plan import Plan
-from solver.problems.board import BoardProblem, TaskRow, whole_us
-from solver.problems.columns import agreement
+from solver.problems.mapping import BoardProblem, TaskRow, whole_us
+from solver.show.words import agreement
 from solver.problems.problem import Problem
 from solver.search.loop import Answer, settled, status_of
 from solver.show.common import gantt, us
-from solver.show.drawn import LETTERS, WIDTH, drawn
+from solver.show.common import LETTERS, WIDTH, drawn
 from solver.show.tables import Column, Sheet
 from solver.show.words import labels
 

@@ -16,7 +16,7 @@ from instances.network.workload import DIMS, Layer
 from solver.plan.claims import gap_of
 from solver.plan.figures import Figure
 from solver.plan.plan import PartPlan, Plan
-from solver.problems.columns import agreement
+from solver.show.words import agreement
 from solver.problems.problem import Problem, Target
 from solver.show.common import stacked
 from solver.show.roofline import Rate, roofline

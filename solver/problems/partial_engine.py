@@ -18,8 +18,8 @@ from solver.ask.question import Question
 from solver.plan.figures import Axis, Bars, Figure, Series
 from solver.plan.front import Front, FrontPart, FrontPoint
 from solver.plan.plan import PartPlan, Plan
-from solver.problems.columns import agreement
-from solver.problems.engine_size import fits, front_engine
+from solver.show.words import agreement
+from solver.problems.partial_engine import fits, front_engine
 from solver.problems.problem import Problem
 from solver.show.common import stacked
 from solver.show.tables import ABSENT, GAP, Column, Sheet, conflicts_of, few, name_column, percent

@@ -15,7 +15,7 @@ from instances.network.buffers import Buffers, buffers_to_csv
 from instances.problems import either, nested
 from solver.plan.figures import Axis, Bars, Box, Boxes, Figure, Series
 from solver.plan.plan import Plan
-from solver.problems.columns import agreement
+from solver.show.words import agreement
 from solver.problems.problem import Problem, Target
 from solver.show.common import layer_axis
 from solver.show.style import slugs

@@ -22,7 +22,7 @@ from instances.network.variants import PPM, Variants
 from solver.ask.question import Question
 from solver.plan.figures import Axis, Box, Boxes, Figure
 from solver.plan.plan import Plan
-from solver.problems.columns import agreement
+from solver.show.words import agreement
 from solver.problems.problem import Problem, Target
 from solver.search.loop import Answer, settled
 from solver.show.common import stacked, us

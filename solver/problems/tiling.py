@@ -8,26 +8,36 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from formulations.clock import Clock
+from formulations.homes.space import Places
+from formulations.pins import parse_pins
 from formulations.problem import Part
-from formulations.tiling.part import NestPart
+from formulations.tiling.part import Assignment, NestPart
 from formulations.tiling.pick import complete, stages
 from formulations.tiling.problem import TILING, Nests, largest_tile
 from formulations.tiling.search import Search
 from hwmodels.nest.buffers import buffer_lines
-from hwmodels.nest.homes import assignments
 from hwmodels.nest.price.limits import lower_bound_bytes
 from hwmodels.schedule import Nest
 from instances.errors import InputError
 from instances.network.workload import Layer
-from solver.ask.options import pick_pins
 from solver.ask.question import Question
 from solver.plan.claims import Claim, bounds_of, gap_of, picked
 from solver.plan.front import Front, FrontPart, FrontPoint
-from solver.plan.plan import Asked, PartPlan, Plan, Status
-from solver.problems.columns import measure_columns
-from solver.problems.homes import HomesPlan, assigned, choose, fitting, problems_of_homes
-from solver.problems.layers import GIVEN, LayerRow, layer_rows, part_of
-from solver.problems.layers_search import AXES, Request, fronts, job_of, options, prepare
+from solver.plan.plan import Asked, Objective, PartPlan, Plan, Status
+from solver.show.words import measure_columns
+from solver.problems.homes import HomesPlan, assigned, assignments, choose, fitting, problems_of_homes
+from solver.problems.layers import (
+    AXES,
+    GIVEN,
+    LayerRow,
+    Request,
+    fronts,
+    job_of,
+    layer_rows,
+    part_of,
+    prepare,
+    some_homes,
+)
 from solver.problems.problem import Explained, Problem
 from solver.search.deciding import Job
 from solver.search.loop import Answer
@@ -56,9 +66,13 @@ class LayersProblem(Problem):
 
     def ready(self, question: Question) -> None:
         """Make the space of every layer, those that are alike once."""
+        for part in {part.key: part for part in self.parts(question)}.values():
+            part.build(part.layer, part.machine, part.pins, full=part.full)
+
+    def parts(self, question: Question) -> list[NestPart]:
+        """The layers; where they lie off the chip is open."""
         request = prepare(question)
-        for layer in {layer.signature(): layer for layer in request.layers}.values():
-            request.formulation.build(layer, question.machine, request.pins, full=question.full)
+        return [request.part(layer) for layer in request.layers]
 
     def able(self, plan: Plan) -> Mapping[str, bool]:
         """The engines, and that mappings may be given, which proves nothing."""
@@ -75,7 +89,7 @@ class LayersProblem(Problem):
 
     def asked(self, question: Question) -> Asked:
         """The pins in one form."""
-        pins = tuple(pick_pins(question.pins, self.formulation).to_json())
+        pins = tuple(parse_pins(question.pins, self.formulation.decisions).to_json())
         return super().asked(question).model_copy(update={"pins": pins, "layers": (), "all_kinds": False})
 
     # ---- deciding ----------------------------------------------------------------------------------------------------
@@ -94,30 +108,31 @@ class LayersProblem(Problem):
 
         The time limit is shared out evenly; what one layer leaves over goes to the others.
         """
-        start = time.monotonic()
-        return self.decided(prepare(question), start)
+        return self.decided(prepare(question))
 
-    def decided(self, request: Request, start: float) -> Plan:
-        """Plan what is asked, from time `start` on; raises PlanMismatch if engine, price and replay disagree."""
-        asked, more = replace(request.asked, target=request.layers, title=request.name), dict[str, Any]()
+    def decided(self, request: Request) -> Plan:
+        """Plan what is asked; where there are several memories off the chip, for all homes, of which some are chosen.
+
+        Raises PlanMismatch if engine, price and replay disagree.
+        """
+        asked, places, start = request.asked, request.places, time.monotonic()
+        if places is None:
+            return super().solve(asked)
         with asked.watch() as watch:
-            if request.places is None:
-                parts = [request.part(layer) for layer in request.layers]
-                answers = self.answers(parts, request.asked, watch)
-            else:
-                clock, known = Clock.of(asked.time_limit_s), fitting(request.places, asked.machine)
-                open_ = options(request, request.places, assigned(request.places, known))
-                answers = self.answers(list(open_.values()), request.asked, watch)
-                self.verified(list(open_.values()), [answers[part.key] for part in open_.values()], asked)
-                said = {name: answers[part.key] for name, part in open_.items()}
-                choice = choose(request.places, said, asked.objectives, asked.engine, clock, known)
-                more = {"status": choice.status, "bound": choice.bound,
-                        "shared": HomesPlan.of(request.places, choice.chosen)}  # fmt: skip
-                parts = [request.part(layer, choice.layers.get(layer.name, ())) for layer in request.layers]
+            clock, known = Clock.of(asked.time_limit_s), fitting(places, asked.machine)
+            open_ = _options(request, places, assigned(places, known))
+            answers = self.answers(list(open_.values()), asked, watch)
+            self.verified(list(open_.values()), [answers[part.key] for part in open_.values()], asked)
+            said = {name: answers[part.key] for name, part in open_.items()}
+            choice = choose(places, said, asked.objectives, asked.engine, clock, known)
+        parts = [request.part(layer, choice.layers.get(layer.name, ())) for layer in request.layers]
         nothing: Answer[Nest] = Answer(None, {}, dict.fromkeys(asked.objectives), "NO_SOLUTION_FOUND")
         verdicts = self.verified(parts, [answers.get(part.key, nothing) for part in parts], asked)
-        versions = next((one.versions for one in answers.values() if one.versions), "")
-        return self.housed(asked, verdicts, start, engine_version=versions, **more)
+        return self.housed(
+            asked, verdicts, start, status=choice.status, bound=choice.bound,
+            shared=HomesPlan.of(places, choice.chosen),
+            engine_version=next((one.versions for one in answers.values() if one.versions), ""),
+        )  # fmt: skip
 
     def housed(
         self, question: Question, verdicts: Sequence[Verdict], start: float, *, status: Status = "FEASIBLE",
@@ -125,11 +140,7 @@ class LayersProblem(Problem):
     ) -> Plan:  # fmt: skip
         """Return a plan; where it says homes, status and bound are those over all homes, if all layers have one."""
         plan = self.planned(question, verdicts, start, **more)
-        if plan.shared is None:
-            return plan
-        if plan.objective is None:
-            return plan.model_copy(update={"bound": None, "gap": None})
-        return plan.model_copy(update={"status": status, "bound": bound, "gap": gap_of(plan.objective.value, bound)})
+        return plan if plan.shared is None else plan.model_copy(update=_over_homes(plan.objective, status, bound))
 
     def front(self, question: Question, axes: tuple[str, ...]) -> Front:
         """The exact front of every layer; axes: two or three."""
@@ -152,20 +163,20 @@ class LayersProblem(Problem):
                 points.append(FrontPoint(values, body, decision_text(decision), details=details))
             parts.append(FrontPart(name, tuple(points), found.complete, found.proven))
         units = {axis: self.axes[axis] for axis in wanted}
-        return Front(self.name, request.name, request.asked.machine.name, units, tuple(parts))
+        return Front(self.name, request.asked.title, request.asked.machine.name, units, tuple(parts))
 
     def explain(self, question: Question) -> Iterator[Explained]:
         """Layer by layer, exactly."""
         request = prepare(question)
         for layer in request.layers:
-            part = request.part(layer, tuple(assignments(layer, question.machine)[0].items()))
+            part = request.part(layer, some_homes(layer, question.machine))
             yield Explained(layer.name, part.explain(), part.space.size)
 
     # ---- checking ----------------------------------------------------------------------------------------------------
 
     def parts_of(self, plan: Plan) -> list[NestPart]:
         """The layers, with the homes of their schedules; with some where they have none."""
-        pins = pick_pins(list(plan.options.pins), self.formulation)
+        pins = parse_pins(plan.options.pins, self.formulation.decisions)
         return [part_of(row, plan, self.formulation, pins) for row in layer_rows(plan)]
 
     def doubting(self, part: Part[Nest], plan: Plan, *, proves: bool) -> Iterator[str]:
@@ -188,23 +199,14 @@ class LayersProblem(Problem):
             return
         yield from super().faults(plan, verdicts)
         try:
-            yield from problems_of_homes(plan, pick_pins(list(plan.options.pins), self.formulation))
+            yield from problems_of_homes(plan, parse_pins(plan.options.pins, self.formulation.decisions))
         except InputError as error:
             yield str(error)
 
     def totals_of(self, plan: Plan, rows: Sequence[PartPlan]) -> dict[str, Any]:
         """Where a plan says homes, status and bound are those over all of them, which no layer says."""
         found = super().totals_of(plan, rows)
-        if plan.shared is None:
-            return found
-        if found["objective"] is None:
-            return {**found, "bound": None, "gap": None}
-        return {
-            **found,
-            "status": plan.status,
-            "bound": plan.bound,
-            "gap": gap_of(found["objective"].value, plan.bound),
-        }
+        return found if plan.shared is None else found | _over_homes(found["objective"], plan.status, plan.bound)
 
     def claims(self, plan: Plan) -> Iterator[Claim]:
         """Layer by layer; layers that share memories off the chip are one part: homes are decided for all together."""
@@ -304,11 +306,31 @@ class LayersProblem(Problem):
     def resolve(self, plan: Plan, engine: str, time_limit_s: float | None, jobs: int) -> Plan:
         """Plan the layers again."""
         rooms = {one.name: one.bytes for one in plan.machine_data.off_chip if one.bytes is not None}
-        asked = replace(self.question(plan), engine=engine, time_limit_s=time_limit_s, jobs=jobs)
-        places = plan.shared.places(rooms) if plan.shared else None
-        demands = pick_pins(list(plan.options.pins), self.formulation)
-        request = Request(asked, plan.network, plan.network_data, self.formulation, demands, places)
-        return self.decided(request, time.monotonic())
+        asked = replace(
+            self.question(plan), target=plan.network_data, title=plan.network, engine=engine, time_limit_s=time_limit_s,
+            jobs=jobs,
+        )  # fmt: skip
+        return self.decided(prepare(asked, plan.shared.places(rooms) if plan.shared else None))
+
+
+def _options(request: Request, places: Places, needed: dict[str, Assignment]) -> dict[tuple[str, Assignment], NestPart]:
+    """Every layer with all homes that its operands may have: first those that are needed, then where most is open."""
+    layers = {layer.name: layer for layer in request.layers}
+    open_ = [item.bytes if len(item.homes) > 1 else 0 for item in places.items]
+    large = sorted(places.tables, key=lambda table: -sum(open_[x] for x in table.operands.values()))
+    found = {(name, homes): request.part(layers[name], homes) for name, homes in needed.items()}
+    for table in large:
+        for homes in assignments(places, table):
+            if (table.layer, homes) not in found:
+                found[table.layer, homes] = request.part(layers[table.layer], homes, optional=True)
+    return found
+
+
+def _over_homes(objective: Objective | None, status: Status, bound: int | None) -> dict[str, Any]:
+    """What a plan says of all layers where it says homes; no layer says it."""
+    if objective is None:
+        return {"bound": None, "gap": None}
+    return {"status": status, "bound": bound, "gap": gap_of(objective.value, bound)}
 
 
 def nest_table(plan: Plan, others: Mapping[str, Plan]) -> Sheet:

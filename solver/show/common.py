@@ -19,7 +19,7 @@ from instances.network.network import Network
 from instances.network.workload import Layer
 from solver.plan.figures import Axis, Bars, Box, Boxes, Drawing, Figure, Graph, Label, Node, Polygon, Series, Table
 from solver.plan.plan import Plan
-from solver.show.drawn import Drawn
+from solver.show.common import Drawn
 
 #: So many names stand below an axis; more are numbered.
 _NAMED = 12

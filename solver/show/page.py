@@ -21,7 +21,7 @@ from instances.errors import InputError
 from solver.ask.names import version
 from solver.plan.figures import Block, Fact, Figure
 from solver.show.interactive import Dict, drawn
-from solver.show.markup import Grid, facts_html, figure_html, grid_html, lines, text
+from solver.show.page import Grid, facts_html, figure_html, grid_html, lines, text
 from solver.show.style import slugs
 
 #: Of every figure (by `id`) its key on the page, and its height in pixels.

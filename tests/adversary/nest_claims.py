@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from formulations.pins import parse_pins
 from formulations.tiling.bounds import floor
 from instances.errors import InputError
 from instances.jsonfile import LARGEST_INTEGER
-from solver.ask.options import pick_nests, pick_pins
+from solver.ask.options import pick_nests
 from solver.calls.solve import solve
 from tests.adversary.anneal import Goal, Witness, confirmed
 from tests.adversary.demands import readable
@@ -74,7 +75,7 @@ def unsearched(goal: Goal, problem: str) -> list[Claim]:
     if on.off_chip or measure not in ("bytes", "time", "energy"):
         return []
     formulation = pick_nests(problem)
-    space = formulation.build(goal.layer, on, pick_pins(list(goal.pins), formulation))
+    space = formulation.build(goal.layer, on, parse_pins(goal.pins, formulation.decisions))
     return [
         Claim(name, "BOUND", bound=floor(space, measure, hurry=hurry))
         for name, hurry in (("closed form", True), ("floor of the space", False))

@@ -14,7 +14,7 @@ from dataclasses import replace
 from hwmodels.nest.homes import assignments
 from instances.errors import InputError
 from solver.calls.solve import ask
-from solver.problems.layers_search import fronts, prepare
+from solver.problems.layers import fronts, prepare
 from tests.adversary.anneal import Goal, Witness, searched
 from tests.adversary.moves import form_of
 from tests.adversary.nest_claims import LIMIT_S, Claim, contradicted, own_witness

@@ -21,8 +21,8 @@ from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.machine.machine import Machine, Transfer
 from instances.network.workload import DIMS, Layer
-from solver.problems import layers_search as nests
-from solver.problems.layers_search import Front, Point
+from solver.problems import layers as nests
+from solver.problems.layers import Front, Point
 from solver.search.loop import Answer
 from tests.adversary import demands, nest_fronts, nest_tester
 from tests.adversary.anneal import Goal, Witness, confirmed, searched
@@ -305,7 +305,7 @@ def _no_halo(layer: Layer, resident: int | None = None) -> dict[str, Window]:
 
 
 def _engine(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
-    monkeypatch.setattr("solver.problems.layers_search.searched", run)
+    monkeypatch.setattr("solver.problems.layers.searched", run)
 
 
 FAULTS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {

@@ -14,7 +14,7 @@ from formulations.tiling.tiling import build
 from instances.load import load_machine
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
-from solver.problems.layers_search import decide
+from solver.problems.layers import decide
 from tests.effort import tries
 from tests.formulations.test_exactness import free_cases, space
 

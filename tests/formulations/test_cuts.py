@@ -24,7 +24,7 @@ from instances.network.network import Network
 from instances.network.operators import Conv, Input
 from instances.network.workload import Layer
 from solver import check, solve
-from solver.problems.layers_search import decide
+from solver.problems.layers import decide
 from solver.search.loop import Answer
 from tests.adversary.anneal import Goal
 from tests.adversary.tiny import enumerated

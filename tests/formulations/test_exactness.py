@@ -24,7 +24,7 @@ from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.machine.machine import Compute, Machine, Transfer
 from instances.network.workload import DIMS, Layer
-from solver.problems.layers_search import decide
+from solver.problems.layers import decide
 from solver.search.loop import Answer
 from tests.effort import tries
 

@@ -17,7 +17,7 @@ from instances.errors import InputError
 from instances.machine.machine import Machine, Transfer
 from instances.network.workload import Layer
 from solver.cli.main import main
-from solver.problems.layers_search import front
+from solver.problems.layers import front
 from tests.effort import thinned
 from tests.formulations.test_exactness import MOST_POINTS, free_cases, space
 

@@ -22,7 +22,7 @@ from instances.network.stores import Stores, stores
 from solver import check, show, solve
 from solver.plan.plan import Plan
 from solver.problems.fusion import FUSION
-from solver.problems.runs import rows_of
+from solver.problems.joint import rows_of
 from tests.formulations.test_joint import chain as chain_of_two
 from tests.formulations.test_joint import conv, with_skip
 from tests.golden_plans import chain

@@ -19,7 +19,7 @@ from hwmodels.nest.price.bilinear import Bilinear
 from instances.errors import InputError
 from instances.machine.machine import Compute, Machine, Transfer
 from instances.network.workload import Layer
-from solver.problems.layers_search import decide
+from solver.problems.layers import decide
 
 LAYER = Layer.conv("x", channels=6, filters=7, size=(9, 8), kernel=(3, 3), pad=(1, 1, 1, 1))
 

@@ -37,7 +37,7 @@ from solver.calls.solve import show
 from solver.cli.main import main
 from solver.plan.plan import Plan
 from solver.problems import homes as homes_solve
-from solver.problems.layers_search import fronts, prepare
+from solver.problems.layers import fronts, prepare
 from solver.search import driver_cp_sat, driver_milp
 from solver.search import loop as search
 from solver.search.loop import Answer, unanswered

@@ -23,7 +23,7 @@ from hwmodels.nest.price.relaxed import ideal_cut, ideal_windows, part_window
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
-from solver.problems.layers_search import decide
+from solver.problems.layers import decide
 from tests.adversary.anneal import Goal, searched
 from tests.adversary.layers import random_layer, random_machine
 from tests.adversary.moves import Moves, nest_of

@@ -16,7 +16,7 @@ from instances.load import load_machine
 from instances.machine.machine import Compute, Machine, Transfer
 from instances.network.workload import Layer
 from solver import solve
-from solver.problems.layers_search import decide
+from solver.problems.layers import decide
 
 SLICING = NESTS["slicing"]
 #: M = 8 filters over N = 2 channels of 4x4, 1x1 kernel.

@@ -20,7 +20,7 @@ from instances.load import load_machine, load_network, parse_overrides
 from instances.machine.machine import Machine, Transfer
 from instances.network.workload import Layer
 from solver import solve
-from solver.problems.layers_search import decide
+from solver.problems.layers import decide
 
 LAYER = Layer.conv("x", channels=3, filters=4, size=(6, 5), kernel=(3, 3), pad=(1, 1, 1, 1))
 MACHINE = Machine(

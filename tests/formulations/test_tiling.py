@@ -16,7 +16,7 @@ from instances.errors import InputError
 from instances.load import load_machine
 from instances.machine.machine import Compute, Machine, Transfer
 from instances.network.workload import Layer
-from solver.problems.layers_search import decide
+from solver.problems.layers import decide
 
 TILING = NESTS["tiling"]
 #: One layer to read by eye: 4x4 map, 2 channels, 2 filters, 1x1 kernel. IN 32, W 4, OUT 32 bytes.

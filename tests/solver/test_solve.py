@@ -138,9 +138,9 @@ def test_identical_layers_are_solved_once(fakes: ModuleType, monkeypatch: pytest
     seen: list[str] = []
     honest = fakes.ENGINES["honest"]
 
-    def counting(part: NestPart, *rest: object) -> object:
+    def counting(part: NestPart, *rest: object, **named: object) -> object:
         seen.append(part.name)
-        return honest(part, *rest)
+        return honest(part, *rest, **named)
 
     monkeypatch.setitem(fakes.ENGINES, "honest", counting)
     plan = solve(_network("a", "b", "c", sizes=(2, 4, 2)), MACHINE, engine="honest")

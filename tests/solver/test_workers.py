@@ -19,7 +19,7 @@ from formulations.tiling.problem import NESTS
 from instances.machine.machine import Machine, Transfer
 from instances.network.workload import Layer
 from solver.ask.watch import Watch
-from solver.problems.layers_search import job_of
+from solver.problems.layers import job_of
 from solver.search.deciding import Job
 from solver.search.jobs import GRACE_S, run_here, share_of
 from solver.search.workers import answer, run, run_in_processes

@@ -25,7 +25,7 @@ from hwmodels.schedule import Nest
 from instances.load import load_machine, load_network
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
-from solver.problems.layers_search import decide
+from solver.problems.layers import decide
 from solver.search.loop import Answer
 from solver.show.words import decision_text
 from solver.uses.bench.report import Cell, Report, Section, Suite, Table, geomean, timed

@@ -15,7 +15,7 @@ from instances.machine.sections import PartialEngine
 from instances.network.network import Network
 from instances.network.workload import Layer
 from solver.calls.solve import solve
-from solver.problems.engine_size import SIZE_ENGINES, fits, front_engine, size_engine
+from solver.problems.partial_engine import SIZE_ENGINES, fits, front_engine, size_engine
 from solver.search.loop import settled
 from solver.uses.bench.report import Cell, Report, Suite, Table, timed
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from formulations.pins import Pins
+from formulations.pins import Pins, parse_pins
 from formulations.tiling.part import NestPart
 from hwmodels.nest.price.closed_form import Sensitivity, price, sensitivity, with_prices
 from hwmodels.outcome import MEASURES
@@ -16,11 +16,11 @@ from instances.load import load_network
 from instances.machine.machine import Machine
 from instances.measured import UNITS_PS, Measured, parse_layer
 from instances.network.workload import Layer
-from solver.ask.options import AUTO, parse_objectives, pick_layers, pick_nests, pick_pins
+from solver.ask.options import AUTO, parse_objectives, pick_layers, pick_nests
 from solver.ask.progress import Progress
 from solver.ask.watch import Watch
 from solver.plan.plan import Plan
-from solver.problems.layers_search import job_of
+from solver.problems.layers import job_of
 from solver.problems.registry import pick_problem
 from solver.search.deciding import Job, refused
 from solver.search.loop import Answer
@@ -76,7 +76,7 @@ def _case(row: Measured, machine: Machine, where: str) -> Case:
         formulation = pick_nests(machine.problem)
         objectives = parse_objectives(row.objective or "time", MEASURES, formulation.name)
         pick_problem(machine.problem).engine(row.engine or AUTO, objectives)
-        pick_pins(row.pins, formulation)
+        parse_pins(row.pins, formulation.decisions)
         pieces = _of_plan(row, machine) if row.plan else _counted((layer, None) for layer in _layers(row))
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
@@ -230,6 +230,6 @@ class Pricing:
 
 def _job(case: Case, layer: Layer, machine: Machine) -> Job:
     formulation = pick_nests(machine.problem)
-    part = NestPart(layer, machine, formulation.build, pick_pins(case.row.pins, formulation))
+    part = NestPart(layer, machine, formulation.build, parse_pins(case.row.pins, formulation.decisions))
     engine = pick_problem(machine.problem).engine(case.row.engine or AUTO, case.objectives)
     return job_of(formulation, part, case.objectives, engine)

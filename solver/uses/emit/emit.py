@@ -16,7 +16,7 @@ from instances.onnx.model import OnnxModel, read_model
 from instances.problems import either, nested
 from solver.plan.plan import Plan
 from solver.problems.layers import is_layers
-from solver.problems.runs import is_shared
+from solver.problems.joint import is_shared
 from solver.uses.emit.groups import no_zeros
 from solver.uses.emit.meaning import Meaning
 from solver.uses.emit.network import NetworkPlanned, alone, network_program

@@ -22,7 +22,7 @@ from instances.network.workload import Layer
 from instances.problems import either, nested
 from solver.plan.plan import Plan
 from solver.problems.layers import is_layers
-from solver.problems.runs import is_shared
+from solver.problems.joint import is_shared
 from solver.uses.emit.chip import ChipMap, chip_map
 from solver.uses.emit.frame import ZEROS, Kept, KeptWeights
 from solver.uses.emit.groups import Group, Part, as_read

@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from formulations.problem import Part
-from formulations.tiling.part import NestPart
 from instances.errors import InputError
 from instances.library_format import Instance
 from instances.validation import validate_as
-from solver.ask.options import pick_layers, pick_pins
 from solver.ask.question import Question
 from solver.plan.plan import Plan
 from solver.problems.problem import Problem, as_json
@@ -62,15 +60,8 @@ def question_of(instance: Instance) -> tuple[Problem, Question]:
 
 def parts_of(problem: Problem, question: Question) -> Sequence[Part[Any]]:
     """Return what is decided, in the order of a plan."""
-    if isinstance(problem, LayersProblem):
-        target: Any = question.target
-        if question.machine.off_chip:
-            raise InputError(
-                f"machine {question.machine.name}: the library has one memory off the chip for {problem.name}"
-            )
-        pins = pick_pins(question.pins, problem.formulation)
-        layers, build = pick_layers(target, question.layers), problem.formulation.build
-        return [NestPart(layer, question.machine, build, pins) for layer in layers]
+    if isinstance(problem, LayersProblem) and question.machine.off_chip:
+        raise InputError(f"machine {question.machine.name}: the library has one memory off the chip for {problem.name}")
     return problem.parts(question)
 
 

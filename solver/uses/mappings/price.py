@@ -37,8 +37,7 @@ from instances.problems import nested
 from solver.ask.options import as_texts, check_time_limit, pick_layers, pick_machine, pick_target
 from solver.calls.solve import Texts, ask, solve
 from solver.plan.plan import Plan, Status
-from solver.problems.layers import LayerRow, is_layers
-from solver.problems.layers_search import decide
+from solver.problems.layers import LayerRow, decide, is_layers
 from solver.search.verdict import judgement
 from solver.show.tables import Column, Sheet, ratio, render
 from solver.uses.mappings.compare import reasons

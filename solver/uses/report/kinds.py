@@ -14,7 +14,7 @@ from instances.jsonfile import Json, as_object, parse_json, read_bytes
 from solver.calls.check import sound_plan
 from solver.plan.figures import Axis, Bars, Cell, Series
 from solver.plan.front import Front
-from solver.show.markup import Grid, Head, cell_text
+from solver.show.page import Grid, Head, cell_text
 from solver.show.page import Page, Section
 from solver.show.style import slugs
 from solver.uses.report.front_page import Rows, front_page, read_front, rows_page
