@@ -7,10 +7,9 @@ step, times and bytes by stage, and the roofline.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import TypeVar, cast
 
 from formulations.banks.part import BankPart
 from formulations.banks.problem import BankFormulation
@@ -24,15 +23,15 @@ from solver.ask.question import Question
 from solver.plan.figures import Axis, Bars, Box, Boxes, Figure
 from solver.plan.front import Front
 from solver.plan.plan import Plan
-from solver.show.words import agreement, bytes_moved, microseconds
 from solver.problems.problem import Problem
 from solver.search.loop import Answer
 from solver.search.verdict import Verdict
 from solver.show.common import stacked, us
 from solver.show.roofline import Rate, roofline, unpadded
 from solver.show.tables import Column, Sheet, name_column
-from solver.show.words import labels
+from solver.show.words import agreement, bytes_moved, labels, microseconds
 
+Row = TypeVar("Row")
 #: The kind of a layer whose work the layer before it does: an average.
 FUSED = "fused"
 _NOTHING = StageFigures(0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -70,25 +69,17 @@ def actions(run: StageRun) -> str:
     return " ".join(f"{do[0].upper()}{tiles}" for do, tiles in run.actions)
 
 
-def rows_of(plan: Plan) -> list[StageRow]:
-    """Return the stages of a plan in the order that they run, fused pools behind theirs; none without a schedule.
-
-    Raises
-    ------
-    InputError
-        If the schedule is none of this network, or the figures are not those of the schedule.
-    """
-    with fitting():
-        return [] if plan.schedule is None else list(_rows(plan))
-
-
-@contextmanager
-def fitting() -> Iterator[None]:
-    """Say that a plan does not fit what it is for, where something in it is not found."""
+def fitting(rows: Callable[[Plan], Iterable[Row]], plan: Plan) -> list[Row]:
+    """Return the rows of a plan, none without a schedule; raises InputError if it does not fit what it is for."""
     try:
-        yield
+        return [] if plan.schedule is None else list(rows(plan))
     except (LookupError, TypeError, ValueError):
         raise InputError("schedule and figures of the plan do not fit its network: check the plan") from None
+
+
+def rows_of(plan: Plan) -> list[StageRow]:
+    """Return the stages of a plan in the order that they run, fused pools behind theirs (`fitting`)."""
+    return fitting(_rows, plan)
 
 
 def _rows(plan: Plan) -> Iterator[StageRow]:
@@ -185,12 +176,15 @@ def _state(held: Held | None, row: StageRow | None) -> tuple[int, str] | None:
     """The state of a bank by its number, and whose map it holds."""
     if held is None:
         return None
+    return list(_STATES).index(_letter(held, row)), held[1]
+
+
+def _letter(held: Held, row: StageRow | None) -> str:
+    """What a bank holds, as a stage sees it: the replay calls all maps that are there inputs."""
     letter, name, _ = held
-    if letter == "I" and row is not None and name == row.target.name:
-        letter = "O"
-    elif letter == "I" and row is not None and name != row.source.name:
-        letter = "R"
-    return list(_STATES).index(letter), name
+    if letter == "I" and row is not None and name != row.source.name:
+        return "O" if name == row.target.name else "R"
+    return letter
 
 
 def _rates(plan: Plan, rows: Sequence[StageRow]) -> list[Rate]:
@@ -392,14 +386,7 @@ def _bank_lines(plan: Plan, row: StageRow, history: History) -> list[str]:
 
 def _cell(held: Held | None, row: StageRow) -> str:
     """What a bank holds: a letter and the first column."""
-    if held is None:
-        return "."
-    letter, name, first = held
-    if letter == "I" and name == row.target.name:
-        letter = "O"
-    elif letter == "I" and name != row.source.name:
-        letter = "R"
-    return f"{letter}{first}"
+    return "." if held is None else f"{_letter(held, row)}{held[2]}"
 
 
 def _line(cells: Sequence[str]) -> str:

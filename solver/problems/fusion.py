@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 from formulations.fusion.part import FusionPart
 from formulations.fusion.problem import FusionFormulation
@@ -23,18 +22,14 @@ from solver.ask.question import Question
 from solver.plan.figures import Figure
 from solver.plan.front import Front
 from solver.plan.plan import Plan
-from solver.show.words import agreement, bytes_moved, microseconds
-from solver.problems.homes import check_homes
-from solver.problems.joint import MOVED, on_chip
-from solver.problems.problem import Problem
-from solver.problems.joint import RunRow, ranges, rooms_of, rows_of
+from solver.problems.joint import MOVED, RunRow, SharedProblem, on_chip, ranges, rows_of
 from solver.search.deciding import lowest
 from solver.search.loop import status_of
 from solver.show.common import graph, stacked
 from solver.show.pseudo_code import pseudo_code
 from solver.show.roofline import Rate, roofline
 from solver.show.tables import ABSENT, Column, Sheet, name_column, ratio
-from solver.show.words import workload_text
+from solver.show.words import agreement, bytes_moved, microseconds, workload_text
 
 
 def _note(row: RunRow) -> str:
@@ -159,7 +154,7 @@ FUSION = FusionFormulation()
 _AGAIN = "recompute=any"
 
 
-class FusionProblem(Problem):
+class FusionProblem(SharedProblem):
     """Groups of layers, strips, and what stays on chip between groups."""
 
     def __init__(self) -> None:
@@ -173,9 +168,7 @@ class FusionProblem(Problem):
             raise InputError(
                 f"machine {machine.name}: problem fusion keeps no room for reserved_bytes and im2col_rows beside strips"
             )
-        parts = cast(Sequence[FusionPart], super().parts(question))
-        check_homes(question.network, question.machine, question.objectives)
-        return parts
+        return super().parts(question)
 
     # ---- the front ---------------------------------------------------------------------------------------------------
 
@@ -245,18 +238,6 @@ class FusionProblem(Problem):
                 moved("IN", "bytes of maps that are loaded"), moved("W", "of weights"), moved("OUT", "of results"),
             ]
         )  # fmt: skip
-
-    def layer_rows(self, plan: Plan) -> tuple[RunRow, ...]:
-        """Layers and groups."""
-        return tuple(rows_of(plan))
-
-    def items(self, plan: Plan) -> list[tuple[str, object]]:
-        """Layers and groups."""
-        return [(row.name, row.figures) for row in rows_of(plan)]
-
-    def rooms(self, plan: Plan) -> Iterator[tuple[str, int, int]]:
-        """The shared memory."""
-        yield from rooms_of(plan)
 
     def names(self, plan: Plan) -> list[str]:
         """Groups, and the layers in them."""

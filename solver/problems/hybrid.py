@@ -26,11 +26,11 @@ from solver.plan.figures import Figure
 from solver.plan.front import Front
 from solver.plan.plan import Plan
 from solver.problems.banks import actions, fitting
-from solver.show.words import agreement, bytes_moved, microseconds
 from solver.problems.problem import Problem
 from solver.search.loop import Answer, quickest, status_of
 from solver.show.common import graph, stacked, us
 from solver.show.tables import Column, Sheet, name_column, percent
+from solver.show.words import agreement, bytes_moved, microseconds
 
 
 @dataclass(frozen=True)
@@ -96,15 +96,8 @@ class GroupRow:
 
 
 def rows_of(plan: Plan) -> list[GroupRow]:
-    """Return the groups of a plan in the order that they run; none without a schedule.
-
-    Raises
-    ------
-    InputError
-        If the schedule is none of this network, or the figures are not those of the schedule.
-    """
-    with fitting():
-        return [] if plan.schedule is None else list(_rows(plan))
+    """Return the groups of a plan in the order that they run (`fitting`)."""
+    return fitting(_rows, plan)
 
 
 def _rows(plan: Plan) -> Iterator[GroupRow]:

@@ -6,7 +6,8 @@ Drawn are what stays on chip layer by layer, bytes and times by layer, and the r
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import cycle, islice
 from typing import cast
 
@@ -14,26 +15,144 @@ from formulations.fusion.part import FusionPart
 from formulations.fusion.problem import JointFormulation
 from formulations.pins import parse_pins
 from formulations.tiling.tiling import DECISIONS, read
-from hwmodels.joint.price import ran
+from hwmodels.joint.price import RunFigures, ran
 from hwmodels.nest.buffers import buffer_lines, buffers
 from hwmodels.nest.price.causes import terms_of
 from hwmodels.nest.price.closed_form import price
-from hwmodels.schedule import LayerRun
+from hwmodels.schedule import FusedRun, LayerRun
 from instances.errors import InputError
 from instances.machine.machine import Machine
+from instances.network.stores import Stores, stores
+from instances.network.workload import Layer
 from solver.ask.question import Question
 from solver.plan.figures import Axis, Boxes, Figure
 from solver.plan.plan import Plan
-from solver.show.words import agreement, bytes_moved, measure_columns, microseconds
 from solver.problems.homes import check_homes, narrowed
 from solver.problems.layers_figures import time_figures
 from solver.problems.problem import Problem, Target
-from solver.problems.joint import RunRow, ranges, rooms_of, rows_of
 from solver.show.common import Stay, residency, stacked, us
 from solver.show.pseudo_code import pseudo_code
 from solver.show.roofline import Rate, roofline
 from solver.show.tables import Column, Sheet, name_column
-from solver.show.words import decision_columns, labels, workload_text
+from solver.show.words import (
+    agreement,
+    bytes_moved,
+    decision_columns,
+    labels,
+    measure_columns,
+    microseconds,
+    workload_text,
+)
+
+
+@dataclass(frozen=True)
+class Resident:
+    """The first rows of a map that lie on chip: the banks that hold them; without banks the bytes that they take."""
+
+    map: str
+    rows: int
+    banks: tuple[int, ...]
+    bytes: int | None
+
+    @property
+    def where(self) -> str:
+        """Where they lie, for people."""
+        if self.bytes is not None:
+            return f"take {self.bytes:,} bytes"
+        return f"lie in {'bank' if len(self.banks) == 1 else 'banks'} {ranges(self.banks)}"
+
+
+def residents_of(found: Stores, machine: Machine, run: LayerRun | FusedRun) -> tuple[Resident, ...]:
+    """Return the maps on chip while a layer or a group runs, by name."""
+    made = []
+    for s, (rows, banks) in run.residents.items():
+        store = found.stores[s]
+        made.append(Resident(store.name, rows, banks, None if machine.ocm_banks else rows * store.row_bytes(machine)))
+    return tuple(sorted(made, key=lambda one: one.map))
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """A layer by itself, or a group, with what the referee counts and what lies on chip meanwhile."""
+
+    step: int
+    """Its first layer, by number."""
+    run: LayerRun | FusedRun
+    figures: RunFigures
+    found: Stores
+    machine: Machine
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return self.figures.name
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """The names of its layers."""
+        return self.figures.layers
+
+    @cached_property
+    def on_chip(self) -> tuple[Resident, ...]:
+        """Maps that lie on chip all the time that it runs."""
+        return residents_of(self.found, self.machine, self.run)
+
+    @property
+    def taken(self) -> int:
+        """Bytes of the shared memory that tiles and maps take while it runs."""
+        if self.machine.ocm_banks:
+            return (len(self.run.banks) + sum(len(one.banks) for one in self.on_chip)) * self.machine.bank_bytes
+        return self.figures.occupancy_bytes + sum(one.bytes or 0 for one in self.on_chip)
+
+    @property
+    def alone(self) -> LayerRun:
+        """The run of a layer by itself."""
+        assert isinstance(self.run, LayerRun)
+        return self.run
+
+    @property
+    def layer(self) -> Layer:
+        """A layer by itself, with what it finds on chip."""
+        return self.found.layer(self.step, self.alone.rows, self.alone.unwritten)
+
+
+def is_shared(plan: Plan) -> bool:
+    """Whether a plan is of a network in a shared memory: layers and groups, with what stays on chip."""
+    return bool(plan.TYPES[plan.problem].figures == tuple[RunFigures, ...])
+
+
+def rows_of(plan: Plan) -> list[RunRow]:
+    """Return the layers and groups of a plan in their order; none if it has no schedule."""
+    (part,) = plan.parts
+    if part.schedule is None:
+        return []
+    found, made, step = stores(plan.network_data), list[RunRow](), 0
+    for run, figures in zip(part.schedule, part.figures, strict=True):
+        made.append(RunRow(step, run, figures, found, plan.machine_data))
+        step += len(figures.layers)
+    return made
+
+
+def rooms_of(plan: Plan) -> Iterator[tuple[str, int, int]]:
+    """Yield the shared memory: its name, the most bytes that are taken, and how many it has."""
+    size, rows = plan.machine_data.ocm_bytes, rows_of(plan)
+    if size is not None and rows:
+        yield "ocm", min(max(row.taken for row in rows), size), size
+
+
+def runs_of(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Numbers as ranges, the end excluded."""
+    made: list[tuple[int, int]] = []
+    for number in sorted(numbers):
+        first = made.pop()[0] if made and made[-1][1] == number else number
+        made.append((first, number + 1))
+    return made
+
+
+def ranges(banks: Iterable[int]) -> str:
+    """Numbers as ranges: 0-3, 7."""
+    return ", ".join(f"{first}-{end - 1}" if end - first > 1 else str(first) for first, end in runs_of(banks))
+
 
 #: What moves, by operand.
 MOVED = {"IN": "inputs", "W": "weights", "PSUM": "partial sums", "OUT": "results"}
@@ -76,7 +195,7 @@ def _in_banks(rows: Sequence[RunRow], tiles: str) -> Iterator[Stay]:
         held = [(one.map, "maps that stay", one.banks, f"{one.rows} rows") for one in row.on_chip]
         held.append((tiles, tiles, row.run.banks, f"{taken:,} bytes"))
         for what, kind, mine, note in held:
-            for low, high in _runs(mine):
+            for low, high in runs_of(mine):
                 yield Stay(step, low, high, what, kind, f"{name}: {what}, {note}")
 
 
@@ -93,17 +212,6 @@ def _in_bytes(rows: Sequence[RunRow], tiles: str) -> Iterator[Stay]:
             yield Stay(step, top, top + taken, tiles, tiles, f"{name}: {tiles}, {taken:,} bytes")
 
 
-def _runs(banks: Sequence[int]) -> list[tuple[int, int]]:
-    """Numbers as ranges, the end excluded."""
-    made: list[tuple[int, int]] = []
-    for bank in sorted(banks):
-        if made and made[-1][1] == bank:
-            made[-1] = (made[-1][0], bank + 1)
-        else:
-            made.append((bank, bank + 1))
-    return made
-
-
 #: Letters of a row of banks: maps by turns, then tiles, then free.
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -111,7 +219,29 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 JOINT = JointFormulation()
 
 
-class JointProblem(Problem):
+class SharedProblem(Problem):
+    """Networks in a shared memory: layers and groups, and what stays on chip between them."""
+
+    def parts(self, question: Question) -> Sequence[FusionPart]:
+        """The network; raises InputError unless its homes are settled."""
+        parts = cast(Sequence[FusionPart], super().parts(question))
+        check_homes(question.network, question.machine, question.objectives)
+        return parts
+
+    def layer_rows(self, plan: Plan) -> tuple[RunRow, ...]:
+        """Layers and groups."""
+        return tuple(rows_of(plan))
+
+    def items(self, plan: Plan) -> list[tuple[str, object]]:
+        """Layers and groups."""
+        return [(row.name, row.figures) for row in rows_of(plan)]
+
+    def rooms(self, plan: Plan) -> Iterator[tuple[str, int, int]]:
+        """The shared memory."""
+        yield from rooms_of(plan)
+
+
+class JointProblem(SharedProblem):
     """Tile plans of all layers, and what stays on chip between them."""
 
     def __init__(self) -> None:
@@ -129,12 +259,6 @@ class JointProblem(Problem):
         return super().solve(
             replace(question, machine=narrowed(question.machine, parse_pins(question.pins, DECISIONS)))
         )
-
-    def parts(self, question: Question) -> Sequence[FusionPart]:
-        """The network; raises InputError unless its homes are settled."""
-        parts = cast(Sequence[FusionPart], super().parts(question))
-        check_homes(question.network, question.machine, question.objectives)
-        return parts
 
     # ---- showing -----------------------------------------------------------------------------------------------------
 
@@ -194,18 +318,6 @@ class JointProblem(Problem):
         for row in rows:
             if layer in (None, row.name):
                 yield from _layer(plan, row)
-
-    def layer_rows(self, plan: Plan) -> tuple[RunRow, ...]:
-        """The layers."""
-        return tuple(rows_of(plan))
-
-    def items(self, plan: Plan) -> list[tuple[str, object]]:
-        """The layers."""
-        return [(row.name, row.figures) for row in rows_of(plan)]
-
-    def rooms(self, plan: Plan) -> Iterator[tuple[str, int, int]]:
-        """The shared memory."""
-        yield from rooms_of(plan)
 
     def names(self, plan: Plan) -> list[str]:
         """The layers."""

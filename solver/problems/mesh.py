@@ -16,12 +16,11 @@ from instances.network.workload import DIMS, Layer
 from solver.plan.claims import gap_of
 from solver.plan.figures import Figure
 from solver.plan.plan import PartPlan, Plan
-from solver.show.words import agreement
 from solver.problems.problem import Problem, Target
 from solver.show.common import stacked
 from solver.show.roofline import Rate, roofline
 from solver.show.tables import ABSENT, GAP, Column, Sheet, name_column, percent, ratio
-from solver.show.words import label
+from solver.show.words import agreement, label
 
 _AIMS = {"dram": "to and from DRAM", "glb": "to and from the global buffer", "time": "of the mesh"}
 

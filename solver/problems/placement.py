@@ -15,11 +15,11 @@ from instances.network.buffers import Buffers, buffers_to_csv
 from instances.problems import either, nested
 from solver.plan.figures import Axis, Bars, Box, Boxes, Figure, Series
 from solver.plan.plan import Plan
-from solver.show.words import agreement
 from solver.problems.problem import Problem, Target
 from solver.show.common import layer_axis
 from solver.show.style import slugs
 from solver.show.tables import ABSENT, Column, Sheet, name_column
+from solver.show.words import agreement
 
 
 @dataclass(frozen=True)

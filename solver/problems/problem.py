@@ -36,11 +36,11 @@ from solver.ask.watch import Watch
 from solver.plan.claims import Claim, differences, picked, unequal
 from solver.plan.front import Front, FrontPart, FrontPoint
 from solver.plan.plan import FORMAT, Asked, PartPlan, Plan, PlanTypes, Stat, contradictions, digest, proof
-from solver.show.words import agreement, known_parts
 from solver.search.deciding import Job, decided, lowest, refused
 from solver.search.loop import Answer, fallback, quickest, settled, status_of
 from solver.search.verdict import Verdict, judged, proven_of, row_of, rows_of, totals_of
 from solver.show.tables import ABSENT, GAP, Column, Sheet, name_column, percent, ratio, render
+from solver.show.words import agreement, known_parts
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -22,11 +22,12 @@ from instances.network.variants import PPM, Variants
 from solver.ask.question import Question
 from solver.plan.figures import Axis, Box, Boxes, Figure
 from solver.plan.plan import Plan
-from solver.show.words import agreement
 from solver.problems.problem import Problem, Target
 from solver.search.loop import Answer, settled
 from solver.show.common import stacked, us
 from solver.show.tables import Column, Sheet, name_column
+from solver.show.words import agreement
+from solver.show.words import microseconds as _us
 
 
 class StepRow(NamedTuple):
@@ -210,10 +211,6 @@ class SelectionProblem(Problem):
 
 
 # ---- for people ------------------------------------------------------------------------------------------------------
-
-
-def _us(plan: Plan, ticks: int) -> str:
-    return f"{ticks * plan.machine_data.tick_ps / 1e6:,.1f}"
 
 
 def _images(plan: Plan) -> int:

@@ -24,7 +24,6 @@ from solver.ask.question import Question
 from solver.plan.claims import Claim, bounds_of, gap_of, picked
 from solver.plan.front import Front, FrontPart, FrontPoint
 from solver.plan.plan import Asked, Objective, PartPlan, Plan, Status
-from solver.show.words import measure_columns
 from solver.problems.homes import HomesPlan, assigned, assignments, choose, fitting, problems_of_homes
 from solver.problems.layers import (
     AXES,
@@ -43,7 +42,7 @@ from solver.search.deciding import Job
 from solver.search.loop import Answer
 from solver.search.verdict import Verdict, judgement, sum_of
 from solver.show.tables import GAP, Column, Sheet, conflicts_of, few, name_column, percent, ratio
-from solver.show.words import decision_columns, decision_text, label, workload_text
+from solver.show.words import decision_columns, decision_text, label, measure_columns, workload_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

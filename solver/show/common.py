@@ -27,13 +27,8 @@ _NAMED = 12
 _TERMS = 60
 
 
-def microseconds(plan: Plan, ticks: int | None) -> float | None:
-    """Ticks of the plan's machine in microseconds."""
-    return None if ticks is None else ticks * plan.machine_data.tick_ps / 1e6
-
-
 def us(plan: Plan, ticks: int) -> float:
-    """The same of what is known."""
+    """Ticks of the plan's machine in microseconds."""
     return ticks * plan.machine_data.tick_ps / 1e6
 
 

@@ -1,4 +1,4 @@
-"""Layers and decisions in words: what tables, plans and pseudo-code call them."""
+"""Layers, decisions and plans in words: what tables, status lines and pseudo-code call them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from instances.network.workload import Layer
-from solver.show.tables import ABSENT, Column
+from solver.plan.plan import Plan
+from solver.show.tables import ABSENT, Column, percent, ratio
 
 #: Names that an exporter made: 321, n12, node_conv2d_12, Conv_12.
 _MADE = re.compile(r"\W*(n?\d*|node_\w+|[A-Za-z]+(2d|2D)?_\d+)")
@@ -114,3 +115,62 @@ def _words(decision: Decision) -> dict[str, str]:
     if homes:
         found["off chip"] = ", ".join(homes)
     return found
+
+
+# ---- plans ----------------------------------------------------------------------------------------------------------
+
+#: Of every measure its unit, what is left out first where there is no room, and what the legend says.
+_MEASURES = {"time": (" (us)", 2, ""), "bytes": ("", 1, "to and from off-chip memory"), "energy": (" (uJ)", 3, "")}
+
+
+def microseconds(plan: Plan, ticks: int) -> str:
+    """Ticks of the plan's machine in microseconds."""
+    return f"{ticks * plan.machine_data.tick_ps / 1e6:,.1f}"
+
+
+def measure_columns(
+    plan: Plan, rows: Sequence[Mapping[str, int] | None], total: Mapping[str, int] | None
+) -> list[Column]:  # fmt: skip
+    """Return time, bytes and energy of the rows and their sums, the objective first; None of rows without a plan."""
+    first = plan.objectives[0]
+
+    def shown(name: str, row: Mapping[str, int] | None) -> str:
+        if not row:
+            return ABSENT
+        value = row[name]
+        if name == "time":
+            return microseconds(plan, value)
+        return f"{value:,}" if name == "bytes" else f"{value / 1e9:,.1f}"
+
+    columns = []
+    for name in dict.fromkeys((first, "bytes", "time", "energy")):
+        unit, spare, means = _MEASURES[name]
+        cells = [shown(name, row) for row in rows]
+        columns.append(Column(name + unit, cells, means, shown(name, total), spare=0 if name == first else spare))
+    return columns
+
+
+def known_parts(plan: Plan) -> list[str]:
+    """Status, value, bound and gap; why there is no plan if there is none."""
+    parts = [f"{plan.network} on {plan.machine} ({plan.problem}, {plan.engine}): {plan.status}"]
+    bound = "no bound" if plan.bound is None else f"bound {plan.bound:,}"
+    if plan.objective is None:
+        note = [str(plan.stats["note"])] if "note" in plan.stats and not plan.conflicts else []
+        return [*parts, *([] if plan.bound is None else [bound]), *plan.conflicts, *note]
+    gap = "no gap" if plan.gap is None else f"gap {percent(plan.gap)} %"
+    said = plan.stats.get("proven")
+    part = (
+        [] if said is None or plan.status == "OPTIMAL" else [f"proven of {','.join(plan.objectives)}: {said or 'none'}"]
+    )
+    return [*parts, f"{plan.objectives[0]} {plan.objective.value:,} {plan.objective.unit}, {bound}, {gap}", *part]
+
+
+def bytes_moved(plan: Plan) -> str:
+    """Return what a plan of one part moves, beside what must."""
+    moved, must = plan.part.measures["bytes"], plan.part.must["bytes"]
+    return f"{moved:,} bytes move, {ratio(moved, must)} times what must ({must:,})"
+
+
+def agreement(plan: Plan, what: str = "replay") -> str:
+    """Return whether the replay of every part agrees with its price."""
+    return f"{what} agrees" if all(row.replay and row.replay.ok for row in plan.parts) else f"{what} does not agree"
