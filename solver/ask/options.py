@@ -26,13 +26,7 @@ MOST_JOBS = 1024
 
 
 def as_texts(what: str, value: str | Iterable[str] | Mapping[str, str | int] | None) -> tuple[str, ...]:
-    """Return a repeatable option as texts: one text, several, or a mapping NAME -> VALUE.
-
-    Raises
-    ------
-    InputError
-        If an entry is no text.
-    """
+    """Return an option as texts: one text, several, or a mapping NAME -> VALUE; raises InputError for others."""
     if value is None:
         return ()
     if isinstance(value, str):
@@ -101,13 +95,7 @@ def parse_size(text: str) -> tuple[int, int]:
 
 
 def pick_target(target: Layer | Network | str | os.PathLike[str]) -> Layer | Network:
-    """Return a layer or network, loading it by name or path if need be.
-
-    Raises
-    ------
-    InputError
-        If there is none.
-    """
+    """Return a layer or network, loading it by name or path if need be; raises InputError if there is none."""
     if isinstance(target, Layer | Network):
         return target
     if isinstance(target, str | os.PathLike):
@@ -116,13 +104,7 @@ def pick_target(target: Layer | Network | str | os.PathLike[str]) -> Layer | Net
 
 
 def pick_network(target: Network | str | os.PathLike[str], problem: str) -> Network:
-    """Return the network for a problem of whole networks, loading it by name or path if need be.
-
-    Raises
-    ------
-    InputError
-        If there is none, or the target is a single layer.
-    """
+    """Return the network for a problem of whole networks, by name or path; raises InputError for a single layer."""
     network = pick_target(target)
     if isinstance(network, Layer):
         raise InputError(f"target {network.name}: problem {problem} plans whole networks, this is one layer")
@@ -130,13 +112,7 @@ def pick_network(target: Network | str | os.PathLike[str], problem: str) -> Netw
 
 
 def pick_machine(machine: Machine | str | os.PathLike[str] | None, settings: Sequence[str]) -> Machine:
-    """Return a machine with its overrides.
-
-    Raises
-    ------
-    InputError
-        If there is none, an override is bad, or a ready-made `Machine` is to be overridden.
-    """
+    """Return a machine with its overrides; raises InputError if there is none, or an object is to be overridden."""
     if machine is None:
         raise InputError("machine: a bundled name or a .json file is needed (--machine): see certile list machines")
     if isinstance(machine, Machine):
@@ -162,10 +138,7 @@ def pick_layers(
 ) -> tuple[Layer, ...]:
     """Return the layers to plan: those named, or every conv and matmul layer, or with `all_kinds` every layer.
 
-    Raises
-    ------
-    InputError
-        If a layer does not exist or none is left.
+    Raises InputError if a layer does not exist or none is left.
     """
     layers = _named_layers(target, names, all_kinds)
     for layer in layers:
@@ -191,8 +164,10 @@ def _named_layers(target: Layer | Network, names: str | Iterable[str] | None, al
     return layers
 
 
-def check_writable(path: str | os.PathLike[str]) -> None:
+def check_writable(path: str | os.PathLike[str] | None) -> None:
     """Raise InputError if a file cannot be written there, before any time is spent on its contents."""
+    if path is None:
+        return
     target, replaced = destination(path)
     try:
         if replaced:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-class Progress(Protocol):
-    """Whoever wants to know how far a search is."""
+class Progress:
+    """Whoever wants to know how far a search is; this one shows nothing: a library prints nothing unless asked."""
 
     def begin(self, total: int, what: str) -> None:
         """Start counting to `total`."""
@@ -27,20 +27,10 @@ class Progress(Protocol):
         """Stop, finished or not."""
 
 
-class Silent:
-    """Shows nothing: a library prints nothing unless asked."""
-
-    def begin(self, total: int, what: str) -> None:
-        """Show nothing."""
-
-    def advance(self, note: str) -> None:
-        """Show nothing."""
-
-    def end(self) -> None:
-        """Show nothing."""
+Silent = Progress
 
 
-class Bar:
+class Bar(Progress):
     """A progress bar on stderr that disappears when done."""
 
     def __init__(self) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from instances.errors import InputError
 from instances.load import load_network
 from instances.network.network import Network
 
+V = TypeVar("V")
 _MOST_DIGITS = 10
 
 
@@ -35,7 +37,11 @@ class Sizes:
         cls, symbols: Sequence[str] | None, shapes: Sequence[str] | None, values: Sequence[str] | None = None
     ) -> Sizes:  # fmt: skip
         """Read ``NAME=N``, ``INPUT=N,N,..`` and ``INPUT=NUMBER``; raises InputError for others."""
-        return cls(parse_symbols(symbols or ()), parse_shapes(shapes or ()), parse_values(values or ()))
+        return cls(
+            _parsed(symbols, "symbol", _size, "NAME=SIZE with a positive size, for example sequence=128"),
+            _parsed(shapes, "shape", _shape, "INPUT=N,N,.. with positive sizes, for example x=1,3,48,320"),
+            _parsed(values, "value", _number, "INPUT=NUMBER (or true, false), for example sr=16000"),
+        )
 
     def __bool__(self) -> bool:
         return bool(self.symbols or self.shapes or self.values)
@@ -49,45 +55,28 @@ class Sizes:
         return found
 
 
-def parse_symbols(texts: Sequence[str]) -> dict[str, int]:
-    """Read ``NAME=INT`` sizes of symbolic ONNX dimensions; raises InputError for others."""
-    sizes: dict[str, int] = {}
-    for text in texts:
-        name, value = _named(text)
-        if not name or not _is_size(value):
-            raise InputError(f"symbol {text!r}: write NAME=SIZE with a positive size, for example sequence=128")
-        if name in sizes:
-            raise InputError(f"symbol {text!r}: {name} is set twice")
-        sizes[name] = int(value)
-    return sizes
+def _parsed(texts: Sequence[str] | None, what: str, read: Callable[[str], V | None], written: str) -> dict[str, V]:
+    """Names with their values; names may hold an equals sign, values do not. `written` says how it is to be written."""
+    found: dict[str, V] = {}
+    for text in texts or ():
+        name, _, value = (part.strip() for part in text.rpartition("="))
+        made = read(value)
+        if not name or made is None:
+            raise InputError(f"{what} {text!r}: write {written}")
+        if name in found:
+            raise InputError(f"{what} {text!r}: {name} is set twice")
+        found[name] = made
+    return found
 
 
-def parse_shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Read ``INPUT=N,N,..`` shapes of ONNX inputs; raises InputError for others."""
-    shapes: dict[str, tuple[int, ...]] = {}
-    for text in texts:
-        name, value = _named(text)
-        sizes = [size.strip() for size in value.replace("x", ",").split(",")]
-        if not name or not all(map(_is_size, sizes)):
-            raise InputError(f"shape {text!r}: write INPUT=N,N,.. with positive sizes, for example x=1,3,48,320")
-        if name in shapes:
-            raise InputError(f"shape {text!r}: {name} is set twice")
-        shapes[name] = tuple(map(int, sizes))
-    return shapes
+def _size(text: str) -> int | None:
+    known = text.isascii() and text.isdigit() and 1 <= int(text[:_MOST_DIGITS]) < 10**9
+    return int(text) if known else None
 
 
-def parse_values(texts: Sequence[str]) -> dict[str, float]:
-    """Read ``INPUT=NUMBER`` values of ONNX inputs; raises InputError for others."""
-    values: dict[str, float] = {}
-    for text in texts:
-        name, written = _named(text)
-        number = _number(written)
-        if not name or number is None:
-            raise InputError(f"value {text!r}: write INPUT=NUMBER (or true, false), for example sr=16000")
-        if name in values:
-            raise InputError(f"value {text!r}: {name} is set twice")
-        values[name] = number
-    return values
+def _shape(text: str) -> tuple[int, ...] | None:
+    sizes = [_size(size.strip()) for size in text.replace("x", ",").split(",")]
+    return None if None in sizes else tuple(size for size in sizes if size is not None)
 
 
 def _number(text: str) -> float | None:
@@ -101,13 +90,3 @@ def _number(text: str) -> float | None:
             continue
         return number if text.isascii() and "_" not in text and math.isfinite(number) else None
     return None
-
-
-def _named(text: str) -> tuple[str, str]:
-    """Name and value; names may hold an equals sign, numbers do not."""
-    name, _, value = text.rpartition("=")
-    return name.strip(), value.strip()
-
-
-def _is_size(text: str) -> bool:
-    return text.isascii() and text.isdigit() and 1 <= int(text[:_MOST_DIGITS]) < 10**9

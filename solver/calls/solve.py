@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 from instances.applications import Applications, applications, is_several
 from instances.errors import InputError, choices
+from instances.jsonfile import parse_json, read_bytes
 from instances.late import late
-from instances.library_format import is_instance
+from instances.library_format import instance, is_instance
 from instances.machine.machine import Machine
 from instances.measured import Profile, load_profile
-from instances.network.buffers import Buffers
-from instances.network.variants import Variants
+from instances.network.buffers import BUFFERS_FORMAT, Buffers, load_buffers
+from instances.network.variants import VARIANTS_FORMAT, Variants, list_variants, load_variants
 from instances.network.workload import Layer
 from instances.problems import PROBLEMS as LINES
 from solver.ask.options import AUTO, as_texts, check_jobs, check_memory, check_time_limit, pick_machine, pick_target
@@ -20,7 +22,6 @@ from solver.ask.progress import Progress, Silent
 from solver.ask.question import Question
 from solver.ask.sizes import Sizes
 from solver.calls.cache import keep, kept, path_of
-from solver.calls.targets import named_machine, of_library, read_target
 from solver.plan.faces import FACES
 from solver.plan.front import Front
 from solver.plan.plan import Plan
@@ -28,6 +29,8 @@ from solver.problems.problem import Explained, Problem, Target
 from solver.problems.registry import PROBLEMS, pick_problem, problem_of
 
 _sound_plan = late("solver.calls.check:sound_plan")
+#: What formats of plan files begin with.
+_PLANS = "certile-plan/"
 
 #: Anything that says the same: one text, several, or a mapping.
 Texts = str | Iterable[str] | Mapping[str, str | int] | None
@@ -262,7 +265,7 @@ def ask(
     if isinstance(target, str) and is_instance(target):
         said = {"machine": machine, "problem": problem, "objective": objective, "pins": pins, "layers": layers}
         return ask(
-            **of_library(target, said), engine=engine, settings=settings, profile=profile, time_limit_s=time_limit_s,
+            **_of_library(target, said), engine=engine, settings=settings, profile=profile, time_limit_s=time_limit_s,
             jobs=jobs, progress=progress, memory_limit=memory_limit, all_kinds=all_kinds, full=full, bounding=bounding,
         )  # fmt: skip
     set_fields = as_texts("settings", settings)
@@ -311,12 +314,52 @@ def _target(target: Target | Plan | str | os.PathLike[str], sizes: Sizes) -> tup
     if isinstance(target, Applications | Buffers):
         return target, None
     if isinstance(target, Variants):
-        return target, named_machine(target)
+        return target, target.machine or None
     if isinstance(target, str) and is_several(target):
         return applications(target), None
-    if isinstance(target, str | os.PathLike) and (read := read_target(target)) is not None:
-        return read
+    if isinstance(target, str | os.PathLike):
+        kind = kind_of(target)
+        if kind == "plan":
+            return _target(_sound_plan(target), sizes)
+        if kind == "variants":
+            return _target(load_variants(target), sizes)
+        if kind == "buffers":
+            return load_buffers(target), None
     return pick_target(target), None
+
+
+def kind_of(path: str | os.PathLike[str]) -> Literal["", "instance", "variants", "buffers", "plan"]:
+    """Return what a name or a file is of, by its ending and its first field; "" for a network, or for nothing."""
+    text = os.fspath(path)
+    if is_instance(path):
+        return "instance"
+    if text in list_variants():
+        return "variants"
+    table = text.lower().endswith(".csv")
+    try:
+        data = read_bytes(text) if table or (text.lower().endswith(".json") and os.path.isfile(text)) else b""
+        fields = None if table or not data else parse_json(data, f"file {text}", comments=True)
+    except InputError:  # whoever reads it says what is wrong
+        return "buffers" if table else ""
+    if table:
+        heads = data.partition(b"\n")[0].decode("utf-8", "replace").split(",")
+        return "variants" if {"layer", "variant"} <= {head.strip() for head in heads} else "buffers"
+    named = str(fields.get("format")) if isinstance(fields, dict) else ""
+    if named.startswith(_PLANS):
+        return "plan"
+    return "variants" if named == VARIANTS_FORMAT else "buffers" if named == BUFFERS_FORMAT else ""
+
+
+def _of_library(target: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What is asked with what an instance of the library says: target, machine, pins, by default its objectives."""
+    one = instance(target)
+    if asked["machine"] is not None:
+        raise InputError(f"target {target}: it brings its machine, {one.machine.load().name}")
+    return {
+        **asked, "target": one.target.load(), "machine": one.machine.load(),
+        "problem": asked["problem"] or one.problem, "objective": asked["objective"] or list(one.objectives),
+        "pins": (*one.pins, *as_texts("pins", asked["pins"])), "layers": asked["layers"] or one.target.layers or None,
+    }  # fmt: skip
 
 
 def _problem(name: str | None, machine: Machine, target: Target) -> Problem:

@@ -50,8 +50,7 @@ def bench(
     suites = benchmarks.suites()
     if suite not in suites:
         raise options.unknown("suite", suite, suites)
-    if out is not None:
-        options.check_writable(out)
+    options.check_writable(out)
     report = suites[suite][1](progress_bar(), **_more(suite, only, {
         "engine": engine, "problem": problem, "difficulty": class_, "time_limit_s": time_limit, "results": results,
     }))  # fmt: skip

@@ -37,8 +37,7 @@ def check(
     """
     if not prove and (time_limit is not None or out is not None):
         raise InputError("--time-limit, --out: only for check --prove")
-    if out is not None:
-        options.check_writable(out)
+    options.check_writable(out)
     report = check_plan(plan, prove=prove, time_limit_s=time_limit, jobs=jobs)
     written = out is not None and report.better is not None
     if out is not None and report.better is not None:

@@ -78,8 +78,7 @@ def price_(
     for a layer ("NAME: ..."), a Timeloop mapping, a ZigZag temporal ordering or result, a DORY node, or a plan. Exit
     code 3 if it does not fit: by how much, and what would.
     """
-    if out is not None:
-        options.check_writable(out)
+    options.check_writable(out)
     if alone and improve:
         raise InputError("--alone: --improve compares with the optimum")
     found = price(
@@ -156,8 +155,7 @@ def import_mapping(
 
     ZigZag's orderings leave it open what a memory holds; the machine decides that, for others none is needed.
     """
-    if out is not None:
-        options.check_writable(out)
+    options.check_writable(out)
     mine = options.pick_machine(machine or "scratchpad_64k", set_ or ())
     known = workloads_of(_target(network, batch, Sizes.parse(symbol, shape, value)), layer)
     found = read(mapping, known, mine, level)
@@ -190,8 +188,7 @@ def export_mapping(
 
     What a form cannot say is refused with the reason (free pieces, cores, lines), or named as left out (buffers).
     """
-    if out is not None:
-        options.check_writable(out)
+    options.check_writable(out)
     if network is not None and not is_foreign(network):
         raise InputError(f"--names-of {network}: a problem of Timeloop or a workload of ZigZag has names of its own")
     known = [] if network is None else workloads_of(network, None)

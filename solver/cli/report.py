@@ -46,8 +46,7 @@ def report(
 
     Without -o, --svg and --png the figures are listed. A figure's NAME is the one of the list.
     """
-    if out is not None:
-        options.check_writable(out)
+    options.check_writable(out)
     _agree(out, figure)
     engines = [name.strip() for name in compare.split(",") if name.strip()]
     page = page_of(file, engines, time_limit)

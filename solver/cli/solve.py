@@ -15,10 +15,9 @@ from instances.network.network import Network, unlike_elements
 from solver.ask import options
 from solver.ask.progress import progress_bar
 from solver.ask.sizes import Sizes
-from solver.calls.solve import answered, ask
+from solver.calls.solve import answered, ask, kind_of
 from solver.calls.solve import pareto as find_front
 from solver.calls.solve import show as show_plan
-from solver.calls.targets import is_own
 from solver.cli.exits import EXIT_CODES
 from solver.cli.saving import BatchOpt, ShapeOpt, SymbolOpt, ValueOpt
 from solver.cli.saving import save as save_plan
@@ -133,8 +132,7 @@ def solve(
 
     Ctrl-C, the time limit: the best plan so far. Exit codes: certile --help.
     """
-    if out is not None:
-        options.check_writable(out)
+    options.check_writable(out)
     if is_several(network):
         several = "several applications: certile import writes each with its sizes"
         _refuse(several, size=size, symbol=symbol, shape=shape, value=value)
@@ -192,7 +190,7 @@ def _load(network: str, batch: int | None, size: str | None, sizes: Sizes) -> Ne
     """The network; variants, a file of buffers, or a plan, are read by `ask`."""
     if is_several(network):
         raise InputError(f"{network!r}: several applications are planned together, by certile solve only")
-    if is_own(network):
+    if kind_of(network):
         _refuse(
             "buffers and variants", batch=batch, size=size, symbol=sizes.symbols, shape=sizes.shapes, value=sizes.values
         )
@@ -252,8 +250,7 @@ def pareto(
     as_json: JsonOpt = False,
 ) -> int:
     """Print the exact Pareto front of each layer, with banks of the network: plans that no other beats in all axes."""
-    if out is not None:
-        options.check_writable(out)
+    options.check_writable(out)
     front = find_front(
         _load(network, batch, size, Sizes.parse(symbol, shape, value)), machine, problem=problem, axes=axes,
         engine=engine, pins=pin, settings=set_, layers=layer, profile=profile, time_limit_s=time_limit,

@@ -41,8 +41,7 @@ def why(
     What binds is solved again without it (a pin, a memory's size, a price); what there was no time for is named.
     Causes are explained in docs/why.md.
     """
-    if out is not None:
-        options.check_writable(out)
+    options.check_writable(out)
     found = sound_plan(plan)
     said = explain(found, layer, marginal=marginal or (), time_limit_s=time_limit, rivals=not no_rivals)
     if out is not None:

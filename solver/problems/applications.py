@@ -17,8 +17,7 @@ from solver.plan.figures import Axis, Bars, Figure, Series
 from solver.plan.plan import Plan
 from solver.problems.mapping import BoardProblem, TaskRow, whole_us
 from solver.problems.problem import Target
-from solver.show.common import gantt, us
-from solver.show.common import drawn
+from solver.show.common import drawn, gantt, us
 from solver.show.tables import Column, Sheet
 
 

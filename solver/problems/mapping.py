@@ -26,8 +26,7 @@ from solver.plan.front import Front
 from solver.plan.plan import Plan
 from solver.problems.problem import Problem
 from solver.search.loop import Answer, settled, status_of
-from solver.show.common import gantt, us
-from solver.show.drawn import LETTERS, WIDTH, drawn
+from solver.show.common import LETTERS, WIDTH, drawn, gantt, us
 from solver.show.tables import Column, Sheet
 from solver.show.words import agreement, labels
 

@@ -366,7 +366,7 @@ def nest_table(plan: Plan, others: Mapping[str, Plan]) -> Sheet:
             Column("wall (s)", ["same" if row.same_as else f"{row.wall_s:.2f}" for row in rows],
                    "search, same: as an equal layer above", f"{plan.wall_s:.2f}", spare=4),
         ],
-        [*conflicts_of(rows), *_buffering_of(plan)],
+        [*conflicts_of(plan.parts), *_buffering_of(plan)],
     )  # fmt: skip
 
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Protocol
 
 from hwmodels.nest.buffers import Buffer
 from instances.network.network import Network
 from instances.network.workload import Layer
 from solver.plan.figures import Axis, Bars, Box, Boxes, Drawing, Figure, Graph, Label, Node, Polygon, Series, Table
 from solver.plan.plan import Plan
-from solver.show.common import Drawn
 
 #: So many names stand below an axis; more are numbered.
 _NAMED = 12
@@ -309,3 +309,37 @@ def _numbers(found: Sequence[Tensor]) -> Table:
         for one in found
     )
     return Table(("tensor", "axes", "size", "tile", "part on chip (%)"), rows)
+
+
+#: Characters of a line.
+WIDTH = 96
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+class Drawn(Protocol):
+    """What `drawn` needs of a task."""
+
+    @property
+    def start(self) -> int:
+        """When it begins."""
+
+    @property
+    def time(self) -> int:
+        """What it computes."""
+
+    @property
+    def copies(self) -> int:
+        """What it copies then."""
+
+
+def drawn(rows: Sequence[Drawn], length: int) -> str:
+    """Return a line of what runs from 0 to `length`: a character is what runs in the middle of its part."""
+    line = ["."] * WIDTH
+    for column in range(WIDTH):
+        now = (2 * column + 1) * length // (2 * WIDTH)
+        for number, row in enumerate(rows):
+            if row.start <= now < row.start + row.time:
+                line[column] = LETTERS[number % len(LETTERS)]
+            elif row.start + row.time <= now < row.start + row.time + row.copies:
+                line[column] = "="
+    return "".join(line)

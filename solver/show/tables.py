@@ -9,12 +9,13 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
     from solver.plan.front import Front, FrontPart
+    from solver.plan.plan import PartPlan
 
 #: A cell where there is nothing to say.
 ABSENT = "-"
@@ -207,19 +208,7 @@ def ratio(value: int | None, reference: int | None) -> str:
     return f"{value / reference:.3f}"
 
 
-class Conflicting(Protocol):
-    """A layer that may be infeasible."""
-
-    @property
-    def name(self) -> str:
-        """Of the layer."""
-
-    @property
-    def conflicts(self) -> Sequence[str]:
-        """Demands that cannot be met together."""
-
-
-def conflicts_of(rows: Sequence[Conflicting]) -> list[str]:
+def conflicts_of(rows: Sequence[PartPlan]) -> list[str]:
     """Return a note for every layer that is infeasible."""
     return [f"{row.name} is INFEASIBLE: {'; '.join(row.conflicts)}" for row in rows if row.conflicts]
 
