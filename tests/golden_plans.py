@@ -32,8 +32,8 @@ from instances.zoo.chains import chain, skip
 from solver import Plan, front_engine, pareto, size_engine, solve
 from solver.calls.solve import ask as question
 from solver.plan.front import Front
-from solver.problems.mapping import BoardProblem
 from solver.problems.layers import fronts, prepare
+from solver.problems.mapping import BoardProblem
 from solver.problems.registry import problem_of
 
 Json = Any  # what is recorded of an answer

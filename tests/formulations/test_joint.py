@@ -38,8 +38,7 @@ from instances.onnx.reader import read_onnx
 from solver import check, solve
 from solver.cli.main import main
 from solver.plan.plan import Plan
-from solver.problems.joint import JOINT
-from solver.problems.joint import rows_of
+from solver.problems.joint import JOINT, rows_of
 from solver.search.loop import Answer
 from solver.search.verdict import judged
 from solver.uses.bench.demo import wheel_model

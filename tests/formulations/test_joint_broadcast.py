@@ -10,8 +10,7 @@ from instances.network.network import Network
 from instances.network.operators import Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
 from instances.network.stores import stores
 from solver import check, solve
-from solver.problems.joint import JOINT
-from solver.problems.joint import rows_of
+from solver.problems.joint import JOINT, rows_of
 from solver.search.loop import settled
 from tests.adversary.joint import best
 

@@ -46,8 +46,7 @@ from solver import Plan, PlanMismatch, check, front_engine, size_engine, solve
 from solver.calls.solve import show
 from solver.cli.main import main
 from solver.plan.plan import PartReplay
-from solver.problems.partial_engine import SIZE_ENGINES
-from solver.problems.partial_engine import PartialEngineProblem
+from solver.problems.partial_engine import SIZE_ENGINES, PartialEngineProblem
 from solver.search import driver_cp_sat
 from tests.effort import tries
 from tests.engine_answers import answer

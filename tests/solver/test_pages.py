@@ -23,8 +23,7 @@ from solver.plan.front import Front
 from solver.plan.plan import Plan
 from solver.show import page as pages
 from solver.show.interactive import drawn
-from solver.show.page import Grid, Head, grid_html, text
-from solver.show.page import Page, Section, to_html
+from solver.show.page import Grid, Head, Page, Section, grid_html, text, to_html
 from solver.uses.report import kinds
 from solver.uses.report.front_page import Rows, read_front, rows_page
 from solver.uses.report.plan_page import common_unit

@@ -18,9 +18,9 @@ from solver.ask.options import as_texts, pick_machine
 from solver.ask.progress import Progress
 from solver.calls.solve import solve
 from solver.plan.plan import Plan
+from solver.problems.joint import is_shared, rows_of
 from solver.problems.layers import is_layers, layer_rows
 from solver.problems.registry import PROBLEMS
-from solver.problems.joint import is_shared, rows_of
 from solver.uses.emit.emit import check_folder, emit_c
 from solver.uses.emit.meaning import Meaning
 from solver.uses.emit.plannable import reasons_of

@@ -15,8 +15,8 @@ from instances.network.stores import stores
 from instances.onnx.model import OnnxModel, read_model
 from instances.problems import either, nested
 from solver.plan.plan import Plan
-from solver.problems.layers import is_layers
 from solver.problems.joint import is_shared
+from solver.problems.layers import is_layers
 from solver.uses.emit.groups import no_zeros
 from solver.uses.emit.meaning import Meaning
 from solver.uses.emit.network import NetworkPlanned, alone, network_program

@@ -21,8 +21,8 @@ from instances.network.stores import Stores, inputs_of, stores
 from instances.network.workload import Layer
 from instances.problems import either, nested
 from solver.plan.plan import Plan
-from solver.problems.layers import is_layers
 from solver.problems.joint import is_shared
+from solver.problems.layers import is_layers
 from solver.uses.emit.chip import ChipMap, chip_map
 from solver.uses.emit.frame import ZEROS, Kept, KeptWeights
 from solver.uses.emit.groups import Group, Part, as_read

@@ -13,8 +13,7 @@ from solver.plan.front import Front
 from solver.plan.plan import Plan
 from solver.problems.registry import problem_of
 from solver.show.interactive import drawn
-from solver.show.page import grid_html, grid_of_sheet, text
-from solver.show.page import status_html, to_html
+from solver.show.page import grid_html, grid_of_sheet, status_html, text, to_html
 from solver.show.printed import plot
 from solver.show.tables import front_line, front_table
 from solver.uses.report.front_page import front_page

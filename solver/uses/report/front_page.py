@@ -13,8 +13,7 @@ from instances.errors import InputError
 from instances.jsonfile import Json
 from solver.plan.figures import Axis, Cell, Cloud, Figure, Point, Points
 from solver.plan.front import Front, FrontPart, FrontPoint
-from solver.show.page import Grid, Head, cell_text, grid_of_sheet
-from solver.show.page import Page, Section
+from solver.show.page import Grid, Head, Page, Section, cell_text, grid_of_sheet
 from solver.show.style import slugs
 from solver.show.tables import front_line, front_table
 

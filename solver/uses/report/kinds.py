@@ -14,8 +14,7 @@ from instances.jsonfile import Json, as_object, parse_json, read_bytes
 from solver.calls.check import sound_plan
 from solver.plan.figures import Axis, Bars, Cell, Series
 from solver.plan.front import Front
-from solver.show.page import Grid, Head, cell_text
-from solver.show.page import Page, Section
+from solver.show.page import Grid, Head, Page, Section, cell_text
 from solver.show.style import slugs
 from solver.uses.report.front_page import Rows, front_page, read_front, rows_page
 from solver.uses.report.plan_page import plan_page, rivals

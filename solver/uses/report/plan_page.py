@@ -16,8 +16,7 @@ from solver.plan.plan import Plan
 from solver.problems.layers import is_layers
 from solver.problems.problem import Problem
 from solver.problems.registry import problem_of
-from solver.show.page import grid_of_sheet
-from solver.show.page import Page, Section
+from solver.show.page import Page, Section, grid_of_sheet
 from solver.show.tables import percent
 from solver.uses.why.layers import parts_alone
 from solver.uses.why.text import split_sentences
