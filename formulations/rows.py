@@ -1,7 +1,7 @@
 """Integer rows over choices: a model that solvers of both kinds take, said once.
 
-Variables    x[0], ..., x[size - 1] in {0, 1}; in [0, 1] for MILP solvers where `integral` says that every corner of the
-             rows is whole
+Variables    x[0], ..., x[size - 1] in {0, 1}, or integers up to most[k]; in [0, 1] for MILP solvers where `integral`
+             says that every corner of the rows is whole
 Objective    min base + unit * sum cost[k] x[k]
 Constraints  low <= sum terms[k] x[k] <= high for every row
 
@@ -42,20 +42,28 @@ class Rows:
     """A model; `cost` counts in the greatest common divisor of its coefficients, `unit`."""
 
     size: int = 0
+    most: dict[int, int] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
     cost: Terms = field(default_factory=dict)
     base: int = 0
     unit: int = 1
     integral: bool = False
 
-    def new(self) -> int:
+    def new(self, most: int = 1) -> int:
         """Return the number of a new variable."""
+        if most != 1:
+            self.most[self.size] = most
         self.size += 1
         return self.size - 1
 
     def add(self, terms: Mapping[int, int], low: int | None, high: int | None) -> None:
         """Add a row."""
         self.rows.append(Row({x: n for x, n in terms.items() if n}, low, high))
+
+    def limit(self, terms: Mapping[int, int], most: int) -> None:
+        """Add a row with an upper bound, over the greatest common divisor of its terms."""
+        unit = gcd(*terms.values()) or 1
+        self.add({x: n // unit for x, n in terms.items()}, None, most // unit)
 
     def minimise(self, terms: Mapping[int, int], base: int = 0) -> None:
         """Say the objective."""

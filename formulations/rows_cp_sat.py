@@ -1,4 +1,4 @@
-"""Rows for CP-SAT, on Booleans."""
+"""Rows for CP-SAT."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ S = TypeVar("S")
 def cp_sat(rows: Rows, read: Read[S], *, relaxed: bool = False) -> Model[S]:
     """Return the model; `relaxed`: the linear relaxation carries the proof, and is solved in full."""
     model = cp_model.CpModel()
-    xs = [model.new_bool_var(f"x{number}") for number in range(rows.size)]
+    xs = [model.new_int_var(0, rows.most.get(number, 1), f"x{number}") for number in range(rows.size)]
 
     def total(terms: Terms) -> cp_model.LinearExprT:
         return cp_model.LinearExpr.weighted_sum([xs[k] for k in terms], list(terms.values()))

@@ -15,8 +15,8 @@ S = TypeVar("S")
 def milp(rows: Rows, read: Read[S]) -> Model[S]:
     """Return the model; where every corner is whole, without integers: the simplex method ends in one."""
     problem = pulp.LpProblem("rows", pulp.LpMinimize)
-    kind = "Continuous" if rows.integral else "Binary"
-    xs = [pulp.LpVariable(f"x{number}", 0, 1, cat=kind) for number in range(rows.size)]
+    kind = "Continuous" if rows.integral else "Integer"
+    xs = [pulp.LpVariable(f"x{number}", 0, rows.most.get(number, 1), cat=kind) for number in range(rows.size)]
     none = pulp.LpVariable("none", 0, 0)
     for terms, low, high in rows.rows:
         total = pulp.LpAffineExpression([(xs[k], n) for k, n in terms.items()] or [(none, 1)])

@@ -102,10 +102,10 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
          "for row in _expressions(built, t) for term in row] for t in tables[:1]]"),
         ("tiling milp: at_most is left out", "else at_most // built.unit", "else (at_most - 1) // built.unit"),
     ]),
-    ("formulations/homes/cp_sat.py", "tests/formulations/test_off_chip.py", [
-        ("homes cp-sat ROOM: a byte more", "- most <= room", "- most <= room + 1"),
-        ("homes cp-sat TIE: one way", "homes[one].get(name, 0) == homes", "homes[one].get(name, 0) >= 0 * homes"),
-        ("homes cp-sat TABLE: other homes", "model.add_implication(y, of[x][name])", "model.add_implication(y, y)"),
+    ("formulations/homes/problem.py", "tests/formulations/test_off_chip.py", [
+        ("homes ROOM: a byte more", "[*beyond][-1:], -1)}, None, room)", "[*beyond][-1:], -1)}, None, room + 1)"),
+        ("homes TIE: none", "rows.add(mine, 0, 0)", "rows.add(mine, None, None)"),
+        ("homes TABLE: other homes", "names[place] == name}, x: -1}, 0, 0)", "names[place] == name}, x: -1}, -1, 1)"),
     ]),
     ("formulations/fusion/linear.py",
      "tests/formulations/test_fusion_models.py tests/formulations/test_fusion_weights.py", [

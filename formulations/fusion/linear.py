@@ -31,7 +31,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
-from math import gcd
 
 import numpy as np
 
@@ -81,8 +80,7 @@ class Linear(Rows):
             self._cut(cut)
         for factors, most in limits:
             terms, constant = self._measured(factors)
-            unit = gcd(*terms.values()) or 1
-            self.add({x: n // unit for x, n in terms.items()}, None, (most - constant) // unit)
+            self.limit(terms, most - constant)
         self.minimise(*self._measured(self.fusion.factors))
 
     def path(self, value: Callable[[int], bool]) -> tuple[Taken, ...]:

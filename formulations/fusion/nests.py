@@ -37,16 +37,16 @@ Which plans are searched
     (k, f) gives a nest, and a bound that no nest is below, there and for all smaller k and f; the nest, priced at other
     k, is an upper bound there. `Nests` starts from e >= 0; the problem is solved with the lower bounds, a layer is
     searched where the solution relies on a bound that no known nest reaches, and it is solved again; when no such place
-    is left, the solution is the optimum over all nests of tiling, although few were searched. Where a search leaves a gap
-    between its nest and its bound, as some nest may do better than any candidate, so does the solution: then the bound
-    is kept as proven, and what was found as if it were, which leads to the best plan.
+    is left, the solution is the optimum over all nests of tiling, although few were searched. Where a search leaves a
+    gap between its nest and its bound, as some nest may do better than any candidate, so does the solution: then the
+    bound is kept as proven, and what was found as if it were, which leads to the best plan.
 Several inputs
     What is broadcast may be read again and again; such layers are searched as those of one input are. Of another layer
     with several inputs (a sum) k is the rows of each. All its nests move the same, so a search proves the banks that
     the least nest needs as well; every input has a tile of its own, so what rows on chip save adds up.
 
-These are the groups of one layer of fusion (`formulations.fusion.space`), whose paths and models solve it. Source: none;
-docs/joint.md.
+These are the groups of one layer of fusion (`formulations.fusion.space`), whose paths and models solve it.
+Source: none; docs/joint.md.
 """
 
 from __future__ import annotations

@@ -30,17 +30,22 @@ Optimal means
     No plan of any layers' nests with any homes is better, if value is proven for every t, a; with bounds of the first
     measure in place of values the same model gives a bound of all plans.
 
-Encodings: `formulations.homes.cp_sat`, `formulations.homes.milp`. Source: none; docs/off_chip.md.
+As rows (`rows_of`): x[i, h] says that item i lies in h, y[t, a] that layer t has homes a; with
+    (TABLE) sum over a with home h for operand i of y[t, a] = x[i, h] for all i in items[t], h in H[i]
+    (KEPT)  sum (value[t, a, j] - least[t, j]) y[t, a] <= kept[j] - sum_t least[t, j] for measures j < k
+For one layer alone (TABLE) is the convex hull of its assignments; only (ROOM) and shared items couple. Source: none;
+docs/off_chip.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from formulations.homes.space import TASTE, Chosen, Places
 from formulations.pins import Pins
 from formulations.problem import Formulation, Goal, Model, Part, Piece, Priced, Replayed
+from formulations.rows import Read, Rows, Terms
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.network import Network
@@ -100,16 +105,16 @@ class _All(Piece[Chosen]):
         return sum(min(costs.values()) for costs in self.places.costs(goal.measure))
 
     def cp_sat(self, goal: Goal) -> Model[Chosen]:
-        """A Boolean for every home of an item and every assignment of a layer."""
-        from formulations.homes.cp_sat import cp_sat  # late: solvers are slow to import
+        """The rows."""
+        from formulations.rows_cp_sat import cp_sat  # late: solvers are slow to import
 
-        return cp_sat(self.places, goal)
+        return cp_sat(*rows_of(self.places, goal))
 
     def milp(self, goal: Goal) -> Model[Chosen]:
-        """The same, with the assignments of a layer as a convex hull."""
-        from formulations.homes.milp import milp
+        """The rows, asked again where an answer breaks one of them in integers."""
+        from formulations.rows_milp import milp
 
-        made = milp(self.places, goal, self.out)
+        made = milp(*rows_of(self.places, goal, self.out))
 
         def kept(problem: object) -> Chosen | None:
             chosen = made.decode(problem)
@@ -124,6 +129,64 @@ class _All(Piece[Chosen]):
             return None
 
         return replace(made, decode=kept)
+
+
+def rows_of(places: Places, goal: Goal | None, out: Sequence[Chosen] = ()) -> tuple[Rows, Read[Chosen]]:
+    """Return the rows and what reads homes from a solution; without a goal the bytes beyond (ROOM) are minimised.
+
+    Homes in `out` are left out.
+    """
+    rows = Rows()
+    homes = [{name: rows.new() for name in item.homes} for item in places.items]
+    for xs in homes:
+        rows.add(dict.fromkeys(xs.values(), 1), 1, 1)
+    for one, two in places.ties:
+        for name in {*homes[one], *homes[two]}:
+            mine = {of[name]: sign for of, sign in ((homes[one], 1), (homes[two], -1)) if name in of}
+            rows.add(mine, 0, 0)
+    beyond: Terms = {}
+    for name, room in places.rooms.items():
+        if goal is None:
+            beyond[rows.new(sum(item.bytes for item in places.items))] = 1
+        for time in places.times:
+            there = {homes[x][name]: places.items[x].bytes for x in places.there(time) if name in homes[x]}
+            rows.add({**there, **dict.fromkeys([*beyond][-1:], -1)}, None, room)
+    for chosen in out:
+        rows.add({xs[name]: 1 for xs, name in zip(homes, chosen, strict=True)}, None, len(chosen) - 1)
+    if goal is None:
+        rows.minimise(beyond)
+    else:
+        _costs(rows, places, homes, goal)
+
+    def read(value: Callable[[int], bool]) -> Chosen:
+        return tuple(next(name for name, x in xs.items() if value(x)) for xs in homes)
+
+    return rows, read
+
+
+def _costs(rows: Rows, places: Places, homes: Sequence[Mapping[str, int]], goal: Goal) -> None:
+    """(TABLE), (KEPT), and what is minimised, each beyond the least of every layer."""
+    chosen = []
+    for table in places.tables:
+        ys = {names: rows.new() for names in table.values}
+        for place, item in enumerate(table.operands.values()):
+            for name, x in homes[item].items():
+                rows.add({**{y: 1 for names, y in ys.items() if names[place] == name}, x: -1}, 0, 0)
+        chosen.append(ys)
+
+    def beyond(measure: str) -> tuple[Terms, int]:
+        costs = places.costs(measure)
+        least = [min(of.values()) for of in costs]
+        every = zip(chosen, costs, least, strict=True)
+        return {y: of[names] - low for ys, of, low in every for names, y in ys.items()}, sum(least)
+
+    for measure, most in goal.caps.items():
+        terms, constant = beyond(measure)
+        rows.limit(terms, most - constant)
+    if goal.measure == TASTE:
+        rows.minimise({x: k for xs in homes for k, x in enumerate(xs.values())})
+    else:
+        rows.minimise(*beyond(goal.measure))
 
 
 class Homes(Formulation[Chosen]):

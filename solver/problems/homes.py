@@ -22,10 +22,9 @@ from typing import Annotated
 from pydantic import Field
 
 from formulations.clock import ENDLESS, Clock
-from formulations.homes.problem import Homes, Housing
+from formulations.homes.problem import Homes, Housing, rows_of
 from formulations.homes.space import TASTE, Chosen, Item, Places, Table, check_home_pins, places_of, weight_bytes
 from formulations.pins import Pins
-from formulations.problem import Goal
 from formulations.tiling.part import Assignment
 from hwmodels.outcome import MEASURES
 from hwmodels.schedule import Nest
@@ -85,10 +84,10 @@ def fitting(places: Places, machine: Machine) -> Chosen:
 
 def _least_overflow(places: Places) -> Chosen:
     """Homes that exceed the memories by the fewest bytes."""
-    from formulations.homes.cp_sat import cp_sat  # late: ortools
+    from formulations.rows_cp_sat import cp_sat  # late: ortools
     from solver.search.driver_cp_sat import solve
 
-    built = cp_sat(places, Goal(TASTE), overflow=True)
+    built = cp_sat(*rows_of(places, None))
     chosen = built.decode(solve(built.model, 10.0).solver)
     assert chosen is not None
     return chosen
