@@ -216,11 +216,13 @@ class Search:
         return self.best is None or member.label != self.best.branch.label
 
     def _settled(self, measure: str) -> bool:
-        if self.best is None or self._later or not self.bounding:
+        """Whether nothing can be better than the best plan, by what is known without looking at any."""
+        if self.best is None or not self.bounding:
             return False
-        least = self.known.get(measure, 0)
+        layer, machine = self.space.layer, self.space.machine
+        least = max(self.known.get(measure, 0), closed(layer, machine, measure))
         if measure == "bytes":
-            least = max(least, compulsory_bytes(self.space.layer, self.space.machine))
+            least = max(least, compulsory_bytes(layer, machine))
         return self.best.measures[measure] <= least
 
     def _late(self) -> bool:
