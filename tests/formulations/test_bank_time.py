@@ -494,19 +494,6 @@ def test_any_plan_takes_what_the_replay_finds(
 
 
 @pytest.mark.slow(2)
-def test_the_front_is_between_the_two_optima() -> None:
-    found, banks, clock = setting_of(load_network("squeezenet1_1"), load_machine("midap"))
-    front, fewest, fastest = (decide(Walk(found, banks), clock, aim) for aim in ("front", "bytes", "time"))
-    points = [(plan.volume.total, ticks) for plan, ticks in front.plans]
-    assert points == sorted(points)
-    assert [t for _, t in points] == sorted((t for _, t in points), reverse=True)
-    assert points[0] == (fewest.plans[0][0].volume.total, fewest.plans[0][1])
-    assert points[-1] == (fastest.plans[0][0].volume.total, fastest.plans[0][1])
-    for plan, ticks in front.plans:
-        assert same_time(found, banks, plan, clock) == ticks
-
-
-@pytest.mark.slow(2)
 @pytest.mark.parametrize("aim", ["time", "front"])
 def test_times_may_exceed_64_bits(aim: Literal["time", "front"]) -> None:
     """All ticks of the clock 2**50 times as many: so are those of the plans."""

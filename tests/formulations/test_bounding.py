@@ -130,21 +130,6 @@ def test_parts_of_large_boxes_leave_what_fits(monkeypatch: pytest.MonkeyPatch, a
     assert number > 1 or together == 10**6
 
 
-@pytest.mark.slow(1)
-def test_an_optimum_over_many_branches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The search goes through them one after the other, for the same plan and bound."""
-    on = load_machine("scratchpad_64k", {"ocm_bytes": "200"})
-
-    def said() -> tuple[object, ...]:
-        found = decide(build(LAYER, on, Pins()), ("bytes", "time"))
-        return found.status, found.values, found.bound
-
-    whole = said()
-    monkeypatch.setattr(bounding, "_AT_ONCE", 300)
-    monkeypatch.setattr(member, "_TOGETHER", 200)
-    assert said() == whole
-
-
 def test_blocks_of_which_nothing_fits_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is on chip has a price only where something fits: such a block was a traceback."""
     monkeypatch.setattr(member, "_BLOCK", 1)

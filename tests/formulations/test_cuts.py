@@ -18,10 +18,7 @@ from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.pieces import Window, how
 from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
-from instances.load import load_machine, load_network
 from instances.machine.machine import Machine, Transfer
-from instances.network.network import Network
-from instances.network.operators import Conv, Input
 from instances.network.workload import Layer
 from solver import check, solve
 from solver.problems.layers import decide
@@ -206,16 +203,6 @@ def test_whole_tiles(engine: str) -> None:
 
 
 @pytest.mark.slow(2)
-def test_strips_of_columns_of_a_real_layer() -> None:
-    """Equal steps moved 751,584 bytes; one strip of columns fewer saves a pass over W."""
-    layer, on = load_network("inception_v3").layer("Mixed_5b/branch3x3dbl_3"), load_machine("scratchpad_24k")
-    loops = Loop("m", 24), Hold("W"), Loop("c", 23), Loop("c", 12), Loop("r", 1), Hold("IN"), Loop("c", 1), Hold("OUT")
-    assert known(layer, on, *loops) == 724_704
-    found = solved(layer, on, "bytes")
-    assert (found.status, found.bound, found.values and found.values["bytes"]) == ("OPTIMAL", 724_704, 724_704)
-
-
-@pytest.mark.slow(2)
 def test_rows_that_are_on_chip_clip_pieces_too() -> None:
     """`m1 W r12 r10 r8 r6 c1 IN r1 OUT` moves 48,384 bytes; equal steps moved 50,432."""
     layer = Layer.conv("x", channels=4, filters=32, size=(16, 16), kernel=(3, 3))
@@ -275,22 +262,6 @@ def test_time_of_partial_sums_smaller_than_results_is_bounded() -> None:
     assert found.values
     assert found.bound <= best.vector[0]
     assert found.values["time"] <= best.vector[0]
-
-
-@pytest.mark.slow(3)
-@pytest.mark.parametrize("engine", thinned(["dynamic", "milp", "cp-sat"], 2))
-def test_two_layers_by_strips_of_columns(engine: str) -> None:
-    """One bank of 19 bytes keeps nothing between two of `PADDED`: 79 bytes twice; equal steps moved 198."""
-    shape = (1, 1, 5, 5)
-    before = ["in", "a"]
-    layers = [
-        Conv(name=name, inputs=(one,), shape=shape, filters=1, kernel=(3, 3), pad=(1, 1, 1, 1))
-        for name, one in zip(("a", "b"), before, strict=True)
-    ]
-    network = Network(name="two", operators=(Input(name="in", shape=shape), *layers))
-    plan = solve(network, machine(ocm_bytes=19, ocm_banks=1, sliding=True), engine=engine, problem="joint")
-    assert (plan.status, plan.objective.value, plan.bound) == ("OPTIMAL", 158, 158)
-    assert check(plan).ok
 
 
 # ---- pins that leave no chain ------------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from instances.machine.machine import Machine, Transfer
 from instances.network.workload import Layer
 from solver.cli.main import main
 from solver.problems.layers import front
-from tests.effort import thinned
 from tests.formulations.test_exactness import MOST_POINTS, free_cases, space
 
 LAYER = Layer.conv("x", channels=3, filters=4, size=(5, 5), kernel=(3, 3), pad=(1, 1, 1, 1))
@@ -53,17 +52,6 @@ def max_of(tables):
 def tiling(layer: Layer, machine: Machine, *, full: bool = False) -> Space:
     """The tiling space."""
     return NESTS["tiling"].build(layer, machine, Pins(), full=full)
-
-
-@pytest.mark.slow(2)
-@pytest.mark.parametrize("axes", thinned([("bytes", "time"), ("time", "bytes"), ("bytes", "ocm")], 2))
-def test_two_axes_are_brute_force(axes: tuple[str, ...]) -> None:
-    layer = Layer.conv("y", channels=2, filters=3, size=(4, 3), kernel=(2, 2))
-    machine = MACHINE.model_copy(update={"ocm_bytes": 40})
-    found = front(tiling(layer, machine), axes)
-    assert found.complete
-    assert {p.values for p in found.points} == brute(tiling(layer, machine, full=True), axes)
-    assert [p.values[0] for p in found.points] == sorted(p.values[0] for p in found.points)
 
 
 @pytest.mark.slow(4)

@@ -14,7 +14,7 @@ from formulations.fusion.options import Weights
 from formulations.fusion.strips import DONE
 from hwmodels.fusion.replay.strips import ALL, _Visit
 from tests.adversary.fusion import TESTER, Case
-from tests.effort import thinned, tries
+from tests.effort import thinned
 
 Layers = tuple[tuple[str, tuple[int, ...], int], ...]
 
@@ -26,12 +26,6 @@ def case(rows: int, columns: int, channels: int, layers: Layers, **more: Any) ->
 
 def said(one: Case) -> list[str]:
     return [found.what for found in TESTER.run(one, random.Random(0))]
-
-
-@pytest.mark.slow(2)
-@pytest.mark.parametrize("seed", range(tries(4, 12)))
-def test_random_networks(seed: int) -> None:
-    assert said(TESTER.case(random.Random(f"fusion brute {seed}"))) == []
 
 
 @pytest.mark.slow(5)

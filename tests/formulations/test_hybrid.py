@@ -274,12 +274,6 @@ def test_optima_and_front_are_those_of_all_chains(seed: int) -> None:
     checked(seed, 3)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 2, 4, *range(7, 17)])
-def test_optima_and_front_are_those_of_all_chains_of_more(seed: int) -> None:
-    checked(seed, 4 + seed % 2)
-
-
 @pytest.mark.slow(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_bounds_are_below_all_programs(seed: int) -> None:

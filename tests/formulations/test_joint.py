@@ -34,14 +34,12 @@ from instances.network.network import Network
 from instances.network.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
 from instances.network.stores import Stores, stores
 from instances.network.workload import Layer
-from instances.onnx.reader import read_onnx
 from solver import check, solve
 from solver.cli.main import main
 from solver.plan.plan import Plan
 from solver.problems.joint import JOINT, rows_of
 from solver.search.loop import Answer
 from solver.search.verdict import judged
-from solver.uses.bench.demo import wheel_model
 from tests.effort import thinned, tries
 from tests.lies import problems
 
@@ -584,11 +582,6 @@ def run_of(name: str) -> LayerRun:
     return runs[[layer.name for layer in found.layers].index(name)]
 
 
-@pytest.mark.slow(8)
-def test_the_referee_has_nothing_to_say_of_a_plan() -> None:
-    assert faults() == ""
-
-
 @pytest.mark.slow(7)
 def test_a_bank_has_one_owner() -> None:
     run = run_of("b")
@@ -810,10 +803,3 @@ def test_resnet50_on_768_kib() -> None:
     assert plan.status == "OPTIMAL"
     assert plan.objective.value == 38_076_072  # all three engines; no reuse moves 63,892,648
     assert load_machine("scratchpad_768k").ocm_banks == 48
-
-
-@pytest.mark.slow(12)
-def test_an_onnx_network() -> None:
-    plan = solve(read_onnx(wheel_model("light_squeezenet")), "scratchpad_768k", problem="joint")
-    assert plan.status == "OPTIMAL"
-    assert check(plan).ok

@@ -18,7 +18,7 @@ from jsonschema import Draft202012Validator
 from formulations.mapping.latency import pipelined
 from formulations.mapping.problem import replayed
 from formulations.mapping.search import everything, improved, list_scheduled, seeds, starts
-from formulations.mapping.space import Aim, Assignment, Limits, Mapping, Schedule, build, clusters, merged
+from formulations.mapping.space import Aim, Assignment, Limits, Mapping, Schedule, build, clusters
 from hwmodels.board.price import copied_ps, estimated, options
 from hwmodels.board.replay import replay_mapping
 from instances.errors import InputError
@@ -214,27 +214,6 @@ def least(made: Mapping, aim: str, limits: Limits) -> int | None:
     return min(values, default=None)
 
 
-@pytest.mark.slow(1)
-@settings(max_examples=tries(8, 25), deadline=None, suppress_health_check=list(HealthCheck))
-@given(mappings(), st.sampled_from(["period", "energy"]), st.sampled_from([100, 70, 40]), st.booleans())
-def test_engines_agree_with_everything(made: Mapping, aim: str, cap: int, tight: bool) -> None:
-    limits = Limits(cap)
-    if tight:
-        fastest = least(made, "period", limits)
-        limits = Limits(cap, period=fastest + (2 if aim == "energy" else -1))
-    expected = least(made, aim, limits)
-    for name in ("milp", "cp-sat", "exhaustive", "auto"):
-        said = answer(name, made, aim, limits, 20)
-        if expected is None:
-            assert (said.status, said.schedule) == ("INFEASIBLE", None), name
-            continue
-        assert (said.status, said.bound) == ("OPTIMAL", expected), name
-        price = made.price(said.schedule.at, cap)
-        assert (price.period if aim == "period" else price.energy) == expected
-    small = least(merged_as_one(made), aim, limits)
-    assert expected is None or (small is not None and small <= expected)
-
-
 @settings(max_examples=tries(10, 25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(mappings(), st.sampled_from(["period", "energy"]), st.sampled_from([100, 40]))
 def test_descent_ends_where_no_single_move_helps(made: Mapping, aim: str, cap: int) -> None:
@@ -271,11 +250,6 @@ def test_a_bound_of_the_problem_is_none_of_merged_cores() -> None:
     for least_known in (0, 21, 23):
         said = answer("cp-sat", made, "energy", Limits(period=13), 20, least=least_known)
         assert (said.status, said.bound) == ("OPTIMAL", 23)
-
-
-def merged_as_one(made: Mapping) -> Mapping:
-    """The relaxation, if it merges nothing: its own loads are of several processors otherwise."""
-    return merged(made) if len(merged(made).processors) == len(made.processors) else made
 
 
 @settings(max_examples=tries(8, 20), deadline=None, suppress_health_check=list(HealthCheck))
@@ -599,20 +573,6 @@ def test_an_accelerator_is_not_called_like_cores() -> None:
     data["accelerators"][0]["name"] = "cpu0"
     with pytest.raises(ValueError, match="names must differ, and from cpu, cpu0"):
         Processors.model_validate(data)
-
-
-@pytest.mark.slow(2)
-def test_a_second_objective_that_is_not_proven_is_said() -> None:
-    made = solve(
-        "squeezenet1_1",
-        "galaxy_s9",
-        objective="period,energy",
-        pins=["cpu_config=1,1,1,1"],
-        time_limit_s=1.5,
-        problem="mapping",
-    )
-    best = 72_600_625_000_000
-    assert made.status == "FEASIBLE" or made.measures["energy"] == best
 
 
 @pytest.mark.slow(2)

@@ -340,15 +340,6 @@ def test_undominated_keeps_one_of_equals() -> None:
     assert len(undominated(twice)) <= 2
 
 
-@pytest.mark.slow(1)
-@pytest.mark.parametrize(("name", "measure"), thinned([("al_conv3", "dram"), ("ty_conv8", "glb")], 2))
-def test_engines_agree_on_layers_of_the_paper(name: str, measure: str) -> None:
-    layer, machine = load_network("vectormesh_classic").layer(name), load_machine("vectormesh_128")
-    values = {e: answer(e, layer, machine, measure) for e in EXACT}
-    assert {said.status for said in values.values()} == {"OPTIMAL"}
-    assert len({said.value for said in values.values()}) == 1
-
-
 @pytest.mark.slow(2)
 def test_more_is_never_worse() -> None:
     """A larger buffer, and a looser limit, cost nothing."""

@@ -52,8 +52,6 @@ from tests.effort import tries
 from tests.engine_answers import answer
 from tests.lies import problems
 
-PROVING = ("auto", "cp-sat", "milp", "milp-cbc", "exhaustive")
-
 
 def machine(e: int = 2, bank: int = 64, **more: object) -> Machine:
     """e x e maps a run; everything in bytes, a tap a cycle."""
@@ -239,36 +237,6 @@ def test_bounds_meet_orders_at_real_sizes() -> None:
 
 
 # --- engines ---------------------------------------------------------------------------------------------------------
-
-ENGINES = ("auto", "cp-sat", "milp", "milp-cbc", "exhaustive", "passes", "greedy", "paper")
-
-
-@pytest.mark.slow(1)
-@settings(max_examples=tries(6, 25))
-@given(
-    st.integers(1, 7), st.integers(1, 7), st.integers(1, 5), st.sampled_from((1, 3)), st.integers(12, 120),
-    st.sampled_from((1, 2)), st.booleans(),
-)  # fmt: skip
-def test_engines_agree(channels: int, filters: int, size: int, kernel: int, bank: int, psum: int, stay: bool) -> None:
-    """Those that prove prove the same bytes; a bound is below every other's value; heuristics are not better."""
-    toy = machine(bank=bank).model_copy(update={"psum_bytes": psum})
-    layer = conv(channels, filters, size, kernel)
-    problem = build(work_of(layer, engine_of(toy)), toy, Demands(stay=stay))
-    said = {name: answer(name, layer, toy, ("spill=no",) if stay else ()) for name in ENGINES}
-    if not problem.branches:
-        assert {one.status for one in said.values()} == {"INFEASIBLE"}
-        return
-    assert len({one.bytes for one in said.values() if one.status == "OPTIMAL"}) <= 1
-    runs = problem.work.inputs * problem.work.outputs
-    if runs <= MOST_RUNS:
-        assert said["auto"].status == said["exhaustive"].status == "OPTIMAL"
-    best = min(one.bytes for one in said.values() if one.bytes is not None)
-    for one in said.values():
-        assert one.bound is None or one.bound <= best
-        if one.schedule is not None:
-            places = one.schedule.in_places, one.schedule.part_places
-            seen = replay_engine(layer, toy, one.schedule.rows, places, one.steps)
-            assert (seen.faults, seen.bytes) == ([], one.bytes)
 
 
 @pytest.mark.few(5)

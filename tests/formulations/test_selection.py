@@ -280,17 +280,6 @@ def test_windows_of_cp_sat_prove_the_same(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.slow(2)
-@pytest.mark.parametrize("measure", ["period", "energy", "score"])
-def test_larger_networks_are_decided_alike(measure: str) -> None:
-    setting = large(12, 5, 3, 3)
-    answers = [
-        solved(SelectionPart([setting], ["accuracy>=0.47"]), measure, engine=engine) for engine in ("search", "cp-sat")
-    ]
-    assert [said.status for said in answers] == ["OPTIMAL", "OPTIMAL"]
-    assert answers[0].values[measure] == answers[1].values[measure]
-
-
-@pytest.mark.slow(2)
 def test_bounds_hold_when_time_is_up() -> None:
     """No time: a schedule by the paper's order, and a bound below the optimum."""
     setting = large(30, 6, 3, 4)

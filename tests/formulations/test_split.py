@@ -27,7 +27,7 @@ from solver import check, pareto, solve
 from solver.calls.solve import show
 from solver.plan.plan import Plan
 from solver.problems.mapping import MappingProblem
-from tests.effort import thinned, tries
+from tests.effort import tries
 from tests.lies import Lie, changed
 from tests.mapping_answers import ENGINES, answer
 
@@ -303,27 +303,6 @@ LIES: dict[str, Callable[[Plan], tuple[Lie, ...]]] = {
 def test_a_plan_that_lies_is_found_out(divided: Plan, said: str) -> None:
     problems = check(changed(divided, *LIES[said](divided))).problems
     assert any(said in line for line in problems), problems
-
-
-@pytest.mark.slow(2)
-@pytest.mark.parametrize("objective", thinned(["period", "energy", "period,energy", "energy,latency"], 3))
-def test_dividing_never_hurts(objective: str) -> None:
-    for network, pins in (("lenet5", ["cpu_config=2,2"]), ("mobilenet_v1", ["cpu_config=4"])):
-        plans = [
-            solve(
-                network,
-                "galaxy_s9",
-                objective=objective,
-                pins=[*pins, f"split={split}"],
-                time_limit_s=30,
-                problem="mapping",
-            )
-            for split in ("off", "2")
-        ]
-        values = [one.objective.value for one in plans if one.objective is not None]
-        assert [one.status for one in plans] == ["OPTIMAL"] * 2
-        assert values[1] <= values[0]
-        assert [check(one).problems for one in plans] == [(), ()]
 
 
 @pytest.mark.slow(2)

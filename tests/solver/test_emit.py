@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import shutil
@@ -299,23 +298,6 @@ def test_networks_compute_what_onnxruntime_does(tmp_path: Path, name: str, machi
     printed = build_and_run(tmp_path / "c", "-O2")
     assert "transfers as planned" in printed
     assert difference(printed) < 1e-4
-
-
-@pytest.mark.slow
-@pytest.mark.skipif("CERTILE_LIGHT" not in os.environ, reason="CERTILE_LIGHT is not set")
-@pytest.mark.parametrize("problem", ["joint", "fusion"])
-@pytest.mark.parametrize("name", ["bvlc_alexnet", "densenet121", "inception_v1", "inception_v2", "vgg19", "zfnet512"])
-def test_larger_networks_compute_what_onnxruntime_does(tmp_path: Path, name: str, problem: str) -> None:
-    """The same of the other light models of the ONNX wheel, where CERTILE_LIGHT is set.
-
-    They take half a minute to three minutes of CPU time each, VGG-19 6 GB of memory.
-    """
-    pytest.importorskip("onnxruntime")
-    light_model(name, tmp_path / "model.onnx")
-    compile_model(
-        tmp_path / "model.onnx", "scratchpad_768k", tmp_path / "c", settings=FLOATS, problem=problem, time_limit_s=30
-    )
-    assert difference(build_and_run(tmp_path / "c", "-O2", guarded=False)) < 1e-4
 
 
 @pytest.mark.slow(2)

@@ -339,14 +339,6 @@ def test_a_small_one_of_every_problem_is_solved_again(problem: str, monkeypatch:
     _solved(instance(SMALL[problem]))
 
 
-@pytest.mark.slow(90)
-def test_all_easy_ones_are_solved_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CERTILE_CACHE", "off")
-    for one in ALL:
-        if one.difficulty == "easy":
-            _solved(one)
-
-
 @pytest.mark.slow(2)
 def test_instances_are_made_again_alike(tmp_path: Path) -> None:
     """Seconds aside: engines and solvers are seeded."""

@@ -89,9 +89,3 @@ def test_random_models_of_our_kind(engine: str) -> None:
     answer = child("fuzz.py", engine, "0", "100")
     assert answer["models"] == 100
     assert answer["wrong"] == []
-
-
-@pytest.mark.slow(10)
-@pytest.mark.parametrize("engine", ["cp-sat", "milp"])
-def test_many_random_models_of_our_kind(engine: str) -> None:
-    assert child("fuzz.py", engine, "1000", "500")["wrong"] == []
