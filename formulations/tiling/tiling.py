@@ -20,7 +20,7 @@ Nest
     The loop that IN slides along is the last one before Hold(IN); the other loops of a segment stand in any order.
 Why these nests stand for all, in bytes
     Each step takes any nest of docs/nest.md to one that moves no more bytes in no more memory; tests try every step on
-    random nests of tiny layers (tests/formulations/test_exchange.py).
+    random nests of tiny layers (tests/formulations/test_chains.py).
     (0) A loop that cuts nothing is left out.
     (1) A Hold moves outwards (over other Holds and) over the last loop outside it, if its operand does not depend on
         that: its tile is the same, it is moved no more often.

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
+from formulations.fusion.arcs import MODES
 from formulations.fusion.groups import Group
+from formulations.fusion.memory import turns_of
 from formulations.fusion.options import Option
 from formulations.fusion.part import FusionPart
 from formulations.fusion.schedule import call_ticks, streams_of
 from formulations.fusion.strips import Mode
 from formulations.pins import Pins
-from hwmodels.schedule import FusedRun
+from hwmodels.schedule import Blocks, FusedRun
+from instances.errors import InputError
 from instances.load import load_machine
 from instances.machine.machine import Compute, Machine, Transfer
+from instances.network.network import Network
+from instances.zoo.builder import Builder
+from instances.zoo.chains import CHAINS
+from solver import check, show
+from solver.calls.solve import solve
+from solver.plan.plan import Plan
+from tests.effort import thinned
 from tests.golden_plans import chain
+from tests.lies import changed
 
 DMA = Transfer(call_ticks=5, segment_ticks=2, byte_ticks=1)
 BURSTS = Transfer(call_ticks=3, burst_ticks=7, burst_bytes=16, byte_ticks=1)
@@ -52,3 +65,120 @@ def test_price_and_replay_count_alike(transfer: Transfer, layout: str, mode: Mod
         part, run = run_of(machine, mode, width, kept)
         (seen,) = part.walked((run,)).runs
         assert part.figures.price(run).ticks == seen.ticks
+
+
+# ---- Layers of a group that take turns for channels: which may, bytes on chip, and what it is worth ------------------
+
+
+def inverted(wide: int = 8, last: int = 3, stride: int = 2, size: int = 8) -> Network:
+    """Wider, depthwise, narrower, and one more."""
+    net = Builder("inverted", "wider, depthwise, narrower")
+    x = net.conv(net.input(1, 4, size, 6), "expand", wide)
+    x = net.conv(x, "dw", wide, 3, stride=stride, groups=wide)
+    x = net.conv(x, "project", last, act="")
+    net.conv(x, "next", 5)
+    return net.build()
+
+
+def part_of(network: Network, **settings: int) -> FusionPart:
+    machine = load_machine("scratchpad_768k", {name: str(value) for name, value in settings.items()})
+    return FusionPart(network, machine, Pins(()))
+
+
+@pytest.mark.parametrize(
+    ("wide", "last", "stride", "turns"),
+    [
+        # sums of 4 bytes take 3 more a channel of the last: 8 channels x stride 4 > 3 x 3, and 8 of dw alone are not
+        (8, 3, 2, ((0, 2),)),
+        (10, 3, 1, ((0, 2), (1, 2))),
+        (9, 3, 1, ()),  # 9 channels are not more than 3 x 3
+        (8, 2, 1, ((0, 2), (1, 2))),
+    ],
+)
+def test_which_layers_may_take_turns(wide: int, last: int, stride: int, turns: tuple[tuple[int, int], ...]) -> None:
+    net = part_of(inverted(wide, last, stride)).net
+    assert sorted(turns_of(Group(net, 0, 3))) == list(turns)
+    assert sorted(turns_of(Group(net, 1, 3))) == [pair for pair in turns if pair[0] > 0]
+    assert turns_of(Group(net, 0, 1)) == ()
+
+
+@pytest.mark.slow(4)
+@pytest.mark.parametrize(("rows", "columns"), thinned(product(MODES, MODES), 4))
+def test_price_is_what_the_referee_counts(rows: str, columns: str) -> None:
+    part = part_of(inverted(12, 2, 2), psum_bytes=2)
+    count = 0
+    for height, width in product((1, 2, 4), (1, 3)):
+        option = Option(height, width, rows, columns)
+        steps = streams_of(Group(part.net, 0, 3), option)
+        for (first, last), channels in product(turns_of(Group(part.net, 0, 3)), (1, 4)):
+            for weights in ((0, 0, 0, 0), (48, 20, 24, 0)):
+                blocks = (Blocks(first, last, channels),)
+                run = FusedRun(0, 3, *steps, weights, {}, (8, 4, 4, 0), tuple(range(part.machine.ocm_banks)), blocks)
+                price, (seen,) = part.figures.price(run), part.walked((run,)).runs
+                assert (price.bytes, price.macs, price.peak_bytes) == (seen.operand_bytes, seen.macs, seen.peak_bytes)
+                assert seen.executed
+                count += 1
+    assert count == 48
+
+
+def test_prices_refuse_other_turns() -> None:
+    part = part_of(inverted())
+    steps = streams_of(Group(part.net, 0, 3), Option(2, 3, "lead", "lead"))
+    for blocks in ((Blocks(0, 1, 1),), (Blocks(0, 2, 3),), (Blocks(0, 2, 8),), (Blocks(0, 2, 2), Blocks(0, 2, 2))):
+        run = FusedRun(0, 3, *steps, (0,) * 4, {}, (8, 4, 4, 0), tuple(range(part.machine.ocm_banks)), blocks)
+        with pytest.raises(InputError, match="layers do not take turns for"):
+            part.figures.price(run)
+
+
+def products(*pins: str) -> Plan:
+    """Two matrix products on 64 KiB, sums of 1 byte."""
+    memory = {"ocm_bytes": 65_536, "ocm_banks": 16, "psum_bytes": 1}
+    return solve(CHAINS["products"](), "scratchpad_768k", problem="fusion", settings=memory, pins=pins
+    )  # fmt: skip
+
+
+@pytest.mark.slow(2)
+def test_two_products_by_hand() -> None:
+    """Two strips of 256 rows: input and sums take 256 x 64 bytes each, a channel of the inner map 256.
+
+    65,536 - 33,024 = 32,512 bytes are left for weights; a filter of 512 bytes is loaded again, 32,000 stay. So
+    32,768 bytes of the input, as many of the result, 65,536 of weights and again 33,536 of them are moved.
+    """
+    plan = products()
+    assert (plan.status, plan.measures and plan.measures["bytes"], plan.bound) == ("OPTIMAL", 164_608, 164_608)
+    ((group,), (figures,)) = plan.schedule, plan.part.figures
+    assert [(one.first, one.last, one.channels) for one in group.blocks] == [(0, 1, 1)]
+    assert (figures.occupancy_bytes, figures.bytes["W"]) == (65_536, 65_536 + 33_536)
+    assert "first, second take turns: 1 of 512 channels" in show(plan, layer="first")
+    assert "first..second by 1" in show(plan)
+    assert check(plan).ok
+
+
+@pytest.mark.slow(1)
+def test_without_turns_more_is_moved() -> None:
+    plan = products("turns=no")
+    assert (plan.status, plan.measures and plan.measures["bytes"]) == ("OPTIMAL", 370_432)
+    plan = products()
+    edited = plan.model_copy(update={"options": plan.options.model_copy(update={"pins": ("turns=no",)})})
+    assert not check(edited).ok
+
+
+@pytest.mark.slow(1)
+def test_turns_are_of_as_many_channels_as_fit() -> None:
+    """With 256 KiB weights and strips of one step fit beside half of the inner map, so a turn has 256 channels."""
+    memory = {"ocm_bytes": 2**18 + 2**12, "ocm_banks": 65, "psum_bytes": 1}
+    plan = solve(CHAINS["products"](), "scratchpad_768k", problem="fusion", settings=memory)
+    ((group,), (figures,)) = plan.schedule, plan.part.figures
+    assert figures.moved == plan.part.must["bytes"]
+    assert group.blocks == () or group.blocks[0].channels >= 64
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [("channels", 3, "turns"), ("channels", 512, "turns"), ("last", 0, "turns"), ("last", 2, "turns")],
+)
+def test_edited_turns_are_refused(field: str, value: int, said: str) -> None:
+    report = check(changed(products(), (f"parts.0.schedule.0.blocks.0.{field}", value)))
+    assert not report.ok
+    assert said in str(report)

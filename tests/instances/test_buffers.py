@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from instances.errors import InputError
+from instances.measured import list_measured, load_measured, parse_layer
 from instances.network.buffers import (
     Buffer,
     Buffers,
@@ -106,3 +111,118 @@ def test_a_json_file_has_memories_of_its_own(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("buffers/1", "buffers/2"))
     with pytest.raises(InputError, match="field format is 'certile-buffers/2', this version reads 'certile-buffers/1'"):
         load_buffers(path)
+
+
+# ---- Measured rows: what is read, and one clear line for every bad cell ----------------------------------------------
+
+
+def rows(tmp_path: Path, text: str):
+    path = tmp_path / "rows.csv"
+    path.write_text(text, encoding="utf-8")
+    return load_measured(path)
+
+
+def test_rows_are_read_exactly(tmp_path: Path) -> None:
+    table = rows(
+        tmp_path, "# mine\n\nnetwork,layer,pins,measured,unit\nlenet5,,,1.25,ms\nlenet5,conv1,T_C=4; T_R=2,7,ticks\n"
+    )
+    first, second = table.rows
+    assert (first.value, first.unit, first.line, first.group, first.name) == (
+        Fraction(5, 4),
+        "ms",
+        4,
+        "lenet5",
+        "lenet5",
+    )
+    assert (second.pins, second.layer, second.name) == (("T_C=4", "T_R=2"), "conv1", "lenet5 conv1 T_C=4;T_R=2")
+    assert table.source == "rows.csv"
+    assert table.digest.startswith("sha256:")
+
+
+def test_a_head_may_be_the_unit(tmp_path: Path) -> None:
+    assert rows(tmp_path, "network,us\nlenet5,3e2\n").rows[0].value == 300
+
+
+def test_paths_are_beside_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "net.json").write_text("{}")
+    monkeypatch.chdir("/")
+    assert rows(tmp_path, "network,us\nnet.json,3\n").rows[0].network == str(tmp_path / "net.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is empty"),
+        ("# nothing\n", "no line of heads"),
+        ("network,us\n", "no row under the heads"),
+        ("network,time\nlenet5,3\n", "line 1: unknown head 'time'"),
+        ("netwrk,us\nlenet5,3\n", "did you mean network"),
+        ("network,us,us\nlenet5,3,3\n", "head us stands twice"),
+        ("network,measured\nlenet5,3\n", "give heads measured and unit"),
+        ("network,measured,unit,us\nlenet5,3,us,3\n", "give heads measured and unit"),
+        ("name,us\na,3\n", "one of the heads layer, network or plan"),
+        ("network,us\nlenet5\n", "line 2: 1 cells under 2 heads"),
+        ("network,us\nlenet5,\n", "line 2, column us: a number is missing"),
+        ("network,us\nlenet5,abc\n", "line 2, column us: 'abc' is not a number"),
+        ("network,us\nlenet5,nan\n", "is not a number"),
+        ("network,us\nlenet5,1e99\n", "no positive time"),
+        ("network,us\nlenet5,-3\n", "no positive time"),
+        ("network,us\nlenet5,0\n", "no positive time"),
+        ("network,measured,unit\nlenet5,3,min\n", "line 2, column unit: 'min' is no unit: expected ps, ns"),
+        ("network,measured,unit\nlenet5,101,%ocm\n", "above 100 per cent"),
+        ("network,us\n,3\n", "line 2: one of layer, network or plan must say"),
+        ("plan,network,us\np.json,lenet5,3\n", "a plan says all itself"),
+        ("layer,us\nsize=4x4 channels=2,3\n", "line 2, column layer: filters is missing"),
+        ("layer,us\nchannels=2 filters=2 size=4x4 kernal=3x3,3\n", "'kernal=3x3' is not NAME=SIZE"),
+        ("layer,us\nchannels=2 filters=2 size=axb,3\n", "'size=axb' is no size such as 3x3"),
+        ("layer,us\nchannels=2x2 filters=2 size=4x4,3\n", "'channels=2x2' is no size"),
+        ("layer,us\nchannels=2 channels=2 filters=2 size=4x4,3\n", "channels stands twice"),
+        ("layer,us\nchannels=2 filters=2 size=4x4 kernel=9x9,3\n", "cannot be"),
+        ("layer,us\nchannels=2 filters=2 size=4x4 stride=0,3\n", "cannot be"),
+        ("network,us\nlenet5,3\nlenet5,4\n", "line 3: row 'lenet5' stands in line 2 already"),
+        ('network,us\n"lenet5,3\n', "line 2: not CSV"),
+    ],
+)
+def test_bad_cells_are_one_clear_line(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        rows(tmp_path, text)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_are_not_there_or_no_text(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="did you mean tso_table2"):
+        load_measured("tso_table")
+    with pytest.raises(InputError, match="no such file"):
+        load_measured(tmp_path / "none.csv")
+    (tmp_path / "bytes.csv").write_bytes(b"network,us\n\xff\xfe,3\n")
+    with pytest.raises(InputError, match="not UTF-8"):
+        load_measured(tmp_path / "bytes.csv")
+
+
+@given(st.text(alphabet='abenortwkusl,"=x\n;.#-+123 ', max_size=80))
+def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = tmp_path_factory.mktemp("rows") / "rows.csv"
+    path.write_text(text)
+    with contextlib.suppress(InputError):
+        assert load_measured(path).rows
+
+
+def test_layers_in_words() -> None:
+    layer = parse_layer("channels=4 filters=8 size=10x12 kernel=3x3 stride=2 pad=1x0 groups=2 batch=3", "here")
+    assert (layer.b, layer.g, layer.n, layer.m, layer.h, layer.l) == (3, 2, 2, 4, 10, 12)
+    # (10 + 2 - 3) // 2 + 1 = 5 rows, (12 - 3) // 2 + 1 = 5 columns
+    assert (layer.r, layer.c, layer.stride_w, layer.pad_top, layer.pad_left) == (5, 5, 2, 1, 0)
+
+
+def test_bundled_rows_are_what_the_papers_print() -> None:
+    assert set(list_measured()) == {"dma_table1", "tso_table2"}
+    table2 = load_measured("tso_table2").rows
+    assert len(table2) == 24
+    assert {row.group for row in table2} == {"inception_v3", "lenet5", "resnet50"}
+    from solver.uses.bench.table2 import PUBLISHED
+
+    for network, published in PUBLISHED.items():
+        assert tuple(int(row.value) for row in table2 if row.network == network) == published
+    assert [int(row.value) for row in load_measured("dma_table1").rows] == [88, 98, 98, 86, 85]
+    assert all(row.occupancy for row in load_measured("dma_table1").rows)

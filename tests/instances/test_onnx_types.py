@@ -11,6 +11,9 @@ from onnx import TensorProto, helper
 
 from instances.load import load_machine, load_network
 from instances.network.network import unlike_elements
+from instances.onnx.control import CONTROL
+from instances.onnx.ops import HANDLERS
+from instances.onnx.standard import REPLACED
 from solver.cli.main import main
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "onnx"
@@ -90,3 +93,35 @@ def test_import_and_solve_say_it(tmp_path: Path, capsys: pytest.CaptureFixture[s
     wide = [arg for field in ("in", "w", "out") for arg in ("--set", f"{field}_bytes=4")]
     assert main([*quick, *wide]) == 0
     assert "note" not in capsys.readouterr().err
+
+
+# ---- The list of operators in docs/onnx.md is that of the reader's own tables ----------------------------------------
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "onnx.md"
+
+
+@pytest.mark.skipif(not PAGE.is_file(), reason="no documents beside the tests")
+def test_every_operator_is_listed_and_no_other() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    standard, microsoft = (text.split(f"{head}: ")[1].split("\n\n")[0] for head in ("Of ONNX", "Of com.microsoft"))
+    assert standard.replace("\n", " ").rstrip(".").split(", ") == sorted({*HANDLERS, *CONTROL})
+    assert microsoft.replace("\n", " ").rstrip(".").split(", ") == sorted(REPLACED)
+
+
+# ---- Small models as torch exports them today (tests/data/onnx/make.py): MACs against those that torch counts --------
+
+WANTED = json.loads((FOLDER / "macs.json").read_text(encoding="utf-8"))
+#: What the exporter has multiplied itself, so that the file holds no product of it.
+FOLDED = {
+    "detr_dynamo.onnx": 4 * 5 * 8 * 8
+    + 2 * 5 * 5 * 8,  # five queries of 8 attend to themselves: 4 linear layers, 2 products
+    "rnn_dynamo.onnx": 4 * 8 * 8,  # the zero state before the first step, in two directions of two layers
+}
+
+
+@pytest.mark.few(41)
+@pytest.mark.parametrize("name", sorted(WANTED))
+def test_every_multiply_accumulate_is_planned(name: str) -> None:
+    network = load_network(str(FOLDER / name))
+    assert network.opaque == ()
+    assert network.macs == WANTED[name] - FOLDED.get(name, 0)
