@@ -220,7 +220,7 @@ def test_bundled_rows_are_what_the_papers_print() -> None:
     table2 = load_measured("tso_table2").rows
     assert len(table2) == 24
     assert {row.group for row in table2} == {"inception_v3", "lenet5", "resnet50"}
-    from solver.uses.bench.table2 import PUBLISHED
+    from solver.uses.bench.tso import PUBLISHED
 
     for network, published in PUBLISHED.items():
         assert tuple(int(row.value) for row in table2 if row.network == network) == published

@@ -13,7 +13,7 @@ from instances.load import load_machine, load_network
 from instances.network.network import unlike_elements
 from instances.onnx.control import CONTROL
 from instances.onnx.ops import HANDLERS
-from instances.onnx.standard import REPLACED
+from instances.onnx.quantised import REPLACED
 from solver.cli.main import main
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "onnx"

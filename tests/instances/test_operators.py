@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from instances.frozen import digest
-from instances.network.operator_base import element_wise
-from instances.network.operators import Concat, Conv, Eltwise, Input, MatMul, Opaque, Pool, Reshape
+from instances.network.operators import Concat, Conv, Eltwise, Input, MatMul, Opaque, Pool, Reshape, element_wise
 from instances.network.workload import Layer
 from tests.effort import tries
 
