@@ -21,7 +21,7 @@ from collections.abc import Mapping
 
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.errors import InputError, choices
-from instances.foreign.dory import nodes_of
+from instances.foreign.foreign import nodes_of
 from instances.foreign.products import size_of
 from instances.jsonfile import Json
 from instances.network.workload import Layer
