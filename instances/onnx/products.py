@@ -19,7 +19,6 @@ that is computed of the data is multiplied and added behind the norm, by layers 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from string import ascii_letters
 
@@ -35,141 +34,113 @@ DROPPED = "."
 PRODUCT_TURNED = Means("Einsum", (), {"equation": "...ij,...kj->...ik"})
 
 
-@dataclass(frozen=True)
-class Product:
-    """The letters of both operands (the second may be constant) and of the result, and their sizes."""
+class _Product:
+    """A product of two tensors, of which the second may be constant: letters of both and of the result, and sizes."""
 
-    one: str
-    two: str
-    out: str
-    sizes: dict[str, int]
+    def __init__(self, node: Node, graph: Graph, tensors: Sequence[str], terms: Sequence[str]) -> None:
+        self.steps, self.graph, self.tensors = Steps(node, graph), graph, tensors
+        self.terms, self.out = terms[:2], terms[2]
+        one, two, out = terms
+        self.sizes = self._checked()
+        #: What counts products, what is summed over, what only the first operand has, what only the second.
+        self.batch = "".join(x for x in out if x in one and x in two)
+        self.summed = "".join(x for x in one if x in two and x not in out)
+        self.rows = "".join(x for x in out if x not in two)
+        self.columns = "".join(x for x in out if x not in one)
+
+    def _checked(self) -> dict[str, int]:
+        """The sizes of all letters; raises Unsupported for what is no product of two operands."""
+        (one, two), out, sizes = self.terms, self.out, dict[str, int]()
+        for term, tensor in zip(self.terms, self.tensors, strict=True):
+            letters = term.replace(DROPPED, "")
+            if len(set(letters)) != len(letters):
+                raise Unsupported("a letter twice in one operand")
+            for letter, size in zip(term, self.graph.known.shapes.get(tensor) or (), strict=True):
+                if letter != DROPPED and sizes.setdefault(letter, size) != size:
+                    raise Unsupported(f"axis {letter} has sizes {sizes[letter]} and {size}")
+        if any(x not in out and (x in one) != (x in two) for x in sizes):
+            raise Unsupported("a sum over one operand alone")
+        if len(set(out)) != len(out) or set(out) - set(sizes):
+            raise Unsupported("a result with letters that its operands do not have")
+        return sizes
 
     def size(self, letters: str) -> int:
         """Return the elements of some axes."""
         return prod(self.sizes[x] for x in letters)
 
-    @property
-    def batch(self) -> str:
-        """What counts products."""
-        return "".join(x for x in self.out if x in self.one and x in self.two)
-
-    @property
-    def summed(self) -> str:
-        """What is summed over."""
-        return "".join(x for x in self.one if x in self.two and x not in self.out)
-
-    @property
-    def rows(self) -> str:
-        """What only the first operand has."""
-        return "".join(x for x in self.out if x not in self.two)
-
-    @property
-    def columns(self) -> str:
-        """What only the second operand has."""
-        return "".join(x for x in self.out if x not in self.one)
-
-
-def _checked(one: str, two: str, out: str, shapes: Sequence[Shape]) -> Product:
-    sizes: dict[str, int] = {}
-    for term, shape in zip((one, two), shapes, strict=True):
-        letters = term.replace(DROPPED, "")
-        if len(set(letters)) != len(letters):
-            raise Unsupported("a letter twice in one operand")
-        for letter, size in zip(term, shape, strict=True):
-            if letter != DROPPED and sizes.setdefault(letter, size) != size:
-                raise Unsupported(f"axis {letter} has sizes {sizes[letter]} and {size}")
-    if any(x not in out and (x in one) != (x in two) for x in sizes):
-        raise Unsupported("a sum over one operand alone")
-    if len(set(out)) != len(out) or set(out) - set(sizes):
-        raise Unsupported("a result with letters that its operands do not have")
-    return Product(one, two, out, sizes)
-
-
-class _Contraction:
-    def __init__(
-        self, node: Node, graph: Graph, tensors: Sequence[str], product: Product, factor: float = 1.0
-    ) -> None:  # fmt: skip
-        self.factor = factor
-        self.steps = Steps(node, graph)
-        self.graph = graph
-        self.tensors = tensors
-        self.product = product
-
-    def make(self, bias: str) -> None:
-        """Add the operators; `bias` is a constant that is added to the result."""
-        p = self.product
+    def make(self, bias: str, factor: float) -> None:
+        """Add the operators; the product is multiplied by a factor, and `bias` is added."""
         constant = self.graph.is_constant(self.tensors[1]) and self.tensors[1] not in self.graph.makers
-        if not p.summed:
+        if not self.summed:
             made, letters = self._elementwise()
         elif not constant:
             made, letters = self._of_two_inputs()
-        elif p.batch:
+        elif self.batch:
             made, letters = self._grouped()
         else:
-            one = self._arranged(0, p.one, [*p.rows] or [""], p.summed)
-            means = Means("MatMul", [self._weights(p.summed, p.columns)])
-            made = self.steps.add(MatMul, [one], means=means, out_features=p.size(p.columns))
+            one = self._arranged(0, [*self.rows] or [""], self.summed)
+            means = Means("MatMul", [self._weights(self.summed, self.columns)])
+            made = self.steps.add(MatMul, [one], means=means, out_features=self.size(self.columns))
             self.graph.weigh(made, self.tensors[1])
-            letters = p.rows + p.columns
-        made = self.steps.times(made, self.factor, "alpha")
+            letters = self.rows + self.columns
+        made = self.steps.times(made, factor, "alpha")
         made = self.steps.bias(self._ordered(made, letters), bias)
         self.steps.finish(made)
 
-    def _arranged(self, which: int, term: str, *groups: str | list[str]) -> str:
+    def _arranged(self, which: int, *groups: str | list[str]) -> str:
         """Return an operand with one axis for every group of letters."""
         source = self.steps.source(self.tensors[which])
         axes = [x for group in groups for x in ([group] if isinstance(group, str) else group)]
         suffix = "ab"[which]
-        kept = term.replace(DROPPED, "")
-        source = self.steps.move(source, [self.product.sizes[x] for x in kept] or [1], suffix)
+        kept = self.terms[which].replace(DROPPED, "")
+        source = self.steps.move(source, [self.sizes[x] for x in kept] or [1], suffix)
         if kept:
             source = self.steps.permute(source, [kept.index(x) for x in "".join(axes)], suffix)
-        return self.steps.move(source, [self.product.size(x) for x in axes], suffix)
+        return self.steps.move(source, [self.size(x) for x in axes], suffix)
 
     def _weights(self, *groups: str) -> str:
         """The second operand, which is constant, with one axis for every group of letters."""
-        p = self.product
-        kept = p.two.replace(DROPPED, "")
+        kept = self.terms[1].replace(DROPPED, "")
         order = [kept.index(x) for group in groups for x in group]
-        sizes, shape = [p.sizes[x] for x in kept], [p.size(group) for group in groups]
+        sizes, shape = [self.sizes[x] for x in kept], [self.size(group) for group in groups]
         return self.steps.derive("W", lambda w: w.reshape(sizes).transpose(order).reshape(shape), self.tensors[1])
 
     def _ordered(self, source: str, letters: str) -> str:
-        source = self.steps.move(source, [self.product.sizes[x] for x in letters] or [1], "split")
+        source = self.steps.move(source, [self.sizes[x] for x in letters] or [1], "split")
         if not letters:
             return source
-        return self.steps.permute(source, [letters.index(x) for x in self.product.out], "order")
+        return self.steps.permute(source, [letters.index(x) for x in self.out], "order")
 
     def _of_two_inputs(self) -> tuple[str, str]:
-        p = self.product
         # The second operand stays as it lies where only its last two axes would change places.
-        left = [x for x in p.two if x in p.columns + p.summed]
-        swapped = bool(left) and left[-1] in p.summed
-        second = (p.columns, p.summed) if swapped else (p.summed, p.columns)
-        one = self._arranged(0, p.one, [*p.batch], p.rows, p.summed)
-        two = self._arranged(1, p.two, [*p.batch], *second)
+        left = [x for x in self.terms[1] if x in self.columns + self.summed]
+        swapped = bool(left) and left[-1] in self.summed
+        second = (self.columns, self.summed) if swapped else (self.summed, self.columns)
+        one = self._arranged(0, [*self.batch], self.rows, self.summed)
+        two = self._arranged(1, [*self.batch], *second)
         means = PRODUCT_TURNED if swapped else Means("MatMul")
-        return self.steps.add(MatMul, [one, two], means=means, transpose_b=swapped), p.batch + p.rows + p.columns
+        made = self.steps.add(MatMul, [one, two], means=means, transpose_b=swapped)
+        return made, self.batch + self.rows + self.columns
 
     def _grouped(self) -> tuple[str, str]:
-        p = self.product
-        groups = p.size(p.batch)
-        one = self._arranged(0, p.one, p.batch + p.summed, p.rows)
+        groups = self.size(self.batch)
+        one = self._arranged(0, self.batch + self.summed, self.rows)
         channels, rows = self.steps.shape(one)
         one = self.steps.move(one, (1, channels, rows, 1), "map")
-        filters = groups * p.size(p.columns)
-        weights = self._weights(p.batch + p.columns, p.summed)
+        filters = groups * self.size(self.columns)
+        weights = self._weights(self.batch + self.columns, self.summed)
         flat = self.steps.derive("W", lambda w: w.reshape(*w.shape, 1, 1), weights)
         made = self.steps.conv(one, flat, self.tensors[1], (Window(), Window()), filters, groups)
-        return made, p.batch + p.columns + p.rows
+        return made, self.batch + self.columns + self.rows
 
     def _elementwise(self) -> tuple[str, str]:
-        p = self.product
         inputs = []
-        for which, term in enumerate((p.one, p.two)):
-            mine = self._arranged(which, term, [x for x in p.out if x in term] or [""])
-            inputs.append(self.steps.move(mine, [p.sizes[x] if x in term else 1 for x in p.out] or [1], "ab"[which]))
-        return self.steps.add(Eltwise, inputs, means=Means("Mul"), fn="mul"), p.out
+        for which, term in enumerate(self.terms):
+            mine = self._arranged(which, [x for x in self.out if x in term] or [""])
+            inputs.append(
+                self.steps.move(mine, [self.sizes[x] if x in term else 1 for x in self.out] or [1], "ab"[which])
+            )
+        return self.steps.add(Eltwise, inputs, means=Means("Mul"), fn="mul"), self.out
 
 
 def contract(
@@ -182,8 +153,7 @@ def contract(
     (a, b), (one, two, out) = tensors, terms
     if graph.is_constant(a):
         a, b, one, two = b, a, two, one
-    shapes = [graph.known.shapes.get(tensor) or () for tensor in (a, b)]
-    _Contraction(node, graph, (a, b), _checked(one, two, out, shapes), factor).make(bias)
+    _Product(node, graph, (a, b), (one, two, out)).make(bias, factor)
 
 
 def einsum(node: Node, graph: Graph) -> None:

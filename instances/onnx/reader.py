@@ -44,24 +44,14 @@ def read_onnx(
 ) -> Network:  # fmt: skip
     """Read an ONNX file.
 
+    Operators keep the names of the ONNX nodes (their first output's where a node has none), made unique.
+
     Parameters
     ----------
-    path : str or path
-        The ``.onnx`` file.
     batch : int, optional
-        Batch size: bound to the first size of the inputs where it is symbolic (1 by default), else the network is
-        rescaled to it.
-    symbols : mapping, optional
-        Numbers for the other symbolic sizes, by their name in the file or as ``input[axis]``.
-    shapes : mapping, optional
-        Shapes of inputs, by their names: ``{"x": (1, 3, 48, 320)}``.
-    values : mapping, optional
-        Inputs that are constants, with the value of all their elements: ``{"sr": 16000}``.
-
-    Returns
-    -------
-    Network
-        Operators keep the names of the ONNX nodes (their first output's where a node has none), made unique.
+        Bound to the first size of the inputs where it is symbolic (1 by default), else the network is rescaled to it.
+    symbols, shapes, values
+        As of `instances.load.load_network`; symbols by their name in the file or as ``input[axis]``.
 
     Raises
     ------
@@ -104,9 +94,7 @@ def read_graph(
             raise InputError(f"{where}: holds constants only, no operator of the inputs")
         network = Network(
             name=Path(path).stem,
-            description="; ".join(
-                filter(None, (_describe(model, Path(path).name), said_of(given), folded_macs(graph)))
-            ),
+            description="; ".join(filter(None, (_describe(model, path), said_of(given), folded_macs(graph)))),
             map_type=maps,
             weight_type=weights,
             operators=tuple(graph.operators.values()),
@@ -207,9 +195,9 @@ def _drop_unused(graph: Graph) -> None:
         del graph.operators[name]
 
 
-def _describe(model: onnx.ModelProto, file: str) -> str:
+def _describe(model: onnx.ModelProto, path: str | os.PathLike[str]) -> str:
     producer = "".join(c for c in str(model.producer_name) if c.isprintable())[:60]
-    return f"read from {file} (opset {opset_of(model.opset_import)}{', by ' + producer if producer else ''})"
+    return f"read from {Path(path).name} (opset {opset_of(model.opset_import)}{', by ' + producer if producer else ''})"
 
 
 def _report(network: Network, where: str) -> None:
