@@ -6,28 +6,27 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 
-class InputError(ValueError):
+class _OneLine(Exception):
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(str(message).split()))
+
+
+class InputError(_OneLine, ValueError):
     """Bad input: what is wrong, where, and what would be accepted, in one line.
 
     The command line prints the message after ``certile: error:`` and exits with code 2.
     """
-
-    def __init__(self, message: str) -> None:
-        super().__init__(" ".join(str(message).split()))
 
 
 class InfeasibleError(InputError):
     """Demands of a whole network that nothing meets, found before any layer is planned: exit code 3."""
 
 
-class OutputError(Exception):
+class OutputError(_OneLine):
     """Output that could not be written although the place for it is right: a full disk, a reader that left.
 
     The command line prints the message after ``certile: output:`` and exits with code 5.
     """
-
-    def __init__(self, message: str) -> None:
-        super().__init__(" ".join(str(message).split()))
 
 
 class PlanMismatch(RuntimeError):

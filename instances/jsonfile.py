@@ -29,7 +29,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import NoReturn
 
-from instances.errors import InputError, OutputError
+from instances.errors import InputError, OutputError, did_you_mean
 
 #: Unicode's control and format characters, among them marks of direction, and what ends a line or a paragraph.
 _OBEYED = frozenset({"Cc", "Cf", "Zl", "Zp"})
@@ -53,7 +53,7 @@ def escaped(text: str) -> str:
 
 def check_texts(data: object, where: str) -> None:
     """Raise InputError if a text or a key of JSON data holds a character that is obeyed."""
-    for path, text, free in _texts(data, "", False):
+    for path, text, free in _texts(data):
         if found := obeyed(text, "\n\t" if free else ""):
             shown = escaped(text if len(text) <= 60 else f"{text[:57]}...")
             raise InputError(
@@ -61,9 +61,9 @@ def check_texts(data: object, where: str) -> None:
             )
 
 
-def _texts(data: object, path: str, free: bool) -> Iterator[tuple[str, str, bool]]:
-    """Every text with where it stands, depth first."""
-    waiting: list[tuple[object, str, bool]] = [(data, path, free)]
+def _texts(data: object) -> Iterator[tuple[str, str, bool]]:
+    """Every text with where it stands and whether its lines may be broken, depth first."""
+    waiting: list[tuple[object, str, bool]] = [(data, "", False)]
     while waiting:
         value, at, loose = waiting.pop()
         if isinstance(value, str):
@@ -112,8 +112,7 @@ def read_bytes(path: str | os.PathLike[str], *, what: str = "file", largest: int
     except PermissionError:
         raise InputError(f"{where}: no permission to read it") from None
     except (OSError, ValueError) as error:  # ValueError: a null character in the path
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(f"{where}: cannot be read: {reason}") from error
+        raise InputError(f"{where}: cannot be read: {_reason(error)}") from error
     if not data:
         raise InputError(f"{where}: is empty")
     return data
@@ -288,14 +287,57 @@ def as_object(data: Json, where: str) -> Mapping[str, Json]:
     return data
 
 
-#: What a bundled name looks like; anything else is taken for a path.
-BUNDLED_NAME = re.compile(r"[A-Za-z0-9_]+")
-
-
 def _kind(data: Json) -> str:
     names = {list: "an array", str: "a text", bool: "a boolean", int: "a number", float: "a number"}
     return names.get(type(data), "null")
 
+
+# --- bundled networks and machines, as parsed JSON: listing them takes no records -----------------------------------
+
+#: What a bundled name looks like; anything else is taken for a path.
+BUNDLED_NAME = re.compile(r"[A-Za-z0-9_]+")
+
+
+def list_networks() -> dict[str, str]:
+    """Return the bundled networks: name -> one-line description."""
+    return _list("network")
+
+
+def list_machines() -> dict[str, str]:
+    """Return the bundled machines: name -> one-line description."""
+    return _list("machine")
+
+
+def find(kind: str, text: str) -> tuple[Json, str]:
+    """Return the parsed JSON behind a bundled name or a path, and how to call it in messages."""
+    known = bundled(f"{kind}s", ".json")
+    if text in known:
+        return parse_json(known[text].read_bytes(), f"{kind} {text}", comments=True), f"{kind} {text}"
+    if not text.strip():
+        raise InputError(f"{kind}: an empty name; bundled: {', '.join(known)}")
+    if text.lower().endswith(".json") or (not BUNDLED_NAME.fullmatch(text) and _exists(text)):
+        return parse_json(read_bytes(text, what=kind), f"{kind} {text}", comments=True), f"{kind} {text}"
+    hint = did_you_mean(text, known, cutoff=0.5)
+    suffixes = "a .json, .onnx or .yaml file" if kind == "network" else "a .json file"
+    raise InputError(f"unknown {kind} {shown(text)}: {hint}give {suffixes} or one of {', '.join(known)}")
+
+
+def _exists(text: str) -> bool:
+    try:
+        return Path(text).exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _list(kind: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in bundled(f"{kind}s", ".json"):
+        data, where = find(kind, name)
+        found[name] = str(as_object(data, where).get("description", ""))
+    return found
+
+
+# --- CSV ------------------------------------------------------------------------------------------------------------
 
 _FORMULA = re.compile(r"[=+\-@\t\r].", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")

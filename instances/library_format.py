@@ -52,12 +52,13 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9_]+(-[a-z0-9_]+)*/[A-Za-z0-9_.+-]+
 Whole = Annotated[int, Field(ge=0)]
 
 
+_TARGETS = ("layer", "network", "applications", "buffers", "variants")
+
+
 class Target(Sparse):
     """What is planned: one of `layer`, `network`, `applications`, `buffers` and `variants`."""
 
-    LEFT_OUT: ClassVar = frozenset(
-        ("layer", "network", "applications", "buffers", "variants", "size", "layers", "part_of")
-    )
+    LEFT_OUT: ClassVar = frozenset((*_TARGETS, "size", "layers", "part_of"))
 
     digest: Digest
     """Of the target with all its fields: SHA-256 of its JSON with sorted keys and no blanks."""
@@ -80,10 +81,9 @@ class Target(Sparse):
 
     @model_validator(mode="after")
     def _one(self) -> Target:
-        kinds = ("layer", "network", "applications", "buffers", "variants")
-        given = [kind for kind in kinds if getattr(self, kind) is not None]
+        given = [kind for kind in _TARGETS if getattr(self, kind) is not None]
         if len(given) != 1:
-            raise ValueError(f"target: one of {', '.join(kinds)} is needed, got {', '.join(given) or 'none'}")
+            raise ValueError(f"target: one of {', '.join(_TARGETS)} is needed, got {', '.join(given) or 'none'}")
         return self
 
     def load(self) -> Layer | Network | Applications | Buffers | Variants:
@@ -91,7 +91,7 @@ class Target(Sparse):
         found = self.found()
         made = digest(target_json(found))
         if made != self.digest:
-            raise InputError(f"target {_named(found)}: its digest is {made}, the instance says {self.digest}")
+            raise InputError(f"target {found.name}: its digest is {made}, the instance says {self.digest}")
         return found
 
     def found(self) -> Layer | Network | Applications | Buffers | Variants:
@@ -310,10 +310,6 @@ def network_json(network: Network) -> dict[str, Any]:
     return dict(as_object(parse_json(network_to_json(network), "network"), "network"))
 
 
-def _named(target: Layer | Network | Applications | Buffers | Variants) -> str:
-    return target.network.name if isinstance(target, Applications) else target.name
-
-
 def families() -> tuple[str, ...]:
     """Return the names of the families that certile brings."""
     return tuple(bundled("library", ".json"))
@@ -393,9 +389,7 @@ def chosen(
         found = [one for name in names for one in _of(name)] if names else list(library())
     kept = [one for one in found if problem in (None, one.problem) and difficulty in (None, one.difficulty)]
     if not kept:
-        asked = [f"of problem {problem}"] * (problem is not None) + [f"of class {difficulty}"] * (
-            difficulty is not None
-        )
+        asked = [f"of {what} {one}" for what, one in (("problem", problem), ("class", difficulty)) if one is not None]
         raise InputError(f"library: no instance {' and '.join(asked)}; see certile list library")
     return list({one.name: one for one in kept}.values())
 

@@ -9,12 +9,11 @@ from typing import Literal, get_args, get_origin
 
 from pydantic import BaseModel
 
-from instances.bundles import find
-from instances.bundles import list_machines as list_machines
-from instances.bundles import list_networks as list_networks
 from instances.errors import InputError, did_you_mean
 from instances.foreign.foreign import is_foreign, read_foreign
-from instances.jsonfile import Json, as_object, parse_json, shown, write_atomically
+from instances.jsonfile import Json, as_object, find, parse_json, shown, write_atomically
+from instances.jsonfile import list_machines as list_machines
+from instances.jsonfile import list_networks as list_networks
 from instances.machine.fields import section_of
 from instances.machine.machine import Machine
 from instances.network.network import Network

@@ -432,7 +432,7 @@ def test_no_machine_paths_nor_package_hosts() -> None:
 FLOORS = {
     "instances": (
         ("errors", "frozen", "jsonfile", "late", "problems", "validation"), ("machine/*",), ("network/*",),
-        ("foreign/*", "onnx/*"), ("bundles", "load"),
+        ("foreign/*", "onnx/*"), ("load",),
         ("applications", "library_format", "measured", "new_machine"), ("zoo/*",),
     ),
     "hwmodels": (

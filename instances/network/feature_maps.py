@@ -224,9 +224,6 @@ class Stages:
         return target.columns, target.rows
 
 
-__all__ = ["LANEWISE", "FeatureMap", "Height", "Kind", "Pooled", "Reads", "Stage", "Stages", "stages"]
-
-
 @dataclass
 class _Draft:
     """A stage before it is known how its maps are stored; `average`: the pool that is fused with it."""
@@ -333,21 +330,15 @@ class _Reader:
             if groups == channels == operator.filters and groups > 1:
                 return _Draft(operator, "depthwise", inputs, *window, groups)
             first = isinstance(self.network.operator(inputs[0]), Input)
-            return _Draft(
-                operator,
-                "patches" if self.patches and first and channels <= self.banks.patch_channels else "conv",
-                inputs,
-                *window,
-                groups,
-            )
+            patches = self.patches and first and channels <= self.banks.patch_channels
+            return _Draft(operator, "patches" if patches else "conv", inputs, *window, groups)
         if isinstance(operator, MatMul) and len(inputs) == 1:
             return _Draft(operator, "conv", inputs, kernel=(rows, columns))  # all of the map at once
         if isinstance(operator, Pool):
             if operator.kernel is None:
                 return _Draft(operator, "whole", inputs, kernel=(rows, columns))
-            return _Draft(
-                operator, "pool", inputs, operator.kernel, operator.stride, operator.dilation, operator.pad[:2]
-            )
+            window = operator.kernel, operator.stride, operator.dilation, operator.pad[:2]
+            return _Draft(operator, "pool", inputs, *window)
         if isinstance(operator, Eltwise):
             if any(self.shapes[name] != self.shapes[inputs[0]] for name in inputs):
                 raise InputError(f"network {self.network.name}: {operator.name!r} joins maps of different shapes")
@@ -423,9 +414,8 @@ class _Reader:
                 outputs = self.shapes[draft.operator.name]
                 patch = _up(prod(draft.kernel) * channels, self.banks.lanes)
                 return FeatureMap(name, outputs[0] * outputs[1], 1, patch, patch)
-        return FeatureMap(
-            name, columns, rows, channels, _up(channels, self.banks.lanes if wide else self.banks.filters)
-        )
+        stored = _up(channels, self.banks.lanes if wide else self.banks.filters)
+        return FeatureMap(name, columns, rows, channels, stored)
 
     # ---- stages ------------------------------------------------------------------------------------------------
 
@@ -453,10 +443,8 @@ class _Reader:
         high, wide = draft.kernel
         reach = (wide - 1) * draft.dilation[1]
         after = (out_columns - 1) * draft.stride[1] + reach + 1 - draft.pad[1] - columns
-        stage = replace(
-            stage, taps=wide, stride=draft.stride[1], dilation=draft.dilation[1], before=draft.pad[1],
-            after=after,
-        )  # fmt: skip
+        before, stride, dilation = draft.pad[1], draft.stride[1], draft.dilation[1]
+        stage = replace(stage, taps=wide, stride=stride, dilation=dilation, before=before, after=after)
         biased = isinstance(draft.operator, Conv | MatMul) and draft.operator.bias
         biased |= isinstance(draft.operator, Conv) and draft.operator.batch_norm
         bias = banks.bias_bytes * biased

@@ -99,11 +99,8 @@ class Network(Sparse):
             inputs = [shapes[p] for p in operator.inputs]
             try:
                 inferred = operator.infer(inputs)
-            except ValidationError as error:
-                faults.append(f"operator {operator.name!r}: {_plain(error)}")
-                continue
             except ValueError as error:
-                faults.append(f"operator {operator.name!r}: {error}")
+                faults.append(f"operator {operator.name!r}: {_plain(error)}")
                 continue
             shapes[operator.name] = tuple(inferred)  # so that one wrong shape is one fault
             if tuple(inferred) != operator.shape:
@@ -306,14 +303,14 @@ class Network(Sparse):
                 made.append(operator.model_copy(update={"shape": shape, **place}))
             own = {field: getattr(self, field) for field in type(self).model_fields}
             return Network(**{**own, "operators": tuple(made)})
-        except ValidationError as error:
-            raise InputError(f"network {self.name} cannot have {what}: {_plain(error)}") from error
         except ValueError as error:
-            raise InputError(f"network {self.name} cannot have {what}: {error}") from error
+            raise InputError(f"network {self.name} cannot have {what}: {_plain(error)}") from error
 
 
-def _plain(error: ValidationError) -> str:
-    """Return pydantic's messages without its frame."""
+def _plain(error: ValueError) -> str:
+    """Return what is wrong, of pydantic its messages without their frame."""
+    if not isinstance(error, ValidationError):
+        return str(error)
     return "; ".join(e["msg"].removeprefix("Value error, ") for e in error.errors()[:MOST_FAULTS])
 
 

@@ -17,7 +17,7 @@ is; what is concatenated shares one place, which is there from its first part on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -68,17 +68,17 @@ class TaskGraph:
     @cached_property
     def before(self) -> tuple[tuple[int, ...], ...]:
         """By task those whose results it reads."""
-        found: list[list[int]] = [[] for _ in self.tasks]
-        for i, j in self.edges:
-            found[j].append(i)
-        return tuple(map(tuple, found))
+        return self._beside((j, i) for i, j in self.edges)
 
     @cached_property
     def after(self) -> tuple[tuple[int, ...], ...]:
         """By task those that read its result."""
+        return self._beside(self.edges)
+
+    def _beside(self, pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
         found: list[list[int]] = [[] for _ in self.tasks]
-        for i, j in self.edges:
-            found[i].append(j)
+        for task, other in pairs:
+            found[task].append(other)
         return tuple(map(tuple, found))
 
     def picked(self, key: Callable[[int], Any]) -> Iterator[int]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from instances.network.network import Network
-from instances.network.operators import Conv, Eltwise, Input
 from instances.zoo.builder import Builder
 
 __all__ = ["CHAINS", "chain", "skip"]
@@ -17,24 +16,21 @@ __all__ = ["CHAINS", "chain", "skip"]
 
 def chain(*filters: int, size: int = 4, channels: int = 4, taps: int = 3) -> Network:
     """Convolutions c0, c1, ... with padding."""
-    operators: list[Input | Conv] = [Input(name="in", shape=(1, channels, size, size))]
+    net = Builder("chain", "")
+    x = net.input(1, channels, size, size, name="in")
     for n, number in enumerate(filters):
-        operators.append(
-            Conv(name=f"c{n}", inputs=(operators[-1].name,), shape=(1, number, size, size), filters=number,
-                 kernel=(taps, taps), pad=(taps // 2,) * 4)
-        )  # fmt: skip
-    return Network(name="chain", operators=tuple(operators))
+        x = net.conv(x, f"c{n}", number, taps, batch_norm=False, act="")
+    return net.build()
 
 
 def skip(channels: int, size: int) -> Network:
     """Three 1x1 convolutions; a sum reads the first and the last."""
-    shape = (1, channels, size, size)
-    convolutions = [
-        Conv(name=name, inputs=(before,), shape=shape, filters=channels, kernel=(1, 1))
-        for before, name in (("in", "a"), ("a", "b"), ("b", "c"))
-    ]
-    total = Eltwise(name="sum", inputs=("a", "c"), shape=shape, fn="add")
-    return Network(name="skip", operators=(Input(name="in", shape=shape), *convolutions, total))
+    net = Builder("skip", "")
+    x = net.input(1, channels, size, size, name="in")
+    for name in "abc":
+        x = net.conv(x, name, channels, batch_norm=False, act="")
+    net.eltwise("add", ("a", "c"), "sum")
+    return net.build()
 
 
 def _convs(count: int, size: int) -> Network:

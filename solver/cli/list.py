@@ -53,7 +53,7 @@ _KINDS: dict[str, Callable[[], dict[str, str]]] = {
     "kinds": lambda: dict.fromkeys((*_KINDS, *_OF_PROBLEMS), "certile list KIND") | dict.fromkeys(
         _OF_PROBLEMS, "certile list KIND --problem P"
     ),
-    "networks": late("instances.bundles:list_networks"), "machines": late("instances.bundles:list_machines"),
+    "networks": late("instances.jsonfile:list_networks"), "machines": late("instances.jsonfile:list_machines"),
     "rows": late("instances.measured:list_measured"), "library": late("instances.library_format:list_library"),
     "problems": lambda: {problem.name: problem.summary for problem in PROBLEMS.values()},
     "suites": late("solver.uses.bench:summaries"),
