@@ -43,7 +43,6 @@ face(__name__, {
     "solver.plan.why": "Why",
 })  # fmt: skip
 FACES.add({
-    "types_of": "solver.problems.registry:types_of", "rows": "solver.problems.registry:rows_of",
     "problem_of": "solver.problems.registry:problem_of", "why": "solver.uses.why.ask:why",
     "report": "solver.uses.report.face:report", "why_lines": "solver.uses.why.text:lines_of",
     "buffers_of": "solver.uses.emit.onchip:buffers_of",

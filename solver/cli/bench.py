@@ -12,6 +12,7 @@ from instances.errors import InputError
 from solver.ask import options
 from solver.ask.progress import progress_bar
 from solver.cli.exits import DISAGREEMENT
+from solver.cli.saving import JsonOpt
 from solver.show import console
 
 
@@ -40,7 +41,7 @@ def bench(
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="FILE", help="Write the result: -o bench.json")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, nothing else")] = False,
+    as_json: JsonOpt = False,
 ) -> int:
     """Run a benchmark suite: the optimum against heuristics and engines against each other.
 

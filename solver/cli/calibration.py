@@ -10,6 +10,7 @@ import typer
 from instances.errors import InputError
 from solver.ask import options
 from solver.ask.progress import progress_bar
+from solver.cli.saving import JobsOpt, JsonOpt
 from solver.show import console
 from solver.uses.calibration.calibrate import calibrate as run
 
@@ -50,11 +51,11 @@ def calibrate(
     tick_ps: Annotated[
         int | None, typer.Option("--tick-ps", metavar="N", help="Finer ticks first, against rounding: --tick-ps 25")
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", help="Processes, 0 = all processors: -j 4")] = 0,
+    jobs: JobsOpt = 0,
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="FILE", help="Write the calibrated machine: -o mine.json")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, nothing else")] = False,
+    as_json: JsonOpt = False,
 ) -> int:
     """Fit prices of a machine to measured times by bounded least squares; say which the rows cannot identify.
 

@@ -12,11 +12,12 @@ from solver.ask import options
 from solver.calls.check import CheckReport
 from solver.calls.check import check as check_plan
 from solver.cli.exits import CHECK_FAILED, UNDECIDED
+from solver.cli.saving import JsonOpt, PlanArg
 from solver.show import console
 
 
 def check(
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file: plan.json")],
+    plan: PlanArg,
     prove: Annotated[
         bool, typer.Option("--prove", help="Solve the stored request again, by another engine where there is one")
     ] = False,
@@ -29,7 +30,7 @@ def check(
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="FILE", help="Write the better plan, if --prove finds one")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, nothing else")] = False,
+    as_json: JsonOpt = False,
 ) -> int:
     """Re-price and replay a plan from its decisions alone, and doubt its claims by heuristics.
 

@@ -11,7 +11,7 @@ from instances.problems import either, nested
 from solver.ask.progress import progress_bar
 from solver.ask.sizes import Sizes
 from solver.calls.check import sound_plan
-from solver.cli.saving import BatchOpt, ShapeOpt, SymbolOpt, ValueOpt
+from solver.cli.saving import BatchOpt, LimitOpt, PlanArg, SetOpt, ShapeOpt, SymbolOpt, ValueOpt
 from solver.show import console
 from solver.uses.emit.compile import compile_model
 from solver.uses.emit.emit import emit_c
@@ -29,7 +29,7 @@ OutOpt = Annotated[str, typer.Option("--out", "-o", metavar="FOLDER", help="A ne
 
 
 def emit(
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file: plan.json")],
+    plan: PlanArg,
     out: OutOpt,
     model: Annotated[
         str | None,
@@ -84,12 +84,8 @@ def compile_(
     pin: Annotated[
         list[str] | None, typer.Option("--pin", metavar="K=V", help="Fix or bound a decision: T_C<=73")
     ] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="F=V", help="Override a machine field: ocm_bytes=98304")
-    ] = None,
-    time_limit: Annotated[
-        float | None, typer.Option("--time-limit", metavar="S", help="Seconds in all; best so far is kept: 60")
-    ] = None,
+    set_: SetOpt = None,
+    time_limit: LimitOpt = None,
     memory_limit: Annotated[
         str | None, typer.Option("--memory-limit", metavar="N", help="Memory of searches, as of certile solve: 2GiB")
     ] = None,

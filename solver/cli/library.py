@@ -11,6 +11,7 @@ from instances.errors import InputError
 from instances.library_format import LIBRARY_FORMAT, Family, Instance, Proof, chosen, instance, load_family
 from solver.ask import options
 from solver.cli.exits import CHECK_FAILED
+from solver.cli.saving import JsonOpt
 from solver.show import console
 from solver.show.tables import Column, Sheet
 
@@ -33,7 +34,6 @@ SolutionsOpt = Annotated[
     str | None,
     typer.Option("--solutions", metavar="PATH", help="Instead judge plans or decisions, a file or folder: found.json"),
 ]
-JsonOpt = Annotated[bool, typer.Option("--json", help="Print the result as JSON, nothing else")]
 
 
 @app.command()

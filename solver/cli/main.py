@@ -54,7 +54,10 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "list": ("solver.cli.list:list_", "List networks, machines, problems, engines, pins and more."),
         "schema": ("solver.cli.tools:schema", "Print the JSON Schema of a kind of file."),
         "doctor": ("solver.cli.tools:doctor", "Show versions, and where the packages come from."),
-        "completion": ("solver.cli.completion.cli:completion", "Print a script that completes words in your shell."),
+        "completion": (
+            "solver.cli.completion.scripts:completion",
+            "Print a script that completes words in your shell.",
+        ),
     },
 }
 COMMANDS = {name: said for commands in GROUPS.values() for name, said in commands.items()}

@@ -14,7 +14,7 @@ from solver.ask import options
 from solver.ask.sizes import Sizes
 from solver.calls.check import sound_plan
 from solver.cli.exits import EXIT_CODES
-from solver.cli.saving import BatchOpt, ShapeOpt, SymbolOpt, ValueOpt
+from solver.cli.saving import BatchOpt, JsonOpt, SetOpt, ShapeOpt, SymbolOpt, ValueOpt
 from solver.cli.saving import save as save_plan
 from solver.show import console
 from solver.uses.mappings.files import FORMATS, nests_of, read, written
@@ -39,9 +39,6 @@ LayerOpt = Annotated[
 LevelOpt = Annotated[
     str | None,
     typer.Option("--level", metavar="NAME", help="Memory of a Timeloop, ZigZag, DORY file: --level shared_glb"),
-]
-SetOpt = Annotated[
-    list[str] | None, typer.Option("--set", metavar="F=V", help="Override a machine field: ocm_bytes=98304")
 ]
 
 
@@ -69,7 +66,7 @@ def price_(
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="FILE", help="Write the plan of the mapping: -o mine.json")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, nothing else")] = False,
+    as_json: JsonOpt = False,
 ) -> int:
     """Price your own mapping, or another tool's: replay it, and compare it with the optimum.
 

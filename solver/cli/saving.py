@@ -1,6 +1,6 @@
-"""What several commands share: how they write plans to files, and flags for the sizes and constants of a model.
+"""What several commands share: how they write plans to files, and flags.
 
-An example of the flags: ``--batch 4 --symbol H=48 --value sr=16000``.
+Of the sizes and constants of a model an example: ``--batch 4 --symbol H=48 --value sr=16000``.
 """
 
 from __future__ import annotations
@@ -48,4 +48,13 @@ ShapeOpt = Annotated[
 ValueOpt = Annotated[
     list[str] | None,
     typer.Option("--value", metavar="NAME=V", help="Value of an ONNX input that is constant: sr=16000"),
+]
+SetOpt = Annotated[
+    list[str] | None, typer.Option("--set", metavar="F=V", help="Override a machine field: ocm_bytes=98304")
+]
+PlanArg = Annotated[str, typer.Argument(metavar="PLAN", help="A plan file: plan.json")]
+JobsOpt = Annotated[int, typer.Option("--jobs", "-j", metavar="N", help="Processes, 0 = all processors: -j 4")]
+JsonOpt = Annotated[bool, typer.Option("--json", help="Print the result as JSON, nothing else")]
+LimitOpt = Annotated[
+    float | None, typer.Option("--time-limit", metavar="S", help="Seconds in all; best so far is kept: 60")
 ]

@@ -19,7 +19,7 @@ from solver.calls.solve import answered, ask, kind_of
 from solver.calls.solve import pareto as find_front
 from solver.calls.solve import show as show_plan
 from solver.cli.exits import EXIT_CODES
-from solver.cli.saving import BatchOpt, ShapeOpt, SymbolOpt, ValueOpt
+from solver.cli.saving import BatchOpt, JobsOpt, JsonOpt, LimitOpt, PlanArg, SetOpt, ShapeOpt, SymbolOpt, ValueOpt
 from solver.cli.saving import save as save_plan
 from solver.plan.plan import Plan
 from solver.show import console
@@ -73,17 +73,10 @@ PinOpt = Annotated[
         help="Fix or bound a decision: T_C<=73, T_M%16, residuals=dram, first_layer=plain, cap=50",
     ),
 ]
-SetOpt = Annotated[
-    list[str] | None, typer.Option("--set", metavar="F=V", help="Override a machine field: ocm_bytes=98304")
-]
-LimitOpt = Annotated[
-    float | None, typer.Option("--time-limit", metavar="S", help="Seconds in all; best so far is kept: 60")
-]
 MemoryOpt = Annotated[
     str | None,
     typer.Option("--memory-limit", metavar="N", help="Memory in all, default 80 % of what is free: 2GiB"),
 ]
-JobsOpt = Annotated[int, typer.Option("--jobs", "-j", metavar="N", help="Processes, 0 = all processors: -j 4")]
 FullOpt = Annotated[bool, typer.Option("--full", help="Search the unreduced space (slow; to check reductions)")]
 NoBoundingOpt = Annotated[bool, typer.Option("--no-bounding", help="Unaided engines: remove nothing by bounds first")]
 AllKindsOpt = Annotated[bool, typer.Option("--all-kinds", help="Also pool and element-wise layers")]
@@ -97,7 +90,6 @@ ProfileOpt = Annotated[
     str | None, typer.Option("--profile", metavar="FILE", help="Measured times of tasks (mapping): --profile times.csv")
 ]
 OutOpt = Annotated[str | None, typer.Option("--out", "-o", metavar="FILE", help="Write the result: -o plan.json")]
-JsonOpt = Annotated[bool, typer.Option("--json", help="Print the result as JSON, nothing else")]
 
 
 # --- commands --------------------------------------------------------------------------------------------------------
@@ -207,7 +199,7 @@ def _warn(warnings: Sequence[str]) -> None:
 
 
 def show(
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file: plan.json")],
+    plan: PlanArg,
     layer: Annotated[
         str | None, typer.Option("--layer", metavar="NAME", help="Instead one layer, or task, in detail")
     ] = None,

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from instances.errors import InputError
 from solver.ask import options
 from solver.cli.exits import EXIT_CODES, UNDECIDED
+from solver.cli.saving import JobsOpt
 from solver.cli.saving import save as save_plan
 from solver.show import console
 from solver.uses.sweep.front import machine_fronts
@@ -61,7 +62,7 @@ def run(
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="FILE", help="Results; default: NAME.sqlite: -o mine.sqlite")
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", help="Processes, 0 = all processors: -j 4")] = 0,
+    jobs: JobsOpt = 0,
     dask: Annotated[
         str | None,
         typer.Option("--dask", metavar="A", help="Instead a Dask cluster: tcp://host:8786, or a scheduler file"),

@@ -19,7 +19,7 @@ from instances.problems import PROBLEMS, either, nested
 from solver.ask import options
 from solver.ask.names import version
 from solver.ask.sizes import Sizes
-from solver.cli.saving import BatchOpt, ShapeOpt, SymbolOpt, ValueOpt
+from solver.cli.saving import BatchOpt, SetOpt, ShapeOpt, SymbolOpt, ValueOpt
 from solver.problems.registry import pick_problem
 from solver.show.console import complain, emit, printable, write
 
@@ -47,9 +47,7 @@ def import_(
         str | None,
         typer.Option("--machine", "-m", metavar="NAME", help="Say what is planned, and written as C, on a machine"),
     ] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="F=V", help="Override a machine field: ocm_bytes=98304")
-    ] = None,
+    set_: SetOpt = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what is known as JSON, nothing else")] = False,
 ) -> int:
     """Say what an ONNX file holds, what can be planned of it and written as C, before any search; write a network file.

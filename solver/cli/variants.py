@@ -12,7 +12,7 @@ from instances.network.variants import variants_text
 from instances.problems import either, nested
 from solver.ask import options
 from solver.ask.sizes import Sizes
-from solver.cli.saving import BatchOpt, ShapeOpt, SymbolOpt, ValueOpt
+from solver.cli.saving import BatchOpt, SetOpt, ShapeOpt, SymbolOpt, ValueOpt
 from solver.show import console
 
 _MOST_PPM = 1_000_000
@@ -54,9 +54,7 @@ def variants(
         str | None,
         typer.Option("--platform-to", metavar="FILE", help="Write the machine whose stages the profile is for, .json"),
     ] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="F=V", help="Override a machine field: ocm_bytes=98304")
-    ] = None,
+    set_: SetOpt = None,
     batch: BatchOpt = None,
     symbol: SymbolOpt = None,
     shape: ShapeOpt = None,

@@ -9,12 +9,13 @@ import typer
 from solver.ask import options
 from solver.calls.check import sound_plan
 from solver.cli.exits import EXIT_CODES
+from solver.cli.saving import JsonOpt, PlanArg
 from solver.show import console
 from solver.uses.why.ask import why as explain
 
 
 def why(
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file: plan.json")],
+    plan: PlanArg,
     layer: Annotated[
         str | None, typer.Option("--layer", "-l", metavar="NAME", help="Only this layer: -l conv1")
     ] = None,
@@ -34,7 +35,7 @@ def why(
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="FILE", help="Write it as JSON: -o why.json")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, nothing else")] = False,
+    as_json: JsonOpt = False,
 ) -> int:
     """Say in sentences where a plan's time or bytes go, what binds, and what the next-best decisions cost.
 

@@ -254,7 +254,7 @@ class Plan(Frozen):
     @property
     def layers(self) -> tuple[Any, ...]:
         """The layers, groups or stages of the plan, as the problem shows them: with names, schedules and figures."""
-        rows: tuple[Any, ...] = FACES["rows"](self)
+        rows: tuple[Any, ...] = FACES["problem_of"](self).layer_rows(self)
         return rows
 
     @property
@@ -303,7 +303,7 @@ class Plan(Frozen):
         if name not in PROBLEMS:
             raise InputError(f"{where}: field problem is {shown(fields.get('problem'))}, expected {choices(PROBLEMS)}")
         plan = validate(cls, dict(fields), where)
-        types: PlanTypes = FACES["types_of"](plan)
+        types: PlanTypes = FACES["problem_of"](plan).types
         return types.read(plan, where)
 
     @classmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from hwmodels.nest.buffers import Buffer
 from hwmodels.nest.price.causes import terms_of
@@ -68,9 +69,7 @@ def _marked(bars: Bars, times: Parts) -> Bars:
         else sum(sum(r.values()) for r in times[engine].values())
         for name, engine in zip(bars.names, engines, strict=True)
     )
-    return Bars(
-        bars.key, bars.title, bars.caption, bars.axis, bars.names, bars.series, bars.beside, marks, "time with overlap"
-    )
+    return replace(bars, marks=marks, marked="time with overlap")
 
 
 def times_of(plan: Plan) -> Iterator[tuple[str, dict[str, float]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from instances import problems as registry
 from instances.late import load
@@ -12,7 +12,7 @@ from solver.ask.names import unknown
 
 if TYPE_CHECKING:
     from solver.plan.claims import Claim
-    from solver.plan.plan import Plan, PlanTypes
+    from solver.plan.plan import Plan
     from solver.problems.problem import Problem
 
 
@@ -66,15 +66,3 @@ def claims_of(plan: Plan) -> tuple[Claim, ...]:
     """Return what a plan claims, part by part."""
     claims: Iterator[Claim] = problem_of(plan).claims(plan)
     return tuple(claims)
-
-
-def types_of(plan: Plan) -> PlanTypes:
-    """Return the types of what the problem of a plan puts in it."""
-    types: PlanTypes = problem_of(plan).types
-    return types
-
-
-def rows_of(plan: Plan) -> tuple[Any, ...]:
-    """Return the rows of `plan.layers`."""
-    problem: Any = problem_of(plan)
-    return tuple(problem.layer_rows(plan))

@@ -342,6 +342,7 @@ def nest_table(plan: Plan, others: Mapping[str, Plan]) -> Sheet:
     """
     rows, first = layer_rows(plan), plan.objectives[0]
     copied, moved = sum(row.same_as is not None for row in rows), (plan.measures or {}).get("bytes")
+    limits = [row.lower_bound_bytes for row in rows]
     distinct = f", {len(rows) - copied} distinct" * (copied > 0)
     ratios = [
         Column(
@@ -356,12 +357,12 @@ def nest_table(plan: Plan, others: Mapping[str, Plan]) -> Sheet:
         [
             name_column("layer", [label(row.layer, row.workload) for row in rows], distinct),
             objective,
-            Column("gap (%)", [_gap(row) for row in rows],
+            Column("gap (%)", [row.status if row.schedule is None else percent(row.gap) for row in rows],
                    GAP, percent(plan.gap)),
             *ratios,
             *measures,
-            Column("x limit", [ratio(_bytes(row), _limit([row])) for row in rows],
-                   "bytes over the least that any plan moves", ratio(moved, _limit(rows)), spare=2),
+            Column("x limit", [ratio(row.part.measures.get("bytes"), row.lower_bound_bytes) for row in rows],
+                   "bytes over the least that any plan moves", ratio(moved, sum_of(limits)), spare=2),
             *decision_columns([row.decision for row in rows]),
             Column("wall (s)", ["same" if row.same_as else f"{row.wall_s:.2f}" for row in rows],
                    "search, same: as an equal layer above", f"{plan.wall_s:.2f}", spare=4),
@@ -376,20 +377,6 @@ def _buffering_of(plan: Plan) -> list[str]:
     asked = any(line.startswith("pin buffers_") for row in plan.parts for line in row.conflicts)
     said = f"machine {machine.name} has buffering={machine.buffering}; to choose: --set buffering=choose"
     return [said] if asked and machine.buffering != "choose" else []
-
-
-def _gap(row: LayerRow) -> str:
-    """The gap; or why there is none."""
-    return row.status if row.schedule is None else percent(row.gap)
-
-
-def _limit(rows: Sequence[LayerRow]) -> int | None:
-    """The bytes that no plan of these layers can do without."""
-    return sum_of(row.lower_bound_bytes for row in rows)
-
-
-def _bytes(row: LayerRow) -> int | None:
-    return row.part.measures.get("bytes")
 
 
 def _value(row: Plan | LayerRow) -> int | None:

@@ -22,10 +22,10 @@ from string import Template
 
 from instances.errors import InputError
 from solver.ask.names import version
-from solver.plan.figures import Block, Cell, Fact, Figure, Table
+from solver.plan.figures import Block, Cell, Fact, Figure
 from solver.show.interactive import Dict, drawn
 from solver.show.style import slugs, spoken
-from solver.show.tables import ABSENT, Sheet, printable
+from solver.show.tables import ABSENT, Column, Sheet, printable
 
 #: Rows from which on a table scrolls in its box.
 _TALL = 20
@@ -41,48 +41,14 @@ def lines(said: str) -> str:
     return "\n".join(text(line) for line in said.splitlines())
 
 
-@dataclass(frozen=True)
-class Head:
-    """The head of a column, and whether its cells are words."""
-
-    title: str
-    words: bool = False
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A table of texts as it stands on a page."""
-
-    caption: str
-    heads: tuple[Head, ...]
-    rows: tuple[tuple[str, ...], ...]
-    foot: tuple[str, ...] = ()
-    """The row of sums; none if there is none."""
-    legend: tuple[Fact, ...] = ()
-    """What the heads mean."""
-    notes: tuple[str, ...] = field(default=())
-
-
-def grid_of_sheet(sheet: Sheet, caption: str) -> Grid:
-    """Return the table of a plan as a table of a page, all its columns."""
-    columns = sheet.columns
-    rows = tuple(zip(*(column.cells for column in columns), strict=True))
-    foot = tuple(column.total for column in columns)
-    legend = {column.head.split(" (")[0]: column.means for column in columns if column.means}
-    return Grid(
-        caption, tuple(Head(column.head, column.words) for column in columns), rows, foot if any(foot) else (),
-        tuple(Fact(name, means) for name, means in legend.items()), tuple(sheet.notes),
-    )  # fmt: skip
-
-
-def grid_of_table(table: Table, caption: str) -> Grid:
-    """Return the numbers behind a figure as a table of a page."""
-    words = [
-        any(isinstance(cell, str) and cell for cell in cells)
-        for cells in (zip(*table.rows, strict=True) if table.rows else [() for _ in table.columns])
+def sheet_of(heads: Sequence[str], rows: Sequence[Sequence[Cell]], caption: str) -> Sheet:
+    """Return a table of cells; a column that has a text is one of words."""
+    cells = list(zip(*rows, strict=True)) or [()] * len(heads)
+    columns = [
+        Column(head, list(map(cell_text, of)), words=any(isinstance(cell, str) and cell for cell in of))
+        for head, of in zip(heads, cells, strict=True)
     ]
-    heads = tuple(Head(title, is_words) for title, is_words in zip(table.columns, words, strict=True))
-    return Grid(caption, heads, tuple(tuple(map(cell_text, row)) for row in table.rows))
+    return Sheet(columns, caption=caption)
 
 
 def cell_text(cell: Cell) -> str:
@@ -105,37 +71,37 @@ def _fact(fact: Fact) -> str:
     return f"<dt>{text(fact.name)}</dt><dd>{text(fact.value)}{note}</dd>"
 
 
-def grid_html(grid: Grid, *, sorts: bool = True) -> str:
-    """Return a table in a box of its own; with `sorts` a button in every head."""
-    heads = "".join(_head(head, sorts) for head in grid.heads)
-    body = "\n".join(_row(grid.heads, row) for row in grid.rows)
-    foot = f"\n<tfoot>{_row(grid.heads, grid.foot)}</tfoot>" if grid.foot else ""
-    tall = " tall" if len(grid.rows) > _TALL else ""
+def grid_html(sheet: Sheet, *, sorts: bool = True) -> str:
+    """Return a table, all its columns, in a box of its own; with `sorts` a button in every head."""
+    columns, rows = sheet.columns, list(zip(*(column.cells for column in sheet.columns), strict=True))
+    heads = "".join(_head(column, sorts) for column in columns)
+    body = "\n".join(_row(columns, row) for row in rows)
+    totals = [column.total for column in columns]
+    foot = f"\n<tfoot>{_row(columns, totals)}</tfoot>" if any(totals) else ""
+    tall = " tall" if len(rows) > _TALL else ""
     box = (
-        f'<div class="scroll{tall}" role="region" tabindex="0" aria-label="{text(grid.caption)}">\n<table>'
-        f"<caption>{text(grid.caption)}</caption>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>{foot}\n"
+        f'<div class="scroll{tall}" role="region" tabindex="0" aria-label="{text(sheet.caption)}">\n<table>'
+        f"<caption>{text(sheet.caption)}</caption>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>{foot}\n"
         "</table>\n</div>"
     )
-    notes = "".join(f"\n<p>{text(note)}</p>" for note in grid.notes)
-    legend = "".join(f"<li><b>{text(one.name)}</b>: {text(one.value)}</li>" for one in grid.legend)
-    below = f'\n<details class="legend"><summary>What the columns mean</summary><ul>{legend}</ul></details>' * bool(
-        legend
-    )
-    return box + notes + below
+    notes = "".join(f"\n<p>{text(note)}</p>" for note in sheet.notes)
+    legend = "".join(f"<li><b>{text(name)}</b>: {text(means)}</li>" for name, means in sheet.legend)
+    below = f'\n<details class="legend"><summary>What the columns mean</summary><ul>{legend}</ul></details>'
+    return box + notes + below * bool(legend)
 
 
-def _head(head: Head, sorts: bool) -> str:
-    kind = "" if head.words else ' class="n"'
+def _head(column: Column, sorts: bool) -> str:
+    kind = "" if column.words else ' class="n"'
     if not sorts:
-        return f'<th scope="col"{kind}>{text(head.title)}</th>'
-    return f'<th scope="col"{kind} aria-sort="none"><button type="button">{text(head.title)}</button></th>'
+        return f'<th scope="col"{kind}>{text(column.head)}</th>'
+    return f'<th scope="col"{kind} aria-sort="none"><button type="button">{text(column.head)}</button></th>'
 
 
-def _row(heads: Sequence[Head], cells: Sequence[str]) -> str:
-    first, *others = zip(heads, cells, strict=True)
+def _row(columns: Sequence[Column], cells: Sequence[str]) -> str:
+    first, *others = zip(columns, cells, strict=True)
     number = "" if first[0].words else ' class="n"'
     parts = [f'<th scope="row"{number}>{text(first[1])}</th>']
-    parts += [f'<td class="{"w" if head.words else "n"}">{text(cell)}</td>' for head, cell in others]
+    parts += [f'<td class="{"w" if column.words else "n"}">{text(cell)}</td>' for column, cell in others]
     return f"<tr>{''.join(parts)}</tr>"
 
 
@@ -151,7 +117,8 @@ def figure_html(figure: Figure, key: str, height: int, level: int) -> str:
     level : int
         Of its heading.
     """
-    grid = grid_of_table(figure.table(), f"Data of the figure: {figure.title}")
+    table = figure.table()
+    grid = sheet_of(table.columns, table.rows, f"Data of the figure: {figure.title}")
     label = f'role="img" aria-label="{text(figure.alt)}"'
     return (
         f'<figure id="figure-{key}">\n<h{level}>{text(figure.title)}</h{level}>\n'
@@ -183,7 +150,7 @@ class Section:
     lead: tuple[str, ...] = ()
     """Sentences."""
     facts: tuple[Fact, ...] = ()
-    grids: tuple[Grid, ...] = ()
+    grids: tuple[Sheet, ...] = ()
     figures: tuple[Figure, ...] = ()
     blocks: tuple[Block, ...] = ()
     folded: tuple[tuple[str, tuple[Fact, ...]], ...] = ()

@@ -98,6 +98,14 @@ class Sheet:
 
     columns: Sequence[Column]
     notes: Sequence[str] = ()
+    caption: str = ""
+    """For a page."""
+
+    @property
+    def legend(self) -> list[tuple[str, str]]:
+        """What heads mean, without their units, each once."""
+        said = ((column.head.split(" (")[0], column.means) for column in self.columns if column.means)
+        return list(dict.fromkeys(said))
 
     def __rich_console__(self, out: Console, options: ConsoleOptions) -> RenderResult:
         """Draw the table as wide as there is room."""
@@ -117,7 +125,7 @@ class Sheet:
             table.add_section()
             table.add_row(*(Text(column.total) for column in kept))
         yield table
-        below = {f"{column.head.split(' (')[0]}: {column.means}": None for column in kept if column.means}
+        below = [f"{name}: {means}" for name, means in Sheet(kept).legend]
         lines = ["; ".join(below)] * bool(below)
         if left := [column.head for column in self.columns if column not in kept]:
             lines.append(

@@ -23,7 +23,8 @@ from solver.plan.front import Front
 from solver.plan.plan import Plan
 from solver.show import page as pages
 from solver.show.interactive import drawn
-from solver.show.page import Grid, Head, Page, Section, grid_html, text, to_html
+from solver.show.page import Page, Section, grid_html, text, to_html
+from solver.show.tables import Column, Sheet
 from solver.uses.report import kinds
 from solver.uses.report.front_page import Rows, read_front, rows_page
 from solver.uses.report.plan_page import common_unit
@@ -250,7 +251,7 @@ def test_a_sweep_has_a_page(tmp_path: Path) -> None:
     html = to_html(page)
     assert faults_of(html) == []
     (grid,) = [grid for section in page.sections for grid in section.grids]
-    column = [head.title for head in grid.heads].index("bytes")
+    (cells,) = [column.cells for column in grid.columns if column.head == "bytes"]
     sums = {
         size: sum(
             certile.solve(
@@ -260,7 +261,7 @@ def test_a_sweep_has_a_page(tmp_path: Path) -> None:
         )
         for size in (1024, 2048)
     }
-    assert [row[column] for row in grid.rows][1:] == [f"{value:,}" for value in sums.values()]
+    assert cells[1:] == [f"{value:,}" for value in sums.values()]
     assert "Machines that lack the plan of a layer: 1;" in read_page(html).text
     with pytest.raises(InputError, match="for plans only"):
         kinds.page_of(path, ["greedy"])
@@ -385,10 +386,10 @@ def test_empty_figures_are_left_out() -> None:
 
 
 def test_tables_say_what_sorts() -> None:
-    html = grid_html(Grid("c", (Head("name", True), Head("x")), (("a", "1"),), ("sum", "1")))
+    html = grid_html(Sheet([Column("name", ["a"], total="sum", words=True), Column("x", ["1"], total="1")]))
     heads = [found for tag, found in read_page(html).tags if tag == "th" and found["scope"] == "col"]
     assert [found["aria-sort"] for found in heads] == ["none", "none"]
-    assert "aria-sort" not in grid_html(Grid("c", (Head("name", True),), (("a",),)), sorts=False)
+    assert "aria-sort" not in grid_html(Sheet([Column("name", ["a"], words=True)]), sorts=False)
 
 
 def test_an_unknown_kind_of_figure_is_refused() -> None:

@@ -1,14 +1,34 @@
-"""The scripts: templates beside this file, with the tables of words.py filled in."""
+"""The command `certile completion`: scripts are templates beside this file, with the tables of words.py filled in."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 import instances
-from solver.ask.names import version
-from solver.cli.completion.words import SHELLS, Option, Words
+from solver.ask.names import unknown, version
+from solver.cli.completion.words import SHELLS, Option, Words, words_of
+from solver.show import console
+
+
+def completion(
+    context: typer.Context,
+    shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish: certile completion bash")],
+) -> int:
+    """Print a script that completes commands, options and names in your shell.
+
+    It holds all names, so completing starts no Python; write it anew after an update. Save it where your shell
+    looks: docs/commands.md says where that is. To try it in bash: source <(certile completion bash)
+    """
+    if shell not in SHELLS:
+        raise unknown("shell", shell, SHELLS)
+    console.emit(script(shell, words_of(context.find_root().command)).rstrip("\n"))
+    return 0
+
 
 _HERE = Path(__file__).resolve().parent
 
@@ -136,6 +156,3 @@ def _quoted(text: str) -> str:
     """Return a text in single quotes as fish reads them."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
-
-
-__all__ = ["SHELLS", "script"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from instances.errors import InputError
@@ -13,7 +14,7 @@ from solver.plan.front import Front
 from solver.plan.plan import Plan
 from solver.problems.registry import problem_of
 from solver.show.interactive import drawn
-from solver.show.page import grid_html, grid_of_sheet, status_html, text, to_html
+from solver.show.page import grid_html, status_html, text, to_html
 from solver.show.printed import plot
 from solver.show.tables import front_line, front_table
 from solver.uses.report.front_page import front_page
@@ -96,13 +97,13 @@ def plan_html(plan: Plan) -> str:
     """Return what a notebook shows of a plan: status, what is known, and the table."""
     problem = problem_of(plan)
     known = "".join(f"<p>{text(line)}</p>" for line in problem.known(plan))
-    grid = grid_of_sheet(problem.sheet(plan), f"{plan.network} on {plan.machine}") if problem.names(plan) else None
+    grid = replace(problem.sheet(plan), caption=f"{plan.network} on {plan.machine}") if problem.names(plan) else None
     return _framed(status_html(plan.status) + known + (grid_html(grid, sorts=False) if grid else ""))
 
 
 def front_html(front: Front) -> str:
     """Return what a notebook shows of a front: how sure it is, and its points."""
-    grid = grid_of_sheet(front_table(front), f"Front of {front.network} on {front.machine}")
+    grid = replace(front_table(front), caption=f"Front of {front.network} on {front.machine}")
     return _framed(f"<p>{text(front_line(front))}</p>{grid_html(grid, sorts=False)}")
 
 

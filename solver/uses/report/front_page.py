@@ -6,22 +6,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from instances.errors import InputError
 from instances.jsonfile import Json
 from solver.plan.figures import Axis, Cell, Cloud, Figure, Point, Points
 from solver.plan.front import Front, FrontPart, FrontPoint
-from solver.show.page import Grid, Head, Page, Section, cell_text, grid_of_sheet
+from solver.show.page import Page, Section, cell_text, sheet_of
 from solver.show.style import slugs
-from solver.show.tables import front_line, front_table
+from solver.show.tables import Sheet, front_line, front_table
 
 
 def front_page(front: Front) -> Page:
     """Return the page of a front."""
     lead = (f"{front_line(front)[:1].upper()}{front_line(front)[1:]}.",)
-    table = grid_of_sheet(front_table(front), f"Front of {front.network} on {front.machine}")
+    table = replace(front_table(front), caption=f"Front of {front.network} on {front.machine}")
     sections = (
         Section("What is proven", "PROVEN" if front.proven else "", lead),
         Section("Figures", figures=tuple(front_figures(front))),
@@ -31,13 +31,13 @@ def front_page(front: Front) -> Page:
     return Page(f"Front of {front.network} on {front.machine}", f"Problem {front.problem}; {axes}", sections)
 
 
-def _filled(grid: Grid) -> Grid:
+def _filled(sheet: Sheet) -> Sheet:
     """A table with the name of a part in each of its rows, so that it can be sorted."""
-    rows, name = [], ""
-    for first, *others in grid.rows:
-        name = first or name
-        rows.append((name, *others))
-    return Grid(grid.caption, grid.heads, tuple(rows), grid.foot, grid.legend, grid.notes)
+    first, *others = sheet.columns
+    names = list[str]()
+    for cell in first.cells:
+        names.append(cell or (names or [""])[-1])
+    return replace(sheet, columns=[replace(first, cells=names), *others])
 
 
 def front_figures(front: Front) -> Iterator[Figure]:
@@ -133,9 +133,7 @@ class Rows:
 
 def rows_page(title: str, subtitle: str, found: Rows, lead: Sequence[str] = ()) -> Page:
     """Return a page with a table of rows and, for every pair of axes, its points with the Pareto front marked."""
-    words = [any(isinstance(row[k], str) for row in found.rows) for k in range(len(found.columns))]
-    heads = tuple(Head(name, word) for name, word in zip(found.columns, words, strict=True))
-    table = Grid(title, heads, tuple(tuple(map(cell_text, row)) for row in found.rows))
+    table = sheet_of(found.columns, found.rows, title)
     figures = tuple(scatter(found, one, two) for one, two in combinations(found.axes, 2))
     return Page(
         title, subtitle, (Section("Figures", lead=tuple(lead), figures=figures), Section("Table", grids=(table,)))

@@ -14,8 +14,9 @@ from instances.jsonfile import Json, as_object, parse_json, read_bytes
 from solver.calls.check import sound_plan
 from solver.plan.figures import Axis, Bars, Cell, Series
 from solver.plan.front import Front
-from solver.show.page import Grid, Head, Page, Section, cell_text
+from solver.show.page import Page, Section, cell_text
 from solver.show.style import slugs
+from solver.show.tables import Column, Sheet
 from solver.uses.report.front_page import Rows, front_page, read_front, rows_page
 from solver.uses.report.plan_page import plan_page, rivals
 from solver.uses.sweep.front import Group, MachineSum, figure, head, machine_fronts
@@ -88,10 +89,10 @@ def _section(data: Mapping[str, Json], key: str, where: str) -> Section:
     objects = [row for row in rows if isinstance(row, dict)]
     columns = list(dict.fromkeys(name for row in objects for name in row))
     words = [any(isinstance(row.get(name), str) for row in objects) for name in columns]
-    heads = tuple(Head(name, word) for name, word in zip(columns, words, strict=True))
-    cells = tuple(tuple(_cell(row.get(name)) for name in columns) for row in objects)
+    cells = [[_cell(row.get(name)) for row in objects] for name in columns]
+    made = [Column(name, cells[k], words=words[k]) for k, name in enumerate(columns)]
     notes = data.get("notes")
-    grid = Grid(str(data.get("title")), heads, cells, notes=tuple(map(str, notes)) if isinstance(notes, list) else ())
+    grid = Sheet(made, list(map(str, notes)) if isinstance(notes, list) else (), str(data.get("title")))
     figures = tuple(_ratios(objects, columns, words, key)) if columns else ()
     return Section(str(data.get("title")), grids=(grid,) if columns else (), figures=figures)
 

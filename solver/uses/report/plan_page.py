@@ -16,7 +16,7 @@ from solver.plan.plan import Plan
 from solver.problems.layers import is_layers
 from solver.problems.problem import Problem
 from solver.problems.registry import problem_of
-from solver.show.page import Page, Section, grid_of_sheet
+from solver.show.page import Page, Section
 from solver.show.tables import percent
 from solver.uses.why.layers import parts_alone
 from solver.uses.why.text import split_sentences
@@ -52,7 +52,7 @@ def plan_page(plan: Plan, others: Mapping[str, Plan] | None = None) -> Page:
     if problem.names(plan):
         sheet = problem.sheet(plan)
         what = "Tasks" if sheet.columns[0].head == "task" else "Table"
-        sections.append(Section(what, grids=(grid_of_sheet(sheet, f"{plan.network} on {plan.machine}"),)))
+        sections.append(Section(what, grids=(replace(sheet, caption=f"{plan.network} on {plan.machine}"),)))
     figures = tuple(figure for figure in pictures.figures if not figure.empty)
     if figures:
         sections.append(Section("Figures", figures=figures))
