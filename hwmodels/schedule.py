@@ -213,8 +213,8 @@ class Nest:
         for i, item in enumerate(self.items):
             if not isinstance(item, Loop) or item.dim != dim:
                 continue
-            where = f"nest[{i}]: cuts of {dim}"
-            if item.cuts and not (item.cuts[0] > 0 and item.cuts[-1] < share and _ascends(item.cuts)):
+            where, ascends = f"nest[{i}]: cuts of {dim}", all(a < b for a, b in pairwise(item.cuts))
+            if item.cuts and not (item.cuts[0] > 0 and item.cuts[-1] < share and ascends):
                 raise InputError(f"{where} must ascend from 1 to at most {share - 1}, got {_names(item.cuts)}")
             pieces = [piece for lo, hi in pieces for piece in item.pieces(lo, hi, 0)]
             longest = max(hi - lo for lo, hi in pieces)
@@ -287,10 +287,6 @@ def _cuts(value: object, where: str) -> tuple[int, ...]:
     if not isinstance(value, list | tuple) or any(isinstance(x, bool) or not isinstance(x, int) for x in value):
         raise InputError(f"{where}: cuts must be a list of integers, got {value!r}")
     return tuple(value)
-
-
-def _ascends(numbers: tuple[int, ...]) -> bool:
-    return all(a < b for a, b in pairwise(numbers))
 
 
 def _names(items: Iterable[object]) -> str:

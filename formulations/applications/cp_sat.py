@@ -42,7 +42,7 @@ class ApplicationsCpModel:
         for (i, _, _), few in self.busy.items():
             parts.setdefault(i, []).extend(few)
         #: What every task takes with the copies of its result.
-        self.durations = {i: _total(few) for i, few in parts.items()}
+        self.durations = {i: self.flows.weighted(few) for i, few in parts.items()}
         self.first = {pair: self.model.new_bool_var(f"o_{pair[0]}_{pair[1]}") for pair in self.several.loose}
         self.begins: dict[int, Var] = {}
         self.responses: list[Var] = []
@@ -78,24 +78,15 @@ def applications_cp_model(several: Several, goal: Goal, caps: Sequence[tuple[Goa
         else:
             _printed(built, a, loads, blocks[a])
     for one, cap in caps:
-        model.add(_value(built, one, loads) <= cap // _unit(built, one))
+        model.add(_value(built, one, loads) <= cap // several.unit(one))
     model.minimize(_value(built, goal, loads))
     return built
-
-
-def _total(terms: Terms) -> Linear:
-    return cp_model.LinearExpr.sum([ticks * one for one, ticks in terms])
-
-
-def _unit(built: ApplicationsCpModel, goal: Goal) -> int:
-    """What values are divided by in the model."""
-    return 1 if goal.streams else built.several.mapping.energy_unit
 
 
 def _value(built: ApplicationsCpModel, goal: Goal, loads: list[list[Linear]]) -> Linear:
     if goal.streams:
         return cp_model.LinearExpr.sum([built.responses[a] for a in goal.streams])
-    watts, unit = built.several.mapping.watts, _unit(built, goal)
+    watts, unit = built.several.mapping.watts, built.several.unit(goal)
     return cp_model.LinearExpr.sum([w // unit * load for row in loads for w, load in zip(watts, row, strict=True)])
 
 
@@ -106,7 +97,7 @@ def _loads(built: ApplicationsCpModel) -> list[list[Linear]]:
         parts: list[Terms] = [[] for _ in built.several.mapping.processors]
         for (i, _, p), few in built.busy.items():
             parts[p] += few if i in stream.tasks else []
-        found.append([_total(few) for few in parts])
+        found.append([built.flows.weighted(few) for few in parts])
     return found
 
 
@@ -123,7 +114,7 @@ def _blocks(built: ApplicationsCpModel) -> list[list[Var] | None]:
                 model.add(block >= below[p])
             for i in several.streams[a + 1].tasks:
                 if (i, p) in built.x:  # what i keeps p busy with, which is 0 elsewhere: a row of the relaxation
-                    model.add(block >= _total(built.busy[i, p, p]))
+                    model.add(block >= built.flows.weighted(built.busy[i, p, p]))
         found[a] = blocks
     return found
 
@@ -179,7 +170,8 @@ def _safe(
     used = _used(built, a)
     for h in range(a):
         reach = cp_model.LinearExpr.sum([response, built.responses[h]])
-        releases = _releases(several, a, h)
+        # The most releases of h that can reach into a window of a.
+        releases = -(-(stream.deadline + several.streams[h].deadline) // several.streams[h].period)
         more = [model.new_bool_var(f"n_{a}_{h}_{k}") for k in range(2, releases + 1)]
         for k, one in enumerate(more, 2):  # at least k releases
             model.add(reach <= (k - 1) * several.streams[h].period).only_enforce_if(one.negated())
@@ -197,12 +189,6 @@ def _most(built: ApplicationsCpModel, h: int, p: int) -> int:
     """The most that W[h,p] may be."""
     parts = (few for (i, _, q), few in built.busy.items() if q == p and i in built.several.streams[h].tasks)
     return min(sum(ticks for few in parts for _, ticks in few), built.several.streams[h].deadline)
-
-
-def _releases(several: Several, a: int, h: int) -> int:
-    """The most releases of h that can reach into a window of a."""
-    reach = several.streams[a].deadline + several.streams[h].deadline
-    return -(-reach // several.streams[h].period)
 
 
 def _used(built: ApplicationsCpModel, a: int) -> list[Var]:

@@ -96,8 +96,7 @@ class _Search:
     def __init__(self, asked: Asked) -> None:
         self.asked, self.clock, known = asked, asked.clock, asked.starts()
         self.best, self.hint = asked.best(known), known[0]
-        self.unit = 1 if asked.goal.streams else asked.several.mapping.energy_unit
-        self.bound = asked.floor()
+        self.unit, self.bound = asked.several.unit(asked.goal), asked.floor()
 
     @property
     def value(self) -> int | None:
@@ -174,10 +173,9 @@ def exhaustive(asked: Asked) -> tuple[Schedule | None, int | None]:
     return best, None if best is None else asked.worth(best)
 
 
-SEARCHES: dict[str, Callable[[Asked], Steps[Schedule]]] = {
-    "auto": lambda asked: _Search(asked).run(),
-    "cp-sat": lambda asked: _Search(asked).run(),
-}
+SEARCHES: dict[str, Callable[[Asked], Steps[Schedule]]] = dict.fromkeys(
+    ("auto", "cp-sat"), lambda asked: _Search(asked).run()
+)
 
 
 def evolved(asked: Asked, seed: int = 0) -> list[Schedule]:

@@ -114,6 +114,10 @@ class Several:
         """Ticks of a task at p and of one copy of its result."""
         return (self.mapping.times[i][p] or 0) + int(self.mapping.copies[e, p, q])
 
+    def unit(self, goal: Goal) -> int:
+        """What every value of an objective is a multiple of."""
+        return 1 if goal.streams else self.mapping.energy_unit
+
     def plain(self, at: Assignment) -> Schedule:
         """An assignment with the tasks in the order of the graph."""
         return Schedule(at, tuple(range(len(at))))

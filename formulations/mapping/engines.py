@@ -163,15 +163,12 @@ def _milp(asked: Asked, solver: str = "milp", kind: Literal["", "=", "<="] = "")
     asked.stats.update(variables=len(problem.variables()), constraints=len(problem.constraints))
     report = yield Model(problem, lambda _: chosen(), unit=asked.unit, seconds=asked.clock.left, solver=solver)
     found = [] if report.schedule is None else [report.schedule]
-    if kind and found and not _clustered(asked.mapping, found[0].at, kind):
+    numbers = clusters(asked.mapping, found[0].at) if kind and found else ()
+    if any(number > 1 or (kind == "=" and number < 1) for number in numbers):
         found, asked.stats["note"] = [], "the solver's answer is no clustering"
     if report.bound is None:
         return None, None
     return asked.best(found if kind else [*found, *asked.known]), max(asked.least, report.bound)
-
-
-def _clustered(mapping: Mapping, at: Assignment, kind: str) -> bool:
-    return all(number == 1 if kind == "=" else number <= 1 for number in clusters(mapping, at))
 
 
 def _cp_sat(asked: Asked) -> Steps[Schedule]:

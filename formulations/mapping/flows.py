@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from formulations.mapping.latency import begun, longest, scheduled
+from formulations.mapping.latency import begun, scheduled
 from formulations.mapping.space import Limits, Schedule
 from formulations.mapping.space import Mapping as Instance
 
@@ -120,7 +120,8 @@ class Flows:
         for i, able in enumerate(mapping.able):
             self.rows.append(latency >= done[i])
             if (i, -1) not in self.starts:
-                chain = self.took(i, ((a, longest(mapping, i, a)) for a in able))
+                most = ((a, max(mapping.work(i, a), key=lambda pair: pair[1])[0]) for a in able)  # without copies
+                chain = self.took(i, most)
                 self.rows += [done[i] >= chain, *(done[i] >= done[k] + chain for k in before[i])]
         self.rows += [latency >= load for load in loads]
 

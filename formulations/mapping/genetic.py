@@ -80,7 +80,8 @@ def evolve(asked: Asked, *, seeded: bool = True, seed: int = 0) -> Assignment:
     best = min(population, key=lambda one: one[0])
     with _generations(asked.clock, _GENERATIONS, seed) as generations:
         for _ in generations:
-            children = [list(_duel(population, rng)[1]) for _ in range(_SIZE_OF_ONE - 1)]
+            duels = ([rng.choice(population) for _ in range(3)] for _ in range(_SIZE_OF_ONE - 1))
+            children = [list(min(few, key=lambda one: one[0])[1]) for few in duels]
             population = [best, *_priced(_bred(children, mapping.able, rng, _MUTATE_ONE), pricer, asked)]
             best = min(population, key=lambda one: one[0])
     return tuple(best[1])
@@ -96,11 +97,6 @@ def _priced(found: list[list[int]], pricer: Pricer, asked: Asked) -> list[tuple[
         kept &= ends <= (2**60 if asked.limits.latency is None else asked.limits.latency)
     values = np.where(kept, values, 2**60)
     return list(zip(values.tolist(), found, strict=True))
-
-
-def _duel(population: list[tuple[int, list[int]]], rng: random.Random) -> tuple[int, list[int]]:
-    """The best of three."""
-    return min((rng.choice(population) for _ in range(3)), key=lambda one: one[0])
 
 
 # ---- several objectives ----------------------------------------------------------------------------------------------

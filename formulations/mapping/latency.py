@@ -323,20 +323,6 @@ def blocks_of(mapping: Mapping) -> dict[tuple[int, int], Block]:
     return found
 
 
-def least_latency(mapping: Mapping) -> int:
-    """Return a bound: the longest chain of tasks, each where it is fastest, without copies."""
-    ends = list[int]()
-    for i, able in enumerate(mapping.able):
-        took = min(max(ticks for _, ticks in mapping.work(i, a)) for a in able)
-        ends.append(took + max((ends[k] for k in mapping.graph.before[i]), default=0))
-    return max(1, *ends)
-
-
-def longest(mapping: Mapping, i: int, a: int) -> int:
-    """Return the processor of a place that has most to do for a task, without copies."""
-    return max(mapping.work(i, a), key=lambda pair: pair[1])[0]
-
-
 def unrelated(mapping: Mapping) -> list[tuple[int, int]]:
     """Return the pairs of tasks of which neither has to wait for the other."""
     number = len(mapping.times)
@@ -348,11 +334,13 @@ def unrelated(mapping: Mapping) -> list[tuple[int, int]]:
 
 def floor(mapping: Mapping, aim: Aim) -> int:
     """Return a bound on the period or the latency in ticks, or on the energy in fJ."""
-    if aim == "latency":
-        return least_latency(mapping)
     ways = [[mapping.work(i, a) for a in able] for i, able in enumerate(mapping.able)]
     if aim == "energy":
         return sum(min(sum(mapping.watts[p] * t for p, t in way) for way in of) for of in ways)
-    longest = max((min(max(t for _, t in way) for way in of) for of in ways), default=0)
+    least, ends = [min(max(t for _, t in way) for way in of) for of in ways], list[int]()
+    if aim == "latency":  # the longest chain of tasks, each where it is fastest
+        for i, took in enumerate(least):
+            ends.append(took + max((ends[k] for k in mapping.graph.before[i]), default=0))
+        return max(1, *ends)
     work = sum(min(sum(t for _, t in way) for way in of) for of in ways)
-    return max(1, longest, -(-work // len(mapping.processors)))
+    return max(1, *least, -(-work // len(mapping.processors)))

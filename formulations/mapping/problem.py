@@ -304,10 +304,6 @@ def _listed(rule: Rule) -> Callable[[MappingPart, Goal], MappingSchedule | None]
     return _best(lambda asked: [list_scheduled(asked.mapping, rule)])
 
 
-def _descended(asked: Asked) -> list[Assignment]:
-    return [improved(asked.mapping, asked.limits, at, asked.aim) for at in starts(asked.mapping)]
-
-
 def _evolved(asked: Asked, *, seeded: bool) -> list[Assignment]:
     from formulations.mapping.genetic import evolve  # late: DEAP
 
@@ -348,7 +344,8 @@ class MappingFormulation(Formulation[MappingSchedule]):
         "cpop": ("the critical path on one processor", _listed("cpop")),
         "peft": ("earliest finish with a look ahead", _listed("peft")),
         "descent": (
-            "from the heuristics below and above on, one task moved at a time while that helps", _best(_descended)
+            "from the heuristics below and above on, one task moved at a time while that helps",
+            _best(lambda asked: [improved(asked.mapping, asked.limits, at, asked.aim) for at in starts(asked.mapping)]),
         ),
         "ga": ("genetic, from the heuristics below on", _best(partial(_evolved, seeded=True))),
         "ga-unseeded": ("genetic, from random assignments", _best(partial(_evolved, seeded=False))),

@@ -349,7 +349,9 @@ class Ends:
             self.low = self.high = tables.alone(section, self.at)
             return
         self.swaps = swaps(tables.mapping, section)
-        self.chief, self.by = self._orbits()
+        #: For all ends the first of those that they can be made to, and the swap that does it.
+        table = np.stack([self.number(np.array(swap.places)[self.at]) for swap in self.swaps])
+        self.chief, self.by = table.min(axis=0), table.argmin(axis=0)
         few, back = np.unique(self.chief, return_inverse=True)
         self.low = tables.least(section, self.at[few])[back]
         self.high = np.full(len(self.at), _UNKNOWN)
@@ -362,11 +364,6 @@ class Ends:
             turn[list(self.tables.mapping.able[i])] = range(size)
             number = number * size + turn[at[:, n]]
         return number
-
-    def _orbits(self) -> tuple[Ints, Ints]:
-        """Return for all ends the first of those that they can be made to, and the swap that does it."""
-        table = np.stack([self.number(np.array(swap.places)[self.at]) for swap in self.swaps])
-        return table.min(axis=0), table.argmin(axis=0)
 
     def excerpt(self, n: int) -> Excerpt:
         """Return the instance of some ends, or of those that they can be made to."""
@@ -490,12 +487,6 @@ def _spread(table: Ints, tasks: Sequence[int], onto: Sequence[int]) -> Ints:
     return full[tuple(slice(None) if i in tasks else None for i in onto)]
 
 
-def makespan(made: Mapping, schedule: Schedule) -> int:
-    """Return the last end of a schedule, which may be 0."""
-    flat = parts(made, schedule.at)
-    return max(timetable(flat.mapping, flat.at, schedule.order).ends)
-
-
 def _guessed(made: Excerpt, least: int) -> Found:
     """What is known of an excerpt without a search."""
     found, best = Found(least), seeds(made)
@@ -507,7 +498,8 @@ def _guessed(made: Excerpt, least: int) -> Found:
 
 
 def _take(made: Excerpt, found: Found, schedule: Schedule) -> None:
-    value = makespan(made, schedule)
+    flat = parts(made, schedule.at)
+    value = max(timetable(flat.mapping, flat.at, schedule.order).ends)  # which may be 0
     if value < found.most:
         found.most, found.schedule = value, schedule
 

@@ -13,7 +13,7 @@ Constraints (ONE); (LOAD) in every section s the bytes of m that are alive are a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 from ortools.sat.python import cp_model
@@ -105,20 +105,16 @@ class _Builder(_Base):
         """All constraints, one family after the other."""
         for b in self.instance.buffers:
             self.one(b)
-        self._room()
+        for b in self.instance.buffers:
+            for m in self.instance.may(b):
+                top, inside = self.top[m.name], self.x[b.name, m.name]
+                self.model.add(self.address[b.name] + b.size <= top).only_enforce_if(inside)
         for memory in self.instance.memories:
             self._apart(memory)
             self._banks(memory)
         self.aim(self.goal)
         self._hint()
         return self.model
-
-    def _room(self) -> None:
-        for b in self.instance.buffers:
-            for m in self.instance.may(b):
-                self.model.add(self.address[b.name] + b.size <= self.top[m.name]).only_enforce_if(
-                    self.x[b.name, m.name]
-                )
 
     def _apart(self, memory: Memory) -> None:
         times, places, demands = [], [], []
@@ -137,7 +133,9 @@ class _Builder(_Base):
 
     def _banks(self, memory: Memory) -> None:
         bank = memory.bank_bytes or memory.bytes
-        for b, c in self._foes(memory):
+        may = [b for b in self.instance.buffers if (b.name, memory.name) in self.x]
+        foes = self.instance.rooms.partners
+        for b, c in ((b, c) for b, c in combinations(may, 2) if c.name in foes.get(b.name, ())):
             both = [self.x[b.name, memory.name], self.x[c.name, memory.name]]
             for b_low, b_high, c_low, c_high in together(b, c):
                 below = self.model.new_bool_var("")
@@ -147,12 +145,6 @@ class _Builder(_Base):
                     border = self.model.new_int_var(0, -(-self.instance.capacity[memory.name] // bank), "")
                     self.model.add(self.address[first.name] + high <= border * bank).only_enforce_if([*both, literal])
                     self.model.add(border * bank <= self.address[second.name] + low).only_enforce_if([*both, literal])
-
-    def _foes(self, memory: Memory) -> Iterator[tuple[Buffer, Buffer]]:
-        for b, c in combinations(self.instance.buffers, 2):
-            meet = c.name in self.instance.rooms.partners.get(b.name, ())
-            if meet and (b.name, memory.name) in self.x and (c.name, memory.name) in self.x:
-                yield b, c
 
     def _hint(self) -> None:
         known = self.goal.known

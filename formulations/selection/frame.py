@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from formulations.problem import Goal
 from hwmodels.selection.schedule import Choice, Selection
 from instances.errors import InputError
-from instances.machine.boards import Frequency, Handover, Platform
+from instances.machine.boards import Frequency, Platform
 from instances.network.variants import PPM, Option, Size, VariantLayer, Variants
 
 Ints = NDArray[np.int64]
@@ -179,9 +179,10 @@ class Frame:
             return {}
         if self.threads[p] == self.threads[q]:
             return {p: self.ticks(rule.serial_ns * 1000, p)}
+        size = self._elements(i) * self._bytes[v[1]]
+        sent = rule.send_ns * 1000 + rule.byte_ps * size + rule.square_fs * size * size / 1000
         return {
-            p: self.ticks(_sent(rule, self._elements(i) * self._bytes[v[1]]), p),
-            q: self.ticks(rule.receive_ns * 1000, q), self.memory: rule.buffer_bytes,
+            p: self.ticks(sent, p), q: self.ticks(rule.receive_ns * 1000, q), self.memory: rule.buffer_bytes,
         }  # fmt: skip
 
     def _elements(self, i: int) -> float:
@@ -257,11 +258,6 @@ def threads(stages: Sequence[str], cuts: Sequence[str]) -> tuple[int, ...]:
         number += name in cuts
         found.append(number)
     return tuple(found)
-
-
-def _sent(rule: Handover, size: float) -> float:
-    """Picoseconds of the source."""
-    return rule.send_ns * 1000 + rule.byte_ps * size + rule.square_fs * size * size / 1000
 
 
 #: What may be minimised, with units, in the order that breaks ties.

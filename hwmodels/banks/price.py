@@ -294,7 +294,9 @@ def _bubbles(
         return (0,) * len(places), tuple((0,) * count for count in counts)
     # in the order in which they are read: by column of the result, by its row, by column of the map
     owner = np.repeat(np.arange(len(places)), counts)
-    order = np.concatenate([_by_row(at, n, pixels) for at, n in zip(np.cumsum(counts) - counts, counts, strict=True)])
+    begun = zip(np.cumsum(counts) - counts, counts, strict=True)
+    grids = ((at + np.arange(n)[:, None]) * pixels + np.arange(pixels) for at, n in begun)  # place * pixels + row
+    order = np.concatenate([grid.T.reshape(-1) for grid in grids])
     taken, row = order // pixels, order % pixels
     first = base[taken] + (tops + begin)[row] * reads.pixel
     last = (base[taken] + (tops + end)[row] * reads.pixel - 1) // word
@@ -308,12 +310,6 @@ def _bubbles(
     by_column = np.split(ahead, np.cumsum(counts)[:-1])
     more = np.bincount(owner[taken], weights=found, minlength=len(places)).astype(np.int64).tolist()
     return tuple(more), tuple(tuple(one.tolist()) for one in by_column)
-
-
-def _by_row(at: int, count: int, pixels: int) -> Ints:
-    """Numbers ``place * pixels + row`` of `count` places from `at` on, row by row."""
-    grid = (np.arange(count)[:, None] + at) * pixels + np.arange(pixels)[None, :]
-    return grid.T.reshape(-1).astype(np.int64)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
@@ -77,11 +78,6 @@ def _rows_read(layer: Layer, strip: range) -> set[int]:
     return {row for row in taps if 0 <= row < layer.h}
 
 
-def _columns_read(layer: Layer) -> set[int]:
-    taps = {c * layer.stride_w + j * layer.dilation_w - layer.pad_left for c in range(layer.c) for j in range(layer.kw)}
-    return {column for column in taps if 0 <= column < layer.l}
-
-
 def _apart(layer: Layer) -> bool:
     """Whether every map has a kernel of its own."""
     return layer.n == 1 and layer.m == 1 and (layer.g > 1 or layer.kind == "pool")
@@ -115,7 +111,9 @@ class _Bench:
         self.ins, self.outs = grid
         self.where = f"rows {strip.start} to {strip.stop}"
         read = _rows_read(layer, strip)
-        self.pixels_in = len(read) * len(_columns_read(layer))
+        taps = product(range(layer.c), range(layer.kw))
+        columns = {c * layer.stride_w + j * layer.dilation_w - layer.pad_left for c, j in taps}
+        self.pixels_in = len(read) * sum(0 <= column < layer.l for column in columns)
         self.pixels = len(strip) * layer.c
         self.map_in = len(read) * layer.l * machine.in_bytes
         self.apart = _apart(layer)

@@ -70,11 +70,6 @@ class _Board:
         """Between two stages."""
         return next((h for h in self.platform.handovers if (h.source, h.target) == (source, target)), None)
 
-    def bytes_read(self, source: str, reader: str) -> float:
-        """Of the map of a layer in the type of a reader."""
-        width = next(one.bytes for one in self.platform.types if one.name == self.chosen[reader].type)
-        return self.layers[source].elements * self.size.scale * width
-
 
 class _Pipeline:
     """Threads at work."""
@@ -155,7 +150,8 @@ class _Pipeline:
         if board.thread(name) == board.thread(reader):
             self.spend(stage, rule.serial_ns * 1000)
             return
-        size = board.bytes_read(name, reader)
+        width = next(one.bytes for one in board.platform.types if one.name == board.chosen[reader].type)
+        size = board.layers[name].elements * board.size.scale * width
         self.spend(stage, rule.send_ns * 1000 + rule.byte_ps * size + rule.square_fs * size * size / 1000)
 
     def spend(self, stage: str, ps: float) -> None:

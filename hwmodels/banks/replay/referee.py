@@ -352,7 +352,8 @@ class _Reader:
         end = max((self.place[c] for c in mine), default=-1)
         where = {c: bank for bank in (*consumed, *self.waiting) for c in bank.columns}
         made = list[Made]()
-        tiles_read = [self._consumed(bank) for bank in consumed]
+        ends = [(bank.load, self.place[bank.columns[0]], self.place[bank.columns[-1]] + 1) for bank in consumed]
+        tiles_read = [Consumed(*one) for one in ends]
         while self.made < len(self.results):
             result = self.results[self.made]
             needed = self.needed[result]
@@ -387,9 +388,6 @@ class _Reader:
             size = self.machine.write(run.source, self.order[self._restart() : self.upto])
             if size:
                 self.machine.moved.units[-1].again += size
-
-    def _consumed(self, bank: _Bank) -> Consumed:
-        return Consumed(bank.load, self.place[bank.columns[0]], self.place[bank.columns[-1]] + 1)
 
     def _waits(self, result: int, needed: Sequence[int], where: Mapping[int, _Bank]) -> tuple[tuple[int, int], ...]:
         """The loads that a column waits for, each with the cycles ahead of what reads it first."""

@@ -173,7 +173,9 @@ class Count:
         result = moment.kind == "make" and k in self.walk.summed  # in place of its sums
         pixels = (bottom - top) * (right - left) if top < bottom and left < right else 0
         if moment.kind == "sums" or result:
-            self.sums = 0 if result else pixels * self._sum_bytes(k)
+            layer = self.walk.layers[self.run.first + k]
+            each = layer.b * layer.g * layer.m * max(self.machine.psum_bytes, self.machine.out_bytes)
+            self.sums = 0 if result else pixels * each
         if moment.kind in ("make", "reserve", "add"):
             self.strips = max(self.strips, self.total + self.sums)
         if moment.kind == "load" and pixels:
@@ -299,11 +301,6 @@ class Count:
             layer = layers[stream.maker]
             return layer.b * layer.g * layer.m * self.machine.out_bytes
         return max(self.found.operand(u, stream.store).elements for u in stream.readers) * self.machine.in_bytes
-
-    def _sum_bytes(self, k: int) -> int:
-        """Bytes of the partial sums of a pixel that a layer makes."""
-        layer = self.walk.layers[self.run.first + k]
-        return layer.b * layer.g * layer.m * max(self.machine.psum_bytes, self.machine.out_bytes)
 
     def _room_of_pixel(self, k: int) -> int:
         """Bytes that a pixel of a stream takes beside the maps that stay; none if its whole store stays."""

@@ -226,20 +226,18 @@ class _Execution:
             self.sums[k].put((slice(None),) * 3, np.zeros(self.sums[k].places.shape[:-1], np.int64))
         elif something and moment.kind == "add":
             every = (slice(None),) * 3
-            self.sums[k].put(every, self.sums[k].get(every) + self._added(moment))
+            added = self._sums(moment)
+            self.sums[k].put(every, self.sums[k].get(every) + added.reshape(-1, *added.shape[-2:]))
         elif something:
             piece = self._made(moment)
             self._put(k, at, piece)
             if (piece != self.maps[k][at]).any():
                 wrong[f"layer {self.walk.layers[t].name}: computed strip by strip, its result differs"] = None
         if moment.kind in ("make", "add"):
-            self._note()
+            if self.watched:
+                sums = sum(one.bytes for one in self.sums.values())
+                self.held.append((*(strip.bytes for strip in self.strips), sums))
             self._after(moment)
-
-    def _added(self, moment: Moment) -> Ints:
-        """What a block of channels adds to the sums of a piece, elements first."""
-        sums = self._sums(moment)
-        return sums.reshape(-1, *sums.shape[-2:])
 
     def _after(self, moment: Moment) -> None:
         """Give back what nobody needs when a layer has made its piece; of layers that take turns what is between."""
@@ -261,11 +259,6 @@ class _Execution:
         """Give back what no reader has yet to see; `after`: a layer that has run, of layers that take turns."""
         needed = self.reads.needed(k, self.maps[k].shape[1:], after)
         self.strips[k].drop(elements, ~needed)
-
-    def _note(self) -> None:
-        if self.watched:
-            sums = sum(one.bytes for one in self.sums.values())
-            self.held.append((*(strip.bytes for strip in self.strips), sums))
 
     def _put(self, k: int, at: tuple[slice | Ints, slice, slice], piece: Ints) -> None:
         """A piece into the memory, and into the rows that stay beyond the group."""
@@ -340,7 +333,7 @@ class _Execution:
         self.whole[t] = direct(layer, self.operands[t]).reshape(-1, layer.r, layer.c) % PRIME
 
     def _whole_input(self, t: int, store: int) -> Ints:
-        made = self._makers(t, store)
+        made = [p for p, _ in self.found.stores[store].parts if self.group.first <= p < t]  # of the group, before t
         if made:
             return np.concatenate([self.whole[p] for p in made])
         given = self.found.operand(t, store)
@@ -350,10 +343,6 @@ class _Execution:
             elements = max(x.elements for x in seen if (x.rows, x.columns) == key[1:])
             self.outside[key] = self.rng.integers(0, PRIME, (elements, *key[1:]))
         return self.outside[key]
-
-    def _makers(self, t: int, store: int) -> list[int]:
-        """The layers of the group that made parts of a store before layer t runs."""
-        return [p for p, _ in self.found.stores[store].parts if self.group.first <= p < t]
 
     def _taken(self, t: int, number: int, pixels: Ints) -> Ints:
         """What an input of a layer has of a map, (b, g, n, rows, columns): of more elements a pixel the first.
