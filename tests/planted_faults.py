@@ -82,9 +82,9 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("formulations/tiling/cp_sat.py", "tests/formulations/test_models.py", [
         ("tiling cp-sat CAPACITY: anywhere", "[built.channel[q].negated(), *fitting]",
          "[built.channel[q].negated(), *built.spatial]"),
-        ("tiling cp-sat COST: one table", "for table in branch.tables(objective):\n        _cost",
-         "for table in list(branch.tables(objective))[:1]:\n        _cost"),
-        ("tiling cp-sat LEVEL: one more", 'table, value, factors, "LEVEL"', 'table, value + 1, factors, "LEVEL"'),
+        ("tiling cp-sat COST: one table", "for table in branch.tables(objective):\n        _rows",
+         "for table in list(branch.tables(objective))[:1]:\n        _rows"),
+        ("tiling cp-sat LEVEL: one more", 'table, value, "LEVEL"', 'table, value + 1, "LEVEL"'),
         ("tiling cp-sat CUT: all of a row", "add_bool_or(built.spatial[s].negated(), built.channel[q].negated())",
          "add_bool_or(built.spatial[s].negated())"),
         ("tiling cp-sat FIT: one more", "column >= int(least[s])", "column >= int(least[s]) + 1"),

@@ -12,17 +12,12 @@ import numpy as np
 
 from formulations.tiling.bounding import AXES
 from formulations.tiling.member import Member
-from formulations.tiling.space import Space
+from formulations.tiling.space import Space, stage_of
 from hwmodels.nest.price.choices import Choices
 from hwmodels.nest.price.limits import least_energy, least_time, lower_bound_bytes
 from hwmodels.nest.price.tables import nest_tables
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
-
-
-def stage_of(measure: str, machine: Machine) -> str:
-    """The measure that is minimised for one asked for: energy rises with bytes alone if all bytes take the same."""
-    return "bytes" if measure == "energy" and machine.one_energy else measure
 
 
 def least_of(member: Member, measure: str) -> int:
@@ -32,7 +27,7 @@ def least_of(member: Member, measure: str) -> int:
     steps, tiles = member.chains((measure,), ideal=ideal)
     if not all(map(len, tiles.values())):
         return 0
-    choices = Choices.floor(steps, tiles, member.slides, member.how(ideal=ideal))
+    choices = Choices.floor(steps, tiles, member.slides, member.ideal() if ideal else None)
     tables = nest_tables(member.layer, member.machine, member.skeleton, choices, measures=(measure,))
     rooms = [table for parts in tables.capacity.values() for table in parts]
     parts = {"time": tables.time, "ocm": rooms, "energy": (tables.energy,)}.get(measure, (tables.bytes,))

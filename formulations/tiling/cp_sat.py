@@ -39,6 +39,7 @@ class CpSatModel:
     spatial: list[cp_model.IntVar]
     channel: list[cp_model.IntVar]
     tags: set[str] = field(default_factory=set)
+    factors: dict[bytes, cp_model.IntVar | int] = field(default_factory=dict)
 
     def decode(self, solver: cp_model.CpSolver) -> tuple[int, int]:
         """Return the chosen (s, q)."""
@@ -72,35 +73,30 @@ def build_cp_sat(
         [model.new_bool_var(f"y{s}") for s in range(branch.choices.shape[0])],
         [model.new_bool_var(f"x{q}") for q in range(branch.choices.shape[1])],
     )  # fmt: skip
-    factors: dict[bytes, cp_model.IntVar | int] = {}
-    _choose(built)
+    model.add_exactly_one(built.spatial)
+    model.add_exactly_one(built.channel)
+    built.tags.add("CHOOSE")
     top = max(t.ceiling() for t in branch.tables(objective))
     cost = model.new_int_var(0, top if at_most is None else min(top, at_most), "cost")
     for table in branch.tables(objective):
-        _cost(built, table, cost, factors)
+        _rows(built, table, cost, "COST")
     fits = branch.feasible()
     _capacity(built, fits)
     for table in branch.tables(objective):
-        _fit(built, table, fits, factors)
+        _fit(built, table, fits)
     for measure, value in (levels or {}).items():
         for table in branch.tables(measure):
-            _level(built, table, value, factors)
-    _cut(built, cuts)
+            _rows(built, table, value, "LEVEL")
+    for s, q in cuts:
+        model.add_bool_or(built.spatial[s].negated(), built.channel[q].negated())
+        built.tags.add("CUT")
     model.minimize(cost)
     return built
 
 
-def _choose(built: CpSatModel) -> None:
-    built.model.add_exactly_one(built.spatial)
-    built.model.add_exactly_one(built.channel)
-    built.tags.add("CHOOSE")
-
-
-def _factor(
-    built: CpSatModel, table: Bilinear, factors: dict[bytes, cp_model.IntVar | int]
-) -> list[cp_model.IntVar | int]:
+def _factor(built: CpSatModel, table: Bilinear) -> list[cp_model.IntVar | int]:
     """One variable per distinct channel factor, a constant where it does not vary."""
-    columns = []
+    columns, factors = [], built.factors
     for row in table.b:
         key = row.tobytes()
         if key not in factors:
@@ -116,20 +112,13 @@ def _factor(
     return columns
 
 
-def _rows(
-    built: CpSatModel,
-    table: Bilinear,
-    right: cp_model.IntVar | int,
-    factors: dict[bytes, cp_model.IntVar | int],
-    tag: str,
-) -> None:
+def _rows(built: CpSatModel, table: Bilinear, right: cp_model.IntVar | int, tag: str) -> None:
     """y[s] => sum_k a[k,s] B[k] <= right, for every s where it can bind."""
-    limit = right if isinstance(right, int) else -1
-    columns = _factor(built, table, factors)
+    columns = _factor(built, table)
     highest = table.b.max(axis=1)
     for s, choice in enumerate(built.spatial):
         weights = [int(w) for w in table.a[:, s]]
-        if isinstance(right, int) and sum(w * int(h) for w, h in zip(weights, highest, strict=True)) <= limit:
+        if isinstance(right, int) and sum(w * int(h) for w, h in zip(weights, highest, strict=True)) <= right:
             continue
         value = sum(w * column for w, column in zip(weights, columns, strict=True) if w)
         if isinstance(value, int) and isinstance(right, int):
@@ -137,12 +126,6 @@ def _rows(
         else:
             built.model.add(value <= right).only_enforce_if(choice)
         built.tags.add(tag)
-
-
-def _cost(
-    built: CpSatModel, table: Bilinear, cost: cp_model.IntVar, factors: dict[bytes, cp_model.IntVar | int]
-) -> None:
-    _rows(built, table, cost, factors, "COST")
 
 
 def _capacity(built: CpSatModel, fits: NDArray[np.bool_]) -> None:
@@ -153,24 +136,12 @@ def _capacity(built: CpSatModel, fits: NDArray[np.bool_]) -> None:
             built.tags.add("CAPACITY")
 
 
-def _fit(
-    built: CpSatModel, table: Bilinear, fits: NDArray[np.bool_], factors: dict[bytes, cp_model.IntVar | int]
-) -> None:
+def _fit(built: CpSatModel, table: Bilinear, fits: NDArray[np.bool_]) -> None:
     """Implied by CAPACITY; tells the relaxation how small a factor can be beside each spatial choice."""
-    for row, column in zip(table.b, _factor(built, table, factors), strict=True):
+    for row, column in zip(table.b, _factor(built, table), strict=True):
         if isinstance(column, int):
             continue
         least = np.where(fits, row, row.max()).min(axis=1)
         for s in np.flatnonzero(least > row.min()):
             built.model.add(column >= int(least[s])).only_enforce_if(built.spatial[s])
             built.tags.add("FIT")
-
-
-def _level(built: CpSatModel, table: Bilinear, value: int, factors: dict[bytes, cp_model.IntVar | int]) -> None:
-    _rows(built, table, value, factors, "LEVEL")
-
-
-def _cut(built: CpSatModel, cuts: Sequence[tuple[int, int]]) -> None:
-    for s, q in cuts:
-        built.model.add_bool_or(built.spatial[s].negated(), built.channel[q].negated())
-        built.tags.add("CUT")

@@ -52,15 +52,20 @@ Steps = Mapping[str, Ints]
 
 @dataclass(frozen=True)
 class Listing:
-    """What chains depend on; attributes as of `formulations.tiling.member.Member`."""
+    """One skeleton with all steps that are considered."""
 
     layer: Layer
     machine: Machine
+    label: Mapping[str, str]
     skeleton: Skeleton
     sizes: Mapping[str, Sizes]
-    slides: Slides
-    full: bool
-    even: frozenset[str]
+    """Of every dimension; for one without a loop the steps that its tile may have."""
+    slides: Slides = ()
+    """The loops along which IN may slide, where that is a choice."""
+    full: bool = False
+    """Whether nothing may be left out."""
+    even: frozenset[str] = frozenset(DIMS)
+    """Dimensions that loops cut in equal steps only."""
 
     @property
     def timeline(self) -> bool:

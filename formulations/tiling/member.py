@@ -14,7 +14,7 @@ over the steps, not such a table: there every pair of even steps is listed and n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -26,16 +26,15 @@ from numpy.typing import NDArray
 from formulations.pareto import pareto
 from formulations.tiling.bounding import Bounds, Box, joined, size
 from formulations.tiling.branch import Branch, Limits, within
-from formulations.tiling.chains import Sizes, pairs
-from formulations.tiling.listing import Listing, Steps
+from formulations.tiling.chains import pairs
+from formulations.tiling.listing import Listing
 from hwmodels.nest.price.bilinear import Bilinear, Ints
-from hwmodels.nest.price.choices import AXIS, Choices, Slides
+from hwmodels.nest.price.choices import AXIS, Choices
 from hwmodels.nest.price.pieces import cut
 from hwmodels.nest.price.skeleton import Skeleton
 from hwmodels.nest.price.tables import nest_tables
 from hwmodels.schedule import Item, Loop, Nest
-from instances.machine.machine import Machine
-from instances.network.workload import DIMS, Layer
+from instances.network.workload import DIMS
 
 #: Products of chains above this size are bounded axis by axis before they are laid out.
 _LARGE = 2_000
@@ -46,21 +45,8 @@ _TOGETHER = 1_000_000
 
 
 @dataclass(frozen=True)
-class Member:
-    """One skeleton with all steps that are considered."""
-
-    layer: Layer
-    machine: Machine
-    label: Mapping[str, str]
-    skeleton: Skeleton
-    sizes: Mapping[str, Sizes]
-    """Of every dimension; for one without a loop the steps that its tile may have."""
-    slides: Slides = ()
-    """The loops along which IN may slide, where that is a choice."""
-    full: bool = False
-    """Whether nothing may be left out."""
-    even: frozenset[str] = frozenset(DIMS)
-    """Dimensions that loops cut in equal steps only."""
+class Member(Listing):
+    """A skeleton with the chains of steps that it lists, priced."""
 
     @property
     def points(self) -> int:
@@ -79,37 +65,13 @@ class Member:
         loops: dict[str, list[Loop]] = {d: [i for i in nest.items if isinstance(i, Loop) and i.dim == d] for d in DIMS}
         if any(loop.cuts and d in self.even for d in DIMS for loop in loops[d]):
             return False
-        inner = all((loops[d][-1].step if loops[d] else self.listing.share(d)) in self.sizes[d].inner for d in DIMS)
+        inner = all((loops[d][-1].step if loops[d] else self.share(d)) in self.sizes[d].inner for d in DIMS)
         return inner and all(loop.cuts or loop.step in self.sizes[d].outer for d in DIMS for loop in loops[d][:-1])
 
     @property
     def unlined(self) -> Member:
         """The same loops without lines, whose bounds hold with them too."""
         return replace(self, skeleton=replace(self.skeleton, line=False)) if self.skeleton.line else self
-
-    # ---- chains ----------------------------------------------------------------------------------------------
-
-    @cached_property
-    def listing(self) -> Listing:
-        """The chains."""
-        return Listing(self.layer, self.machine, self.skeleton, self.sizes, self.slides, self.full, self.even)
-
-    @property
-    def timeline(self) -> bool:
-        """Whether time is a timeline, which nothing may be reduced for."""
-        return self.listing.timeline
-
-    def chains(self, measures: Sequence[str], *, coarse: bool = False, ideal: bool = False) -> tuple[Steps, Steps]:
-        """Candidate chains (T, L) and their innermost sizes (T,) per dimension (`Listing.chains`)."""
-        return self.listing.chains(measures, coarse=coarse, ideal=ideal)
-
-    def exact(self, measures: Sequence[str]) -> bool:
-        """Whether the chains hold an optimum of all nests for these measures; else `branch(ideal=True)` bounds it."""
-        return self.listing.exact(measures)
-
-    def how(self, *, ideal: bool) -> dict[str, str] | None:
-        """How chains are meant: as candidates (None), or for bounds (`hwmodels.nest.price.choices.Choices.ideal`)."""
-        return self.listing.ideal() if ideal else None
 
     @cached_property
     def crowded(self) -> bool:
@@ -123,7 +85,7 @@ class Member:
             return False
         free = {d: self.skeleton.levels(d) > 0 for d in DIMS}
         ends = [sorted({int(sizes[d][0]), int(sizes[d][-1])}) if d in "nij" else [int(sizes[d][0])] for d in DIMS]
-        for chosen in product(*(e if free[d] else [self.listing.share(d)] for d, e in zip(DIMS, ends, strict=True))):
+        for chosen in product(*(e if free[d] else [self.share(d)] for d, e in zip(DIMS, ends, strict=True))):
             step = dict(zip(DIMS, chosen, strict=True))
             steps = {d: np.full((1, self.skeleton.levels(d)), step[d], np.int64) for d in DIMS}
             choices = Choices.product(steps, {d: np.array([step[d]], np.int64) for d in DIMS}, self.slides[:1])
@@ -173,8 +135,9 @@ class Member:
             yield self.priced(nothing, measures)
             return
         steps, tiles = self.chains(measures if listed is None else listed, coarse=coarse, ideal=ideal)
-        how = self.how(ideal=ideal)
-        bounds = Bounds(self.layer, self.machine, self.skeleton, steps, tiles, self.slides, how)
+        bounds = Bounds(
+            self.layer, self.machine, self.skeleton, steps, tiles, self.slides, self.ideal() if ideal else None
+        )
         boxes: list[Box] = [bounds.whole()]
         if not (self.full or coarse):
             bounds = self._shrunk(bounds, measures, limits)
@@ -278,7 +241,7 @@ class Member:
 
         A nest that cuts nothing slides along nothing: it is priced as if it slid along any of them.
         """
-        may, ideal = np.ones((len(self.slides), choices.shape[0]), np.bool_), self.listing.ideal()
+        may, ideal = np.ones((len(self.slides), choices.shape[0]), np.bool_), self.ideal()
         for number, (dim, level) in enumerate(self.slides):
             if ideal.get(dim) == "counts":
                 made = choices.steps[dim]
@@ -295,7 +258,7 @@ class Member:
     def chains_cut(self, choices: Choices, dim: str, level: int) -> NDArray[np.bool_]:
         """Which chains (T,) cut something on every core by the loop over `dim` at `level`."""
         result = np.ones(len(choices.steps[dim]), np.bool_)
-        for extent in self.listing.extents(dim):
+        for extent in self.extents(dim):
             chain = choices.steps[dim]
             result &= cut(extent, chain[:, : level + 1]).number > cut(extent, chain[:, :level]).number
         return result

@@ -82,20 +82,17 @@ def build_milp(
         [pulp.LpVariable(f"x{q}", cat="Binary") for q in range(branch.choices.shape[1])],
     )  # fmt: skip
     built.fits = branch.feasible()
-    _choose(built)
+    for one in (built.spatial, built.channel):
+        built.add([(v, 1) for v in one], pulp.LpConstraintEQ, 1, "CHOOSE")
     _cost(built, branch.tables(objective), at_most)
     _capacity(built)
     for measure, value in (levels or {}).items():
         for table in branch.tables(measure):
-            _level(built, table, value)
+            row = [term for part in _expressions(built, table) for term in part]
+            built.add(row, pulp.LpConstraintLE, value, "LEVEL")
     for s, q in cuts:
         built.add([(built.spatial[s], 1), (built.channel[q], 1)], pulp.LpConstraintLE, 1, "CUT")
     return built
-
-
-def _choose(built: MilpModel) -> None:
-    built.add([(v, 1) for v in built.spatial], pulp.LpConstraintEQ, 1, "CHOOSE")
-    built.add([(v, 1) for v in built.channel], pulp.LpConstraintEQ, 1, "CHOOSE")
 
 
 def _factor(built: MilpModel, row: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> list[pulp.LpVariable] | int:
@@ -153,8 +150,3 @@ def _capacity(built: MilpModel) -> None:
         if not column.all():
             fitting: Row = [(built.spatial[s], -1) for s in np.flatnonzero(column)]
             built.add([(built.channel[q], 1), *fitting], pulp.LpConstraintLE, 0, "CAPACITY")
-
-
-def _level(built: MilpModel, table: Bilinear, value: int) -> None:
-    row = [term for part in _expressions(built, table) for term in part]
-    built.add(row, pulp.LpConstraintLE, value, "LEVEL")

@@ -20,9 +20,8 @@ from formulations.problem import Goal
 from formulations.tiling import slicing, tiling
 from formulations.tiling.branch import Branch, lower_bounds
 from formulations.tiling.part import Builder, NestFigures, NestPart
-from formulations.tiling.pick import Pick, complete, stages, vector
 from formulations.tiling.search import Search, best_pick
-from formulations.tiling.space import Space
+from formulations.tiling.space import Pick, Space, complete, stages, vector
 from hwmodels.nest.homes import repriced
 from hwmodels.nest.price.choices import Q_DIMS, S_DIMS
 from hwmodels.nest.price.closed_form import price

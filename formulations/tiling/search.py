@@ -40,8 +40,7 @@ from formulations.problem import Model, Report, Stats
 from formulations.tiling.bounds import closed, least_of
 from formulations.tiling.branch import Branch, lower_bounds, within
 from formulations.tiling.member import Member
-from formulations.tiling.pick import Pick, aims, stages, vector
-from formulations.tiling.space import Space
+from formulations.tiling.space import Pick, Space, aims, stages, vector
 from formulations.tiling.turns import turned
 from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.limits import compulsory_bytes

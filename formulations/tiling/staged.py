@@ -22,8 +22,8 @@ from typing import Any
 from formulations.problem import Model, Report, Stats
 from formulations.tiling.branch import Branch, lower_bounds, undominated
 from formulations.tiling.member import Member
-from formulations.tiling.pick import Pick, stages
 from formulations.tiling.search import Asking, Search
+from formulations.tiling.space import Pick, stages
 
 #: Exact timelines laid out per branch before a double-buffered plan is reported with a gap.
 _MAX_CUTS = 200

@@ -50,8 +50,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.tiling.branch import Branch
-from formulations.tiling.pick import Pick, vector
-from formulations.tiling.space import Space
+from formulations.tiling.space import Pick, Space, vector
 from hwmodels.nest.price.boxes import input_windows
 from hwmodels.nest.price.choices import AXIS, S_DIMS
 from hwmodels.nest.price.closed_form import price

@@ -12,9 +12,9 @@ from formulations.homes.space import Places
 from formulations.pins import parse_pins
 from formulations.problem import Part
 from formulations.tiling.part import Assignment, NestPart
-from formulations.tiling.pick import complete, stages
 from formulations.tiling.problem import TILING, Nests, largest_tile
 from formulations.tiling.search import Search
+from formulations.tiling.space import complete, stages
 from hwmodels.nest.buffers import buffer_lines
 from hwmodels.nest.price.limits import lower_bound_bytes
 from hwmodels.schedule import Nest
