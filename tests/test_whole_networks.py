@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from formulations.banks.part import FirstLayerMode
+from formulations.banks.problem import FirstLayerMode
 from formulations.clock import TimeUp
 from formulations.fusion.part import Cuts
 from formulations.mapping.board import BoardPiece

@@ -16,7 +16,7 @@ Heuristics
 Numbers of banks
     numbers.py
 The problem
-    readings.py (how the first layer is read), part.py and problem.py (what is asked and decided)
+    readings.py (how the first layer is read), problem.py (what is asked and decided)
 
 Replay: `hwmodels.banks.replay.referee`. Source: `heterogeneous_mapping_and_banks`, chapter 4.
 """

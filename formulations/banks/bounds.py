@@ -28,8 +28,8 @@ Source: the bounds are ours; times as in `formulations.banks.search`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,7 @@ from formulations.banks.timing import First
 from formulations.clock import ENDLESS, Clock
 
 Ints = NDArray[np.int64]
+T = TypeVar("T")
 #: Costs beyond which 64 bits might not hold the sums; how many times more a searched stage may cost than its bound.
 _FAR, _MORE = 2**61, 2**10
 
@@ -57,11 +58,16 @@ class Point(NamedTuple):
 
 def lowest(points: Iterable[Point]) -> list[Point]:
     """The undominated points, by bytes."""
-    found: list[Point] = []
-    for point in sorted(points):
-        if not found or point.ticks < found[-1].ticks:
-            found.append(point)
-    return found
+    return lowest_by(points, lambda point: point)
+
+
+def lowest_by(found: Iterable[T], point: Callable[[T], Point]) -> list[T]:
+    """Those of undominated points, by bytes; the first of those that are equal."""
+    best: list[T] = []
+    for one in sorted(found, key=point):
+        if not best or point(one).ticks < point(best[-1]).ticks:
+            best.append(one)
+    return best
 
 
 class Node(NamedTuple):

@@ -7,9 +7,14 @@ searched. The published policies read patches, as their compiler does.
 
 from __future__ import annotations
 
-from typing import Literal
+from abc import abstractmethod
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Generic, Literal, TypeVar
 
 from formulations.banks.bounds import Point
+from formulations.problem import Goal, Model, Part, Piece
+from formulations.rows import Build
 from hwmodels.banks.price import Clock
 from instances.errors import InputError
 from instances.machine.machine import Banks, Machine
@@ -20,6 +25,55 @@ from instances.network.workload import refuse_long
 FirstLayer = Literal["patches", "plain"]
 FirstPin = Literal["patches", "plain", "either"]
 FIRST_LAYERS: tuple[FirstPin, ...] = ("patches", "plain", "either")
+S = TypeVar("S")
+
+
+class Reading(Piece[S]):
+    """The plans of one reading; what none of them can do without, and models of rows."""
+
+    least: Point
+
+    def cp_sat(self, goal: Goal) -> Model[S] | None:
+        """Return the rows."""
+        from formulations.rows_cp_sat import cp_sat  # late: it imports its solver
+
+        return self.model(goal, cp_sat)
+
+    def milp(self, goal: Goal) -> Model[S] | None:
+        """Return the rows."""
+        from formulations.rows_milp import milp  # late: it imports its solver
+
+        return self.model(goal, milp)
+
+    @abstractmethod
+    def model(self, goal: Goal, build: Build[S]) -> Model[S] | None:
+        """Return the rows as `build` makes a model of them."""
+
+
+R = TypeVar("R", bound=Reading[Any])
+
+
+class Readings(Part[S], Generic[S, R]):
+    """A network, and its readings by name."""
+
+    readings: Mapping[str, R]
+
+    @cached_property
+    def least(self) -> Point:
+        """What no plan of any reading can do without."""
+        floors = [reading.least for reading in self.readings.values()]
+        return Point(min(point.bytes for point in floors), min(point.ticks for point in floors))
+
+    @property
+    def must(self) -> dict[str, int]:
+        """Every weight, and every input and result of the network once."""
+        return {"bytes": self.least.bytes}
+
+    def reading(self, first_layer: str) -> R:
+        """Return the reading of a schedule; raises InputError if there is none."""
+        if first_layer not in self.readings:
+            raise InputError(f"the first layer is {first_layer}, it may be {' or '.join(self.readings)}")
+        return self.readings[first_layer]
 
 
 def readings(network: Network, machine: Machine, pin: FirstPin | None = None) -> dict[FirstLayer, Stages]:

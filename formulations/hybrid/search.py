@@ -29,14 +29,14 @@ Optimal means
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from formulations.banks.bounds import Point
+from formulations.banks.bounds import Point, lowest_by
 from formulations.banks.graph import NEVER
 from formulations.clock import Clock
-from formulations.hybrid.bounds import Known, Program
+from formulations.hybrid.bounds import Program
 from formulations.hybrid.options import Option, Pair
 from formulations.hybrid.space import Cut
 
@@ -171,11 +171,7 @@ def mixes(programs: Sequence[Program], many: int) -> list[Mix]:
             for at, one in enumerate(programs):
                 key = (*counts[:at], counts[at] + 1, *counts[at + 1 :])
                 more[key] = plus(point, one.point)
-        kept, least = {}, None
-        for key, point in sorted(more.items(), key=lambda item: item[1]):
-            if least is None or point.ticks < least:
-                kept[key], least = point, point.ticks
-        found = kept
+        found = dict(lowest_by(more.items(), lambda item: item[1]))
     if len(programs) == 1:
         found = {(many,): Point(many * programs[0].point.bytes, many * programs[0].point.ticks)}
     return [
@@ -197,19 +193,9 @@ def choices(cut: Cut, option: Option, limit: Clock) -> tuple[list[Chosen], bool]
     totals: list[tuple[Point, tuple[tuple[tuple[Program, int], ...], ...]]] = [(Point(0, 0), ())]
     for one, many in zip(ready, option.pieces.values(), strict=True):
         kind = mixes(one.programs, many)
-        joined = sorted(
-            ((plus(point, mix.point), (*uses, mix.uses)) for point, uses in totals for mix in kind),
-            key=lambda pair: pair[0],
-        )
-        totals = []
-        for point, uses in joined:
-            if not totals or point.ticks < totals[-1][0].ticks:
-                totals.append((point, uses))
-    return [Chosen(cut, option, uses) for _, uses in totals], all(map(_proven, ready))
-
-
-def _proven(known: Known) -> bool:
-    return known.proven
+        joined = ((plus(point, mix.point), (*uses, mix.uses)) for point, uses in totals for mix in kind)
+        totals = lowest_by(joined, lambda pair: pair[0])
+    return [Chosen(cut, option, uses) for _, uses in totals], all(one.proven for one in ready)
 
 
 class Label(NamedTuple):
@@ -250,8 +236,10 @@ class Fronts:
                 mine = labels[begin][0] if cut.whole else [*labels[begin][0], *labels[begin][1]]
                 there = labels[cut.end][cut.whole]
                 there += [Label(plus(label.point, one.point), label, one) for label in mine for one in chosen]
-                there[:] = _lowest(label for label in there if self._fits(label.point, cut))
-        return [label.chain() for label in _lowest([*labels[stages][0], *labels[stages][1]])]
+                fitting = (label for label in there if self._fits(label.point, cut))
+                there[:] = lowest_by(fitting, lambda label: label.point)
+        ends = [*labels[stages][0], *labels[stages][1]]
+        return [label.chain() for label in lowest_by(ends, lambda label: label.point)]
 
     def _fits(self, point: Point, cut: Cut) -> bool:
         behind = [self._behind[name][cut.end][cut.whole] for name in ("bytes", "time")]
@@ -289,12 +277,3 @@ class Fronts:
                 point, _ = option.bound("bytes", self.limit)
                 if point.bytes <= spare.bytes:
                     yield option
-
-
-def _lowest(labels: Iterable[Label]) -> list[Label]:
-    """Those that no other beats, by bytes."""
-    kept: list[Label] = []
-    for label in sorted(labels, key=lambda one: one.point):
-        if not kept or label.point.ticks < kept[-1].point.ticks:
-            kept.append(label)
-    return kept

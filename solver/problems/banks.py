@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar, cast
 
-from formulations.banks.part import BankPart
-from formulations.banks.problem import BankFormulation
+from formulations.banks.problem import BankFormulation, BankPart
 from formulations.banks.readings import readings
 from formulations.clock import Clock
 from hwmodels.banks.replay.time import Held, StageFigures

@@ -15,8 +15,7 @@ from formulations.banks.bounds import Point, lowest
 from formulations.banks.graph import NEVER
 from formulations.banks.readings import clock_of, readings
 from formulations.clock import Clock, TimeUp
-from formulations.hybrid.part import HybridPart
-from formulations.hybrid.problem import HybridFormulation
+from formulations.hybrid.problem import HybridFormulation, HybridPart
 from hwmodels.banks.replay.time import StageFigures
 from hwmodels.schedule import HybridRun, PieceRun
 from instances.network.feature_maps import FeatureMap, Stage

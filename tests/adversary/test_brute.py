@@ -20,7 +20,7 @@ import formulations.banks.stage
 import formulations.compulsory
 import formulations.fusion.memory
 import formulations.fusion.nests
-import formulations.hybrid.part
+import formulations.hybrid.problem
 import formulations.mapping.engines
 import formulations.mapping.latency
 import formulations.mapping.search
@@ -398,7 +398,7 @@ FAULTS: dict[str, tuple[str, Patch]] = {
     "banks: results that are read inside are not written": ("banks", _inner_maps_do_not_last),
     "hybrid: results that are read inside are not written": ("hybrid", _inner_maps_do_not_last),
     "hybrid: a byte too many must move": (
-        "hybrid", _changed(formulations.hybrid.part, "least_of", lambda least: least._replace(bytes=least.bytes + 1))
+        "hybrid", _changed(formulations.hybrid.problem, "least_of", lambda least: least._replace(bytes=least.bytes + 1))
     ),
     "fusion: results that are read inside are not written": ("fusion", _inner_results_are_no_results),
     "banks: the last results never stay": ("banks", _last_results_go),

@@ -21,9 +21,8 @@ from formulations.banks.graph import Graph, optimum
 from formulations.banks.labels import along
 from formulations.banks.network import Visit, Walk
 from formulations.banks.numbers import numbered
-from formulations.banks.part import BankPart, BankProgram
 from formulations.banks.policies import double_buffer, hide, hiding, minimise, no_reuse
-from formulations.banks.problem import BankFormulation
+from formulations.banks.problem import BankFormulation, BankPart, BankProgram
 from formulations.banks.programs import Programs
 from formulations.banks.stage import fewest
 from formulations.banks.states import BankPlan, State, Step

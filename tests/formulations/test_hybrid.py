@@ -17,8 +17,7 @@ from formulations.banks.readings import clock_of, readings
 from formulations.clock import Clock
 from formulations.hybrid.bounds import Costs, Stagewise
 from formulations.hybrid.options import sizes
-from formulations.hybrid.part import HybridPart
-from formulations.hybrid.problem import HybridFormulation
+from formulations.hybrid.problem import HybridFormulation, HybridPart
 from formulations.hybrid.search import Chain
 from formulations.hybrid.space import DECISIONS, branches
 from formulations.pins import parse_pins

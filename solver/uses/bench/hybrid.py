@@ -6,8 +6,16 @@ from functools import cache
 
 from formulations.clock import Clock
 from formulations.hybrid.options import Pair
-from formulations.hybrid.part import FirstLayerMode, HybridPart
-from formulations.hybrid.problem import HybridFormulation, blocks, hybrid, pure, value, whole
+from formulations.hybrid.problem import (
+    FirstLayerMode,
+    HybridFormulation,
+    HybridPart,
+    blocks,
+    hybrid,
+    pure,
+    value,
+    whole,
+)
 from formulations.hybrid.space import Cut
 from formulations.pins import Pins
 from instances.load import load_machine, load_network
