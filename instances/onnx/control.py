@@ -17,6 +17,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from instances.errors import InputError
+from instances.onnx.asked import Asked, bind
 from instances.onnx.graph import Node, Unsupported
 from instances.onnx.shapes import (
     STANDARD,
@@ -29,7 +30,6 @@ from instances.onnx.shapes import (
     strip_weights,
     used_tensors,
 )
-from instances.onnx.sizes import Asked, bind
 
 #: A loop of more passes stays opaque: a network with as many layers is of no use to a plan.
 MOST_PASSES = 512

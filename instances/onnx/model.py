@@ -29,13 +29,12 @@ from onnx.reference.op_run import OpRun
 
 from instances.errors import InputError
 from instances.network.network import Network
+from instances.onnx.asked import Asked, give
 from instances.onnx.control import unroll
 from instances.onnx.graph import Derived, Node
 from instances.onnx.quantised import move_integers, one_for_each, spell_out
 from instances.onnx.reader import read_graph
 from instances.onnx.shapes import evaluate, opset_of
-from instances.onnx.sizes import Asked
-from instances.onnx.values import give
 
 #: The axis that a DequantizeLinear has scales along, if it does not say.
 _SCALES_ALONG = 1
@@ -56,12 +55,14 @@ class Quantised:
     """`scale`, `zero`: one number, or one for every place along an axis of the integers."""
     axis: int | None
 
+    def spread(self) -> tuple[np.ndarray, np.ndarray]:
+        """`scale` and `zero`, so that they can be broadcast to the integers."""
+        rank, axis = self.integers.ndim, self.axis or 0
+        return _along(self.scale, rank, axis), _along(self.zero, rank, axis)
+
     def real(self) -> np.ndarray:
         """What they stand for."""
-        along = [1] * self.integers.ndim
-        if self.axis is not None:
-            along[self.axis] = -1
-        scale, zero = (x.reshape(along if self.axis is not None else ()) for x in (self.scale, self.zero))
+        scale, zero = self.spread()
         centred = self.integers.astype(np.int64) - zero.astype(np.int64)
         return np.asarray(centred * scale, self.scale.dtype)
 
@@ -211,25 +212,15 @@ class OnnxModel:
         try:
             found = evaluate(node, feeds, self._opsets)
         except Exception as error:  # noqa: BLE001 - the evaluator raises many types
-            said = str(error)[:150]
-            raise InputError(
-                f"{self.where}: constant {tensor!r} ({node.op_type}) cannot be evaluated: {said}"
-            ) from None
+            what = f"constant {tensor!r} ({node.op_type})"
+            raise InputError(f"{self.where}: {what} cannot be evaluated: {str(error)[:150]}") from None
         return np.asarray(found[[n for n in node.output if n].index(tensor)])
 
 
 def _taken_along(function: Callable[..., np.ndarray], whole: Quantised, where: str) -> Quantised:
     """Integers with their scales and zero points after a function that takes elements along."""
-    along = [1] * whole.integers.ndim
-    if whole.axis is not None:
-        along[whole.axis] = -1
-    integers, scale, zero = (
-        np.asarray(function(np.broadcast_to(x, whole.integers.shape)))
-        for x in (
-            whole.integers,
-            *(x.reshape(along) if whole.axis is not None else x for x in (whole.scale, whole.zero)),
-        )
-    )
+    parts = (np.broadcast_to(x, whole.integers.shape) for x in (whole.integers, *whole.spread()))
+    integers, scale, zero = (np.asarray(function(part)) for part in parts)
     for axis in (None, *range(integers.ndim)):
         lines = [np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1) if axis is not None else x.reshape(1, -1)
                  for x in (scale, zero)]  # fmt: skip
@@ -302,19 +293,13 @@ def evaluated(path: Path, feeds: Mapping[str, np.ndarray], results: Sequence[str
 
 def _along(value: np.ndarray, rank: int, axis: int) -> np.ndarray:
     """A scale or zero point by channel, so that it can be broadcast."""
-    return (
-        value.reshape([-1 if k == axis % max(rank, 1) else 1 for k in range(rank)])
-        if value.size > 1
-        else value.reshape(())
-    )
+    return value.reshape([-1 if k == axis % max(rank, 1) else 1 for k in range(rank)] if value.size > 1 else ())
 
 
 def _real(x: np.ndarray, scale: np.ndarray, zero: np.ndarray | None, axis: int = 1) -> np.ndarray:
     offset = 0 if zero is None else _along(zero, x.ndim, axis).astype(np.int64)
-    made: np.ndarray = ((x.astype(np.int64) - offset).astype(np.float32) * _along(scale, x.ndim, axis)).astype(
-        np.float32
-    )
-    return made
+    centred = (x.astype(np.int64) - offset).astype(np.float32)
+    return np.asarray(centred * _along(scale, x.ndim, axis), np.float32)
 
 
 def _integers(x: np.ndarray, scale: np.ndarray, zero: np.ndarray | None, axis: int = 1) -> np.ndarray:
@@ -344,9 +329,8 @@ def _pads(x: np.ndarray, kernel: Sequence[int], strides: Sequence[int], dilation
         size, reach = x.shape[2 + k], (kernel[k] - 1) * dilations[k] + 1
         if auto_pad.startswith("SAME"):
             whole = max(0, (-(-size // strides[k]) - 1) * strides[k] + reach - size)
-            found[k], found[n + k] = (
-                (whole - whole // 2, whole // 2) if auto_pad == "SAME_LOWER" else (whole // 2, whole - whole // 2)
-            )
+            less, more = whole // 2, whole - whole // 2
+            found[k], found[n + k] = (more, less) if auto_pad == "SAME_LOWER" else (less, more)
         elif ceil:
             rest = (size + found[k] + found[n + k] - reach) % strides[k]
             last = size + found[k] + found[n + k] - reach + (strides[k] - rest if rest else 0)
@@ -379,13 +363,14 @@ def _operators() -> list[type[OpRun]]:
     def made(name: str, domain: str, run: Any) -> type[OpRun]:
         return type(name, (OpRun,), {"op_domain": domain, "_run": run})
 
+    def said(given: Mapping[str, Any], name: str, default: Any) -> Any:
+        return default if given.get(name) is None else given[name]
+
     def quantise(self: Any, x: Any, scale: Any, zero: Any = None, **given: Any) -> tuple[np.ndarray]:
-        axis = given.get("axis")
-        return (_integers(x, scale, zero, 1 if axis is None else axis),)
+        return (_integers(x, scale, zero, said(given, "axis", 1)),)
 
     def dequantise(self: Any, x: Any, scale: Any, zero: Any = None, **given: Any) -> tuple[np.ndarray]:
-        axis = given.get("axis")
-        return (_real(x, scale, zero, 1 if axis is None else axis),)
+        return (_real(x, scale, zero, said(given, "axis", 1)),)
 
     def largest(self: Any, x: Any, **given: Any) -> tuple[np.ndarray]:
         return (_pooled(x, "max", given),)
@@ -415,15 +400,14 @@ def _operators() -> list[type[OpRun]]:
         turned = bool(given.get("transB"))
         right = _real(b, sb, zb, 0 if turned else 1)
         real = (left.T if given.get("transA") else left) @ (right.T if turned else right)
-        alpha = given.get("alpha")
-        real = real * np.float32(1 if alpha is None else alpha)
+        alpha = np.float32(said(given, "alpha", 1))
+        real = real * alpha
         if c is not None:
-            real = real + c.astype(np.float32) * (sa * sb * np.float32(1 if alpha is None else alpha))
+            real = real + c.astype(np.float32) * (sa * sb * alpha)
         return (real.astype(np.float32) if s is None else _integers(real, s, z),)
 
     def norm(self: Any, x: Any, scale: Any, shift: Any, mean: Any, variance: Any, **given: Any) -> tuple[np.ndarray]:
-        epsilon = given.get("epsilon")
-        factor = scale / np.sqrt(variance + np.float32(1e-5 if epsilon is None else epsilon))
+        factor = scale / np.sqrt(variance + np.float32(said(given, "epsilon", 1e-5)))
         return ((x * _along(factor, x.ndim, 1) + _along(shift - mean * factor, x.ndim, 1)).astype(x.dtype),)
 
     def leaky(x: np.ndarray, given: Mapping[str, Any]) -> np.ndarray:

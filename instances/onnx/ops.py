@@ -17,13 +17,13 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
-from typing import Literal
 
 import numpy as np
 from pydantic import ValidationError
 
 from instances.errors import InputError
 from instances.network.operators import Concat, Conv, Eltwise, MatMul, Pool, Reshape, Shape
+from instances.onnx.asked import options
 from instances.onnx.compute import conv, gemm, global_pool, macs_of, matmul, pool, reduce, runs_a_graph
 from instances.onnx.control import MOST_PASSES
 from instances.onnx.graph import Graph, Node, Unsupported
@@ -31,9 +31,8 @@ from instances.onnx.products import NORMS, attention, einsum, mean_variance, nor
 from instances.onnx.recurrent import recurrent
 from instances.onnx.resize import grid_sample, resampled, resize
 from instances.onnx.shapes import MOST_INDICES
-from instances.onnx.steps import Steps
+from instances.onnx.steps import Move, Steps
 from instances.onnx.transposed import conv_transpose
-from instances.onnx.values import options
 from instances.validation import explain_faults
 
 #: Elements by those that they may be: a table of as many is made.
@@ -305,7 +304,7 @@ def _nary(node: Node, graph: Graph) -> None:
     absorbed = len(tensors) == len(constants) == 1 and _absorbed(node, graph, tensors[0], constants[0])
     if not absorbed and any(graph.size(t) > 1 for t in constants):  # they are read as operands, single numbers are not
         read = [t for t in inputs if graph.size(t) > 1 or not graph.is_constant(t)]
-        operands = [steps.operand(t) for t in read]
+        operands = [steps.source(t, operand=True) for t in read]
         steps.finish(steps.add(Eltwise, operands, fn=NARY[node.op], parameters=parameters))
         return
     if len(given) < len(wanted) and len(tensors) == 1:  # a constant with more axes adds some
@@ -391,8 +390,6 @@ def _batch_norm(node: Node, graph: Graph) -> None:
 
 
 # --- moving data -------------------------------------------------------------------------------------------------
-
-Move = Literal["reshape", "transpose", "slice", "pad", "identity"]
 
 
 def _move(node: Node, graph: Graph, fn: Move, **place: tuple[int, ...]) -> None:

@@ -322,7 +322,7 @@ def norm(node: Node, graph: Graph) -> None:
     for tensor, op in ((node.input(1), "Mul"), (node.input(2), "Add")):
         if not tensor:
             continue
-        operand = steps.operand(tensor)
+        operand = steps.source(tensor, operand=True)
         if node.op in _BY_CHANNEL:  # channels, or groups of channels, in the middle
             made = steps.move(made, (shape[0], *inside, prod(shape[1:]) // inside[0]), op.lower())
             operand = steps.move(operand, (1, *inside, 1), f"{op.lower()}.by")

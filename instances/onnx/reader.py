@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import onnx
@@ -20,14 +21,13 @@ from instances.errors import InputError
 from instances.jsonfile import read_bytes
 from instances.network.network import Network
 from instances.network.operators import Input, Opaque, Reshape
+from instances.onnx.asked import Asked, bind, give, said_of
 from instances.onnx.compute import folded_macs
 from instances.onnx.control import unroll
 from instances.onnx.graph import Graph, Node, Tensors, share
 from instances.onnx.ops import convert
 from instances.onnx.quantised import standardise
 from instances.onnx.shapes import STANDARD, infer, opset_of, sort_nodes, strip_weights
-from instances.onnx.sizes import Asked, bind
-from instances.onnx.values import element_types, give, said_of
 from instances.validation import explain_faults
 
 logger = logging.getLogger(__name__)
@@ -204,3 +204,76 @@ def _report(network: Network, where: str) -> None:
     if network.opaque:
         number = len(network.warnings)
         logger.warning("%s: %d operators are kept as opaque and not planned: %s", where, number, network.unplanned)
+
+
+# --- element types ----------------------------------------------------------------------------------------------------
+
+#: Position of the data and of the weights.
+_FACTORS = {
+    **dict.fromkeys("Conv ConvInteger ConvTranspose Gemm MatMul MatMulInteger LSTM GRU RNN".split(), (0, 1)),
+    **dict.fromkeys("QLinearConv QLinearMatMul".split(), (0, 3)),
+}
+#: Operators whose result has the type of their zero point, and its position.
+_QUANTISERS = {"QuantizeLinear": 2, "QLinearConv": 7, "QLinearMatMul": 7}
+#: Operators whose result has one type always.
+_MAKERS = {
+    "DynamicQuantizeLinear": onnx.TensorProto.UINT8, "ConvInteger": onnx.TensorProto.INT32,
+    "MatMulInteger": onnx.TensorProto.INT32,
+}  # fmt: skip
+
+
+def element_types(
+    graph: onnx.GraphProto, constants: Collection[str], inferred: Mapping[str, int]
+) -> tuple[str, str]:  # fmt: skip
+    """Return the element types of maps and of weights: the most frequent among products (empty: not known).
+
+    What is quantised in between (QDQ) counts as what it is quantised to. `inferred` has what shape inference says.
+    """
+    stated = {tensor.name: tensor.data_type for tensor in graph.initializer}
+    stated |= {info.name: info.type.tensor_type.elem_type for info in graph.input}
+    makers = {name: node for node in graph.node for name in node.output if name}
+
+    def type_of(tensor: str) -> int:
+        return stated.get(tensor) or inferred.get(tensor, 0)
+
+    def held(tensor: str) -> tuple[str, int]:
+        """Follow a tensor to where its elements come from: a tensor, and its type (0: not known)."""
+        for _ in range(len(makers) + 1):
+            node = makers.get(tensor)
+            if node is None:
+                break
+            if node.op_type in _QUANTISERS:
+                at = _QUANTISERS[node.op_type]
+                return tensor, held(node.input[at])[1] if at < len(node.input) else onnx.TensorProto.UINT8
+            if node.op_type in _MAKERS or node.op_type == "ConstantOfShape" or not node.input:
+                # ConstantOfShape reads a shape, of another type than what it makes: float32 unless it says so
+                unsaid = onnx.TensorProto.FLOAT if node.op_type == "ConstantOfShape" else 0
+                value = next((a.t.data_type for a in node.attribute if a.name == "value"), unsaid)
+                return tensor, _MAKERS.get(node.op_type, value)
+            if node.op_type == "Cast":
+                return tensor, next((a.i for a in node.attribute if a.name == "to"), 0)
+            made, read = type_of(tensor), type_of(node.input[0])
+            if made and read and made != read and node.op_type != "DequantizeLinear":  # OneHot: of indices numbers
+                return tensor, made
+            tensor = node.input[0]
+        return tensor, stated.get(tensor, 0)
+
+    maps, products = Counter[int](), Counter[int]()
+    for node in graph.node:
+        data, weights = _FACTORS.get(node.op_type, (0, 0))
+        if weights and len(node.input) > weights:
+            maps[held(node.input[data])[1]] += 1
+            root, kind = held(node.input[weights])
+            products[kind if root in constants else 0] += 1
+    del maps[0], products[0]
+    if not maps:
+        maps.update(info.type.tensor_type.elem_type for info in graph.input[:1])
+    most, held_most = (_name((counter.most_common(1) or [(0, 0)])[0][0]) for counter in (maps, products))
+    return most, held_most
+
+
+def _name(kind: int) -> str:
+    """Return what an element type is called: float32, int8, ..."""
+    known = onnx.TensorProto.DataType
+    name = known.Name(kind).lower() if kind in known.values() else ""
+    return {"float": "float32", "double": "float64", "undefined": ""}.get(name, name)

@@ -77,12 +77,11 @@ class Cell:
             return body.add("Add", scaled, self._number(values["beta"]))
         return body.add(name, x, **values)
 
-    def rnn(self, body: Body, read: Sequence[str]) -> Body:
+    def rnn(self, body: Body, read: Sequence[str]) -> None:
         """The state of a sum."""
         self._active(body, 0, self._tensors(read)[0])
-        return body
 
-    def lstm_cell(self, body: Body, read: Sequence[str]) -> Body:
+    def lstm_cell(self, body: Body, read: Sequence[str]) -> None:
         """Of the gates input, forget and cell (each of state and inputs) and the cell before, the cell."""
         one, two, three, four, five, six, before = self._tensors(read)
         enters = self._active(body, 0, body.add("Add", one, two))
@@ -92,43 +91,39 @@ class Cell:
             stays = self._active(body, 0, body.add("Add", three, four))
         new = self._active(body, 1, body.add("Add", five, six))
         body.add("Add", body.add("Mul", stays, before), body.add("Mul", enters, new))
-        return body
 
-    def lstm_state(self, body: Body, read: Sequence[str]) -> Body:
+    def lstm_state(self, body: Body, read: Sequence[str]) -> None:
         """Of the output gate and the cell, the state; the cell is not clipped."""
         one, two, cell = self._tensors(read)
         opens = self._active(body, 0, body.add("Add", one, two))
         clip, self.clip = self.clip, 0.0
         body.add("Mul", opens, self._active(body, 2, cell))
         self.clip = clip
-        return body
 
-    def _between(self, body: Body, update: str, new: str, before: str) -> Body:
+    def _between(self, body: Body, update: str, new: str, before: str) -> None:
         """``(1 - z) * new + z * before``."""
         rest = body.add("Sub", self._number(1.0), update)
         body.add("Add", body.add("Mul", rest, new), body.add("Mul", update, before))
-        return body
 
-    def gru_at_once(self, body: Body, read: Sequence[str]) -> Body:
+    def gru_at_once(self, body: Body, read: Sequence[str]) -> None:
         """Of all gates (update, reset, new) and the state before, the state; what comes of that is reset."""
         one, two, three, four, five, six, before = self._tensors(read)
         update = self._active(body, 0, body.add("Add", one, two))
         reset = self._active(body, 0, body.add("Add", three, four))
         new = self._active(body, 1, body.add("Add", body.add("Mul", reset, five), six))
-        return self._between(body, update, new, before)
+        self._between(body, update, new, before)
 
-    def gru_reset(self, body: Body, read: Sequence[str]) -> Body:
+    def gru_reset(self, body: Body, read: Sequence[str]) -> None:
         """Of the reset gate and the state before, the state that is multiplied."""
         one, two, before = self._tensors(read)
         body.add("Mul", self._active(body, 0, body.add("Add", one, two)), before)
-        return body
 
-    def gru(self, body: Body, read: Sequence[str]) -> Body:
+    def gru(self, body: Body, read: Sequence[str]) -> None:
         """Of what is new, the update gate and the state before, the state."""
         one, two, three, four, before = self._tensors(read)
         new = self._active(body, 1, body.add("Add", one, two))
         update = self._active(body, 0, body.add("Add", three, four))
-        return self._between(body, update, new, before)
+        self._between(body, update, new, before)
 
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
@@ -265,14 +260,18 @@ class _Lane:
         product = self._product(state, f"t{number}.R", _RECURRENT, (0, last))
         if s.gates == GATES["RNN"]:
             total = steps.add(Eltwise, [product, mine], f"{at}.sum", Means("Add"), fn="add")
-            return steps.add(Eltwise, [total], f"{at}.state", self.cell.rnn(self._body(at), [total]), fn="tanh"), ""
+            body = self._body(at)
+            self.cell.rnn(body, [total])
+            return steps.add(Eltwise, [total], f"{at}.state", body, fn="tanh"), ""
 
         def gates(*which: int) -> list[str]:
             """Return some gates, each as what comes of the state and what comes of the inputs."""
             return [steps.cut(t, s.state, f"{at}.gate", (0, k * s.hidden)) for k in which for t in (product, mine)]
 
-        def made(what: str, read: list[str], function: Callable[[Body, Sequence[str]], Body]) -> str:
-            return steps.add(Eltwise, read, f"{at}.{what}", function(self._body(f"{at}.{what}"), read), fn="mul")
+        def made(what: str, read: list[str], function: Callable[[Body, Sequence[str]], None]) -> str:
+            body = self._body(f"{at}.{what}")
+            function(body, read)
+            return steps.add(Eltwise, read, f"{at}.{what}", body, fn="mul")
 
         if s.gates == GATES["LSTM"]:
             cell = made("cell", [*gates(0, 2, 3), cell], self.cell.lstm_cell)

@@ -90,10 +90,13 @@ class Steps:
         self.node = node
         self.graph = graph
 
-    def source(self, tensor: str) -> str:
-        """Return the operator that makes a tensor; a map of constants lies in DRAM as an input does."""
+    def source(self, tensor: str, *, operand: bool = False) -> str:
+        """Return the operator that makes a tensor; a map of constants lies in DRAM as an input does.
+
+        `operand`: of an element-wise operator; constants are read from where they lie.
+        """
         if self.graph.is_constant(tensor) and tensor not in self.graph.makers:
-            return self.given(tensor, self.graph.shape(tensor), tensor)
+            return self.given(tensor, self.graph.shape(tensor), tensor, constant=operand)
         return self.graph.maker(tensor)
 
     def given(
@@ -102,12 +105,6 @@ class Steps:
         """Add a tensor that lies in DRAM before anything runs, or that is all zeros."""
         made = Input(name=self.graph.unique(name), shape=shape, zeros=zeros, constant=constant)
         return self._emit(made, tensor)
-
-    def operand(self, tensor: str) -> str:
-        """Return the operator that makes an operand of an element-wise one; constants are read from where they lie."""
-        if self.graph.is_constant(tensor) and tensor not in self.graph.makers:
-            return self.given(tensor, self.graph.shape(tensor), tensor, constant=True)
-        return self.graph.maker(tensor)
 
     def shape(self, name: str) -> Shape:
         """Return the shape of what an operator makes."""
@@ -141,19 +138,13 @@ class Steps:
         return self._moved(source, shape, suffix, "reshape", Means("Reshape", [self.numbers(f"{suffix}.size", shape)]))
 
     def _moved(
-        self, source: str, shape: Sequence[int], suffix: str, fn: Move, means: Means, *, starts: Sequence[int] = (),
-        steps: Sequence[int] = (),
+        self, source: str, shape: Sequence[int], suffix: str, fn: Move, means: Means, *, starts: Shape = (),
+        steps: Shape = (),
     ) -> str:  # fmt: skip
         if len(shape) > MOST_DIMENSIONS:
             raise Unsupported(f"{len(shape)} dimensions on the way")
-        made = Reshape(
-            name=self._name(suffix),
-            inputs=(source,),
-            shape=tuple(shape),
-            fn=fn,
-            starts=tuple(starts),
-            steps=tuple(steps),
-        )
+        name, whole = self._name(suffix), tuple(shape)
+        made = Reshape(name=name, inputs=(source,), shape=whole, fn=fn, starts=starts, steps=steps)
         return self._emit(made, means=means)
 
     def permute(self, source: str, order: Sequence[int], suffix: str) -> str:
@@ -171,11 +162,11 @@ class Steps:
         """Take a part of what an operator makes, by default from the first elements on; nothing if that is all."""
         if self.shape(source) == tuple(shape):
             return source
-        starts, steps = starts or [0] * len(shape), steps or [1] * len(shape)
+        starts, steps = tuple(starts) or (0,) * len(shape), tuple(steps) or (1,) * len(shape)
         ends = [start + (size - 1) * step + 1 for start, size, step in zip(starts, shape, steps, strict=True)]
         values = (starts, ends, range(len(shape)), steps)
         names = [self.numbers(f"{suffix}.{what}", list(v)) for what, v in zip("seat", values, strict=True)]
-        given = tuple(steps) if max(steps) > 1 else ()
+        given = steps if max(steps) > 1 else ()
         return self._moved(source, shape, suffix, "slice", Means("Slice", names), starts=starts, steps=given)
 
     def pick(self, source: str, picked: Sequence[int] | np.ndarray, axis: int, suffix: str) -> str:
@@ -208,11 +199,10 @@ class Steps:
             shape = tuple(made.infer([self.shape(name) for name in sources]))
         except ValueError as error:
             raise Unsupported(str(error)) from None
-        body = means if isinstance(means, Body) else None
         name = self._emit(made.model_copy(update={"shape": shape}), means=None if isinstance(means, Body) else means)
-        if body is not None:
-            body.nodes[-1].output[0] = self.graph.tensor_of[name]
-            self.graph.bodies[name], self.graph.origin[name] = tuple(body.nodes), body.nodes[-1]
+        if isinstance(means, Body):
+            means.nodes[-1].output[0] = self.graph.tensor_of[name]
+            self.graph.bodies[name], self.graph.origin[name] = tuple(means.nodes), means.nodes[-1]
         return name
 
     def conv(

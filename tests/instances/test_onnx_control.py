@@ -10,9 +10,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from instances.onnx.asked import Asked
 from instances.onnx.control import MOST_PASSES, unroll
 from instances.onnx.reader import read_onnx
-from instances.onnx.sizes import Asked
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 node = helper.make_node
