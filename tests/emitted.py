@@ -33,6 +33,7 @@ from instances.network.workload import DIMS, Layer
 from solver.uses.emit.network import NetworkPlanned
 from solver.uses.emit.program import Planned
 from tests.effort import THOROUGH
+from tests.onnx_models import model_of
 
 #: With sanitizers; what is optimised takes twice as long to compile.
 _SANITIZED = f"-O{int(THOROUGH)} -fsanitize=address,undefined -fno-sanitize-recover=all"
@@ -417,12 +418,7 @@ def small_model(path: Path) -> None:
     flat = node("Flatten", [pooled], "f")
     last = node("Gemm", [flat, constant("w5", 5, 64), constant("b5", 5)], "fc", transB=1)
     node("Softmax", [last], "y", axis=1)
-    info = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        nodes, "small", [info("x", onnx.TensorProto.FLOAT, (1, 3, 8, 8))],
-        [info("y", onnx.TensorProto.FLOAT, (1, 5)), info("gm", onnx.TensorProto.FLOAT, None)], initializer=weights,
-    )  # fmt: skip
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    onnx.save(model_of(nodes, {"x": (1, 3, 8, 8)}, ["y", "gm"], weights, opset=13), path)
 
 
 def residual_model(path: Path) -> None:
@@ -435,6 +431,4 @@ def residual_model(path: Path) -> None:
         node("Conv", "b", "v", "c", pads=[1, 1, 1, 1]), node("Conv", "c", "w", "d", pads=[1, 1, 1, 1]),
         node("Add", "d", "b", "e"), node("Relu", "e", "y"),
     ]  # fmt: skip
-    x, y = (helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, (1, 8, 16, 16)) for name in "xy")
-    graph = helper.make_graph(nodes, "residual", [x], [y], initializer=weights)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(model_of(nodes, {"x": (1, 8, 16, 16)}, held=weights), path)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +16,22 @@ from onnx import TensorProto, helper, numpy_helper, shape_inference
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 Shape = Sequence[int | str]
+
+
+def model_of(
+    nodes: Sequence[onnx.NodeProto], inputs: Mapping[str, Shape] | Sequence[onnx.ValueInfoProto],
+    results: Sequence[str] = (), held: Mapping[str, object] | Sequence[onnx.TensorProto] = (), *, opset: int = 17,
+    ir: int = 8, domain: str = "", kind: int = FLOAT,
+) -> onnx.ModelProto:  # fmt: skip
+    """A model of nodes: shapes of its inputs and values of its constants by name; results: of the last node."""
+    info = helper.make_tensor_value_info
+    given = [info(name, kind, shape) for name, shape in inputs.items()] if isinstance(inputs, Mapping) else inputs
+    made = [info(name, kind, None) for name in results or nodes[-1].output]
+    constants = (
+        [numpy_helper.from_array(np.asarray(x), k) for k, x in held.items()] if isinstance(held, Mapping) else held
+    )
+    opsets = [helper.make_opsetid("", opset), *([helper.make_opsetid(domain, 1)] if domain else [])]
+    return helper.make_model(helper.make_graph(nodes, "g", given, made, constants), opset_imports=opsets, ir_version=ir)
 
 
 class Net:

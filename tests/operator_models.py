@@ -8,6 +8,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from tests.onnx_models import model_of
+
 #: Name -> shape of the input, operator, further inputs (constants), attributes; `ahead` are pads of zeros before it.
 Case = tuple[tuple[int, ...], str, Sequence[object], dict[str, object]]
 _RNG = np.random.default_rng(7)
@@ -247,11 +249,7 @@ def model(case: Case, *, between: bool = False, opset: int = 21) -> onnx.ModelPr
         nodes.append(helper.make_node("LeakyRelu", ["y"], ["v"], alpha=0.5))
         nodes.append(helper.make_node("Conv", ["v", constant("w_out", _weights(3, _channels(case), 1, 1))], ["z"]))
         made = ["z"]
-    graph = helper.make_graph(
-        nodes, "it", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in made], tensors,
-    )  # fmt: skip
-    whole = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    whole = model_of(nodes, {"x": shape}, made, tensors, opset=opset, ir=10)
     return onnx.shape_inference.infer_shapes(whole, data_prop=True)
 
 

@@ -19,6 +19,7 @@ from instances.errors import InputError
 from instances.load import load_machine, load_network, network_to_json, parse_overrides
 from instances.onnx.reader import read_onnx
 from tests.effort import tries
+from tests.onnx_models import model_of
 
 QUICK = settings(max_examples=tries(25, 100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -163,12 +164,7 @@ def small_model() -> bytes:
         make("Concat", ["n", "minus"], ["t"], axis=0), make("Reshape", ["r", "t"], ["f"]),
         make("Gemm", ["f", "m"], ["y"]),
     ]  # fmt: skip
-    graph = helper.make_graph(
-        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 3, 10, 10])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], constants,
-    )  # fmt: skip
-    data: bytes = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
-    return data
+    return model_of(nodes, {"x": ["N", 3, 10, 10]}, held=constants).SerializeToString()
 
 
 def _size(dims: list[int]) -> int:

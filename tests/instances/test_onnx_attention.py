@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from instances.load import load_network
 from instances.network.network import Network
+from tests.onnx_models import model_of
 
 Shape = tuple[int, ...]
 
@@ -22,13 +23,9 @@ def read(
     """The network of one node; `shapes` has the inputs that are there, `mask` that of a constant one."""
     order = ["q", "k", "v", "mask", "past_k", "past_v"]
     names = [name if name in shapes or (name == "mask" and mask) else "" for name in order]
-    infos = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in shapes.items()]
     node = helper.make_node("Attention", names, outputs, name="node", **attributes)
-    results = [helper.make_tensor_value_info(o, onnx.TensorProto.FLOAT, None) for o in outputs if o]
-    held = [numpy_helper.from_array(np.zeros(mask, np.float32), "mask")] if mask else []
-    graph = helper.make_graph([node], "g", infos, results, held)
-    model = helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 23)])
-    onnx.save(model, folder / "one.onnx")
+    held = {"mask": np.zeros(mask, np.float32)} if mask else {}
+    onnx.save(model_of([node], shapes, [o for o in outputs if o], held, opset=23, ir=10), folder / "one.onnx")
     return load_network(str(folder / "one.onnx"))
 
 

@@ -14,6 +14,7 @@ from instances.network.stores import stores
 from instances.onnx.model import read_model
 from instances.onnx.quantised import move_integers, one_for_each, spell_out
 from instances.onnx.reader import read_onnx
+from tests.onnx_models import model_of
 
 FILES = sorted((Path(__file__).parent.parent / "data" / "onnx").glob("*_q*.onnx"))
 
@@ -33,13 +34,7 @@ def test_layers_and_stores_are_those_that_were_planned(path: Path) -> None:
 
 
 def made(nodes: list[onnx.NodeProto], **constants: np.ndarray | np.generic) -> onnx.ModelProto:
-    held = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
-    given = [helper.make_tensor_value_info("x", onnx.TensorProto.UINT8, (2, 3))]
-    results = [helper.make_tensor_value_info("y", onnx.TensorProto.UINT8, None)]
-    graph = helper.make_graph(nodes, "made", given, results, initializer=held)
-    return helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-    )
+    return model_of(nodes, {"x": (2, 3)}, "y", constants, domain="com.microsoft", kind=onnx.TensorProto.UINT8)
 
 
 def moved_through(zero: int) -> onnx.ModelProto:

@@ -12,6 +12,7 @@ from onnx import helper, numpy_helper
 from instances.errors import InputError
 from instances.load import load_network
 from instances.network.network import Network
+from tests.onnx_models import model_of
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 #: Steps, batch, inputs, hidden.
@@ -40,11 +41,7 @@ def read(
         inputs.pop()
     nodes = [helper.make_node(op, inputs, outputs, name="cell", hidden_size=H, **attributes)]
     nodes += [helper.make_node("Relu", [o], [f"{o}_relu"]) for o in outputs if o]
-    results = [helper.make_tensor_value_info(f"{o}_relu", onnx.TensorProto.FLOAT, None) for o in outputs if o]
-    graph = helper.make_graph(
-        nodes, "g", infos, results, initializer=[numpy_helper.from_array(v, k) for k, v in constants.items()]
-    )
-    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), folder / "one.onnx")
+    onnx.save(model_of(nodes, infos, [f"{o}_relu" for o in outputs if o], constants), folder / "one.onnx")
     return load_network(str(folder / "one.onnx"))
 
 

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from instances.network.network import Network
 from instances.network.operators import Pool
 from instances.onnx.reader import read_onnx
+from tests.onnx_models import model_of
 
 FLOAT = TensorProto.FLOAT
 SHAPE = (2, 3, 4, 5)
@@ -23,17 +24,9 @@ def read(
     folder: Path, op: str, shape: tuple[int, ...], *constants: object, opset: int = 17, **attributes: Any
 ) -> tuple[Network, tuple[int, ...]]:
     """The network of one node, and the shape that onnxruntime gives its result."""
-    tensors = [numpy_helper.from_array(np.asarray(value), f"c{k}") for k, value in enumerate(constants)]
-    node = helper.make_node(op, ["x", *(one.name for one in tensors)], ["y"], "node", **attributes)
-    graph = helper.make_graph(
-        [node],
-        "g",
-        [helper.make_tensor_value_info("x", FLOAT, shape)],
-        [helper.make_tensor_value_info("y", FLOAT, None)],
-        tensors,
-    )
-    path = folder / "model.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), path)
+    held = {f"c{k}": value for k, value in enumerate(constants)}
+    path, node = folder / "model.onnx", helper.make_node(op, ["x", *held], ["y"], "node", **attributes)
+    onnx.save(model_of([node], {"x": shape}, held=held, opset=opset), path)
     runtime = pytest.importorskip("onnxruntime")
     session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     made = session.run(None, {"x": np.abs(np.random.default_rng(0).normal(size=shape)).astype(np.float32)})[0]
@@ -141,14 +134,8 @@ def test_an_lstm_of_8_bits_is_planned_as_the_lstm(lanes: int, bias: bool, states
     plain = {name: value.astype(np.float32).transpose(0, 2, 1) for name, value in integers.items()}
     found = []
     for k, (node, weights) in enumerate([(quantised, integers | grids), (real, plain)]):
-        graph = helper.make_graph(
-            [node], "g", [helper.make_tensor_value_info("x", FLOAT, (5, 1, 8))],
-            [helper.make_tensor_value_info(name, FLOAT, None) for name in ("y", "last")],
-            [numpy_helper.from_array(value, name) for name, value in (weights | more).items()],
-        )  # fmt: skip
         path = tmp_path / f"model{k}.onnx"
-        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-        onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+        onnx.save(model_of([node], {"x": (5, 1, 8)}, ("y", "last"), weights | more, domain="com.microsoft"), path)
         found.append(read_onnx(path))
     assert found[0].opaque == ()
     assert found[0].macs == 1680 * lanes

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from formulations.compulsory import compulsory_bytes as network_bytes
 from hwmodels.nest.price.limits import compulsory_bytes
@@ -16,6 +16,7 @@ from instances.network.network import Network
 from instances.network.operators import Resample
 from instances.network.stores import stores
 from solver.cli.main import main
+from tests.onnx_models import model_of
 
 Shape = tuple[int, ...]
 
@@ -36,13 +37,7 @@ def read(
         helper.make_node(op, [*taken, *given], ["b"], name="node", **attributes),
         helper.make_node("Relu", ["b"], ["y"]),
     ]
-    result = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
-    graph = helper.make_graph(
-        nodes, "g", infos, [result], initializer=[numpy_helper.from_array(v, k) for k, v in given.items()]
-    )
-    onnx.save(
-        helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", opset)]), folder / "one.onnx"
-    )
+    onnx.save(model_of(nodes, infos, held=given, opset=opset), folder / "one.onnx")
     return load_network(str(folder / "one.onnx"))
 
 

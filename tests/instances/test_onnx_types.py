@@ -15,6 +15,7 @@ from instances.onnx.control import CONTROL
 from instances.onnx.ops import HANDLERS
 from instances.onnx.quantised import REPLACED
 from solver.cli.main import main
+from tests.onnx_models import model_of
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "onnx"
 
@@ -41,11 +42,7 @@ def model(path: Path, maps: int, weights: int) -> str:
         helper.make_node("MatMul", ["x", "wide"], ["y"]),
     ]
     held = TensorProto(name="w", data_type=weights, dims=[3, 4], raw_data=b"0" * 96)
-    graph = helper.make_graph(
-        nodes, "g", [helper.make_tensor_value_info("x", maps, (2, 3))],
-        [helper.make_tensor_value_info("y", maps, (2, 4))], initializer=[held],
-    )  # fmt: skip
-    onnx.save(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)]), path)
+    onnx.save(model_of(nodes, {"x": (2, 3)}, held=[held], opset=21, ir=10, kind=maps), path)
     return str(path)
 
 

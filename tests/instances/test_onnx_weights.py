@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 from pydantic import ValidationError
 
 from certile import solve
@@ -16,6 +16,7 @@ from instances.network.network import Network
 from instances.network.operators import Conv, Input, MatMul, Operator
 from instances.network.stores import stores
 from instances.onnx.reader import read_onnx
+from tests.onnx_models import model_of
 
 #: A node: operator, inputs, output, attributes.
 Nodes = list[tuple[str, str, str, dict[str, object]]]
@@ -23,17 +24,11 @@ Nodes = list[tuple[str, str, str, dict[str, object]]]
 
 def read(folder: Path, x: tuple[int, ...], constants: dict[str, tuple[int, ...]], nodes: Nodes) -> Network:
     """A network of nodes; inputs are x and, of the same shape, z; constants whose names begin with "q" are int8."""
-    held = [
-        numpy_helper.from_array(np.ones(shape, np.int8 if name[0] == "q" else np.float32), name)
-        for name, shape in constants.items()
-    ]
+    held = {name: np.ones(shape, np.int8 if name[0] == "q" else np.float32) for name, shape in constants.items()}
     made = [helper.make_node(op, given.split(), [out], name=out, **more) for op, given, out, more in nodes]
-    infos = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, x) for name in "xz"]
     read = {name for _, given, _, _ in nodes for name in given.split()}
     ends = [out for *_, out, _ in nodes if out not in read]
-    results = [helper.make_tensor_value_info(out, onnx.TensorProto.FLOAT, None) for out in ends]
-    graph = helper.make_graph(made, "g", infos, results, initializer=held)
-    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), folder / "one.onnx")
+    onnx.save(model_of(made, {"x": x, "z": x}, ends, held), folder / "one.onnx")
     return load_network(str(folder / "one.onnx"))
 
 
@@ -179,13 +174,8 @@ def network(tmp_path: Path, shape: tuple[int, ...], nodes: list[tuple[str, list[
         given = [last if name == "prev" else name for name in inputs]
         made.append(helper.make_node(op, given, [f"t{k}"], name=f"n{k}"))
         last = f"t{k}"
-    held = [numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items()]
-    graph = helper.make_graph(
-        made, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info(last, TensorProto.FLOAT, None)], held,
-    )  # fmt: skip
     path = tmp_path / "m.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    onnx.save(model_of(made, {"x": shape}, [last], constants), path)
     return read_onnx(path)
 
 

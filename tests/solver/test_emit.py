@@ -38,6 +38,7 @@ from tests.emitted import (
     small_model,
     write,
 )
+from tests.onnx_models import model_of
 
 pytestmark = pytest.mark.skipif(
     shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make"
@@ -315,11 +316,8 @@ def test_a_group_adds_maps(tmp_path: Path) -> None:
 @pytest.mark.slow(1)
 def test_a_model_without_weights(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
-    x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, (1, 4, 6, 5)) for name in "xy")
     nodes = [onnx.helper.make_node("Relu", ["x"], ["r"]), onnx.helper.make_node("Sub", ["x", "r"], ["y"])]
-    graph = onnx.helper.make_graph(nodes, "g", [x], [y])
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
-    onnx.save(model, tmp_path / "model.onnx")
+    onnx.save(model_of(nodes, {"x": (1, 4, 6, 5)}), tmp_path / "model.onnx")
     compile_model(tmp_path / "model.onnx", "scratchpad_64k", tmp_path / "c", settings=FLOATS)
     assert difference(build_and_run(tmp_path / "c", "-O0")) == 0
 

@@ -27,6 +27,7 @@ from solver.uses.emit.program import Planned, single_layers
 from tests.adversary.layers import random_layer
 from tests.effort import in_turn, tries
 from tests.emitted import BUILDS, build_and_run, random_machine, random_nest, write
+from tests.onnx_models import model_of
 from tests.quantised import Maker
 from tests.solver.test_emit import numbers
 
@@ -207,10 +208,7 @@ def float_model(path: Path) -> None:
         numpy_helper.from_array(np.array(shape, np.int64), name)
         for name, shape in (("tokens", (1, 6, 20)), ("five", (1, 2, 3, 5, 4)), ("gates", (1, 2, 3, 1, 1)))
     )
-    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, (1, 3, 5, 4))
-    outputs = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in results]
-    graph = helper.make_graph(nodes, "operands", [x], outputs, initializer=weights)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    onnx.save(model_of(nodes, {"x": (1, 3, 5, 4)}, results, weights, opset=13), path)
 
 
 def quantised_model(path: Path, kind: str) -> None:

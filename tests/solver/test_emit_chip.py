@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from instances.errors import InputError
 from instances.machine.machine import Machine
@@ -25,6 +25,7 @@ from tests.adversary.joint import Case
 from tests.effort import tries
 from tests.emitted import BUILDS, build_and_run, write
 from tests.formulations.test_joint_weights import CASES, FAR, machine
+from tests.onnx_models import model_of
 from tests.solver.test_emit_broadcast import FLOATS
 
 pytestmark = pytest.mark.skipif(
@@ -104,11 +105,8 @@ def lstm(path: Path, steps: int, given: int, hidden: int) -> None:
     rng = np.random.default_rng(8)
     arrays = {"w": (1, 4 * hidden, given), "r": (1, 4 * hidden, hidden)}
     node = helper.make_node("LSTM", ["x", "w", "r"], ["y"], name="lstm", hidden_size=hidden)
-    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, (steps, 1, given))
-    y = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, (steps, 1, 1, hidden))
-    given_ = [numpy_helper.from_array(rng.normal(0, 0.3, s).astype(np.float32), n) for n, s in arrays.items()]
-    graph = helper.make_graph([node], "g", [x], [y], initializer=given_)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    held = {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in arrays.items()}
+    onnx.save(model_of([node], {"x": (steps, 1, given)}, held=held), path)
 
 
 @pytest.mark.slow(2)
@@ -143,15 +141,11 @@ def test_a_model_of_an_lstm(tmp_path: Path) -> None:
 def tied(path: Path) -> None:
     """A product with a matrix, then one with its transpose, with biases of its own: as embeddings are tied."""
     rng = np.random.default_rng(9)
-    arrays = {"w": (6, 10), "b": (6,), "v": (6,)}
     nodes = [
         helper.make_node("Transpose", ["w"], ["t"], perm=[1, 0]), helper.make_node("MatMul", ["x", "w"], ["h"]),
         helper.make_node("Relu", ["h"], ["i"]), helper.make_node("MatMul", ["i", "t"], ["y"]),
     ]  # fmt: skip
-    x, y = (helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, (5, 6)) for n in "xy")
-    given = [numpy_helper.from_array(rng.normal(0, 0.5, s).astype(np.float32), n) for n, s in arrays.items()]
-    graph = helper.make_graph(nodes, "g", [x], [y], initializer=given[:1])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(model_of(nodes, {"x": (5, 6)}, held={"w": rng.normal(0, 0.5, (6, 10)).astype(np.float32)}), path)
 
 
 @pytest.mark.slow(2)

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from solver.uses.emit.compile import compile_model
 from tests.emitted import BUILDS, build_and_run
+from tests.onnx_models import model_of
 from tests.solver.test_emit_operators import FLOATS, STRICT, difference
 
 PADDING = ("zeros", "border", "reflection")
@@ -31,7 +32,7 @@ def sampled(path: Path, cases: list[tuple[str, str, int]], opset: int, shape: tu
     """
     rng = np.random.default_rng(4)
     batch, channels, rows, columns = shape
-    node, info = helper.make_node, helper.make_tensor_value_info
+    node = helper.make_node
     exact = rng.choice([-1, 1, 0, 0.5, -0.25, 1.75, -3.5, 9, -40, 0.2], (batch, 6, 7, 2)).astype(np.float32)
     weights = {"w": rng.normal(size=(channels, 2, 1, 1)), "grid": exact + rng.uniform(-0.2, 0.2, exact.shape)}
     nodes = [
@@ -43,12 +44,10 @@ def sampled(path: Path, cases: list[tuple[str, str, int]], opset: int, shape: tu
         given = {"mode": mode, "padding_mode": padding, "align_corners": corners}
         nodes.append(node("GridSample", ["a", ("g", "far")[k % 2]], [f"s{k}"], f"sample_{k}", **given))
         nodes.append(node("Relu", [f"s{k}"], [f"y{k}"]))
-    graph = helper.make_graph(
-        nodes, "grids", [info("x", 1, (batch, 2, rows, columns)), info("g", 1, (batch, 6, 7, 2))],
-        [info(name, 1, None) for name in ("c", *(f"y{k}" for k in range(len(cases))))],
-        [numpy_helper.from_array(value.astype(np.float32), name) for name, value in weights.items()],
-    )  # fmt: skip
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9), path)
+    inputs = {"x": (batch, 2, rows, columns), "g": (batch, 6, 7, 2)}
+    results = ["c", *(f"y{k}" for k in range(len(cases)))]
+    held = {name: value.astype(np.float32) for name, value in weights.items()}
+    onnx.save(model_of(nodes, inputs, results, held, opset=opset, ir=9), path)
 
 
 def run(folder: Path, problem: str, flags: str, **settings: object) -> float:

@@ -24,6 +24,7 @@ from solver.uses.emit import compile as compiling
 from solver.uses.emit.compile import compile_model
 from solver.uses.emit.preflight import refusals
 from tests.emitted import BUILDS, build_and_run
+from tests.onnx_models import model_of
 
 quantization = pytest.importorskip("onnxruntime.quantization")
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make")
@@ -60,11 +61,8 @@ class Model:
         return self.node("Conv", source, self.weights(filters, channels, 1, 1), **attributes)
 
     def saved(self, path: Path) -> None:
-        x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, self.shape)
         results = self.results or [self.nodes[-1].output[0]]
-        outputs = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in results]
-        graph = helper.make_graph(self.nodes, "g", [x], outputs, self.constants)
-        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8)
+        made = model_of(self.nodes, {"x": self.shape}, results, self.constants, opset=self.opset)
         onnx.save(onnx.shape_inference.infer_shapes(made), path)
 
 

@@ -21,6 +21,7 @@ from solver.uses.emit.compile import compile_model
 from solver.uses.emit.meaning import Meaning
 from solver.uses.emit.preflight import refusals
 from tests.emitted import build_and_run
+from tests.onnx_models import model_of
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make")
 #: Of numpy's integers.
@@ -84,11 +85,7 @@ class File:
         )
 
     def saved(self, path: Path) -> Path:
-        x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, self.shape)
-        outputs = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in self.results]
-        graph = helper.make_graph(self.nodes, "g", [x], outputs, self.constants)
-        versions = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-        made = helper.make_model(graph, opset_imports=versions, ir_version=8)
+        made = model_of(self.nodes, {"x": self.shape}, self.results, self.constants, domain="com.microsoft")
         onnx.save(onnx.shape_inference.infer_shapes(made), path)
         return path
 

@@ -28,6 +28,7 @@ from solver.uses.emit.program import runtime
 from solver.uses.emit.requantise import multiplier_of
 from tests.effort import THOROUGH
 from tests.emitted import build_and_run, small_model
+from tests.onnx_models import model_of
 from tests.quantised import Maker, quantised_model
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make")
@@ -36,15 +37,12 @@ FLOATS = dict.fromkeys(("in_bytes", "w_bytes", "out_bytes", "psum_bytes"), 4)
 
 def twice(path: Path) -> None:
     """Write y = conv(x), z = y + x; both are results."""
-    rng, info = np.random.default_rng(1), helper.make_tensor_value_info
-    weights = [numpy_helper.from_array(rng.normal(0, 1, (2, 2, 1, 1)).astype(np.float32), "w")]
+    weights = np.random.default_rng(1).normal(0, 1, (2, 2, 1, 1)).astype(np.float32)
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["y"], name="c"),
         helper.make_node("Add", ["y", "x"], ["z"], name="a"),
     ]
-    made = [info(name, onnx.TensorProto.FLOAT, (1, 2, 3, 4)) for name in "xyz"]
-    graph = helper.make_graph(nodes, "twice", made[:1], made[1:], initializer=weights)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(model_of(nodes, {"x": (1, 2, 3, 4)}, "yz", {"w": weights}), path)
 
 
 def by_both(model: OnnxModel, monkeypatch: pytest.MonkeyPatch) -> tuple[bytes, bytes]:
@@ -83,16 +81,13 @@ def test_quantised_numbers_are_alike(
 
 def test_poolings_by_hand(tmp_path: Path) -> None:
     """Rows 1 2 3 4 5, windows of 3, stride 2, one column of padding in front: [pad 1 2] [2 3 4] [4 5 beyond]."""
-    info = helper.make_tensor_value_info
     both = {"kernel_shape": [1, 3], "strides": [1, 2], "pads": [0, 1, 0, 0], "ceil_mode": 1}
     nodes = [
         helper.make_node("MaxPool", ["x"], ["most"], **both),
         helper.make_node("AveragePool", ["x"], ["mean"], **both),
     ]
     nodes.append(helper.make_node("AveragePool", ["x"], ["padded"], count_include_pad=1, **both))
-    made = [info(name, onnx.TensorProto.FLOAT, None) for name in ("most", "mean", "padded")]
-    graph = helper.make_graph(nodes, "pools", [info("x", onnx.TensorProto.FLOAT, (1, 1, 1, 5))], made)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), tmp_path / "m.onnx")
+    onnx.save(model_of(nodes, {"x": (1, 1, 1, 5)}, ["most", "mean", "padded"], opset=13), tmp_path / "m.onnx")
     x = {"x": np.float32([[[[1, 2, 3, 4, 5]]]])}
     most, mean, padded = evaluated(tmp_path / "m.onnx", x, ["most", "mean", "padded"])
     assert most.ravel().tolist() == [2, 4, 5]

@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import helper
 
 import solver.uses.emit
 from instances.errors import InputError
@@ -29,7 +29,7 @@ from solver.uses.emit.emit import files_of
 from solver.uses.emit.kinds import Elements
 from solver.uses.emit.numbers import floats
 from solver.uses.emit.preflight import refusals
-from tests.onnx_models import MODELS, saved
+from tests.onnx_models import MODELS, model_of, saved
 
 Made = TypeVar("Made")
 FOLDER = Path(solver.uses.emit.__file__).parent
@@ -199,13 +199,7 @@ def test_the_table_of_what_is_not_met_is_of_the_code() -> None:
 def asked(folder: Path, nodes: list[onnx.NodeProto], inputs: dict[str, tuple[int, ...]], rule: str = "float",
           settings: dict[str, str] = FLOATS, **constants: np.ndarray) -> list[str]:  # fmt: skip
     """The refusals of a model, without a search."""
-    info = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        nodes, "g", [info(name, onnx.TensorProto.FLOAT, shape) for name, shape in inputs.items()],
-        [info(nodes[-1].output[0], onnx.TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(value, name) for name, value in constants.items()],
-    )  # fmt: skip
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), folder / "m.onnx")
+    onnx.save(model_of(nodes, inputs, nodes[-1].output[:1], constants, opset=20, ir=9), folder / "m.onnx")
     return list(refusals(read_model(folder / "m.onnx"), load_machine("scratchpad_768k", settings), rule).always)
 
 

@@ -21,6 +21,7 @@ from instances.onnx.reader import read_onnx
 from solver.uses.emit.compile import compile_model
 from solver.uses.emit.program import runtime
 from tests.emitted import BUILDS, build_and_run, random_scratchpad, small_model, write
+from tests.onnx_models import model_of
 from tests.quantised import Maker, program_by_random_nests, quantised_model, quantised_network
 
 pytestmark = pytest.mark.skipif(
@@ -254,7 +255,7 @@ def test_a_map_that_is_no_weight(tmp_path: Path) -> None:
 
 def dynamic_model(path: Path, quantised: bool) -> None:
     """Write a product whose input is quantised by what it holds, or a convolution that is not quantised."""
-    rng, float32 = np.random.default_rng(1), onnx.TensorProto.FLOAT
+    rng = np.random.default_rng(1)
     if quantised:
         weights = rng.integers(-99, 99, (8, 4), np.int8)
         nodes = [
@@ -267,12 +268,8 @@ def dynamic_model(path: Path, quantised: bool) -> None:
             helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
             helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]), helper.make_node("MatMul", ["d", "w"], ["y"]),
         ]  # fmt: skip
-    held = [numpy_helper.from_array(v, k) for k, v in (("w", weights), ("s", np.float32(0.1)), ("z", np.uint8(3)))]
-    graph = helper.make_graph(
-        nodes, "dynamic", [helper.make_tensor_value_info("x", float32, (2, 8))],
-        [helper.make_tensor_value_info("y", float32, (2, 4))], initializer=held,
-    )  # fmt: skip
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10), path)
+    held = {"w": weights, "s": np.float32(0.1), "z": np.uint8(3)}
+    onnx.save(model_of(nodes, {"x": (2, 8)}, held=held, ir=10), path)
 
 
 @pytest.mark.parametrize(("quantised", "said"), [
@@ -334,10 +331,7 @@ def float_model(rng: random.Random, path: Path) -> None:
             one = node(kind, rng.sample(made, min(len(made), 3 if kind == "Sum" else 2)))
         results += [one] if rng.random() < 0.5 else []
     last = node("Concat", [node("Add", [results[0], made[-1]]), "x"], axis=1)
-    outputs = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in (*results, last)]
-    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, (1, 3, 5, 4))
-    graph = helper.make_graph(nodes, "inner", [x], outputs, initializer=weights)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(model_of(nodes, {"x": (1, 3, 5, 4)}, (*results, last), weights), path)
 
 
 def quantised_results(rng: random.Random, path: Path, *, operators: bool, kind: str = "uint8") -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from instances.errors import InputError
 from instances.load import load_machine
@@ -17,6 +17,7 @@ from solver.uses.emit import compile as compiling
 from solver.uses.emit.compile import compile_model
 from solver.uses.emit.plannable import preflight
 from solver.uses.emit.preflight import Refusals, refusals
+from tests.onnx_models import model_of
 
 FLOAT = TensorProto.FLOAT
 FLOATS = ["in_bytes=4", "w_bytes=4", "out_bytes=4"]
@@ -24,13 +25,8 @@ FLOATS = ["in_bytes=4", "w_bytes=4", "out_bytes=4"]
 
 def saved(folder: Path, nodes: list[onnx.NodeProto], shape: tuple[int, ...], **constants: np.ndarray) -> Path:
     """A model of one input x, whose result is that of the last node."""
-    graph = helper.make_graph(
-        nodes, "g", [helper.make_tensor_value_info("x", FLOAT, shape)],
-        [helper.make_tensor_value_info(nodes[-1].output[0], FLOAT, None)],
-        [numpy_helper.from_array(value, name) for name, value in constants.items()],
-    )  # fmt: skip
     path = folder / "model.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    onnx.save(model_of(nodes, {"x": shape}, nodes[-1].output[:1], constants), path)
     return path
 
 
@@ -119,13 +115,8 @@ def test_import_asks_banks_and_what_layers_they_take(tmp_path: Path) -> None:
 def test_a_machine_that_does_not_fit_hides_no_reason_of_the_network(tmp_path: Path) -> None:
     """Banks take no product of two maps, and that is said beside the machine that has none."""
     nodes = [helper.make_node("MatMul", ["x", "w"], ["y"], "fc"), helper.make_node("MatMul", ["y", "y2"], ["z"], "two")]
-    graph = helper.make_graph(
-        nodes, "g",
-        [helper.make_tensor_value_info("x", FLOAT, (1, 4, 6)), helper.make_tensor_value_info("y2", FLOAT, (1, 5, 7))],
-        [helper.make_tensor_value_info("z", FLOAT, (1, 4, 7))], [numpy_helper.from_array(weights(6, 5), "w")],
-    )  # fmt: skip
     path = tmp_path / "model.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    onnx.save(model_of(nodes, {"x": (1, 4, 6), "y2": (1, 5, 7)}, held={"w": weights(6, 5)}), path)
     reasons = preflight(path, "scratchpad_768k").problems["mapping"]
     assert len(reasons) == 1  # hikey970 takes products
     reasons = preflight(path, "scratchpad_768k").problems["banks"]
