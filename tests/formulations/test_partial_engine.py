@@ -859,9 +859,7 @@ def test_ranks_of_rates() -> None:
 
 
 def test_milp_takes_as_many_rates_as_it_tells_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    from solver.problems import engine_size as size_milp
-
-    monkeypatch.setattr(size_milp, "_LARGEST", 5)
+    monkeypatch.setattr("solver.problems.partial_engine._LARGEST", 5)
     with pytest.raises(InputError, match="engine milp: 6 different rates, it tells 5 apart; auto takes all"):
         SIZE_ENGINES["milp"](FAST, "worst", engine_of(machine(dsps=8)))
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import random
 import re
+from itertools import product
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
+from onnx import helper, numpy_helper
 
 from instances.errors import InputError
+from instances.load import load_network
 from instances.network.network import Network
 from instances.network.operators import Conv, Input, Reshape
 from solver.calls.solve import solve
 from solver.uses.emit.compile import Compiled, compile_model
 from tests.effort import THOROUGH, in_turn
 from tests.emitted import BUILDS, build_and_run
-from tests.onnx_models import MODELS, saved
+from tests.onnx_models import MODELS, model_of, saved
 from tests.operator_models import KINDS, model
 
 STRICT = f"-O{int(THOROUGH)} -Wall -Wextra -Werror"
@@ -130,3 +134,155 @@ def test_a_group_reads_a_part_of_a_map_that_another_layer_sees_whole() -> None:
     )
     plan = solve(network, "scratchpad_768k", problem="fusion", pins=["fuse=one..two", "cut=two"])
     assert plan.status == "OPTIMAL"
+
+
+# ---- C of maps that are read where a grid says (GridSample): executed, and compared with onnxruntime -----------------
+
+PADDING = ("zeros", "border", "reflection")
+#: Every mode and padding with and without corners, in two opsets' names.
+EVERY_GRID = [
+    (opset, mode, padding, corners)
+    for opset, modes in ((16, ("nearest", "bilinear", "bicubic")), (20, ("nearest", "linear", "cubic")))
+    for mode, padding, corners in product(modes, PADDING, (0, 1))
+]
+
+
+def sampled(path: Path, cases: list[tuple[str, str, int]], opset: int, shape: tuple[int, ...] = (2, 3, 5, 4)) -> None:
+    """Write a model that reads the sigmoid of a convolution by grids: an input, and a sum with constants.
+
+    The convolution is a result, too, so others apply the sigmoid. Constants name middles of pixels, their edges, and
+    places far beyond the border on either side.
+    """
+    rng = np.random.default_rng(4)
+    batch, channels, rows, columns = shape
+    node = helper.make_node
+    exact = rng.choice([-1, 1, 0, 0.5, -0.25, 1.75, -3.5, 9, -40, 0.2], (batch, 6, 7, 2)).astype(np.float32)
+    weights = {"w": rng.normal(size=(channels, 2, 1, 1)), "grid": exact + rng.uniform(-0.2, 0.2, exact.shape)}
+    nodes = [
+        node("Conv", ["x", "w"], ["c"], "conv"),
+        node("Sigmoid", ["c"], ["a"], "a"),
+        node("Add", ["g", "grid"], ["far"], "far"),
+    ]
+    for k, (mode, padding, corners) in enumerate(cases):
+        given = {"mode": mode, "padding_mode": padding, "align_corners": corners}
+        nodes.append(node("GridSample", ["a", ("g", "far")[k % 2]], [f"s{k}"], f"sample_{k}", **given))
+        nodes.append(node("Relu", [f"s{k}"], [f"y{k}"]))
+    inputs = {"x": (batch, 2, rows, columns), "g": (batch, 6, 7, 2)}
+    results = ["c", *(f"y{k}" for k in range(len(cases)))]
+    held = {name: value.astype(np.float32) for name, value in weights.items()}
+    onnx.save(model_of(nodes, inputs, results, held, opset=opset, ir=9), path)
+
+
+def run_grids(folder: Path, problem: str, flags: str, **settings: object) -> float:
+    made = compile_model(
+        folder / "m.onnx", "scratchpad_768k", folder / "c", settings=FLOATS | settings, problem=problem, time_limit_s=20
+    )
+    assert made.plan.problem == problem
+    return difference(build_and_run(folder / "c", flags))
+
+
+@pytest.mark.slow(3)
+def test_a_few_modes(tmp_path: Path) -> None:
+    """Each mode and each padding once, with sanitizers."""
+    pytest.importorskip("onnxruntime")
+    cases = [("nearest", "reflection", 1), ("linear", "zeros", 0), ("cubic", "border", 0)]
+    sampled(tmp_path / "m.onnx", cases, 20)
+    assert run_grids(tmp_path, "joint", BUILDS[2]) < 1e-5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("opset", "problem", "layout", "shape"), [
+    (20, "tiling", "CHW", (2, 3, 5, 4)), (16, "fusion", "HWC", (2, 1, 4, 6)),
+])  # fmt: skip
+def test_every_mode(tmp_path: Path, opset: int, problem: str, layout: str, shape: tuple[int, ...]) -> None:
+    """All modes, paddings and corners of an opset in one program, in both layouts, of one channel, too."""
+    pytest.importorskip("onnxruntime")
+    sampled(tmp_path / "m.onnx", [case[1:] for case in EVERY_GRID if case[0] == opset], opset, shape)
+    assert run_grids(tmp_path, problem, STRICT, in_layout=layout, out_layout=layout) < 1e-5
+
+
+# ---- Norms: read with constant and computed scales, and written in C; executed, and compared with onnxruntime --------
+
+Shape = tuple[int, ...]
+#: Operator, shape of the map, of scale and shift, which of these are computed, attributes.
+Norm = tuple[str, Shape, list[Shape], tuple[int, ...], dict[str, object]]
+GROUP, MAP = "GroupNormalization", (2, 8, 3, 4)
+#: With opset 18: a scale for every group.
+BY_GROUP: list[Norm] = [
+    (GROUP, MAP, [(1,), (1,)], (), {"num_groups": 1, "epsilon": 0.01}),
+    (GROUP, MAP, [(8,), (8,)], (), {"num_groups": 8}),
+    (GROUP, MAP, [(4,), (4,)], (), {"num_groups": 4}), (GROUP, (2, 8, 5), [(2,), (2,)], (), {"num_groups": 2}),
+    (GROUP, MAP, [(4,), (4,)], (0, 1), {"num_groups": 4}),
+    ("InstanceNormalization", MAP, [(8,), (8,)], (0, 1), {}), ("LayerNormalization", MAP, [(4,), (4,)], (0, 1), {}),
+    ("LayerNormalization", MAP, [(3, 4), (3, 4)], (1,), {"axis": 2}),
+    ("LayerNormalization", MAP, [(1,), (4,)], (), {"axis": 2, "epsilon": 0.01}),
+    ("MeanVarianceNormalization", MAP, [], (), {}), ("MeanVarianceNormalization", MAP, [], (), {"axes": [1, -1]}),
+    ("Shrink", MAP, [], (), {"lambd": 0.3, "bias": 0.1}),
+]  # fmt: skip
+#: With opset 23: a scale for every channel.
+BY_CHANNEL: list[Norm] = [
+    (GROUP, MAP, [(8,), (8,)], (), {"num_groups": 1}), (GROUP, MAP, [(8,), (8,)], (), {"num_groups": 2}),
+    (GROUP, MAP, [(8,), (8,)], (), {"num_groups": 8}), (GROUP, (1, 8, 5), [(8,), (8,)], (), {"num_groups": 4}),
+    (GROUP, (1, 8, 2, 3, 2), [(8,), (8,)], (), {"num_groups": 2}),
+    (GROUP, MAP, [(8,), (8,)], (0, 1), {"num_groups": 4}), (GROUP, MAP, [(8,), (8,)], (0,), {"num_groups": 2}),
+    (GROUP, MAP, [(8,), (8,)], (1,), {"num_groups": 1}),
+    ("RMSNormalization", MAP, [(4,)], (0,), {}), ("RMSNormalization", MAP, [(4,)], (), {}),
+]  # fmt: skip
+
+
+def norms_model(norms: list[Norm], opset: int, kind: int = onnx.TensorProto.FLOAT) -> onnx.ModelProto:
+    """Each norm of an input of its own, and a convolution behind it; no shape is declared of what lies between."""
+    random, real = np.random.default_rng(5), helper.tensor_dtype_to_np_dtype(kind)
+    inputs, nodes, held, made = [], [], [], []
+
+    def constant(name: str, shape: Shape) -> None:
+        held.append(numpy_helper.from_array(random.normal(size=shape).astype(real), name))
+
+    for k, (op, shape, scales, computed, attributes) in enumerate(norms):
+        inputs.append(helper.make_tensor_value_info(f"x{k}", kind, shape))
+        given = [f"x{k}", *(f"k{k}_{j}" for j in range(len(scales)))]
+        for j, scale in enumerate(scales):
+            if j in computed:
+                inputs.append(helper.make_tensor_value_info(f"i{k}_{j}", kind, scale))
+                nodes.append(helper.make_node("Sigmoid", [f"i{k}_{j}"], [f"k{k}_{j}"]))
+            else:
+                constant(f"k{k}_{j}", scale)
+        nodes.append(helper.make_node(op, given, [f"n{k}"], f"norm{k}", **attributes))
+        constant(f"w{k}", (2, shape[1], *(1 for _ in shape[2:])))
+        nodes.append(helper.make_node("Conv", [f"n{k}", f"w{k}"], [f"y{k}"], f"conv{k}"))
+        made.append(helper.make_tensor_value_info(f"y{k}", kind, None))
+    graph = helper.make_graph(nodes, "g", inputs, made, held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+
+
+@pytest.mark.slow(4)
+@pytest.mark.parametrize(("norms", "opset"), [(BY_GROUP, 18), (BY_CHANNEL, 23)])
+def test_norms_in_c(tmp_path: Path, norms: list[Norm], opset: int) -> None:
+    """All of them in one model, within 1e-5 of the largest result."""
+    pytest.importorskip("onnxruntime")
+    onnx.save(norms_model(norms, opset), tmp_path / "it.onnx")
+    compile_model(
+        tmp_path / "it.onnx", "scratchpad_768k", tmp_path / "c", settings=FLOATS, problem="tiling", time_limit_s=20
+    )
+    assert difference(build_and_run(tmp_path / "c", STRICT)) < 1e-5
+
+
+@pytest.mark.parametrize("kind", [onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16])
+@pytest.mark.parametrize(("norms", "opset"), [(BY_GROUP, 18), (BY_CHANNEL, 23)])
+def test_norms_are_read(tmp_path: Path, norms: list[Norm], opset: int, kind: int) -> None:
+    """No shape is declared of a norm's result: it is that of what it reads. Constant scales are parameters."""
+    onnx.save(norms_model(norms, opset, kind), tmp_path / "it.onnx")
+    network = load_network(str(tmp_path / "it.onnx"))
+    assert network.opaque == ()
+    for k, (_, shape, scales, computed, _) in enumerate(norms):
+        added = [o for o in network.operators if o.name.split(":")[0] == f"norm{k}"]
+        assert added[-1].shape == shape
+        held = sum(getattr(o, "parameters", 0) for o in added)
+        assert held == sum(int(np.prod(s)) for j, s in enumerate(scales) if j not in computed)
+        layers = [o for o in added if o.layer(network.input_shapes(o)) is not None]
+        assert len(layers) == (len(scales) if computed else 0)  # a product and a sum of two operands
+
+
+def test_groups_that_do_not_divide_channels_are_not_planned(tmp_path: Path) -> None:
+    onnx.save(norms_model([(GROUP, MAP, [(8,), (8,)], (), {"num_groups": 3})], 21), tmp_path / "it.onnx")
+    assert [one.reason for one in load_network(str(tmp_path / "it.onnx")).opaque] == ["3 groups of 8 channels"]
