@@ -85,7 +85,7 @@ def test_applications_name_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> No
     assert plan() == ("FEASIBLE", "response")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(7)
 def test_meshes_name_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     def plan() -> tuple[str, object]:
         found = solve("lenet5", "vectormesh_128", layers=["c3"], objective="dram,time", problem="mesh")

@@ -317,7 +317,7 @@ FAULTS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
 }
 
 
-@pytest.mark.slow(4)
+@pytest.mark.slow(11)
 @pytest.mark.parametrize("fault", thinned(FAULTS, 3))
 def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Within 60 random cases, unshrunk; docs/selftest.md says in how many seconds.

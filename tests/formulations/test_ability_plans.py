@@ -111,7 +111,7 @@ def test_joint_plans_have_them_too(fields: dict[str, object]) -> None:
     assert check(able).ok
 
 
-@pytest.mark.slow(4)
+@pytest.mark.slow(5)
 def test_moves_reach_lines() -> None:
     rng = random.Random(0)
     able = on(21, line=True)

@@ -593,7 +593,7 @@ def test_every_plan_is_what_the_replay_finds(found: Network, count: int, size: i
     assert "streamed" not in totals or all(totals["streamed"] <= totals[n] for n in ("min", "double") if n in totals)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(12)
 def test_the_suites_of_banks() -> None:
     """Table 4.2 as JSON: empty cells where the paper has them, the optimum never above; networks in the same order."""
     blocks = table42(Silent()).to_json()["blocks"]

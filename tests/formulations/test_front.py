@@ -54,7 +54,7 @@ def tiling(layer: Layer, machine: Machine, *, full: bool = False) -> Space:
     return NESTS["tiling"].build(layer, machine, Pins(), full=full)
 
 
-@pytest.mark.slow(4)
+@pytest.mark.slow(4.5)
 def test_three_axes_are_brute_force() -> None:
     layer = Layer.conv("y", channels=2, filters=2, size=(3, 1), kernel=(2, 1))
     machine = MACHINE.model_copy(update={"ocm_bytes": 20})
@@ -90,7 +90,7 @@ def test_pins_and_infeasible_layers_have_their_front() -> None:
     assert (nothing.points, nothing.complete) == ((), True)
 
 
-@pytest.mark.slow(4)
+@pytest.mark.slow(5)
 def test_ties_that_are_cut_short_end_no_front(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once a long proof left no work for ties by other measures, and the front was empty."""
     machine = MACHINE.model_copy(update={"ocm_bytes": 40})

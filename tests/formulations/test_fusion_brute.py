@@ -209,7 +209,7 @@ CASES = {
 QUICK = ("readers", "one column")
 
 
-@pytest.mark.slow(4)
+@pytest.mark.slow(14)
 @pytest.mark.parametrize(
     "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in CASES if name not in QUICK)]
 )

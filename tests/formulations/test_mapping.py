@@ -368,7 +368,7 @@ def test_a_plan_in_the_terminal(plan: Plan) -> None:
         show(plan, "nothing")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(5)
 def test_the_best_configuration_is_the_best_of_each() -> None:
     each = [
         solve("mobilenet_v1", "galaxy_s9", pins=[f"cpu_config={config}", "cap=60"], problem="mapping").measures

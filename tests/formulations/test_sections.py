@@ -157,7 +157,7 @@ def test_a_wide_network_is_proven() -> None:
     assert check(made).problems == ()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(10)
 @pytest.mark.parametrize(
     ("cores", "latency"), [("4", 131_473), ("2,2", 142_445), ("1,1,1,1", 157_506)], ids=["4", "2,2", "1,1,1,1"]
 )

@@ -164,7 +164,7 @@ def test_what_is_open_is_shown_by_plans_made_anew(plans, tmp_path: Path) -> None
     assert len(estimate.ends) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.slow(25)
 def test_memory_rows_identify_no_price(capsys: pytest.CaptureFixture[str]) -> None:
     """Table 1 of the DMA paper: occupancy has no slope, and no setting comes near."""
     arguments = ["calibrate", "zynq7020", "dma_table1", "--set", "reading=literal", "-j", "1", "--json"]

@@ -60,7 +60,7 @@ def test_every_bound_is_shown(both: Plan) -> None:
     assert gaps(greedy) == [["-"], ["-"]]
 
 
-@pytest.mark.slow(3)
+@pytest.mark.slow(6)
 @pytest.mark.parametrize(
     ("where", "value", "said"),
     [
@@ -200,7 +200,7 @@ def test_no_time_is_no_proof() -> None:
     assert status(Clock.of(1.0, Ticks())) == "NO_SOLUTION_FOUND"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(8)
 def test_limits_hold_for_all_objectives() -> None:
     plan = solve("vectormesh_classic", "vectormesh_128", layers=["sr_conv1"], objective="time,dram",
                       time_limit_s=0.05, problem="mesh")  # fmt: skip
