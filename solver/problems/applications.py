@@ -161,7 +161,7 @@ class ApplicationsProblem(BoardProblem):
             ]
         )
 
-    def drawings(self, plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
+    def drawings(self, plan: Plan, plans: Mapping[str, Plan]) -> list[Figure]:
         """Responses beside deadlines, processors over time."""
         if plan.measures is None:
             return []
@@ -178,7 +178,7 @@ class ApplicationsProblem(BoardProblem):
             "then its copies to others."
         )
         return [
-            _responses({plan.engine: plan, **others}),
+            _responses(plans),
             gantt("processors", "Processors over time", caption, plan, lanes, work),
         ]
 

@@ -25,7 +25,7 @@ from solver.plan.plan import Plan
 from solver.problems.problem import Problem
 from solver.search.loop import Answer
 from solver.search.verdict import Verdict
-from solver.show.common import stacked, us
+from solver.show.common import by_row, stacked, us
 from solver.show.roofline import Rate, roofline, unpadded
 from solver.show.tables import Column, Sheet, name_column
 from solver.show.words import agreement, bytes_moved, labels, microseconds
@@ -112,27 +112,17 @@ def stage_bars(plan: Plan, rows: Mapping[str, Sequence[StageRow]]) -> list[Bars]
     """Return time and bytes of every stage by what they are, beside those of other engines."""
 
     def time(row: StageRow) -> dict[str, float]:
-        seen = row.seen
-        waits = {
-            "waits for maps": seen.waits_for_maps, "waits for weights": seen.waits_for_weights,
-            "waits for writes": seen.waits_for_writes,
-        }  # fmt: skip
-        return {"computes": us(plan, seen.ticks - seen.waits), **{name: us(plan, n) for name, n in waits.items()}}
-
-    def moved(row: StageRow) -> dict[str, float]:
-        return {words: getattr(row.seen, name) for name, words in _BYTES.items()}
+        waits = {f"waits for {what}": getattr(row.seen, f"waits_for_{what}") for what in ("maps", "weights", "writes")}
+        ticks = {"computes": row.seen.ticks - row.seen.waits, **waits}
+        return {name: us(plan, number) for name, number in ticks.items()}
 
     stages = {engine: [row for row in mine if row.kind != FUSED] for engine, mine in rows.items()}
+    moved = by_row(stages, lambda row: {words: getattr(row.seen, name) for name, words in _BYTES.items()})
+    caption = "From the end of the stage before; waiting is for DRAM."
     return [
-        stacked(
-            "time-by-stage", "Time by stage", "From the end of the stage before; waiting is for DRAM.", "time (us)",
-            {engine: {row.name: time(row) for row in mine} for engine, mine in stages.items()},
-        ),
-        stacked(
-            "bytes-by-stage", "Bytes by stage", "What moves between DRAM and the chip.", "bytes",
-            {engine: {row.name: moved(row) for row in mine} for engine, mine in stages.items()},
-        ),
-    ]  # fmt: skip
+        stacked("time-by-stage", "Time by stage", caption, "time (us)", by_row(stages, time)),
+        stacked("bytes-by-stage", "Bytes by stage", "What moves between DRAM and the chip.", "bytes", moved),
+    ]
 
 
 def banks_by_step(stages: Sequence[StageRow], history: History, count: int) -> Boxes:
@@ -330,11 +320,11 @@ class BanksProblem(Problem):
             ]
         )  # fmt: skip
 
-    def drawings(self, plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
+    def drawings(self, plan: Plan, plans: Mapping[str, Plan]) -> list[Figure]:
         """Banks step by step, times and bytes by stage, roofline."""
         if plan.schedule is None:
             return []
-        rows = {engine: rows_of(one) for engine, one in {plan.engine: plan, **others}.items()}
+        rows = {engine: rows_of(one) for engine, one in plans.items()}
         banks = plan.machine_data.banks
         assert banks is not None
         return [

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from formulations.fusion.part import FusionPart
 from formulations.fusion.problem import FusionFormulation
@@ -22,12 +23,11 @@ from solver.ask.question import Question
 from solver.plan.figures import Figure
 from solver.plan.front import Front
 from solver.plan.plan import Plan
-from solver.problems.joint import MOVED, RunRow, SharedProblem, on_chip, ranges, rows_of
+from solver.problems.joint import RunRow, SharedProblem, moved_column, moved_figures, on_chip, ranges, rows_of
 from solver.search.deciding import lowest
 from solver.search.loop import status_of
-from solver.show.common import graph, stacked
+from solver.show.common import graph
 from solver.show.pseudo_code import pseudo_code
-from solver.show.roofline import Rate, roofline
 from solver.show.tables import ABSENT, Column, Sheet, name_column, ratio
 from solver.show.words import agreement, bytes_moved, microseconds, workload_text
 
@@ -206,10 +206,7 @@ class FusionProblem(SharedProblem):
     def sheet(self, plan: Plan) -> Sheet:
         """The table of groups."""
         rows = rows_of(plan)
-
-        def moved(operand: str, means: str) -> Column:
-            return Column(operand, [f"{row.figures.bytes.get(operand, 0):,}" for row in rows], means, spare=4)
-
+        moved = partial(moved_column, rows)
         return Sheet(
             [
                 name_column("group", [row.name for row in rows]),
@@ -243,29 +240,20 @@ class FusionProblem(SharedProblem):
         """Groups, and the layers in them."""
         return list(dict.fromkeys(name for row in rows_of(plan) for name in (row.name, *row.layers)))
 
-    def drawings(self, plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
+    def drawings(self, plan: Plan, plans: Mapping[str, Plan]) -> list[Figure]:
         """Groups over the network, what stays on chip, bytes, roofline."""
-        rows = rows_of(plan)
-        plans = {plan.engine: rows, **{engine: rows_of(one) for engine, one in others.items()}}
+        every = {engine: rows_of(one) for engine, one in plans.items()}
+        rows = every[plan.engine]
         groups = {row.name: row.layers for row in rows}
         notes = {row.name: _note(row) for row in rows}
         caption = (
             "Operators of a frame run together, strip by strip; the others of a colour by themselves. Operators of no "
             "colour move nothing of their own."
         )
-        bytes_ = {
-            engine: {row.name: {words: row.figures.bytes.get(o, 0) for o, words in MOVED.items()} for row in mine}
-            for engine, mine in plans.items()
-        }
-        rates = {
-            engine: [Rate(row.name, row.figures.macs, row.figures.moved, row.figures.ticks) for row in mine]
-            for engine, mine in plans.items()
-        }
         return [
             graph("groups", "Groups over the network", caption, plan.network_data, groups, notes),
             on_chip(plan.machine_data, rows, "group", "strips, weights and tiles"),
-            stacked("bytes-by-group", "Bytes by group", "To and from DRAM, by what moves.", "bytes", bytes_),
-            roofline(plan.machine_data, rates, "group"),
+            *moved_figures(plan, every, "group"),
         ]
 
     def details(self, plan: Plan, layer: str | None) -> Iterator[str]:

@@ -219,13 +219,7 @@ class HomesPlan(Frozen):
         """What a plan says of these homes."""
         homes: Sequence[str | None] = chosen or [None] * len(places.items)
         return cls(
-            items=tuple(
-                HomeItem(
-                    name=item.name, bytes=item.bytes, first=item.first, last=item.last, weights=item.weights,
-                    homes=item.homes, home=home,
-                )
-                for item, home in zip(places.items, homes, strict=True)
-            ),
+            items=tuple(HomeItem(**vars(item), home=home) for item, home in zip(places.items, homes, strict=True)),
             ties=places.ties,
             layers=tuple(LayerHomes(layer=t.layer, operands=dict(t.operands)) for t in places.tables),
             peaks={name: size for name, (size, _) in places.peaks(chosen).items()} if chosen else {},
@@ -233,7 +227,7 @@ class HomesPlan(Frozen):
 
     def places(self, rooms: dict[str, int]) -> Places:
         """The instance that was solved, without values."""
-        items = [Item(i.name, i.bytes, i.first, i.last, i.homes, i.weights) for i in self.items]
+        items = [Item(**one.model_dump(exclude={"home"})) for one in self.items]
         tables = [Table(one.layer, one.operands, {}) for one in self.layers]
         return Places(tuple(items), self.ties, rooms, tuple(tables))
 

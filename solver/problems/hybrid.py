@@ -27,7 +27,7 @@ from solver.plan.plan import Plan
 from solver.problems.banks import actions, fitting
 from solver.problems.problem import Problem
 from solver.search.loop import Answer, quickest, status_of
-from solver.show.common import graph, stacked, us
+from solver.show.common import by_row, graph, stacked, us
 from solver.show.tables import Column, Sheet, name_column, percent
 from solver.show.words import agreement, bytes_moved, microseconds
 
@@ -208,10 +208,10 @@ class HybridProblem(Problem):
             ]
         )  # fmt: skip
 
-    def drawings(self, plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
+    def drawings(self, plan: Plan, plans: Mapping[str, Plan]) -> list[Figure]:
         """Groups over the network, times and bytes."""
-        plans = {engine: rows_of(one) for engine, one in {plan.engine: plan, **others}.items()}
-        rows = plans[plan.engine]
+        every = {engine: rows_of(one) for engine, one in plans.items()}
+        rows = every[plan.engine]
         if not rows:
             return []
         groups = {row.name: tuple(stage.name for stage in row.stages) for row in rows}
@@ -220,26 +220,16 @@ class HybridProblem(Problem):
             "Operators of a frame run together, piece by piece if there is more than one piece. Operators of no colour "
             "move nothing of their own."
         )
+        times = by_row(every, lambda row: {
+            "computes once": us(plan, row.ticks - row.delay), "waits, and computes again": us(plan, row.delay),
+        })  # fmt: skip
+        caption_of_times = "Computing every number once, and the time beyond that."
+        moved = by_row(every, lambda row: {"bytes": row.bytes})
         return [
             graph("groups", "Groups over the network", caption, plan.network_data, groups, notes),
-            stacked(
-                "time-by-group", "Time by group", "Computing every number once, and the time beyond that.", "time (us)",
-                {
-                    engine: {
-                        row.name: {
-                            "computes once": us(plan, row.ticks - row.delay),
-                            "waits, and computes again": us(plan, row.delay),
-                        }
-                        for row in mine
-                    }
-                    for engine, mine in plans.items()
-                },
-            ),
-            stacked(
-                "bytes-by-group", "Bytes by group", "To and from DRAM.", "bytes",
-                {engine: {row.name: {"bytes": row.bytes} for row in mine} for engine, mine in plans.items()},
-            ),
-        ]  # fmt: skip
+            stacked("time-by-group", "Time by group", caption_of_times, "time (us)", times),
+            stacked("bytes-by-group", "Bytes by group", "To and from DRAM.", "bytes", moved),
+        ]
 
     def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
         """The programs of a group, or all."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import cycle, islice
 from typing import cast
 
@@ -25,12 +25,12 @@ from instances.machine.machine import Machine
 from instances.network.stores import Stores, stores
 from instances.network.workload import Layer
 from solver.ask.question import Question
-from solver.plan.figures import Axis, Boxes, Figure
+from solver.plan.figures import Axis, Bars, Boxes, Figure, Points
 from solver.plan.plan import Plan
 from solver.problems.homes import check_homes, narrowed
 from solver.problems.layers_figures import time_figures
 from solver.problems.problem import Problem, Target
-from solver.show.common import Stay, residency, stacked, us
+from solver.show.common import Stay, by_row, residency, stacked, us
 from solver.show.pseudo_code import pseudo_code
 from solver.show.roofline import Rate, roofline
 from solver.show.tables import Column, Sheet, name_column
@@ -189,6 +189,23 @@ def on_chip(machine: Machine, rows: Sequence[RunRow], what: str = "layer", tiles
     return residency("memory-ocm", "What lies on chip", caption, names, stays, axis, limit)
 
 
+def moved_figures(plan: Plan, rows: Mapping[str, Sequence[RunRow]], what: str) -> tuple[Bars, Points]:
+    """Return what every row moves, by engine, and the roofline."""
+    moved = by_row(rows, lambda row: {words: row.figures.bytes.get(o, 0) for o, words in MOVED.items()})
+    rates = {
+        engine: [Rate(row.name, row.figures.macs, row.figures.moved, row.figures.ticks) for row in mine]
+        for engine, mine in rows.items()
+    }
+    caption = "To and from DRAM, by what moves."
+    bars = stacked(f"bytes-by-{what}", f"Bytes by {what}", caption, "bytes", moved)
+    return bars, roofline(plan.machine_data, rates, what)
+
+
+def moved_column(rows: Sequence[RunRow], operand: str, means: str) -> Column:
+    """Return the bytes of an operand."""
+    return Column(operand, [f"{row.figures.bytes.get(operand, 0):,}" for row in rows], means, spare=4)
+
+
 def _in_banks(rows: Sequence[RunRow], tiles: str) -> Iterator[Stay]:
     for step, row in enumerate(rows):
         name, taken = row.name, row.figures.occupancy_bytes
@@ -271,10 +288,8 @@ class JointProblem(SharedProblem):
         """The table of layers."""
         rows, machine = rows_of(plan), plan.machine_data
         each = [{"time": row.figures.ticks, "bytes": row.figures.moved, "energy": row.figures.energy} for row in rows]
+        moved = partial(moved_column, rows)
         objective, *measures = measure_columns(plan, each, plan.measures)
-
-        def moved(operand: str, means: str) -> Column:
-            return Column(operand, [f"{row.figures.bytes[operand]:,}" for row in rows], means, spare=4)
 
         return Sheet(
             [
@@ -290,25 +305,12 @@ class JointProblem(SharedProblem):
             ]
         )  # fmt: skip
 
-    def drawings(self, plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
+    def drawings(self, plan: Plan, plans: Mapping[str, Plan]) -> list[Figure]:
         """What stays on chip, bytes, times, roofline."""
-        rows = rows_of(plan)
-        plans = {plan.engine: rows, **{engine: rows_of(one) for engine, one in others.items()}}
-        rates = {
-            engine: [Rate(row.name, row.figures.macs, row.figures.moved, row.figures.ticks) for row in mine]
-            for engine, mine in plans.items()
-        }
-        bytes_ = {
-            engine: {row.name: {words: row.figures.bytes[operand] for operand, words in MOVED.items()} for row in mine}
-            for engine, mine in plans.items()
-        }
-        times = {engine: dict(_times(plan, mine)) for engine, mine in plans.items()}
-        return [
-            on_chip(plan.machine_data, rows),
-            stacked("bytes-by-layer", "Bytes by layer", "To and from DRAM, by what moves.", "bytes", bytes_),
-            *time_figures(times),
-            roofline(plan.machine_data, rates),
-        ]
+        rows = {engine: rows_of(one) for engine, one in plans.items()}
+        times = {engine: dict(_times(plan, mine)) for engine, mine in rows.items()}
+        bars, roof = moved_figures(plan, rows, "layer")
+        return [on_chip(plan.machine_data, rows[plan.engine]), bars, *time_figures(times), roof]
 
     def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
         """A layer with its nest; or what is on chip layer by layer, and all layers."""

@@ -53,104 +53,49 @@ class LayerRow:
 
     part: PartPlan
     workload: Layer
-    first: str
-    """The first objective."""
+    name: str
+    layer: str
+    """`name`, `layer`: of the layer."""
+    status: Status
+    """Of the layer alone; with homes over all nests for the homes that it has."""
+    schedule: Nest | None
+    figures: NestFigures | None
+    """`schedule`, `figures`: the nest, and what follows from it beside its measures."""
+    measures: Measures | None
+    objective: Objective | None
+    bound: int | None
+    gap: float | None
+    """`objective`, `bound`, `gap`: of the first objective."""
+    decision: Mapping[str, int | str] | None
+    """The decisions that the nest stands for."""
+    counts: Counts | None
+    """All that moves."""
+    occupancy_bytes: Mapping[str, int] | None
+    """The most that is taken of every memory."""
+    lower_bound_bytes: int | None
+    """What no plan of the layer can do without; None without a nest, or where printed equations are the price."""
+    replay: PartReplay | None
+    conflicts: tuple[str, ...]
+    """Demands that cannot be met together."""
+    stats: Mapping[str, Stat]
+    same_as: str | None
+    """The layer before it that it equals."""
+    wall_s: float
 
-    @property
-    def name(self) -> str:
-        """Of the layer."""
-        return self.part.name
-
-    @property
-    def layer(self) -> str:
-        """The same."""
-        return self.part.name
-
-    @property
-    def status(self) -> Status:
-        """Of the layer alone; with homes over all nests for the homes that it has."""
-        return self.part.status
-
-    @property
-    def schedule(self) -> Nest | None:
-        """The nest."""
-        nest: Nest | None = self.part.schedule
-        return nest
-
-    @property
-    def figures(self) -> NestFigures | None:
-        """What follows from the nest beside its measures."""
-        figures: NestFigures | None = self.part.figures
-        return figures
-
-    @property
-    def measures(self) -> Measures | None:
-        """All three."""
-        found = {name: self.part.measures[name] for name in MEASURES} if self.part.measures else None
-        return None if found is None else Measures(**found)
-
-    @property
-    def objective(self) -> Objective | None:
-        """The first objective with its terms."""
-        if not self.part.measures:
-            return None
-        terms = self.part.terms.get(self.first, {})
-        return Objective(value=self.part.measures[self.first], unit=MEASURES[self.first], terms=terms)
-
-    @property
-    def bound(self) -> int | None:
-        """Of the first objective."""
-        return self.part.bounds.get(self.first)
-
-    @property
-    def gap(self) -> float | None:
-        """Of the first objective."""
-        return self.part.gap
-
-    @property
-    def decision(self) -> Mapping[str, int | str] | None:
-        """The decisions that the nest stands for."""
-        return None if self.figures is None else self.figures.decision
-
-    @property
-    def counts(self) -> Counts | None:
-        """All that moves."""
-        return None if self.figures is None else self.figures.total
-
-    @property
-    def occupancy_bytes(self) -> Mapping[str, int] | None:
-        """The most that is taken of every memory."""
-        return None if self.figures is None else self.figures.occupancy_bytes
-
-    @property
-    def lower_bound_bytes(self) -> int | None:
-        """What no plan of the layer can do without; None without a nest, or where printed equations are the price."""
-        return None if self.figures is None else self.figures.lower_bound_bytes
-
-    @property
-    def replay(self) -> PartReplay | None:
-        """What the referee found."""
-        return self.part.replay
-
-    @property
-    def conflicts(self) -> tuple[str, ...]:
-        """Demands that cannot be met together."""
-        return self.part.conflicts
-
-    @property
-    def stats(self) -> Mapping[str, Stat]:
-        """Of the engine."""
-        return self.part.stats
-
-    @property
-    def same_as(self) -> str | None:
-        """The layer before it that it equals."""
-        return self.part.same_as
-
-    @property
-    def wall_s(self) -> float:
-        """Seconds it took to decide."""
-        return self.part.wall_s
+    @classmethod
+    def of(cls, part: PartPlan, workload: Layer, first: str) -> LayerRow:
+        """The row of a layer; `first` is the first objective."""
+        known, figures = part.measures, part.figures or None
+        terms = part.terms.get(first, {})
+        return cls(
+            part, workload, part.name, part.name, part.status, part.schedule, figures,
+            Measures(**{name: known[name] for name in MEASURES}) if known.keys() >= MEASURES.keys() else None,
+            Objective(value=known[first], unit=MEASURES.get(first, ""), terms=terms) if first in known else None,
+            part.bounds.get(first), part.gap,
+            figures and figures.decision, figures and figures.total, figures and figures.occupancy_bytes,
+            figures and figures.lower_bound_bytes,
+            part.replay, part.conflicts, part.stats, part.same_as, part.wall_s,
+        )  # fmt: skip
 
 
 def is_layers(plan: Plan) -> bool:
@@ -161,7 +106,7 @@ def is_layers(plan: Plan) -> bool:
 def layer_rows(plan: Plan) -> tuple[LayerRow, ...]:
     """Return the layers of a plan in their order."""
     pairs = zip(plan.parts, plan.network_data, strict=True)
-    return tuple(LayerRow(part, layer, plan.objectives[0]) for part, layer in pairs)
+    return tuple(LayerRow.of(part, layer, plan.objectives[0]) for part, layer in pairs)
 
 
 def part_of(row: LayerRow, plan: Plan, formulation: Nests, pins: Pins) -> NestPart:

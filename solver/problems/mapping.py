@@ -309,7 +309,7 @@ class MappingProblem(BoardProblem):
             ]
         )  # fmt: skip
 
-    def drawings(self, plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
+    def drawings(self, plan: Plan, plans: Mapping[str, Plan]) -> list[Figure]:
         """Processors over time, and their load."""
         if plan.measures is None:
             return []
@@ -323,7 +323,7 @@ class MappingProblem(BoardProblem):
         work = [(row.processor, row.name, row) for row in plan.layers]
         return [
             gantt("processors", "Processors over time", caption, plan, lanes, work),
-            _loads({plan.engine: plan, **others}),
+            _loads(plans),
         ]
 
     def details(self, plan: Plan, layer: str | None) -> Iterator[str]:

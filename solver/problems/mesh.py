@@ -17,7 +17,7 @@ from solver.plan.claims import gap_of
 from solver.plan.figures import Figure
 from solver.plan.plan import PartPlan, Plan
 from solver.problems.problem import Problem, Target
-from solver.show.common import stacked
+from solver.show.common import by_row, stacked
 from solver.show.roofline import Rate, roofline
 from solver.show.tables import ABSENT, GAP, Column, Sheet, name_column, percent, ratio
 from solver.show.words import agreement, label
@@ -78,29 +78,20 @@ class Mesh(Problem):
             ]
         )  # fmt: skip
 
-    def drawings(self, plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
+    def drawings(self, plan: Plan, plans: Mapping[str, Plan]) -> list[Figure]:
         """Bytes of both memories, roofline."""
-        plans = {
-            engine: [row for row in one.parts if row.schedule is not None]
-            for engine, one in {plan.engine: plan, **others}.items()
-        }
+        decided = {engine: [row for row in one.parts if row.schedule] for engine, one in plans.items()}
         macs = {layer.name: layer.macs for layer in plan.network_data.layers}
         rates = {
             engine: [Rate(row.name, macs[row.name], row.measures["dram"], row.measures["time"]) for row in rows]
-            for engine, rows in plans.items()
+            for engine, rows in decided.items()
         }
-        dram = {
-            engine: {
-                row.name: {
-                    "what must move": min(row.must["dram"], row.measures["dram"]),
-                    "moved again": max(0, row.measures["dram"] - row.must["dram"]),
-                }
-                for row in rows
-            }
-            for engine, rows in plans.items()
-        }
+        dram = by_row(decided, lambda row: {
+            "what must move": min(row.must["dram"], row.measures["dram"]),
+            "moved again": max(0, row.measures["dram"] - row.must["dram"]),
+        })  # fmt: skip
         caption = "Every input, weight and result once, and what moves again."
-        buffer = {engine: {row.name: {"bytes": row.measures["glb"]} for row in rows} for engine, rows in plans.items()}
+        buffer = by_row(decided, lambda row: {"bytes": row.measures["glb"]})
         return [
             stacked("dram", "DRAM bytes by layer", caption, "bytes", dram),
             stacked("buffer", "Global buffer by layer", "Bytes to and from the global buffer.", "bytes", buffer),

@@ -24,7 +24,7 @@ from solver.plan.figures import Axis, Bars, Figure, Series
 from solver.plan.front import Front, FrontPart, FrontPoint
 from solver.plan.plan import PartPlan, Plan
 from solver.problems.problem import Problem
-from solver.show.common import stacked
+from solver.show.common import by_row, stacked
 from solver.show.tables import ABSENT, GAP, Column, Sheet, conflicts_of, few, name_column, percent
 from solver.show.words import agreement, labels
 
@@ -167,14 +167,6 @@ def counted(row: PartPlan) -> dict[str, int]:
     return {**row.measures, **row.terms["bytes"], "peak_bytes": row.figures.peak_bytes}
 
 
-def _counted(plan: Plan) -> list[tuple[str, Mapping[str, int]]]:
-    return [(row.name, counted(row)) for row in plan.parts if row.schedule is not None]
-
-
-def _of(counts: Mapping[str, int], words: Mapping[str, str]) -> dict[str, float]:
-    return {said: counts[name] for name, said in words.items()}
-
-
 #: Steps of a program that are shown.
 _MOST = 200
 
@@ -265,32 +257,26 @@ class PartialEngineProblem(Problem):
             conflicts_of(rows),
         )  # fmt: skip
 
-    def drawings(self, plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
+    def drawings(self, plan: Plan, plans: Mapping[str, Plan]) -> list[Figure]:
         """Bytes and runs by layer, room in the banks."""
-        plans = {plan.engine: plan, **others}
-
-        def rows(words: Mapping[str, str]) -> dict[str, dict[str, dict[str, float]]]:
-            return {name: {row: _of(counts, words) for row, counts in _counted(one)} for name, one in plans.items()}
-
-        steps = {"runs": "runs", "adds": "additions of groups of maps"}
+        rows = {engine: [row for row in one.parts if row.schedule] for engine, one in plans.items()}
+        moved = by_row(rows, lambda row: {words: counted(row)[name] for name, words in _KINDS.items()})
+        steps = by_row(
+            rows, lambda row: {"runs": row.measures["runs"], "additions of groups of maps": row.measures["adds"]}
+        )
+        caption = "Runs of the engine, and additions of partial maps."
         made: list[Figure] = [
-            stacked("bytes-by-layer", "Bytes by layer", "To and from DRAM, by what moves.", "bytes", rows(_KINDS)),
-            stacked(
-                "steps-by-layer",
-                "Runs by layer",
-                "Runs of the engine, and additions of partial maps.",
-                "steps",
-                rows(steps),
-            ),
+            stacked("bytes-by-layer", "Bytes by layer", "To and from DRAM, by what moves.", "bytes", moved),
+            stacked("steps-by-layer", "Runs by layer", caption, "steps", steps),
         ]
         engine = plan.machine_data.engine
         if engine is not None:
-            mine = list(_counted(plan))
+            mine = rows[plan.engine]
             made.append(
                 Bars(
                     "banks", "Room in the banks", "The fullest bank of every layer; the mark is the size of a bank.",
-                    Axis("bytes"), tuple(name for name, _ in mine),
-                    (Series("fullest bank", tuple(counts["peak_bytes"] for _, counts in mine)),),
+                    Axis("bytes"), tuple(row.name for row in mine),
+                    (Series("fullest bank", tuple(row.figures.peak_bytes for row in mine)),),
                     marks=tuple(engine.bank_bytes for _ in mine), marked="size of a bank",
                 )
             )  # fmt: skip

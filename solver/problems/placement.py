@@ -193,11 +193,11 @@ class PlacementProblem(Problem):
             ]
         )
 
-    def drawings(self, plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
+    def drawings(self, plan: Plan, plans: Mapping[str, Plan]) -> list[Figure]:
         """Every memory, addresses over time."""
         keys = slugs(memory.name for memory in memories_of(plan))
         maps = [_memory(plan, memory, f"memory-{key}") for memory, key in zip(memories_of(plan), keys, strict=True)]
-        return [*maps, _use({plan.engine: plan, **others})]
+        return [*maps, _use(plans)]
 
     def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
         """A map of every memory over time, and all buffers; or one buffer with those that it meets."""

@@ -558,10 +558,10 @@ class Problem:
         from solver.plan.figures import Pictures  # late: only reports are drawn
         from solver.show.common import terms
 
-        return Pictures((*self.drawings(plan, others), *terms(plan, others)), self.blocks(plan))
+        return Pictures((*self.drawings(plan, {plan.engine: plan, **others}), *terms(plan, others)), self.blocks(plan))
 
-    def drawings(self, plan: Plan, others: Mapping[str, Plan]) -> Sequence[Figure]:
-        """Return what is drawn beside the terms of the objective."""
+    def drawings(self, plan: Plan, plans: Mapping[str, Plan]) -> Sequence[Figure]:
+        """Return what is drawn beside the terms of the objective; `plans`: by engine, the plan itself first."""
         return ()
 
     def blocks(self, plan: Plan) -> tuple[Block, ...]:

@@ -167,11 +167,10 @@ class SelectionProblem(Problem):
             ]
         )  # fmt: skip
 
-    def drawings(self, plan: Plan, others: Mapping[str, Plan]) -> list[Figure]:
+    def drawings(self, plan: Plan, plans: Mapping[str, Plan]) -> list[Figure]:
         """Threads of the pipeline, times and losses by layer."""
         if plan.measures is None:
             return []
-        plans = {plan.engine: plan, **others}
         times = {
             engine: {
                 row.layer: {"computes": us(plan, row.time), "converts and hands over": us(plan, row.between)}

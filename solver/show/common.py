@@ -10,10 +10,10 @@ channels of one pixel can be seen; along each axis the part that the tile takes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Protocol
+from typing import Any, Protocol
 
 from hwmodels.nest.buffers import Buffer
 from instances.network.network import Network
@@ -85,6 +85,13 @@ def stacked(
         key, title, caption, Axis(axis), tuple(name for name, _ in bars), series,
         tuple(engine for _, engine in bars) if len(engines) > 1 else (),
     )  # fmt: skip
+
+
+def by_row(
+    plans: Mapping[str, Sequence[Any]], of: Callable[[Any], Mapping[str, float]]
+) -> dict[str, dict[str, Mapping[str, float]]]:
+    """Return what `stacked` draws of rows that have names, by engine."""
+    return {engine: {row.name: of(row) for row in rows} for engine, rows in plans.items()}
 
 
 def total(rows: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[str, dict[str, float]]:
