@@ -84,10 +84,7 @@ def _mismatches(plan: Plan) -> tuple[list[str], Derived]:
 def sound_plan(path: str | os.PathLike[str]) -> Plan:
     """Read a plan file that is used and not only judged: all it says has to follow from its decisions.
 
-    Raises
-    ------
-    InputError
-        If the file is missing, no plan, or `check` finds a mismatch.
+    Raises InputError if the file is missing, no plan, or `check` finds a mismatch.
     """
     plan = Plan.load(path)
     if found := faults_of(plan):
@@ -249,12 +246,8 @@ def _impossible(plan: Plan) -> Iterator[str]:
 def prove_again(plan: Plan, time_limit_s: float | None, jobs: int = 1) -> Proof:
     """Solve the request of a plan again, by another engine first where there is one.
 
-    Parameters
-    ----------
-    time_limit_s : float, optional
-        For all engines together; without, the first one is asked until it has an answer.
-    jobs : int
-        Processes, where layers are planned one by one; 0: all processors.
+    `time_limit_s` is for all engines together (without, the first one is asked until it has an answer), `jobs` for
+    layers that are planned one by one.
     """
     start, claims = time.monotonic(), claims_of(plan)
     chain, settled, asked = problem_of(plan).chain(plan), set[str](), list[str]()

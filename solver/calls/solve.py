@@ -136,10 +136,7 @@ def solve(
 def answered(problem: Problem, question: Question, first: Callable[[Plan], None] = lambda plan: None) -> Plan:
     """Return the plan of a question: one that was proven before, or a new one.
 
-    Parameters
-    ----------
-    first : callable
-        What is done with the plan before it is kept for the next time: a folder of kept plans may be slow, or full.
+    `first` is done with it before it is kept for the next time: a folder of kept plans may be slow, or full.
     """
     path = path_of(question)
     before = kept(path, problem, question)

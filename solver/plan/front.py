@@ -71,13 +71,7 @@ class Front:
         return all(part.proven for part in self.parts)
 
     def report(self, path: str | os.PathLike[str]) -> None:
-        """Write the front as one HTML page that needs no network.
-
-        Raises
-        ------
-        InputError
-            If plotly is not installed, or the file cannot be written.
-        """
+        """Write the front as one HTML page that needs no network; raises InputError without plotly, or if it cannot."""
         FACES["report"](self, path)
 
     def figures(self) -> tuple[Figure, ...]:

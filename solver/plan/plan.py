@@ -322,10 +322,7 @@ class Plan(Frozen):
     def to_frame(self) -> Any:
         """Return the layers (or groups, tasks, buffers) as a pandas DataFrame, a row each; measures are columns.
 
-        Raises
-        ------
-        InputError
-            If pandas is not installed: ``pip install certile[pandas]``.
+        Raises InputError if pandas is not installed: ``pip install certile[pandas]``.
         """
         try:
             import pandas
@@ -338,17 +335,8 @@ class Plan(Frozen):
     ) -> None:
         """Write the plan as one HTML page that needs no network.
 
-        Parameters
-        ----------
-        compare : str or sequence of str
-            Engines whose plans are drawn beside this one: ``"greedy,naive"``.
-        time_limit_s : float
-            Seconds for each of them.
-
-        Raises
-        ------
-        InputError
-            If plotly is not installed, an engine cannot be asked, or the file cannot be written.
+        `compare` are engines whose plans are drawn beside this one (``"greedy,naive"``), `time_limit_s` is for each.
+        Raises InputError if plotly is not installed, an engine cannot be asked, or the file cannot be written.
         """
         FACES["report"](self, path, compare=compare, time_limit_s=time_limit_s)
 

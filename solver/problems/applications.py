@@ -91,10 +91,7 @@ class ApplicationsProblem(BoardProblem):
     def objectives(self, asked: str | Sequence[str] | None, target: Target) -> tuple[str, ...]:
         """Read ``response``, ``response:NAME`` (or its number), ``energy``, the first one first.
 
-        Raises
-        ------
-        InputError
-            If one is unknown or stands twice, or if the target has no periods.
+        Raises InputError if one is unknown or stands twice, or if the target has no periods.
         """
         if not isinstance(target, Applications):
             raise InputError(

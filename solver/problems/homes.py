@@ -66,10 +66,7 @@ def assigned(places: Places, chosen: Chosen) -> dict[str, Assignment]:
 def fitting(places: Places, machine: Machine) -> Chosen:
     """Return homes that fit the memories, the preferred ones as far as they do.
 
-    Raises
-    ------
-    InfeasibleError
-        If nothing fits, wherever it lies: in one line, which memory and how far.
+    Raises InfeasibleError if nothing fits, wherever it lies: in one line, which memory and how far.
     """
     free = replace(places, tables=())
     if not places.rooms and not places.ties:
@@ -103,14 +100,7 @@ def choose(
 ) -> Choice:
     """Choose homes for the least sum of the layers' plans, lexicographically; ties by the other measures.
 
-    Parameters
-    ----------
-    plans : mapping
-        By layer and homes.
-    engine : str
-        The one that is asked for; CP-SAT stands in for those that are no solvers.
-    known : tuple of str, optional
-        Homes that fit.
+    `plans` are by layer and homes; for engines that are no solvers CP-SAT stands in; `known` are homes that fit.
     """
     engine = engine if engine in _HOMES.engines else "cp-sat"
     measures, first = tuple(dict.fromkeys((*objectives, *MEASURES))), objectives[0]

@@ -227,11 +227,8 @@ class Front:
 def front(space: Space, axes: Sequence[str] = ("bytes", "time"), *, time_limit_s: float | None = None) -> Front:
     """Return all plans of `space` that no other is at or below in all `axes` and below in one.
 
-    Raises
-    ------
-    InputError
-        If the axes are not two or three different ones of `AXES`, the machine has no shared memory ("ocm"), or its
-        time is a timeline, which ties cannot be broken for exactly.
+    Raises InputError if the axes are not two or three different ones of `AXES`, the machine has no shared memory
+    ("ocm"), or its time is a timeline, which ties cannot be broken for exactly.
     """
     wanted = tuple(axes)
     if not 2 <= len(wanted) <= 3 or len(set(wanted)) < len(wanted) or set(wanted) - set(AXES):
@@ -297,12 +294,7 @@ def _undominated(points: list[Point]) -> list[Point]:
 def fronts(request: Request, axes: Sequence[str], *, time_limit_s: float | None = None) -> dict[str, Front]:
     """Return the front of every layer of a request, each point replayed; equal layers are searched once.
 
-    Raises
-    ------
-    InputError
-        As `front`.
-    PlanMismatch
-        If the price and the replay of a point do not agree.
+    Raises InputError as `front`, and PlanMismatch if price and replay of a point do not agree.
     """
     found: dict[str, Front] = {}
     known: dict[object, Front] = {}

@@ -333,13 +333,7 @@ def _over_homes(objective: Objective | None, status: Status, bound: int | None) 
 
 
 def nest_table(plan: Plan, others: Mapping[str, Plan]) -> Sheet:
-    """Return the table of a plan: one row a layer and one for the sum.
-
-    Parameters
-    ----------
-    others : mapping of engine name to Plan
-        Plans of the same layers by other engines: each adds a column with its objective over ours.
-    """
+    """Return the table of a plan: a row a layer, their sum, and a column for the objective of each other engine over ours."""
     rows, first = layer_rows(plan), plan.objectives[0]
     copied, moved = sum(row.same_as is not None for row in rows), (plan.measures or {}).get("bytes")
     limits = [row.lower_bound_bytes for row in rows]

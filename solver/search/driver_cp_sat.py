@@ -44,21 +44,10 @@ def solve(
     model: cp_model.CpModel, time_limit_s: float | None = None, *, turns: bool = False, maximised: bool = False,
     parameters: Mapping[str, int | float] | None = None,
 ) -> CpAnswer:  # fmt: skip
-    """Solve a model.
+    """Solve a model; raises InputError if it does not fit 64 bits.
 
-    Parameters
-    ----------
-    turns : bool
-        Whether two workers take turns: slower where one is done at once, and far sooner where it is not.
-    maximised : bool
-        Whether the model maximises: the bound is rounded down then.
-    parameters : dict of str to int
-        Further ones of the solver.
-
-    Raises
-    ------
-    InputError
-        If the model does not fit 64 bits.
+    `turns`: whether two workers take turns, slower where one is done at once, and far sooner where it is not; of a
+    model that is `maximised` the bound is rounded down; `parameters`: further ones of the solver.
     """
     solver = cp_model.CpSolver()
     asked = solver.parameters

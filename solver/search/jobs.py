@@ -64,12 +64,7 @@ def run_here(
 ) -> Outcome[D]:  # fmt: skip
     """Run jobs one after the other in this process; after a signal, and when time is up, quickly (`Work.decide`).
 
-    Parameters
-    ----------
-    notes : dict of int to str, optional
-        For the answers of some of them; then all are run quickly.
-    seconds : float, optional
-        After which no more begin.
+    With `notes` for the answers of some of them all are run quickly; after `seconds` no more begin.
     """
     outcome, last, end = Outcome[D](), watch.clock.later(GRACE_S), Clock.of(seconds)
     for done, (index, job) in enumerate(jobs.items()):

@@ -65,12 +65,7 @@ def stacked(
 ) -> Bars:  # fmt: skip
     """Return bars by name and engine.
 
-    Parameters
-    ----------
-    rows : mapping of engine to mapping of name to mapping of part to value
-        The first engine is the plan's own; names are those of the first.
-    order : sequence of str
-        Parts in the order of drawing; others stand behind them.
+    `rows` say by engine (the plan's own first) and name what each part is; parts in `order` come first.
     """
     engines = list(rows)
     names = list(rows[engines[0]]) if engines else []
@@ -160,12 +155,7 @@ def residency(
 def gantt(
     key: str, title: str, caption: str, plan: Plan, lanes: Sequence[str], work: Iterable[tuple[str, str, Drawn]],
 ) -> Boxes:  # fmt: skip
-    """Return processors over time.
-
-    Parameters
-    ----------
-    work : iterable of (lane, name, work)
-    """
+    """Return processors over time; `work` are boxes: lane, name, and when it runs."""
     groups, boxes = ("computes", "copies to other processors"), list[Box]()
     for lane, name, one in work:
         y = lanes.index(lane)
@@ -202,13 +192,7 @@ def layout(edges: Sequence[tuple[int, int]], number: int) -> list[tuple[int, int
 def graph(
     key: str, title: str, caption: str, network: Network, groups: Mapping[str, Sequence[str]], notes: Mapping[str, str],
 ) -> Graph:  # fmt: skip
-    """Return a network with groups of operators.
-
-    Parameters
-    ----------
-    groups : mapping of group to the names of its operators
-    notes : mapping of operator or group to a note
-    """
+    """Return a network with groups of operators, each by its name; `notes` are of operators or groups."""
     names = [operator.name for operator in network.operators]
     number = {name: k for k, name in enumerate(names)}
     edges = tuple((number[a], number[operator.name]) for operator in network.operators for a in operator.inputs)

@@ -64,17 +64,9 @@ def emit_tables(*things: RenderableType) -> None:
 
 
 def write(path: str, data: str | bytes, *, shown: bool = False) -> None:
-    """Write a result to a file, atomically; one that cannot be written there is saved elsewhere, or else printed.
+    """Write a result to a file, atomically; one that cannot be is saved elsewhere, or else (unless it is `shown`) printed.
 
-    Parameters
-    ----------
-    shown : bool
-        Whether it is printed anyway.
-
-    Raises
-    ------
-    OutputError
-        If the file could not be written (a full disk, a folder that is gone). Says where the result is instead.
+    Raises OutputError, which says where the result is, if the file could not be written: a full disk, a lost folder.
     """
     try:
         write_atomically(path, data)

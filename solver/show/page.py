@@ -106,16 +106,9 @@ def _row(columns: Sequence[Column], cells: Sequence[str]) -> str:
 
 
 def figure_html(figure: Figure, key: str, height: int, level: int) -> str:
-    """Return a figure with its caption and its numbers.
+    """Return a figure with its caption and its numbers, under a heading of a `level`.
 
-    Parameters
-    ----------
-    key : str
-        Its id, behind ``figure-``.
-    height : int
-        Pixels that are kept free until it is drawn.
-    level : int
-        Of its heading.
+    Its id is `key` behind ``figure-``; until it is drawn `height` pixels are kept free.
     """
     table = figure.table()
     grid = sheet_of(table.columns, table.rows, f"Data of the figure: {figure.title}")

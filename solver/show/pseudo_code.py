@@ -85,12 +85,7 @@ def pseudo_code(layer: Layer, machine: Machine, nest: Nest) -> str:
 
     A transfer stands directly inside the innermost loop outside the operand's Hold that it depends on and that cuts
     something (docs/nest.md); ``to`` excludes its end. ``pieces(lo, hi, at)`` are the pieces (begin, end) of lo to hi
-    that meet at those of the places that lie between.
-
-    Raises
-    ------
-    InputError
-        If the nest is malformed for the layer or the machine.
+    that meet at those of the places that lie between. Raises InputError if the nest is malformed.
     """
     return "\n".join(_Code(NestOnCore(layer, machine, nest)).lines()) + "\n"
 

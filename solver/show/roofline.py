@@ -75,13 +75,7 @@ def unpadded(layer: Layer) -> int:
 
 
 def roofline(machine: Machine, rates: Mapping[str, Iterable[Rate]], what: str = "layer", note: str = "") -> Points:
-    """Return the figure.
-
-    Parameters
-    ----------
-    rates : mapping of engine to the layers of its plan
-        Layers without MACs, bytes or time are left out.
-    """
+    """Return the figure; `rates` are the layers by engine, of which those without MACs, bytes or time are left out."""
     clouds = [
         Cloud(
             engine,
