@@ -32,7 +32,8 @@ def _pareto(rows: int, data: bytes) -> Ints:
     features = np.stack(list(distinct.values()))
     scale = np.maximum(features.max(axis=1, keepdims=True), 1)
     order = np.argsort((features / scale).sum(axis=0), kind="stable")
-    ranks = _ranks(features)
+    # values by their ranks in each row: comparisons stay, and small numbers compare faster
+    ranks = np.stack([np.unique(row, return_inverse=True)[1].ravel() for row in features]).astype(np.int32)
     kept = order[:0]
     for i in range(0, len(order), _BLOCK):
         block = order[i : i + _BLOCK]
@@ -43,11 +44,6 @@ def _pareto(rows: int, data: bytes) -> Ints:
         dominates &= ~(mutual & (rank[:, None] >= rank[None, :]))
         kept = np.concatenate([kept, block[~dominates.any(axis=0)]])
     return np.sort(kept)
-
-
-def _ranks(features: Ints) -> NDArray[np.int32]:
-    """Replace values by their ranks in each row: comparisons stay, and small numbers compare faster."""
-    return np.stack([np.unique(row, return_inverse=True)[1].ravel() for row in features]).astype(np.int32)
 
 
 def _below(one: NDArray[np.int32], two: NDArray[np.int32]) -> NDArray[np.bool_]:

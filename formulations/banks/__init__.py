@@ -6,11 +6,11 @@ Example
 
 Inside a stage (a layer), from what a program costs to the search for the best one
     tasks.py (what a program may do), stage.py (fewest bytes), timing.py and labels.py (what it costs in time),
-    cycles.py (the same cycle by cycle), search.py (all undominated programs), programs.py (of all tasks at once),
-    overtaking.py (where weights overtake loads)
+    cycles.py (the same cycle by cycle), search.py (all undominated programs, of all tasks at once), overtaking.py
+    (where weights overtake loads)
 Between stages
-    states.py and network.py (what stays on chip, which stage is next), graph.py (fewest bytes), times.py, bounds.py and
-    front.py (least time, and the front); for CP-SAT and MILP the same states are arcs of a flow (`formulations.rows`)
+    network.py (what stays on chip, which stage is next), graph.py (fewest bytes), times.py, bounds.py and front.py
+    (least time, and the front); for CP-SAT and MILP the same states are arcs of a flow (`formulations.rows`)
 Heuristics
     policies.py, and the published one as its authors' compiler has it: published.py, published_stage.py
 Numbers of banks

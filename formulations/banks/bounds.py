@@ -35,9 +35,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.banks.graph import NEVER, Graph
-from formulations.banks.network import Visit, Walk
-from formulations.banks.programs import Programs
-from formulations.banks.states import State
+from formulations.banks.network import State, Visit, Walk
+from formulations.banks.search import Programs
 from formulations.banks.tasks import Program, Task
 from formulations.banks.times import Times
 from formulations.banks.timing import First

@@ -35,10 +35,9 @@ from typing import Literal, NamedTuple
 
 from formulations.banks.bounds import Alone, ByNode, ByState, Node, Point, lowest, options
 from formulations.banks.graph import NEVER, Graph
-from formulations.banks.network import Visit, Walk
+from formulations.banks.network import BankPlan, State, Visit, Walk
 from formulations.banks.overtaking import Complete, TooMany
-from formulations.banks.programs import Programs
-from formulations.banks.states import BankPlan, State
+from formulations.banks.search import Programs
 from formulations.banks.tasks import Program, Task
 from formulations.banks.times import Times
 from formulations.banks.timing import First, Timed, undominated

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from formulations.banks.network import Visit, Walk
-from formulations.banks.states import BankPlan, State
+from formulations.banks.network import BankPlan, State, Visit, Walk
 from formulations.banks.tasks import Program, Task
 from formulations.clock import ENDLESS, Clock
 from formulations.rows import Rows, flow

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from formulations.banks.network import Walk
-from formulations.banks.states import BankPlan, Step
-from formulations.banks.states import State as Between
+from formulations.banks.network import BankPlan, Step, Walk
+from formulations.banks.network import State as Between
 from formulations.banks.tasks import Action, Task, followed, told_apart
 from hwmodels.banks.price import State
 from hwmodels.schedule import StageRun, Tile

@@ -14,6 +14,8 @@ Paths (4.2.4)
     many tiles of a concatenation stay (its banks are set aside from the first path on). `greedy` tries every order, and
     for each chooses the tiles path after path, as if later paths kept none; `best` tries all numbers of tiles; a number
     fixes them, at most the map's tiles. Concatenated tiles are the number with the fewest bytes under `greedy`.
+
+All of them raise InputError if they get stuck: some stage finds too few banks.
 """
 
 from __future__ import annotations
@@ -25,9 +27,8 @@ from itertools import permutations, product
 from typing import Literal
 
 from formulations.banks.labels import Label, Labels, along
-from formulations.banks.network import Walk
+from formulations.banks.network import BankPlan, State, Step, Walk
 from formulations.banks.stage import policy
-from formulations.banks.states import BankPlan, State, Step
 from formulations.banks.tasks import Action, Prices, Program, Task, told
 from formulations.banks.times import Times
 from formulations.banks.timing import First, Timing
@@ -97,7 +98,9 @@ class Run:
         retained = (
             min(stay, walk.tiles(source), walk.banks.count - 1) if walk.waits(source, state.done | 1 << at) else 0
         )
-        aside = 0 if stage.target in self.joined or not inside else self._set_aside(state)
+        aside = 0
+        if inside and stage.target not in self.joined:  # banks that wait for the first part of a concatenation
+            aside = max((n for name, n in self.joined.items() if walk.first(state, name)), default=0)
         keeps = self._keeps(state, at)
         tasks = [
             (name, direction, replace(task, banks=task.banks - aside))
@@ -119,10 +122,6 @@ class Run:
     def _storing(self, goal: Goal) -> bool:
         """Whether the right tiles stay: the last ones made, or the first ones."""
         return not goal.keep or goal.mirrored == (self.dram_first and goal.keep < goal.tiles)
-
-    def _set_aside(self, state: State) -> int:
-        """Banks that wait for the first part of a concatenation."""
-        return max((n for name, n in self.joined.items() if self.walk.first(state, name)), default=0)
 
     # ---- forks -------------------------------------------------------------------------------------------------
 
@@ -214,11 +213,6 @@ def minimise(
     ----------
     dram_first : bool
         False for DRAM-last storing: of every result the first tiles stay (4.2.1, Fig. 4.6).
-
-    Raises
-    ------
-    InputError
-        If the policy gets stuck: some stage finds too few banks.
     """
     return Run(walk, lambda _, tasks, at: choice(walk, tasks, at), reuse, dram_first, limit).run()
 
@@ -239,13 +233,7 @@ def choice(walk: Walk, tasks: list[tuple[str, int, Task]], at: int) -> tuple[str
 
 
 def double_buffer(walk: Walk, limit: Limit = ENDLESS) -> BankPlan:
-    """Return the plan with half of the banks for tiles that are read, half for results, one tile a step.
-
-    Raises
-    ------
-    InputError
-        If the policy gets stuck: some stage finds too few banks.
-    """
+    """Return the plan with half of the banks for tiles that are read, half for results, one tile a step."""
     half = walk.banks.count // 2
 
     def choose(state: State, tasks: list[tuple[str, int, Task]], at: int) -> tuple[str, int, Task, Program] | None:
@@ -259,17 +247,12 @@ def double_buffer(walk: Walk, limit: Limit = ENDLESS) -> BankPlan:
 
 
 def no_reuse(walk: Walk, limit: Limit = ENDLESS) -> BankPlan:
-    """Return the plan that keeps nothing between stages: all banks for tiles that are read, one tile a step (4.4.1.2).
-
-    Raises
-    ------
-    InputError
-        If the policy gets stuck: some stage finds too few banks.
-    """
+    """Return the plan that keeps nothing between stages: all banks for tiles read, one tile a step (4.4.1.2)."""
 
     def choose(state: State, tasks: list[tuple[str, int, Task]], at: int) -> tuple[str, int, Task, Program] | None:
         for source, direction, task in tasks:
-            program = None if task.goal.keep else _policy(task, most=None if _whole(task) else 1)
+            whole = task.stage.reach + 1 >= task.stage.columns  # all of the map is needed at once
+            program = None if task.goal.keep else _policy(task, most=None if whole else 1)
             if program is not None:
                 return source, direction, task, program
         return None
@@ -277,20 +260,10 @@ def no_reuse(walk: Walk, limit: Limit = ENDLESS) -> BankPlan:
     return Run(walk, choose, 0, limit=limit).run()
 
 
-def _whole(task: Task) -> bool:
-    """Whether a stage needs all of its map at once."""
-    return task.stage.reach + 1 >= task.stage.columns
-
-
 def hide(walk: Walk, clock: Clock, limit: Limit = ENDLESS) -> BankPlan:
     """Return the plan of the policy HIDE: of every result the most tiles stay that delay the stage least.
 
     Delays are predicted as the source says them (4.1.2.1): first come, first served, all channels at once.
-
-    Raises
-    ------
-    InputError
-        If the policy gets stuck: some stage finds too few banks.
     """
     simple = replace(walk.found, stages=tuple(stage.at_once() for stage in walk.stages))
     served = walk.banks.model_copy(update={"bus": "first_come"})

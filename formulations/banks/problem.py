@@ -15,7 +15,7 @@ from typing import cast
 from formulations.banks.bounds import Point, lowest
 from formulations.banks.front import Aim, Found, decide, few_labels
 from formulations.banks.graph import NEVER, Graph
-from formulations.banks.network import Walk
+from formulations.banks.network import BankPlan, Volume, Walk
 from formulations.banks.numbers import numbered, planned
 from formulations.banks.policies import double_buffer, hide, minimise, no_reuse
 from formulations.banks.published import published
@@ -30,7 +30,6 @@ from formulations.banks.readings import (
     may_wait,
     readings,
 )
-from formulations.banks.states import BankPlan, Volume
 from formulations.banks.times import Times
 from formulations.clock import Clock, TimeUp
 from formulations.pins import Decision, Pins

@@ -48,12 +48,12 @@ Source: the public MIDAP simulator of 2020-09-02; `heterogeneous_mapping_and_ban
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from formulations.banks.network import Walk
+from formulations.banks.network import BankPlan, State, Step, Walk
 from formulations.banks.policies import Run, choice
 from formulations.banks.published_stage import Found, Given, planned
-from formulations.banks.states import BankPlan, State, Step
 from formulations.banks.tasks import Program, Task, followed
 from formulations.clock import ENDLESS, Clock
 from instances.errors import InputError
@@ -86,6 +86,12 @@ class _Fork:
     #: Estimate of the dearest path, and most banks that are taken inside.
     dearest: int = 0
     most: int = 0
+
+
+def _end(way: Sequence[str | _Fork]) -> str:
+    """The map that a path ends in."""
+    assert isinstance(way[-1], str)
+    return way[-1]
 
 
 class _UnplannedError(Exception):
@@ -131,50 +137,38 @@ class _Arranger:
         if len(inputs) != 1:
             raise _UnplannedError
         path: list[str | _Fork] = [inputs[0]]
-        while True:
-            end = path[-1]
-            assert isinstance(end, str)
-            onward = self.readers[end]
-            if not onward:
-                return path
-            path += onward if len(onward) == 1 else self._forked(end)[1:]
+        while self.readers[_end(path)]:
+            path += self._onward(path)
+        return path
 
     def _forked(self, source: str) -> list[str | _Fork]:
         """The path from a map that several stages read to the map in which all their paths meet."""
         ways: list[list[str | _Fork]] = [[source, name] for name in self.readers[source]]
-        level = min(self._level(way) for way in ways)
+        level = min(self._depth(_end(way)) for way in ways)
         while len(ways) > 1:
             for way in ways:
-                if self._level(way) == level:
+                if self._depth(_end(way)) == level:
                     way += self._onward(way)
             level += 1
             ways = self._met(ways, level)
         return ways[0]
 
-    def _level(self, way: list[str | _Fork]) -> int:
-        assert isinstance(way[-1], str)
-        return self._depth(way[-1])
-
     def _onward(self, way: list[str | _Fork]) -> list[str | _Fork]:
-        end = way[-1]
-        assert isinstance(end, str)
-        onward = self.readers[end]
+        onward = self.readers[_end(way)]
         if not onward:
             raise _UnplannedError
-        return [*onward] if len(onward) == 1 else self._forked(end)[1:]
+        return [*onward] if len(onward) == 1 else self._forked(_end(way))[1:]
 
     def _met(self, ways: list[list[str | _Fork]], level: int) -> list[list[str | _Fork]]:
         """The paths, those that end in the same map at this level as one."""
         ends: dict[str, list[list[str | _Fork]]] = {}
         for way in ways:
-            if self._level(way) < level:
+            if self._depth(_end(way)) < level:
                 raise _UnplannedError
-            if self._level(way) == level:
-                assert isinstance(way[-1], str)
-                ends.setdefault(way[-1], []).append(way)
+            if self._depth(_end(way)) == level:
+                ends.setdefault(_end(way), []).append(way)
         for sink, together in reversed([one for one in ends.items() if len(one[1]) > 1]):
-            source = together[0][0]
-            assert isinstance(source, str)
+            source = _end(together[0][:1])
             fork = _Fork(source, sink, [way[1:-1] for way in (*together[1:], together[0])])
             self._settle(fork, self.walk.banks.count, 0)
             ways = [*(way for way in ways if not any(way is one for one in together)), [source, fork, sink]]
@@ -422,13 +416,7 @@ def _choice(walk: Walk, tasks: list[tuple[str, int, Task]], at: int) -> tuple[st
 
 
 def published(walk: Walk, limit: Clock = ENDLESS) -> BankPlan:
-    """Return the plan of the policy MIN as published.
-
-    Raises
-    ------
-    InputError
-        If the policy gets stuck: some stage finds too few banks.
-    """
+    """Return the plan of the policy MIN as published; raises InputError if it gets stuck."""
     paths = arranged(walk)
     if paths is not None:
         try:

@@ -16,7 +16,7 @@ Derived (times in ticks, sizes in bytes)
     hidden      a wait that hides the latency of every request: the longest latency of any request. By cycle, as loads
                 are asked for one after the other, banks + 2 cycles more
     programs    of a visit, f' and the wait for its first weights: the undominated programs, searched once for all
-                visits that are equal (`formulations.banks.programs`)
+                visits that are equal (`formulations.banks.search`)
     of(plan)    ``sum over stages of their ticks``, each stage beginning with the wait that the one before leaves
 """
 
@@ -28,9 +28,8 @@ from itertools import accumulate
 from typing import Literal
 
 from formulations.banks.labels import along
-from formulations.banks.network import Visit, Walk
-from formulations.banks.programs import Programs
-from formulations.banks.states import BankPlan, State, Step
+from formulations.banks.network import BankPlan, State, Step, Visit, Walk
+from formulations.banks.search import Programs
 from formulations.banks.tasks import Prices
 from formulations.banks.timing import First, Script, Timing, Writes
 from hwmodels.banks.price import Clock, Columns, Pass, column_cycles
@@ -220,15 +219,13 @@ class Times:
         found = self._programs.get(key)
         if found is None:
             timing = replace(self.timing(state, at, source, direction, following, writes), owed=late)
-            self._programs[key] = found = self._shared(visit, direction, timing, wait)
+            one, resident = self.walk.passed(at, source, direction), state.of(source)
+            found = self._alike(one, resident.tiles if resident else 0, visit.prices, timing, wait)
+            self._programs[key] = found
         return found
 
-    def _shared(self, visit: Visit, direction: int, timing: Timing, wait: int) -> Programs:
-        """Those of an equal visit: equal stages share their answers."""
-        one, resident = self.walk.passed(visit.at, visit.source, direction), visit.state.of(visit.source)
-        return self._alike(one, resident.tiles if resident else 0, visit.prices, timing, wait)
-
     def _alike(self, one: Pass, on_chip: int, prices: Prices, timing: Timing, wait: int) -> Programs:
+        """Those of an equal visit: equal stages share their answers."""
         key = one, on_chip, prices, timing, wait
         if key not in self._equal:
             hidden = cheaper = None

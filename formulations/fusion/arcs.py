@@ -101,8 +101,9 @@ class Pricing:
         best = np.full((2 ** len(self.stores), len(self.room)), NEVER, np.int64)
         never = np.full_like(best, NEVER)
         kinds = ~self._again, self._again & ~self._skips, self._skips
+        once = sum(self.group.net.layers[t].macs for t in self.group.layers)
         for kind in kinds:
-            waiting = np.flatnonzero(kind & (self._macs <= MOST_AGAIN * self._once))
+            waiting = np.flatnonzero(kind & (self._macs <= MOST_AGAIN * once))
             best = never if kind is self._skips else best
             while (following := self._next(waiting, best)) is not None:
                 number, waiting = following
@@ -151,10 +152,6 @@ class Pricing:
         """Whether an option leaves out rows or columns that nobody reads."""
         skips: npt.NDArray[np.bool_] = self.down.skips[:, None] | self.across.skips
         return skips
-
-    @cached_property
-    def _once(self) -> int:
-        return sum(self.group.net.layers[t].macs for t in self.group.layers)
 
     # ---- bounds ------------------------------------------------------------------------------------------------------
 

@@ -140,7 +140,8 @@ class Paths:
                 some = least[np.ix_(*there.levels, np.arange(len(sizes)))]
                 held = fusion.sizes(going, there.levels) // grain
                 for made in self._combinations(arc, begun):
-                    row = table[self._index(arc, {**gone.classes, **there.classes, **made.classes})]
+                    classes = {**gone.classes, **there.classes, **made.classes}
+                    row = table[tuple(classes[k] for k in arc.axes)]
                     place = np.ix_(*there.levels, *made.levels)
                     reached = _fitted(some, sizes, held, fusion.sizes(begun, made.levels) // grain, row)
                     result[place] = np.minimum(result[place], reached)
@@ -157,9 +158,6 @@ class Paths:
         for chosen in product(*split):
             classes = {k: c for k, (c, _) in zip(names, chosen, strict=True)}
             yield _Combination(classes, tuple(levels for _, levels in chosen))
-
-    def _index(self, arc: Arc, classes: Mapping[int, int]) -> tuple[int, ...]:
-        return tuple(classes[k] for k in arc.axes)
 
     # ---- back --------------------------------------------------------------------------------------------------------
 

@@ -167,7 +167,9 @@ class GroupTime:
         layer, unit, t = self.net.layers[self.group.first + k], self.machine.compute, self.group.first + k
         if unit.model == "none":
             return np.zeros_like(pixels)
-        turns = next((self._turns(one.first, one.channels) for one in self.run.blocks if one.first <= t <= one.last), 1)
+        blocks = next((one for one in self.run.blocks if one.first <= t <= one.last), None)
+        first = layer if blocks is None else self.net.layers[blocks.first]
+        turns = 1 if blocks is None else first.g * first.m // blocks.channels
         work = pixels * (layer.b * layer.kh * layer.kw * layer.inputs)
         if unit.model == "tile":
             work, lanes = work * (layer.g * layer.m * layer.n), unit.macs_per_cycle
@@ -176,10 +178,6 @@ class GroupTime:
         else:
             work, lanes = work * (layer.g * ceil(layer.m / unit.rows) * ceil(layer.n / unit.cols)), 1
         return turns * -(-work // (turns * lanes))
-
-    def _turns(self, first: int, channels: int) -> int:
-        layer = self.net.layers[first]
-        return layer.g * layer.m // channels
 
 
 def _kinds(spans: Ints, addressed: bool) -> tuple[list[tuple[int, int]], Ints]:

@@ -22,11 +22,11 @@ Constraints
     those of problem `banks` for every piece, and pins
 Optimal means
     No other choice of these variables costs less. Costs of pieces add up, so it is a shortest path over cut points
-    whose arcs are made exact as needed (search.py: `Chain`; options.py); with caps, labels of both measures (`Fronts`).
+    whose arcs are made exact as needed (search.py: `Chain`; space.py); with caps, labels of both measures (`Fronts`).
 Left out
     what stays on chip from piece to piece, or between groups of which one is in pieces; pieces of unequal size
 
-bounds.py has lower bounds and what pieces cost, space.py what pins say, problem.py the published techniques; for CP-SAT
+bounds.py has lower bounds and what pieces cost, space.py pins and options, problem.py published techniques; for CP-SAT
 and MILP chains of options are a flow (`formulations.rows`). Replay: `hwmodels.hybrid.replay`.
 
 Source: `heterogeneous_mapping_and_banks` 4.3, 4.4.5; cuts anywhere, rows and proofs are ours.

@@ -34,14 +34,13 @@ import numpy.typing as npt
 from formulations.banks.bounds import Point
 from formulations.banks.front import Found, decide
 from formulations.banks.graph import optimum
-from formulations.banks.network import Walk
+from formulations.banks.network import BankPlan, State, Walk
 from formulations.banks.numbers import numbered
 from formulations.banks.policies import hide
-from formulations.banks.programs import Programs
 from formulations.banks.published import published
 from formulations.banks.readings import clock_of, floor_of, may_wait, once
+from formulations.banks.search import Programs
 from formulations.banks.stage import fewest
-from formulations.banks.states import BankPlan, State
 from formulations.banks.tasks import Task
 from formulations.banks.times import Times
 from formulations.banks.timing import First

@@ -26,9 +26,8 @@ from formulations.banks.numbers import planned
 from formulations.banks.readings import FirstLayer, Reading, Readings, floor_of, readings
 from formulations.clock import ENDLESS, Clock, TimeUp
 from formulations.hybrid.bounds import Costs, least_of
-from formulations.hybrid.options import Grid, Option, Pair, sizes
 from formulations.hybrid.search import Chain, Chosen, Fronts, backward, best_of, forward
-from formulations.hybrid.space import DECISIONS, Cut, Space, branches
+from formulations.hybrid.space import DECISIONS, Cut, Grid, Option, Pair, Space, branches, sizes
 from formulations.pins import Pins
 from formulations.problem import Formulation, Goal, Model, Priced, Replayed, Unable
 from formulations.rows import Build, flow
@@ -313,27 +312,26 @@ def hybrid(reading: FirstLayerMode, cut: Cut, measure: str) -> Chosen | None:
 
 def per_layer(part: HybridPart, goal: Goal) -> HybridRun | None:
     """Nothing is fused."""
-    return _best(part, goal, [[whole(one, 0, one.space.stages, goal.measure)] for one in _readings(part)])
+    reading = _first(part)
+    return _best(reading, goal, [[whole(reading, 0, reading.space.stages, goal.measure)]])
 
 
 def pure_fusion(part: HybridPart, goal: Goal) -> HybridRun | None:
     """Every block in pieces that fit on chip."""
-    chains = [(one, [pure(one, cut, goal.measure) for cut in blocks(one)]) for one in _readings(part)]
-    return _best(part, goal, [joined_of(one, chain, goal.measure) for one, chain in chains])
+    reading = _first(part)
+    chain = [pure(reading, cut, goal.measure) for cut in blocks(reading)]
+    return _best(reading, goal, [joined_of(reading, chain, goal.measure)])
 
 
 def hybrid_paper(part: HybridPart, goal: Goal) -> HybridRun | None:
     """Every block in its best number of pieces; per layer if that is better."""
-    made: list[list[Chosen | None]] = []
-    for one in _readings(part):
-        chain = list[Chosen | None]()
-        for cut in blocks(one):
-            if goal.clock.over:
-                raise Unable("the time is up before all blocks are searched")
-            chain.append(hybrid(one, cut, goal.measure))
-        made.append(joined_of(one, chain, goal.measure))
-        made.append([whole(one, 0, one.space.stages, goal.measure)])
-    return _best(part, goal, made)
+    reading, chain = _first(part), list[Chosen | None]()
+    for cut in blocks(reading):
+        if goal.clock.over:
+            raise Unable("the time is up before all blocks are searched")
+        chain.append(hybrid(reading, cut, goal.measure))
+    alone = whole(reading, 0, reading.space.stages, goal.measure)
+    return _best(reading, goal, [joined_of(reading, chain, goal.measure), [alone]])
 
 
 def whole(reading: FirstLayerMode, begin: int, end: int, measure: str) -> Chosen | None:
@@ -354,14 +352,13 @@ def joined_of(reading: FirstLayerMode, chosen: list[Chosen | None], measure: str
     return made
 
 
-def _readings(part: HybridPart) -> list[FirstLayerMode]:
-    """The first one, as policies have it."""
-    return list(part.readings.values())[:1]
+def _first(part: HybridPart) -> FirstLayerMode:
+    """The reading that policies have."""
+    return next(iter(part.readings.values()))
 
 
-def _best(part: HybridPart, goal: Goal, made: list[list[Chosen | None]]) -> HybridRun | None:
+def _best(reading: FirstLayerMode, goal: Goal, made: list[list[Chosen | None]]) -> HybridRun | None:
     """The best of some chains."""
-    reading = _readings(part)[0]
     whole = [[one for one in chain if one is not None] for chain in made if None not in chain]
     if not whole:
         raise Unable("the policy gets stuck in these banks")

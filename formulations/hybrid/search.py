@@ -37,8 +37,7 @@ from formulations.banks.bounds import Point, lowest_by
 from formulations.banks.graph import NEVER
 from formulations.clock import Clock
 from formulations.hybrid.bounds import Program
-from formulations.hybrid.options import Option, Pair
-from formulations.hybrid.space import Cut
+from formulations.hybrid.space import Cut, Option, Pair
 
 
 class Chosen(NamedTuple):

@@ -417,7 +417,7 @@ def _one_loop(cut: Cut, inner: Ints) -> Ints:
     )
     w, t = w[keep], t[keep]
     early, late = cut.places if cut.levels[1] else (_NONE, _NONE)
-    cases = [_forced(w, t, z, y) for z in (0, *early) for y in (extent, *late) if z < y]
+    cases = [(w, t, np.full_like(w, z), np.full_like(w, y)) for z in (0, *early) for y in (extent, *late) if z < y]
     w, t, z, y = (np.concatenate(x) for x in zip(*cases, strict=True))
     made, fits = _filled(cut, ends, w, t, z, y)
     made = made[fits]
@@ -426,10 +426,6 @@ def _one_loop(cut: Cut, inner: Ints) -> Ints:
     made, features = made[allowed], features[:, allowed]
     best = pareto(features) if len(made) else _NONE
     return np.array([[entry(ends_of(row))] for row in made[best]], np.int64).reshape(-1, 1)
-
-
-def _forced(w: Ints, t: Ints, z: int, y: int) -> tuple[Ints, Ints, Ints, Ints]:
-    return w, t, np.full_like(w, z), np.full_like(w, y)
 
 
 def _filled(cut: Cut, ends: Ints, w: Ints, t: Ints, z: Ints, y: Ints) -> tuple[Ints, np.ndarray]:

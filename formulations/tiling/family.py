@@ -136,7 +136,7 @@ def free_members(
             continue
         for segments in _ordered(layer, holds, _segments(layer, machine, holds, cut, limits), limits):
             order, slides = _order(layer, machine, holds, segments, limits)
-            depth = _depth(holds, segments)
+            depth = {op: sum(map(len, segments[: k + 1])) for k, op in enumerate(holds)}
             for buffers in limits.buffers:
                 skeleton = Skeleton(spatial, order, depth, buffers, full=True)
                 name = {"holds": " ".join(holds), **{f"buffers_{op}": str(n) for op, n in buffers.items()}}
@@ -168,10 +168,6 @@ def _lined(layer: Layer, machine: Machine, skeleton: Skeleton, limits: Restricti
         for one in (lined, *([lined.stripped(inner)] if inner not in outside[:first] else [])):
             if limits.allows_order(one.outside("OUT")):
                 yield one
-
-
-def _depth(holds: tuple[str, ...], segments: Segments) -> dict[str, int]:
-    return {op: sum(len(s) for s in segments[: k + 1]) for k, op in enumerate(holds)}
 
 
 def _segments(
@@ -228,7 +224,8 @@ def _order(
 ) -> tuple[tuple[str, ...], Slides]:
     """The loops in order, those of windows last before the Hold of IN, and those along which IN may slide."""
     at = holds.index("IN")
-    windows = [d for d in segments[at] if machine.sliding and d in _sliding(layer)]
+    moving = (*(("r", "i") if layer.kh > 1 else ()), *(("c", "j") if layer.kw > 1 else ()))  # by less than the reach
+    windows = [d for d in segments[at] if machine.sliding and d in moving]
     if limits.row_major and at < holds.index("OUT"):
         raster = [d for d in segments[at] if d in RASTER]
         windows = [d for d in windows if d not in raster[:-1]]
@@ -238,8 +235,3 @@ def _order(
         ordered = segments[at]
     order: tuple[str, ...] = sum((*segments[:at], ordered, *segments[at + 1 :]), ())
     return order, tuple((d, outside.count(d) - 1) for d in windows)
-
-
-def _sliding(layer: Layer) -> tuple[str, ...]:
-    """The loops that move the window of IN by less than its reach."""
-    return (*(("r", "i") if layer.kh > 1 else ()), *(("c", "j") if layer.kw > 1 else ()))

@@ -86,7 +86,7 @@ def noburst_ties(space: Space, *, worst: bool = False) -> tuple[Nest, Nest | Non
     Returns None if no plan fits. The slowest one is looked for among the candidates for the real price, all of them:
     only for small spaces such as the paper's (``holds=uniform``).
     """
-    blind = _blind(space.machine)
+    blind = repriced(space.machine, burst_ticks=0)
     pick, _ = best_pick(space.build(blind, space.pins), ("time",))
     if pick is None:
         return None
@@ -95,10 +95,6 @@ def noburst_ties(space: Space, *, worst: bool = False) -> tuple[Nest, Nest | Non
     for ticks, nest in _ties(space, blind, least, None if worst else first):
         best, slow = min(best, (ticks, nest), key=lambda one: one[0]), max(slow, (ticks, nest), key=lambda one: one[0])
     return best[1], slow[1] if worst else None
-
-
-def _blind(machine: Machine) -> Machine:
-    return repriced(machine, burst_ticks=0)
 
 
 def _ties(space: Space, blind: Machine, least: int, most: int | None) -> Iterator[tuple[int, Nest]]:

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from formulations.banks.bounds import Alone
 from formulations.banks.front import decide
 from formulations.banks.labels import along
-from formulations.banks.network import Walk
+from formulations.banks.network import BankPlan, Walk
 from formulations.banks.overtaking import Complete, by_wait
 from formulations.banks.policies import double_buffer, hide, minimise
-from formulations.banks.programs import Programs
-from formulations.banks.states import BankPlan
+from formulations.banks.search import Programs
 from formulations.banks.tasks import Action, Prices, Program, Task
 from formulations.banks.times import Times
 from formulations.banks.timing import First, Timed, Timing

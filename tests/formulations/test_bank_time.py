@@ -19,13 +19,12 @@ from formulations.banks.bounds import Alone, ByNode, Node, Point, lowest
 from formulations.banks.front import decide
 from formulations.banks.graph import Graph, optimum
 from formulations.banks.labels import along
-from formulations.banks.network import Visit, Walk
+from formulations.banks.network import BankPlan, State, Step, Visit, Walk
 from formulations.banks.numbers import numbered
 from formulations.banks.policies import double_buffer, hide, hiding, minimise, no_reuse
 from formulations.banks.problem import BankFormulation, BankPart, BankProgram
-from formulations.banks.programs import Programs
+from formulations.banks.search import Programs
 from formulations.banks.stage import fewest
-from formulations.banks.states import BankPlan, State, Step
 from formulations.banks.tasks import Action, Prices, Program, Task, actions, told
 from formulations.banks.times import Times
 from formulations.banks.timing import First, Timed, Timing, Writes, undominated

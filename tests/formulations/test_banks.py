@@ -16,11 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from formulations.banks.graph import optimum
-from formulations.banks.network import Walk
+from formulations.banks.network import BankPlan, Walk
 from formulations.banks.policies import Reuse, double_buffer, minimise
 from formulations.banks.published import published
 from formulations.banks.stage import best, policy
-from formulations.banks.states import BankPlan
 from formulations.banks.tasks import Action, Prices, Task
 from hwmodels.banks.price import Goal, Pass, State
 from hwmodels.banks.replay.referee import Chip, replay_banks

@@ -16,10 +16,9 @@ from formulations.banks.numbers import numbered
 from formulations.banks.readings import clock_of, readings
 from formulations.clock import Clock
 from formulations.hybrid.bounds import Costs, Stagewise
-from formulations.hybrid.options import sizes
 from formulations.hybrid.problem import HybridFormulation, HybridPart
 from formulations.hybrid.search import Chain
-from formulations.hybrid.space import DECISIONS, branches
+from formulations.hybrid.space import DECISIONS, branches, sizes
 from formulations.pins import parse_pins
 from formulations.problem import Goal
 from hwmodels.hybrid.replay import Numbers, replay_hybrid

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 
 from formulations.clock import Clock
-from formulations.hybrid.options import Pair
 from formulations.hybrid.problem import (
     FirstLayerMode,
     HybridFormulation,
@@ -16,7 +15,7 @@ from formulations.hybrid.problem import (
     value,
     whole,
 )
-from formulations.hybrid.space import Cut
+from formulations.hybrid.space import Cut, Pair
 from formulations.pins import Pins
 from instances.load import load_machine, load_network
 from solver.calls.solve import solve
