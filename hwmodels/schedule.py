@@ -126,13 +126,7 @@ class Nest:
 
     @classmethod
     def from_json(cls, rows: object, where: str = "nest") -> Nest:
-        """Read what `to_json` wrote.
-
-        Raises
-        ------
-        InputError
-            Naming the item at fault.
-        """
+        """Read what `to_json` wrote; raises InputError naming the item at fault."""
         if not isinstance(rows, list):
             raise InputError(f"{where}: expected a list of items, got {type(rows).__name__}")
         return cls(tuple(_item(row, f"{where}[{i}]") for i, row in enumerate(rows)))

@@ -71,12 +71,8 @@ def request(transfer: Transfer, size_bytes: int, segments: int = 1, bursts: int 
 def lpddr4(tick_ps: int = 5) -> Transfer:
     """LPDDR4-3200 of MIDAP (`heterogeneous_mapping_and_banks` Eq. 4.1, 4.2).
 
-    D_init 41.25 ns, P_d 14.625 ns a row of 8192 bytes, R_d 235 ns a refresh period of 89,856 bytes, 25 bytes/ns.
-
-    Raises
-    ------
-    ValueError
-        If a constant is no whole number of ticks.
+    D_init 41.25 ns, P_d 14.625 ns a row of 8192 bytes, R_d 235 ns a refresh period of 89,856 bytes, 25 bytes/ns. Raises
+    ValueError if a constant is no whole number of ticks.
     """
     prices_fs = {"call": 41_250_000, "row": 14_625_000, "refresh": 235_000_000, "byte": 40_000}
     if any(fs % (tick_ps * 1000) for fs in prices_fs.values()):

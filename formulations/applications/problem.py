@@ -48,10 +48,7 @@ def rule_of(pins: Sequence[str]) -> tuple[Rule, tuple[str, ...]]:
 def hunted(several: Several, schedule: Schedule, draws: int, seed: int = 0) -> list[int]:
     """Return the longest response of every application over random release offsets.
 
-    Raises
-    ------
-    ValueError
-        If the schedule leaves a task out, or runs one where it cannot.
+    Raises ValueError if the schedule leaves a task out, or runs one where it cannot.
     """
     mapping, at = several.mapping, schedule.at
     number, edges = len(mapping.processors), mapping.graph.edges

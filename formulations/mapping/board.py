@@ -56,10 +56,7 @@ class Demands:
 def demands(texts: Sequence[str], graph: TaskGraph, board: Processors, rows: Sequence[Row]) -> Demands:
     """Read pins.
 
-    Raises
-    ------
-    InputError
-        If a pin is unknown, contradicts another one, or asks for what the board does not have.
+    Raises InputError if a pin is unknown, contradicts another one, or asks for what the board does not have.
     """
     numbers = {task.name: i for i, task in enumerate(graph.tasks)}
     most, fixed, wanted = dict[str, int](), dict[int, str](), ""

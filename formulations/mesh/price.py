@@ -457,10 +457,7 @@ def _priced(setup: Setup, choices: Sequence[Choice]) -> Callable[[Linear], Objec
 def price(layer: Layer, machine: Machine, choice: Choice) -> tuple[dict[str, int], dict[str, int]]:
     """Return dram and glb [bytes], cycles of the PEs alone and the time [cycles], and what each buffer is short of.
 
-    Raises
-    ------
-    InputError
-        If the choice is malformed.
+    Raises InputError if the choice is malformed.
     """
     setup = setup_of(layer, machine, choice.share, choice.keep)
     _well_formed(setup, choice)

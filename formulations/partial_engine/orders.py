@@ -104,10 +104,7 @@ def plain(game: Game, clock: Clock = ENDLESS) -> Order:
 def greedy(game: Game, clock: Clock = ENDLESS) -> Order:
     """Return the order that next does what is in the places, else brings the group with the most runs a byte.
 
-    Raises
-    ------
-    TimeUp
-        By the clock.
+    Raises TimeUp by the clock.
     """
     undone = {(i, o) for i in range(game.inputs) for o in range(game.outputs)}
     here: tuple[list[int], list[int]] = ([], [])

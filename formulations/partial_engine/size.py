@@ -92,10 +92,7 @@ def candidates(found: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 def rated(networks: Sequence[Network], engine: PartialEngine, pairs: Iterable[tuple[int, int]]) -> list[Size]:
     """Return sizes with their cycles and rates.
 
-    Raises
-    ------
-    InputError
-        If a network has a layer that the engine does not compute.
+    Raises InputError if a network has a layer that the engine does not compute.
     """
     parts = [network_parts(network, engine) for network in networks]
     found = []

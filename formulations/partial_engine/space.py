@@ -114,10 +114,7 @@ class Choices:
 def build(work: Work, machine: Machine, demands: Demands | None = None) -> Choices:
     """Return the choices of strips and places that fit the banks.
 
-    Raises
-    ------
-    InputError
-        If a place would take no bytes (a layer that reads only padding).
+    Raises InputError if a place would take no bytes (a layer that reads only padding).
     """
     wanted = demands or Demands()
     found: list[Branch] = []

@@ -353,10 +353,8 @@ class PlacementFormulation(Formulation[Placement]):
     ) -> Sequence[PlacementPart]:  # fmt: skip
         """Return all buffers as one part, in memories of their own or of the machine.
 
-        Raises
-        ------
-        InputError
-            For a network, a machine without memories of that kind, and pins with an operator of no meaning.
+        Raises InputError for a network, a machine without memories of that kind, and pins with an operator of no
+        meaning.
         """
         if not isinstance(network, Buffers):
             raise InputError("problem placement: buffers are expected, a .csv or .json file of them, or a plan file")
@@ -368,10 +366,7 @@ class PlacementFormulation(Formulation[Placement]):
 def in_memories(given: Buffers, machine: Machine) -> Buffers:
     """Return buffers with memories: those of a machine, beside what is reserved there, if they bring none.
 
-    Raises
-    ------
-    InputError
-        If the machine has no memories with addresses.
+    Raises InputError if the machine has no memories with addresses.
     """
     if given.memories:
         return given

@@ -47,13 +47,7 @@ class Demands:
 
 
 def demands(texts: Sequence[str], settings: Sequence[Setting]) -> Demands:
-    """Read pins.
-
-    Raises
-    ------
-    InputError
-        If a pin is unknown, or asks for what there is not.
-    """
+    """Read pins; raises InputError if a pin is unknown, or asks for what there is not."""
     limits: dict[str, int] = {}
     frames: list[Callable[[Frame], bool]] = []
     options: list[Callable[[VariantLayer, Option], bool]] = []

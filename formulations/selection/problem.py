@@ -243,10 +243,7 @@ class SelectionFormulation(Formulation[Selection]):
 def part_of(target: Network | Variants, machine: Machine, pins: Sequence[str]) -> SelectionPart:
     """Return what is decided.
 
-    Raises
-    ------
-    InputError
-        If the machine has no platform, the variants name what it does not have, or a pin is bad.
+    Raises InputError if the machine has no platform, the variants name what it does not have, or a pin is bad.
     """
     settings = settings_of(target, machine)
     for setting in settings:

@@ -61,10 +61,7 @@ class Step:
 def trellis(frame: Frame) -> list[Step]:
     """Return the layers of the graph; one node is before the first and after the last layer.
 
-    Raises
-    ------
-    Unable
-        If too many maps are open at a time.
+    Raises Unable if too many maps are open at a time.
     """
     nodes: dict[_Node, int] = {(): 0}
     steps, arcs = list[Step](), 0
@@ -121,11 +118,7 @@ MOST, _BLOCK = 4_000_000, 65_536
 def exhaustive(frame: Frame, asked: Form, clock: Clock) -> list[int] | None:
     """Return the first best choice of all, None if none keeps the limits.
 
-    Raises
-    ------
-    Unable
-        If there are more than `MOST`.
-    TimeUp
+    Raises Unable if there are more than `MOST`, and TimeUp.
     """
     shape = tuple(len(layer.options) for layer in frame.layers)
     number = prod(shape)

@@ -199,12 +199,8 @@ def buffers(layer: Layer, machine: Machine, nest: Nest) -> tuple[Buffer, ...]:
     """Lay the buffers of a core out in its memories, one after the other in the order of the Holds.
 
     Machines that count uniform tiles are laid out with the true largest ones, which are no larger. Of a layer with rows
-    on chip (`Layer.resident_in`) the tiles are laid out as if their banks were one memory.
-
-    Raises
-    ------
-    InputError
-        If the nest is malformed for the layer or the machine.
+    on chip (`Layer.resident_in`) the tiles are laid out as if their banks were one memory. Raises InputError if the
+    nest is malformed for the layer or the machine.
     """
     return tuple(_laid(NestOnCore(layer, machine, nest)))
 

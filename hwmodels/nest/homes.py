@@ -46,10 +46,7 @@ def assignments(layer: Layer, machine: Machine) -> tuple[dict[str, str], ...]:
 def settled(layer: Layer, machine: Machine, homes: Mapping[str, str]) -> Machine:
     """The machine with these homes of a layer's operands.
 
-    Raises
-    ------
-    InputError
-        If an operand has no home, or one that the machine does not allow.
+    Raises InputError if an operand has no home, or one that the machine does not allow.
     """
     may = allowed(layer, machine)
     if not may:
@@ -71,10 +68,7 @@ def settled(layer: Layer, machine: Machine, homes: Mapping[str, str]) -> Machine
 def housed(layer: Layer, machine: Machine, nest: Nest) -> Machine:
     """The machine with the homes that a nest states; a nest without any needs a machine that leaves no choice.
 
-    Raises
-    ------
-    InputError
-        As `settled`, or if there is a choice.
+    Raises InputError as `settled` does, or if there is a choice.
     """
     if nest.homes or not machine.off_chip:
         return settled(layer, machine, dict(nest.homes))

@@ -137,10 +137,7 @@ def engine_of(machine: Machine) -> PartialEngine:
 def work_of(layer: Layer, engine: PartialEngine) -> Work:
     """Return a convolution, a product with constant weights, or a pooling as work for an engine.
 
-    Raises
-    ------
-    InputError
-        If the layer is of another kind or has a batch.
+    Raises InputError if the layer is of another kind or has a batch.
     """
     refuse_long(layer)
     if layer.kind in ("eltwise", "resample") or layer.weights == "activation":
@@ -192,12 +189,8 @@ def network_parts(network: Network, engine: PartialEngine) -> dict[Part, int]:
     """Return what an inference takes, every layer in one strip, and how often.
 
     Layers whose result is a single pixel (global pooling, the classifier) run on the CPU beside the engine (V.I);
-    element-wise sums are additions of maps, which read every bank twice a pixel.
-
-    Raises
-    ------
-    InputError
-        If a layer is of a kind that the engine does not compute.
+    element-wise sums are additions of maps, which read every bank twice a pixel. Raises InputError if a layer is of a
+    kind that the engine does not compute.
     """
     parts: Counter[Part] = Counter()
     for x in network.layers:

@@ -62,11 +62,7 @@ def replay_fusion(found: Stores, machine: Machine, runs: Sequence[LayerRun | Fus
     """Walk all runs in their order; a run's residents are numbers of stores.
 
     Where the runs do not fit the network, or banks and rows do not add up, nothing is walked beyond: `runs` is empty.
-
-    Raises
-    ------
-    InputError
-        If the nest of a layer that runs alone is malformed.
+    Raises InputError if the nest of a layer that runs alone is malformed.
     """
     faults: list[str] = []
     walked: list[Replay | FusedReplay] = []

@@ -75,10 +75,7 @@ class Bilinear:
     def matrix(self) -> NDArray[np.float64] | Ints:
         """Return f as a matrix (S, Q), exact: float64 while every value is below 2**53, int64 above.
 
-        Raises
-        ------
-        InputError
-            If a value could exceed 2**62.
+        Raises InputError if a value could exceed 2**62.
         """
         top = self.ceiling()
         if top < _EXACT_FLOAT:

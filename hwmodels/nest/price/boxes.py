@@ -96,12 +96,8 @@ def windows_touched(residue: Ints, size: Ints, burst: int) -> Ints:
 def burst_products(axes: tuple[Stored, ...], axis: Stored, burst: int) -> tuple[dict[str, Ints], ...]:
     """Return factors by dimension (or `JOINT`) whose products add up to the windows of all runs that `axis` breaks.
 
-    `axes` are those outside `axis`, outermost first. Pieces that span the extent of `axis` break no run.
-
-    Raises
-    ------
-    InputError
-        If rows and columns have too many chains for a table of both.
+    `axes` are those outside `axis`, outermost first. Pieces that span the extent of `axis` break no run. Raises
+    InputError if rows and columns have too many chains for a table of both.
     """
     unit = gcd(burst, axis.pitch, *(a.pitch for a in axes))
     residues = burst // unit
@@ -128,10 +124,7 @@ def burst_products(axes: tuple[Stored, ...], axis: Stored, burst: int) -> tuple[
 def _joint(outer: Ints, inner: Ints, dim: str) -> dict[str, Ints]:
     """One matrix for the chains of rows and of columns; `dim` is the one of `outer`, shapes (chains, residues).
 
-    Raises
-    ------
-    InputError
-        If there are too many of both.
+    Raises InputError if there are too many of both.
     """
     if len(outer) * len(inner) > _TABLE:
         raise InputError(

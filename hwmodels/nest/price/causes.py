@@ -81,10 +81,7 @@ class Share:
 def shares(layer: Layer, machine: Machine, nest: Nest) -> tuple[Share, ...]:
     """Return the bytes of a nest by operand and cause; they sum to its bytes.
 
-    Raises
-    ------
-    InputError
-        If the nest cannot be priced.
+    Raises InputError if the nest cannot be priced.
     """
     if machine.reading == "literal":
         printed = price(layer, machine, nest).by_operand
@@ -99,12 +96,8 @@ def shares(layer: Layer, machine: Machine, nest: Nest) -> tuple[Share, ...]:
 def held_outside(layer: Layer, machine: Machine, nest: Nest, operand: str, at: int) -> Outcome:
     """Return the price of the nest with an operand held outside the loop that is item `at`.
 
-    What its tile then takes on chip is why it is held inside, where memory is too small for that.
-
-    Raises
-    ------
-    InputError
-        If that nest cannot be priced.
+    What its tile then takes on chip is why it is held inside, where memory is too small for that. Raises InputError if
+    that nest cannot be priced.
     """
     moved = next(item for item in nest.items if isinstance(item, Hold) and item.operand == operand)
     rest = [item for item in nest.items if item is not moved]

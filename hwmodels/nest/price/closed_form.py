@@ -40,10 +40,8 @@ from instances.network.workload import Layer
 def price(layer: Layer, machine: Machine, nest: Nest) -> Outcome:
     """Price a nest by the machine's own reading, from the same tables that the formulations optimise over.
 
-    Raises
-    ------
-    InputError
-        If the nest is malformed, its homes are not allowed, or the machine prices what closed forms do not count.
+    Raises InputError if the nest is malformed, its homes are not allowed, or the machine prices what closed forms do
+    not count.
     """
     machine = housed(layer, machine, nest)
     skeleton = skeleton_of(layer, nest)
@@ -108,10 +106,7 @@ def prices_of(machine: Machine) -> dict[str, int]:
 def with_prices(machine: Machine, prices: Mapping[str, int]) -> Machine:
     """Return the machine with other prices.
 
-    Raises
-    ------
-    InputError
-        If a price is for something that this machine does not count.
+    Raises InputError if a price is for something that this machine does not count.
     """
     groups: dict[str, dict[str, int]] = {}
     for field, ticks in prices.items():
@@ -142,10 +137,7 @@ def _refuse(machine: Machine, prices: Mapping[str, int]) -> None:
 def sensitivity(layer: Layer, machine: Machine, nest: Nest, fields: Sequence[str]) -> Sensitivity:
     """Return the time of a nest and the counts of some prices (keys of `PRICES`), see the module docstring.
 
-    Raises
-    ------
-    InputError
-        If the machine cannot be priced (`price`), or takes time that is none of `PRICES`.
+    Raises InputError if the machine cannot be priced (`price`), or takes time that is none of `PRICES`.
     """
     prices = prices_of(machine)
     ticks = price(layer, machine, nest).time_ticks

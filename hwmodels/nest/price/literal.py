@@ -91,10 +91,7 @@ def _tle_slice(layer: Layer, skeleton: Skeleton, dim: str) -> int:
 def tso_compute(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, choices: Choices) -> list[Term]:
     """T_MAC in ticks by Eq. 7 and 8, with the printed divisor #TLTs.
 
-    Raises
-    ------
-    InputError
-        If a cycle is not a whole number of ticks per core.
+    Raises InputError if a cycle is not a whole number of ticks per core.
     """
     unit = machine.compute
     if unit.model == "none":

@@ -33,12 +33,7 @@ def double_buffered_ticks(
 ) -> int:
     """Return the time of the nest in ticks; `steps` are those of the loops over every dimension, outermost first.
 
-    With `line` IN is held in lines.
-
-    Raises
-    ------
-    InputError
-        If the nest has more than `MAX_STEPS` steps.
+    With `line` IN is held in lines. Raises InputError if the nest has more than `MAX_STEPS` steps.
     """
     return _Timeline(layer, machine, skeleton, core, steps, line).ticks()
 

@@ -284,13 +284,7 @@ class Pieces:
 
     @cached_property
     def placed(self) -> Placed:
-        """Where the pieces lie.
-
-        Raises
-        ------
-        TypeError
-            If these pieces have no places (nominal tiles).
-        """
+        """Where the pieces lie; raises TypeError if these pieces have no places (nominal tiles)."""
         if self.places is None:
             raise TypeError("these pieces have sizes, but no places")
         return self.places()

@@ -168,13 +168,7 @@ def _cutting(dim: str, step: Step, pieces: dict[str, list[tuple[int, int]]]) -> 
 
 
 def skeleton_of(layer: Layer, nest: Nest) -> Skeleton:
-    """Read the skeleton of a nest.
-
-    Raises
-    ------
-    InputError
-        If the nest is malformed.
-    """
+    """Read the skeleton of a nest; raises InputError if the nest is malformed."""
     nest.validate_for(layer)
     spatial = tuple(i for i in nest.items if isinstance(i, Spatial))
     order: list[str] = []

@@ -195,13 +195,9 @@ def nest_tables(
 ) -> NestTables:
     """Build the tables of one skeleton, by the machine's reading.
 
-    Time and bytes are empty unless they are among the `measures`; other counts are given only with `detail`.
-
-    Raises
-    ------
-    InputError
-        If the machine prices or counts what no bilinear table can hold, or the skeleton needs more
-        clusters or cores than the machine has.
+    Time and bytes are empty unless they are among the `measures`; other counts are given only with `detail`. Raises
+    InputError if the machine prices or counts what no bilinear table can hold, or the skeleton needs more clusters or
+    cores than the machine has.
     """
     _refuse(layer, machine)
     if choices.ideal is not None and any(transfer.by_address for transfer in machine.transfers):

@@ -318,10 +318,7 @@ def _axis(
 def bound_homes(layer: Layer, machine: Machine, nest: Nest) -> Machine:
     """Return the machine with every operand at the home that the schedule states.
 
-    Raises
-    ------
-    InputError
-        If a home is missing, does not exist, is not allowed there, or cannot be written.
+    Raises InputError if a home is missing, does not exist, is not allowed there, or cannot be written.
     """
     stated = dict(nest.homes)
     if not machine.off_chip:

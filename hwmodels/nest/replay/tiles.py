@@ -150,12 +150,8 @@ class Lines(Buffer):
     def enter(self, rows: Range, columns: Range, kept: Range, *, turns: bool) -> None:
         """Move on to another window (`turns`: of another pass).
 
-        `kept` are the rows that the pass after that of the window which is left reads again.
-
-        Raises
-        ------
-        Fault
-            If rows that are to be kept are not there.
+        `kept` are the rows that the pass after that of the window which is left reads again. Raises Fault if rows that
+        are to be kept are not there.
         """
         left = self.columns if turns else (self.columns[0], min(self.columns[1], columns[0]))
         again = max(self.rows[0], kept[0]), min(self.rows[1], kept[1])
