@@ -305,7 +305,6 @@ def hand(layer: Layer, machine: Machine) -> Choice:
     size = {d: layer.extent(d) for d in DIMS}
     sums = mesh.psum_buffer_bytes // machine.psum_bytes
     tile = dict.fromkeys(DIMS, 1)
-    tile["j" if matching else "m"] = 1
     tile[over] = min(size[over], max(1, isqrt(sums // 2)))
     side = max(1, isqrt(sums // tile[over]))
     tile["r"] = min(size["r"], side)

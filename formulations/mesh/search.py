@@ -241,11 +241,8 @@ def _by_key(group: Group) -> dict[tuple[int, ...], Group]:
 
 
 def _descend(member: Member, measure: str, limits: Limits, groups: list[Group]) -> tuple[int, list[int]] | None:
-    at = [int(group.terms.sum(axis=1).argmin()) for group in groups]
-    sizes = [cap.what for cap in member.caps]
-    if sizes:
-        tiles = sum(member.vector(what) for what in sizes)
-        at = [int((group.terms @ tiles).argmin()) for group in groups]
+    tiles = sum(member.vector(cap.what) for cap in member.caps)
+    at = [int((group.terms @ tiles).argmin()) for group in groups]
     value: int | None = None
     for _ in range(20):
         before = list(at)

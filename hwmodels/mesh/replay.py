@@ -124,6 +124,11 @@ class _Run:
             {d: self.cuts[d][k] for d, k in zip(self.temporal, ks, strict=True)}
             for ks in product(*(range(len(self.cuts[d])) for d in self.temporal))
         ]
+        #: Steps over what is summed that are counted, each so often: boxes of equally many channels count once.
+        self.counted, self.repeats = self.taps, 1
+        channels = self.cuts["n"]
+        if len({end - begin for begin, end in channels}) == 1:
+            self.counted, self.repeats = [tap for tap in self.taps if tap["n"][0] == 0], len(channels)
 
     def mesh_steps(self) -> Iterator[dict[str, int]]:
         """The first tile of every step, by index; the loops that the kept operand depends on are outermost."""
@@ -184,8 +189,7 @@ class _Run:
                 if self.held.get(unit) == place:
                     continue
                 self.held[unit] = place
-            words = sum(volume(boxes(self.layer, {**tiles, **tap})[operand][1]) for tap in self.taps_of(operand, tiles))
-            words *= self.repeats
+            words = sum(volume(boxes(self.layer, {**tiles, **tap})[operand][1]) for tap in self.counted) * self.repeats
             above, left = (unit[0] - 1, unit[1]), (unit[0], unit[1] - 1)
             # The same box for the first products is the same for all of them: what is summed is the same everywhere.
             if operand in SHARES[self.given.share] and first[unit] in (first.get(above), first.get(left)):
@@ -194,16 +198,6 @@ class _Run:
             self.seen.fetches += len(self.taps)
             self.seen.glb += words * self.bytes[operand]
             self.seen.dram += words * self.bytes[operand]
-
-    def taps_of(self, operand: str, tiles: dict[str, tuple[int, int]]) -> list[dict[str, tuple[int, int]]]:
-        """The steps over what is summed: boxes of equally many channels are counted once, `repeats` times."""
-        tile = self.given.tile[DIMS.index("n")]
-        whole = [tap for tap in self.taps if tap["n"][1] - tap["n"][0] == tile]
-        if len(whole) < len(self.taps) or tile == self.layer.n:
-            self.repeats = 1
-            return self.taps
-        self.repeats = len(self.cuts["n"])
-        return [tap for tap in whole if tap["n"][0] == 0]
 
 
 Span = tuple[int, int]
