@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from instances.errors import InputError
 from instances.machine.machine import Machine
@@ -34,18 +35,11 @@ class Grid:
     number: int
 
 
-@dataclass(frozen=True)
-class Strip:
-    """Output rows `first` to `end` (excluded) of every map, and how many input rows they need."""
+class Strip(NamedTuple):
+    """Some output rows of every map, and how many input rows they need."""
 
-    first: int
-    end: int
+    rows: int
     in_rows: int
-
-    @property
-    def rows(self) -> int:
-        """Output rows."""
-        return self.end - self.first
 
 
 @lru_cache(maxsize=65536)
@@ -96,9 +90,8 @@ class Work:
         """The layer in strips of so many output rows; the last one may be smaller."""
         x = self.layer
         ends = [(first, min(x.r, first + rows)) for first in range(0, x.r, rows)]
-        return tuple(
-            Strip(a, b, _touched(a, b, x.stride_h, x.kh, x.dilation_h, x.pad_top, x.h)) for a, b in ends
-        )  # fmt: skip
+        shape = x.stride_h, x.kh, x.dilation_h, x.pad_top, x.h
+        return tuple(Strip(end - first, _touched(first, end, *shape)) for first, end in ends)
 
     @property
     def apart(self) -> bool:
