@@ -64,9 +64,7 @@ class ApplicationsCpModel:
 def applications_cp_model(several: Several, goal: Goal, caps: Sequence[tuple[Goal, int]] = ()) -> ApplicationsCpModel:
     """Return the model.
 
-    Parameters
-    ----------
-    caps : pairs of an objective and the most that it may come to
+    `caps`: pairs of an objective and the most that it may come to.
     """
     built = ApplicationsCpModel(several)
     model = built.model

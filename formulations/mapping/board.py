@@ -263,10 +263,7 @@ class Asking(ABC):
 class BoardPiece(Piece[Any]):
     """A configuration.
 
-    Parameters
-    ----------
-    left : int
-        How many configurations share the time from here on.
+    `left`: how many configurations share the time from here on.
     """
 
     def __init__(self, part: BoardPart[Any, Any], configuration: Configuration, left: int) -> None:

@@ -52,12 +52,8 @@ def cp_model_of(
 ) -> MappingCpModel:
     """Return the model.
 
-    Parameters
-    ----------
-    least, most : int
-        Bounds of the objective that are known.
-    latest : int, optional
-        Of one inference alone, a latency that the plans that are looked for keep.
+    `least`, `most`: bounds of the objective that are known. `latest`: of one inference alone, a latency that the plans
+    that are looked for keep.
     """
     model = cp_model.CpModel()
     made = flows(model, mapping)

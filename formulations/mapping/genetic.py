@@ -125,12 +125,8 @@ def spea2(
 ) -> list[Assignment]:  # fmt: skip
     """Return the last generation, each assignment once; all objectives are minimised.
 
-    Parameters
-    ----------
-    first : sequence of Assignment
-        What half of the first generation is at most; random assignments fill it up.
-    generations : int
-        How many there are without a time limit.
+    `first`: what half of the first generation is at most; random assignments fill it up. `generations`: how many there
+    are without a time limit.
     """
     rng = random.Random(seed)
     genes = [list(one) for one in first[: SIZE // 2]]

@@ -35,12 +35,8 @@ def model(
 ) -> tuple[pulp.LpProblem, Callable[[], Schedule]]:
     """Return the model, and what reads the schedule of a solution.
 
-    Parameters
-    ----------
-    clustered : {"", "=", "<="}
-        Whether a processor runs one cluster, exactly or at most.
-    latest : int, optional
-        Of one inference alone, a latency that some plan is known to keep, or the limit: M.
+    `clustered`: whether a processor runs one cluster, exactly or at most. `latest`: of one inference alone, a latency
+    that some plan is known to keep, or the limit: M.
     """
     problem = pulp.LpProblem("mapping", pulp.LpMinimize)
     made = Flows(mapping, _binary, lambda name: pulp.LpVariable(name, 0, 1), pulp.LpAffineExpression)

@@ -74,10 +74,7 @@ def _turn(pipeline: Pipeline, i: int) -> tuple[int, int, int, int]:
 class MappingPart(BoardPart[Instance, MappingSchedule]):
     """The tasks of a network.
 
-    Attributes
-    ----------
-    alone : bool
-        Whether schedules are of one inference alone; else inferences follow each other in a pipeline.
+    `alone`: whether schedules are of one inference alone; else inferences follow each other in a pipeline.
     """
 
     searches, exhaustive = SEARCHES, staticmethod(exhaustive)

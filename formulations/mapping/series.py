@@ -333,11 +333,7 @@ class Found:
 class Ends:
     """A section by the places of its ends.
 
-    Attributes
-    ----------
-    at : ndarray, shape (number, ends)
-    low, high : ndarray, shape (number,)
-        Bounds of the makespan, and what a schedule takes.
+    `at` has the shape (number, ends); `low`, `high` (number,): bounds of the makespan, and what a schedule takes.
     """
 
     def __init__(self, tables: Tables, section: Section) -> None:

@@ -183,10 +183,7 @@ def fits(layer: Layer, machine: Machine, choice: Choice) -> bool:
 def complete(layer: Layer, machine: Machine, choice: Choice, pins: Pins, *, chosen: bool) -> MeshLayout | None:
     """Return a choice with its PE vector and layout, None if there is no layout.
 
-    Parameters
-    ----------
-    chosen : bool
-        Whether the vector is part of the choice; else the one with the fewest cycles that has a layout is taken.
+    `chosen`: whether the vector is part of the choice; else the one with the fewest cycles that has a layout is taken.
     """
     if machine.mesh is None or machine.mesh.kind != "teu":
         return MeshLayout(choice)

@@ -241,12 +241,7 @@ def movable(setup: Setup, pins: Pins = _FREE) -> tuple[str, ...]:
 class _Space:
     """The options of one way to share and to keep, with the PE vector (`lanes`) or without, all tiles or few (`thin`).
 
-    Attributes
-    ----------
-    movable : tuple of str
-        Indices that may lie along sides of the mesh.
-    total : tuple of int
-        What the keys sum up to.
+    `movable`: indices that may lie along sides of the mesh. `total`: what the keys sum up to.
     """
 
     def __init__(self, setup: Setup, pins: Pins, lanes: bool, thin: bool) -> None:

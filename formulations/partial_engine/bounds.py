@@ -155,10 +155,7 @@ def _bytes(ins: Side, outs: Side, w: int, v: int) -> int:
 def lower(game: Game, *, stay: bool = False) -> int:
     """Return a lower bound on the bytes of inputs and partial maps, over all orders.
 
-    Parameters
-    ----------
-    stay : bool
-        Partial maps may not be stored: v = 0.
+    `stay`: partial maps may not be stored: v = 0.
     """
     ins, outs = sides_of(game)
     if stay:
@@ -204,10 +201,7 @@ class Bounded:
 def bounded(branches: Sequence[Branch], known: int, integer: Callable[[str, int], Any], *, stay: bool) -> Bounded:
     """Return the model of some choices; some order moves `known` bytes.
 
-    Parameters
-    ----------
-    integer : callable
-        Makes a variable of the solver's library from its name and its largest value; the least is 0.
+    `integer`: makes a variable of the solver's library from its name and its largest value; the least is 0.
     """
     base = min(branch.least for branch in branches)
     counts = [[(sides_of(game), number) for game, number in branch.games] for branch in branches]

@@ -82,12 +82,7 @@ def fit(packing: Packing, capacity: int, clock: Clock = ENDLESS, *, nodes: int |
     """Search for addresses below a capacity, by several orders in turn, each time with more nodes.
 
     The answer is that of the first turn that has one, whichever ends first: it does not depend on the machine's speed,
-    unless the clock stops it.
-
-    Parameters
-    ----------
-    nodes : int, optional
-        The most of one turn.
+    unless the clock stops it. `nodes`: the most of one turn.
     """
     if packing.least > capacity:
         return Fit("does not fit")
@@ -173,10 +168,7 @@ class Least:
 def least_peak(packing: Packing, capacity: int, clock: Clock = ENDLESS, *, nodes: int | None = None) -> Least:
     """Return the least peak of at most a capacity; without addresses and with ``bound > capacity`` if there is none.
 
-    Parameters
-    ----------
-    nodes : int, optional
-        The most of one search.
+    `nodes`: the most of one search.
     """
     most_nodes = min(patience(packing), nodes or patience(packing))
     bound, addresses = packing.least, dict[str, int]()

@@ -43,14 +43,7 @@ def steps(frames: Sequence[Frame], measure: str, most: Mapping[str, int]) -> lis
     """Return the steps of the default order, the baseline first; none if its element types do not meet.
 
     Each is kept if it makes `measure` less and keeps the limits (software steps count by period where energy or score
-    is asked for: clocks come last).
-
-    Parameters
-    ----------
-    frames : sequence of Frame
-        At least one.
-    most : mapping
-        Limits of measures.
+    is asked for: clocks come last). There is a frame at least; `most` are limits of measures.
     """
     made = _Order(frames, measure, most)
     if not made.begin():

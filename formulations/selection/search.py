@@ -147,10 +147,7 @@ def _values(const: int, weights: tuple[int, ...], total: Ints) -> Ints:
 def totals(frame: Frame, chosen: Ints) -> tuple[Ints, Ints]:
     """Return totals of shape (quantities, choices), and which choices have types that meet.
 
-    Parameters
-    ----------
-    chosen : int array
-        Options by number, of shape (layers, choices).
+    `chosen`: options by number, of shape (layers, choices).
     """
     number = chosen.shape[1]
     total, fits = np.zeros((frame.quantities, number), np.int64), np.ones(number, bool)

@@ -66,10 +66,7 @@ def _accelerated(task: Task, one: Accelerator, together: float) -> float:
 def polynomial(copying: Copying, *, out: bool, into: bool) -> tuple[float, float, float]:
     """Return what copies between two processors take: constant [ns], by the byte [ps], by its square [fs].
 
-    Parameters
-    ----------
-    out, into : bool
-        Whether the data comes out of an accelerator, and goes into one.
+    `out`, `into`: whether the data comes out of an accelerator, and goes into one.
     """
     square, linear, constant = copying.memcpy_us
     copies, maps, unmaps = out + into or 1, out + into, int(into)

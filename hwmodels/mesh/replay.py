@@ -330,9 +330,7 @@ def replay_lanes(
 ) -> list[str]:
     """Return what is wrong with a layout, one line each; nothing if every vector is served in one cycle.
 
-    Parameters
-    ----------
-    bits : what each bit of the PE number stands for, lowest first: an index and the bit of its lane
+    `bits`: what each bit of the PE number stands for, lowest first: an index and the bit of its lane.
     """
     pes = 1 << len(bits)
     numbers = np.arange(pes, dtype=np.int64)

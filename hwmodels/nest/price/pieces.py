@@ -486,11 +486,8 @@ def _looked_up(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide:
 def windows(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: str = "") -> Pieces:
     """Return the input pieces under the output range [lo, hi), per chain of `steps` (T, L) and of `taps` (T or 1, L').
 
-    Parameters
-    ----------
-    slide : {"", "outer", "inner"}
-        Count only what the window before in the same pass did not cover, along the innermost loop over the outputs
-        ("outer") or over the kernel ("inner").
+    `slide`: count only what the window before in the same pass did not cover, along the innermost loop over the outputs
+    ("outer") or over the kernel ("inner").
     """
     if window.trivial and hi <= window.size:
         return cut(hi - lo, steps, lo)

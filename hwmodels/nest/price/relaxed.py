@@ -227,10 +227,7 @@ def ideal_count(extent: int, number: Ints, first: int = 0, largest: Ints | None 
 def ideal_windows(lo: int, hi: int, most: Ints, taps: Ints, window: Window, slide: str) -> Ideal:
     """Bounds on the windows over pieces of at most `most` outputs of [lo, hi) and parts of at most `taps` taps, (T,).
 
-    Parameters
-    ----------
-    slide : {"", "outer", "inner"}
-        As in `hwmodels.nest.price.pieces.windows`.
+    `slide`: as in `hwmodels.nest.price.pieces.windows`.
     """
     most, taps = np.broadcast_arrays(np.minimum(most, hi - lo), np.minimum(taps, window.taps))
     least, used, places = _bounds(lo, hi, window)
@@ -338,12 +335,8 @@ def part_window(window: Window, taps: int) -> Window:
 def ideal_parts(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: str, *, counts: bool) -> Ideal:
     """Bounds on the windows over pieces of [lo, hi), cut by chains of steps, and parts by chains of `taps`.
 
-    The taps may be cut anywhere, in parts of which the largest makes as many as the chain's (`least_rows`).
-
-    Parameters
-    ----------
-    counts : bool
-        Whether `steps` are numbers of pieces; else they are candidates (`formulations.tiling.cuts`) for `part_window`.
+    The taps may be cut anywhere, in parts of which the largest makes as many as the chain's (`least_rows`). `counts`:
+    whether `steps` are numbers of pieces; else they are candidates (`formulations.tiling.cuts`) for `part_window`.
     """
     number = max(len(steps), len(taps))
     whole = np.full(number, window.taps)

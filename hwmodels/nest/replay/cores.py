@@ -113,10 +113,7 @@ class Run:
 def listened(operand: str, level: str, cores: Sequence[tuple[ReplayCore, Run]]) -> dict[int, Counts]:
     """Return what is loaded of an operand, by the first cluster that each load goes to.
 
-    Parameters
-    ----------
-    level : {"tle", "chip"}
-        Cores of which one load may serve.
+    `level`: "tle" or "chip", cores of which one load may serve.
     """
     groups: dict[object, list[tuple[ReplayCore, Run]]] = {}
     for core, run in cores:

@@ -184,10 +184,7 @@ class Lines(Buffer):
 class Passes:
     """The windows of IN over a whole nest, as passes over columns inside sweeps over rows; rows as in `Lines`.
 
-    Attributes
-    ----------
-    sizes : (int, int, int, int)
-        Of the buffer: rows that are read again, columns of the widest pass, other rows and columns of the window.
+    `sizes`: of the buffer: rows that are read again, columns of the widest pass, other rows and columns of the window.
     """
 
     def __init__(

@@ -34,11 +34,7 @@ BLOCK_STEPS = 1 << 18
 class Places:
     """The tiles of one operand at its Hold, numbered: the tile that every innermost iteration works on.
 
-    Parameters
-    ----------
-    cuts : mapping of str to Cuts
-    levels : mapping of str to int
-        The relevant dimensions, with the number of loops over each that stand outside the Hold.
+    `levels`: the relevant dimensions, with the number of loops over each that stand outside the Hold.
     """
 
     def __init__(self, cuts: Mapping[str, Cuts], levels: Mapping[str, int]) -> None:
