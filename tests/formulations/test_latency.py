@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count, permutations
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from formulations.mapping.latency import (
-    Order,
     best_order,
     busy,
     critical,
@@ -31,40 +29,22 @@ from formulations.mapping.problem import replayed
 from formulations.mapping.space import Assignment, Limits, Mapping
 from hwmodels.board.replay import replay_once
 from instances.errors import InputError
-from instances.machine.boards import Group
-from instances.network.tasks import Task, TaskGraph
-from solver import check, pareto, solve
+from solver import check, pareto
 from solver.calls.solve import show
 from solver.cli.main import main
 from solver.plan.plan import Plan
 from tests.adversary.mapping import TESTER, Case
 from tests.effort import tries
 from tests.lies import Lie, changed
-from tests.mapping_answers import ENGINES, answer
+from tests.mapping_answers import ENGINES, answer, instance, orders, planned
 
 EXACT = ("auto", "milp", "milp-cbc", "cp-sat", "exhaustive")
-
-
-def instance(
-    times: list[list[int | None]], edges: list[tuple[int, int]], copy: int, cores: int, gpus: int,
-    watts: tuple[int, ...] | None = None,
-) -> Mapping:  # fmt: skip
-    """Tasks on single cores and accelerators; every copy takes as long."""
-    groups = [Group(f"cpu{k}", 1) for k in range(cores)] + [Group(f"acc{k}", 0) for k in range(gpus)]
-    number = len(groups)
-    copies = np.full((len(edges), number, number), copy, dtype=np.int64)
-    copies[:, range(number), range(number)] = 0
-    graph = TaskGraph("n", tuple(Task(f"t{i}", "conv", 1, 1, 1, 0) for i in range(len(times))), tuple(edges))
-    return Mapping(
-        graph, tuple(groups), tuple(map(tuple, times)), copies, watts or (1,) * number, tuple(range(cores)), cores,
-        (1,) * number, 4,
-    )  # fmt: skip
 
 
 # ---- by hand ---------------------------------------------------------------------------------------------------------
 
 #: A task of 4, two of 6 that read it, one of 2 that reads both; two cores, a copy takes 1.
-FORK = instance([[4, 4], [6, 6], [6, 6], [2, 2]], [(0, 1), (0, 2), (1, 3), (2, 3)], 1, 2, 0)
+FORK = instance([[4, 4], [6, 6], [6, 6], [2, 2]], [(0, 1), (0, 2), (1, 3), (2, 3)], 1, 2)
 
 
 def test_a_fork_by_hand() -> None:
@@ -92,11 +72,11 @@ def test_the_order_of_tasks_counts() -> None:
     Short first: 1, copy until 2, the reader ends at 11. Long first: 5, then 1 and its copy until 7, the reader ends at
     16.
     """
-    made = instance([[5, None, None], [1, None, None], [None, None, 9]], [(1, 2)], 1, 2, 1)
+    made = instance([[5, None, None], [1, None, None], [None, None, 9]], [(1, 2)], 1, 2)
     ends = {0, 2}
     assert set(made.graph.first) == {0, 1}
     assert set(made.graph.last) == ends
-    made = instance([[5, None, None], [1, None, None], [None, 9, None]], [(1, 2)], 1, 2, 1)
+    made = instance([[5, None, None], [1, None, None], [None, 9, None]], [(1, 2)], 1, 2)
     at = (0, 0, 1)
     assert [timetable(made, at, order).latency for order in ((0, 1, 2), (1, 0, 2), (1, 2, 0))] == [16, 11, 11]
     order, _ = best_order(made, at, 100, 1000)
@@ -109,7 +89,7 @@ def test_the_order_of_tasks_counts() -> None:
 
 def test_tasks_of_no_length_come_before_others() -> None:
     """On one core a task of 5, and one of 0 that hands to a task of 5 on the accelerator: in 5, not 10."""
-    made = instance([[5, None], [0, None], [None, 5], [0, None]], [(1, 2), (2, 3)], 0, 1, 1)
+    made = instance([[5, None], [0, None], [None, 5], [0, None]], [(1, 2), (2, 3)], 0, 1)
     assert timetable(made, (0, 0, 1, 0), order_by(made, (0, 0, 1, 0), [0, 0, 0, 5])).latency == 5
     for name in EXACT:
         said = answer(name, made, "latency", Limits(), 20)
@@ -122,7 +102,7 @@ def test_less_energy_takes_longer() -> None:
     One core: 18 fJ in 18 ticks. In 14 ticks one task is on the other core, with its copies: the cheap core then runs
     0, 1, 3 and a copy (13 ticks), the other one task and copy (7 ticks, 21 fJ): 34 fJ.
     """
-    made = instance([[4, 4], [6, 6], [6, 6], [2, 2]], [(0, 1), (0, 2), (1, 3), (2, 3)], 1, 2, 0, (1, 3))
+    made = instance([[4, 4], [6, 6], [6, 6], [2, 2]], [(0, 1), (0, 2), (1, 3), (2, 3)], 1, 2, (1, 3))
     for name in EXACT:
         for limit, energy in ((18, 18), (17, 34), (14, 34)):
             said = answer(name, made, "energy", Limits(latency=limit), 20)
@@ -145,14 +125,7 @@ def mappings(draw: st.DrawFn, most: int = 5) -> Mapping:
         cpu: list[int | None] = [draw(st.integers(0, 12)) for _ in range(cores)]
         rows.append(cpu + [draw(st.one_of(st.none(), st.integers(0, 6))) for _ in range(gpus)])
     watts = tuple(draw(st.integers(1, 3)) for _ in range(cores + gpus))
-    return instance(rows, kept, draw(st.integers(0, 5)), cores, gpus, watts)
-
-
-def orders(made: Mapping) -> Iterator[Order]:
-    for order in permutations(range(len(made.times))):
-        place = {i: n for n, i in enumerate(order)}
-        if all(place[i] < place[j] for i, j in made.graph.edges):
-            yield order
+    return instance(rows, kept, draw(st.integers(0, 5)), cores, watts)
 
 
 @pytest.mark.parametrize("seed", range(tries(7, 30)))
@@ -205,7 +178,7 @@ def test_a_simulation_finds_a_circle() -> None:
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    return solve("mobilenet_v1", "galaxy_s9", objective="latency,energy", pins=["cpu_config=4"], problem="mapping")
+    return planned("mobilenet_v1", objective="latency,energy", pins=["cpu_config=4"])
 
 
 def test_a_plan_is_proven_and_checks(plan: Plan, tmp_path: Path) -> None:
@@ -231,14 +204,7 @@ LIES: dict[str, Lie] = {
 
 
 def test_tasks_that_overlap_are_found_out() -> None:
-    made = solve(
-        "squeezenet1_1",
-        "galaxy_s9",
-        objective="latency",
-        engine="single",
-        pins=["cpu_config=4", "conv10=cpu0"],
-        problem="mapping",
-    )
+    made = planned("squeezenet1_1", objective="latency", engine="single", pins=["cpu_config=4", "conv10=cpu0"])
     rows = made.schedule.tasks
     one, two = (next(n for n, r in enumerate(rows) if r.task == f"fire2/expand{k}x{k}") for k in (1, 3))
     assert rows[one].processor == rows[two].processor
@@ -280,33 +246,17 @@ def test_a_plan_in_the_terminal(plan: Plan) -> None:
 def test_networks_are_proven(network: str, config: str, value: int) -> None:
     """Two engines prove the same."""
     for engine in ("auto", "cp-sat"):
-        made = solve(
-            network,
-            "galaxy_s9",
-            objective="latency",
-            engine=engine,
-            pins=[f"cpu_config={config}"],
-            time_limit_s=30,
-            problem="mapping",
-        )
+        made = planned(network, objective="latency", engine=engine, pins=[f"cpu_config={config}"], time_limit_s=30)
         assert (made.status, made.bound) == ("OPTIMAL", value), engine
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("engine", sorted(set(ENGINES) - {"clustering", "clustering-most"}))
 def test_every_engine_gives_a_plan_that_checks(engine: str) -> None:
-    made = solve(
-        "lenet5",
-        "hikey970",
-        engine=engine,
-        objective="latency",
-        pins=["cpu_config=2,2"],
-        time_limit_s=3,
-        problem="mapping",
-    )
+    made = planned("lenet5", "hikey970", engine=engine, objective="latency", pins=["cpu_config=2,2"], time_limit_s=3)
     assert made.decided
     assert check(made).problems == ()
-    best = solve("lenet5", "hikey970", objective="latency", pins=["cpu_config=2,2"], problem="mapping")
+    best = planned("lenet5", "hikey970", objective="latency", pins=["cpu_config=2,2"])
     assert made.measures["latency"] >= best.measures["latency"]
 
 
@@ -314,20 +264,20 @@ def test_every_engine_gives_a_plan_that_checks(engine: str) -> None:
 def test_objectives_combine() -> None:
     """The second one is the best among what is as good in the first one; limits say the same."""
     pins = ["cpu_config=2,2"]
-    quick = solve("mobilenet_v1", "galaxy_s9", objective="latency,period,energy", pins=pins, problem="mapping")
-    steady = solve("mobilenet_v1", "galaxy_s9", objective="period,latency", pins=pins, problem="mapping")
-    usual = solve("mobilenet_v1", "galaxy_s9", pins=pins, problem="mapping")
+    quick = planned("mobilenet_v1", objective="latency,period,energy", pins=pins)
+    steady = planned("mobilenet_v1", objective="period,latency", pins=pins)
+    usual = planned("mobilenet_v1", pins=pins)
     assert steady.measures["period"] == usual.measures["period"] < quick.measures["period"]
     assert quick.measures["latency"] < steady.measures["latency"]
     limit = f"latency<={quick.measures['latency']}"
-    same = solve("mobilenet_v1", "galaxy_s9", pins=[*pins, limit], problem="mapping")
+    same = planned("mobilenet_v1", pins=[*pins, limit])
     assert same.measures["period"] == quick.measures["period"]
     for made in (quick, steady, same):
         assert (made.status, "latency" in made.measures, check(made).problems) == ("OPTIMAL", True, ())
 
 
 def test_fronts_keep_a_limit_of_latency() -> None:
-    best = solve("lenet5", "galaxy_s9", objective="latency", pins=["cpu_config=4"], problem="mapping")
+    best = planned("lenet5", objective="latency", pins=["cpu_config=4"])
     front = pareto(
         "lenet5", "galaxy_s9", pins=["cpu_config=4", f"latency<={best.measures['latency']}"], problem="mapping"
     )
@@ -337,7 +287,7 @@ def test_fronts_keep_a_limit_of_latency() -> None:
 
 
 def test_a_limit_that_nothing_keeps() -> None:
-    made = solve("lenet5", "galaxy_s9", objective="energy", pins=["latency<=10"], problem="mapping")
+    made = planned("lenet5", objective="energy", pins=["latency<=10"])
     assert (made.status, made.part.schedule) == ("INFEASIBLE", None)
     assert made.conflicts == ("latency<=10: below what one inference takes within the other limits",)
     assert check(made).problems == ()
@@ -356,14 +306,14 @@ def test_a_limit_that_nothing_keeps() -> None:
 )
 def test_what_is_refused(objective: str, pins: list[str], engine: str, said: str) -> None:
     with pytest.raises(InputError) as raised:
-        solve("lenet5", "galaxy_s9", objective=objective, pins=pins, engine=engine, problem="mapping")
+        planned("lenet5", objective=objective, pins=pins, engine=engine)
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
 def test_the_cap_holds_for_the_period() -> None:
-    made = solve("lenet5", "galaxy_s9", objective="latency,period", pins=["cap=50", "cpu_config=4"], problem="mapping")
-    free = solve("lenet5", "galaxy_s9", objective="latency,period", pins=["cpu_config=4"], problem="mapping")
+    made = planned("lenet5", objective="latency,period", pins=["cap=50", "cpu_config=4"])
+    free = planned("lenet5", objective="latency,period", pins=["cpu_config=4"])
     assert made.measures["latency"] == free.measures["latency"]
     assert made.measures["period"] > free.measures["period"]
 

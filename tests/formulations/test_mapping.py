@@ -9,7 +9,6 @@ from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,9 +22,9 @@ from hwmodels.board.price import copied_ps, estimated, options
 from hwmodels.board.replay import replay_mapping
 from instances.errors import InputError
 from instances.load import load_machine, load_network
-from instances.machine.boards import Group, Processors
+from instances.machine.boards import Processors
 from instances.measured import Profile, load_profile
-from instances.network.tasks import Task, TaskGraph, tasks
+from instances.network.tasks import tasks
 from solver import Plan, check, pareto, solve
 from solver.ask.progress import Silent
 from solver.calls.solve import ask as question
@@ -35,7 +34,7 @@ from solver.problems.mapping import MappingProblem
 from solver.uses.bench.mapping import case, front_row, latency_row, part_of, split_row
 from tests.effort import thinned, tries
 from tests.lies import Lie, changed
-from tests.mapping_answers import ENGINES, answer
+from tests.mapping_answers import ENGINES, answer, instance, planned
 
 # ---- published figures -----------------------------------------------------------------------------------------------
 
@@ -92,22 +91,6 @@ def test_cores_are_grouped_in_five_ways() -> None:
 # ---- by hand ---------------------------------------------------------------------------------------------------------
 
 
-def instance(
-    times: list[list[int | None]], edges: list[tuple[int, int]], copy: int, cores: tuple[int, ...], gpus: int,
-    watts: tuple[int, ...] | None = None,
-) -> Mapping:  # fmt: skip
-    """Tasks on groups of cores and accelerators; every copy takes as long."""
-    groups = [Group(f"cpu{k}", n) for k, n in enumerate(cores)] + [Group(f"acc{k}", 0) for k in range(gpus)]
-    number = len(groups)
-    copies = np.full((len(edges), number, number), copy, dtype=np.int64)
-    copies[:, range(number), range(number)] = 0
-    graph = TaskGraph("n", tuple(Task(f"t{i}", "conv", 1, 1, 1, 0) for i in range(len(times))), tuple(edges))
-    return Mapping(
-        graph, tuple(groups), tuple(map(tuple, times)), copies, watts or (1,) * number, tuple(range(len(cores))),
-        sum(cores), (1,) * number, 4,
-    )  # fmt: skip
-
-
 AIMS: list[tuple[Aim, int]] = [("period", 22), ("energy", 72)]
 
 
@@ -118,7 +101,7 @@ def test_a_chain_by_hand() -> None:
     (it copies its result back) = 6: an inference every 22. First and last stay on the core, so that is the least. The
     core may be busy half of the time: 44. Energy with 3 and 1 per tick: 3*22 + 6 = 72, against 3*30 = 90.
     """
-    made = instance([[10, 10], [10, 4], [10, 10]], [(0, 1), (1, 2)], 2, (1,), 1, watts=(3, 1))
+    made = instance([[10, 10], [10, 4], [10, 10]], [(0, 1), (1, 2)], 2, (1,), watts=(3, 1))
     best = (0, 1, 0)
     assert made.price(best) == made.price(best, 100)
     assert (made.price(best).period, made.price(best).loads, made.price(best).energy) == (22, (22, 6), 72)
@@ -131,7 +114,7 @@ def test_a_chain_by_hand() -> None:
 
 def test_clusters_by_hand() -> None:
     """Fig. 3.18: first and last cluster on one processor count once; a processor with two others is no clustering."""
-    made = instance([[1, 1]] * 5, [(i, i + 1) for i in range(4)], 0, (1,), 1)
+    made = instance([[1, 1]] * 5, [(i, i + 1) for i in range(4)], 0, (1,))
     assert clusters(made, (0, 1, 1, 1, 0)) == (1, 1)
     assert clusters(made, (0, 1, 0, 1, 0)) == (2, 2)
     assert clusters(made, (0, 0, 0, 0, 0)) == (0, 0)
@@ -142,7 +125,7 @@ def test_first_and_last_task_on_a_processor_are_one_cluster_for_the_solver_too()
 
     Then Eq. 3.4 does not hold with "=". Tasks 0 and 1 on one core and 2 on the other do: 3 + 1 + 3.
     """
-    made = instance([[3, 3], [3, 3], [3, 3]], [(0, 1), (0, 2)], 1, (1, 1), 0)
+    made = instance([[3, 3], [3, 3], [3, 3]], [(0, 1), (0, 2)], 1, (1, 1))
     said = answer("clustering", made, "period", Limits(), 20)
     assert said.schedule.at in ((0, 0, 1), (1, 1, 0))
     assert (made.price(said.schedule.at).period, said.stats["clustering_proven"]) == (7, True)
@@ -155,7 +138,7 @@ def test_a_pipeline_by_hand() -> None:
     copy; task 2's next turn is at 34, one period later too. The inference ends at 44. The result of task 0 is there
     from 0 on and read until 28: two buffers.
     """
-    made = instance([[10, 10], [10, 4], [10, 10]], [(0, 1), (1, 2)], 2, (1,), 1)
+    made = instance([[10, 10], [10, 4], [10, 10]], [(0, 1), (1, 2)], 2, (1,))
     found = pipelined(made, (0, 1, 0), 22)
     assert (found.starts, found.stages, found.latency, found.buffers) == ((0, 0, 12), (0, 1, 1), 44, (2, 1))
     seen = replayed(made, (0, 1, 0), found, 22)
@@ -175,7 +158,7 @@ def test_tasks_that_take_no_time_wait_for_nobody(
     times: list[list[int | None]], edges: list[tuple[int, int]], at: tuple[int, ...]
 ) -> None:
     """Of tasks that begin and end at one moment, those of earlier inferences come first: they free the buffers."""
-    made = instance(times, edges, 0, (1, 1), 0)
+    made = instance(times, edges, 0, (1, 1))
     period = made.price(at).period
     pipeline = pipelined(made, at, period)
     seen = replayed(made, at, pipeline, period)
@@ -200,7 +183,7 @@ def mappings(draw: st.DrawFn, most: int = 6) -> Mapping:
         rows.append(cpu + [draw(st.one_of(st.none(), st.integers(0, 20))) for _ in range(gpus)])
     watts = tuple(draw(st.integers(1, 3)) * 2 * (n or 1) for n in (*cores, *[0] * gpus))
     assert len(watts) == processors
-    return instance(rows, list(dict.fromkeys(edges)), draw(st.integers(0, 8)), cores, gpus, watts)
+    return instance(rows, list(dict.fromkeys(edges)), draw(st.integers(0, 8)), cores, watts)
 
 
 def least(made: Mapping, aim: str, limits: Limits) -> int | None:
@@ -246,7 +229,7 @@ def test_a_bound_of_the_problem_is_none_of_merged_cores() -> None:
 
     That it is at least 21 is true of the cores and of no assignment of merged ones.
     """
-    made = instance([[10, 10], [10, 10]], [(0, 1)], 3, (1, 1), 0)
+    made = instance([[10, 10], [10, 10]], [(0, 1)], 3, (1, 1))
     for least_known in (0, 21, 23):
         said = answer("cp-sat", made, "energy", Limits(period=13), 20, least=least_known)
         assert (said.status, said.bound) == ("OPTIMAL", 23)
@@ -292,12 +275,12 @@ def test_heuristics_return_assignments(made: Mapping) -> None:
 
 def test_heft_by_hand() -> None:
     """A task, then two that may run side by side: one of them runs beside the first one's core, as copies are free."""
-    made = instance([[4, 4], [6, 6], [6, 6], [1, 1]], [(0, 1), (0, 2), (1, 3), (2, 3)], 0, (1, 1), 0)
+    made = instance([[4, 4], [6, 6], [6, 6], [1, 1]], [(0, 1), (0, 2), (1, 3), (2, 3)], 0, (1, 1))
     assert list_scheduled(made, "heft") == (0, 0, 1, 0)
 
 
 def test_a_simulation_finds_what_is_wrong() -> None:
-    made = instance([[10, 10], [10, 4], [10, None]], [(0, 1), (1, 2)], 2, (1,), 1)
+    made = instance([[10, 10], [10, 4], [10, None]], [(0, 1), (1, 2)], 2, (1,))
     copies = {(e, p, 1 - p): 2 for e in (0, 1) for p in (0, 1)}
 
     def faults(lists: list[list[tuple[int, int]]], buffers: list[int]) -> str:
@@ -315,7 +298,7 @@ def test_a_simulation_finds_what_is_wrong() -> None:
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    return solve("mobilenet_v1", "galaxy_s9", pins=["cpu_config=4"], problem="mapping")
+    return planned("mobilenet_v1", pins=["cpu_config=4"])
 
 
 @pytest.mark.slow(1)
@@ -371,18 +354,18 @@ def test_a_plan_in_the_terminal(plan: Plan) -> None:
 @pytest.mark.slow(5)
 def test_the_best_configuration_is_the_best_of_each() -> None:
     each = [
-        solve("mobilenet_v1", "galaxy_s9", pins=[f"cpu_config={config}", "cap=60"], problem="mapping").measures
+        planned("mobilenet_v1", pins=[f"cpu_config={config}", "cap=60"]).measures
         for config in ("4", "3,1", "2,2", "2,1,1", "1,1,1,1")
     ]
-    best = solve("mobilenet_v1", "galaxy_s9", pins=["cap=60"], problem="mapping")
+    best = planned("mobilenet_v1", pins=["cap=60"])
     assert best.status == "OPTIMAL"
     assert best.measures["period"] == min(one["period"] for one in each if one)
 
 
 @pytest.mark.slow(1)
 def test_the_second_objective_breaks_ties() -> None:
-    one = solve("mobilenet_v2", "galaxy_s9", pins=["cpu_config=4"], problem="mapping")
-    two = solve("mobilenet_v2", "galaxy_s9", pins=["cpu_config=4"], objective="period,energy", problem="mapping")
+    one = planned("mobilenet_v2", pins=["cpu_config=4"])
+    two = planned("mobilenet_v2", pins=["cpu_config=4"], objective="period,energy")
     assert two.measures["period"] == one.measures["period"]
     assert two.measures["energy"] <= one.measures["energy"]
     assert check(two).ok
@@ -413,18 +396,16 @@ def test_fronts_hold_both_optima(name: str) -> None:
     found = [plan.measures for plan in front.plans]
     assert all(a["period"] < b["period"] and a["energy"] > b["energy"] for a, b in pairwise(found))
     for objective, measures in (("period,energy", found[0]), ("energy,period", found[-1])):
-        assert (
-            solve(name, "galaxy_s9", pins=["cpu_config=4"], objective=objective, problem="mapping").measures == measures
-        )
+        assert planned(name, pins=["cpu_config=4"], objective=objective).measures == measures
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("engine", sorted(ENGINES))
 def test_every_engine_gives_a_plan_that_checks(engine: str) -> None:
-    made = solve("lenet5", "hikey970", engine=engine, pins=["cpu_config=4"], time_limit_s=3, problem="mapping")
+    made = planned("lenet5", "hikey970", engine=engine, pins=["cpu_config=4"], time_limit_s=3)
     assert made.decided
     assert check(made).problems == ()
-    best = solve("lenet5", "hikey970", pins=["cpu_config=4"], problem="mapping")
+    best = planned("lenet5", "hikey970", pins=["cpu_config=4"])
     assert made.measures["period"] >= best.measures["period"]
 
 
@@ -488,20 +469,20 @@ def test_the_suite_has_a_row_a_case(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_bad_pins_say_what_is_known(pins: list[str], said: str) -> None:
     with pytest.raises(InputError) as raised:
-        solve("squeezenet1_1", "galaxy_s9", pins=pins, problem="mapping")
+        planned("squeezenet1_1", pins=pins)
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
 def test_a_period_shorter_than_the_longest_task_is_infeasible() -> None:
-    made = solve("lenet5", "galaxy_s9", pins=["period<=10"], problem="mapping")
+    made = planned("lenet5", pins=["period<=10"])
     assert (made.status, made.part.schedule) == ("INFEASIBLE", None)
     assert "period<=10: the longest task takes at least" in made.conflicts[0]
     assert check(made).problems == ()
 
 
 def test_pinned_tasks_stay_where_they_are() -> None:
-    made = solve("lenet5", "galaxy_s9", pins=["c3=cpu3", "cpu_config=1,1,1,1"], problem="mapping")
+    made = planned("lenet5", pins=["c3=cpu3", "cpu_config=1,1,1,1"])
     assert next(row.processor for row in made.schedule.tasks if row.task == "c3") == "cpu3"
     assert check(made).problems == ()
 
@@ -523,17 +504,15 @@ def measured(path: Path, change: Callable[[dict[str, dict[str, float | None]]], 
 def test_large_numbers_are_proven_by_integers() -> None:
     """In picoseconds HiGHS calls LeNet-5 infeasible: it is not believed above a million ticks, CP-SAT goes on."""
     plans = [
-        solve("lenet5", "galaxy_s9", engine=engine, pins=["cpu_config=4"], settings={"tick_ps": 1}, problem="mapping")
+        planned("lenet5", engine=engine, pins=["cpu_config=4"], settings={"tick_ps": 1})
         for engine in ("auto", "cp-sat", "exhaustive")
     ]
     assert {plan.status for plan in plans} == {"OPTIMAL"}
     assert {plan.bound for plan in plans} == {1_529_124_819}
-    alone = solve(
-        "lenet5", "galaxy_s9", engine="milp", pins=["cpu_config=4"], settings={"tick_ps": 1}, problem="mapping"
-    )
+    alone = planned("lenet5", engine="milp", pins=["cpu_config=4"], settings={"tick_ps": 1})
     assert alone.status in ("FEASIBLE", "NO_SOLUTION_FOUND")
     with pytest.raises(InputError, match="choose a larger tick_ps"):
-        solve("lenet5", "galaxy_s9", profile=lenet(_4=1e9), settings={"tick_ps": 1}, problem="mapping")
+        planned("lenet5", profile=lenet(_4=1e9), settings={"tick_ps": 1})
 
 
 def lenet(**cells: float | None) -> Profile:
@@ -545,13 +524,13 @@ def lenet(**cells: float | None) -> Profile:
 
 def test_odd_profiles_are_planned() -> None:
     """No column for the GPU, all times 0, a task that one configuration cannot run."""
-    alone = solve("lenet5", "galaxy_s9", profile=lenet(_4=100.0), problem="mapping")
+    alone = planned("lenet5", profile=lenet(_4=100.0))
     assert {row.processor for row in alone.schedule.tasks} == {"cpu0"}
-    nothing = solve("lenet5", "galaxy_s9", profile=lenet(_4=0.0, gpu=0.0), objective="energy", problem="mapping")
+    nothing = planned("lenet5", profile=lenet(_4=0.0, gpu=0.0), objective="energy")
     assert (nothing.status, nothing.bound) == ("OPTIMAL", 0)
     half = lenet(_4=50.0, _2=100.0, gpu=10.0)
     half.times["input"]["4"] = None
-    made = solve("lenet5", "galaxy_s9", profile=half, problem="mapping")
+    made = planned("lenet5", profile=half)
     assert (made.status, made.schedule.cpu_config) == ("OPTIMAL", (2, 2))
     for plan in (alone, nothing, made):
         assert check(plan).problems == ()
@@ -579,8 +558,8 @@ def test_an_accelerator_is_not_called_like_cores() -> None:
 def test_a_measured_profile_gives_the_same_plan(tmp_path: Path) -> None:
     path = measured(tmp_path / "times.csv")
     given, own = (
-        solve("lenet5", "galaxy_s9", profile=path, problem="mapping"),
-        solve("lenet5", "galaxy_s9", problem="mapping"),
+        planned("lenet5", profile=path),
+        planned("lenet5"),
     )
     assert (given.measures, given.schedule) == (own.measures, own.schedule)
     assert given.options.profile == load_profile(path)
@@ -594,20 +573,18 @@ def test_a_measured_profile_gives_the_same_plan(tmp_path: Path) -> None:
 def test_a_task_that_an_accelerator_cannot_run_is_elsewhere(tmp_path: Path) -> None:
     path = measured(tmp_path / "times.csv", lambda rows: rows["c3"].update(gpu=None))
     for made in (
-        solve("lenet5", "galaxy_s9", profile=path, objective="period", problem="mapping"),
-        solve("lenet5", "galaxy_s9", profile=path, engine="heft", pins=["cpu_config=4"], problem="mapping"),
+        planned("lenet5", profile=path, objective="period"),
+        planned("lenet5", profile=path, engine="heft", pins=["cpu_config=4"]),
     ):
         assert next(row.processor for row in made.schedule.tasks if row.task == "c3") != "gpu"
     with pytest.raises(InputError, match="task c3 cannot run on any processor"):
-        solve("lenet5", "galaxy_s9", profile=path, pins=["c3=gpu"], problem="mapping")
+        planned("lenet5", profile=path, pins=["c3=gpu"])
 
 
 def test_a_clock_that_other_cores_slow_down_is_corrected() -> None:
     """3.3.3.1: measured on two cores at 2.31 GHz, it takes 2.31/1.79 times as long if all are busy."""
     times = {task.name: {"2": 100.0, "gpu": 7.0} for task in tasks(load_network("lenet5")).tasks}
-    made = solve(
-        "lenet5", "galaxy_s9", profile=Profile(times=times, clock="alone"), pins=["cpu_config=2,2"], problem="mapping"
-    )
+    made = planned("lenet5", profile=Profile(times=times, clock="alone"), pins=["cpu_config=2,2"])
     assert "profile (us): 2 129, gpu 7" in show(made, "c1")  # 100 us * 2310/1790
 
 
@@ -631,7 +608,7 @@ def test_a_bad_profile_says_where(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "times.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError) as raised:
-        solve("lenet5", "galaxy_s9", profile=path, problem="mapping")
+        planned("lenet5", profile=path)
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -649,7 +626,7 @@ def test_a_profile_in_json(tmp_path: Path) -> None:
 
 def test_machines_without_processors_are_refused() -> None:
     with pytest.raises(InputError, match="problems mapping and applications need processors, such as galaxy_s9"):
-        solve("lenet5", "scratchpad_64k", problem="mapping")
+        planned("lenet5", "scratchpad_64k")
     with pytest.raises(InputError, match="meant for problem mapping, not tiling"):
         solve("lenet5", "galaxy_s9", problem="tiling")
     board, graph = load_machine("galaxy_s9").processors, tasks(load_network("lenet5"))

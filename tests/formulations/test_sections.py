@@ -17,30 +17,12 @@ from formulations.mapping.problem import MappingPart
 from formulations.mapping.series import Section, Series, Tables, gates, sections, settled, swaps
 from formulations.mapping.space import Limits, Mapping, Schedule, Split
 from formulations.problem import Report, Stats
-from instances.machine.boards import Group
-from instances.network.tasks import Task, TaskGraph
 from solver import check, solve
 from solver.search import driver_cp_sat
 from tests.effort import tries
-from tests.mapping_answers import answer
+from tests.mapping_answers import answer, instance
 
 Times = Sequence[Sequence[int | None]]
-
-
-def instance(
-    times: Times, edges: Sequence[tuple[int, int]], copy: int | np.ndarray = 0, gpus: int = 0,
-    split: Split | None = None, host: tuple[int, ...] | None = None,
-) -> Mapping:  # fmt: skip
-    """Tasks on single cores, then accelerators; every copy takes as long, or as a table says."""
-    number = len(times[0])
-    groups = tuple(Group(f"p{p}", int(p < number - gpus)) for p in range(number))
-    copies = np.zeros((len(edges), number, number), dtype=np.int64) + copy
-    copies[:, range(number), range(number)] = 0
-    graph = TaskGraph("n", tuple(Task(f"t{i}", "conv", 1, 9, 1, 0) for i in range(len(times))), tuple(edges))
-    return Mapping(
-        graph, groups, tuple(map(tuple, times)), copies, (1,) * number, host or tuple(range(number - gpus)),
-        number - gpus, (1,) * number, 4, split,
-    )  # fmt: skip
 
 
 def driven(series: Series, clock: Clock = ENDLESS, seconds: float | None = None) -> tuple[Schedule | None, int, Stats]:
@@ -206,7 +188,7 @@ def drawn(rng: random.Random, *, divided: bool) -> Mapping:
         some = np.stack([copy() for _ in range(shares - 1)], axis=1)
         split = Split(shares, frozenset(i for i in range(tasks) if rng.randrange(2)), rng.randint(0, 2), some)
     host = tuple(range(cores if rng.randrange(4) else rng.randint(1, cores)))
-    return instance(times, sorted(edges), copy(), gpus, split, host)
+    return instance(times, sorted(edges), copy(), len(times[0]) - gpus, split=split, host=host or ())
 
 
 @pytest.mark.parametrize("divided", [False, True], ids=["whole", "divided"])

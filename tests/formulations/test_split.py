@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from itertools import permutations, product
+from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -13,45 +13,24 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from formulations.mapping.engines import Asked
-from formulations.mapping.latency import Order, dispatched, horizon, latencies, once, pipelined, timetable
+from formulations.mapping.latency import dispatched, horizon, latencies, once, pipelined, timetable
 from formulations.mapping.problem import replayed
 from formulations.mapping.search import Pricer, list_scheduled
 from formulations.mapping.space import Aim, Assignment, Limits, Mapping, Split, build, merged, parts, places_of
 from hwmodels.board.price import copied_ps, estimated
 from instances.errors import InputError
 from instances.load import load_machine, load_network
-from instances.machine.boards import Group
 from instances.measured import Profile
-from instances.network.tasks import Task, TaskGraph, tasks
-from solver import check, pareto, solve
+from instances.network.tasks import tasks
+from solver import check, pareto
 from solver.calls.solve import show
 from solver.plan.plan import Plan
 from solver.problems.mapping import MappingProblem
 from tests.effort import tries
 from tests.lies import Lie, changed
-from tests.mapping_answers import ENGINES, answer
+from tests.mapping_answers import ENGINES, answer, instance, orders, planned
 
 EXACT = ("auto", "milp", "cp-sat", "exhaustive")
-
-
-def instance(
-    times: list[list[int | None]], edges: list[tuple[int, int]], *, shares: int = 4, sync: int = 0,
-    copy: tuple[int, int] = (0, 0), cores: int = 2, watts: tuple[int, ...] | None = None,
-    divided: set[int] | None = None,
-) -> Mapping:  # fmt: skip
-    """Tasks on single cores, then accelerators; k shares take copy[0] + k*copy[1] ticks to hand over."""
-    number = len(times[0])
-    groups = [Group(f"cpu{k}", 1) if k < cores else Group(f"acc{k}", 0) for k in range(number)]
-    off = 1 - np.eye(number, dtype=np.int64)
-    some = np.stack([np.stack([(copy[0] + k * copy[1]) * off] * len(edges)) for k in range(1, shares + 1)], axis=1) if (
-        edges
-    ) else np.zeros((0, shares, number, number), dtype=np.int64)  # fmt: skip
-    graph = TaskGraph("n", tuple(Task(f"t{i}", "conv", 1, 9, 1, 0) for i in range(len(times))), tuple(edges))
-    fine = frozenset(range(len(times)) if divided is None else divided)
-    return Mapping(
-        graph, tuple(groups), tuple(map(tuple, times)), some[:, -1], watts or (1,) * number, tuple(range(cores)), cores,
-        (1,) * number, 4, Split(shares, fine, sync, some[:, :-1]),
-    )  # fmt: skip
 
 
 # ---- by hand ---------------------------------------------------------------------------------------------------------
@@ -72,11 +51,11 @@ def test_one_task_by_hand() -> None:
     aims: list[tuple[Aim, int]] = [("period", 3), ("latency", 3), ("energy", 4)]
     for name in EXACT:
         for aim, value in aims:
-            said = answer(name, instance([[12, 4]], []), aim, Limits(), 20)
+            said = answer(name, instance([[12, 4]], [], shares=4), aim, Limits(), 20)
             assert (said.status, said.bound) == ("OPTIMAL", value), (name, aim)
-        said = answer(name, instance([[12, 4]], [], sync=1), "period", Limits(), 20)
+        said = answer(name, instance([[12, 4]], [], shares=4, sync=1), "period", Limits(), 20)
         assert (said.status, said.bound) == ("OPTIMAL", 4), name
-    waiting = instance([[12, 4]], [], sync=1)
+    waiting = instance([[12, 4]], [], shares=4, sync=1)
     place = waiting.places.index(((0, 1), (1, 3)))
     assert waiting.price((place,)).loads == (4, 4)
 
@@ -87,7 +66,7 @@ def test_copies_of_parts_by_hand() -> None:
     Task 0: 10 and 10, halves 5 and 5. Two shares of four take 1 + 2*2 = 5 to copy, all of them 1 + 4*2 = 9. Task 1 in
     halves too: each core hands its half to the other one.
     """
-    made = instance([[10, 10], [6, 6]], [(0, 1)], copy=(1, 2))
+    made = instance([[10, 10], [6, 6]], [(0, 1)], 1, each=2, shares=4)
     half = made.places.index(((0, 2), (1, 2)))
     assert made.price((half, 0)).loads == (5 + 6, 5 + 5)
     assert made.price((0, half)).loads == (10 + 9 + 3, 3)
@@ -103,7 +82,7 @@ def test_copies_of_parts_by_hand() -> None:
 
 def test_a_solver_that_errs_is_not_asked_so() -> None:
     """All on the second core takes 0 + 0 + 1; HiGHS 1.11 with presolve calls this model infeasible."""
-    made = instance([[0, 0], [3, 0], [0, 1]], [(0, 1), (1, 2)], shares=2, copy=(0, 2), divided={1, 2})
+    made = instance([[0, 0], [3, 0], [0, 1]], [(0, 1), (1, 2)], shares=2, each=2, divided={1, 2})
     for name in EXACT:
         said = answer(name, made, "latency", Limits(), 20)
         assert (said.status, said.bound) == ("OPTIMAL", 1), name
@@ -145,17 +124,10 @@ def mappings(draw: st.DrawFn, most: int = 4, processors: int = 3) -> Mapping:
         rows.append(cpu + [draw(st.one_of(st.none(), st.integers(0, 9))) for _ in range(gpus)])
     watts = (*[draw(st.integers(1, 3))] * cores, *(draw(st.integers(1, 3)) for _ in range(gpus)))
     divided = {i for i in range(number) if draw(st.integers(0, 3))}
-    copy = draw(st.integers(0, 2)), draw(st.integers(0, 2))
+    copy, each = draw(st.integers(0, 2)), draw(st.integers(0, 2))
     return instance(
-        rows, kept, shares=shares, sync=draw(st.integers(0, 1)), copy=copy, cores=cores, watts=watts, divided=divided
+        rows, kept, copy, cores, watts, each=each, shares=shares, sync=draw(st.integers(0, 1)), divided=divided
     )
-
-
-def orders(made: Mapping) -> Iterator[Order]:
-    for order in permutations(range(len(made.times))):
-        place = {i: n for n, i in enumerate(order)}
-        if all(place[i] < place[j] for i, j in made.graph.edges):
-            yield order
 
 
 def least(made: Mapping, aim: Aim, limits: Limits) -> int | None:
@@ -251,10 +223,8 @@ def test_every_pipeline_of_parts_runs_at_its_period(made: Mapping, rng: random.R
 def divided() -> Plan:
     """The least latency where dividing pays: every task takes 40 ms on two cores and on the GPU."""
     times = {task.name: {"2": 40_000.0, "gpu": 40_000.0} for task in tasks(load_network("lenet5")).tasks}
-    return solve(
-        "lenet5", "galaxy_s9", objective="latency", pins=["cpu_config=2,2", "split=on", "s2=cpu0"],
-        profile=Profile.model_validate({"times": times}), problem="mapping"
-    )  # fmt: skip
+    pins = ["cpu_config=2,2", "split=on", "s2=cpu0"]
+    return planned("lenet5", objective="latency", pins=pins, profile=Profile.model_validate({"times": times}))
 
 
 def test_a_plan_with_parts_checks(divided: Plan, tmp_path: Path) -> None:
@@ -266,7 +236,7 @@ def test_a_plan_with_parts_checks(divided: Plan, tmp_path: Path) -> None:
     assert next(row.processor for row in divided.schedule.tasks if row.task == "s2") == "cpu0"
     divided.save(tmp_path / "plan.json")
     assert check(tmp_path / "plan.json").problems == ()
-    whole = solve("lenet5", "galaxy_s9", objective="latency", pins=["cpu_config=2,2"], problem="mapping")
+    whole = planned("lenet5", objective="latency", pins=["cpu_config=2,2"])
     assert {row.share for row in whole.schedule.tasks} == {1}
 
 
@@ -310,14 +280,7 @@ def test_dividing_pays_where_cores_are_alike() -> None:
     """DenseNet-40 on two pairs of cores: a sixth of the latency, both proven."""
     found = []
     for split in ("off", "on"):
-        made = solve(
-            "densenet40",
-            "galaxy_s9",
-            objective="latency",
-            pins=["cpu_config=2,2", f"split={split}"],
-            time_limit_s=60,
-            problem="mapping",
-        )
+        made = planned("densenet40", objective="latency", pins=["cpu_config=2,2", f"split={split}"], time_limit_s=60)
         assert (made.status, check(made).problems) == ("OPTIMAL", ())
         found.append(made.bound)
     assert found == [39967, 32816]
@@ -333,15 +296,7 @@ def test_fronts_of_divided_tasks() -> None:
 @pytest.mark.parametrize("engine", sorted(set(ENGINES) - {"clustering", "clustering-most"}))
 @pytest.mark.parametrize("objective", ["period", "latency"])
 def test_every_engine_gives_a_plan_that_checks(engine: str, objective: str) -> None:
-    made = solve(
-        "lenet5",
-        "galaxy_s9",
-        engine=engine,
-        objective=objective,
-        pins=["cpu_config=4", "split=2"],
-        time_limit_s=2,
-        problem="mapping",
-    )
+    made = planned("lenet5", engine=engine, objective=objective, pins=["cpu_config=4", "split=2"], time_limit_s=2)
     assert made.decided
     assert check(made).problems == ()
 
@@ -359,6 +314,6 @@ def test_every_engine_gives_a_plan_that_checks(engine: str, objective: str) -> N
 )
 def test_what_is_refused(pins: list[str], engine: str, said: str) -> None:
     with pytest.raises(InputError) as raised:
-        solve("lenet5", "galaxy_s9", engine=engine, pins=pins, problem="mapping")
+        planned("lenet5", engine=engine, pins=pins)
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)
