@@ -6,6 +6,7 @@ from hwmodels.nest.replay.referee import replay
 from hwmodels.outcome import Counts
 from hwmodels.schedule import Hold, Item, Nest
 from instances.machine.machine import Machine, Transfer
+from instances.network.operators import Conv
 from instances.network.workload import Layer
 
 #: All operands are held at once.
@@ -25,6 +26,23 @@ def machine(**fields: object) -> Machine:
     if "in_buffer_bytes" in fields:
         del base["ocm_bytes"]
     return Machine.model_validate({**base, **fields})
+
+
+def byte_machine(**fields: object) -> Machine:
+    """One byte an element, one tick a byte."""
+    sizes = dict.fromkeys(("tick_ps", "in_bytes", "w_bytes", "out_bytes", "psum_bytes"), 1)
+    return Machine.model_validate({"name": "m", **sizes, "transfer": Transfer(byte_ticks=1), **fields})
+
+
+def conv(
+    name: str, before: str, shape: tuple[int, ...], filters: int, taps: int = 1, stride: int = 1, groups: int = 1
+) -> Conv:
+    """A convolution of a map of this shape, as large as its results times the stride."""
+    size = tuple((s - 1) // stride + 1 for s in shape[2:])
+    return Conv(
+        name=name, inputs=(before,), shape=(shape[0], filters, *size), filters=filters, kernel=(taps, taps),
+        stride=(stride, stride), pad=(taps // 2,) * 4, groups=groups,
+    )  # fmt: skip
 
 
 def rows_of(layer: Layer, on: Machine, *items: Item) -> dict[str, Counts]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from instances.network.operators import Concat, Conv, Eltwise, Input, MatMul, Op
 from instances.network.stores import stores
 from solver import solve
 from tests.effort import tries
+from tests.small import byte_machine
 
 ON = Machine.model_validate({
     "name": "m", "tick_ps": 1, "ocm_bytes": 100_000, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 1,
@@ -323,11 +325,7 @@ def test_a_slice_lies_in_what_it_is_cut_from(fields: dict[str, object]) -> None:
 # ---- What must move: weights once, results once, of inputs what some result depends on. Values by hand ---------------
 
 
-def machine(**fields: int) -> Machine:
-    return Machine.model_validate({
-        "name": "m", "tick_ps": 1, "ocm_bytes": 100_000, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 1,
-        "transfer": {"byte_ticks": 1}, "byte_fj": 1, "mac_fj": 1, **fields,
-    })  # fmt: skip
+machine = partial(byte_machine, ocm_bytes=100_000, byte_fj=1, mac_fj=1)
 
 
 def conv(name: str, source: str, shape: tuple[int, ...], kernel: int = 1, **fields: object) -> Conv:

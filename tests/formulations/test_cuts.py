@@ -26,6 +26,7 @@ from solver.search.loop import Answer
 from tests.adversary.anneal import Goal
 from tests.adversary.tiny import enumerated
 from tests.effort import thinned, tries
+from tests.small import byte_machine as machine
 
 #: Loops outside the Holds of IN and of OUT, of all canonical nests.
 LEVELS = ((0, 1), (1, 0), (1, 1), (1, 2), (2, 1))
@@ -151,12 +152,6 @@ def test_five_columns_by_hand() -> None:
 
 
 # ---- what attacks found ----------------------------------------------------------------------------------------------
-
-
-def machine(**fields: object) -> Machine:
-    """One byte an element, time = bytes."""
-    one = dict.fromkeys(("tick_ps", "in_bytes", "w_bytes", "out_bytes", "psum_bytes"), 1)
-    return Machine.model_validate({"name": "m", **one, "transfer": Transfer(byte_ticks=1), **fields})
 
 
 def solved(layer: Layer, on: Machine, objective: str, engine: str = "exhaustive") -> Answer[Nest]:

@@ -23,10 +23,11 @@ from formulations.rows_milp import milp
 from instances.errors import InputError
 from instances.machine.machine import Machine, Transfer
 from instances.network.network import Network
-from instances.network.operators import Concat, Conv, Eltwise, Input
+from instances.network.operators import Concat, Eltwise, Input
 from solver.problems.fusion import FUSION
 from solver.search import driver_cp_sat, driver_milp
 from solver.search.loop import Answer, settled
+from tests.small import conv
 
 MACHINE = Machine(
     name="m", tick_ps=1, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=2, ocm_bytes=768, ocm_banks=12, sliding=True,
@@ -37,16 +38,6 @@ SHAPE = (1, 4, 12, 6)
 WIDE = (1, 8, 12, 6)
 ENGINES = ("dynamic", "milp", "milp-cbc", "cp-sat")
 Make = Callable[[], Network]
-
-
-def conv(
-    name: str, before: str, shape: tuple[int, ...], filters: int, taps: int = 1, *, stride: int = 1, groups: int = 1
-) -> Conv:
-    size = tuple((s - 1) // stride + 1 for s in shape[2:])
-    return Conv(
-        name=name, inputs=(before,), shape=(1, filters, *size), filters=filters, kernel=(taps, taps),
-        stride=(stride, stride), pad=(taps // 2,) * 4, groups=groups,
-    )  # fmt: skip
 
 
 def bottleneck() -> Network:

@@ -31,7 +31,7 @@ from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.machine.machine import Machine, Transfer
 from instances.network.network import Network
-from instances.network.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
+from instances.network.operators import Concat, Eltwise, Input, MatMul, Operator, Pool, Reshape
 from instances.network.stores import Stores, stores
 from instances.network.workload import Layer
 from solver import check, solve
@@ -42,6 +42,7 @@ from solver.search.loop import Answer
 from solver.search.verdict import judged
 from tests.effort import thinned, tries
 from tests.lies import problems
+from tests.small import conv
 
 EXACT = ("dynamic", "milp", "cp-sat")
 MACHINE = Machine(
@@ -51,14 +52,6 @@ MACHINE = Machine(
 )  # fmt: skip
 
 FOUR = MACHINE.model_copy(update={"ocm_banks": 4, "ocm_bytes": 128})
-
-
-def conv(name: str, before: str, shape: tuple[int, ...], filters: int, taps: int = 1, stride: int = 1) -> Conv:
-    size = tuple((s - 1) // stride + 1 for s in shape[2:])
-    return Conv(
-        name=name, inputs=(before,), shape=(1, filters, *size), filters=filters, kernel=(taps, taps),
-        stride=(stride, stride), pad=(taps // 2,) * 4,
-    )  # fmt: skip
 
 
 def chain(rows: int = 8, channels: int = 4) -> Network:

@@ -19,15 +19,14 @@ from solver.problems.joint import JOINT, rows_of
 from solver.search.loop import settled
 from tests.adversary.joint import best
 from tests.effort import in_turn, thinned, tries
+from tests.small import byte_machine
 
 ENGINES = ("dynamic", "milp", "cp-sat")
 
 
 def machine(memory: int, banks: int = 0, **fields: object) -> Machine:
-    return Machine.model_validate({
-        "name": "m", "tick_ps": 1, "ocm_bytes": memory, "ocm_banks": banks, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1,
-        "psum_bytes": 1, "transfer": {"call_ticks": 7, "byte_ticks": 1}, "byte_fj": 1, "mac_fj": 1, **fields,
-    })  # fmt: skip
+    price = {"call_ticks": 7, "byte_ticks": 1}
+    return byte_machine(ocm_bytes=memory, ocm_banks=banks, transfer=price, byte_fj=1, mac_fj=1, **fields)
 
 
 def conv(name: str, source: str, rows: int, of: str = "", filters: int = 2, **fields: object) -> Conv:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pulp
@@ -17,20 +18,19 @@ from formulations.tiling.branch import Branch, undominated
 from formulations.tiling.problem import NESTS
 from hwmodels.nest.price.bilinear import Bilinear
 from instances.errors import InputError
-from instances.machine.machine import Compute, Machine, Transfer
+from instances.machine.machine import Compute, Transfer
 from instances.network.workload import Layer
 from solver.problems.layers import decide
+from tests.small import byte_machine
 
 LAYER = Layer.conv("x", channels=6, filters=7, size=(9, 8), kernel=(3, 3), pad=(1, 1, 1, 1))
 
 
-def machine(**changes: object) -> Machine:
-    fields: dict[str, object] = {
-        "name": "m", "tick_ps": 1, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 2, "ocm_bytes": 150,
-        "transfer": Transfer(byte_ticks=2, call_ticks=9, segment_ticks=3), "byte_fj": 5,
-        "compute": Compute(model="array", cycle_ticks=3, rows=2, cols=4),
-    }  # fmt: skip
-    return Machine.model_validate(fields | changes)
+machine = partial(
+    byte_machine, psum_bytes=2, ocm_bytes=150, byte_fj=5,
+    transfer=Transfer(byte_ticks=2, call_ticks=9, segment_ticks=3),
+    compute=Compute(model="array", cycle_ticks=3, rows=2, cols=4),
+)  # fmt: skip
 
 
 def branch() -> Branch:

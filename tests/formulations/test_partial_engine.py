@@ -51,6 +51,7 @@ from solver.search import driver_cp_sat
 from tests.effort import tries
 from tests.engine_answers import answer
 from tests.lies import problems
+from tests.small import byte_machine
 
 
 def machine(e: int = 2, bank: int = 64, **more: object) -> Machine:
@@ -59,10 +60,7 @@ def machine(e: int = 2, bank: int = 64, **more: object) -> Machine:
         "e_in": e, "e_out": e, "banks": e, "bank_bytes": bank, "window_taps": 9, "pair_taps": 1, "adds": "steps",
         "clock_hz": 1000, "dsp_macs": 2, "dsps": 220, "brams": 140, "bram_bytes": 4096, **more,
     }  # fmt: skip
-    return Machine.model_validate(
-        {"name": "toy", "problem": "partial_engine", "tick_ps": 1, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1,
-         "psum_bytes": 1, "transfer": {"byte_ticks": 1}, "engine": engine}
-    )  # fmt: skip
+    return byte_machine(name="toy", problem="partial_engine", engine=engine)
 
 
 def conv(channels: int, filters: int, size: int = 4, kernel: int = 1, **more: int) -> Layer:

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from formulations.pins import Decision, Pin, Pins, parse_pins
 from formulations.tiling.problem import NESTS
 from instances.errors import InputError
-from instances.machine.machine import Machine, Transfer
+from instances.machine.machine import Machine
 from instances.network.workload import DIMS, Layer
 from tests.effort import tries
+from tests.small import byte_machine
 
 DECISIONS = {
     "T_C": Decision("columns"),
@@ -30,16 +31,9 @@ OPERATORS = {
 
 
 def machine(problem: str, size: int = 10**6) -> Machine:
-    buffers = (
-        {"ocm_bytes": size}
-        if problem == "tiling"
-        else {"in_buffer_bytes": size, "w_buffer_bytes": size, "out_buffer_bytes": size, "tles": 2, "tlts": 1}
-    )
-    fields = {
-        "name": "m", "problem": problem, "tick_ps": 1, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 1,
-        "transfer": Transfer(byte_ticks=1), **buffers,
-    }  # fmt: skip
-    return Machine.model_validate(fields)
+    three = dict.fromkeys(("in_buffer_bytes", "w_buffer_bytes", "out_buffer_bytes"), size)
+    buffers = {"ocm_bytes": size} if problem == "tiling" else {**three, "tles": 2, "tlts": 1}
+    return byte_machine(problem=problem, **buffers)
 
 
 @pytest.mark.parametrize(

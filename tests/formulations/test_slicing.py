@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from formulations.pins import Pins, parse_pins
@@ -17,20 +19,18 @@ from instances.machine.machine import Compute, Machine, Transfer
 from instances.network.workload import Layer
 from solver import solve
 from solver.problems.layers import decide
+from tests.small import byte_machine
 
 SLICING = NESTS["slicing"]
 #: M = 8 filters over N = 2 channels of 4x4, 1x1 kernel.
 LAYER = Layer.conv("x", channels=2, filters=8, size=(4, 4))
 
 
-def machine(**changes: object) -> Machine:
-    """2 TLEs of 2 TLTs, one byte an element, one tick a byte, buffers that hold anything small."""
-    fields: dict[str, object] = {
-        "name": "m", "problem": "slicing", "tick_ps": 1, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 1,
-        "in_buffer_bytes": 64, "w_buffer_bytes": 64, "out_buffer_bytes": 64, "tles": 2, "tlts": 2, "dram": "per_tle",
-        "transfer": Transfer(byte_ticks=1), "compute": Compute(model="tile", cycle_ticks=2, macs_per_cycle=4),
-    }  # fmt: skip
-    return Machine.model_validate(fields | changes)
+#: 2 TLEs of 2 TLTs, one byte an element, one tick a byte, buffers that hold anything small.
+machine = partial(
+    byte_machine, problem="slicing", in_buffer_bytes=64, w_buffer_bytes=64, out_buffer_bytes=64, tles=2, tlts=2,
+    dram="per_tle", compute=Compute(model="tile", cycle_ticks=2, macs_per_cycle=4),
+)  # fmt: skip
 
 
 def build(layer: Layer, on: Machine, *pins: str, full: bool = False) -> Space:

@@ -17,6 +17,7 @@ from instances.load import load_machine
 from instances.machine.machine import Compute, Machine, Transfer
 from instances.network.workload import Layer
 from solver.problems.layers import decide
+from tests.small import byte_machine
 
 TILING = NESTS["tiling"]
 #: One layer to read by eye: 4x4 map, 2 channels, 2 filters, 1x1 kernel. IN 32, W 4, OUT 32 bytes.
@@ -25,11 +26,7 @@ TINY = Layer.conv("tiny", channels=2, filters=2, size=(4, 4))
 
 def machine(ocm_bytes: int, **changes: object) -> Machine:
     """One byte an element, one tick a byte."""
-    fields: dict[str, object] = {
-        "name": "m", "tick_ps": 1, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 1,
-        "ocm_bytes": ocm_bytes, "transfer": Transfer(byte_ticks=1), "byte_fj": 2, "mac_fj": 1,
-    }  # fmt: skip
-    return Machine.model_validate(fields | changes)
+    return byte_machine(**{"ocm_bytes": ocm_bytes, "byte_fj": 2, "mac_fj": 1} | changes)
 
 
 def build(layer: Layer, on: Machine, *pins: str, full: bool = False) -> Space:

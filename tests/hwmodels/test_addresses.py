@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,23 +17,19 @@ from hwmodels.nest.price.tables import _distinct
 from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
 from instances.errors import InputError
-from instances.machine.machine import Machine, Transfer
+from instances.machine.machine import Transfer
 from instances.network.workload import Layer
 from solver import solve
 from tests.effort import tries
 from tests.hwmodels.test_replay_walk import layers, machines, nests
+from tests.small import byte_machine
 
 HOLDS = (Hold("IN"), Hold("W"), Hold("OUT"))
 #: One channel of 4 rows and 6 columns, a byte each.
 ROWS = Layer.conv("rows", channels=1, filters=1, size=(4, 6))
 
 
-def machine(**changes: object) -> Machine:
-    fields: dict[str, object] = {
-        "name": "m", "tick_ps": 1, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 1, "ocm_bytes": 999,
-        "transfer": Transfer(burst_ticks=1, burst_bytes=4, burst_count="address"),
-    }  # fmt: skip
-    return Machine.model_validate(fields | changes)
+machine = partial(byte_machine, ocm_bytes=999, transfer=Transfer(burst_ticks=1, burst_bytes=4, burst_count="address"))
 
 
 def chains(*steps: int) -> np.ndarray:

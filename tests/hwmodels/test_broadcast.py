@@ -13,13 +13,14 @@ from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
 from instances.load import load_machine
-from instances.machine.machine import Broadcast, Compute, Machine, Transfer
+from instances.machine.machine import Broadcast, Compute, Machine
 from instances.network.workload import Layer
 from solver import solve
 from solver.calls.check import check
 from tests.adversary.layers import random_layer, random_machine
 from tests.adversary.moves import Moves, nest_of
 from tests.effort import tries
+from tests.small import byte_machine
 
 #: M = 4 filters over N = 2 channels of 4x4, 1x1 kernel.
 LAYER = Layer.conv("x", channels=2, filters=4, size=(4, 4))
@@ -29,12 +30,9 @@ LEVELS = ("none", "tle", "chip")
 
 def machine(input: str = "none", weights: str = "none", **changes: object) -> Machine:
     """2 TLEs of 2 TLTs, one byte an element, one tick a byte, no compute."""
-    fields: dict[str, object] = {
-        "name": "m", "problem": "slicing", "tick_ps": 1, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 1,
-        "in_buffer_bytes": 64, "w_buffer_bytes": 64, "out_buffer_bytes": 64, "tles": 2, "tlts": 2, "dram": "per_tle",
-        "transfer": Transfer(byte_ticks=1), "broadcast": {"input": input, "weights": weights},
-    }  # fmt: skip
-    return Machine.model_validate(fields | changes)
+    buffers = dict.fromkeys(("in_buffer_bytes", "w_buffer_bytes", "out_buffer_bytes"), 64)
+    cores = {"tles": 2, "tlts": 2, "dram": "per_tle", "broadcast": {"input": input, "weights": weights}}
+    return byte_machine(problem="slicing", **buffers | cores | changes)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -12,19 +13,15 @@ from numpy.typing import NDArray
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.limits import compulsory_bytes, lower_bound_bytes, operand_bytes, tensor_bytes
 from hwmodels.schedule import Hold, Nest
-from instances.machine.machine import Machine
 from instances.network.operators import Resample
 from instances.network.workload import BROADCAST, Layer
+from tests.small import byte_machine
 
 #: Bytes of elements, all different, so that no operand is taken for another.
 SIZES = {"in_bytes": 2, "w_bytes": 3, "out_bytes": 5, "bias_bytes": 7}
 
 
-def machine(**fields: int) -> Machine:
-    return Machine.model_validate({
-        "name": "m", "tick_ps": 1, "ocm_bytes": 10**6, "psum_bytes": 4, "transfer": {"byte_ticks": 1},
-        **SIZES, **fields,
-    })  # fmt: skip
+machine = partial(byte_machine, ocm_bytes=10**6, **{"psum_bytes": 4} | SIZES)
 
 
 def touched(layer: Layer) -> dict[str, int]:

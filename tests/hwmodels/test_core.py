@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,19 +18,17 @@ from hwmodels.nest.price.skeleton import Skeleton, cores
 from hwmodels.schedule import Spatial
 from instances.machine.machine import Compute, Machine, Transfer
 from instances.network.workload import DIMS, Layer
+from tests.small import byte_machine
 
 #: 4x4 map, 2 channels, 3 filters, 3x3 kernel, padding 1: IN 2x4x4, OUT 3x4x4, W 3x2x3x3.
 LAYER = Layer.conv("x", channels=2, filters=3, size=(4, 4), kernel=(3, 3), pad=(1, 1, 1, 1))
 PLAIN = Layer.conv("p", channels=2, filters=3, size=(4, 4))
 
 
-def machine(**changes: object) -> Machine:
-    """IN 1, W 1, OUT 1 and partial sums 4 bytes an element; bursts of 4 bytes."""
-    fields: dict[str, object] = {
-        "name": "m", "tick_ps": 1, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 4, "ocm_bytes": 10_000,
-        "transfer": Transfer(burst_ticks=1, burst_bytes=4, byte_ticks=1),
-    }  # fmt: skip
-    return Machine.model_validate(fields | changes)
+#: IN 1, W 1, OUT 1 and partial sums 4 bytes an element; bursts of 4 bytes.
+machine = partial(
+    byte_machine, psum_bytes=4, ocm_bytes=10_000, transfer=Transfer(burst_ticks=1, burst_bytes=4, byte_ticks=1)
+)
 
 
 def core_tables(layer: Layer, on: Machine, order: str, depth: dict[str, int] | None = None, **tile: int) -> CoreTables:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from math import isqrt
 
 import pytest
@@ -22,17 +23,11 @@ from hwmodels.nest.price.limits import (
 )
 from hwmodels.nest.price.pieces import Window
 from hwmodels.schedule import Hold, Item, Loop, Nest
-from instances.machine.machine import Machine
 from instances.network.workload import DIMS, Layer
 from tests.effort import tries
+from tests.small import byte_machine
 
-
-def machine(**changes: object) -> Machine:
-    fields: dict[str, object] = {
-        "name": "m", "tick_ps": 1, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 1, "ocm_bytes": 65536,
-        "transfer": {"byte_ticks": 1},
-    }  # fmt: skip
-    return Machine.model_validate(fields | changes)
+machine = partial(byte_machine, ocm_bytes=65536)
 
 
 def conv(

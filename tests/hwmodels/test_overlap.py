@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,16 +17,14 @@ from instances.errors import InputError
 from instances.machine.machine import Compute, Machine, Transfer
 from instances.network.workload import Layer
 from tests.effort import tries
+from tests.small import byte_machine
 
 HOLDS = (Hold("IN"), Hold("W"), Hold("OUT"))
 
 
-def machine(**changes: object) -> Machine:
-    fields: dict[str, object] = {
-        "name": "m", "tick_ps": 1, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 2, "ocm_bytes": 9999,
-        "buffering": "double", "transfer": Transfer(byte_ticks=1), "compute": Compute(model="array", cycle_ticks=1),
-    }  # fmt: skip
-    return Machine.model_validate(fields | changes)
+machine = partial(
+    byte_machine, psum_bytes=2, ocm_bytes=9999, buffering="double", compute=Compute(model="array", cycle_ticks=1)
+)
 
 
 def both(layer: Layer, on: Machine, *items: Item) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import pytest
 from hypothesis import given
@@ -18,19 +18,17 @@ from instances.load import load_machine
 from instances.machine.machine import Compute, Machine, Transfer
 from instances.network.workload import Layer
 from solver import solve
+from tests.small import byte_machine
 
 #: The hand-readable layer: 4x4, 2 channels, 2 filters, 1x1 kernel.
 TINY = Layer.conv("tiny", channels=2, filters=2, size=(4, 4))
 HOLDS = (Hold("IN"), Hold("W"), Hold("OUT"))
 
 
-def machine(**changes: object) -> Machine:
-    fields: dict[str, object] = {
-        "name": "m", "tick_ps": 1, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 4, "ocm_bytes": 64,
-        "transfer": Transfer(call_ticks=7, segment_ticks=3, burst_ticks=2, burst_bytes=8, byte_ticks=1),
-        "compute": Compute(model="array", cycle_ticks=5), "byte_fj": 11, "mac_fj": 2,
-    }  # fmt: skip
-    return Machine.model_validate(fields | changes)
+machine = partial(
+    byte_machine, psum_bytes=4, ocm_bytes=64, compute=Compute(model="array", cycle_ticks=5), byte_fj=11, mac_fj=2,
+    transfer=Transfer(call_ticks=7, segment_ticks=3, burst_ticks=2, burst_bytes=8, byte_ticks=1),
+)  # fmt: skip
 
 
 @pytest.mark.slow(1)
