@@ -18,9 +18,9 @@ from solver.plan.claims import Claim
 from solver.plan.plan import load_plan
 from solver.problems.layers import LayerRow
 from solver.problems.registry import claims_of, problem_of
+from tests.formulations.test_joint import FOUR as SHARED
 from tests.golden_plans import chain, skip
 from tests.lies import changed
-from tests.solver.test_edits import SHARED
 
 UNPROVEN = "legal, claims re-priced; optimality not re-proven"
 
