@@ -299,17 +299,10 @@ def drawn(rng: random.Random) -> dict[str, str | bytes]:
 
 
 @pytest.mark.slow(2)
-@pytest.mark.parametrize("seed", range(tries(1, 3)))
+@pytest.mark.parametrize("seed", range(tries(1, 40)))
 def test_random_networks(tmp_path: Path, seed: int) -> None:
     write(drawn(random.Random(seed)), tmp_path / "c")
     assert PLANNED in build_and_run(tmp_path / "c", BUILDS[1])
-
-
-@pytest.mark.slow(120)
-@pytest.mark.parametrize("seed", range(3, 40))
-def test_more_random_networks(tmp_path: Path, seed: int) -> None:
-    write(drawn(random.Random(seed)), tmp_path / "c")
-    assert PLANNED in build_and_run(tmp_path / "c", BUILDS[3])
 
 
 @pytest.mark.slow(60)

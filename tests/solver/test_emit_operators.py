@@ -30,13 +30,6 @@ BYTES = {"in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 4}
 QUANTISED = ("quantised",)
 REFUSED = dict.fromkeys(("dynamic_matmul", "dynamic_lstm"), "its scale depends on the data")
 EVERY = [(kind, name) for kind, cases in KINDS.items() for name in cases]
-#: Of every kind some that cover most of its code.
-FEW = [
-    ("Resize", "linear half_pixel"), ("Resize", "nearest scattered"), ("ConvTranspose", "5x5 of stride 3"),
-    ("ConvTranspose", "groups that overlap"), ("cell", "LSTM both"), ("cell", "GRU reset behind"),
-    ("move", "Pad reflect"), ("move", "Slice backwards"), ("other", "Conv of frames"), ("other", "Einsum grouped"),
-    ("other", "ReduceL2"),
-]  # fmt: skip
 
 
 def difference(printed: str) -> float:
@@ -57,17 +50,10 @@ def run(kind: str, name: str, folder: Path, problem: str, flags: str) -> float:
     return difference(build_and_run(folder / "c", flags))
 
 
-@pytest.mark.slow(1)
-@pytest.mark.parametrize(("kind", "name"), FEW)
-def test_operators(tmp_path: Path, kind: str, name: str) -> None:
-    """Within 1e-5 of the largest result: sums of a few numbers of single precision."""
-    assert run(kind, name, tmp_path, "tiling", STRICT) < 1e-5
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "name"), [one for one in EVERY if one not in FEW])
-def test_more_operators(tmp_path: Path, kind: str, name: str) -> None:
-    """The others, with sanitizers and without, with a DMA that copies at once or late."""
+@pytest.mark.parametrize(("kind", "name"), EVERY)
+def test_every_operator(tmp_path: Path, kind: str, name: str) -> None:
+    """Within 1e-5 of the largest result, with sanitizers and without, with a DMA that copies at once or late."""
     assert run(kind, name, tmp_path, "tiling", random.Random(name).choice(BUILDS)) < 1e-5
 
 

@@ -186,11 +186,6 @@ REFUSED = {
     ("Resize linear", "qoperator"): "of integers, which no scale dequantises: quantise it as QDQ",
 }
 EVERY = [(name, form) for name in MODELS for form in FORMS]
-#: With a conv behind them, of each way through the emitter one; the others are slow.
-FEW = [
-    ("InstanceNormalization", "qdq int8"), ("gate by HardSwish and Sigmoid", "qdq uint8"), ("SiLU", "qoperator"),
-    ("Concat read and a result", "qdq int8"), ("ConvTranspose", "qdq uint8"), ("Resize nearest", "qoperator"),
-]  # fmt: skip
 
 
 class Inputs:
@@ -233,17 +228,10 @@ def run(name: str, form: str, folder: Path, problem: str | None, flags: str) -> 
     assert max(steps) <= 1, printed
 
 
-@pytest.mark.slow(2)
-@needs_gcc
-@pytest.mark.parametrize(("name", "form"), FEW)
-def test_operators(tmp_path: Path, name: str, form: str) -> None:
-    run(name, form, tmp_path, None, "-O0")
-
-
 @needs_gcc
 @pytest.mark.slow(60)
-@pytest.mark.parametrize(("name", "form"), [one for one in EVERY if one not in FEW and one not in REFUSED])
-def test_more_operators(tmp_path: Path, name: str, form: str) -> None:
+@pytest.mark.parametrize(("name", "form"), [one for one in EVERY if one not in REFUSED])
+def test_every_operator(tmp_path: Path, name: str, form: str) -> None:
     problem = (None, "tiling")[EVERY.index((name, form)) % 2]
     run(name, form, tmp_path, problem, BUILDS[EVERY.index((name, form)) % 4])
 

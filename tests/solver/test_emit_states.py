@@ -166,24 +166,12 @@ CELLS: dict[str, dict[str, object]] = {
 }  # fmt: skip
 
 
-@pytest.mark.slow(3)
-@pytest.mark.parametrize("name", ["LSTM of two layers", "GRU reset behind"])
-def test_cells(tmp_path: Path, name: str) -> None:
-    """As onnxruntime, which is given the state by hand."""
-    streamed(tmp_path, cells(tmp_path / "m.onnx", **CELLS[name]), flags="-O0")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("problem", ["tiling", "joint", "fusion"])
 @pytest.mark.parametrize("name", CELLS)
-def test_more_cells(tmp_path: Path, name: str, problem: str) -> None:
+def test_every_cell(tmp_path: Path, name: str, problem: str) -> None:
+    """As onnxruntime, which is given the state by hand."""
     streamed(tmp_path, cells(tmp_path / "m.onnx", **CELLS[name]), problem)
-
-
-@pytest.mark.slow(1)
-def test_causal_convolutions(tmp_path: Path) -> None:
-    """A cache is read by a join and written by a slice of it: the copy must not run before the slice."""
-    streamed(tmp_path, causal(tmp_path / "m.onnx"), flags="-O0")
 
 
 @pytest.mark.slow
@@ -191,9 +179,10 @@ def test_causal_convolutions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kernel", "dilation", "layers", "frames"), [(2, 1, 1, 1), (3, 2, 3, 1), (5, 1, 1, 2), (2, 4, 2, 3)]
 )
-def test_more_causal_convolutions(
+def test_every_causal_convolution(
     tmp_path: Path, kernel: int, dilation: int, layers: int, frames: int, problem: str
 ) -> None:  # fmt: skip
+    """A cache is read by a join and written by a slice of it: the copy must not run before the slice."""
     streamed(tmp_path, causal(tmp_path / "m.onnx", kernel=kernel, dilation=dilation, layers=layers, frames=frames),
              problem)  # fmt: skip
 
