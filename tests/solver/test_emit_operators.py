@@ -57,16 +57,9 @@ def test_every_operator(tmp_path: Path, kind: str, name: str) -> None:
     assert run(kind, name, tmp_path, "tiling", random.Random(name).choice(BUILDS)) < 1e-5
 
 
-@pytest.mark.slow(1)
-@pytest.mark.parametrize(("kind", "name"), [("Resize", "nearest to sizes"), ("ConvTranspose", "4x4 of stride 2")])
-def test_operators_on_chip(tmp_path: Path, kind: str, name: str) -> None:
-    """A joint plan keeps the blocks of a Resize, and the map that all phases read, where they are."""
-    assert run(kind, name, tmp_path, "joint", STRICT) < 1e-5
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name", "problem"), in_turn(EVERY, ("joint", "fusion")))
-def test_more_operators_on_chip(tmp_path: Path, kind: str, name: str, problem: str) -> None:
+def test_every_operator_on_chip(tmp_path: Path, kind: str, name: str, problem: str) -> None:
     """No operator is refused because of what a plan of whole networks keeps."""
     assert run(kind, name, tmp_path, problem, random.Random(name).choice(BUILDS)) < 1e-5
 
