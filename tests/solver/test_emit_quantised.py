@@ -39,6 +39,8 @@ FORMS = {"qdq int8": ("QDQ", "QInt8"), "qdq uint8": ("QDQ", "QUInt8"), "qoperato
 class Model:
     """A graph of nodes whose constants have names and values."""
 
+    domain = ""
+
     def __init__(self, shape: tuple[int, ...], opset: int = 17) -> None:
         self.shape, self.opset, self.rng = shape, opset, np.random.default_rng(5)
         self.nodes: list[onnx.NodeProto] = []
@@ -52,8 +54,8 @@ class Model:
         self.constants.append(numpy_helper.from_array(array, f"k{len(self.constants)}"))
         return self.constants[-1].name
 
-    def real(self, value: float) -> str:
-        return self.values(np.array(value, np.float32))
+    def real(self, *values: float) -> str:
+        return self.values(np.array(values if len(values) > 1 else values[0], np.float32))
 
     def node(self, op: str, *inputs: str, **attributes: object) -> str:
         self.nodes.append(helper.make_node(op, inputs, [f"t{len(self.nodes)}"], f"n{len(self.nodes)}", **attributes))
@@ -62,10 +64,11 @@ class Model:
     def conv(self, source: str, channels: int, filters: int, **attributes: object) -> str:
         return self.node("Conv", source, self.weights(filters, channels, 1, 1), **attributes)
 
-    def saved(self, path: Path) -> None:
+    def saved(self, path: Path) -> Path:
         results = self.results or [self.nodes[-1].output[0]]
-        made = model_of(self.nodes, {"x": self.shape}, results, self.constants, opset=self.opset)
+        made = model_of(self.nodes, {"x": self.shape}, results, self.constants, opset=self.opset, domain=self.domain)
         onnx.save(onnx.shape_inference.infer_shapes(made), path)
+        return path
 
 
 def mapped(op: str, *others: str, behind: bool = True, **attributes: object) -> Model:
@@ -267,65 +270,48 @@ Type: TypeAlias = Any
 OF_BYTES: dict[str, str | int] = {"in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 4, "ocm_banks": 64}
 
 
-class File:
+class File(Model):
     """A model whose input is quantised, with branches that end in quantised results."""
 
+    domain = "com.microsoft"
+
     def __init__(self, shape: tuple[int, ...], kind: Type, zero: int) -> None:
-        self.shape, self.kind, self.rng = shape, kind, np.random.default_rng(11)
-        self.nodes: list[onnx.NodeProto] = []
-        self.constants: list[onnx.TensorProto] = []
-        self.results: list[str] = []
-        self.integers = self.node("QuantizeLinear", "x", self.real(0.0193), self.value(np.array(zero, kind)))
+        super().__init__(shape)
+        self.kind, self.rng = kind, np.random.default_rng(11)
+        self.integers = self.node("QuantizeLinear", "x", self.real(0.0193), self.values(np.array(zero, kind)))
         self.given = [self.integers, *self.nodes[-1].input[1:]]
         self.map = self.node("DequantizeLinear", *self.given)
-
-    def value(self, array: np.ndarray) -> str:
-        self.constants.append(numpy_helper.from_array(array, f"k{len(self.constants)}"))
-        return self.constants[-1].name
-
-    def real(self, *values: float) -> str:
-        return self.value(np.array(values if len(values) > 1 else values[0], np.float32))
-
-    def node(self, op: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
-        name = f"t{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op, inputs, [name], f"n{len(self.nodes)}", domain=domain, **attributes))
-        return name
 
     def constant(self, kind: Type, zero: int, *shape: int, least: int | None = None) -> list[str]:
         """Integers up to the last one, with a scale and a zero point of their own."""
         ends = np.iinfo(kind)
         held = self.rng.integers(ends.min if least is None else least, ends.max + 1, shape).astype(kind)
-        return [self.value(held), self.real(0.0117), self.value(np.array(zero, kind))]
+        return [self.values(held), self.real(0.0117), self.values(np.array(zero, kind))]
 
     def dequantised(self, *given: str, **attributes: Any) -> str:
         return self.node("DequantizeLinear", *given, **attributes)
 
     def end(self, tensor: str, scale: float = 0.0291, zero: int = 3) -> None:
-        step = [self.real(scale), self.value(np.array(zero, self.kind))]
+        step = [self.real(scale), self.values(np.array(zero, self.kind))]
         self.results.append(self.dequantised(self.node("QuantizeLinear", tensor, *step), *step))
 
     def transposed(self, *shape: int, by_channel: bool = False, bias: bool = False, **attributes: Any) -> str:
         """A ConvTranspose of the map; `shape`: channels, filters of a group, taps."""
         filters = shape[1] * int(attributes.get("group", 1))
-        weights = self.value(self.rng.integers(-127, 128, shape).astype(np.int8))
+        weights = self.values(self.rng.integers(-127, 128, shape).astype(np.int8))
         scales = self.real(*self.rng.uniform(0.002, 0.005, shape[1])) if by_channel else self.real(0.0031)
-        zero = self.value(np.zeros(shape[1] if by_channel else (), np.int8))
+        zero = self.values(np.zeros(shape[1] if by_channel else (), np.int8))
         given = [self.map, self.dequantised(weights, scales, zero, **({"axis": 1} if by_channel else {}))]
         if bias:
-            held = self.value(self.rng.integers(-9000, 9000, filters).astype(np.int32))
-            given.append(self.dequantised(held, self.real(0.0193 * 0.0031), self.value(np.array(0, np.int32))))
+            held = self.values(self.rng.integers(-9000, 9000, filters).astype(np.int32))
+            given.append(self.dequantised(held, self.real(0.0193 * 0.0031), self.values(np.array(0, np.int32))))
         return self.node("ConvTranspose", *given, **attributes)
 
     def conv(self, filters: int) -> str:
-        weights = self.value(self.rng.integers(-127, 128, (filters, self.shape[1], 1, 1)).astype(np.int8))
+        weights = self.values(self.rng.integers(-127, 128, (filters, self.shape[1], 1, 1)).astype(np.int8))
         return self.node(
-            "Conv", self.map, self.dequantised(weights, self.real(0.0031), self.value(np.array(0, np.int8)))
+            "Conv", self.map, self.dequantised(weights, self.real(0.0031), self.values(np.array(0, np.int8)))
         )
-
-    def saved(self, path: Path) -> Path:
-        made = model_of(self.nodes, {"x": self.shape}, self.results, self.constants, domain="com.microsoft")
-        onnx.save(onnx.shape_inference.infer_shapes(made), path)
-        return path
 
 
 def sums(kind: Type, zero: int) -> File:
@@ -347,17 +333,17 @@ def more(kind: Type, zero: int) -> File:
     u8, i8 = np.uint8, np.int8
     model.end(model.node("Div", model.map, model.dequantised(*model.constant(u8, 0, 4, 4, 6, least=40))), 0.05)
     held, scales = model.constant(i8, 0, 1, 4, 4, 6)[0], model.real(0.01, 0.02, 0.005, 0.013)
-    zeros = model.value(np.array([1, -2, 0, 5], np.int8))
+    zeros = model.values(np.array([1, -2, 0, 5], np.int8))
     model.end(model.node("Add", model.map, model.dequantised(held, scales, zeros, axis=1)))
     table = model.dequantised(*model.constant(u8, 31, 9, 6))
-    rows = model.node("Gather", table, model.value(np.array([7, 0, 3, 3])), axis=0)
+    rows = model.node("Gather", table, model.values(np.array([7, 0, 3, 3])), axis=0)
     model.end(model.node("Add", rows, model.map))
     turned = model.node("Transpose", model.dequantised(*model.constant(i8, 9, 6, 4, 4)), perm=[1, 2, 0])
     model.end(model.node("Mul", turned, model.map))
     for op, swapped in (("QLinearAdd", False), ("QLinearMul", True)):
         pair = [model.given, model.constant(kind, zero, 1, 4, 1, 6)]
         given = [one for three in pair[:: -1 if swapped else 1] for one in three]
-        step = [model.real(0.03), model.value(np.array(zero, kind))]
+        step = [model.real(0.03), model.values(np.array(zero, kind))]
         made = model.node(op, *given, *step, domain="com.microsoft")
         model.results.append(model.dequantised(made, *step))
     model.end(model.node("Concat", model.map, model.dequantised(*model.constant(u8, 12, 1, 2, 4, 6)), axis=1))

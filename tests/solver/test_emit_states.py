@@ -19,6 +19,7 @@ from solver.uses.emit.compile import compile_model
 from solver.uses.emit.emit import emit_c
 from solver.uses.emit.states import parse_states
 from tests.emitted import BUILDS, build_and_run, without_leaks
+from tests.onnx_models import model_of
 
 pytestmark = pytest.mark.skipif(
     shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make"
@@ -38,7 +39,7 @@ class Writer:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
         self.inputs: list[onnx.ValueInfoProto] = []
-        self.outputs: list[onnx.ValueInfoProto] = []
+        self.outputs: list[str] = []
 
     def weights(self, *shape: int) -> str:
         return self.constant((self.rng.normal(size=shape) * 0.4).astype(np.float32))
@@ -52,15 +53,14 @@ class Writer:
         return name
 
     def output(self, name: str) -> None:
-        self.outputs.append(helper.make_tensor_value_info(name, FLOAT, None))
+        self.outputs.append(name)
 
     def node(self, op: str, inputs: list[str], outputs: list[str], **attributes: object) -> str:
         self.nodes.append(helper.make_node(op, inputs, outputs, name=f"n{len(self.nodes)}", **attributes))
         return outputs[0]
 
     def save(self, path: Path) -> None:
-        graph = helper.make_graph(self.nodes, "stream", self.inputs, self.outputs, self.constants)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        model = model_of(self.nodes, self.inputs, self.outputs, self.constants)
         onnx.save(onnx.shape_inference.infer_shapes(model), path)
 
 
