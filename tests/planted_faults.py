@@ -35,7 +35,7 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("formulations/applications/cp_sat.py", "tests/formulations/test_applications.py", [
         ("applications: no jitter of the other", "sum([response, built.responses[h]])", "sum([response])"),
     ]),
-    ("formulations/rows.py", "tests/formulations/test_hybrid.py", [
+    ("formulations/rows.py", "tests/formulations/test_rows.py", [
         ("rows FLOW: as it likes", "made.add(terms, int(node == first), int(node == first))",
          "made.add(terms, None, int(node == first))"),
     ]),

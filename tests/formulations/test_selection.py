@@ -76,6 +76,14 @@ def test_a_region_in_16_bits_pays_at_its_borders(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_without_conversions_16_bits_meet_no_others(engine: str) -> None:
+    """Only from 32 to 16 bits there is a way, and ends are in 32: 10 + 20 + 10, although 16 bits save 2, 6 and 2."""
+    board = platform(conversions=(Conversion(source="f32", target="f16", call_ns=3),))
+    said = solved(asked(REGION, board), "time", engine=engine)
+    assert (said.status, said.values["time"]) == ("OPTIMAL", 40)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_loss_budget_is_a_knapsack(engine: str) -> None:
     """Savings 6, 5, 5 for losses of 4, 3, 3 and a budget of 6: the two of 5 save more than the one of 6."""
     layers = [(option("base", 10), option("fast", 10 - s, loss=100 * w)) for s, w in ((6, 4), (5, 3), (5, 3))]

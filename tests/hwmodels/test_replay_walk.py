@@ -541,6 +541,24 @@ def test_a_result_is_stored_before_the_step_after_the_next_by_hand(
     assert (result.faults, result.steps, result.outcome.time_ticks) == ((), rows, ticks)
 
 
+def test_a_loop_inside_is_run_to_and_fro_by_hand() -> None:
+    """1x1, two pieces of two rows, in each two of two filters: weights 0 1, then 1 (there) 0: 3 of 2 * 3 bytes, not 4."""
+    layer = Layer.conv("x", channels=3, filters=4, size=(4, 1))
+    nest = Nest((Loop("r", 2), Hold("IN"), Loop("m", 2), Hold("W"), Hold("OUT")))
+    assert replay(layer, machine(snake=True), nest).outcome.by_operand["W"].bytes == 3 * 2 * 3
+
+
+def test_what_has_one_buffer_moves_between_the_steps_by_hand() -> None:
+    """1x1 of 2 bytes in and 3 out, a row a step, three rows, no compute; results in one buffer, inputs in two.
+
+    Weights 6 and the first load 2; steps 0 and 1 load the next row, 2 each; three stores add up, 3 each: 21.
+    """
+    layer = Layer.conv("x", channels=2, filters=3, size=(3, 1))
+    on = machine(buffering="choose", compute=Compute(model="none"))
+    nest = Nest((Hold("W", 1), Loop("r", 1), Hold("IN", 2), Hold("OUT", 1)))
+    assert replay(layer, on, nest).outcome.time_ticks == Naive(layer, on, nest).time == 6 + 2 + 2 * 2 + 3 * 3
+
+
 @settings(max_examples=tries(10, 25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data(), st.integers(1, 40))
 def test_blocks_do_not_matter(data: st.DataObject, block: int) -> None:
