@@ -542,7 +542,7 @@ def test_a_result_is_stored_before_the_step_after_the_next_by_hand(
 
 
 def test_a_loop_inside_is_run_to_and_fro_by_hand() -> None:
-    """1x1, two pieces of two rows, in each two of two filters: weights 0 1, then 1 (there) 0: 3 of 2 * 3 bytes, not 4."""
+    """1x1, two pieces of two rows, in each two of two filters: weights 0 1, then 1 (there) 0: 3 loads of 6."""
     layer = Layer.conv("x", channels=3, filters=4, size=(4, 1))
     nest = Nest((Loop("r", 2), Hold("IN"), Loop("m", 2), Hold("W"), Hold("OUT")))
     assert replay(layer, machine(snake=True), nest).outcome.by_operand["W"].bytes == 3 * 2 * 3
