@@ -42,6 +42,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
@@ -379,12 +380,10 @@ def _along(prices: Sequence[Price], column: int, x: Floats, ends: tuple[Floats, 
 def _pairs(matrix: Floats, prices: Sequence[Price]) -> tuple[tuple[str, str, float], ...]:
     norms = np.linalg.norm(matrix, axis=0)
     pairs = []
-    for i in range(len(prices)):
-        for j in range(i + 1, len(prices)):
-            if norms[i] and norms[j]:
-                cosine = float(matrix[:, i] @ matrix[:, j] / (norms[i] * norms[j]))
-                if cosine > COSINE:
-                    pairs.append((prices[i].name, prices[j].name, min(cosine, 1.0)))
+    for i, j in combinations(np.flatnonzero(norms).tolist(), 2):
+        cosine = float(matrix[:, i] @ matrix[:, j] / (norms[i] * norms[j]))
+        if cosine > COSINE:
+            pairs.append((prices[i].name, prices[j].name, min(cosine, 1.0)))
     return tuple(pairs)
 
 

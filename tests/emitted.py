@@ -18,8 +18,7 @@ from pydantic import ValidationError
 
 from formulations.fusion.arcs import MODES
 from formulations.fusion.groups import Group
-from formulations.fusion.memory import turns_of
-from formulations.fusion.options import Option, weights_of
+from formulations.fusion.memory import Option, turns_of, weights_of
 from formulations.fusion.part import FusionPart
 from formulations.fusion.schedule import streams_of
 from formulations.pins import Pins

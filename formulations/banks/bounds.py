@@ -133,13 +133,9 @@ class ByState(Alone):
 
 
 class ByNode(Alone):
-    """All nodes and arcs.
+    """All nodes and arcs; raises TimeUp.
 
     At first every stage counts with a lower bound on its programs; `tighten` has the programs themselves searched.
-
-    Raises
-    ------
-    TimeUp
     """
 
     def __init__(self, walk: Walk, times: Times, limit: Clock = ENDLESS) -> None:

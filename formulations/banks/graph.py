@@ -28,7 +28,7 @@ NEVER = 2**200
 
 
 class Graph:
-    """All states and arcs.
+    """All states and arcs; raises TimeUp.
 
     Attributes
     ----------
@@ -38,10 +38,6 @@ class Graph:
         By state the states that follow it, each with the fewest bytes on the way.
     bytes : list of int
         By state the fewest bytes to the end; `NEVER` where there is no way.
-
-    Raises
-    ------
-    TimeUp
     """
 
     def __init__(self, walk: Walk, limit: Clock = ENDLESS) -> None:

@@ -131,10 +131,10 @@ class Walk:
             self.makers[stage.target].append(at)
             for name in self.sources(at):
                 readers[name] |= 1 << at
-        #: The stages that read a map, as a set of bits; columns of its tiles; bytes of a column on its way out.
+        #: The stages that read a map, as a set of bits; columns of its tiles, and how many; bytes of a column written.
         self.readers = readers
         self.tile = {name: one.tile(banks) for name, one in found.maps.items()}
-        self._tiles = {name: -(-one.columns // self.tile[name]) for name, one in found.maps.items()}
+        self.tiles = {name: -(-one.columns // self.tile[name]) for name, one in found.maps.items()}
         self.written = {name: sum(self.stages[m].written for m in made) for name, made in self.makers.items()}
         self.all = (1 << len(self.stages)) - 1
         #: Whether the weights of a stage come with every process step.
@@ -148,10 +148,6 @@ class Walk:
         self._same: dict[Task, Task] = {}
         self._goals_of: dict[tuple[int, int, int], list[Goal]] = {}
         self._options: dict[object, list[tuple[Task, Program]]] = {}
-
-    def tiles(self, name: str) -> int:
-        """Tiles of a map."""
-        return self._tiles[name]
 
     # ---- order -----------------------------------------------------------------------------------------------
 
@@ -244,7 +240,7 @@ class Walk:
         after, found = state.done | 1 << at, state.of(source)
         free = self._free(state, source)
         on_chip = found.tiles if found else 0
-        retains = range(min(self.tiles(source), free) + 1) if self.stays(source, after, at) else range(1)
+        retains = range(min(self.tiles[source], free) + 1) if self.stays(source, after, at) else range(1)
         for direction in self.directions(state, at, source):
             passes = [self.passed(at, source, direction, max(on_chip, retain)) for retain in retains]
             for goal in self._goals(at, keeps=self._keeps(state, at)):
@@ -271,8 +267,8 @@ class Walk:
         target = self.stages[at].target
         key = columns, tile, average = self.found.maps[target].columns, self.tile[target], self._average(at)
         if key not in self._goals_of:
-            most = min(self.tiles(target), self.banks.count)
-            sides = (False, True) if self.tiles(target) > 1 else (False,)
+            most = min(self.tiles[target], self.banks.count)
+            sides = (False, True) if self.tiles[target] > 1 else (False,)
             kept = [Goal(columns, tile, keep, mirrored, average) for keep in range(1, most + 1) for mirrored in sides]
             self._goals_of[key] = [Goal(columns, tile, 0, mirrored=False, average=average), *kept]
         return self._goals_of[key] if keeps else self._goals_of[key][:1]
@@ -291,10 +287,6 @@ class Walk:
             self.stages[at], source, direction, task, program, visit.after(direction, task), visit.volume(task, program)
         )
 
-    def result(self, name: str) -> bool:
-        """Whether a map is a result of the network, or read elsewhere."""
-        return self.found.lasting(name)
-
     def columns(self, resident: Resident) -> int:
         """Columns on chip."""
         return min(self.found.maps[resident.map].columns, resident.tiles * self.tile[resident.map])
@@ -307,7 +299,7 @@ class Walk:
     def directions(self, state: State, at: int, source: str) -> tuple[int, ...]:
         """How an operand may be read: from the end where it is on chip, a single tile from both, if they differ."""
         found = state.of(source)
-        if found and self.tiles(source) > 1:
+        if found and self.tiles[source] > 1:
             return (found.end,)
         return (0,) if self._even(at) else (0, 1)
 
@@ -315,13 +307,13 @@ class Walk:
         """Whether both directions are the same: all maps are single tiles, and the windows symmetric."""
         if at not in self._evens:
             source, target = self.stages[at].source, self.stages[at].target
-            single = all(self.tiles(name) == 1 for name in (target, *self.sources(at)))
+            single = all(self.tiles[name] == 1 for name in (target, *self.sources(at)))
             self._evens[at] = single and self.passed(at, source, 0) == self.passed(at, source, 1)
         return self._evens[at]
 
     def resident(self, name: str, tiles: int, end: int, unwritten: int) -> Resident:
         """What is on chip of a map; a single tile has no end."""
-        return Resident(name, tiles, end if self.tiles(name) > 1 else 0, unwritten)
+        return Resident(name, tiles, end if self.tiles[name] > 1 else 0, unwritten)
 
     def operands(self, state: State, at: int) -> list[str]:
         """The operands to read from the banks: one that is on chip, where the others may not be."""
@@ -364,7 +356,7 @@ class Visit:
         target, found = self.stage.target, state.of(source)
         self._target = begun = state.of(target)
         self._begun = walk.columns(begun) if begun else None
-        self._result, self._columns = walk.result(target), walk.found.maps[target].columns
+        self._result, self._columns = walk.found.lasting(target), walk.found.maps[target].columns
         self._left = [
             r for r in state.residents if r.map != source and (r.map == target or walk.waits(r.map, self.done))
         ]

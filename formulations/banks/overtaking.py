@@ -69,11 +69,7 @@ class Complete:
     ) -> list[Timed]:
         """The programs after which the next stage's first weights are there by `latest`, and perhaps some later ones.
 
-        `latest` is counted from when the stage begins; `known`: some programs.
-
-        Raises
-        ------
-        TooMany
+        `latest` is counted from when the stage begins; `known`: some programs. Raises TooMany.
         """
         key = (
             task, prices, timing.clock, timing.ticks, timing.groups, timing.share, timing.anew, timing.streams,

@@ -96,7 +96,7 @@ class Run:
         last = walk.stages[state.last].target if state.last >= 0 else ""
         source = last if last in stage.streamed else stage.source
         retained = (
-            min(stay, walk.tiles(source), walk.banks.count - 1) if walk.waits(source, state.done | 1 << at) else 0
+            min(stay, walk.tiles[source], walk.banks.count - 1) if walk.waits(source, state.done | 1 << at) else 0
         )
         aside = 0
         if inside and stage.target not in self.joined:  # banks that wait for the first part of a concatenation
@@ -114,7 +114,7 @@ class Run:
         """How many tiles of a result may stay: those of a part of a concatenation are given."""
         walk, target = self.walk, self.walk.stages[at].target
         if target in self.joined:
-            return (min(self.joined[target], walk.tiles(target)),) if walk.first(state, target) else (0,)
+            return (min(self.joined[target], walk.tiles[target]),) if walk.first(state, target) else (0,)
         after = State(state.done | 1 << at, at)
         onward = any(target in walk.sources(n) for n in walk.next(after))
         return range(walk.banks.count + 1 if onward else 1)
@@ -148,7 +148,7 @@ class Run:
     ) -> list[Step] | None:
         """The best of all orders."""
         shared = self.walk.stages[heads[0]].source
-        if isinstance(reuse, int) and reuse > self.walk.tiles(shared) and not inside:
+        if isinstance(reuse, int) and reuse > self.walk.tiles[shared] and not inside:
             return None
         found = (
             self._all(state, order, stay, region)

@@ -309,10 +309,7 @@ class BankPart(Readings[BankProgram, FirstLayerMode]):
     def front(self, limit: Clock) -> tuple[list[BankProgram], Found]:
         """Return the front of bytes and time of all readings together, by bytes; with bounds, and whether it is proven.
 
-        Raises
-        ------
-        InputError
-            If no reading has a program in these banks.
+        Raises InputError if no reading has a program in these banks.
         """
         known, said, refused = dict[Point, BankProgram](), list[Found](), list[InputError]()
         for done, reading in enumerate(self.readings.values()):

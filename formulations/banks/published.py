@@ -188,18 +188,18 @@ class _Arranger:
             most = max(most, stay)
             for item in path[:-1]:
                 innermost = number
-                most = max(most, stay + (item.most if isinstance(item, _Fork) else self._tiles(item)))
+                most = max(most, stay + (item.most if isinstance(item, _Fork) else self.walk.tiles[item]))
         joined = self._meeting(fork, banks - 1 - most)
         fork.most = most + (joined if innermost else 0)
 
     def _over(self, item: str | _Fork, banks: int) -> int:
-        return max(0, item.cost if isinstance(item, _Fork) else self._tiles(item) - max(banks - 1, 0))
+        return max(0, item.cost if isinstance(item, _Fork) else self.walk.tiles[item] - max(banks - 1, 0))
 
     def _meeting(self, fork: _Fork, free: int) -> int:
         """What stays of the map in which the paths meet."""
         sink = fork.sink
         if sink not in self.at:
-            joined = min(self._tiles(sink), max(0, free)) if all(fork.paths) else 0
+            joined = min(self.walk.tiles[sink], max(0, free)) if all(fork.paths) else 0
             self.joined |= dict.fromkeys(self.parts[sink], joined)
             return joined
         ends = [path[-1] if path else fork.source for path in fork.paths]
@@ -213,7 +213,7 @@ class _Arranger:
 
     def _shared(self, fork: _Fork, banks: int, last: int) -> tuple[list[int], list[int]]:
         """How many tiles of the shared map stay during each path, and what the paths are estimated to move."""
-        tiles, (full, rest) = self._tiles(fork.source), self._sizes(fork.source)
+        tiles, (full, rest) = self.walk.tiles[fork.source], self._sizes(fork.source)
         chosen, costs, there = list[int](), list[int](), min(self.walk.banks.count - 1, tiles)
         for path in fork.paths[:-1]:
             best, least = -1, _NEVER
@@ -230,14 +230,14 @@ class _Arranger:
     def _estimate(self, fork: _Fork, path: list[str | _Fork], banks: int, stay: int, there: int) -> int:
         """Bytes that a path moves beside those of the shared map."""
         walk, total, read = self.walk, 0, 0
-        free = banks - stay - (1 if self._tiles(fork.source) > there else 0)
+        free = banks - stay - (1 if self.walk.tiles[fork.source] > there else 0)
         for number, item in enumerate(path):
             kept = 0 if number else stay
             if isinstance(item, _Fork):
                 self._settle(item, banks - stay + kept, kept)
-                total, read = total + item.dearest, self._tiles(item.sink)
+                total, read = total + item.dearest, self.walk.tiles[item.sink]
                 continue
-            read = read or self._tiles(fork.source)
+            read = read or self.walk.tiles[fork.source]
             if number < len(path) - 1:
                 made = walk.found.maps[item]
                 total += 2 * max(0, made.columns * made.column_bytes - free * self._sizes(item)[0])
@@ -245,14 +245,10 @@ class _Arranger:
             if at is not None:
                 times = -(-(read - kept) // (free + 1)) if walk.anew[at] else 1
                 total += times * walk.stages[at].weight_bytes
-                read = self._tiles(walk.stages[at].target)
+                read = self.walk.tiles[walk.stages[at].target]
             else:
-                read = self._tiles(item)
+                read = self.walk.tiles[item]
         return total
-
-    def _tiles(self, name: str) -> int:
-        """Tiles of a map."""
-        return self.walk.tiles(name)
 
     def _sizes(self, name: str) -> tuple[int, int]:
         """Bytes of a whole tile, and of what whole tiles leave of a map."""
@@ -363,8 +359,8 @@ class _Published:
         given = Given(
             walk.passed(at, source, direction, max(on_chip, stay or 0)), made.columns, walk.tile[stage.target],
             walk.banks.count, walk.banks.count - sum(one.tiles for one in state.residents) - self._begins(state, at),
-            sum(self.aside.values()), on_chip, walk.tiles(source), stay,
-            fixed=joined is not None or walk.result(stage.target) or self._folded(at),
+            sum(self.aside.values()), on_chip, walk.tiles[source], stay,
+            fixed=joined is not None or walk.found.lasting(stage.target) or self._folded(at),
             mirrored=joined is not None and bool(self.flips.get(source, 0)),
         )  # fmt: skip
         step = stage.weight_bytes if walk.anew[at] else 0
@@ -380,7 +376,7 @@ class _Published:
         if found is None:
             return None
         walk, stage, stay = self.walk, self.walk.stages[at], self._stay(at) or 0
-        tiles = walk.tiles(stage.target)
+        tiles = walk.tiles[stage.target]
         keep, mirrored = found.keep, found.mirrored
         if at in self.paths.joined:
             keep = self._begins(state, at)
@@ -403,7 +399,7 @@ class _Published:
         if stay is not None:
             if any(action.name == "load" for action in program.actions):
                 self.aside = {}
-            self.aside[source] = min(stay, self.walk.tiles(source))
+            self.aside[source] = min(stay, self.walk.tiles[source])
         if not stay:
             self.aside.pop(source, None)
 

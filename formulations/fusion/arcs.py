@@ -22,9 +22,8 @@ from itertools import chain, combinations
 import numpy as np
 import numpy.typing as npt
 
-from formulations.fusion.groups import Group, Net
-from formulations.fusion.memory import Memory, Turns
-from formulations.fusion.options import NEVER, Option, Weights, weights_of
+from formulations.fusion.groups import NEVER, Group, Net
+from formulations.fusion.memory import Memory, Option, Turns, Weights, weights_of
 from formulations.fusion.pins import Demands
 from formulations.fusion.space import Arc, Residence, along
 from formulations.fusion.strips import Ints, Mode, Strips, Way, strips

@@ -45,6 +45,8 @@ from instances.network.workload import Layer
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Axis = Literal["rows", "columns"]
+#: More bytes than anything moves.
+NEVER = 2**60
 #: What a map advances by while the last one of its group advances by one.
 Rate = int | Fraction
 AXES: tuple[Axis, Axis] = ("rows", "columns")

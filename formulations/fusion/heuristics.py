@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from formulations.clock import Clock
-from formulations.fusion.options import NEVER
+from formulations.fusion.groups import NEVER
 from formulations.fusion.space import Fusion, Taken, by_cut
 from formulations.fusion.tables import Tables
 

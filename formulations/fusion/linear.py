@@ -34,7 +34,7 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from formulations.fusion.options import NEVER
+from formulations.fusion.groups import NEVER
 from formulations.fusion.space import Arc, Fusion, Taken
 from formulations.fusion.strips import Ints
 from formulations.rows import Rows, Terms

@@ -59,7 +59,7 @@ from typing import Literal
 import numpy as np
 
 from formulations.clock import Clock
-from formulations.fusion.options import NEVER
+from formulations.fusion.groups import NEVER
 from formulations.fusion.space import Arc, Residence
 from formulations.fusion.strips import Ints
 from formulations.pins import Pins

@@ -20,12 +20,11 @@ from typing import Any
 from formulations.clock import Clock, TimeUp
 from formulations.compulsory import compulsory_bytes
 from formulations.fusion.arcs import Groups
-from formulations.fusion.groups import Group, Net
+from formulations.fusion.groups import NEVER, Group, Net
 from formulations.fusion.heuristics import in_order
 from formulations.fusion.layers import Fastest, Layers, Places, left_of, on_chip
 from formulations.fusion.linear import Limit, Linear
 from formulations.fusion.nests import Bound, Nests
-from formulations.fusion.options import NEVER
 from formulations.fusion.paths import Paths
 from formulations.fusion.pins import Demands
 from formulations.fusion.schedule import Figures, fused, option_of
@@ -431,10 +430,6 @@ class Cuts(Piece[Runs]):
     def _lean(self, factors: Factors, clock: Clock) -> None:
         """Keep the best path that computes nothing again, with the nests that are known."""
         tables = self.part.tables
-
-        def lean(arcs: Sequence[Arc]) -> Fusion:
-            return tables.instance(factors, "known", [arc for arc in arcs if not arc.options.recomputes])
-
-        paths, _ = tables.settled(tables.arcs(clock), lean, lean, clock)
+        paths = tables.lean(tables.arcs(clock), factors, clock)
         if paths.least < NEVER:
             self.best = self.part.runs(paths.path())

@@ -13,7 +13,7 @@ from math import prod
 
 import numpy as np
 
-from formulations.fusion.options import NEVER
+from formulations.fusion.groups import NEVER
 from formulations.fusion.space import Arc, Fusion, Taken, along, most_bytes
 from formulations.fusion.strips import Ints
 from formulations.problem import Unable

@@ -10,8 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from formulations.fusion.groups import Group, Net, window
-from formulations.fusion.memory import Turns, turns_of
-from formulations.fusion.options import Option
+from formulations.fusion.memory import Option, Turns, turns_of
 from formulations.pins import Decision, Pin, Pins
 from formulations.tiling.tiling import DECISIONS as NEST_DECISIONS
 from instances.errors import InputError

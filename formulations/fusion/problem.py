@@ -10,8 +10,8 @@ from contextlib import suppress
 from math import inf
 
 from formulations.clock import Clock, TimeUp
+from formulations.fusion.groups import NEVER
 from formulations.fusion.heuristics import Path, greedy, in_order, in_sequence, no_reuse
-from formulations.fusion.options import NEVER
 from formulations.fusion.part import FusionPart, Runs
 from formulations.fusion.paths import Paths
 from formulations.fusion.pins import DECISIONS
@@ -62,15 +62,10 @@ def _strips(part: FusionPart, goal: Goal) -> Runs:
 
 def _through_dram(part: FusionPart, goal: Goal, arcs: Sequence[Arc]) -> Runs:
     """The best path with these groups, when maps go through DRAM between groups, and nothing is computed again."""
-    tables, factors = part.tables, part.factors(goal.measure)
+    tables = part.tables
     alone = dict.fromkeys(tables.nests.plans)
     tables.search([(plans, (0,) * plans.layer.inputs, plans.banks) for plans in alone], goal.clock)
-
-    def lean(arcs: Sequence[Arc]) -> Fusion:
-        kept = [arc for arc in arcs if not arc.options.recomputes]
-        return tables.instance(factors, "known", kept).without_levels()
-
-    paths, _ = tables.settled(arcs, lean, lean, goal.clock)
+    paths = tables.lean(arcs, part.factors(goal.measure), goal.clock, stays=False)
     if paths.least >= NEVER:
         raise Unable(_NO_PLACE)
     return part.runs(paths.path())

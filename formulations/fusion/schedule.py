@@ -19,8 +19,7 @@ import numpy as np
 
 from formulations.fusion.arcs import Grouped, Groups
 from formulations.fusion.groups import Group
-from formulations.fusion.memory import Memory, Turns, turns_of
-from formulations.fusion.options import Option, Weights, weights_of
+from formulations.fusion.memory import Memory, Option, Turns, Weights, turns_of, weights_of
 from formulations.fusion.space import Taken
 from formulations.fusion.strips import Ints, Mode, Strips, paces, strips
 from hwmodels.schedule import Blocks, FusedRun, Steps, Stream

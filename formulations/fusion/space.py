@@ -45,7 +45,7 @@ from typing import Any
 
 import numpy as np
 
-from formulations.fusion.options import NEVER
+from formulations.fusion.groups import NEVER
 from formulations.fusion.strips import Ints
 
 

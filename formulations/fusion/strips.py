@@ -213,7 +213,8 @@ class _Walk:
 
     def strips(self, ways: tuple[Way, ...]) -> Strips:
         """All steps of all ways."""
-        step, high, low, extent = self.advance(*(size for _, size in ways)), *self._lines
+        step = self.advance(*(size for _, size in ways))
+        high, low, extent = np.array([self.high, self.low, self.extent], np.int64)[..., None]  # (streams, 1) each
         again = np.array([mode == "recompute" for mode, _ in ways])
         moving = step[:, 0] > 0
         ahead = np.maximum(-(-high[moving] // step[moving]).min(axis=0), 0)
@@ -231,12 +232,6 @@ class _Walk:
         return Strips(
             ways, first, begin, end, *self._seen(begin, end, first, repeated), following, repeated, extent[:, 0]
         )
-
-    @property
-    def _lines(self) -> tuple[Ints, Ints, Ints]:
-        """Offsets and needed rows of all streams, (streams, 1) each."""
-        high, low, extent = np.array([self.high, self.low, self.extent], np.int64)[..., None]
-        return high, low, extent
 
     @property
     def sinks(self) -> list[int]:

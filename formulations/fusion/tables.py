@@ -15,8 +15,8 @@ import numpy as np
 
 from formulations.clock import Clock, TimeUp
 from formulations.fusion.arcs import Grouped, Groups
+from formulations.fusion.groups import NEVER
 from formulations.fusion.nests import Bound, Nests, Place, Plans
-from formulations.fusion.options import NEVER
 from formulations.fusion.paths import Paths
 from formulations.fusion.space import Arc, Fusion, Taken, by_cut
 
@@ -98,6 +98,15 @@ class Tables:
             rough += sorted(filter(sketched, costs), key=costs.__getitem__)[:AT_ONCE]
             self.price(list(dict.fromkeys(rough)), clock)
             arcs = self.refined(list(costs))
+
+    def lean(self, arcs: Sequence[Arc], factors: Factors, clock: Clock, *, stays: bool = True) -> Paths:
+        """The least paths with known nests where nothing is computed again, nor stays if `stays` says no; raises TimeUp."""
+
+        def ask(arcs: Sequence[Arc]) -> Fusion:
+            fusion = self.instance(factors, "known", [arc for arc in arcs if not arc.options.recomputes])
+            return fusion if stays else fusion.without_levels()
+
+        return self.settled(arcs, ask, ask, clock)[0]
 
     # ---- instances ---------------------------------------------------------------------------------------------------
 

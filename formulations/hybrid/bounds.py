@@ -143,7 +143,7 @@ class Stagewise:
             prices = walk.prices(done, at, source)
             for way in (0, 1):
                 timing = times.timing(done, at, source, way, First(0, waits=False))
-                for there in range(1 if fresh else min(self.banks.count, walk.tiles(source)) + 1):
+                for there in range(1 if fresh else min(self.banks.count, walk.tiles[source]) + 1):
                     task = Task(walk.passed(at, source, way), self.banks.count, there, goal)
                     if task.begin() is None or fewest(task, prices) is None:
                         continue
@@ -279,15 +279,14 @@ class Costs:
         """The program with the least time, or the front of both; None if there is no program; raises TimeUp."""
         return self._once(piece, aim, lambda: self._decided(piece, aim, limit))
 
-    def by_policy(self, piece: Piece, measure: str) -> Known | None:
-        """The program of MIN, or of HIDE for time; None if the policy gets stuck."""
-        walk = Walk(piece.found, self.banks)
-        policy = hide(walk, self.clock) if measure == "time" else published(walk)
-        return self._single(piece, policy)
-
     def policy(self, piece: Piece, measure: str) -> Known | None:
-        """`by_policy`, equal pieces once."""
-        return self._once(piece, f"policy {measure}", lambda: self.by_policy(piece, measure))
+        """The program of MIN, or of HIDE for time; None if the policy gets stuck."""
+
+        def planned() -> Known:
+            walk = Walk(piece.found, self.banks)
+            return self._single(piece, hide(walk, self.clock) if measure == "time" else published(walk))
+
+        return self._once(piece, f"policy {measure}", planned)
 
     def _once(self, piece: Piece, what: str, make: Callable[[], Known | None]) -> Known | None:
         key = piece, what

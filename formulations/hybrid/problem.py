@@ -116,11 +116,7 @@ class FirstLayerMode(Reading[HybridRun]):
 
         Its nodes are cut points, and whether the group before one is in one piece; its arcs the options of groups from
         one cut point to another, none in one piece behind one; (FLOW) of `formulations.rows.flow` makes them a chain.
-
-        Raises
-        ------
-        Unable
-            If there are many.
+        Raises Unable if there are many.
         """
         if goal.caps:
             raise Unable("models of hybrid have one measure")

@@ -396,9 +396,8 @@ def search_nests(
     )  # fmt: skip
     pick = search.first(objectives[0]) if first else search.run()
     whole = not (search.stopped and search.ties)  # what breaks ties may stop
-    if pick is None:
-        return Searched(None, {}, search.bounds, whole)
-    return Searched(pick.nest, pick.measures, search.bounds, whole)
+    nest, measures = (None, {}) if pick is None else (pick.nest, pick.measures)
+    return Searched(nest, measures, search.bounds, whole)
 
 
 def _blocks(branch: Branch, measure: str, *, bounding: bool) -> Iterator[Branch]:

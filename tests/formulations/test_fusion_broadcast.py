@@ -11,7 +11,7 @@ import pytest
 
 from certile import show, solve
 from formulations.fusion.groups import AXES, Group, Net, Stream
-from formulations.fusion.options import Option
+from formulations.fusion.memory import Option
 from formulations.fusion.part import FusionPart
 from formulations.fusion.schedule import streams_of
 from formulations.fusion.strips import strips

@@ -11,8 +11,7 @@ import pytest
 from formulations.compulsory import compulsory_bytes
 from formulations.fusion.arcs import parts_of
 from formulations.fusion.groups import Net
-from formulations.fusion.memory import Memory
-from formulations.fusion.options import Weights
+from formulations.fusion.memory import Memory, Weights
 from formulations.fusion.part import FusionPart
 from formulations.fusion.strips import DONE
 from formulations.pins import parse_pins

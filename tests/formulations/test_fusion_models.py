@@ -12,8 +12,8 @@ import pytest
 
 from formulations.clock import ENDLESS, Clock, TimeUp
 from formulations.fusion import paths as fusion_paths
+from formulations.fusion.groups import NEVER
 from formulations.fusion.linear import Limit, Linear
-from formulations.fusion.options import NEVER
 from formulations.fusion.part import FusionPart
 from formulations.fusion.paths import Paths
 from formulations.fusion.space import Arc, Fusion, Taken

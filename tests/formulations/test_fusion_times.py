@@ -8,8 +8,7 @@ import pytest
 
 from formulations.fusion.arcs import MODES
 from formulations.fusion.groups import Group
-from formulations.fusion.memory import turns_of
-from formulations.fusion.options import Option
+from formulations.fusion.memory import Option, turns_of
 from formulations.fusion.part import FusionPart
 from formulations.fusion.schedule import call_ticks, streams_of
 from formulations.fusion.strips import Mode

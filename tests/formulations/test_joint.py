@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from formulations.clock import ENDLESS
 from formulations.fusion import paths as paths_module
-from formulations.fusion.options import NEVER
+from formulations.fusion.groups import NEVER
 from formulations.fusion.part import FusionPart, Runs
 from formulations.fusion.paths import Paths
 from formulations.fusion.space import Arc, Fusion, Residence, Taken, by_cut

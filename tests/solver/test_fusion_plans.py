@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from formulations.fusion.groups import Group
-from formulations.fusion.options import Option
+from formulations.fusion.memory import Option
 from formulations.fusion.part import FusionPart
 from formulations.fusion.schedule import streams_of
 from formulations.fusion.strips import Mode
