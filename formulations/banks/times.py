@@ -145,10 +145,6 @@ class Times:
             return self.wait(visit.state, visit.at, visit.source, direction, 0), 0
         return self.hidden, self.hidden
 
-    def writes(self, visit: Visit, direction: int) -> Writes | None:
-        """What a stage writes, if that takes time."""
-        return visit.writes(direction) if self.writing else None
-
     def timing(
         self, state: State, at: int, source: str, direction: int, following: First, writes: Writes | None = None
     ) -> Timing:
@@ -214,7 +210,7 @@ class Times:
         """The undominated programs of a visit, if the first weights come after `wait`, biases after `late`."""
         state, at, source = visit.state, visit.at, visit.source
         others = tuple(map(state.of, self.walk.sources(at))) if self.walk.stages[at].kind == "sum" else state.of(source)
-        writes = self.writes(visit, direction)
+        writes = visit.writes(direction) if self.writing else None
         key = at, source, others, visit.prices, direction, following, wait, late, writes
         found = self._programs.get(key)
         if found is None:
@@ -251,7 +247,7 @@ class Times:
             wait = self.clock.served(0, 0, firsts[-1].weights)
         for (state, step), following in zip(steps, firsts[-2::-1], strict=True):
             at, direction = self.walk.stages.index(step.stage), step.direction
-            writes = self.writes(Visit(self.walk, state, at, step.source), direction)
+            writes = Visit(self.walk, state, at, step.source).writes(direction) if self.writing else None
             timing = replace(self.timing(state, at, step.source, direction, following, writes), owed=late)
             wait = self.wait(state, at, step.source, direction, wait)
             one = along(step.task, self.walk.prices(state, at, step.source), timing, step.program, wait)

@@ -22,9 +22,8 @@ from formulations.compulsory import compulsory_bytes
 from formulations.fusion.arcs import Groups
 from formulations.fusion.groups import NEVER, Group, Net
 from formulations.fusion.heuristics import in_order
-from formulations.fusion.layers import Fastest, Layers, Places, left_of, on_chip
 from formulations.fusion.linear import Limit, Linear
-from formulations.fusion.nests import Bound, Nests
+from formulations.fusion.nests import Bound, Fastest, Layers, Nests, Places, left_of, on_chip
 from formulations.fusion.paths import Paths
 from formulations.fusion.pins import Demands
 from formulations.fusion.schedule import Figures, fused, option_of

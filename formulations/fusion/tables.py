@@ -100,7 +100,7 @@ class Tables:
             arcs = self.refined(list(costs))
 
     def lean(self, arcs: Sequence[Arc], factors: Factors, clock: Clock, *, stays: bool = True) -> Paths:
-        """The least paths with known nests where nothing is computed again, nor stays if `stays` says no; raises TimeUp."""
+        """The least paths with known nests where nothing is computed again, or where no map stays; raises TimeUp."""
 
         def ask(arcs: Sequence[Arc]) -> Fusion:
             fusion = self.instance(factors, "known", [arc for arc in arcs if not arc.options.recomputes])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from formulations.fusion.groups import Group
-from formulations.fusion.layers import Places, left_of
+from formulations.fusion.nests import Places, left_of
 from formulations.pins import Pins
 from hwmodels.fusion.replay.referee import replay_fusion
 from hwmodels.schedule import LayerRun
