@@ -48,7 +48,7 @@ ADVERSARY_MAY_IMPORT = (
 ADVERSARY_TOO = {  # what else, and why
     "hwmodels.nest.price.limits": "bytes of tensors, which are held against elements",
     "formulations.compulsory": "held against elements",
-    "formulations.tiling.bounds": "bounds, which are held against nests",
+    "formulations.tiling.space": "bounds, which are held against nests",
     "formulations.banks.readings": "the stages that a network may be read as",
     "formulations.fusion.nests": "nests of layers by themselves, which tiling and joint attack",
     "formulations.applications.space": "an instance",

@@ -9,8 +9,8 @@ Inside a stage (a layer), from what a program costs to the search for the best o
     cycles.py (the same cycle by cycle), search.py (all undominated programs, of all tasks at once), overtaking.py
     (where weights overtake loads)
 Between stages
-    network.py (what stays on chip, which stage is next), graph.py (fewest bytes), times.py, bounds.py and front.py
-    (least time, and the front); for CP-SAT and MILP the same states are arcs of a flow (`formulations.rows`)
+    network.py (what stays on chip, which stage is next, fewest bytes), times.py, bounds.py and front.py (least time,
+    and the front); for CP-SAT and MILP the same states are arcs of a flow (`formulations.rows`)
 Heuristics
     policies.py, and the published one as its authors' compiler has it: published.py, published_stage.py
 Numbers of banks

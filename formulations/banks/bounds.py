@@ -34,8 +34,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.banks.graph import NEVER, Graph
-from formulations.banks.network import State, Visit, Walk
+from formulations.banks.network import NEVER, Graph, State, Visit, Walk
 from formulations.banks.search import Programs
 from formulations.banks.tasks import Program, Task
 from formulations.banks.times import Times

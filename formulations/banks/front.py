@@ -16,7 +16,7 @@ Optimal means
     A label that is nowhere greater stays so (all times are sums and maxima), so dominated ones are dropped. What
     follows a label depends on its wait alone: for the fewest ticks, of labels with the same wait the one with the least
     (ticks, bytes) is enough. Dropped are also those that cannot end below the plans known: from a state on there is a
-    least number of bytes, of ticks, and of weighted sums of both (`formulations.banks.graph`). What is left is exact.
+    least number of bytes, of ticks, and of weighted sums of both (`formulations.banks.network`). What is left is exact.
     The plans known at first come from the same search with few labels a stage.
 
 `Label` is what a path to a state has cost, `Onward` how labels follow each other, stage by stage.
@@ -34,8 +34,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from formulations.banks.bounds import Alone, ByNode, ByState, Node, Point, lowest, options
-from formulations.banks.graph import NEVER, Graph
-from formulations.banks.network import BankPlan, State, Visit, Walk
+from formulations.banks.network import NEVER, BankPlan, Graph, State, Visit, Walk
 from formulations.banks.overtaking import Complete, TooMany
 from formulations.banks.search import Programs
 from formulations.banks.tasks import Program, Task

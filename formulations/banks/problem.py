@@ -14,8 +14,7 @@ from typing import cast
 
 from formulations.banks.bounds import Point, lowest
 from formulations.banks.front import Aim, Found, decide, few_labels
-from formulations.banks.graph import NEVER, Graph
-from formulations.banks.network import BankPlan, Volume, Walk
+from formulations.banks.network import NEVER, BankPlan, Graph, Volume, Walk
 from formulations.banks.numbers import numbered, planned
 from formulations.banks.policies import double_buffer, hide, minimise, no_reuse
 from formulations.banks.published import published

@@ -21,14 +21,13 @@ from formulations.clock import Clock, TimeUp
 from formulations.compulsory import compulsory_bytes
 from formulations.fusion.arcs import Groups
 from formulations.fusion.groups import NEVER, Group, Net
-from formulations.fusion.heuristics import in_order
 from formulations.fusion.linear import Limit, Linear
 from formulations.fusion.nests import Bound, Fastest, Layers, Nests, Places, left_of, on_chip
 from formulations.fusion.paths import Paths
 from formulations.fusion.pins import Demands
 from formulations.fusion.schedule import Figures, fused, option_of
 from formulations.fusion.space import Arc, Fusion, Taken, by_cut
-from formulations.fusion.tables import Factors, Tables, heavier
+from formulations.fusion.tables import Factors, Tables, heavier, in_order
 from formulations.pins import Pins
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Unable
 from formulations.rows import Build

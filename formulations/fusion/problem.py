@@ -11,12 +11,11 @@ from math import inf
 
 from formulations.clock import Clock, TimeUp
 from formulations.fusion.groups import NEVER
-from formulations.fusion.heuristics import Path, greedy, in_order, in_sequence, no_reuse
 from formulations.fusion.part import FusionPart, Runs
 from formulations.fusion.paths import Paths
 from formulations.fusion.pins import DECISIONS
 from formulations.fusion.space import Arc, Fusion
-from formulations.fusion.tables import Tables
+from formulations.fusion.tables import Path, Tables, greedy, in_order, in_sequence, no_reuse
 from formulations.pins import Pin, Pins
 from formulations.problem import Formulation, Goal, Unable
 from formulations.tiling.tiling import DECISIONS as NEST_DECISIONS

@@ -33,8 +33,7 @@ import numpy.typing as npt
 
 from formulations.banks.bounds import Point
 from formulations.banks.front import Found, decide
-from formulations.banks.graph import optimum
-from formulations.banks.network import BankPlan, State, Walk
+from formulations.banks.network import BankPlan, State, Walk, optimum
 from formulations.banks.numbers import numbered
 from formulations.banks.policies import hide
 from formulations.banks.published import published

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from formulations.banks.bounds import Point
-from formulations.banks.graph import NEVER
+from formulations.banks.network import NEVER
 from formulations.banks.numbers import planned
 from formulations.banks.readings import FirstLayer, Reading, Readings, floor_of, readings
 from formulations.clock import ENDLESS, Clock, TimeUp

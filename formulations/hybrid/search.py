@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from formulations.banks.bounds import Point, lowest_by
-from formulations.banks.graph import NEVER
+from formulations.banks.network import NEVER
 from formulations.clock import Clock
 from formulations.hybrid.bounds import Program
 from formulations.hybrid.space import Cut, Option, Pair

@@ -16,9 +16,8 @@ from typing import Protocol
 from formulations.clock import Clock
 from formulations.pins import Pins
 from formulations.problem import SOLVERS, Goal, Part, Piece, Priced, Replayed, Stats, Steps
-from formulations.tiling.bounds import closed, floor, in_unit
 from formulations.tiling.search import Search
-from formulations.tiling.space import Space, stage_of
+from formulations.tiling.space import Space, closed, floor, in_unit, stage_of
 from formulations.tiling.staged import Staged
 from hwmodels.nest.buffers import Buffer, buffers
 from hwmodels.nest.homes import settled

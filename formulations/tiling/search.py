@@ -21,7 +21,7 @@ some out.
 
 Time limit. The first pass goes on until it has a plan, so that there is one whatever the limit. What is left open keeps
 a bound: of a block its least separable bound, of a member that was not priced one that prices no combination
-(see `formulations.tiling.bounds`). A search stopped from outside keeps its best plan and its proofs.
+(see `formulations.tiling.space`). A search stopped from outside keeps its best plan and its proofs.
 """
 
 from __future__ import annotations
@@ -37,10 +37,9 @@ from numpy.typing import NDArray
 
 from formulations.clock import Clock
 from formulations.problem import Model, Report, Stats
-from formulations.tiling.bounds import closed, least_of
 from formulations.tiling.branch import Branch, lower_bounds, within
 from formulations.tiling.member import Member
-from formulations.tiling.space import Pick, Space, aims, stages, vector
+from formulations.tiling.space import Pick, Space, aims, closed, least_of, stages, vector
 from formulations.tiling.turns import turned
 from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.limits import compulsory_bytes

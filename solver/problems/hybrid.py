@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from formulations.banks.bounds import Point, lowest
-from formulations.banks.graph import NEVER
+from formulations.banks.network import NEVER
 from formulations.banks.readings import clock_of, readings
 from formulations.clock import Clock, TimeUp
 from formulations.hybrid.problem import HybridFormulation, HybridPart

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from formulations.pins import parse_pins
-from formulations.tiling.bounds import floor
+from formulations.tiling.space import floor
 from instances.errors import InputError
 from instances.jsonfile import LARGEST_INTEGER
 from solver.ask.options import pick_nests

@@ -11,7 +11,7 @@ import pytest
 
 from formulations.clock import Clock
 from formulations.pins import Pins
-from formulations.tiling import bounds as floors
+from formulations.tiling import space as floors
 from formulations.tiling.part import NestPart
 from formulations.tiling.problem import Nests
 from hwmodels.nest.price.pieces import Window

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, reject, settings
 
-from formulations.banks.graph import optimum
-from formulations.banks.network import Walk
+from formulations.banks.network import Walk, optimum
 from formulations.banks.published import arranged, published
 from formulations.banks.published_stage import Given, planned
 from formulations.banks.tasks import Action

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 
 from formulations.banks.bounds import Alone, ByNode, Node, Point, lowest
 from formulations.banks.front import decide
-from formulations.banks.graph import Graph, optimum
 from formulations.banks.labels import along
-from formulations.banks.network import BankPlan, State, Step, Visit, Walk
+from formulations.banks.network import BankPlan, Graph, State, Step, Visit, Walk, optimum
 from formulations.banks.numbers import numbered
 from formulations.banks.policies import double_buffer, hide, hiding, minimise, no_reuse
 from formulations.banks.problem import BankFormulation, BankPart, BankProgram

@@ -15,8 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from formulations.banks.graph import optimum
-from formulations.banks.network import BankPlan, Walk
+from formulations.banks.network import BankPlan, Walk, optimum
 from formulations.banks.policies import Reuse, double_buffer, minimise
 from formulations.banks.published import published
 from formulations.banks.stage import best, policy

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from formulations.clock import Clock
 from formulations.pins import parse_pins
-from formulations.tiling.bounds import least_of
 from formulations.tiling.problem import NESTS
 from formulations.tiling.search import Search
-from formulations.tiling.space import Space
+from formulations.tiling.space import Space, least_of
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.pieces import Window
 from hwmodels.nest.price.relaxed import ideal_cut, ideal_windows, part_window

@@ -9,12 +9,11 @@ import pytest
 
 from formulations.clock import Clock
 from formulations.pins import parse_pins
-from formulations.tiling.bounds import floor
 from formulations.tiling.branch import Branch
 from formulations.tiling.member import Member
 from formulations.tiling.problem import NESTS
 from formulations.tiling.search import Search
-from formulations.tiling.space import Space
+from formulations.tiling.space import Space, floor
 from formulations.tiling.staged import Answer, Staged
 from instances.load import load_machine, load_network, parse_overrides
 from instances.machine.machine import Machine, Transfer

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from formulations.banks.graph import optimum
-from formulations.banks.network import Walk
+from formulations.banks.network import Walk, optimum
 from formulations.banks.numbers import numbered
 from formulations.banks.policies import Reuse, minimise
 from hwmodels.banks.replay.referee import replay_banks
