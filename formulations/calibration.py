@@ -62,10 +62,7 @@ def bounded_least_squares(
     Where several x do, the one is returned that the steps from `start` (default: the lower bounds) lead to: a price
     that no row counts keeps its value of `start`.
 
-    Raises
-    ------
-    ValueError
-        If a lower bound is above the upper one, or a number is not finite.
+    Raises ValueError if a lower bound is above the upper one, or a number is not finite.
     """
     if (low > high).any() or not all(np.isfinite(v).all() for v in (matrix, target, low, high)):
         raise ValueError("bounded least squares needs finite numbers and low <= high")

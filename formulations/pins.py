@@ -88,10 +88,7 @@ class Pins:
 def parse_pins(texts: Sequence[str], decisions: Mapping[str, Decision]) -> Pins:
     """Read pins; a demand stated twice counts once, so that `without` can take it away.
 
-    Raises
-    ------
-    InputError
-        If a text is malformed, or names an unknown decision or value.
+    Raises InputError if a text is malformed, or names an unknown decision or value.
     """
     return Pins(tuple(dict.fromkeys(_pin(text, decisions) for text in texts)))
 

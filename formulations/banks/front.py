@@ -364,18 +364,9 @@ def _uncollected() -> Iterator[None]:
 def decide(walk: Walk, clock: Clock, aim: Aim, *, limit: Limit = ENDLESS, rivals: Iterable[Point] = ()) -> Found:
     """Return the plan with the fewest bytes (then ticks), with the fewest ticks (then bytes), or the front.
 
-    Parameters
-    ----------
-    limit : Clock
-        When it is over the plans found so far are returned, and `proven` is False; so with Ctrl-C.
-    rivals : iterable of Point
-        What is known otherwise: only plans that none of them beats or equals are returned. If none is, `proven` says
-        that there is no such plan.
-
-    Raises
-    ------
-    InputError
-        If a stage has no program in these banks.
+    `limit`: when it is over, the plans found so far are returned, and `proven` is False; so with Ctrl-C. `rivals`: what
+    is known otherwise: only plans that none of them beats or equals are returned. If none is, `proven` says that there
+    is no such plan. Raises InputError if a stage has no program in these banks.
     """
     lower = Times(walk, clock.bound(), shifting=aim != "bytes", lean=aim == "bytes")
     ways = Ways(Times(walk, clock, shifting=False, lean=aim == "bytes") if clock.overtakes else lower, lower)

@@ -123,11 +123,8 @@ class BankPlan:
 class Walk:
     """The states of a network and the steps between them.
 
-    Parameters
-    ----------
-    waiting : bool
-        Whether results may wait on chip for a stage that does not read them from the banks, as second operands of sums
-        do; the published compiler streams those from DRAM.
+    `waiting`: whether results may wait on chip for a stage that does not read them from the banks, as second operands
+    of sums do; the published compiler streams those from DRAM.
     """
 
     def __init__(self, found: Stages, banks: Banks, *, waiting: bool = True) -> None:

@@ -96,10 +96,7 @@ def numbered(plan: BankPlan, banks: Banks) -> list[StageRun]:
 def planned(walk: Walk, runs: Sequence[StageRun]) -> BankPlan:
     """Return the plan that a program follows, numbers of banks aside: the other way round.
 
-    Raises
-    ------
-    InputError
-        If there is no such stage, or the formulation has no such choice for it: it names the stage.
+    Raises InputError if there is no such stage, or the formulation has no such choice for it: it names the stage.
     """
     state, steps = Between(), list[Step]()
     number = {stage.name: at for at, stage in enumerate(walk.stages)}

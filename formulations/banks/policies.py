@@ -209,10 +209,7 @@ def minimise(
 
     The published rules are those of `formulations.banks.published`.
 
-    Parameters
-    ----------
-    dram_first : bool
-        False for DRAM-last storing: of every result the first tiles stay (4.2.1, Fig. 4.6).
+    `dram_first`: false for DRAM-last storing: of every result the first tiles stay (4.2.1, Fig. 4.6).
     """
     return Run(walk, lambda _, tasks, at: choice(walk, tasks, at), reuse, dram_first, limit).run()
 
@@ -305,10 +302,7 @@ def hiding(task: Task, prices: Prices, timing: Timing, most: int | None = None) 
     of equal ones the most tiles, but one stays for the next step as long as tiles are to come (Appendix A.3,
     Algorithm 5).
 
-    Parameters
-    ----------
-    most : int, optional
-        Tiles of one step.
+    `most`: tiles of one step.
     """
     search, state = Labels(task, prices, timing, 0), task.begin()
     if state is None:

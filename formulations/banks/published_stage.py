@@ -255,12 +255,8 @@ class _Run:
 def planned(given: Given, *, tries: bool, step: int, column: int) -> Found | None:
     """Return what the compiler plans, or None if it gets stuck.
 
-    Parameters
-    ----------
-    tries : bool
-        Whether it tries how many banks to leave to the map.
-    step, column : int
-        Bytes of weights that a process step loads, and of a column of the result.
+    `tries`: whether it tries how many banks to leave to the map. `step`, `column`: bytes of weights that a process step
+    loads, and of a column of the result.
     """
     if given.fixed:
         return _Run(given, 1, given.mirrored).go()

@@ -79,10 +79,8 @@ class Readings(Part[S], Generic[S, R]):
 def readings(network: Network, machine: Machine, pin: FirstPin | None = None) -> dict[FirstLayer, Stages]:
     """Return the stages of a network by reading: what the machine and a pin allow, patches first.
 
-    Raises
-    ------
-    InputError
-        If the machine has no banks, the network has no bank program, or patches are asked for that it cannot have.
+    Raises InputError if the machine has no banks, the network has no bank program, or patches are asked for that it
+    cannot have.
     """
     if machine.banks is None:
         raise InputError(f"machine {machine.name} has no banks: problem banks needs one that has, such as midap")
@@ -116,10 +114,7 @@ def clock_of(machine: Machine) -> Clock:
 def may_wait(machine: Machine, waiting: bool | None) -> bool:
     """Return whether results may wait on chip for a sum: what is asked for, or what the machine says.
 
-    Raises
-    ------
-    InputError
-        If it is asked for, and the machine cannot.
+    Raises InputError if it is asked for, and the machine cannot.
     """
     able = machine.banks is not None and machine.banks.residuals == "chip"
     if waiting and not able:

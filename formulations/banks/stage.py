@@ -242,12 +242,8 @@ def _alike(prices: Prices, state: State) -> State:
 def policy(task: Task, *, most: int | None = None, inputs: int | None = None) -> Program | None:
     """Return the program of the paper's MOM manager for this goal, or None if it gets stuck.
 
-    Parameters
-    ----------
-    most : int, optional
-        Tiles of one process step; all that may be by default (MIN).
-    inputs : int, optional
-        Banks for tiles that are read; all that are free by default.
+    `most`: tiles of one process step; all that may be by default (MIN). `inputs`: banks for tiles that are read; all
+    that are free by default.
     """
     begin = task.begin()
     if begin is None:

@@ -107,10 +107,7 @@ class Task:
     def process(self, state: State, tiles: int, room: int | None = None) -> State | None:
         """Process the first tiles, if their results fit beside them and no tile that stays is cut by a reload.
 
-        Parameters
-        ----------
-        room : int, optional
-            Banks for results (the same for all numbers of tiles).
+        `room`: banks for results (the same for all numbers of tiles).
         """
         after = self.stage.process(state, tiles)
         if after is None or self.goal.banks[after.made] > (self.room(state) if room is None else room):

@@ -39,13 +39,9 @@ from instances.machine.sections import ADDER_CYCLES
 class Times:
     """What the stages of a network take, in every state that they may find.
 
-    Parameters
-    ----------
-    shifting : bool
-        Whether programs for a wait that hides all latencies are found first, to bound those for other waits: it pays
-        if they are needed anyway (`formulations.banks.bounds.ByNode`).
-    lean : bool
-        Whether only programs with the fewest bytes are asked for.
+    `shifting`: whether programs for a wait that hides all latencies are found first, to bound those for other waits: it
+    pays if they are needed anyway (`formulations.banks.bounds.ByNode`). `lean`: whether only programs with the fewest
+    bytes are asked for.
     """
 
     def __init__(self, walk: Walk, clock: Clock, *, shifting: bool = True, lean: bool = False) -> None:

@@ -136,10 +136,7 @@ class Plans:
 
         Rooms are the numbers of banks at which some bound falls, and 0.
 
-        Parameters
-        ----------
-        axes : tuple of int
-            For every input of the layer its place among `levels`; -1 if it lies in DRAM.
+        `axes`: for every input of the layer its place among `levels`; -1 if it lies in DRAM.
         """
         key = levels, axes, bound
         if key not in self._laid:

@@ -85,10 +85,7 @@ class Tables:
     def settled(self, arcs: Sequence[Arc], ask: Ask, known: Ask, clock: Clock) -> tuple[Paths, list[Arc]]:
         """The least paths whose own groups are priced, and the arcs that a better one may have; raises TimeUp.
 
-        Parameters
-        ----------
-        ask, known : callable
-            Instances for some arcs: with bounds, and with nests that are known.
+        `ask`, `known`: instances for some arcs: with bounds, and with nests that are known.
         """
         arcs = list(arcs)
         while True:

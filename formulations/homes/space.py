@@ -138,10 +138,7 @@ def weight_bytes(layer: Layer, machine: Machine) -> int:
 def places_of(target: Layer | Network, layers: Sequence[Layer], machine: Machine, pins: Pins) -> Places:
     """Return the items of all of a network, with tables (still without values) of the layers that are planned.
 
-    Raises
-    ------
-    InputError
-        If some item may lie nowhere.
+    Raises InputError if some item may lie nowhere.
     """
     found = alone(target) if isinstance(target, Layer) else tensors(target)
     planned = {layer.name for layer in layers}

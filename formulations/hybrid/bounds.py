@@ -56,10 +56,7 @@ from instances.network.pieces import Piece, operands
 def floor(found: Stages, banks: Banks, clock: Clock, *, waiting: bool) -> Point | None:
     """Return a lower bound on bytes and ticks of some stages; None if a column fits in no bank.
 
-    Parameters
-    ----------
-    waiting : bool
-        Whether maps may wait on chip for a sum.
+    `waiting`: whether maps may wait on chip for a sum.
     """
     most = banks.count
     try:
@@ -315,10 +312,7 @@ class Costs:
     def floor(self, piece: Piece, *, timed: bool = False) -> Point | None:
         """What no program of a piece is below; None if a column fits in no bank, or a stage has no program.
 
-        Parameters
-        ----------
-        timed : bool
-            Whether ticks are bounded stage by stage, instead of by the cycles of computing.
+        `timed`: whether ticks are bounded stage by stage, instead of by the cycles of computing.
         """
         key = piece, timed
         if key not in self._floors:

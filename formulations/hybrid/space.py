@@ -79,10 +79,7 @@ def sections(found: Stages) -> list[tuple[int, int]]:
 def blocks_of(found: Stages, said: str) -> list[tuple[int, int]]:
     """Read blocks: ``branches``, or the last stages of all blocks but the last one, with slashes between.
 
-    Raises
-    ------
-    InputError
-        If a name is no stage, or they are not in order.
+    Raises InputError if a name is no stage, or they are not in order.
     """
     if said == "branches":
         return branches(found)
@@ -254,10 +251,7 @@ class Pair:
 
     At first one piece counts with a bound of its stages, several ones with what each has to do.
 
-    Parameters
-    ----------
-    ticks : sequence of int
-        What the stages of the network take, at least.
+    `ticks`: what the stages of the network take, at least.
     """
 
     def __init__(self, costs: Costs, group: Group, cut: Cut, measure: str, space: Space, ticks: Sequence[int]) -> None:

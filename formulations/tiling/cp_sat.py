@@ -58,14 +58,8 @@ def build_cp_sat(
 ) -> CpSatModel:
     """Build the model that minimises `objective` over `branch`.
 
-    Parameters
-    ----------
-    at_most : int, optional
-        Only plans with an objective up to this value are of interest.
-    levels : dict of measure to int
-        Values that earlier objectives must keep.
-    cuts : sequence of (s, q)
-        Plans to leave out.
+    `at_most`: only plans with an objective up to this value are of interest. `levels`: values that earlier objectives
+    must keep. `cuts`: plans to leave out.
     """
     model = cp_model.CpModel()
     built = CpSatModel(

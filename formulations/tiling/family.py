@@ -50,10 +50,7 @@ class Restrictions:
     def of(cls, layer: Layer, machine: Machine, pins: Pins) -> Restrictions:
         """Read the pins.
 
-        Raises
-        ------
-        InputError
-            If ``resident`` is pinned by ``!=``.
+        Raises InputError if ``resident`` is pinned by ``!=``.
         """
         for pin in pins.of("resident"):
             if pin.op != "=":

@@ -79,12 +79,8 @@ class Listing:
     def chains(self, measures: Sequence[str], *, coarse: bool = False, ideal: bool = False) -> tuple[Steps, Steps]:
         """Candidate chains (T, L) and their innermost sizes (T,) per dimension; those of one axis share T.
 
-        Parameters
-        ----------
-        coarse : bool
-            Only a few chains of halved extents, from which to find a first good plan.
-        ideal : bool
-            Chains for lower bounds on all ways to cut (`hwmodels.nest.price.relaxed`).
+        `coarse`: only a few chains of halved extents, from which to find a first good plan. `ideal`: chains for lower
+        bounds on all ways to cut (`hwmodels.nest.price.relaxed`).
         """
         listed = self._halved if coarse else partial(self._listed, measures=measures)
         found = {d: self._bounding(d) if ideal else listed(d) for d in DIMS if not ideal or d in "bgmn"}

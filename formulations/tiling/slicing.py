@@ -111,10 +111,7 @@ def _skeleton(layer: Layer, spatial: tuple[Spatial, ...], dataflow: str) -> Skel
 def build(layer: Layer, machine: Machine, pins: Pins, *, full: bool = False) -> Space:
     """Build the space of slicing plans.
 
-    Raises
-    ------
-    InputError
-        If the machine has a single core (use ``tiling``), or a dimension is too long.
+    Raises InputError if the machine has a single core (use ``tiling``), or a dimension is too long.
     """
     refuse_long(layer)
     if machine.tles * machine.tlts == 1:

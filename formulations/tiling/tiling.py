@@ -141,10 +141,8 @@ DECISIONS: dict[str, Decision] = {
 def build(layer: Layer, machine: Machine, pins: Pins, *, full: bool = False) -> Space:
     """Build the space of tiling plans.
 
-    Raises
-    ------
-    InputError
-        If the machine has several cores, a dimension is too long, or a pinned order is no order of the loops.
+    Raises InputError if the machine has several cores, a dimension is too long, or a pinned order is no order of the
+    loops.
     """
     refuse_long(layer)
     if machine.tles * machine.tlts > 1:
