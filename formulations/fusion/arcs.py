@@ -62,30 +62,22 @@ class Priced:
 
 @dataclass(frozen=True, eq=False)
 class Pricing:
-    """A group on a machine.
-
-    Attributes
-    ----------
-    stores : tuple of int
-        Those that may lie on chip all the time.
-    turns : tuple of (int, int)
-        Layers that may take turns for some channels.
-    levels : dict of ndarray
-        For every outside store the rows on chip at each level.
-    room : ndarray (B + 1,)
-        Bytes of every number of banks.
-    down, across : Strips
-        The ways along rows and along columns; an option is one of each. The first of each keeps what is needed again.
-    """
+    """A group on a machine."""
 
     group: Group
     weights: Weights
     stores: tuple[int, ...]
+    """Those that may lie on chip all the time."""
     turns: tuple[Turns, ...]
+    """Layers that may take turns for some channels."""
     levels: dict[int, Ints]
+    """For every outside store the rows on chip at each level."""
     room: Ints
+    """Bytes of every number of banks, (B + 1,)."""
     down: Strips
     across: Strips
+    """`down`, `across`: along rows and along columns; an option is one of each. The first keeps what is needed again.
+    """
 
     def sketch(self) -> Priced | None:
         """What no option is below; None if none finds room."""

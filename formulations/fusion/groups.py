@@ -84,29 +84,19 @@ def window(layer: Layer, axis: Axis, lacks: str = "") -> Window:
 
 @dataclass(frozen=True)
 class Stream:
-    """A map, or a part of it, on its way through a group.
-
-    Attributes
-    ----------
-    store : int
-    maker : int
-        The layer that makes it; of an outside map the first that reads it.
-    readers : tuple of int
-        The layers of the group that read it, ascending.
-    outside : bool
-        Whether it is read from outside the group.
-    result : bool
-        Whether somebody outside the group uses what the group makes of it.
-    pixel : int
-        Bytes of one row and column of it.
-    """
+    """A map, or a part of it, on its way through a group."""
 
     store: int
     maker: int
+    """The layer that makes it; of an outside map the first that reads it."""
     readers: tuple[int, ...]
+    """The layers of the group that read it, ascending."""
     outside: bool
+    """Whether it is read from outside the group."""
     result: bool
+    """Whether somebody outside the group uses what the group makes of it."""
     pixel: int
+    """Bytes of one row and column of it."""
 
     @property
     def last(self) -> int:

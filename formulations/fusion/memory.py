@@ -91,21 +91,15 @@ def _strides(layer: Layer) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """Bytes on chip of a group in ways of rows and ways of columns.
-
-    Attributes
-    ----------
-    stores : tuple of int
-        Those that may lie on chip anyway: then their streams take nothing. Subset i has the stores of the bits of i.
-    turns : tuple of (int, int)
-        Layers that may take turns.
-    """
+    """Bytes on chip of a group in ways of rows and ways of columns."""
 
     group: Group
     rows: Strips
     columns: Strips
     stores: tuple[int, ...]
+    """Those that may lie on chip anyway: then their streams take nothing. Subset i has the stores of the bits of i."""
     turns: tuple[Turns, ...] = ()
+    """Layers that may take turns."""
 
     def peaks(self) -> Ints:
         """The least peak over turns of one channel each, (subsets, ways of rows, ways of columns)."""

@@ -66,34 +66,24 @@ class Residence:
 
 @dataclass(frozen=True, eq=False)
 class Arc:
-    """A group of layers, and all that its cost depends on.
-
-    Attributes
-    ----------
-    axes : tuple of int
-        Residences whose level matters.
-    classes, reads : tuple of ndarray (levels,)
-        For every axis the class and the bytes read at each level.
-    fixed, macs : int
-        Bytes that do not depend on levels; MACs.
-    rooms : ndarray
-        Numbers of banks, ascending from 0: all that may be free, or in between bytes are those of the one below.
-    table : ndarray (classes of each axis, rooms)
-        Bytes by classes and room; they never rise with the room.
-    options : Any
-        How it runs, for `formulations.fusion.part`.
-    """
+    """A group of layers, and all that its cost depends on."""
 
     first: int
     last: int
     axes: tuple[int, ...]
+    """Residences whose level matters."""
     classes: tuple[Ints, ...]
     reads: tuple[Ints, ...]
+    """`classes`, `reads`: for every axis the class and the bytes read at each level, (levels,) each."""
     fixed: int
+    """Bytes that do not depend on levels."""
     macs: int
     rooms: Ints
+    """Numbers of banks, ascending from 0: all that may be free, or in between bytes are those of the one below."""
     table: Ints
+    """Bytes by classes and room, (classes of each axis, rooms); they never rise with the room."""
     options: Any = None
+    """How it runs, for `formulations.fusion.part`."""
 
     def steps(self, classes: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
         """The undominated (banks, bytes) of the table for classes of the axes, fewest banks first."""

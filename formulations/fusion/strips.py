@@ -64,36 +64,27 @@ FAR = 2**40
 
 @dataclass(frozen=True, eq=False)
 class Strips:
-    """Steps along one axis in several ways, one after the other; a way is a mode and a strip height (width).
-
-    Attributes
-    ----------
-    ways : tuple of (mode, int)
-    first : ndarray of int (ways + 1,)
-        Where the steps of every way begin.
-    begin, end : ndarray of int (streams, steps)
-        What a step computes, or reads from outside.
-    first_seen, later_seen, until_seen : ndarray of int (streams, readers, steps)
-        What every reader of a stream has yet to see before the step and after it, and, where nothing is kept from step
-        to step, before what it sees in the step ends; `FAR` and 0 if it sees nothing.
-    next : ndarray of int (streams, steps)
-        What the next step begins with.
-    again : ndarray of bool (steps,)
-        Whether the way recomputes.
-    extent : ndarray of int (streams,)
-        Rows that somebody needs.
-    """
+    """Steps along one axis in several ways, one after the other; a way is a mode and a strip height (width)."""
 
     ways: tuple[Way, ...]
     first: Ints
+    """Where the steps of every way begin, (ways + 1,)."""
     begin: Ints
     end: Ints
+    """`begin`, `end`: what a step computes, or reads from outside, (streams, steps)."""
     first_seen: Ints
     later_seen: Ints
     until_seen: Ints
+    """`first_seen`, `later_seen`, `until_seen`: what every reader of a stream has yet to see before the step and after
+    it, and, where nothing is kept from step to step, before what it sees in the step ends; `FAR` and 0 if it sees
+    nothing, (streams, readers, steps).
+    """
     next: Ints
+    """What the next step begins with, (streams, steps)."""
     again: npt.NDArray[np.bool_]
+    """Whether the way recomputes, (steps,)."""
     extent: Ints
+    """Rows that somebody needs, (streams,)."""
 
     @cached_property
     def computed(self) -> Ints:
@@ -276,24 +267,18 @@ def states_of(group: Group) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The classes of all streams.
-
-    Attributes
-    ----------
-    stream : ndarray of int (classes,)
-    waiting, running : ndarray of bool (readers + 1, classes)
-        The readers that have yet to see a column; of columns that are computed again in this visit. The piece is last.
-    new : ndarray of bool (classes,)
-        Whether what is new in this step of rows is there.
-    columns : ndarray (classes, states, steps)
-        How many columns there are.
-    """
+    """The classes of all streams."""
 
     stream: Ints
     waiting: npt.NDArray[np.bool_]
     running: npt.NDArray[np.bool_]
+    """`waiting`, `running`: the readers that have yet to see a column; of columns that are computed again in this
+    visit, (readers + 1, classes). The piece is last.
+    """
     new: npt.NDArray[np.bool_]
+    """Whether what is new in this step of rows is there, (classes,)."""
     columns: Floats
+    """How many columns there are, (classes, states, steps)."""
 
 
 def columns_of(group: Group, across: Strips) -> Columns:
