@@ -85,15 +85,10 @@ def options(walk: Walk, times: Times, node: Node) -> Iterator[tuple[Visit, int, 
 
 
 class Alone:
-    """What is left from a node to the end, at least; by itself cheap bounds: the work of every stage to come.
-
-    Attributes
-    ----------
-    weights : list of (int, int)
-        The sums ``p*bytes + q*ticks`` that are bounded, bytes and ticks first.
-    """
+    """What is left from a node to the end, at least; by itself cheap bounds: the work of every stage to come."""
 
     def __init__(self, walk: Walk, times: Times) -> None:
+        #: The sums ``p*bytes + q*ticks`` that are bounded, bytes and ticks first.
         self.weights = [(1, 0), (0, 1)]
         cycle, fixed = times.clock.cycle, times.clock.fixed
         begun = cycle if times.by_cycle else 0  # a cycle of it may be over as weights come

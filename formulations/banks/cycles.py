@@ -89,15 +89,10 @@ class _Free(NamedTuple):
 
 
 class _Weights:
-    """Weights that overtake the loads under way during a step.
-
-    Attributes
-    ----------
-    end, over : int
-        When the last weights are there; by how much those asked for so far delay a load.
-    """
+    """Weights that overtake the loads under way during a step."""
 
     def __init__(self, clock: Clock, end: int) -> None:
+        #: `end`, `over`: when the last weights are there; by how much those asked for so far delay a load.
         self.clock, self.end, self.over, self.last = clock, end, 0, (0, 0)
 
     def ask(self, now: int, size: int) -> int:

@@ -240,8 +240,8 @@ class Walk:
         reload = 0 if there else self.written[source]
         return Prices(self.found.maps[source].column_bytes, stage.weight_bytes if self.anew[at] else 0, reload)
 
-    def tasks_from(self, state: State, at: int, source: str) -> Iterator[tuple[str, int, Task]]:
-        """The tasks that read a given operand from the banks."""
+    def tasks_from(self, state: State, at: int, source: str) -> Iterator[tuple[int, Task]]:
+        """The tasks that read a given operand from the banks, each with the direction."""
         after, found = state.done | 1 << at, state.of(source)
         free = self._free(state, source)
         on_chip = found.tiles if found else 0
@@ -253,7 +253,7 @@ class Walk:
                     if goal.beside(retain, stage.all_tiles) > free:
                         break  # no tile finds a bank beside all that stays
                     task = Task(stage, free, on_chip, goal, retain)
-                    yield source, direction, self._same.setdefault(task, task)
+                    yield direction, self._same.setdefault(task, task)
 
     def _free(self, state: State, source: str) -> int:
         """Banks that no map but the source takes."""
@@ -345,7 +345,7 @@ class Walk:
         )  # fmt: skip
         if key not in self._options:
             # the freest first, then from the tightest on: they bound those between (`Programs`)
-            tasks = [task for _, way, task in self.tasks_from(state, at, source) if way == direction]
+            tasks = [task for way, task in self.tasks_from(state, at, source) if way == direction]
             tasks[1:] = sorted(tasks[1:], key=lambda task: -task.retain - task.goal.keep)
             self._options[key] = [(task, program) for task in tasks if (program := fewest(task, prices)) is not None]
         return self._options[key]
@@ -430,24 +430,16 @@ class Visit:
 
 
 class Graph:
-    """All states and arcs; raises TimeUp.
-
-    Attributes
-    ----------
-    number : dict
-        Of every state.
-    arcs : list of lists
-        By state the states that follow it, each with the fewest bytes on the way.
-    bytes : list of int
-        By state the fewest bytes to the end; `NEVER` where there is no way.
-    """
+    """All states and arcs; raises TimeUp."""
 
     def __init__(self, walk: Walk, limit: Clock = ENDLESS) -> None:
         self.walk, self.limit = walk, limit
+        #: By state the states that follow it, each with the fewest bytes on the way.
         self.arcs: list[list[tuple[int, int]]] = []
         self.number: dict[State, int] = {State(): 0}
         self._known: dict[object, list[int]] = {}
         self._explore()
+        #: By state the fewest bytes to the end; `NEVER` where there is no way.
         self.bytes = self._least()
 
     def _least(self) -> list[int]:

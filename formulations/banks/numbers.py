@@ -108,7 +108,7 @@ def planned(walk: Walk, runs: Sequence[StageRun]) -> BankPlan:
         if walk.ready(state.done, at) and run.source in walk.sources(at):
             decided = run.keep, run.last, run.retain
             tasks = [
-                task for _, way, task in walk.tasks_from(state, at, run.source)
+                task for way, task in walk.tasks_from(state, at, run.source)
                 if way == direction and (task.goal.keep, task.goal.mirrored, task.retain) == decided
             ]  # fmt: skip
             program = followed(tasks[0], [Action(*action) for action in run.actions]) if tasks else None

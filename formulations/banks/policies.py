@@ -41,7 +41,10 @@ from instances.network.feature_maps import LANEWISE
 
 #: How many tiles of a shared map stay during each path.
 Reuse = Literal["greedy", "best"] | int
-Choose = Callable[[State, list[tuple[str, int, Task]], int], tuple[str, int, Task, Program] | None]
+#: Tasks of a stage with the direction that each reads in; one of them with its program.
+Offers = list[tuple[int, Task]]
+Offer = tuple[int, Task, Program]
+Choose = Callable[[State, int, str, Offers], Offer | None]
 
 
 @dataclass
@@ -103,12 +106,12 @@ class Run:
             aside = max((n for name, n in self.joined.items() if walk.first(state, name)), default=0)
         keeps = self._keeps(state, at)
         tasks = [
-            (name, direction, replace(task, banks=task.banks - aside))
-            for name, direction, task in walk.tasks_from(state, at, source)
+            (direction, replace(task, banks=task.banks - aside))
+            for direction, task in walk.tasks_from(state, at, source)
             if task.retain == retained and task.goal.keep in keeps and self._storing(task.goal)
         ]
-        found = self.choose(state, tasks, at)
-        return None if found is None else walk.step(state, at, *found)
+        found = self.choose(state, at, source, tasks)
+        return None if found is None else walk.step(state, at, source, *found)
 
     def _keeps(self, state: State, at: int) -> Collection[int]:
         """How many tiles of a result may stay: those of a part of a concatenation are given."""
@@ -211,21 +214,20 @@ def minimise(
 
     `dram_first`: false for DRAM-last storing: of every result the first tiles stay (4.2.1, Fig. 4.6).
     """
-    return Run(walk, lambda _, tasks, at: choice(walk, tasks, at), reuse, dram_first, limit).run()
+    return Run(walk, lambda _, at, __, tasks: choice(walk, tasks, at), reuse, dram_first, limit).run()
 
 
-def choice(walk: Walk, tasks: list[tuple[str, int, Task]], at: int) -> tuple[str, int, Task, Program] | None:
+def choice(walk: Walk, tasks: Offers, at: int) -> Offer | None:
     """Return the first task with the least weights and twice the spilled bytes; None if none has a program."""
     stage, least, chosen = walk.stages[at], 0, None
-    for source, direction, task in tasks:
+    for direction, task in tasks:
         program = _policy(task)
         if program is None:
             continue
-        anew = walk.prices(State(), at, source).step
-        weights = anew * program.steps or stage.weight_bytes
+        weights = stage.weight_bytes * (program.steps if walk.anew[at] else 1)
         cost = (weights if stage.kind not in LANEWISE else 0) + 2 * task.goal.spilled * stage.written
         if chosen is None or cost < least:
-            least, chosen = cost, (source, direction, task, program)
+            least, chosen = cost, (direction, task, program)
     return chosen
 
 
@@ -233,11 +235,11 @@ def double_buffer(walk: Walk, limit: Limit = ENDLESS) -> BankPlan:
     """Return the plan with half of the banks for tiles that are read, half for results, one tile a step."""
     half = walk.banks.count // 2
 
-    def choose(state: State, tasks: list[tuple[str, int, Task]], at: int) -> tuple[str, int, Task, Program] | None:
-        for source, direction, task in sorted(tasks, key=lambda t: -t[2].goal.keep):
+    def choose(state: State, at: int, source: str, tasks: Offers) -> Offer | None:
+        for direction, task in sorted(tasks, key=lambda t: -t[1].goal.keep):
             program = _policy(task, most=1, inputs=half) if task.goal.keep <= half else None
             if program is not None:
-                return source, direction, task, program
+                return direction, task, program
         return None
 
     return Run(walk, choose, 0, limit=limit).run()
@@ -246,12 +248,12 @@ def double_buffer(walk: Walk, limit: Limit = ENDLESS) -> BankPlan:
 def no_reuse(walk: Walk, limit: Limit = ENDLESS) -> BankPlan:
     """Return the plan that keeps nothing between stages: all banks for tiles read, one tile a step (4.4.1.2)."""
 
-    def choose(state: State, tasks: list[tuple[str, int, Task]], at: int) -> tuple[str, int, Task, Program] | None:
-        for source, direction, task in tasks:
+    def choose(state: State, at: int, source: str, tasks: Offers) -> Offer | None:
+        for direction, task in tasks:
             whole = task.stage.reach + 1 >= task.stage.columns  # all of the map is needed at once
             program = None if task.goal.keep else _policy(task, most=None if whole else 1)
             if program is not None:
-                return source, direction, task, program
+                return direction, task, program
         return None
 
     return Run(walk, choose, 0, limit=limit).run()
@@ -277,14 +279,14 @@ def hide(walk: Walk, clock: Clock, limit: Limit = ENDLESS) -> BankPlan:
             return None
         return along(task, prices, replace(timing, late=True), program).ticks, program
 
-    def choose(state: State, tasks: list[tuple[str, int, Task]], at: int) -> tuple[str, int, Task, Program] | None:
+    def choose(state: State, at: int, source: str, tasks: Offers) -> Offer | None:
         least, chosen = 0, None
-        for source, direction, task in tasks:
+        for direction, task in tasks:
             said = delay(state, at, source, direction, task)
             if said is None:
                 continue
             if chosen is None or said[0] <= least:
-                least, chosen = said[0], (source, direction, task, said[1])
+                least, chosen = said[0], (direction, task, said[1])
         return chosen
 
     return Run(walk, choose, "greedy", limit=limit).run()

@@ -178,15 +178,7 @@ class FirstLayerMode(Reading[BankProgram]):
 
 
 class BankPart(Readings[BankProgram, FirstLayerMode]):
-    """A network on a machine with memory banks.
-
-    Attributes
-    ----------
-    waiting : bool
-        Whether results may wait on chip for a sum.
-    plans : dict
-        What programs follow, as far as it is known, or why there is nothing like that.
-    """
+    """A network on a machine with memory banks; `waiting`: whether results may wait on chip for a sum."""
 
     def __init__(self, network: Network, machine: Machine, first_layer: FirstPin | None, waiting: bool | None) -> None:
         found = readings(network, machine, first_layer)
@@ -194,6 +186,7 @@ class BankPart(Readings[BankProgram, FirstLayerMode]):
         self.network, self.machine, self.banks = network, machine, machine.banks
         self.name, self.clock, self.waiting = network.name, clock_of(machine), may_wait(machine, waiting)
         self.readings = {name: FirstLayerMode(self, name, stages) for name, stages in found.items()}
+        #: What programs follow, as far as it is known.
         self.plans: dict[BankProgram, BankPlan] = {}
         self._priced: dict[BankProgram, Priced] = {}
 

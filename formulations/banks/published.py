@@ -52,7 +52,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from formulations.banks.network import BankPlan, State, Step, Walk
-from formulations.banks.policies import Run, choice
+from formulations.banks.policies import Offer, Offers, Run, choice
 from formulations.banks.published_stage import Found, Given, planned
 from formulations.banks.tasks import Program, Task, followed
 from formulations.clock import ENDLESS, Clock
@@ -318,14 +318,14 @@ class _Published:
         source = self._source(state, at)
         ways, flip = walk.directions(state, at, source), self.flips.get(source, 0)
         direction = flip if flip in ways else ways[0]
-        tasks = [one for one in walk.tasks_from(state, at, source) if one[1] == direction]
+        tasks = [task for way, task in walk.tasks_from(state, at, source) if way == direction]
         found = self._found(state, at, source, direction)
-        chosen = self._chosen(state, at, found, [task for _, _, task in tasks])
+        chosen = self._chosen(state, at, found, tasks)
         if chosen is None:
-            again = _choice(walk, [one for one in tasks if not one[2].retain], at)
+            again = _choice(walk, [(direction, task) for task in tasks if not task.retain], at)
             if again is None:
                 return None
-            chosen, found = again[2:], None
+            chosen, found = again[1:], None
         task, program = chosen
         if stage.target == stage.name:
             decided = found is not None and not self._folded(at)
@@ -404,11 +404,11 @@ class _Published:
             self.aside.pop(source, None)
 
 
-def _choice(walk: Walk, tasks: list[tuple[str, int, Task]], at: int) -> tuple[str, int, Task, Program] | None:
+def _choice(walk: Walk, tasks: Offers, at: int) -> Offer | None:
     """Of the tasks that keep a tile, or of all if these have no program, the one with the fewest bytes."""
-    most_first = sorted(tasks, key=lambda one: -one[2].goal.keep)
-    stored = [one for one in most_first if one[2].goal.mirrored == (0 < one[2].goal.keep < one[2].goal.tiles)]
-    return choice(walk, [one for one in stored if one[2].goal.keep], at) or choice(walk, stored, at)
+    most_first = sorted(tasks, key=lambda one: -one[1].goal.keep)
+    stored = [one for one in most_first if one[1].goal.mirrored == (0 < one[1].goal.keep < one[1].goal.tiles)]
+    return choice(walk, [one for one in stored if one[1].goal.keep], at) or choice(walk, stored, at)
 
 
 def published(walk: Walk, limit: Clock = ENDLESS) -> BankPlan:
@@ -419,4 +419,4 @@ def published(walk: Walk, limit: Clock = ENDLESS) -> BankPlan:
             return _Published(walk, paths).run()
         except InputError:
             pass  # in some other order there may be banks
-    return Run(walk, lambda _, tasks, at: _choice(walk, tasks, at), "greedy", limit=limit).run()
+    return Run(walk, lambda _, at, __, tasks: _choice(walk, tasks, at), "greedy", limit=limit).run()

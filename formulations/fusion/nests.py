@@ -88,25 +88,15 @@ Place = tuple["Plans", Rows, int]
 
 
 class Plans:
-    """What is known about the plans of one layer.
-
-    Attributes
-    ----------
-    nests : list of (Nest, rows or None)
-        Each with the only rows that it is priced for, if there was no time for others.
-    bounds : dict of list of (rows, banks, bytes)
-        With so many rows and banks at most no nest moves less beyond everything once.
-    searches : int
-        Made so far.
-    seconds : float
-        That they took.
-    """
+    """What is known about the plans of one layer; how many searches were made, and the seconds that they took."""
 
     def __init__(self, layer: Layer, machine: Machine, pins: Pins) -> None:
         self.layer, self.machine, self.pins = layer, machine, pins
         self.banks, self.bank_bytes = machine.bank_count, machine.bank_bytes
         self.several = layer.inputs > 1 and not layer.broadcast
+        #: Each with the only rows that it is priced for, if there was no time for others.
         self.nests: list[tuple[Nest, Rows | None]] = []
+        #: With so many rows and banks at most no nest moves less beyond everything once.
         self.bounds: dict[Bound, list[tuple[Rows, int, int]]] = {"proven": [], "found": []}
         self.searches, self.seconds = 0, 0.0
         self._begun = False

@@ -131,7 +131,7 @@ def check_home_pins(machine: Machine, pins: Pins) -> None:
 def weight_bytes(layer: Layer, machine: Machine) -> int:
     """Bytes of the constant weights and the biases of a layer."""
     biases = layer.g * layer.m if layer.bias and "W" in layer.operands else 0
-    weights = layer.g * layer.m * layer.n * layer.kh * layer.kw if layer.weights == "constant" else 0
+    weights = layer.weight_elements if layer.weights == "constant" else 0
     return weights * machine.w_bytes + biases * machine.bias_bytes
 
 

@@ -212,16 +212,12 @@ class Listing:
             return False
         if not self.skeleton.full:
             return True
-        if "time" in measures or self.machine.edge_tiles == "uniform" or self._unequal:
+        first, *others = cores(self.layer, self.skeleton.spatial)
+        unequal = any(core.smaller(first) for core in others)  # there loops may cut nothing
+        if "time" in measures or self.machine.edge_tiles == "uniform" or unequal:
             return False
         every = {d for d in "rc" if self.full and self.extents(d)[0] <= _TINY}  # all cuts are listed
         return not any(self._unsure(d) for d in DIMS if self.skeleton.levels(d) and d not in every)
-
-    @property
-    def _unequal(self) -> bool:
-        """Whether some core has less work than the first, so that loops may cut nothing there."""
-        first, *others = cores(self.layer, self.skeleton.spatial)
-        return any(core.smaller(first) for core in others)
 
     @property
     def _able(self) -> bool:

@@ -365,8 +365,8 @@ def everything(found: Stages, banks: Banks, clock: Clock) -> list[Point]:
             waited = times.begun(first) if following is None else wait
             for at, source, direction in starts:
                 visit = Visit(walk, state, at, source)
-                for name, way, task in walk.tasks_from(state, at, source):
-                    if (name, way) == (source, direction):
+                for way, task in walk.tasks_from(state, at, source):
+                    if way == direction:
                         go(visit, direction, task, first, waited, late, spent)
 
     def go(visit: Visit, direction: int, task: Task, asked: First, wait: int, late: int, spent: Point) -> None:
@@ -466,7 +466,7 @@ def any_plan(walk: Walk, data: st.DataObject) -> BankPlan:
     while state.done != walk.all:
         at = data.draw(st.sampled_from(walk.next(state)))
         source = data.draw(st.sampled_from(walk.operands(state, at)))
-        tasks = [(way, task) for _, way, task in walk.tasks_from(state, at, source) if task.begin() is not None]
+        tasks = [one for one in walk.tasks_from(state, at, source) if one[1].begin() is not None]
         if not tasks:
             reject()
         direction, task = data.draw(st.sampled_from(tasks))
