@@ -92,10 +92,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 def read_bytes(path: str | os.PathLike[str], *, what: str = "file", largest: int = LARGEST_FILE) -> bytes:
     """Return the bytes of a regular file.
 
-    Raises
-    ------
-    InputError
-        If it is missing, a directory or device, unreadable, empty, or larger than `largest` bytes.
+    Raises InputError if it is missing, a directory or device, unreadable, empty, or larger than `largest` bytes.
     """
     where = f"{what} {os.fspath(path)}"
     try:
@@ -121,10 +118,7 @@ def read_bytes(path: str | os.PathLike[str], *, what: str = "file", largest: int
 def decoded(data: bytes, where: str) -> str:
     """Return UTF-8 text, with or without a byte order mark.
 
-    Raises
-    ------
-    InputError
-        For other bytes, and for characters that a terminal obeys, such as escapes and marks of direction.
+    Raises InputError for other bytes, and for characters that a terminal obeys, such as escapes and marks of direction.
     """
     try:
         text = data.decode("utf-8-sig")
@@ -147,10 +141,7 @@ def parse_json(data: bytes | str, where: str, *, comments: bool = False) -> Json
 
     With `comments`, keys that begin with ``//`` are left out: ``{"//tick_ps": "length of a tick", "tick_ps": 125}``.
 
-    Raises
-    ------
-    InputError
-        With line and column for a syntax fault.
+    Raises InputError with line and column for a syntax fault.
     """
     text = decoded(data, where) if isinstance(data, bytes) else data
 
@@ -201,10 +192,7 @@ def shown(value: object, width: int = 60) -> str:
 def destination(path: str | os.PathLike[str]) -> tuple[Path, bool]:
     """Return the file that a path names, links followed, and whether it is replaced (or else written straight to).
 
-    Raises
-    ------
-    InputError
-        If a file cannot be there: a directory, a block device, a socket, links in a circle.
+    Raises InputError if a file cannot be there: a directory, a block device, a socket, links in a circle.
     """
     try:
         state = os.stat(Path(path)).st_mode  # of an empty path: this folder

@@ -368,15 +368,12 @@ def chosen(
 ) -> list[Instance]:  # fmt: skip
     """Return instances: those named (an instance or a family), of a problem and class; all if nothing is said.
 
+    Raises InputError if there is none of a name, or nothing is left.
+
     Parameters
     ----------
     among : sequence of Instance, optional
         Not those that certile brings, but these.
-
-    Raises
-    ------
-    InputError
-        If there is none of a name, or nothing is left.
     """
     if difficulty not in (None, *CLASSES):
         raise InputError(f"class {shown(difficulty)}: expected {', '.join(CLASSES)}")

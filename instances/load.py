@@ -135,10 +135,7 @@ def load_machine(name_or_path: str | os.PathLike[str], overrides: Mapping[str, s
 def parse_overrides(texts: Iterable[str]) -> dict[str, str]:
     """Split ``FIELD=VALUE`` texts.
 
-    Raises
-    ------
-    InputError
-        For a text without ``=``, an empty field or value, or a field given twice.
+    Raises InputError for a text without ``=``, an empty field or value, or a field given twice.
     """
     found: dict[str, str] = {}
     for text in texts:

@@ -108,10 +108,7 @@ def list_measured() -> dict[str, str]:
 def load_measured(name_or_path: str | os.PathLike[str]) -> MeasuredRows:
     """Read measured rows: bundled by name, or from a ``.csv`` file.
 
-    Raises
-    ------
-    InputError
-        With the line and the column of the first fault, and what would be accepted.
+    Raises InputError with the line and the column of the first fault, and what would be accepted.
     """
     text = os.fspath(name_or_path)
     known = bundled("measured_rows", ".csv")
@@ -224,10 +221,7 @@ def parse_number(text: str, where: str) -> Fraction:
 def parse_layer(text: str, where: str) -> Layer:
     """Read a convolution in words; the name of the layer is the text.
 
-    Raises
-    ------
-    InputError
-        For unknown or missing words, sizes that are no sizes, or a layer that cannot be.
+    Raises InputError for unknown or missing words, sizes that are no sizes, or a layer that cannot be.
     """
     example = "channels=64 filters=64 size=56x56 kernel=3x3 pad=1"
     words: dict[str, tuple[int, int]] = {}
@@ -288,10 +282,7 @@ class Profile(Frozen):
     def rows(self, tasks: Sequence[str], options: Sequence[str], where: str = "profile") -> tuple[Row, ...]:
         """Return the microseconds of some tasks, in their order.
 
-        Raises
-        ------
-        InputError
-            If a task or a column is unknown, or a cell is missing.
+        Raises InputError if a task or a column is unknown, or a cell is missing.
         """
         columns = [option for option in options if any(option in row for row in self.times.values())]
         strange = sorted({name for row in self.times.values() for name in row} - set(options))

@@ -20,10 +20,7 @@ from instances.problems import PROBLEMS
 def machine_template(problem: str = "tiling") -> str:
     """Return the text of a machine file for a problem: the fields that it reads, each with a comment.
 
-    Raises
-    ------
-    InputError
-        If there is no such problem.
+    Raises InputError if there is no such problem.
     """
     if problem not in PROBLEMS:
         raise InputError(f"unknown problem {shown(problem)}: expected {choices(PROBLEMS)}")

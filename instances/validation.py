@@ -20,10 +20,7 @@ MOST_FAULTS = 6
 def validate(model: type[Model], data: Json, where: str) -> Model:
     """Validate parsed JSON strictly (no text or boolean passes as a number).
 
-    Raises
-    ------
-    InputError
-        One line with every fault: field path, rule, value.
+    Raises InputError, one line with every fault: field path, rule, value.
     """
     as_object(data, where)
     try:

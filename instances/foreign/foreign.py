@@ -55,10 +55,7 @@ def is_foreign(path: str | os.PathLike[str]) -> bool:
 def read_workloads(path: str | os.PathLike[str]) -> tuple[list[Workload], list[str]]:
     """Return the layers of a file, and what of it was left out.
 
-    Raises
-    ------
-    InputError
-        If it is none of these files, or has no layer that certile knows.
+    Raises InputError if it is none of these files, or has no layer that certile knows.
     """
     text = os.fspath(path)
     where, name = f"network {text}", Path(text).name.split(".")[0] or "layer"

@@ -27,10 +27,8 @@ _MERGE = "<<<"
 def read_yaml(path: str | os.PathLike[str], what: str = "file") -> Json:
     """Return the data of a YAML (or JSON) file.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read, is no YAML of plain data, or includes what is not below its own folder, or too much.
+    Raises InputError if it cannot be read, is no YAML of plain data, or includes what is not below its own folder, or
+    too much.
     """
     where = f"{what} {os.fspath(path)}"
     text = decoded(read_bytes(path, what=what, largest=LARGEST_YAML), where)
@@ -68,10 +66,7 @@ def _below(folder: Path, name: str, where: str) -> Path:
 def load_plain(text: str) -> object:
     """Load YAML strictly: plain data only, no key twice in a mapping, merge keys that do not multiply themselves.
 
-    Raises
-    ------
-    yaml.YAMLError
-        And what else PyYAML raises for dates of no month and the like: whoever calls makes one line of it.
+    Raises yaml.YAMLError, and what else PyYAML does for dates of no month and the like: whoever calls makes one line.
     """
     import yaml  # late: takes time to import
 
@@ -109,10 +104,7 @@ def load_plain(text: str) -> object:
 def parse_yaml(text: str, where: str) -> Json:
     """Parse YAML of plain data, no larger than `_MOST_VALUES` with its aliases written out.
 
-    Raises
-    ------
-    InputError
-        With the line of a fault, or the place of what is no plain data: dates, NaN, numbers beyond 2**53.
+    Raises InputError with the line of a fault, or the place of what is no plain data: dates, NaN, numbers beyond 2**53.
     """
     import yaml  # late: takes time to import
 

@@ -169,13 +169,7 @@ class Buffers(Frozen):
 
 
 def load_buffers(path: str | os.PathLike[str]) -> Buffers:
-    """Read a ``.csv`` or ``.json`` file of buffers.
-
-    Raises
-    ------
-    InputError
-        That says what is wrong, and in which line.
-    """
+    """Read a ``.csv`` or ``.json`` file of buffers; raises InputError that says what is wrong, and in which line."""
     where, data = f"buffers {os.fspath(path)}", read_bytes(path, what="buffers")
     if os.fspath(path).lower().endswith(".csv"):
         return buffers_from_csv(decoded(data, where), Path(path).name[:-4], where)

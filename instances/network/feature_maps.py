@@ -61,13 +61,7 @@ class FeatureMap:
         return self.rows * self.stored
 
     def tile(self, banks: Banks) -> int:
-        """Columns of a tile.
-
-        Raises
-        ------
-        InputError
-            If a bank does not hold one column.
-        """
+        """Columns of a tile; raises InputError if a bank does not hold one column."""
         if self.column_bytes > banks.bank_bytes:
             raise InputError(
                 f"map {self.name}: a column of {self.rows} x {self.stored} bytes does not fit in a bank of "
@@ -541,15 +535,12 @@ def stages(network: Network, banks: Banks, *, patches: bool = True) -> Stages:
 
     Element-wise operators of one input are part of the stage before; what is concatenated is written in place.
 
+    Raises InputError if the batch is not 1, nothing is computed, or an operator has no such program (products of two
+    inputs, opaque operators, concatenations of rows or columns, of inputs, or of what others read too).
+
     Parameters
     ----------
     patches : bool
         Whether a first convolution that may be a product over patches is one; else it reads pixels as others do.
-
-    Raises
-    ------
-    InputError
-        If the batch is not 1, nothing is computed, or an operator has no such program (products of two inputs, opaque
-        operators, concatenations of rows or columns, of inputs, or of what others read too).
     """
     return _Reader(network, banks, patches).read()

@@ -74,13 +74,7 @@ class NDRange:
 
 
 def ndrange(layer: Layer) -> NDRange:
-    """Return the NDRange of a layer that multiplies.
-
-    Raises
-    ------
-    InputError
-        For pooling and element-wise layers.
-    """
+    """Return the NDRange of a layer that multiplies; raises InputError for pooling and element-wise layers."""
     if layer.weights == "none":
         raise InputError(f"layer {layer.name} ({layer.kind}) has no products of two operands: problem mesh needs them")
     rows = Axis({"r": layer.stride_h, "i": layer.dilation_h}, -layer.pad_top, layer.h)

@@ -87,15 +87,12 @@ def element_wise(shapes: Sequence[Shape]) -> tuple[Shape, tuple[str, ...]]:
       the same operands are one: r if there is one such run, (b, r) if two, (b, r, c) if three. Where there are four,
       the last of them and the features must be broadcast alike and are g together.
 
+    Raises ValueError if the shapes do not fit together, or need more than four dimensions.
+
     Returns
     -------
     tuple
         The sizes of b, g, r, c, and for every operand the letters of those along which it is broadcast.
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit together, or need more than four dimensions.
     """
     out = broadcast(shapes)
     padded = [(1,) * (len(out) - len(s)) + tuple(s) for s in shapes]

@@ -174,13 +174,7 @@ def inputs_of(network: Network, operator: Operator, layer: Layer) -> tuple[str, 
 
 
 def stores(network: Network) -> Stores:
-    """Return the layers of a network and the stores between them.
-
-    Raises
-    ------
-    InputError
-        If the network has no layer.
-    """
+    """Return the layers of a network and the stores between them; raises InputError if the network has no layer."""
     found = _Reader(network).read()
     if not found.layers:
         raise InputError(f"network {network.name} has no layers to plan")

@@ -106,13 +106,7 @@ class TaskGraph:
 
 
 def tasks(network: Network) -> TaskGraph:
-    """Return the tasks of a network.
-
-    Raises
-    ------
-    InputError
-        If it has an operator that is not understood.
-    """
+    """Return the tasks of a network; raises InputError if it has an operator that is not understood."""
     number: dict[str, int] = {}
     found: list[Task] = []
     edges: dict[tuple[int, int], None] = {}

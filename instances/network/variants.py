@@ -195,10 +195,7 @@ def list_variants() -> list[str]:
 def load_variants(name_or_path: str | os.PathLike[str]) -> Variants:
     """Read a bundled profile by name, a ``.json`` file, or a ``.csv`` file of choices of a chain.
 
-    Raises
-    ------
-    InputError
-        If there is none, or something in it is wrong; says what, and where.
+    Raises InputError if there is none, or something in it is wrong; says what, and where.
     """
     text = os.fspath(name_or_path)
     found = bundled("variant_profiles", ".json")
@@ -293,10 +290,7 @@ def variants_to_csv(variants: Variants) -> str:
 
     A table has no sizes and no number of images, a layer of it reads the one before it or those that it names.
 
-    Raises
-    ------
-    InputError
-        If it could not be read as it is; a .json file can.
+    Raises InputError if it could not be read as it is; a .json file can.
     """
     said = f"variants {variants.name}: a table cannot say"
     if variants.sizes != Variants.model_fields["sizes"].default:

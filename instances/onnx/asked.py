@@ -87,11 +87,8 @@ class _Axis:
 def bind(graph: onnx.GraphProto, constants: Collection[str], asked: Asked, where: str) -> bool:
     """Give every open size of the inputs its number; return whether the batch was one of them.
 
-    Raises
-    ------
-    InputError
-        If a size stays open (says which option gives it a number), a name or an input is not there, or two of the
-        numbers contradict each other.
+    Raises InputError if a size stays open (says which option gives it a number), a name or an input is not there, or
+    two of the numbers contradict each other.
     """
     inputs = [info for info in graph.input if info.name not in constants]
     _check_names(inputs, asked, where)
@@ -244,10 +241,7 @@ _PASSES = frozenset("Cast Flatten Gather Identity Reshape Slice Squeeze Unsqueez
 def give(model: onnx.ModelProto, asked: Asked, where: str) -> tuple[Asked, dict[str, np.ndarray]]:
     """Make inputs constants; return the sizes of those that are left, and the value of every other one.
 
-    Raises
-    ------
-    InputError
-        If there is no such input, its element type has no such value, or a size of an input is open.
+    Raises InputError if there is no such input, its element type has no such value, or a size of an input is open.
     """
     if not asked.values:
         return asked, {}

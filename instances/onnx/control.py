@@ -42,10 +42,7 @@ _AXES_ARE_INPUTS, _SCANS_ALONE = 13, 9
 def unroll(model: onnx.ModelProto, asked: Asked, where: str) -> bool:
     """Replace control flow that is known in a model; return whether there was any.
 
-    Raises
-    ------
-    InputError
-        If sizes are open, or shape inference refuses the model.
+    Raises InputError if sizes are open, or shape inference refuses the model.
     """
     changed = False
     for _ in range(_MOST_ROUNDS):

@@ -237,10 +237,7 @@ class Graph:
     def shape(self, tensor: str) -> Shape:
         """Return the shape of a tensor (a single number has shape (1,)).
 
-        Raises
-        ------
-        InputError
-            If it is not known; says where that began.
+        Raises InputError if it is not known; says where that began.
         """
         shape = self.known.shapes.get(tensor)
         if shape is not None and not all(shape):

@@ -126,13 +126,7 @@ class OnnxModel:
         return tuple(map(Node, self.bodies.get(operator, ())))
 
     def constant(self, tensor: str) -> np.ndarray:
-        """The value of a constant tensor.
-
-        Raises
-        ------
-        InputError
-            If it depends on an input, or cannot be evaluated.
-        """
+        """The value of a constant tensor; raises InputError if it depends on an input, or cannot be evaluated."""
         if tensor in self._values:
             return self._values[tensor]
         if tensor in self._tensors:
@@ -152,10 +146,7 @@ class OnnxModel:
     def quantised(self, tensor: str) -> Quantised | None:
         """The integers that a constant is the meaning of (by a DequantizeLinear); None if it is made otherwise.
 
-        Raises
-        ------
-        InputError
-            For scales of blocks, which are not read.
+        Raises InputError for scales of blocks, which are not read.
         """
         if (made := self.derived.get(tensor)) is not None:
             whole = self.quantised(made.tensors[0]) if len(made.tensors) == 1 else None

@@ -84,10 +84,7 @@ def gather(node: Node, graph: Graph, picked: Sequence[int]) -> None:
 def picked_along(steps: Steps, source: str, picked: np.ndarray, axis: int) -> str:
     """Take elements of an axis in any order, each as often as it is wanted.
 
-    Raises
-    ------
-    Unsupported
-        If elements are wanted again, and there are too many.
+    Raises Unsupported if elements are wanted again, and there are too many.
     """
     shape = steps.shape(source)
     once, places = np.unique(picked, return_inverse=True)
@@ -236,10 +233,7 @@ SEVERAL = frozenset("Attention DynamicQuantizeLinear GRU LSTM RNN Split".split()
 def convert(node: Node, graph: Graph) -> None:
     """Add the operators for one node; nothing for constants, an opaque one for what is not supported.
 
-    Raises
-    ------
-    InputError
-        If a shape that is needed is missing or shapes contradict each other.
+    Raises InputError if a shape that is needed is missing or shapes contradict each other.
     """
     if all(graph.is_constant(o) for o in node.proto.output if o):
         return

@@ -67,10 +67,7 @@ class Inferred:
 def strip_weights(graph: onnx.GraphProto, where: str) -> Inferred:
     """Turn large and external constants into inputs; return what the graph's constants are.
 
-    Raises
-    ------
-    InputError
-        For a tensor with negative sizes.
+    Raises InputError for a tensor with negative sizes.
     """
     known = Inferred()
     declared = {i.name for i in graph.input}
@@ -147,10 +144,7 @@ def used_tensors(node: onnx.NodeProto) -> list[str]:
 def sort_nodes(graph: onnx.GraphProto, where: str) -> None:
     """Put the nodes in topological order, keeping the file's order where it can stay.
 
-    Raises
-    ------
-    InputError
-        If a tensor is produced twice or there is a cycle (named).
+    Raises InputError if a tensor is produced twice or there is a cycle (named).
     """
     maker: dict[str, int] = {}
     for index, node in enumerate(graph.node):
@@ -187,10 +181,7 @@ def infer(model: onnx.ModelProto, known: Inferred, where: str) -> None:
 
     What the file declares of other tensors than inputs is believed where nothing is inferred, and nowhere else.
 
-    Raises
-    ------
-    InputError
-        If shape inference itself refuses the model.
+    Raises InputError if shape inference itself refuses the model.
     """
     declared = _take_declared(model.graph)
     while True:  # every round finds a value or a shape that none before did
