@@ -162,9 +162,7 @@ def _heads(cells: list[str], where: str) -> list[str]:
         if heads.count(head) > 1:
             raise InputError(f"{where}: head {head} stands twice")
     units = [head for head in heads if head in _UNITS]
-    if not (units == [] and {"measured", "unit"} <= set(heads)) and not (
-        len(units) == 1 and not {"measured", "unit"} & set(heads)
-    ):
+    if (len(units), len({"measured", "unit"} & set(heads))) not in ((0, 2), (1, 0)):
         raise InputError(f"{where}: give heads measured and unit, or instead of both one head that is a unit, as us")
     if not set(_SOURCES) & set(heads):
         raise InputError(f"{where}: one of the heads {choices(_SOURCES)} is needed")

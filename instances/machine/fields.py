@@ -30,10 +30,7 @@ _UNITS = {
     "bytes_per_cycle": "bytes/cycle", "macs_per_cycle": "MACs/cycle", "bytes": "bytes", "ticks": "ticks", "fj": "fJ",
     "ps": "ps", "ns": "ns", "us": "us", "mw": "mW", "mhz": "MHz", "hz": "Hz",
 }  # fmt: skip
-_BEGIN, _END = (
-    "<!-- begin of python -m instances.machine.fields -->",
-    "<!-- end of python -m instances.machine.fields -->",
-)
+_BEGIN, _END = (f"<!-- {edge} of python -m instances.machine.fields -->" for edge in ("begin", "end"))
 
 
 class Row(NamedTuple):

@@ -306,11 +306,8 @@ class Correlation(NamedOperator):
         first, second = (feature_map(shape) for shape in inputs)
         if first != second:
             raise ValueError(f"the maps differ: {first} and {second}")
-        return (
-            first[0],
-            prod(2 * (d // s) + 1 for d, s in zip(self.displacement, self.stride, strict=True)),
-            *first[2:],
-        )
+        channels = prod(2 * (d // s) + 1 for d, s in zip(self.displacement, self.stride, strict=True))
+        return (first[0], channels, *first[2:])
 
     def layer(self, inputs: Sequence[Shape]) -> Layer:
         """Return the layer: rows and columns of displacements are its kernel, their steps its dilation."""
@@ -400,14 +397,10 @@ class Resample(NamedOperator):
 
     def scattered(self, inputs: Sequence[Shape]) -> bool:
         """Whether every element of the result reads its neighbours by itself."""
-        return (
-            self.anywhere
-            or len(inputs) == 2
-            or any(
-                before // gcd(before, after) > LARGEST_BLOCK
-                for before, after in zip(inputs[0][2:], self.size, strict=True)
-            )
-        )
+        if self.anywhere or len(inputs) == 2:
+            return True
+        axes = zip(inputs[0][2:], self.size, strict=True)
+        return any(before // gcd(before, after) > LARGEST_BLOCK for before, after in axes)
 
     def layer(self, inputs: Sequence[Shape]) -> Layer:
         """Return a layer without weights: a filter for each element of a block, or an operand for each neighbour."""

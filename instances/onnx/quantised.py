@@ -197,13 +197,9 @@ REPLACED = frozenset((*_QUANTISED, *_FUSED))
 
 # --- where numbers matter --------------------------------------------------------------------------------------------
 
-#: Operators with one input: tensor, scale, zero point; then scale and zero point of the result.
-_UNARY = {
-    "QLinearSigmoid": "Sigmoid", "QLinearLeakyRelu": "LeakyRelu", "QLinearSoftmax": "Softmax",
-    "QLinearAveragePool": "AveragePool", "QLinearGlobalAveragePool": "GlobalAveragePool",
-    "QLinearReduceMean": "ReduceMean",
-}  # fmt: skip
-_BINARY = {"QLinearAdd": "Add", "QLinearMul": "Mul"}
+#: Operators of one or two inputs, each a tensor, scale and zero point; behind them those of the result.
+_ALIKE = {name: made for name, made in _QUANTISED.items() if name.startswith("QLinear") and made[1] in ((0,), (0, 3))}
+_ALIKE["QLinearReduceMean"] = "ReduceMean", (0,)
 #: Operators that are standard ones, for integers of more types.
 _WIDE = ("QuantizeLinear", "DequantizeLinear")
 #: Operators that move elements of their first input (of all inputs: Concat).
@@ -342,10 +338,10 @@ class _Speller(_Maker):
         if any(a.name == "channels_last" and a.i for a in node.attribute):
             return []
         name = node.op_type
-        if node.domain == DOMAIN and name in _UNARY and self._plain_softmax():
-            self._main(_UNARY[name], [self._real(0)], *self._axes(), result=(3, 4))
-        elif node.domain == DOMAIN and name in _BINARY:
-            self._main(_BINARY[name], [self._real(0), self._real(3)], result=(6, 7))
+        if node.domain == DOMAIN and name in _ALIKE and self._plain_softmax():
+            op, places = _ALIKE[name]
+            behind = 3 * len(places)
+            self._main(op, [self._real(k) for k in places], *self._axes(), result=(behind, behind + 1))
         elif node.domain == DOMAIN and name in _WIDE:
             self.made.append(deepcopy(node))
             self.made[0].domain = ""

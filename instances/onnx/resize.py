@@ -7,7 +7,7 @@ of the map. An example: 2 elements become 4, linear, half_pixel. The centres of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -67,14 +67,12 @@ class Interpolation:
         raise Unsupported(f"coordinates {self.coordinates!r}")
 
     def _rounded(self, x: np.ndarray) -> np.ndarray:
-        rounded: dict[str, Callable[[], np.ndarray]] = {
-            "round_prefer_floor": lambda: np.ceil(x - np.float32(0.5)),
-            "round_prefer_ceil": lambda: np.floor(x + np.float32(0.5)), "floor": lambda: np.floor(x),
-            "ceil": lambda: np.ceil(x), "simple": lambda: np.floor(x),
-        }  # fmt: skip
+        low, high, half = np.floor(x), np.ceil(x), np.float32(0.5)
+        rounded = {"round_prefer_floor": np.ceil(x - half), "round_prefer_ceil": np.floor(x + half),
+                   "floor": low, "ceil": high, "simple": low}  # fmt: skip
         if self.nearest not in rounded:
             raise Unsupported(f"the nearest element by {self.nearest!r}")
-        return rounded[self.nearest]()
+        return rounded[self.nearest]
 
 
 def interpolation(node: Node, mode: str) -> Interpolation:
