@@ -183,6 +183,18 @@ def parse_json(data: bytes | str, where: str, *, comments: bool = False) -> Json
     return parsed
 
 
+def check_format(fields: Mapping[str, Json], wanted: str, where: str) -> None:
+    """Raise InputError if a file is of another format than this version reads."""
+    if fields.get("format") != wanted:
+        raise InputError(f"{where}: field format is {shown(fields.get('format'))}, this version reads {wanted!r}")
+
+
+def json_by_lines(head: Mapping[str, object], name: str, rows: Iterable[str]) -> str:
+    """Return JSON of fields, and of a list with a line for each of its entries, which are JSON already."""
+    fields = ",\n ".join(f"{json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in head.items())
+    return f"{{{fields},\n {json.dumps(name)}: [\n  " + ",\n  ".join(rows) + "\n ]}\n"
+
+
 def shown(value: object, width: int = 60) -> str:
     """Return a short rendering of an offending value."""
     text = repr(value)

@@ -35,14 +35,9 @@ def _call(place: str, *args: Any, **named: Any) -> Any:
 
 
 class Later(MutableMapping[str, T]):
-    """Names whose values are made when they are asked for, each once; names alone cost nothing.
+    """Names, each with its place, whose values are made when they are asked for, each once; names alone cost nothing.
 
-    Parameters
-    ----------
-    places : mapping of name to place
-        Where they are.
-    make : callable
-        Makes the value of a name from the name and what is at its place; by default that itself.
+    `make` makes the value of a name from the name and what is at its place; by default that itself.
     """
 
     def __init__(
@@ -104,12 +99,7 @@ class _Face(ModuleType):
 def face(module: str, names: Mapping[str, str]) -> list[str]:
     """Let a module that is being imported offer names that are loaded when they are asked for; return them, sorted.
 
-    Parameters
-    ----------
-    module : str
-        Its ``__name__``.
-    names : mapping of module to names
-        Where they are: ``{"solver.calls.solve": "explain pareto show solve"}``.
+    `module` is its ``__name__``, `names` say where they are: ``{"solver.calls.solve": "explain pareto show solve"}``.
     """
     made = sys.modules[module]
     places = {name: f"{where}:{name}" for where, several in names.items() for name in several.split()}

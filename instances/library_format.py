@@ -30,7 +30,7 @@ from pydantic import BaseModel, Field, PositiveInt, model_validator
 from instances.applications import Applications, applications
 from instances.errors import InputError, did_you_mean
 from instances.frozen import Frozen, Sparse, digest
-from instances.jsonfile import Json, as_object, bundled, parse_json, read_bytes, shown
+from instances.jsonfile import Json, as_object, bundled, json_by_lines, parse_json, read_bytes, shown
 from instances.load import NETWORK_FORMAT, load_machine, load_network, network_from_json, network_to_json
 from instances.machine.machine import Machine
 from instances.network.buffers import Buffers
@@ -283,13 +283,12 @@ class Family(Frozen):
     def to_json(self) -> str:
         """Return the file's text: an instance a line."""
         head = {name: getattr(self, name) for name in ("format", "family", "title", "source", "licence")}
-        text = ",\n ".join(f"{json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in head.items())
         rows = []
         for one in self.instances:
             row = one.model_dump(mode="json", exclude_defaults=True)
             row = {k: v for k, v in row.items() if k not in ("source", "licence") or v != head[k]}
-            rows.append("  " + json.dumps(row, ensure_ascii=False, separators=(",", ":")))
-        return "{" + text + ',\n "instances": [\n' + ",\n".join(rows) + "\n ]}\n"
+            rows.append(json.dumps(row, ensure_ascii=False, separators=(",", ":")))
+        return json_by_lines(head, "instances", rows)
 
 
 # ---- targets ---------------------------------------------------------------------------------------------------------
@@ -368,12 +367,7 @@ def chosen(
 ) -> list[Instance]:  # fmt: skip
     """Return instances: those named (an instance or a family), of a problem and class; all if nothing is said.
 
-    Raises InputError if there is none of a name, or nothing is left.
-
-    Parameters
-    ----------
-    among : sequence of Instance, optional
-        Not those that certile brings, but these.
+    They are `among` these, else those that certile brings. Raises InputError if there is none of a name, or none left.
     """
     if difficulty not in (None, *CLASSES):
         raise InputError(f"class {shown(difficulty)}: expected {', '.join(CLASSES)}")

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from instances.errors import InputError, did_you_mean
 from instances.foreign.foreign import is_foreign, read_foreign
-from instances.jsonfile import Json, as_object, find, parse_json, shown, write_atomically
+from instances.jsonfile import Json, as_object, find, json_by_lines, parse_json, shown, write_atomically
 from instances.jsonfile import list_machines as list_machines
 from instances.jsonfile import list_networks as list_networks
 from instances.machine.fields import section_of
@@ -90,11 +90,10 @@ def network_to_json(network: Network) -> str:
     for operator in network.operators:
         fields = operator.model_dump(mode="json", exclude_defaults=True)
         first = {"op": operator.op, "name": operator.name}
-        lines.append("  " + json.dumps(first | fields, ensure_ascii=False))
+        lines.append(json.dumps(first | fields, ensure_ascii=False))
     types = {field: text for field in ("map_type", "weight_type") if (text := getattr(network, field))}
     head = {"format": NETWORK_FORMAT, "name": network.name, "description": network.description, **types}
-    fields_text = ",\n ".join(f"{json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in head.items())
-    return "{" + fields_text + ',\n "operators": [\n' + ",\n".join(lines) + "\n ]}\n"
+    return json_by_lines(head, "operators", lines)
 
 
 def dump_network(network: Network, path: str | os.PathLike[str]) -> None:

@@ -46,7 +46,18 @@ from pydantic import Field
 
 from instances.errors import InputError, choices, did_you_mean
 from instances.frozen import Frozen
-from instances.jsonfile import BUNDLED_NAME, Json, as_object, bundled, csv_rows, decoded, parse_json, read_bytes, shown
+from instances.jsonfile import (
+    BUNDLED_NAME,
+    Json,
+    as_object,
+    bundled,
+    check_format,
+    csv_rows,
+    decoded,
+    parse_json,
+    read_bytes,
+    shown,
+)  # fmt: skip
 from instances.network.workload import Layer
 from instances.validation import validate
 
@@ -311,10 +322,7 @@ def load_profile(path: str | os.PathLike[str]) -> Profile:
     if os.fspath(path).lower().endswith(".csv"):
         return validate(Profile, {"times": _table(data, where)}, where)
     fields = dict(as_object(parse_json(data, where), where))
-    if fields.get("format") != PROFILE_FORMAT:
-        raise InputError(
-            f"{where}: field format is {shown(fields.get('format'))}, this version reads {PROFILE_FORMAT!r}"
-        )
+    check_format(fields, PROFILE_FORMAT, where)
     return validate(Profile, fields, where)
 
 

@@ -32,7 +32,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from instances.errors import InputError, choices, did_you_mean
 from instances.frozen import Frozen
-from instances.jsonfile import as_object, csv_rows, csv_text, decoded, parse_json, read_bytes, shown
+from instances.jsonfile import as_object, check_format, csv_rows, csv_text, decoded, parse_json, read_bytes, shown
 from instances.validation import validate
 
 #: The first field of every JSON file of buffers.
@@ -178,9 +178,7 @@ def load_buffers(path: str | os.PathLike[str]) -> Buffers:
 
 def buffers_from_json(fields: Mapping[str, Any], where: str = "buffers") -> Buffers:
     """Read the fields of a JSON file; raises InputError."""
-    named = fields.get("format")
-    if named != BUFFERS_FORMAT:
-        raise InputError(f"{where}: field format is {shown(named)}, this version reads {BUFFERS_FORMAT!r}")
+    check_format(fields, BUFFERS_FORMAT, where)
     return validate(Buffers, {name: value for name, value in fields.items() if name != "format"}, where)
 
 

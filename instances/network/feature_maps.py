@@ -538,9 +538,6 @@ def stages(network: Network, banks: Banks, *, patches: bool = True) -> Stages:
     Raises InputError if the batch is not 1, nothing is computed, or an operator has no such program (products of two
     inputs, opaque operators, concatenations of rows or columns, of inputs, or of what others read too).
 
-    Parameters
-    ----------
-    patches : bool
-        Whether a first convolution that may be a product over patches is one; else it reads pixels as others do.
+    `patches`: whether a first convolution that may be a product over patches is one; else it reads pixels as others do.
     """
     return _Reader(network, banks, patches).read()

@@ -154,12 +154,7 @@ def _in_place(operator: Operator) -> bool:
 def copies_of(layer: Layer, operator: Operator, shapes: Sequence[Sequence[int]], parts: Held) -> tuple[int, ...]:
     """Return of every operand of a layer how many elements are padding or copies (`Layer.copies`).
 
-    Parameters
-    ----------
-    operator, shapes
-        The operator that becomes the layer, and the shapes of its inputs.
-    parts
-        What all operators hold (`held`).
+    The operator becomes the layer, its inputs have these shapes; `parts` is what all operators hold (`held`).
     """
     if isinstance(operator, Correlation):
         return ()
@@ -184,10 +179,7 @@ def outside(
 ) -> tuple[Reading, ...]:  # fmt: skip
     """Return what layers read of what comes from outside, zeros left out: nothing reads them.
 
-    Parameters
-    ----------
-    layers, reads
-        The names of the layers, and for each the operators that its inputs come from.
+    `layers`: their names; `reads`: for each the operators that its inputs come from.
     """
     number = {name: t for t, name in enumerate(layers)}
     sizes = {operator.name: prod(operator.shape) for operator in operators}

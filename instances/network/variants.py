@@ -33,12 +33,13 @@ from instances.frozen import Frozen
 from instances.jsonfile import (
     as_object,
     bundled,
+    check_format,
     csv_rows,
     csv_text,
     decoded,
+    json_by_lines,
     parse_json,
     read_bytes,
-    shown,
     write_atomically,
 )
 from instances.machine.boards import Amount, Name
@@ -207,10 +208,7 @@ def load_variants(name_or_path: str | os.PathLike[str]) -> Variants:
         fields: dict[str, Any] = {"name": path.stem, "layers": _table(read_bytes(path, what="variants"), where)}
         return validate(Variants, fields, where)
     fields = dict(as_object(parse_json(read_bytes(path, what="variants"), where, comments=True), where))
-    if fields.get("format") != VARIANTS_FORMAT:
-        raise InputError(
-            f"{where}: field format is {shown(fields.get('format'))}, this version reads {VARIANTS_FORMAT!r}"
-        )
+    check_format(fields, VARIANTS_FORMAT, where)
     if "table" in fields:
         if "layers" in fields:
             raise InputError(f"{where}: give layers or table, not both")
@@ -281,8 +279,7 @@ def variants_to_json(variants: Variants) -> str:
     head = {"format": variants.format, **variants.model_dump(mode="json", exclude_defaults=True, exclude={"layers"})}
     lines = [json.dumps(layer.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False)
              for layer in variants.layers]  # fmt: skip
-    fields = [f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in head.items()]
-    return "{" + ",\n ".join([*fields, '"layers": [\n  ' + ",\n  ".join(lines)]) + "\n ]}\n"
+    return json_by_lines(head, "layers", lines)
 
 
 def variants_to_csv(variants: Variants) -> str:

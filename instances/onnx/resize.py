@@ -67,9 +67,11 @@ class Interpolation:
         raise Unsupported(f"coordinates {self.coordinates!r}")
 
     def _rounded(self, x: np.ndarray) -> np.ndarray:
-        low, high, half = np.floor(x), np.ceil(x), np.float32(0.5)
-        rounded = {"round_prefer_floor": np.ceil(x - half), "round_prefer_ceil": np.floor(x + half),
-                   "floor": low, "ceil": high, "simple": low}  # fmt: skip
+        half = np.float32(0.5)
+        rounded: dict[str, np.ndarray] = {
+            "round_prefer_floor": np.ceil(x - half), "round_prefer_ceil": np.floor(x + half), "floor": np.floor(x),
+            "ceil": np.ceil(x), "simple": np.floor(x),
+        }  # fmt: skip
         if self.nearest not in rounded:
             raise Unsupported(f"the nearest element by {self.nearest!r}")
         return rounded[self.nearest]
