@@ -1,22 +1,23 @@
-"""Loads and writes networks and machines: bundled by name, or from a path."""
+"""Loads and writes networks and machines: bundled by name, or from a path; machine files to begin with."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, get_args, get_origin
 
 from pydantic import BaseModel
 
-from instances.errors import InputError, did_you_mean
+from instances.errors import InputError, choices, did_you_mean
 from instances.foreign.foreign import is_foreign, read_foreign
 from instances.jsonfile import Json, as_object, find, json_by_lines, parse_json, shown, write_atomically
 from instances.jsonfile import list_machines as list_machines
 from instances.jsonfile import list_networks as list_networks
-from instances.machine.fields import section_of
+from instances.machine.fields import Row, rows, section_of
 from instances.machine.machine import Machine
 from instances.network.network import Network
+from instances.problems import PROBLEMS
 from instances.validation import validate
 
 #: The first field of every network file; a reader refuses other versions.
@@ -220,3 +221,58 @@ def _value(path: tuple[str, ...], text: str, where: str) -> Json:
         if "not valid JSON" in str(error):
             return text
         raise
+
+
+# --- machine files to begin with: JSON has no comments, but the loader leaves out keys that begin with ``//`` ---------
+
+
+def machine_template(problem: str = "tiling") -> str:
+    """Return the text of a machine file for a problem: the fields that it reads, each with a comment.
+
+    Raises InputError if there is no such problem.
+    """
+    if problem not in PROBLEMS:
+        raise InputError(f"unknown problem {shown(problem)}: expected {choices(PROBLEMS)}")
+    base = PROBLEMS[problem].template
+    head: dict[str, Json] = {
+        "//": f"A machine for problem {problem}, with the numbers of {base}. Change them; fields with a default may "
+        "go. Keys that begin with // are comments. docs/machines.md has all fields."
+    }
+    fields = dict(_commented(load_machine(base), "", problem, {row.path: row for row in rows()}))
+    fields |= {"problem": problem} if PROBLEMS[problem].machines else {}
+    fields |= {
+        "name": "my_machine", "description": f"made from {base}",
+        "sources": {"template": f"all numbers are those of {base}"},
+    }  # fmt: skip
+    return json.dumps(head | fields, indent=1) + "\n"
+
+
+def _commented(model: BaseModel, section: str, problem: str, known: Mapping[str, Row]) -> Iterator[tuple[str, Json]]:
+    """Yield keys and values: what the problem reads, and what has to be there; a comment before each field."""
+    said = ""
+    for name, field in type(model).model_fields.items():
+        row = known.get(f"{section}{name}") or known[f"transfer.{name}"]  # a memory off the chip has prices like it
+        value = getattr(model, name)
+        read = problem in row.problems
+        needed = field.is_required() or name == "transfer"
+        if value in (None, (), {}) or not (read or needed or value != field.get_default(call_default_factory=True)):
+            continue
+        if row.meaning != said:
+            yield f"//{name}", _comment(row) + ("" if read else f" Problem {problem} does not read it.")
+        said = row.meaning
+        yield name, _commented_value(value, row.path, problem, known)
+
+
+def _comment(row: Row) -> str:
+    default = f"default {row.default}" if row.default.startswith("`") else row.default
+    about = "; ".join(text for text in (row.unit, default) if text and text != "section")
+    return f"{row.meaning} ({about})".replace("`", "").replace('"', "'").removesuffix(" ()")
+
+
+def _commented_value(value: object, path: str, problem: str, known: Mapping[str, Row]) -> Json:
+    if isinstance(value, BaseModel):
+        return dict(_commented(value, f"{path}.", problem, known))
+    if isinstance(value, Sequence) and value and isinstance(value[0], BaseModel):
+        first, *others = [dict(_commented(part, f"{path}[].", problem, known)) for part in value]
+        return [first, *({key: v for key, v in part.items() if not key.startswith("//")} for part in others)]
+    return json.loads(json.dumps(value))  # type: ignore[no-any-return]

@@ -433,7 +433,7 @@ FLOORS = {
     "instances": (
         ("errors", "frozen", "jsonfile", "late", "problems", "validation"), ("machine/*",), ("network/*",),
         ("foreign/*", "onnx/*"), ("load",),
-        ("applications", "library_format", "measured", "new_machine"), ("zoo/*",),
+        ("applications", "library_format", "measured"), ("zoo/*",),
     ),
     "hwmodels": (
         ("outcome", "schedule", "transfer", "*/schedule"),

@@ -13,8 +13,7 @@ import typer
 from instances.errors import InputError
 from instances.late import late
 from instances.library_format import FILES, file_schema
-from instances.load import dump_network
-from instances.new_machine import machine_template
+from instances.load import dump_network, machine_template
 from instances.problems import PROBLEMS, either, nested
 from solver.ask import options
 from solver.ask.names import version

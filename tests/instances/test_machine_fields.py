@@ -20,13 +20,12 @@ from instances.errors import InputError
 from instances.frozen import Frozen
 from instances.jsonfile import Json
 from instances.library_format import FILES, file_schema
-from instances.load import dump_network, load_machine, load_network, network_from_json
+from instances.load import dump_network, load_machine, load_network, machine_template, network_from_json
 from instances.machine.fields import Row, page, rows
 from instances.machine.machine import Machine, Transfer
 from instances.measured import Profile
 from instances.network.buffers import Buffer, Buffers, buffers_to_csv
 from instances.network.workload import Layer
-from instances.new_machine import machine_template
 from instances.problems import PROBLEMS
 from solver import check, size_engine, solve
 from solver.cli.main import main
