@@ -377,16 +377,13 @@ def chosen(
                 raise InputError(f"library: no instance {shown(name)} in this file")
         found = [one for one in among if not names or {one.name, one.family} & set(names)]
     else:
-        found = [one for name in names for one in _of(name)] if names else list(library())
+        each = (family(name).instances if name in families() else (instance(name),) for name in names)
+        found = [one for several in each for one in several] if names else list(library())
     kept = [one for one in found if problem in (None, one.problem) and difficulty in (None, one.difficulty)]
     if not kept:
         asked = [f"of {what} {one}" for what, one in (("problem", problem), ("class", difficulty)) if one is not None]
         raise InputError(f"library: no instance {' and '.join(asked)}; see certile list library")
     return list({one.name: one for one in kept}.values())
-
-
-def _of(name: str) -> tuple[Instance, ...]:
-    return family(name).instances if name in families() else (instance(name),)
 
 
 def is_instance(target: object) -> bool:

@@ -306,14 +306,12 @@ class Profile(Frozen):
                 raise InputError(
                     f"{where}: task {name}: no time in column {missing[0]}; write null if it cannot run there"
                 )
-        rows = tuple({k: self._us(t) for k, t in self.times[name].items()} for name in tasks)
+        per_us = _PER_US[self.unit]
+        rows = tuple({k: t if t is None else t / per_us for k, t in self.times[name].items()} for name in tasks)
         for name, row in zip(tasks, rows, strict=True):
             if any(t is not None and t > LONGEST_US for t in row.values()):
                 raise InputError(f"{where}: task {name}: a time is above {LONGEST_US / 1e6:.0f} s")
         return rows
-
-    def _us(self, time: float | None) -> float | None:
-        return None if time is None else time / _PER_US[self.unit]
 
 
 def load_profile(path: str | os.PathLike[str]) -> Profile:

@@ -241,7 +241,10 @@ def convert(node: Node, graph: Graph) -> None:
     try:
         handler = HANDLERS.get(node.op)
         if handler is None:
-            raise Unsupported(_why(node, graph) if runs_a_graph(node) else "no conversion")
+            decides = node.proto.input[_DECIDES.get(node.op, slice(0, 2))]
+            raise Unsupported(
+                f"{_OF_THE_DATA}{_add(options(graph, decides))}" if runs_a_graph(node) else "no conversion"
+            )
         tensors = graph.activations(node)
         first = next((o for o in node.proto.output if o), "")
         if not all(map(graph.has_shape, tensors)) or (node.op not in COMPUTES and not graph.has_shape(first)):
@@ -263,11 +266,6 @@ def convert(node: Node, graph: Graph) -> None:
         raise graph.fault(node, explain_faults(error, Conv)) from None
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise graph.fault(node, f"malformed attributes or inputs ({error})") from error
-
-
-def _why(node: Node, graph: Graph) -> str:
-    """Why an operator that runs a graph is still there, with the options that help."""
-    return f"{_OF_THE_DATA}{_add(options(graph, node.proto.input[_DECIDES.get(node.op, slice(0, 2))]))}"
 
 
 def _add(helps: str) -> str:

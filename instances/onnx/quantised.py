@@ -93,9 +93,6 @@ class _Rewriter(_Maker):
     def _flag(self, name: str) -> bool:
         return any(a.name == name and a.i for a in self.node.attribute)
 
-    def _text(self, name: str) -> str:
-        return next((a.s.decode("utf-8", "replace") for a in self.node.attribute if a.name == name), "")
-
     def _main(self, op: str, inputs: Sequence[str], output: str = "") -> None:
         """Add the node that keeps the name and the attributes."""
         while inputs and not inputs[-1]:
@@ -115,7 +112,8 @@ class _Rewriter(_Maker):
 
     def activated(self, op: str) -> None:
         """FusedConv and FusedGemm: a sum with a fourth input, and an activation, may come behind."""
-        activation, inner = self._text("activation"), self._inner()
+        given = (a.s.decode("utf-8", "replace") for a in self.node.attribute if a.name == "activation")
+        activation, inner = next(given, ""), self._inner()
         addend = self._input(3)
         self._main(op, [self._input(k) for k in range(3)], inner if activation or addend else "")
         if addend:

@@ -84,7 +84,9 @@ def read_graph(
     maps, weights = element_types(model.graph, known.constants, known.types)
     graph = Graph(model.graph, known, where, originals, tensors)
     try:
-        _inputs(graph)
+        for info in model.graph.input:
+            if info.name not in known.constants:
+                graph.emit(Input(name=graph.unique(info.name), shape=graph.shape(info.name)), info.name)
         for proto in model.graph.node:
             convert(Node(proto), graph)
         _results(graph)
@@ -103,7 +105,9 @@ def read_graph(
         raise InputError(f"{where}: {explain_faults(error, Network)}") from None
     if asked.batch is not None and not batch_bound:
         network = network.with_batch(asked.batch)
-    _report(network, where)
+    if network.opaque:
+        number = len(network.warnings)
+        logger.warning("%s: %d operators are kept as opaque and not planned: %s", where, number, network.unplanned)
     return network, graph
 
 
@@ -156,12 +160,6 @@ def _inline(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
     return inlined
 
 
-def _inputs(graph: Graph) -> None:
-    for info in graph.proto.input:
-        if info.name not in graph.known.constants:
-            graph.emit(Input(name=graph.unique(info.name), shape=graph.shape(info.name)), info.name)
-
-
 def _results(graph: Graph) -> None:
     """Results that operators read, too, get an operator that nobody reads, so that they count as results."""
     graph.node = None
@@ -198,12 +196,6 @@ def _drop_unused(graph: Graph) -> None:
 def _describe(model: onnx.ModelProto, path: str | os.PathLike[str]) -> str:
     producer = "".join(c for c in str(model.producer_name) if c.isprintable())[:60]
     return f"read from {Path(path).name} (opset {opset_of(model.opset_import)}{', by ' + producer if producer else ''})"
-
-
-def _report(network: Network, where: str) -> None:
-    if network.opaque:
-        number = len(network.warnings)
-        logger.warning("%s: %d operators are kept as opaque and not planned: %s", where, number, network.unplanned)
 
 
 # --- element types ----------------------------------------------------------------------------------------------------
