@@ -57,8 +57,8 @@ class Quantised:
 
     def spread(self) -> tuple[np.ndarray, np.ndarray]:
         """`scale` and `zero`, so that they can be broadcast to the integers."""
-        rank, axis = self.integers.ndim, self.axis or 0
-        return _along(self.scale, rank, axis), _along(self.zero, rank, axis)
+        along = [] if self.axis is None else [-1 if k == self.axis else 1 for k in range(self.integers.ndim)]
+        return self.scale.reshape(along), self.zero.reshape(along)
 
     def real(self) -> np.ndarray:
         """What they stand for."""

@@ -61,10 +61,23 @@ class _Maker:
 
 def standardise(graph: onnx.GraphProto, opset: int) -> dict[str, onnx.NodeProto]:
     """Replace fused and quantised nodes of a graph by standard ones; return the nodes that tensors were made by."""
+    return _replaced(graph, lambda node: _Rewriter(node, opset).nodes())
+
+
+def spell_out(model: onnx.ModelProto) -> bool:
+    """Replace operators on quantised tensors in a model; return whether there were any."""
+    constants, opset = _Constants(model.graph), opset_of(model.opset_import)
+    return bool(_replaced(model.graph, lambda node: _Speller(node, opset, constants).nodes()))
+
+
+def _replaced(
+    graph: onnx.GraphProto, stands_for: Callable[[onnx.NodeProto], list[onnx.NodeProto]]
+) -> dict[str, onnx.NodeProto]:  # fmt: skip
+    """Replace nodes by those that stand for them, if there are any; return the nodes that tensors were made by."""
     originals: dict[str, onnx.NodeProto] = {}
     nodes: list[onnx.NodeProto] = []
     for node in graph.node:
-        made = _Rewriter(node, opset).nodes()
+        made = stands_for(node)
         nodes.extend(made or [node])
         originals.update((name, node) for new in made for name in new.output)
     if originals:
@@ -208,19 +221,6 @@ _MOVES = frozenset(
 _SAY_NOTHING = frozenset({"opset", "channels_last"})
 #: From this opset on a softmax is along one axis.
 _ONE_AXIS = 13
-
-
-def spell_out(model: onnx.ModelProto) -> bool:
-    """Replace operators on quantised tensors in a model; return whether there were any."""
-    constants, opset = _Constants(model.graph), opset_of(model.opset_import)
-    nodes, found = [], False
-    for node in model.graph.node:
-        made = _Speller(node, opset, constants).nodes()
-        found = found or bool(made)
-        nodes += made or [node]
-    if found:
-        refill(model.graph.node, nodes)
-    return found
 
 
 def move_integers(model: onnx.ModelProto) -> bool:
