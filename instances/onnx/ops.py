@@ -29,10 +29,9 @@ from instances.onnx.control import MOST_PASSES
 from instances.onnx.graph import Graph, Node, Unsupported
 from instances.onnx.products import NORMS, attention, einsum, mean_variance, norm
 from instances.onnx.recurrent import recurrent
-from instances.onnx.resize import grid_sample, resampled, resize
+from instances.onnx.resize import conv_transpose, grid_sample, resampled, resize
 from instances.onnx.shapes import MOST_INDICES
 from instances.onnx.steps import Move, Steps
-from instances.onnx.transposed import conv_transpose
 from instances.validation import explain_faults
 
 #: Elements by those that they may be: a table of as many is made.
