@@ -1,6 +1,6 @@
 """ONNX operators that give a map another size, or read it where a grid says: Resize, GridSample, ConvTranspose and kin.
 
-`interpolation` says how Resize interpolates along an axis, as a matrix: by element of the result what it takes of those
+`Interpolation` says how Resize interpolates along an axis, as a matrix: by element of the result what it takes of those
 of the map. An example: 2 elements become 4, linear, half_pixel. The centres of the result lie at -0.25, 0.25, 0.75 and
 1.25 of the map, which is continued at its ends: rows (1, 0), (0.75, 0.25), (0.25, 0.75), (0, 1).
 
@@ -35,15 +35,18 @@ from instances.onnx.steps import OWN, Means, Steps, Window
 OLD_INPUTS = 2
 
 
-@dataclass(frozen=True)
 class Interpolation:
-    """The attributes of a Resize, or what an Upsample does."""
+    """How a node interpolates; `mode` is nearest, linear or cubic.
 
-    mode: str
-    coordinates: str
-    nearest: str
-    cubic: float
-    exclude: bool
+    Upsample, and Resize of opset 10 (which has no region as an input), take the first corners of elements.
+    """
+
+    def __init__(self, node: Node, mode: str) -> None:
+        old = node.op == "Upsample" or len(node.proto.input) <= OLD_INPUTS
+        self.mode = mode
+        self.coordinates = "asymmetric" if old else node.text("coordinate_transformation_mode", "half_pixel")
+        self.nearest = "simple" if old else node.text("nearest_mode", "round_prefer_floor")
+        self.cubic, self.exclude = node.number("cubic_coeff_a", -0.75), bool(node.integer("exclude_outside", 0))
 
     def matrix(self, before: int, after: int, scale: float) -> np.ndarray:
         """The elements of the result by those of the map; in single precision, as onnxruntime rounds."""
@@ -91,19 +94,6 @@ class Interpolation:
         return rounded[self.nearest]
 
 
-def interpolation(node: Node, mode: str) -> Interpolation:
-    """Return how a node interpolates; `mode` is nearest, linear or cubic.
-
-    Upsample, and Resize of opset 10 (which has no region as an input), take the first corners of elements.
-    """
-    old = node.op == "Upsample" or len(node.proto.input) <= OLD_INPUTS
-    return Interpolation(
-        mode, "asymmetric" if old else node.text("coordinate_transformation_mode", "half_pixel"),
-        "simple" if old else node.text("nearest_mode", "round_prefer_floor"), node.number("cubic_coeff_a", -0.75),
-        bool(node.integer("exclude_outside", 0)),
-    )  # fmt: skip
-
-
 def _rows(before: int, taps: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     """Add up what elements of the result take; beyond its ends a map is continued by its last elements."""
     made = np.zeros((len(taps[0][0]), before), np.float32)
@@ -148,7 +138,7 @@ def resize(node: Node, graph: Graph) -> None:
         batch = before[0] if first > 1 else 1
         source = steps.move(source, (batch, lead // batch, *_two(before[first:behind], rest)), "in")
         matrices = [
-            None if one == other else interpolation(node, mode).matrix(one, other, scale)
+            None if one == other else Interpolation(node, mode).matrix(one, other, scale)
             for one, other, scale in zip(before[first:behind], after[first:behind], scales[first:behind], strict=True)
         ]
         both = [*matrices, None] if rest else [*[None] * (2 - len(matrices)), *matrices]
