@@ -14,7 +14,6 @@ example, the cell of an LSTM: ``C = f(x_forget) * C_before + f(x_input) * g(x_ce
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -132,25 +131,34 @@ MOST_STEPS = 512
 _WEIGHTS, _RECURRENT, _BIAS, _LENGTHS, _STATE, _CELL, _PEEPHOLES = range(1, 8)
 
 
-@dataclass(frozen=True)
 class _Sizes:
-    steps: int
-    batch: int
-    hidden: int
-    gates: int
-    bias: bool
-    directions: int
-    batch_first: bool
-    reset_first: bool
+    """The sizes of a node; raises Unsupported for what is not planned."""
 
-    @property
-    def state(self) -> Shape:
-        return (self.batch, self.hidden)
+    def __init__(self, node: Node, graph: Graph) -> None:
+        self.batch_first = bool(node.integer("layout", 0))
+        steps, batch, inputs = graph.shape(node.input(0))
+        self.steps, self.batch = (batch, steps) if self.batch_first else (steps, batch)
+        if not all(graph.is_constant(node.input(k)) for k in (_WEIGHTS, _RECURRENT)):
+            raise Unsupported("weights that are not constant")
+        if node.input(_LENGTHS) and set(graph.integers(node.input(_LENGTHS)) or ()) != {self.steps}:
+            raise Unsupported("sequences of different lengths, or of lengths that are not known")
+        if node.input(_PEEPHOLES):
+            raise Unsupported("gates that see the cell (peepholes)")
+        if self.steps > MOST_STEPS:
+            raise Unsupported(f"{self.steps} steps; up to {MOST_STEPS} are planned")
+        self.directions, rows, self.hidden = graph.shape(node.input(_RECURRENT))
+        self.gates, ways = GATES[node.op], 2 if node.text("direction", "forward") == "bidirectional" else 1
+        expected = (ways, self.gates * self.hidden, inputs)
+        if (self.directions, rows) != expected[:2] or graph.shape(node.input(_WEIGHTS)) != expected:
+            raise graph.fault(node, f"weights of shape {graph.shape(node.input(_WEIGHTS))}, {expected} are needed")
+        self.state: Shape = (self.batch, self.hidden)
+        self.bias = bool(node.input(_BIAS))
+        self.reset_first = node.op == "GRU" and not node.integer("linear_before_reset", 0)
 
 
 def recurrent(node: Node, graph: Graph) -> None:
     """Convert LSTM, GRU and RNN."""
-    sizes = _sizes(node, graph)
+    sizes = _Sizes(node, graph)
     steps = Steps(node, graph)
     source = steps.source(node.input(0))
     if sizes.batch_first:
@@ -166,28 +174,6 @@ def recurrent(node: Node, graph: Graph) -> None:
         if sizes.batch_first:
             whole = steps.permute(whole, (2, 0, 1, 3) if k == 0 else (1, 0, 2), f"result{k}")
         steps.finish(whole, tensor=tensor)
-
-
-def _sizes(node: Node, graph: Graph) -> _Sizes:
-    batch_first = bool(node.integer("layout", 0))
-    steps, batch, inputs = graph.shape(node.input(0))
-    steps, batch = (batch, steps) if batch_first else (steps, batch)
-    if not all(graph.is_constant(node.input(k)) for k in (_WEIGHTS, _RECURRENT)):
-        raise Unsupported("weights that are not constant")
-    if node.input(_LENGTHS) and set(graph.integers(node.input(_LENGTHS)) or ()) != {steps}:
-        raise Unsupported("sequences of different lengths, or of lengths that are not known")
-    if node.input(_PEEPHOLES):
-        raise Unsupported("gates that see the cell (peepholes)")
-    if steps > MOST_STEPS:
-        raise Unsupported(f"{steps} steps; up to {MOST_STEPS} are planned")
-    directions, rows, hidden = graph.shape(node.input(_RECURRENT))
-    gates = GATES[node.op]
-    expected = (2 if node.text("direction", "forward") == "bidirectional" else 1, gates * hidden, inputs)
-    if (directions, rows) != expected[:2] or graph.shape(node.input(_WEIGHTS)) != expected:
-        raise graph.fault(node, f"weights of shape {graph.shape(node.input(_WEIGHTS))}, {expected} are needed")
-    reset_first = gates == GATES["GRU"] and not node.integer("linear_before_reset", 0)
-    bias = bool(node.input(_BIAS))
-    return _Sizes(steps, batch, hidden, gates, bias, directions, batch_first, reset_first)
 
 
 class _Lane:

@@ -21,7 +21,6 @@ The stride-expanded input of the textbooks, with its products by zero, is never 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 
@@ -220,18 +219,24 @@ MOST_PARTS = 64
 Pair = tuple[int, int]
 
 
-@dataclass(frozen=True)
-class _Window:
+class _Transposed:
     """A transposed convolution of a map in two dimensions; `begin` pixels are cut off before the result."""
 
-    size: Pair
-    out: Pair
-    kernel: Pair
-    stride: Pair
-    dilation: Pair
-    begin: Pair
-    channels: int
-    groups: int
+    def __init__(self, node: Node, graph: Graph) -> None:
+        shape, out = graph.shape(node.input(0)), graph.shape(node.output)
+        self.channels, per_group, *kernel = graph.shape(node.input(1))
+        self.groups, axes = node.integer("group", 1), len(kernel)
+        stride = node.integers("strides") or (1,) * axes
+        dilation = node.integers("dilations") or (1,) * axes
+        if self.channels != shape[1] or self.channels % self.groups or per_group * self.groups != out[1]:
+            said = f"weights for {self.channels} channels in {self.groups} groups, its input has {shape[1]}"
+            raise graph.fault(node, said)
+        if not len(shape) - 2 == axes == len(stride) == len(dilation):
+            raise Unsupported("attributes of different ranks")
+        whole = [(i - 1) * s + (k - 1) * d + 1 for i, s, k, d in zip(shape[2:], stride, kernel, dilation, strict=True)]
+        begin = _begin(node, [w - o for w, o in zip(whole, out[2:], strict=True)])
+        self.size, self.out, self.kernel = _pair(shape[2:], 1), _pair(out[2:], 1), _pair(tuple(kernel), 1)
+        self.stride, self.dilation, self.begin = _pair(stride, 1), _pair(dilation, 1), _pair(begin, 0)
 
     @property
     def in_phases(self) -> bool:
@@ -292,7 +297,7 @@ def conv_transpose(node: Node, graph: Graph) -> None:
         raise Unsupported("weights that are not constant")
     if graph.rank(tensor) not in (3, 4) or not graph.has_shape(node.output):
         raise Unsupported(f"an input with {graph.rank(tensor)} dimensions")
-    window = _window(node, graph)
+    window = _Transposed(node, graph)
     steps = Steps(node, graph)
     batch, filters = graph.shape(node.output)[:2]
     source = steps.move(steps.source(tensor), (batch, window.channels, *window.size), "in")
@@ -305,7 +310,7 @@ def conv_transpose(node: Node, graph: Graph) -> None:
     steps.finish(made, graph.shape(node.output))
 
 
-def _weights(steps: Steps, w: _Window, begin: Pair, step: Pair, taps: Shape) -> str:
+def _weights(steps: Steps, w: _Transposed, begin: Pair, step: Pair, taps: Shape) -> str:
     """The weights of a convolution that makes one pixel of every `step`: filters, channels of a group, taps turned."""
     channels, groups = w.channels, w.groups
 
@@ -321,24 +326,6 @@ def _pair(values: tuple[int, ...], fill: int) -> Pair:
     return (values[0], values[1]) if len(values) > 1 else (fill, values[0])
 
 
-def _window(node: Node, graph: Graph) -> _Window:
-    shape, out = graph.shape(node.input(0)), graph.shape(node.output)
-    channels, per_group, *kernel = graph.shape(node.input(1))
-    groups, axes = node.integer("group", 1), len(kernel)
-    stride = node.integers("strides") or (1,) * axes
-    dilation = node.integers("dilations") or (1,) * axes
-    if channels != shape[1] or channels % groups or per_group * groups != out[1]:
-        raise graph.fault(node, f"weights for {channels} channels in {groups} groups, its input has {shape[1]}")
-    if not len(shape) - 2 == axes == len(stride) == len(dilation):
-        raise Unsupported("attributes of different ranks")
-    whole = [(i - 1) * s + (k - 1) * d + 1 for i, s, k, d in zip(shape[2:], stride, kernel, dilation, strict=True)]
-    begin = _begin(node, [w - o for w, o in zip(whole, out[2:], strict=True)])
-    return _Window(
-        _pair(shape[2:], 1), _pair(out[2:], 1), _pair(tuple(kernel), 1), _pair(stride, 1), _pair(dilation, 1),
-        _pair(begin, 0), channels, groups,
-    )  # fmt: skip
-
-
 def _begin(node: Node, cut: list[int]) -> tuple[int, ...]:
     """Return how much is cut off before the result; `cut` is that before and behind (negative: output padding)."""
     mode, pads = node.text("auto_pad", "NOTSET"), node.integers("pads")
@@ -350,7 +337,7 @@ def _begin(node: Node, cut: list[int]) -> tuple[int, ...]:
     return (0,) * len(cut) if pads is None or mode == "VALID" else pads[: len(cut)]
 
 
-def _phases(steps: Steps, source: str, w: _Window, filters: int) -> str:
+def _phases(steps: Steps, source: str, w: _Transposed, filters: int) -> str:
     rows, columns = w.stride
     parts = []
     for number, (i, j) in enumerate(product(range(rows), range(columns))):
@@ -369,7 +356,7 @@ def _phases(steps: Steps, source: str, w: _Window, filters: int) -> str:
     return _interleaved(steps, steps.permute(made, (0, 3, 4, 1, 5, 2), "order"))
 
 
-def _plain(steps: Steps, source: str, w: _Window, filters: int) -> str:
+def _plain(steps: Steps, source: str, w: _Transposed, filters: int) -> str:
     """A convolution with the kernel turned; rows and columns that no result is made of are cut off first."""
     reach = [(k - 1) * d for k, d in zip(w.kernel, w.dilation, strict=True)]
     before = [r - b for r, b in zip(reach, w.begin, strict=True)]
@@ -394,7 +381,7 @@ def _interleaved(steps: Steps, source: str) -> str:
     return steps.move(source, (batch, filters, rows * down, columns * across), "map")
 
 
-def _columns(steps: Steps, source: str, w: _Window, filters: int) -> str:
+def _columns(steps: Steps, source: str, w: _Transposed, filters: int) -> str:
     blocks = [w.taps(axis) for axis in (0, 1)]
     if prod(map(len, blocks)) > MOST_PARTS:
         raise Unsupported(f"{prod(map(len, blocks))} windows overlap in a pixel")
