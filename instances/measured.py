@@ -36,7 +36,7 @@ import csv
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -248,12 +248,7 @@ def parse_layer(text: str, where: str) -> Layer:
     for name in ("channels", "filters", "size"):
         if name not in words:
             raise InputError(f"{where}: {name} is missing: {example}")
-    return _conv(text, words, where)
-
-
-def _conv(text: str, words: Mapping[str, tuple[int, int]], where: str) -> Layer:
-    one = (1, 1)
-    pad = words.get("pad", (0, 0))
+    one, pad = (1, 1), words.get("pad", (0, 0))
     try:
         return Layer.conv(
             text, channels=words["channels"][0], filters=words["filters"][0], size=words["size"],
@@ -261,8 +256,7 @@ def _conv(text: str, words: Mapping[str, tuple[int, int]], where: str) -> Layer:
             dilation=words.get("dilation", one), groups=words.get("groups", one)[0], batch=words.get("batch", one)[0],
         )  # fmt: skip
     except (ValueError, ZeroDivisionError) as error:
-        said = str(error).replace("\n", " ")
-        raise InputError(f"{where}: {shown(text)} cannot be: {said}") from None
+        raise InputError(f"{where}: {shown(text)} cannot be: {error}") from None
 
 
 #: The first field of every profile file.
