@@ -72,10 +72,9 @@ class Question:
     @property
     def network(self) -> Network:
         """The network, of several applications that of all; raises InputError if the target is something else."""
-        if isinstance(self.target, Buffers):
-            raise InputError(f"target {self.target.name}: problem {self.problem} plans networks, these are buffers")
-        if isinstance(self.target, Variants):
-            raise InputError(f"target {self.target.name}: problem {self.problem} plans networks, these are variants")
+        if isinstance(self.target, Buffers | Variants):
+            what = "buffers" if isinstance(self.target, Buffers) else "variants"
+            raise InputError(f"target {self.target.name}: problem {self.problem} plans networks, these are {what}")
         if isinstance(self.target, Applications):
             return self.target.network
         if isinstance(self.target, Layer | tuple):

@@ -56,16 +56,8 @@ def _check(found: list[Instance], as_json: bool) -> int:
     checked = [check_instance(one) for one in found]
     failed = [one for one in checked if not one.ok]
     if as_json:
-        rows = [
-            {
-                "instance": one.name,
-                "ok": one.ok,
-                "problems": list(one.problems),
-                "schedules": one.schedules,
-                "note": one.note,
-            }
-            for one in checked
-        ]
+        shown = ("ok", "problems", "schedules", "note")
+        rows = [{"instance": one.name, **{name: getattr(one, name) for name in shown}} for one in checked]
         console.emit(json.dumps(rows, indent=1))
     else:
         for one in failed:
@@ -90,13 +82,9 @@ def _solutions(path: str, among: list[Instance], as_json: bool) -> int:
 
         def said(one: Solution) -> str:
             verdict = "BETTER THAN KNOWN" if one.improves else "best reached" if one.gap == 0 else "valid"
-            return (
-                f"{verdict}, refutes {one.refutes}"
-                if one.refutes
-                else verdict
-                if one.valid
-                else "; ".join(one.faults[:3])
-            )
+            if one.refutes:
+                return f"{verdict}, refutes {one.refutes}"
+            return verdict if one.valid else "; ".join(one.faults[:3])
 
         def first(values: dict[str, int]) -> str:
             return next((f"{value:,}" for value in values.values()), "-")

@@ -55,7 +55,9 @@ def report(
         write(out, to_html(page))
         emit(f"written to {out}: {len(named)} figures, {Path(out).stat().st_size / 1e6:.1f} MB")
     if out is not None and figure is not None:
-        _write_image(_pick(named, figure), Path(out))
+        if figure not in named:
+            raise options.unknown("figure", figure, named)
+        _write_image(named[figure], Path(out))
         emit(f"written to {out}")
     kinds: tuple[tuple[str | None, Literal["svg", "png"]], ...] = ((svg, "svg"), (png, "png"))
     for folder, kind in kinds:
@@ -73,12 +75,6 @@ def _agree(out: str | None, figure: str | None) -> None:
         raise InputError("--figure: needs -o with a name that ends in .svg or .png")
     if figure is None and ending in (".svg", ".png"):
         raise InputError(f"-o {out}: a page has many figures, name one (--figure roofline), or give --svg DIR")
-
-
-def _pick(named: dict[str, Figure], name: str) -> Figure:
-    if name not in named:
-        raise options.unknown("figure", name, named)
-    return named[name]
 
 
 def _write_image(figure: Figure, path: Path) -> None:

@@ -280,10 +280,6 @@ class BanksProblem(Problem):
         """The stages."""
         return [(row.name, row.seen) for row in rows_of(plan)]
 
-    def names(self, plan: Plan) -> list[str]:
-        """The layers: stages, and pools that are fused with them."""
-        return [row.name for row in rows_of(plan)]
-
     def said(self, plan: Plan) -> Iterator[str]:
         """What is left to win, and replay."""
         ticks, waits = plan.part.measures["time"], waits_of(plan)

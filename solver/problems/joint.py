@@ -133,13 +133,6 @@ def rows_of(plan: Plan) -> list[RunRow]:
     return made
 
 
-def rooms_of(plan: Plan) -> Iterator[tuple[str, int, int]]:
-    """Yield the shared memory: its name, the most bytes that are taken, and how many it has."""
-    size, rows = plan.machine_data.ocm_bytes, rows_of(plan)
-    if size is not None and rows:
-        yield "ocm", min(max(row.taken for row in rows), size), size
-
-
 def runs_of(numbers: Iterable[int]) -> list[tuple[int, int]]:
     """Numbers as ranges, the end excluded."""
     made: list[tuple[int, int]] = []
@@ -254,8 +247,10 @@ class SharedProblem(Problem):
         return [(row.name, row.figures) for row in rows_of(plan)]
 
     def rooms(self, plan: Plan) -> Iterator[tuple[str, int, int]]:
-        """The shared memory."""
-        yield from rooms_of(plan)
+        """The shared memory: its name, the most bytes that are taken, and how many it has."""
+        size, rows = plan.machine_data.ocm_bytes, rows_of(plan)
+        if size is not None and rows:
+            yield "ocm", min(max(row.taken for row in rows), size), size
 
 
 class JointProblem(SharedProblem):
@@ -320,10 +315,6 @@ class JointProblem(SharedProblem):
         for row in rows:
             if layer in (None, row.name):
                 yield from _layer(plan, row)
-
-    def names(self, plan: Plan) -> list[str]:
-        """The layers."""
-        return [row.name for row in rows_of(plan)]
 
 
 def _tiles(plan: Plan, rows: Sequence[RunRow]) -> Column:

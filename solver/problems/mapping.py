@@ -1,6 +1,6 @@
 """Problem mapping, as the rest of `solver` sees it: its front, and its plans for people.
 
-The front (`front`) has all mappings of a network that no other beats in period and energy. Drawn are processors over a
+The front has all mappings of a network that no other beats in period and energy. Drawn are processors over a
 period (or one inference), and how busy they are.
 """
 
@@ -77,10 +77,6 @@ class BoardProblem(Problem):
         """The tasks."""
         return [(row.task, row) for row in self.layer_rows(plan)]
 
-    def names(self, plan: Plan) -> list[str]:
-        """The tasks, divided ones once."""
-        return list(dict.fromkeys(row.task for row in self.layer_rows(plan)))
-
 
 def whole_us(plan: Plan, ticks: int) -> str:
     """Ticks of the plan's machine in whole microseconds."""
@@ -99,29 +95,6 @@ class _Point:
     most: int
     period: int
     energy: int
-
-
-def front(problem: Problem, question: Question) -> tuple[list[Plan], bool]:
-    """Return the front of period and energy of a network, and whether it is all of it.
-
-    Plans by period, each with the least energy up to some period (its last pin), or with a bound of that energy.
-
-    From the least energy on: the least energy below the last period, then the least period with it (epsilon
-    constraint). If half of the time limit does not suffice for all of it, the rest goes to the least period and some
-    periods in between: each plan then says how far its energy is from the least one at most. Engine ``ga`` is the
-    source's: SPEA2 on both objectives, without bounds. Errors and checks as in `solver.problems.problem`.
-    """
-    start, walk = time.monotonic(), _Walk(problem, replace(question, objectives=("energy", "period")))
-    clock = Clock.of(question.time_limit_s)
-    if question.engine == "ga":
-        points, proven = walk.evolved(clock), False
-    else:
-        points, proven = walk.exact(Clock.of(None if clock.left is None else _WALK * clock.left))
-    if not proven and question.engine != "ga":
-        points += walk.between(points, clock)
-    kept = [one for one in points if not any(_beats(other, one) for other in points)]
-    kept = list({(one.period, one.energy): one for one in reversed(kept)}.values())
-    return [walk.planned(one, start) for one in sorted(kept, key=lambda one: one.period)], proven
 
 
 def _beats(one: _Point, other: _Point) -> bool:
@@ -246,11 +219,26 @@ class MappingProblem(BoardProblem):
         return [MappingPart.of(request, aims)]
 
     def front(self, question: Question, axes: tuple[str, ...]) -> Front:
-        """The exact front of period and energy."""
-        plans, proven = front(self, question)
-        if not plans:
+        """The exact front of period and energy: plans by period, each with the least energy up to it (its last pin).
+
+        From the least energy on: the least energy below the last period, then the least period with it (epsilon
+        constraint). If half of the time limit does not suffice for all of it, the rest goes to the least period and
+        some periods in between: each plan then says how far its energy is from the least one at most. Engine ``ga`` is
+        the source's: SPEA2 on both objectives, without bounds.
+        """
+        start, walk = time.monotonic(), _Walk(self, replace(question, objectives=("energy", "period")))
+        clock = Clock.of(question.time_limit_s)
+        if question.engine == "ga":
+            points, proven = walk.evolved(clock), False
+        else:
+            points, proven = walk.exact(Clock.of(None if clock.left is None else _WALK * clock.left))
+            points += [] if proven else walk.between(points, clock)
+        kept = [one for one in points if not any(_beats(other, one) for other in points)]
+        kept = list({(one.period, one.energy): one for one in reversed(kept)}.values())
+        if not kept:
             why = "no plan keeps the pins" if proven else "no plan in this time, give a larger --time-limit"
             raise InputError(f"network {question.network.name}: {why}")
+        plans = [walk.planned(one, start) for one in sorted(kept, key=lambda one: one.period)]
         return self.front_of(question, plans, proven)
 
     def able(self, plan: Plan) -> Mapping[str, bool]:

@@ -166,10 +166,6 @@ class PlacementProblem(Problem):
         """The buffers."""
         return [(row.name, row) for row in rows_of(plan)]
 
-    def names(self, plan: Plan) -> list[str]:
-        """The buffers."""
-        return [b.name for b in rows_of(plan)]
-
     def said(self, plan: Plan) -> Iterator[str]:
         """How full memories are."""
         for memory in memories_of(plan):

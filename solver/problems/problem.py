@@ -499,8 +499,9 @@ class Problem:
         return [*self.status(plan), *(f"stopped by {reason}: the best so far" for reason in reasons)]
 
     def names(self, plan: Plan) -> list[str]:
-        """The parts of a plan; nothing if all is one part without a schedule."""
-        return [] if self.formulation.whole and not plan.decided else [row.name for row in plan.parts]
+        """Return what a plan has a row for, by name; nothing if all is one part without a schedule."""
+        nothing = self.formulation.whole and not plan.decided
+        return [] if nothing else list(dict.fromkeys(name for name, _ in self.items(plan)))
 
     def sheet(self, plan: Plan) -> Sheet:
         """A row a part: the objective, gap, the other measures, and the schedule in short."""

@@ -133,10 +133,6 @@ class SelectionProblem(Problem):
         """The layers."""
         return [(row.layer, {**asdict(one), **asdict(row)}) for one, row in rows_of(plan)]
 
-    def names(self, plan: Plan) -> list[str]:
-        """The layers."""
-        return [row.layer for row, _ in rows_of(plan)]
-
     def noted(self, plan: Plan) -> dict[str, str]:
         """Frequency and input size."""
         return {"frequency": plan.schedule.frequency, "input size": plan.schedule.size}

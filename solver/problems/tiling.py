@@ -254,10 +254,6 @@ class LayersProblem(Problem):
         """The layers."""
         return layer_rows(plan)
 
-    def names(self, plan: Plan) -> list[str]:
-        """All layers: those without a schedule say why."""
-        return [row.name for row in plan.parts]
-
     def status(self, plan: Plan) -> list[str]:
         """What is known, a part each: status, value, bound, gap and replay."""
         parts = [f"{plan.network} on {plan.machine} ({plan.problem}, {plan.engine}): {plan.status}"]
@@ -333,7 +329,7 @@ def _over_homes(objective: Objective | None, status: Status, bound: int | None) 
 
 
 def nest_table(plan: Plan, others: Mapping[str, Plan]) -> Sheet:
-    """Return the table of a plan: a row a layer, their sum, and a column for the objective of each other engine over ours."""
+    """Return the table of a plan: a row a layer, their sum, and the objectives of other engines over ours."""
     rows, first = layer_rows(plan), plan.objectives[0]
     copied, moved = sum(row.same_as is not None for row in rows), (plan.measures or {}).get("bytes")
     limits = [row.lower_bound_bytes for row in rows]

@@ -25,10 +25,6 @@ _SPARE_S = 1.0
 #: Parts that are not proven are tried again with the time left over, but only if that is this many times what they had.
 _AGAIN = 2.0
 
-#: A search of a part that can be pickled: of part and objectives, with a clock by name; what there is without one.
-Search = Callable[..., Answer[Any]]
-Fallback = Callable[[Any, tuple[str, ...]], Answer[Any]]
-
 
 @dataclass(frozen=True)
 class Job:
@@ -36,8 +32,9 @@ class Job:
 
     part: Part[Any]
     objectives: tuple[str, ...]
-    search: Search
-    otherwise: Fallback
+    search: Callable[..., Answer[Any]]
+    otherwise: Callable[[Any, tuple[str, ...]], Answer[Any]]
+    """`search`, `otherwise`: of part and objectives (a search by a clock, too); both can be pickled."""
     fallback_s: float | None = None
 
     @property

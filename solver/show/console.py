@@ -64,7 +64,7 @@ def emit_tables(*things: RenderableType) -> None:
 
 
 def write(path: str, data: str | bytes, *, shown: bool = False) -> None:
-    """Write a result to a file, atomically; one that cannot be is saved elsewhere, or else (unless it is `shown`) printed.
+    """Write a result to a file, atomically; one that cannot be is saved elsewhere, or (unless `shown` anyway) printed.
 
     Raises OutputError, which says where the result is, if the file could not be written: a full disk, a lost folder.
     """

@@ -84,10 +84,7 @@ def _bars(figure: Bars) -> Dict:
         f"{_text(name)}{f' ({_text(figure.beside[k])})' if figure.beside else ''}"
         for k, name in enumerate(figure.names)
     ]
-    shown = [
-        short(name if not figure.beside or k == 0 or figure.names[k - 1] != name else figure.beside[k])
-        for k, name in enumerate(figure.names)
-    ]
+    shown = list(map(short, names_of(figure)))
     data: list[Json] = [
         {
             "type": "bar", "orientation": "h", "name": _text(one.name), "y": at, "x": list(one.values),
@@ -123,6 +120,12 @@ def places(figure: Bars) -> list[float]:
             at += 1.0 if not figure.beside or figure.names[k - 1] == name else 1.5
         found.append(at)
     return found
+
+
+def names_of(figure: Bars) -> list[str]:
+    """Return what stands beside bars: of those of one name the first has it, the others what tells them apart."""
+    names = enumerate(figure.names)
+    return [figure.beside[k] if figure.beside and k and figure.names[k - 1] == name else name for k, name in names]
 
 
 # ---- points ----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from instances.errors import InputError
 from solver.plan.figures import Axis, Bars, Boxes, Cloud, Drawing, Figure, Graph, Points
-from solver.show.interactive import places
+from solver.show.interactive import names_of, places
 from solver.show.style import colour, mark, pattern, short
 
 if TYPE_CHECKING:
@@ -123,12 +123,8 @@ def _bars(figure: Bars, ax: Axes) -> None:
     marks = [(k, value) for k, value in enumerate(figure.marks) if value is not None]
     if marks:
         ax.plot([v for _, v in marks], [at[k] for k, _ in marks], "|", color=_INK, ms=8, label=_plain(figure.marked))
-    names = [
-        name if not figure.beside or k == 0 or figure.names[k - 1] != name else figure.beside[k]
-        for k, name in enumerate(figure.names)
-    ]
     end = at[-1] if at else 0
-    ticks = Axis("", ticks=tuple(zip(at, names, strict=True)), downwards=True, limits=(-0.7, end + 0.7))
+    ticks = Axis("", ticks=tuple(zip(at, names_of(figure), strict=True)), downwards=True, limits=(-0.7, end + 0.7))
     _axes(ax, figure.axis, ticks)
     ax.grid(axis="x", color=_SOFT, linewidth=0.4)
     _legend(ax, len(figure.series) + bool(marks))

@@ -41,17 +41,12 @@ def short(name: str, most: int = _LONG) -> str:
     return f"{name[:half]}…{name[-half:]}"
 
 
-def slug(text: str) -> str:
-    """Return a text as a part of an id: small letters, digits and hyphens."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "x"
-
-
 def slugs(names: Iterable[str]) -> list[str]:
-    """Return an id for every name, all different."""
+    """Return an id for every name, all different: of small letters, digits and hyphens."""
     taken: set[str] = set()
     made = []
     for name in names:
-        base, number = slug(name), 2
+        base, number = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "x", 2
         found = base
         while found in taken:
             found, number = f"{base}-{number}", number + 1
