@@ -124,12 +124,7 @@ def solve(
     PlanMismatch
         If engine, price and replay disagree: a defect of certile.
     """
-    asked, question = ask(
-        target, machine, problem=problem, objective=objective, engine=engine, pins=pins, settings=settings,
-        layers=layers, profile=profile, time_limit_s=time_limit_s, jobs=jobs, progress=progress,
-        memory_limit=memory_limit, all_kinds=all_kinds, full=full, bounding=bounding, symbols=symbols, shapes=shapes,
-        values=values,
-    )  # fmt: skip
+    asked, question = ask(**locals())  # all that is said, by its name
     return answered(asked, question)
 
 
@@ -174,11 +169,8 @@ def pareto(
     InputError
         For bad input, and if the problem has no front of these axes.
     """
-    asked, question = ask(
-        target, machine, problem=problem, engine=engine, pins=pins, settings=settings, layers=layers, profile=profile,
-        time_limit_s=time_limit_s, memory_limit=memory_limit, all_kinds=all_kinds, symbols=symbols, shapes=shapes,
-        values=values,
-    )  # fmt: skip
+    said = locals()  # by its name
+    asked, question = ask(**{name: value for name, value in said.items() if name != "axes"})
     names = tuple(part.strip() for text in as_texts("axes", axes) for part in text.split(","))
     if not asked.axes:
         raise InputError(f"problem {asked.name} has no front")
@@ -209,11 +201,7 @@ def explain(
 
     Parameters and errors as in `solve`.
     """
-    asked, question = ask(
-        target, machine, problem=problem, pins=pins, settings=settings, layers=layers, profile=profile, full=full,
-        all_kinds=all_kinds, symbols=symbols, shapes=shapes,
-        values=values,
-    )  # fmt: skip
+    asked, question = ask(**locals())  # all that is said, by its name
     return tuple(asked.explain(question))
 
 

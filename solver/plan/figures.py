@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Cell = str | int | float | None
-#: What colours mean: the number of a group picks one.
-Role = Literal["group", "ink", "pale"]
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import (
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-)  # fmt: skip
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from hwmodels.outcome import Natural as Natural
 from instances import frozen
@@ -39,9 +34,6 @@ if TYPE_CHECKING:
 
 #: The first field of every plan file; a reader refuses other versions.
 FORMAT: Final = "certile-plan/3"
-Unit = Literal["ticks", "bytes", "fJ"]
-Measure = Literal["time", "bytes", "energy"]
-Dim = Literal["b", "g", "m", "n", "r", "c", "i", "j"]
 Gap = Annotated[float, Field(ge=0, le=1)]
 Stat = int | float | str | bool | None
 

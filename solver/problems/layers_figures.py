@@ -43,11 +43,9 @@ def time_figures(times: Parts, what: str = "layer") -> list[Bars]:
     side = "Loads, stores and computing that run side by side stand one after the other here. " * overlaps
     compared = "The first bar is this plan, those below it are other engines. " if len(times) > 1 else ""
     named = {
-        engine: {
-            name: {_WORDS[term]: row[term] for term in _WORDS if row.get(term)} for name, row in one.items()
-        }
+        engine: {name: {_WORDS[term]: row[term] for term in _WORDS if row.get(term)} for name, row in one.items()}
         for engine, one in times.items()
-    }  # fmt: skip
+    }
     whole = {engine: {"network": row} for engine, row in total(named).items()}
     captions = (
         f"What the time of all {what}s is spent on. {compared}{side}",

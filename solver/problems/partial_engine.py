@@ -197,10 +197,7 @@ class PartialEngineProblem(Problem):
 
     def rooms(self, plan: Plan) -> Iterator[tuple[str, int, int]]:
         """Return the fullest bank of all layers."""
-        engine, peaks = (
-            plan.machine_data.engine,
-            [counts["peak_bytes"] for counts in map(counted, plan.parts) if counts],
-        )
+        engine, peaks = plan.machine_data.engine, [row.figures.peak_bytes for row in plan.parts if row.schedule]
         if engine is not None and len(peaks) == len(plan.parts):
             yield "bank", max(peaks), engine.bank_bytes
 

@@ -64,11 +64,6 @@ def solve(
     if name == "MODEL_INVALID":
         raise InputError(f"engine cp-sat: the model is not one of 64 bits: {model.validate()[:200]}")
     status = _STATUS.get(name, "NO_SOLUTION_FOUND")
-    return CpAnswer(status, None if status == "INFEASIBLE" else _bound(solver, maximised=maximised), stopped, solver)
-
-
-def _bound(solver: cp_model.CpSolver, *, maximised: bool) -> int | None:
-    if not maximised:
-        return least_whole(solver.best_objective_bound)
-    bound = least_whole(-solver.best_objective_bound)
-    return None if bound is None else -bound
+    sign = -1 if maximised else 1
+    least = None if status == "INFEASIBLE" else least_whole(sign * solver.best_objective_bound)
+    return CpAnswer(status, None if least is None else sign * least, stopped, solver)

@@ -118,9 +118,7 @@ def settled(
             took = time.monotonic() - begin
             tie_clock = clock.most(max(_TIES_S, formulation.tie_share * took))
         share = clock.half() if formulation.halves and number + 1 < len(objectives) else tie_clock
-        goal = Goal(
-            measure, dict(caps), dict(least), clock=share, objectives=tuple(objectives), stats=search.stats
-        )  # fmt: skip
+        goal = Goal(measure, dict(caps), dict(least), clock=share, objectives=tuple(objectives), stats=search.stats)
         best, bound, empty = search.run(goal, best)
         bounds |= {measure: bound} if measure in bounds else {}
         if best is None or search.interrupted:
