@@ -1,1 +1,1 @@
-"""Plans and fronts as data, and what they claim."""
+"""Plans, fronts, figures and explanations as data, and what plans claim."""
