@@ -21,7 +21,7 @@ from formulations.mapping.space import Aim, Assignment, Configuration, Limits, P
 from formulations.mapping.space import Mapping as Instance
 from formulations.pins import Decision, Pins
 from formulations.problem import Formulation, Goal, Priced, Replayed
-from hwmodels.board.replay import Seen, replay_mapping, replay_once
+from hwmodels.board.replay import Seen, replay_mapping
 from hwmodels.board.schedule import MappingSchedule, TaskRun, Waiting
 from hwmodels.outcome import Natural
 from instances.errors import InputError
@@ -57,10 +57,8 @@ def replayed(instance: Instance, at: Assignment, pipeline: Pipeline, period: int
     """Run the pipeline of an assignment; without a period (0), one inference alone."""
     number, order = len(instance.processors), sorted(range(len(at)), key=lambda i: _turn(pipeline, i))
     lists = [[(i, pipeline.stages[i]) for i in order if at[i] == p] for p in range(number)]
-    edges, copies = instance.graph.edges, replayed_copies(instance)
-    if not period:
-        return replay_once(edges, instance.times, copies, [[i for i, _ in few] for few in lists])
-    return replay_mapping(edges, instance.times, copies, lists, pipeline.buffers, period)
+    copies = replayed_copies(instance)
+    return replay_mapping(instance.graph.edges, instance.times, copies, lists, pipeline.buffers, period)
 
 
 def _turn(pipeline: Pipeline, i: int) -> tuple[int, int, int, int]:

@@ -4,7 +4,7 @@
 inference that came `stage` rounds ago. A task begins when its processor is free, its operands are there, a buffer is
 free for its result on every edge, and, if none comes before it, its inference has been released: one a period. It then
 computes, and copies its result to the processors that read it. Nothing is taken from the formulation: not the loads,
-not the starts. `replay_once` runs one inference alone in the same way.
+not the starts. One inference alone runs in the same way.
 
 Source: `heterogeneous_mapping_and_banks` Eq. 3.9 (the rate of many iterations), 3.3.6 (double buffering, waiting).
 
@@ -51,32 +51,14 @@ def replay_mapping(
     copies : ticks by (edge, processor before, processor after)
     lists : by processor the tasks in order, each with its stage
     buffers : by edge
+    period : ticks; 0 for one inference alone, whose latency is the period then: the next one may come
     """
     faults = _misplaced(times, lists)
     if faults:
         return Seen(tuple(faults), 0, 0, ())
     # Enough to fill the pipeline, and to see in its second half whether the first one has kept up.
-    number = 40 + 4 * max(stage for few in lists for _, stage in few)
+    number = 40 + 4 * max(stage for few in lists for _, stage in few) if period else 1
     return _Run(edges, times, copies, lists, buffers, period, number).seen()
-
-
-def replay_once(
-    edges: Sequence[tuple[int, int]], times: Sequence[Sequence[int | None]],
-    copies: Mapping[tuple[int, int, int], int], lists: Sequence[Sequence[int]],
-) -> Seen:  # fmt: skip
-    """Run one inference alone, every processor through its list of tasks; parameters as in `replay_mapping`.
-
-    Its `period` is its latency: the next one may come then.
-    """
-    once = [[(i, 0) for i in few] for few in lists]
-    faults = _misplaced(times, once)
-    if faults:
-        return Seen(tuple(faults), 0, 0, ())
-    run = _Run(edges, times, copies, once, [1] * len(edges), 0, 1)
-    if stuck := [i for i, ends in enumerate(run.ends) if not ends]:
-        return Seen((f"task {stuck[0]} waits forever",), 0, 0, ())
-    end = max(ends[0] for ends in run.ends)
-    return Seen((), end, end, tuple(run.busy))
 
 
 def _misplaced(times: Sequence[Sequence[int | None]], lists: Sequence[Sequence[tuple[int, int]]]) -> list[str]:
@@ -154,10 +136,13 @@ class _Run:
     def seen(self) -> Seen:
         stuck = [i for i, ends in enumerate(self.ends) if len(ends) < self.number]
         if stuck:
-            return Seen((f"task {stuck[0]} waits forever after {len(self.ends[stuck[0]])} inferences",), 0, 0, ())
+            after = f" after {len(self.ends[stuck[0]])} inferences" if self.period else ""
+            return Seen((f"task {stuck[0]} waits forever{after}",), 0, 0, ())
         last = [max(ends[n] for ends in self.ends) for n in range(self.number)]
         latencies = [end - n * self.period for n, end in enumerate(last)]
         half, busy = self.number // 2, tuple(ticks // self.number for ticks in self.busy)
+        if not self.period:
+            return Seen((), latencies[0], latencies[0], busy)
         kept = max(latencies[half:]) <= max(latencies[:half]) and max(busy) <= self.period
         faults = () if kept else (f"the processors fall behind releases every {self.period} ticks",)
         return Seen(faults, self.period if kept else 0, max(latencies), busy)

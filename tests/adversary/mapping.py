@@ -5,7 +5,7 @@ at its ends (equal cores are merged for bounds, so copies must not tell them apa
 with k and S - k of S shares of a task: k shares take ceil(k * time / S) + sync there (k < S), and each part hands its
 shares to every other processor that has a part of a reader. Parts are tasks of their own for the referee, so that
 
-    latency   the end of the last part (`hwmodels.board.replay.replay_once`); lists that wait in a circle are none
+    latency   the end of the last part (`hwmodels.board.replay.replay_mapping`); lists that wait in a circle are none
     loads     what that simulation saw each processor do
     period    max(1, max_p load[p], ceil(100 * sum_p cores[p] * load[p] / (cap * C)))
     energy    sum_p watts[p] * load[p]
@@ -27,7 +27,7 @@ from formulations.mapping.latency import pipelined
 from formulations.mapping.problem import MappingFormulation, MappingPart, replayed
 from formulations.mapping.space import Limits, Schedule, Split, parts
 from formulations.mapping.space import Mapping as Instance
-from hwmodels.board.replay import Seen, replay_once
+from hwmodels.board.replay import Seen, replay_mapping
 from hwmodels.board.schedule import MappingSchedule
 from instances.machine.boards import Group
 from instances.network.tasks import Task, TaskGraph
@@ -199,7 +199,8 @@ class Timetables:
                     if (a, b) == (i, j):
                         copies[len(edges), p, q] = case.copies[k - 1][e][p][q]
                         edges.append((n, m))
-        return replay_once(edges, table, copies, cast("list[list[int]]", lists))
+        once = [[(n, 0) for n in few] for few in cast("list[list[int]]", lists)]
+        return replay_mapping(edges, table, copies, once, [1] * len(edges), 0)
 
     def prices(self, seen: Seen) -> dict[str, int]:
         """Period, energy and latency of one schedule."""

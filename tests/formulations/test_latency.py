@@ -27,7 +27,7 @@ from formulations.mapping.latency import (
 )  # fmt: skip
 from formulations.mapping.problem import replayed
 from formulations.mapping.space import Assignment, Limits, Mapping
-from hwmodels.board.replay import replay_once
+from hwmodels.board.replay import replay_mapping
 from instances.errors import InputError
 from solver import check, pareto
 from solver.calls.solve import show
@@ -169,8 +169,8 @@ def test_the_simulation_ends_with_the_timetable(made: Mapping, rng: random.Rando
 def test_a_simulation_finds_a_circle() -> None:
     """Task 0 behind task 1 in the list of one core, though task 1 reads it."""
     times = [[1, 1], [1, 1]]
-    assert "waits forever" in replay_once([(0, 1)], times, {}, [[1, 0], []]).faults[0]
-    assert "once each" in replay_once([(0, 1)], times, {}, [[0], []]).faults[0]
+    assert "waits forever" in replay_mapping([(0, 1)], times, {}, [[(1, 0), (0, 0)], []], [1], 0).faults[0]
+    assert "once each" in replay_mapping([(0, 1)], times, {}, [[(0, 0)], []], [1], 0).faults[0]
 
 
 # ---- plans -----------------------------------------------------------------------------------------------------------
