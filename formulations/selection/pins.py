@@ -96,20 +96,16 @@ def _frame(text: str, name: str, op: str, value: str, settings: Sequence[Setting
     same = op == "="
     if name == "cut":
         return _cut(text, value, same, settings[0].platform)
-    known = {
-        "size": [size.name for size in settings[0].variants.sizes],
-        "frequency": [one.name for one in settings[0].platform.frequencies],
-        "cpu_config": [setting.configuration for setting in settings],
-    }[name]
+    table: dict[str, tuple[list[str], Callable[[Frame], str]]] = {
+        "size": ([size.name for size in settings[0].variants.sizes], lambda frame: frame.size.name),
+        "frequency": ([one.name for one in settings[0].platform.frequencies], lambda frame: frame.frequency.name),
+        "cpu_config": ([one.configuration for one in settings], lambda frame: frame.setting.configuration),
+    }
+    known, found = table[name]
     value = value.strip("()").replace(" ", "") if name == "cpu_config" else value
     if value not in known or known == [""]:
         raise InputError(f"pin {text!r}: {name} takes {choices([one for one in known if one]) or 'nothing here'}")
-    tests: dict[str, Callable[[Frame], bool]] = {
-        "size": lambda frame: (frame.size.name == value) == same,
-        "frequency": lambda frame: (frame.frequency.name == value) == same,
-        "cpu_config": lambda frame: (frame.setting.configuration == value) == same,
-    }
-    return tests[name]
+    return lambda frame: (found(frame) == value) == same
 
 
 def _cut(text: str, value: str, same: bool, platform: Platform) -> Callable[[Frame], bool]:

@@ -111,6 +111,7 @@ class Strip:
 
 Ints = npt.NDArray[np.int64]
 PRIME = 251
+_EVERY = (slice(None),) * 3
 
 
 @dataclass(frozen=True)
@@ -223,11 +224,10 @@ class _Execution:
             layer = self.walk.layers[t]
             size = max(self.machine.psum_bytes, self.machine.out_bytes)
             self.sums[k] = Strip(self.memory, (layer.b * channels(layer), bottom - top, right - left), size)
-            self.sums[k].put((slice(None),) * 3, np.zeros(self.sums[k].places.shape[:-1], np.int64))
+            self.sums[k].put(_EVERY, np.zeros(self.sums[k].places.shape[:-1], np.int64))
         elif something and moment.kind == "add":
-            every = (slice(None),) * 3
             added = self._sums(moment)
-            self.sums[k].put(every, self.sums[k].get(every) + added.reshape(-1, *added.shape[-2:]))
+            self.sums[k].put(_EVERY, self.sums[k].get(_EVERY) + added.reshape(-1, *added.shape[-2:]))
         elif something:
             piece = self._made(moment)
             self._put(k, at, piece)
@@ -396,18 +396,16 @@ class _Execution:
 
     def _made(self, moment: Moment) -> Ints:
         """A piece of a layer, or a block of its channels."""
-        k, every = moment.stream, (slice(None),) * 3
+        k, t = moment.stream, self.group.first + moment.stream
         if not self.computed:
             return self._rows_only(moment)
         groups, filters, _ = self._share(k, moment.block)
         if k in self.walk.summed:
-            strip = self.sums.pop(k)
-            sums = strip.get(every).reshape(self.walk.layers[self.group.first + k].b, *self.operands[
-                self.group.first + k].bias.shape, *strip.places.shape[1:3])  # fmt: skip
+            strip, bias = self.sums.pop(k), self.operands[t].bias
+            sums = strip.get(_EVERY).reshape(self.walk.layers[t].b, *bias.shape, *strip.places.shape[1:3])
             strip.drop(slice(None), np.ones(strip.places.shape[1:3], np.bool_))
-            bias = self.operands[self.group.first + k].bias
         else:
-            sums, bias = self._sums(moment), self._filters(self.group.first + k)[1]
+            sums, bias = self._sums(moment), self._filters(t)[1]
         sums = sums + bias[None, groups, filters, None, None]
         return sums.reshape(-1, *sums.shape[3:]) % PRIME
 
