@@ -18,6 +18,8 @@ from solver.ask.progress import Progress, Silent
 from solver.calls.solve import solve
 from solver.plan.plan import Plan
 from solver.problems.registry import PROBLEMS
+from solver.show.page import cell_text
+from solver.show.tables import Column, Sheet
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -74,8 +76,11 @@ class Report:
         from rich.text import Text
 
         parts: list[RenderableType] = []
-        for section in self.sections:
-            parts += [Text(section.title, style="bold"), _table(section), *map(Text, section.notes), Text("")]
+        for one in self.sections:
+            cells = zip(*([shown(cell) for cell in row] for row in one.rows), strict=True)
+            columns = zip(one.columns, cells if one.rows else [()] * len(one.columns), strict=True)
+            sheet = Sheet([Column(head, texts, words=k == 0) for k, (head, texts) in enumerate(columns)])
+            parts += [Text(one.title, style="bold"), sheet, *map(Text, one.notes), Text("")]
         return Group(*parts)
 
     def to_json(self) -> dict[str, object]:
@@ -144,28 +149,11 @@ class Suite:
         return report
 
 
-def _table(section: Section) -> RenderableType:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for i, column in enumerate(section.columns):
-        table.add_column(column, justify="left" if i == 0 else "right", overflow="fold")
-    for row in section.rows:
-        table.add_row(*(_shown(cell) for cell in row))
-    return table
-
-
-def _shown(cell: Cell) -> str:
-    from rich.markup import escape
-
-    if cell is None:
-        return "-"
+def shown(cell: object) -> str:
+    """Return a cell for people: yes or no, thousands apart, three digits of fractions."""
     if isinstance(cell, bool):
         return "yes" if cell else "no"
-    if isinstance(cell, int):
-        return f"{cell:,}"
-    return f"{cell:.3f}" if isinstance(cell, float) else escape(cell)
+    return f"{cell:.3f}" if isinstance(cell, float) else cell_text(cell if isinstance(cell, int | None) else str(cell))
 
 
 def geomean(values: Iterable[float]) -> float | None:

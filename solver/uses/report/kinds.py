@@ -14,9 +14,10 @@ from instances.jsonfile import Json, as_object, parse_json, read_bytes
 from solver.calls.check import sound_plan
 from solver.plan.figures import Axis, Bars, Cell, Series
 from solver.plan.front import Front
-from solver.show.page import Page, Section, cell_text
+from solver.show.page import Page, Section
 from solver.show.style import slugs
 from solver.show.tables import Column, Sheet
+from solver.uses.bench.report import shown
 from solver.uses.report.front_page import Rows, front_page, read_front, rows_page
 from solver.uses.report.plan_page import plan_page, rivals
 from solver.uses.sweep.front import Group, MachineSum, figure, head, machine_fronts
@@ -89,20 +90,12 @@ def _section(data: Mapping[str, Json], key: str, where: str) -> Section:
     objects = [row for row in rows if isinstance(row, dict)]
     columns = list(dict.fromkeys(name for row in objects for name in row))
     words = [any(isinstance(row.get(name), str) for row in objects) for name in columns]
-    cells = [[_cell(row.get(name)) for row in objects] for name in columns]
+    cells = [[shown(row.get(name)) for row in objects] for name in columns]
     made = [Column(name, cells[k], words=words[k]) for k, name in enumerate(columns)]
     notes = data.get("notes")
     grid = Sheet(made, list(map(str, notes)) if isinstance(notes, list) else (), str(data.get("title")))
     figures = tuple(_ratios(objects, columns, words, key)) if columns else ()
     return Section(str(data.get("title")), grids=(grid,) if columns else (), figures=figures)
-
-
-def _cell(value: Json) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.3f}"
-    return cell_text(value if isinstance(value, int | str | None) else str(value))
 
 
 def _ratios(rows: Sequence[Mapping[str, Json]], columns: Sequence[str], words: Sequence[bool], key: str) -> list[Bars]:

@@ -5,7 +5,7 @@ A layer says where its first measure goes, by operand and cause, as `certile why
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -65,15 +65,8 @@ def plan_page(plan: Plan, others: Mapping[str, Plan] | None = None) -> Page:
 
 def _told(plan: Plan, block: Block) -> Block:
     """A block with where a layer's first measure goes, by operand and cause."""
-    if not is_layers(plan):
-        return block
-    return replace(block, sentences=(*block.sentences, *_parts(plan, block.name)))
-
-
-def _parts(plan: Plan, layer: str) -> Iterator[str]:
-    about = parts_alone(plan, plan.layer(layer))
-    if about.splits:
-        yield from split_sentences(about.splits[0])
+    splits = parts_alone(plan, plan.layer(block.name)).splits if is_layers(plan) else ()
+    return replace(block, sentences=(*block.sentences, *split_sentences(splits[0]))) if splits else block
 
 
 def _proof(problem: Problem, plan: Plan, others: Mapping[str, Plan]) -> Section:

@@ -14,10 +14,11 @@ time is no line but convex, and nothing is said of knees.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import pairwise
 
-from hwmodels.nest.homes import housed, repriced
+from hwmodels.nest.homes import housed
 from hwmodels.nest.price.closed_form import PRICES, sensitivity
 from instances.errors import InputError
 from instances.machine.machine import Machine
@@ -25,7 +26,7 @@ from instances.network.workload import Layer
 from solver.plan.why import Curve, Point
 from solver.problems.layers import is_layers
 from solver.uses.why.again import SKIPPED, Again, Found
-from solver.uses.why.relax import FieldOf, field_of, finer, with_field
+from solver.uses.why.relax import FieldOf, at_price, field_of, finer, with_field
 
 #: The grid of a memory or a count, as parts of what the machine has; the rest is found by halving.
 _SIZES = (1.0, 2.0, 0.5, 1.25, 0.75, 4.0, 0.25, 1.5)
@@ -38,39 +39,54 @@ _IN_KIB = 8192
 _MOST = 60
 
 
+@dataclass(frozen=True)
+class _Found:
+    """What was solved, by the value of the field."""
+
+    points: dict[int, Found]
+    now: int
+    scale: int
+    """The values are so many times as large as the field's."""
+    knees: tuple[int, ...] = ()
+    complete: bool = False
+    slopes: Mapping[int, int | None] = field(default_factory=dict)
+
+
 def curve(again: Again, layer: str, name: str) -> Curve:
     """Return the objective over a field; raises InputError if the machine has none of this name."""
     question = again.question
-    field = field_of(question.machine, again.problem.name, name)
+    over = field_of(question.machine, again.problem.name, name)
     objective = question.objectives[0]
-    unit = again.problem.measures.get(objective, "")
-    if isinstance(question.target, Layer) and field.path in PRICES and field.path != "transfer.row_ticks":
-        return _priced(again, layer, field, objective, unit)
-    return _stepped(again, layer, field, objective, unit)
+    priced = isinstance(question.target, Layer) and over.path in PRICES and over.path != "transfer.row_ticks"
+    made = _priced(again, over, objective) if priced else _stepped(again, over)
+    points = [
+        Point(x=x, shown=_shown(over, x / made.scale, question.machine), value=one.value, status=one.status,
+              exact=one.proven, slope=made.slopes.get(x))
+        for x, one in sorted(made.points.items())
+    ]  # fmt: skip
+    return Curve(
+        layer=layer, field=over.path, unit=_unit(over), objective=objective,
+        objective_unit=again.problem.measures.get(objective, ""), finer=made.scale if priced else 1, now=made.now,
+        points=tuple(points), knees=made.knees, complete=made.complete,
+    )  # fmt: skip
 
 
 # ---- memories and counts -----------------------------------------------------------------------------------------
 
 
-def _stepped(again: Again, layer: str, field: FieldOf, objective: str, unit: str) -> Curve:
-    whole = isinstance(field.value, int)
-    grid = [field.value * part for part in _SIZES]
-    sizes = [max(1, round(x)) for x in grid] if whole else [max(1, round(1000 * x)) for x in grid]
+def _stepped(again: Again, over: FieldOf) -> _Found:
+    whole = isinstance(over.value, int)
+    scale = 1 if whole else 1000
+    sizes = [max(1, round(scale * (over.value * part))) for part in _SIZES]
     found: dict[int, Found] = {}
-    now, scale = sizes[0], 1 if whole else 1000
     for size in dict.fromkeys(sizes):
-        _at(again, field, size, scale, found)
-    complete = field.more and whole and _halve(again, field, now, found)
-    points = [
-        Point(x=x, shown=_shown(field, x / scale, again.question.machine), value=one.value, status=one.status,
-              exact=one.proven)
-        for x, one in sorted(found.items()) if one.status != "SKIPPED"
-    ]  # fmt: skip
-    knees = _knees(points) if field.more and whole else ()
-    return Curve(
-        layer=layer, field=field.path, unit=_unit(field), objective=objective, objective_unit=unit, now=now,
-        points=tuple(points), knees=knees, complete=complete,
-    )  # fmt: skip
+        _at(again, over, size, scale, found)
+    if not (over.more and whole):
+        return _Found(found, sizes[0], scale)
+    complete = _halve(again, over, sizes[0], found)
+    steps = pairwise(sorted(found))
+    knees = tuple(high for low, high in steps if high == low + 1 and found[high].value != found[low].value)
+    return _Found(found, sizes[0], scale, knees, complete)
 
 
 def _at(again: Again, field: FieldOf, size: int, scale: int, found: dict[int, Found]) -> Found:
@@ -99,8 +115,10 @@ def _halve(again: Again, field: FieldOf, now: int, found: dict[int, Found]) -> b
     """Halve stretches whose ends differ, the nearest to `now` first; whether all are one apart in the end."""
     while not again.over and len(found) < _MOST:
         ends = sorted(found)
-        pairs = pairwise(ends)
-        open_ = [pair for pair in pairs if pair[1] - pair[0] > 1 and not _alike(*map(found.__getitem__, pair))]
+        # the value falls as the memory grows: where ends are equal nothing changes in between
+        open_ = [
+            (low, high) for low, high in pairwise(ends) if high - low > 1 and found[low].value != found[high].value
+        ]
         if not open_:
             return all(one.proven or one.status == "INFEASIBLE" for one in found.values())
         low, high = min(open_, key=lambda pair: max(pair[0] - now, now - pair[1], 0) / now)
@@ -109,62 +127,33 @@ def _halve(again: Again, field: FieldOf, now: int, found: dict[int, Found]) -> b
     return False
 
 
-def _alike(one: Found, two: Found) -> bool:
-    """Whether nothing changes between two points: the value falls as the memory grows, so equal ends are enough."""
-    return one.value == two.value
-
-
-def _knees(points: Sequence[Point]) -> tuple[int, ...]:
-    """The sizes at which the value is another one than a byte below."""
-    return tuple(high.x for low, high in pairwise(points) if high.x == low.x + 1 and high.value != low.value)
-
-
 # ---- prices ------------------------------------------------------------------------------------------------------
 
 
-def _priced(again: Again, layer: str, field: FieldOf, objective: str, unit: str) -> Curve:
+def _priced(again: Again, over: FieldOf, objective: str) -> _Found:
     factor = _FINER if objective == "time" else 1
     base = finer(again.question.machine, factor)
-    now = int(field.value) * factor
+    now = int(over.value) * factor
     found: dict[int, Found] = {}
     for quarter in _QUARTERS:
         price = now * quarter // 4
-        one = again.solve(_priced_at(base, field.path, price))
+        one = again.solve(at_price(base, over.path, price))
         if one.status != "SKIPPED":
             found[price] = one
-    lines = objective == "time" and base.timing != "double_buffered"
-    knees, complete = _meetings(again, base, field.path, found) if lines else ((), False)
-    slopes = {x: _slope(_priced_at(base, field.path, x), one, field.path) for x, one in found.items()} if lines else {}
-    points = [
-        Point(x=x, shown=_shown(field, x / factor, again.question.machine), value=one.value, status=one.status,
-              exact=one.proven, slope=slopes.get(x))
-        for x, one in sorted(found.items())
-    ]  # fmt: skip
-    return Curve(
-        layer=layer, field=field.path, unit=_unit(field), objective=objective, objective_unit=unit, finer=factor,
-        now=now, points=tuple(points), knees=knees, complete=complete,
-    )  # fmt: skip
+    if objective != "time" or base.timing == "double_buffered":
+        return _Found(found, now, factor)
+    knees, complete = _meetings(again, base, over.path, found)
+    return _Found(found, now, factor, knees, complete, {x: _slope(base, over.path, found, x) for x in found})
 
 
-def _priced_at(machine: Machine, path: str, price: int) -> Machine:
-    section, _, name = path.rpartition(".")
-    if section == "transfer":
-        return repriced(machine, **{name: price})
-    if section == "compute":
-        return machine.model_copy(update={"compute": machine.compute.model_copy(update={name: price})})
-    return machine.model_copy(update={name: price})
-
-
-def _slope(machine: Machine, found: Found, path: str) -> int | None:
-    """How often the plan pays the price; None where it cannot be told."""
-    plan = found.plan
-    if plan is None or not is_layers(plan) or plan.layers[0].schedule is None:
+def _slope(base: Machine, path: str, found: Mapping[int, Found], price: int) -> int | None:
+    """How often the plan at a price pays it; None where it cannot be told."""
+    plan = found[price].plan
+    if plan is None or not is_layers(plan) or plan.layers[0].schedule is None or base.off_chip:
         return None
     layer, nest = plan.layers[0].workload, plan.layers[0].schedule
-    if machine.off_chip:
-        return None
     try:
-        return sensitivity(layer, housed(layer, machine, nest), nest, [path]).counts[0]
+        return sensitivity(layer, housed(layer, at_price(base, path, price), nest), nest, [path]).counts[0]
     except InputError:
         return None
 
@@ -183,36 +172,24 @@ def _meetings(again: Again, base: Machine, path: str, found: dict[int, Found]) -
     todo = list(pairwise(sorted(found)))
     while todo:
         low, high = todo.pop()
-        meeting = _meeting(base, path, found, low, high)
-        if meeting is None:
+        first, last = found[low].value, found[high].value
+        below, above = (_slope(base, path, found, x) for x in (low, high))
+        if first is None or last is None or below is None or above is None:
             complete = False
-        elif meeting in (low, high):
-            knees.update({meeting} if _bends(base, path, found, low, high) else ())
-        else:
-            one = again.solve(_priced_at(base, path, meeting))
-            if one.status == "SKIPPED" or len(found) >= _MOST:
-                return tuple(sorted(knees)), False
-            found[meeting] = one
-            todo += [(low, meeting), (meeting, high)]
+            continue
+        meeting = low
+        if below > above:  # first + below * (x - low) = last - above * (high - x)
+            meeting = (last - above * high - first + below * low) // (below - above)
+            meeting = min(max(meeting, low), high)
+        if meeting in (low, high):
+            knees.update({meeting} if below != above else ())
+            continue
+        one = again.solve(at_price(base, path, meeting))
+        if one.status == "SKIPPED" or len(found) >= _MOST:
+            return tuple(sorted(knees)), False
+        found[meeting] = one
+        todo += [(low, meeting), (meeting, high)]
     return tuple(sorted(knees)), complete and all(one.proven for one in found.values())
-
-
-def _bends(base: Machine, path: str, found: dict[int, Found], low: int, high: int) -> bool:
-    slopes = [_slope(_priced_at(base, path, x), found[x], path) for x in (low, high)]
-    return slopes[0] != slopes[1]
-
-
-def _meeting(base: Machine, path: str, found: dict[int, Found], low: int, high: int) -> int | None:
-    """The price at which the plans of two points take equally long; `low` if it is one plan; None if unknown."""
-    first, last = found[low].value, found[high].value
-    below, above = (_slope(_priced_at(base, path, x), found[x], path) for x in (low, high))
-    if first is None or last is None or below is None or above is None:
-        return None
-    if below <= above:
-        return low
-    # first + below * (x - low) = last - above * (high - x)
-    number = last - above * high - first + below * low
-    return min(max(number // (below - above), low), high)
 
 
 # ---- for people --------------------------------------------------------------------------------------------------

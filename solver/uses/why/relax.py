@@ -102,18 +102,29 @@ def together(machine: Machine, pins: tuple[str, ...]) -> Relaxed:
     return Relaxed("together", "memories and pins", "memories without limit and no pins", roomy, ())
 
 
+def at_price(machine: Machine, path: str, price: int) -> Machine:
+    """Return the machine with another price, in all of its memories off the chip."""
+    section, _, name = path.rpartition(".")
+    if section == "transfer":
+        return repriced(machine, **{name: price})
+    if section == "compute":
+        return machine.model_copy(update={"compute": machine.compute.model_copy(update={name: price})})
+    return machine.model_copy(update={name: price})
+
+
 def _prices(machine: Machine, pins: tuple[str, ...]) -> Iterator[Relaxed]:
     """Yield every price that is paid, left out."""
+    told: dict[str, tuple[Cause, str]] = {
+        "compute.cycle_ticks": ("compute", "computing for nothing"),
+        "layer_ticks": ("layer", "no time of the layer's own"),
+    }
     for field, what in PRICES.items():
         section, _, name = field.rpartition(".")
-        if section == "transfer" and name in _PAID:
-            if any(getattr(transfer, name) for transfer in machine.transfers):
-                yield Relaxed(_PAID[name], field, f"{what} for nothing", repriced(machine, **{name: 0}), pins)
-        elif field == "compute.cycle_ticks" and machine.compute.cycle_ticks and machine.compute.model != "none":
-            free = machine.compute.model_copy(update={"cycle_ticks": 0})
-            yield Relaxed("compute", field, "computing for nothing", machine.model_copy(update={"compute": free}), pins)
-        elif field == "layer_ticks" and machine.layer_ticks:
-            yield Relaxed("layer", field, "no time of the layer's own", machine.model_copy(update={field: 0}), pins)
+        cause, said = told[field] if field in told else (_PAID[name], f"{what} for nothing")
+        owners = machine.transfers if section == "transfer" else (machine.compute if section else machine,)
+        idle = section == "compute" and machine.compute.model == "none"
+        if not idle and any(getattr(owner, name) for owner in owners):
+            yield Relaxed(cause, field, said, at_price(machine, field, 0), pins)
 
 
 def _lanes(layer: Layer, machine: Machine, pins: tuple[str, ...]) -> Iterator[Relaxed]:
