@@ -75,7 +75,7 @@ def calibrate(
     if as_json:
         console.emit(json.dumps(result.to_json(), indent=1))
         return 0
-    from solver.uses.calibration.show import calibration_tables
+    from solver.uses.calibration.result import calibration_tables
 
     console.emit_tables(*calibration_tables(result), *([f"written to {out}"] if out else []))
     return 0

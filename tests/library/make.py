@@ -36,7 +36,7 @@ from solver.plan.claims import gap_of
 from solver.plan.plan import Plan
 from solver.problems.problem import Problem
 from solver.problems.tiling import LayersProblem
-from solver.uses.library.certificate import decisions, judge, question_of, with_engine
+from solver.uses.library.check import decisions, judge, question_of, with_engine
 from tests.library.case import Case, Cases
 
 #: Once two engines have proven it, and these seconds are over, no further one is asked.

@@ -16,8 +16,7 @@ from instances.errors import InputError
 from instances.library_format import Instance, family, instance, library, load_family
 from solver import Plan, check, solve
 from solver.cli.main import main
-from solver.uses.library.certificate import decisions, judge, question_of
-from solver.uses.library.check import check_instance, judge_solution, solutions
+from solver.uses.library.check import check_instance, decisions, judge, judge_solution, question_of, solutions
 from tests.library.counts import table
 from tests.library.families import FAMILIES
 from tests.library.make import better, instance_of, make

@@ -25,7 +25,7 @@ from instances.library_format import Instance, chosen
 from solver.ask.options import AUTO
 from solver.ask.progress import Progress
 from solver.uses.bench.report import Cell, Report
-from solver.uses.library.certificate import decisions, judge, question_of, with_engine
+from solver.uses.library.check import decisions, judge, question_of, with_engine
 
 #: Seconds for an instance if nothing is said.
 LIMIT_S = 20.0
