@@ -118,13 +118,12 @@ def parse_yaml(text: str, where: str) -> Json:
         raise InputError(f"{where}: not plain YAML: {' '.join(str(error).split())[:200]}") from None
     except RecursionError:
         raise InputError(f"{where}: nested too deeply") from None
-    _check(data, where)
-    check_texts(data, where)
+    check_plain(data, where)
     return data
 
 
-def _check(data: Json, where: str) -> None:
-    """Raise InputError for what JSON has not, and for aliases that multiply themselves."""
+def check_plain(data: object, where: str) -> None:
+    """Raise InputError for what JSON has not, in data or in texts, and for aliases that multiply themselves."""
     sizes: dict[int, int] = {}
 
     def size(value: object, path: str, depth: int) -> int:
@@ -137,7 +136,7 @@ def _check(data: Json, where: str) -> None:
             for key, item in value.items():
                 plain(key, f"{path}: key")
                 found += size(item, f"{path}.{key}" if path else str(key), depth + 1)
-        elif isinstance(value, list):
+        elif isinstance(value, list | tuple):
             found += sum(size(item, f"{path}[{n}]", depth + 1) for n, item in enumerate(value))
         else:
             plain(value, path)
@@ -157,6 +156,7 @@ def _check(data: Json, where: str) -> None:
             raise InputError(f"{at}{shown(value)} is a {type(value).__name__}; put it in quotes to mean a text")
 
     size(data, "", 0)
+    check_texts(data, where)
 
 
 def _merged(data: Json, known: dict[int, Json] | None = None) -> Json:

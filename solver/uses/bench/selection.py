@@ -117,12 +117,12 @@ def _row(layers: int, kinds: int, budgets: int, pairs: int) -> list[Cell]:
     return cells
 
 
-def large(layers: int, kinds: int, budgets: int, pairs: int, seed: int = 0) -> Setting:
+def large(layers: int, kinds: int, budgets: int, pairs: int) -> Setting:
     """Return a random network on three stages: faster variants lose more accuracy and take more of the budgets.
 
     The first budget is accuracy (a pin), others are the platform's; `pairs` frequencies of CPU and GPU.
     """
-    rng = random.Random(f"{layers} {kinds} {budgets} {pairs} {seed}")
+    rng = random.Random(f"{layers} {kinds} {budgets} {pairs} 0")
     names = [f"budget{b}" for b in range(1, budgets)]
     middle = [_layer(rng, f"l{j}", kinds, names) for j in range(layers)]
     front = VariantLayer(name="front", options=tuple(_threads("front", 60_000, names)))

@@ -21,7 +21,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import median
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,9 +70,7 @@ def pick_prices(machine: Machine, texts: Sequence[str], force: Sequence[str]) ->
     prices = []
     for field, bounds in wanted.items():
         _check(machine, field)
-        low, high = (
-            _bounds(machine, field, bounds, values[field]) if bounds else _default(machine, field, values[field])
-        )
+        low, high = _bounds(machine, field, bounds) if bounds else _default(machine, field, values[field])
         prices.append(Price(field, low, high, values[field], field in forced))
     return tuple(prices)
 
@@ -102,7 +99,7 @@ def _default(machine: Machine, field: str, value: int) -> tuple[int, int]:
     raise InputError(f"--fit {field}: is 0 on {machine.name}, so give bounds: --fit {field}=0..1us")
 
 
-def _bounds(machine: Machine, field: str, text: str, value: int) -> tuple[int, int]:
+def _bounds(machine: Machine, field: str, text: str) -> tuple[int, int]:
     """Read ``LOW..HIGH``; a unit behind HIGH is LOW's too where that has none. Whole ticks inside the bounds."""
     where = f"--fit {field}={text}"
     low, dots, high = (part.strip() for part in text.partition(".."))
@@ -150,7 +147,6 @@ def finer(machine: Machine, tick_ps: int) -> Machine:
     return scaled.model_copy(update={"tick_ps": tick_ps, "sources": {**machine.sources, "tick_ps": said}})
 
 
-Weights = Literal["relative", "absolute"]
 Floats = NDArray[np.float64]
 #: Of `leave_out`: every group in turn.
 EACH = "each"

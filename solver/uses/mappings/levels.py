@@ -146,10 +146,10 @@ def nest_from(levels: Levels, layer: Layer, level: str | None = None) -> tuple[N
             if step < size[turn.dim]:
                 items.append(Loop(turn.dim, step))
                 size[turn.dim] = step
-    return Nest(tuple(items)), tuple(_notes(levels, layer, first, at))
+    return Nest(tuple(items)), tuple(_notes(levels, first, at))
 
 
-def _notes(levels: Levels, layer: Layer, first: int, at: Mapping[str, int]) -> Iterator[str]:
+def _notes(levels: Levels, first: int, at: Mapping[str, int]) -> Iterator[str]:
     """What a nest of one memory does not say of several levels."""
     if len([level for level in levels[1:] if level.keeps]) > 1 or first > 1:
         outside = " > ".join(level.name for level in levels[:first])
@@ -169,9 +169,7 @@ def _notes(levels: Levels, layer: Layer, first: int, at: Mapping[str, int]) -> I
 # ---- from a nest -----------------------------------------------------------------------------------------------------
 
 
-def levels_of(
-    nest: Nest, layer: Layer, *, off_chip: str = "DRAM", on_chip: str = "OCM", what: str
-) -> tuple[Levels, tuple[str, ...]]:
+def levels_of(nest: Nest, layer: Layer, *, what: str) -> tuple[Levels, tuple[str, ...]]:
     """Return levels that say the same as a nest, and what they do not say, a line each.
 
     Every depth at which operands are held is a level of its own: they are parts of one memory.
@@ -194,10 +192,10 @@ def levels_of(
     for depth, operand in _depths(nest):
         held.setdefault(depth, set()).add(operand)
     depths = sorted(held)
-    names = [on_chip] if len(depths) == 1 else [f"{on_chip}_{k + 1}" for k in range(len(depths))]
+    names = ["OCM"] if len(depths) == 1 else [f"OCM_{k + 1}" for k in range(len(depths))]
     seen = dict.fromkeys(DIMS, 0)
     levels, keeps = list[Level](), frozenset(layer.operands)
-    for name, begin, end in zip([off_chip, *names], [0, *depths], depths, strict=False):
+    for name, begin, end in zip(["DRAM", *names], [0, *depths], depths, strict=False):
         levels.append(Level(name, tuple(_turn(loop.dim, counts, seen) for loop in loops[begin:end]), keeps))
         keeps = frozenset(held[end])
     rest = {d: _as_one(counts[d][seen[d] :]) for d in DIMS}

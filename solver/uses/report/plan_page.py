@@ -58,7 +58,7 @@ def plan_page(plan: Plan, others: Mapping[str, Plan] | None = None) -> Page:
         sections.append(Section("Figures", figures=figures))
     if pictures.blocks:
         sections.append(Section("In detail", blocks=tuple(_told(plan, block) for block in pictures.blocks)))
-    sections.append(_asked(problem, plan))
+    sections.append(_asked(plan))
     title = f"{plan.network} on {plan.machine}"
     return Page(title, f"Problem {plan.problem}: {problem.summary}", tuple(sections))
 
@@ -129,7 +129,7 @@ def _beside(plan: Plan, other: Plan) -> str:
     return f"{other.status}, {other.objective.value:,} {other.objective.unit}{times}"
 
 
-def _asked(problem: Problem, plan: Plan) -> Section:
+def _asked(plan: Plan) -> Section:
     """Options, pins and the machine: all that another run needs."""
     options = plan.options.model_dump(mode="json", exclude={"profile"})
     pins = options.pop("pins")

@@ -26,7 +26,6 @@ AXES = ("bytes", "time", "memory", "energy")
 #: One comparison each, if nobody says.
 GROUP = ("network", "problem", "objective", "engine", "pins", "time_limit_s")
 _PROVEN = "OPTIMAL"
-_LARGEST = 2**63 - 1
 
 
 @dataclass(frozen=True)

@@ -22,16 +22,13 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, PositiveInt
 
 from instances.errors import InputError, choices, did_you_mean
-from instances.foreign.yamlfile import load_plain
+from instances.foreign.yamlfile import LARGEST_YAML, check_plain, parse_yaml
 from instances.frozen import Frozen
-from instances.jsonfile import BUNDLED_NAME, Json, check_texts, decoded, read_bytes, shown
+from instances.jsonfile import BUNDLED_NAME, decoded, read_bytes, shown
 from instances.validation import validate
 
-#: A file of more nodes than this is a mistake, or aliases that multiply themselves.
-_MOST_NODES = 200_000
 #: Values of a range.
 _MOST_VALUES = 100_000
-_LARGEST_SPEC = 4 * 2**20
 _UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
@@ -274,7 +271,8 @@ def read_spec(source: Spec | Mapping[str, Any] | str | os.PathLike[str]) -> Spec
     if isinstance(source, Spec):
         return source
     if isinstance(source, Mapping):
-        return validate(Spec, _plain(source, "sweep", [0]), "sweep")
+        check_plain(data := dict(source), "sweep")
+        return validate(Spec, data, "sweep")
     if not isinstance(source, str | os.PathLike):
         raise InputError(f"sweep: a path, a name or a mapping is needed, got {type(source).__name__}")
     text = os.fspath(source)
@@ -282,10 +280,10 @@ def read_spec(source: Spec | Mapping[str, Any] | str | os.PathLike[str]) -> Spec
         return parse_spec(examples()[text], f"sweep {text}")
     if BUNDLED_NAME.fullmatch(text) and not os.path.exists(text):
         raise InputError(f"sweep {text}: no such file; bundled examples are {', '.join(examples())}")
-    data = read_bytes(text, what="sweep", largest=_LARGEST_SPEC)
-    if data.startswith(b"SQLite format 3"):
+    found = read_bytes(text, what="sweep", largest=LARGEST_YAML)
+    if found.startswith(b"SQLite format 3"):
         raise InputError(f"sweep {text}: is a file of results: certile sweep show {text}; a YAML file is needed")
-    return parse_spec(decoded(data, f"sweep {text}"), f"sweep {text}")
+    return parse_spec(decoded(found, f"sweep {text}"), f"sweep {text}")
 
 
 def examples() -> dict[str, str]:
@@ -297,47 +295,7 @@ def examples() -> dict[str, str]:
 
 def parse_spec(text: str, where: str) -> Spec:
     """Read the text of a sweep; raises InputError as `read_spec`."""
-    data = _plain(_yaml(text, where), where, [0])
-    check_texts(data, where)
-    return validate(Spec, data, where)
-
-
-def _yaml(text: str, where: str) -> object:
-    """Parse YAML strictly: plain data only, no repeated keys."""
-    import yaml  # late: only sweeps need it
-
-    try:
-        return load_plain(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        said = getattr(error, "problem", None) or str(error)
-        place = "" if mark is None else f" at line {mark.line + 1}, column {mark.column + 1}"
-        raise InputError(f"{where}: not valid YAML{place}: {said}") from None
-    except (RecursionError, ValueError, TypeError, OverflowError) as error:  # a date of no month, an unhashable key
-        raise InputError(f"{where}: not valid YAML: {error}") from None
-
-
-def _plain(value: object, where: str, count: list[int], path: str = "", depth: int = 0) -> Json:
-    """Return data as JSON has it; raises InputError for what JSON has not: dates, NaN, keys that are no texts."""
-    count[0] += 1
-    if count[0] > _MOST_NODES or depth > 20:
-        raise InputError(f"{where}: too long or nested too deeply ({_MOST_NODES:,} values, 20 levels at most)")
-    if isinstance(value, Mapping):
-        found: dict[str, Json] = {}
-        for key, item in value.items():
-            if not isinstance(key, str):
-                raise InputError(f"{where}: {path or 'the top'}: key {shown(key)} is no text; put it in quotes")
-            found[key] = _plain(item, where, count, f"{path}.{key}" if path else key, depth + 1)
-        return found
-    if isinstance(value, list | tuple):
-        return [_plain(item, where, count, f"{path}[{k}]", depth + 1) for k, item in enumerate(value)]
-    if isinstance(value, float) and not math.isfinite(value):
-        raise InputError(f"{where}: {path}: {value} is no finite number")
-    if isinstance(value, int) and abs(value) > 2**53:
-        raise InputError(f"{where}: {path}: a whole number beyond 2**53")
-    if value is None or isinstance(value, str | int | float):
-        return value
-    raise InputError(f"{where}: {path}: {shown(value)} is a {type(value).__name__}; put it in quotes to mean a text")
+    return validate(Spec, parse_yaml(text, where), where)
 
 
 # --- rules and filters ------------------------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ def _trials(again: Again, base: Found, row: LayerRow, objective: str) -> list[Tr
     found = list(trials(again, base, asked))
     nothing = all(not one.saves for one in found if one.cause in ("pin", "memory"))
     if pins and nothing and not base_is_least(row, objective):
-        found += trials(again, base, [relax.together(machine, pins)])
+        found += trials(again, base, [relax.together(machine)])
     return found
 
 

@@ -96,7 +96,7 @@ def of_pins(machine: Machine, pins: tuple[str, ...]) -> Iterator[Relaxed]:
         yield Relaxed("pin", "all pins", "without any pin", machine, ())
 
 
-def together(machine: Machine, pins: tuple[str, ...]) -> Relaxed:
+def together(machine: Machine) -> Relaxed:
     """Return the same without pins and without limits of memories, at once."""
     roomy = machine.model_copy(update={memory_field(name): ENDLESS for name in machine.memories})
     return Relaxed("together", "memories and pins", "memories without limit and no pins", roomy, ())
