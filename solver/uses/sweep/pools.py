@@ -19,9 +19,10 @@ import re
 import threading
 import time
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from instances.errors import InputError
 from solver.ask.names import version
@@ -41,23 +42,6 @@ _IDLE_S = 60.0
 TRIES = 2
 #: Starts in a row without one process that comes to be ready.
 _STARTS = 3
-
-
-class Pool(Protocol):
-    """Whoever takes tasks and hands back results, in any order."""
-
-    @property
-    def room(self) -> int:
-        """How many tasks may be on their way at a time."""
-
-    def put(self, task: Task) -> None:
-        """Take a task."""
-
-    def get(self, seconds: float) -> Solved | None:
-        """Return a result, None if there is none in time; raises PoolLost if there will be no more."""
-
-    def close(self) -> None:
-        """End everything at once; what runs is lost."""
 
 
 class PoolLost(Exception):
@@ -206,26 +190,26 @@ class _Seats:
     free: list[tuple[float, Seat]] = field(default_factory=list)
     taken: set[Seat] = field(default_factory=set)
 
-    def take(self, count: int) -> Seat:
-        """A seat that is free, or a new one: one of so many on this computer."""
+    @contextlib.contextmanager
+    def one(self, count: int) -> Iterator[Seat]:
+        """A seat that is free, or a new one: one of so many on this computer; free again afterwards."""
         with self.lock:
             seat = self.free.pop()[1] if self.free else Seat(int(SHARE * free_bytes()) // max(1, count))
             self.taken.add(seat)
-        return seat
+        try:
+            yield seat
+        finally:
+            with self.lock:
+                self.taken.discard(seat)
+                self.free.append((time.monotonic(), seat))
+            timer = threading.Timer(_IDLE_S + 1.0, self.sweep)
+            timer.daemon = True
+            timer.start()
 
-    def give(self, seat: Seat) -> None:
-        """A seat is free again."""
-        with self.lock:
-            self.taken.discard(seat)
-            self.free.append((time.monotonic(), seat))
-        timer = threading.Timer(_IDLE_S + 1.0, self.sweep)
-        timer.daemon = True
-        timer.start()
-
-    def sweep(self, idle_s: float = _IDLE_S) -> None:
+    def sweep(self) -> None:
         """End those that were free for long."""
         with self.lock:
-            until = time.monotonic() - idle_s
+            until = time.monotonic() - _IDLE_S
             old = [seat for since, seat in self.free if since <= until]
             self.free = [(since, seat) for since, seat in self.free if since > until]
         for seat in old:
@@ -245,24 +229,14 @@ _SEATS: dict[str, _Seats] = {}
 
 def run_on_worker(task: Task, threads: int, run: str) -> Solved:
     """Do a task of a run on a Dask worker of so many threads."""
-    seats = _SEATS.setdefault(run, _Seats())
-    seat = seats.take(threads)
-    try:
+    with _SEATS.setdefault(run, _Seats()).one(threads) as seat:
         return seat.run(task.number, task, task.patience_s)
-    finally:
-        seats.give(seat)
 
 
 def end_on_worker(run: str) -> None:
     """End what a Dask worker still does for a run that is over."""
-    seats = _SEATS.pop(run, None)
-    if seats is not None:
+    if (seats := _SEATS.pop(run, None)) is not None:
         seats.end()
-
-
-def about_worker() -> str:
-    """The version of certile on a Dask worker."""
-    return version()
 
 
 class ClusterPool:
@@ -298,7 +272,7 @@ class ClusterPool:
         except TimeoutError:
             raise InputError(f"--dask {self.address}: no worker within {_CONNECT_S:g} s") from None
         try:
-            found: dict[str, str] = self._client.run(about_worker)
+            found: dict[str, str] = self._client.run(version)
         except Exception as error:  # whatever a worker that cannot import certile raises  # noqa: BLE001
             raise InputError(f"--dask {self.address}: certile cannot be used on its workers: {error}") from None
         others = {name: said for name, said in found.items() if said != version()}
@@ -316,11 +290,8 @@ class ClusterPool:
             self._per_worker = max(threads.values(), default=1)
         return max(2, 2 * self._threads)
 
-    def put(self, task: Task) -> None:
-        """Take a task."""
-        self._submit(task, 1)
-
-    def _submit(self, task: Task, tries: int) -> None:
+    def put(self, task: Task, tries: int = 1) -> None:
+        """Take a task, for the first time or once more."""
         key = f"{self._run}-{task.number}-{tries}"
         future = self._client.submit(run_on_worker, task, self._per_worker, self._run, key=key, pure=False)
         self._futures[task.number] = future
@@ -342,7 +313,7 @@ class ClusterPool:
             raise PoolLost(f"the cluster at {self.address} is gone")
         error: Any = future.exception()
         if type(error).__name__ == "KilledWorker" and tries < TRIES:
-            self._submit(task, tries + 1)
+            self.put(task, tries + 1)
             return None
         if type(error).__name__ == "PoolLost":
             raise PoolLost(f"on a worker at {self.address}: {error}")

@@ -18,7 +18,7 @@ from instances.errors import InputError, choices
 from solver.ask.options import check_jobs
 from solver.ask.watch import SIGNALS
 from solver.show.console import complain
-from solver.uses.sweep.pools import ClusterPool, LocalPool, Pool, PoolLost
+from solver.uses.sweep.pools import ClusterPool, LocalPool, PoolLost
 from solver.uses.sweep.rows import Sweep, duration, load_sweep
 from solver.uses.sweep.spec import Spec, read_spec
 from solver.uses.sweep.store import RETRIES, Store
@@ -193,7 +193,7 @@ def run_sweep(
         if not waiting or stop.reason:
             return Outcome(new, 0, waiting, stop.reason)
         progress = SweepProgress(waiting, silent=silent)
-        pool: Pool | None = None
+        pool: LocalPool | ClusterPool | None = None
         try:
             pool = LocalPool(min(count, waiting)) if dask is None else ClusterPool(dask)
             drive(store, pool, progress, stop)
@@ -207,7 +207,7 @@ def run_sweep(
         return Outcome(new, sum(progress.counts.values()), store.counts.get("WAITING", 0), stop.reason)
 
 
-def drive(store: Store, pool: Pool, progress: SweepProgress, stop: Stop) -> None:
+def drive(store: Store, pool: LocalPool | ClusterPool, progress: SweepProgress, stop: Stop) -> None:
     """Keep the workers busy until nothing waits, or `stop`; raises PoolLost if there are no workers any more."""
     tasks, on_their_way, more = store.waiting(), 0, True
     while not stop.reason:
