@@ -132,21 +132,35 @@ def nest_from(levels: Levels, layer: Layer, level: str | None = None) -> tuple[N
     first = outermost(levels, level)
     at = held_at(levels, layer, first)
     beside = {d: prod(t.count for one in levels for t in one.turns if t.beside and t.dim == d) for d in DIMS}
-    turns = [(k, t) for k, one in enumerate(levels) for t in one.turns if not t.beside and k < max(at.values())]
-    inside = {d: prod(t.count for k, one in enumerate(levels) for t in one.turns if t.dim == d and not t.beside)
-              for d in DIMS}  # fmt: skip
-    size = {d: layer.extent(d) for d in DIMS}
-    items, number = list[Item](), 0
-    for k in range(len(levels) + 1):
+    turns = [(k, t) for k, one in enumerate(levels) for t in one.turns if not t.beside]
+    loops = stepped([(turn.dim, turn.count) for _, turn in turns], beside, layer)
+    items = list[Item]()
+    for k in range(max(at.values()) + 1):
         items += [Hold(operand) for operand in layer.operands if at[operand] == k]
-        while number < len(turns) and turns[number][0] == k:
-            turn, number = turns[number][1], number + 1
-            inside[turn.dim] //= turn.count
-            step = min(size[turn.dim], inside[turn.dim] * beside[turn.dim])
-            if step < size[turn.dim]:
-                items.append(Loop(turn.dim, step))
-                size[turn.dim] = step
-    return Nest(tuple(items)), tuple(_notes(levels, first, at))
+        items += [loop for (number, _), loop in zip(turns, loops, strict=True) if number == k < max(at.values())]
+    return cutting(items, layer), tuple(_notes(levels, first, at))
+
+
+def stepped(turns: Sequence[tuple[str, int]], beside: Mapping[str, int], layer: Layer) -> list[Loop]:
+    """Return loops with counts, outermost first, as loops with steps; `beside`: what runs side by side."""
+    inside = {d: beside[d] * prod(count for dim, count in turns if dim == d) for d in DIMS}
+    size, found = {d: layer.extent(d) for d in DIMS}, list[Loop]()
+    for dim, count in turns:
+        inside[dim] //= count
+        size[dim] = min(size[dim], inside[dim])
+        found.append(Loop(dim, size[dim]))
+    return found
+
+
+def cutting(items: Sequence[Item], layer: Layer) -> Nest:
+    """Return the nest without loops that cut nothing."""
+    size, kept = {d: layer.extent(d) for d in DIMS}, list[Item]()
+    for item in items:
+        if isinstance(item, Hold) or item.step < size[item.dim]:
+            kept.append(item)
+        if isinstance(item, Loop):
+            size[item.dim] = item.step
+    return Nest(tuple(kept))
 
 
 def _notes(levels: Levels, first: int, at: Mapping[str, int]) -> Iterator[str]:

@@ -38,7 +38,7 @@ from instances.machine.machine import Machine
 from instances.network.workload import DIMS as OURS
 from instances.network.workload import Layer
 from solver.uses.mappings.given import Mapped, part_of
-from solver.uses.mappings.levels import levels_of
+from solver.uses.mappings.levels import cutting, levels_of, stepped
 
 
 def held(loops: Sequence[Loop], layer: Layer, machine: Machine) -> Nest:
@@ -136,7 +136,8 @@ def read(
     if not isinstance(ordering, list) or not ordering:
         raise InputError(f"{here}: no temporal_ordering: ZigZag searches for one, a mapping to price states it")
     pairs = _filled(list(_pairs(ordering, workload, here)), beside, workload.layer)
-    loops = _loops(pairs, beside, workload, here)
+    every = cutting(_loops(pairs, beside, workload, here), workload.layer)
+    loops = [item for item in every.items if isinstance(item, Loop)]
     nest = held(loops, workload.layer, machine)
     kept = [item for item in nest.items if isinstance(item, Loop)]
     notes = [*_side(beside), *_folded(loops[len(kept) :])]
@@ -167,22 +168,10 @@ def _read_found(
     for operand, one in pairs.items():
         if one != first:
             raise InputError(f"{where}: loops of {names[operand]} are in another order than those of the others")
-    loops = _loops(first, beside, workload, where, every=True)
+    loops = _loops(first, beside, workload, where)
     deepest = max(depths.values())
-    nest = at(loops[:deepest], depths, workload.layer)
-    real = _real(nest, workload.layer)
-    return real, (*_side(beside), *_folded(loops[deepest:]))
-
-
-def _real(nest: Nest, layer: Layer) -> Nest:
-    """The nest without loops that cut nothing."""
-    size, items = {d: layer.extent(d) for d in OURS}, []
-    for item in nest.items:
-        if isinstance(item, Hold) or item.step < size[item.dim]:
-            items.append(item)
-        if isinstance(item, Loop):
-            size[item.dim] = item.step
-    return Nest(tuple(items))
+    nest = cutting(at(loops[:deepest], depths, workload.layer).items, workload.layer)
+    return nest, (*_side(beside), *_folded(loops[deepest:]))
 
 
 def _entry(data: Json, workload: Workload, where: str) -> Mapping[str, Json]:
@@ -250,10 +239,8 @@ def _filled(pairs: Sequence[tuple[str, int]], beside: Mapping[str, int], layer: 
     return found
 
 
-def _loops(
-    pairs: Sequence[tuple[str, int]], beside: Mapping[str, int], workload: Workload, where: str, *, every: bool = False
-) -> list[Loop]:  # fmt: skip
-    """The loops, outermost first; `every` one, or those that cut something."""
+def _loops(pairs: Sequence[tuple[str, int]], beside: Mapping[str, int], workload: Workload, where: str) -> list[Loop]:
+    """Every loop, outermost first; raises InputError unless they make the layer."""
     layer = workload.layer
     names = {one: name for name, one in (workload.dims or DIMS).items()}
     for dim in OURS:
@@ -262,15 +249,7 @@ def _loops(
             side = f" beside {beside[dim]} side by side" if beside[dim] > 1 else ""
             said = f"{names.get(dim, dim)} runs {count} times{side}, layer {layer.name} needs {needed}"
             raise InputError(f"{where}: {said}: {layer.extent(dim)} in all")
-    inside = {d: beside[d] * prod(n for one, n in pairs if one == d) for d in OURS}
-    size, found = {d: layer.extent(d) for d in OURS}, list[Loop]()
-    for dim, count in reversed(pairs):
-        inside[dim] //= count
-        step = min(size[dim], inside[dim])
-        if every or step < size[dim]:
-            found.append(Loop(dim, step))
-        size[dim] = step
-    return found
+    return stepped(pairs[::-1], beside, layer)
 
 
 def _side(beside: Mapping[str, int]) -> Iterator[str]:
