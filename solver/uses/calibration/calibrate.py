@@ -285,21 +285,23 @@ class _Calibrator:
     def run(self, groups: Sequence[tuple[str, frozenset[str]]]) -> Calibration:
         start = tuple(p.value for p in self.prices)
         first = self.pricing.at(start, self.cases, "rows as the machine is")
-        usable = [case for case, now in zip(self.cases, first, strict=True) if now.value is not None]
+        usable = [now.case for now in first if now.value is not None]
         if not usable:
             raise InputError(f"rows {self.table.source}: no row has a plan on {self.machine.name}: {first[0].missing}")
         result = self._settle(usable, "all rows")
         last = self.pricing.at(result.ticks, self.cases, "rows after")
         after = self._machine(result.ticks)
-        fit = _memory_has_no_slope(result.fit) if all(case.row.occupancy for case in usable) else result.fit
+        fit = result.fit
+        if all(case.row.occupancy for case in usable):  # they have no slope
+            fit = replace(fit, estimates=tuple(replace(e, reason=MEMORY) for e in fit.estimates))
         return Calibration(
             source=self.table.source, digest=self.table.digest, relative=self.relative,
             fixed_plans=self.pricing.fixed, machine_before=self.machine, machine_after=after, prices=self.prices,
             ticks=result.ticks, fit=fit, rounds=result.rounds, settled=result.settled, note=result.note,
-            rows=tuple(_row(*x, self.machine.tick_ps) for x in zip(self.cases, first, last, strict=True)),
+            rows=tuple(_row(*x, self.machine.tick_ps) for x in zip(first, last, strict=True)),
             cross=tuple(self._cross(name, members, usable) for name, members in groups),
             probe=self._probe(usable),
-            rms=self._rms(usable, self.pricing.at(result.ticks, usable, "rows after")),
+            rms=self._rms(self.pricing.at(result.ticks, usable, "rows after")),
             anew=self._anew(usable, result.fit),
         )  # fmt: skip
 
@@ -316,9 +318,9 @@ class _Calibrator:
         result = self._settle(rest, f"without {name}")
         first = self.pricing.at(tuple(p.value for p in self.prices), out, name)
         last = self.pricing.at(result.ticks, out, name)
-        rows = tuple(_row(*x, self.machine.tick_ps) for x in zip(out, first, last, strict=True))
+        rows = tuple(_row(*x, self.machine.tick_ps) for x in zip(first, last, strict=True))
         now = self.pricing.at(result.ticks, rest, name)
-        learnt = median(abs(_error(case, priced)) for case, priced in zip(rest, now, strict=True))
+        learnt = median(abs((p.value or 0) / float(p.case.measured) - 1) for p in now)
         held = ", ".join(e.name for e in result.fit.estimates if e.verdict == "not identified")
         note = f"held: {held}" if held else ""
         return Cross(name, result.ticks, result.settled, rows, note, learnt)
@@ -332,7 +334,7 @@ class _Calibrator:
         released: set[str] = set()
         now = self.pricing.at(x, cases, f"{what}, round 1")
         for number in range(1, self.rounds + 1):
-            system = self._system(cases, now, x)
+            system = self._system(now, x)
             fit = identify(*system, self.prices, x, held - released)
             left_over = {e.name for e in fit.estimates if e.verdict == "not identified"}
             y = tuple(rounded(*system, self.prices, fit)[p.name] for p in self.prices)
@@ -361,10 +363,10 @@ class _Calibrator:
         self, cases: Sequence[Case], now: list[Priced], x: tuple[int, ...], y: tuple[int, ...], note: str
     ) -> tuple[tuple[int, ...], list[Priced]] | None:
         """The first prices on the way from x to y with smaller squares; None if there are none."""
-        least = self._squares(cases, now)
+        least = self._squares(now)
         for _ in range(_HALVINGS + 1):
             then = self.pricing.at(y, cases, note)
-            if self._squares(cases, then) < least * (1 - _LESS):
+            if self._squares(then) < least * (1 - _LESS):
                 return y, then
             y = tuple(round((a + b) / 2) for a, b in zip(x, y, strict=True))
             if y == x:
@@ -374,15 +376,13 @@ class _Calibrator:
     def _weight(self, case: Case) -> float:
         return 1 / float(case.measured) if self.relative else 1.0
 
-    def _squares(self, cases: Sequence[Case], priced: Sequence[Priced]) -> float:
-        pairs = zip(cases, priced, strict=True)
-        return sum((self._weight(c) * ((p.value or 0) - float(c.measured))) ** 2 for c, p in pairs)
+    def _squares(self, priced: Sequence[Priced]) -> float:
+        return sum((self._weight(p.case) * p.residual) ** 2 for p in priced)
 
-    def _rms(self, cases: Sequence[Case], priced: Sequence[Priced], scale: int = 1) -> float:
+    def _rms(self, priced: Sequence[Priced], scale: int = 1) -> float:
         """Root mean square residual: relative, or in us; of values that are `scale` times too large."""
-        pairs = zip(cases, priced, strict=True)
-        real = [replace(p, value=(p.value or 0) / (1 if c.row.occupancy else scale)) for c, p in pairs]
-        rms = math.sqrt(self._squares(cases, real) / len(cases))
+        real = [replace(p, value=(p.value or 0) / (1 if p.case.row.occupancy else scale)) for p in priced]
+        rms = math.sqrt(self._squares(real) / len(real))
         return rms if self.relative else rms * self.machine.tick_ps / 1e6
 
     def _anew(self, usable: Sequence[Case], fit: Identified) -> dict[str, tuple[float, ...]]:
@@ -396,15 +396,15 @@ class _Calibrator:
             if e.verdict == "not identified" and e.ends and not self.pricing.fixed and e.reason != UNCOUNTED:
                 ends = [tuple(round(v * scale) for v in end) for end in e.ends]
                 priced = pricing.at_all(ends, usable, f"ends of {e.name}")
-                anew[e.name] = tuple(self._rms(usable, end, scale) for end in priced)
+                anew[e.name] = tuple(self._rms(end, scale) for end in priced)
         return anew
 
-    def _system(self, cases: Sequence[Case], now: Sequence[Priced], x: Sequence[int]) -> tuple[Floats, Floats]:
+    def _system(self, now: Sequence[Priced], x: Sequence[int]) -> tuple[Floats, Floats]:
         """A and b of the model: the weighted counts, and what the fitted prices have to explain."""
-        weights = np.array([self._weight(case) for case in cases])
-        counts = np.array([p.counts for p in now], np.float64).reshape(len(cases), len(self.prices))
-        open_ = [float(c.measured) - (p.value or 0) for c, p in zip(cases, now, strict=True)]
-        return counts * weights[:, None], weights * (np.array(open_) + counts @ np.array(x, np.float64))
+        weights = np.array([self._weight(p.case) for p in now])
+        counts = np.array([p.counts for p in now], np.float64).reshape(len(now), len(self.prices))
+        explained = counts @ np.array(x, np.float64) - np.array([p.residual for p in now])
+        return counts * weights[:, None], weights * explained
 
     # --- rows that measure memory ------------------------------------------------------------------------------------
 
@@ -417,7 +417,7 @@ class _Calibrator:
         settings.insert(0, tuple(p.value for p in self.prices))
         errors, hits = [], []
         for priced in self.pricing.at_all(settings, cases, "settings within the bounds"):
-            points = [abs(float(c.measured) - (p.value or 0)) for c, p in zip(cases, priced, strict=True)]
+            points = [abs(p.residual) for p in priced]
             errors.append(sum(points) / len(points))
             hits.append(sum(p <= POINT for p in points))
         near = [s for s, e in zip(settings, errors, strict=True) if e <= min(errors) + POINT]
@@ -435,15 +435,8 @@ def _spread(price: Price, number: int, axis: int) -> int:
     return price.low + round(price.span * share**2)
 
 
-def _memory_has_no_slope(fit: Identified) -> Identified:
-    return replace(fit, estimates=tuple(replace(e, reason=MEMORY) for e in fit.estimates))
-
-
-def _error(case: Case, priced: Priced) -> float:
-    return (priced.value or 0) / float(case.measured) - 1
-
-
-def _row(case: Case, first: Priced, last: Priced, tick_ps: int) -> RowResult:
+def _row(first: Priced, last: Priced, tick_ps: int) -> RowResult:
+    case = first.case
     per = 1.0 if case.row.occupancy else tick_ps / 1e6
     before, after = (None if p.value is None else p.value * per for p in (first, last))
     return RowResult(

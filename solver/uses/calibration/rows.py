@@ -51,12 +51,18 @@ class Case:
 class Priced:
     """What a row takes on the machine at hand."""
 
+    case: Case
     value: float | None
     """Ticks (whole) or per cent; None if it has no plan."""
     counts: tuple[int, ...]
     """How often it pays each of the fitted prices."""
     missing: str = ""
     """Why there is no plan."""
+
+    @property
+    def residual(self) -> float:
+        """How much more it takes than was measured."""
+        return (self.value or 0) - float(self.case.measured)
 
 
 def cases_of(rows: Iterable[Measured], machine: Machine, where: str) -> tuple[Case, ...]:
@@ -215,17 +221,17 @@ class Pricing:
             if nest is None:
                 nest, missing = self._nests[self._key(case, piece, era)]
             if nest is None:
-                return Priced(None, tuple(counts), missing)
+                return Priced(case, None, tuple(counts), missing)
             if case.row.occupancy:
                 taken = price(piece.layer, machine, nest).occupancy_bytes["ocm"]
-                return Priced(100 * taken / (machine.ocm_bytes or 1), tuple(counts))
+                return Priced(case, 100 * taken / (machine.ocm_bytes or 1), tuple(counts))
             key = piece.layer.signature(), nest, prices
             if key not in self._counts:
                 self._counts[key] = sensitivity(piece.layer, machine, nest, self.fields)
             paid = self._counts[key]
             ticks += piece.number * paid.ticks
             counts = [total + piece.number * count for total, count in zip(counts, paid.counts, strict=True)]
-        return Priced(ticks, tuple(counts))
+        return Priced(case, ticks, tuple(counts))
 
 
 def _job(case: Case, layer: Layer, machine: Machine) -> Job:

@@ -125,12 +125,11 @@ def best_order(mapped: Mapped, machine: Machine, objectives: tuple[str, ...], li
     return of_plan("tile", plan)
 
 
-def of_plan(kept: str, plan: Plan, name: str | None = None) -> Improvement:
-    """Return what a plan has for a layer."""
-    row = plan.layers[0] if name is None else plan.layer(name)
-    nest = None if row.schedule is None else row.schedule
+def of_plan(kept: str, plan: Plan) -> Improvement:
+    """Return what the plan of a layer has for it."""
+    row = plan.layers[0]
     measures = None if row.measures is None else row.measures.model_dump()
-    return Improvement(kept, nest, measures, row.status, row.bound, "; ".join(row.conflicts))
+    return Improvement(kept, row.schedule, measures, row.status, row.bound, "; ".join(row.conflicts))
 
 
 def told(priced: PricedMapping) -> Iterator[str]:
@@ -368,7 +367,7 @@ def price(
         better: tuple[Improvement, ...] = ()
         if improve and optimum:
             kept = (best_tile, best_order)
-            better = (*(by(one, mine, objectives, limit) for by in kept), of_plan("nothing", optimum, one.layer.name))
+            better = (*(by(one, mine, objectives, limit) for by in kept), of_plan("nothing", optimum))
         changes = tuple(remedies(one, mine)) if over[k] else ()
         row = plan.layers[k] if plan else None
         if plan is None and not over[k]:  # it fits, another one does not
