@@ -147,8 +147,5 @@ def _tried(points: list[Point]) -> tuple[list[float], bool]:
 
 
 def _task(point: Point, limit_s: float) -> Task:
-    asked, target = point.asked, point.target
-    return Task(
-        0, bool(target.layer), target.text, point.machine.text, asked.problem, asked.objectives, asked.engine,
-        asked.pins, target.layers, asked.all_kinds and bool(target.layer), limit_s,
-    )  # fmt: skip
+    asked, target = replace(point.asked, time_limit_s=limit_s), point.target
+    return Task(0, bool(target.layer), target.text, point.machine.text, asked, target.layers)

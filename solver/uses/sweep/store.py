@@ -280,11 +280,9 @@ class Store:
                 return
             last = rows[-1][0]
             for number, layer, target, words, machine, problem, objectives, engine, pins, layers, kinds, limit in rows:
-                yield Task(
-                    number, bool(layer), target, unpack(words, machine), problem, objectives, engine,
-                    tuple(json.loads(pins)), None if layers is None else tuple(json.loads(layers)),
-                    bool(kinds) and bool(layer), limit or None,
-                )  # fmt: skip
+                asked = Asked(problem, objectives, engine, tuple(json.loads(pins)), limit or None, bool(kinds))
+                named = None if layers is None else tuple(json.loads(layers))
+                yield Task(number, bool(layer), target, unpack(words, machine), asked, named)
 
     # ---- what is done ------------------------------------------------------------------------------------------------
 

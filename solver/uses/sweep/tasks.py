@@ -336,13 +336,8 @@ class Task:
     """Whether the target is a layer, or else a network."""
     target: str = field(repr=False)
     machine: str = field(repr=False)
-    problem: str
-    objectives: str
-    engine: str
-    pins: tuple[str, ...] = ()
+    asked: Asked
     layers: tuple[str, ...] | None = None
-    all_kinds: bool = False
-    time_limit_s: float | None = None
 
     @property
     def name(self) -> str:
@@ -352,34 +347,33 @@ class Task:
     @property
     def patience_s(self) -> float | None:
         """Seconds after which the process is ended; None: never."""
-        return None if self.time_limit_s is None else self.time_limit_s * _LATE + _LATE_S
+        limit = self.asked.time_limit_s
+        return None if limit is None else limit * _LATE + _LATE_S
 
     def decide(self, time_limit_s: float | None, watch: Watch) -> Solved:
         """Solve it; the shares of time that `solver.search.workers` gives are not needed."""
         start = time.monotonic()
         try:
             said = self._solved(watch)
-        except InfeasibleError as error:
-            said = Solved(self.number, "INFEASIBLE", error=_line(str(error)))
         except InputError as error:
-            said = Solved(self.number, "BAD_INPUT", error=_line(str(error)))
-        except PlanMismatch as error:
-            said = Solved(self.number, "DEFECT", error=_line(str(error)), trace=traceback.format_exc())
+            status = "INFEASIBLE" if isinstance(error, InfeasibleError) else "BAD_INPUT"
+            said = Solved(self.number, status, error=_line(str(error)))
         except MemoryError:
             said = Solved(self.number, "NO_SOLUTION_FOUND", error="out of memory", stopped="memory")
         except Exception as error:  # noqa: BLE001 - a defect is recorded, and the others go on
-            text = f"{type(error).__name__}: {error}"
+            text = str(error) if isinstance(error, PlanMismatch) else f"{type(error).__name__}: {error}"
             said = Solved(self.number, "DEFECT", error=_line(text), trace=traceback.format_exc())
         return replace(said, seconds=time.monotonic() - start)
 
     def _solved(self, watch: Watch) -> Solved:
+        asked = self.asked
         problem, question = ask(
-            target_of(self.target, single=self.single), _machine(self.machine), problem=self.problem,
-            objective=self.objectives, engine=self.engine, pins=list(self.pins), layers=self.layers,
-            all_kinds=self.all_kinds, time_limit_s=self.time_limit_s, jobs=1, memory_limit=watch.memory_bytes,
+            target_of(self.target, single=self.single), _machine(self.machine), problem=asked.problem,
+            objective=asked.objectives, engine=asked.engine, pins=list(asked.pins), layers=self.layers,
+            all_kinds=asked.all_kinds and self.single, time_limit_s=asked.time_limit_s, jobs=1,
+            memory_limit=watch.memory_bytes,
         )  # fmt: skip
-        plan: Plan = problem.solve(question)
-        return solved(self.number, plan)
+        return solved(self.number, problem.solve(question))
 
 
 @lru_cache(maxsize=64)
