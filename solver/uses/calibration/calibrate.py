@@ -290,7 +290,7 @@ class _Calibrator:
             raise InputError(f"rows {self.table.source}: no row has a plan on {self.machine.name}: {first[0].missing}")
         result = self._settle(usable, "all rows")
         last = self.pricing.at(result.ticks, self.cases, "rows after")
-        after = self._machine(result.ticks)
+        after = with_prices(self.machine, {p.name: t for p, t in zip(self.prices, result.ticks, strict=True)})
         fit = result.fit
         if all(case.row.occupancy for case in usable):  # they have no slope
             fit = replace(fit, estimates=tuple(replace(e, reason=MEMORY) for e in fit.estimates))
@@ -304,9 +304,6 @@ class _Calibrator:
             rms=self._rms(self.pricing.at(result.ticks, usable, "rows after")),
             anew=self._anew(usable, result.fit),
         )  # fmt: skip
-
-    def _machine(self, ticks: Sequence[int]) -> Machine:
-        return with_prices(self.machine, {p.name: t for p, t in zip(self.prices, ticks, strict=True)})
 
     def _cross(self, name: str, members: frozenset[str], usable: Sequence[Case]) -> Cross:
         """Calibrate without some rows, and look at them then."""

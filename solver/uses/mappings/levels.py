@@ -210,17 +210,15 @@ def levels_of(nest: Nest, layer: Layer, *, what: str) -> tuple[Levels, tuple[str
     seen = dict.fromkeys(DIMS, 0)
     levels, keeps = list[Level](), frozenset(layer.operands)
     for name, begin, end in zip(["DRAM", *names], [0, *depths], depths, strict=False):
-        levels.append(Level(name, tuple(_turn(loop.dim, counts, seen) for loop in loops[begin:end]), keeps))
+        turns = list[Turn]()
+        for loop in loops[begin:end]:
+            turns.append(Turn(loop.dim, *counts[loop.dim][seen[loop.dim]]))
+            seen[loop.dim] += 1
+        levels.append(Level(name, tuple(turns), keeps))
         keeps = frozenset(held[end])
     rest = {d: _as_one(counts[d][seen[d] :]) for d in DIMS}
     levels.append(Level(names[-1], tuple(Turn(d, *rest[d]) for d in DIMS if rest[d][0] > 1), keeps))
     return tuple(levels), tuple(_lost(nest, loops[depths[-1] :]))
-
-
-def _turn(dim: str, counts: Mapping[str, Sequence[tuple[int, int]]], seen: dict[str, int]) -> Turn:
-    count, last = counts[dim][seen[dim]]
-    seen[dim] += 1
-    return Turn(dim, count, last)
 
 
 def _as_one(counts: Sequence[tuple[int, int]]) -> tuple[int, int]:

@@ -58,7 +58,8 @@ def chosen(facts: Facts) -> tuple[Cause, Trial | None]:
     against = _saves(price) if price is not None else limit_of(facts, "compulsory")
     against = facts.value if against is None else against
     if change is not None and QUARTER * _saves(change) >= against:
-        return change.cause, _simplest(change, changes)
+        alike = (one for one in changes if one.cause == change.cause and _saves(one) == _saves(change))
+        return change.cause, next(alike)  # the first that saves as much: one memory, not all of them
     left = any(one.status == "SKIPPED" for one in facts.trials)
     if facts.objective == "bytes" and facts.value == limit_of(facts, "compulsory"):
         return "compulsory", change
@@ -67,11 +68,6 @@ def chosen(facts: Facts) -> tuple[Cause, Trial | None]:
     if price is None or _SOME * _saves(price) < facts.value:
         return ("unsolved" if left else "balanced"), price
     return price.cause, price
-
-
-def _simplest(change: Trial, changes: Sequence[Trial]) -> Trial:
-    """The first relaxation of this cause that saves as much: one memory, not all of them."""
-    return next(one for one in changes if one.cause == change.cause and _saves(one) == _saves(change))
 
 
 def _saves(one: Trial | None) -> int:

@@ -84,7 +84,9 @@ def of_nest(layer: Layer, machine: Machine, pins: Sequence[str], objective: str)
         yield from _lanes(layer, machine, asked)
     if objective == "energy":
         yield Relaxed("arithmetic", "mac_fj", "MACs of no energy", machine.model_copy(update={"mac_fj": 0}), asked)
-        yield Relaxed("traffic", "byte_fj", "bytes of no energy", _without_byte_energy(machine), asked)
+        free = tuple(one.model_copy(update={"byte_fj": 0}) for one in machine.off_chip)
+        cheap = machine.model_copy(update={"byte_fj": 0, "off_chip": free})
+        yield Relaxed("traffic", "byte_fj", "bytes of no energy", cheap, asked)
 
 
 def of_pins(machine: Machine, pins: tuple[str, ...]) -> Iterator[Relaxed]:
@@ -144,11 +146,6 @@ def _lanes(layer: Layer, machine: Machine, pins: tuple[str, ...]) -> Iterator[Re
         other = unit.model_copy(update={"rows": shape[0], "cols": shape[1]})
         said = f"as many lanes in {shape[0]} rows and {shape[1]} columns"
         yield Relaxed("array", name, said, machine.model_copy(update={"compute": other}), pins)
-
-
-def _without_byte_energy(machine: Machine) -> Machine:
-    memories = tuple(one.model_copy(update={"byte_fj": 0}) for one in machine.off_chip)
-    return machine.model_copy(update={"byte_fj": 0, "off_chip": memories})
 
 
 def lanes_ticks(layer: Layer, rows: int, cols: int) -> int:

@@ -71,12 +71,8 @@ def _split_lines(split: Split, most: int | None) -> Iterator[str]:
         said = _part(part) if most is None else _named(part)
         yield f"  {part.value:>{width},}  {_share(part.value, split.value):>7}  {said}"
     if len(parts) > len(shown):
-        rest = sum(part.value for part in parts[len(shown) :])
-        yield f"  {rest:>{width},}  {_share(rest, split.value):>7}  {_parts(len(parts) - len(shown))}"
-
-
-def _parts(more: int) -> str:
-    return f"{more} more part{'s' * (more > 1)}"
+        rest, more = sum(part.value for part in parts[len(shown) :]), len(parts) - len(shown)
+        yield f"  {rest:>{width},}  {_share(rest, split.value):>7}  {more} more part{'s' * (more > 1)}"
 
 
 def _part(part: Part) -> str:
@@ -179,7 +175,8 @@ def curve_lines(curve: Curve) -> Iterator[str]:
         (point.shown, _value(point, curve), _change(point, curve), _rate(point, curve), _marks(point, curve))
         for point in _telling(curve)
     ]
-    heads = (curve.unit, curve.objective_unit, "change", f"per {_per(curve)}", "")
+    per = {"GB/s": "tick", "MHz": "tick", "KiB": "KiB"}.get(curve.unit, "one")
+    heads = (curve.unit, curve.objective_unit, "change", f"per {per}", "")
     widths = [max(map(len, (head, *(row[k] for row in rows)))) for k, head in enumerate(heads)]
     for cells in (heads, *rows):
         yield f"  {'  '.join(f'{cells[k]:>{widths[k]}}' for k in range(4))}  {cells[4]}".rstrip()
@@ -197,13 +194,6 @@ def _telling(curve: Curve) -> Iterator[Point]:
         ends = k in (0, len(points) - 1) or point.x == curve.now
         if ends or curve.finer > 1 or point.value != points[k - 1].value or point.value != points[k + 1].value:
             yield point
-
-
-def _per(curve: Curve) -> str:
-    """What a change is given for."""
-    if curve.unit in ("GB/s", "MHz"):
-        return "tick"
-    return curve.unit if curve.unit == "KiB" else "one"
 
 
 def _rate(point: Point, curve: Curve) -> str:
