@@ -17,7 +17,7 @@ from functools import cached_property
 from formulations.selection.boards import RANKS, board_settings, check_ranks, lost_ppm, platform_of
 from hwmodels.selection.price import decompositions, pieces, weights
 from instances.errors import InputError, choices
-from instances.machine.boards import ElementType, Platform, Processors, Stage
+from instances.machine.boards import ElementType, Platform, Stage
 from instances.machine.machine import Machine
 from instances.network.network import Network
 from instances.network.tasks import Task, tasks
@@ -61,7 +61,11 @@ def estimate(
     """
     check_ranks(ranks)
     if machine.processors is not None:
-        return _on_board(network, machine, machine.processors, ranks, sensitivity_ppm, cpu_config)
+        configuration = machine.processors.configurations[0] if cpu_config is None else cpu_config
+        (setting,) = board_settings(network, machine, ranks, sensitivity_ppm, [configuration])
+        said = f"{machine.name}, cores in groups of {setting.configuration}"
+        platform = platform_of(machine.processors, configuration)
+        return Estimated(setting.variants, _platformed(machine, platform, said))
     if machine.problem not in nested("layers"):
         raise InputError(
             f"machine {machine.name}: variants have times on boards, such as galaxy_s9, and on machines for problems "
@@ -70,16 +74,6 @@ def estimate(
     if cpu_config is not None:
         raise InputError(f"machine {machine.name}: --cpu-config groups the cores of a board, it has none")
     return _Chip(machine).estimated(network, ranks, sensitivity_ppm)
-
-
-def _on_board(
-    network: Network, machine: Machine, board: Processors, ranks: Sequence[float], sensitivity_ppm: int,
-    cpu_config: tuple[int, ...] | None,
-) -> Estimated:  # fmt: skip
-    configuration = board.configurations[0] if cpu_config is None else cpu_config
-    (setting,) = board_settings(network, machine, ranks, sensitivity_ppm, [configuration])
-    said = f"{machine.name}, cores in groups of {setting.configuration}"
-    return Estimated(setting.variants, _platformed(machine, platform_of(board, configuration), said))
 
 
 def _platformed(machine: Machine, platform: Platform, said: str) -> Machine:

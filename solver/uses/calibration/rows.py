@@ -83,7 +83,12 @@ def _case(row: Measured, machine: Machine, where: str) -> Case:
         objectives = parse_objectives(row.objective or "time", MEASURES, formulation.name)
         pick_problem(machine.problem).engine(row.engine or AUTO, objectives)
         parse_pins(row.pins, formulation.decisions)
-        pieces = _of_plan(row, machine) if row.plan else _counted((layer, None) for layer in _layers(row))
+        if row.plan:
+            pieces = _of_plan(row, machine)
+        elif row.network:
+            pieces = _counted((layer, None) for layer in pick_layers(load_network(row.network), row.layer or None))
+        else:
+            pieces = _counted([(parse_layer(row.layer, "column layer"), None)])
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
     if row.occupancy and sum(piece.number for piece in pieces) > 1:
@@ -101,12 +106,6 @@ def _ticks(row: Measured, machine: Machine) -> Fraction:
             raise InputError(f"column unit: cycles: compute.cycle_ticks of {machine.name} is 0, write a unit of time")
         return row.value * machine.compute.cycle_ticks
     return row.value if row.unit == "ticks" else row.value * UNITS_PS[row.unit] / machine.tick_ps
-
-
-def _layers(row: Measured) -> tuple[Layer, ...]:
-    if not row.network:
-        return (parse_layer(row.layer, "column layer"),)
-    return pick_layers(load_network(row.network), row.layer or None)
 
 
 def _of_plan(row: Measured, machine: Machine) -> tuple[Piece, ...]:

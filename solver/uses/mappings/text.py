@@ -20,7 +20,7 @@ loops, in the order IN, W, OUT.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from hwmodels.schedule import LEVELS, Hold, Item, Loop, Nest, Spatial
 from instances.errors import InputError
@@ -94,23 +94,7 @@ def parsed(text: str, layer: Layer | None = None) -> Nest:
     InputError
         If the text is none; without a layer also if the largest of free pieces is not stated.
     """
-    items, homes = list[Item](), dict[str, str]()
-    for item, home in _items(text, layer):
-        items.append(item)
-        if isinstance(item, Hold) and home:
-            homes[item.operand] = home
-    return Nest(tuple(items), tuple((operand, homes[operand]) for operand in RELEVANT if operand in homes))
-
-
-def unnamed(text: str, layer: Layer) -> tuple[str, ...]:
-    """Return the operands of a layer that a text does not hold: they are held innermost."""
-    held = {match["operand"].upper() for match in _HOLD.finditer(text) if not text[: match.start()][-1:].isalnum()}
-    return tuple(operand for operand in layer.operands if operand not in held)
-
-
-def _items(text: str, layer: Layer | None) -> Iterator[tuple[Item, str | None]]:
-    """The items, and the memory off the chip of a hold."""
-    at, made = 0, list[Item]()
+    items, homes, at = list[Item](), dict[str, str](), 0
     while at < len(text):
         if text[at].isspace() or text[at] in "|;":
             at += 1
@@ -119,12 +103,19 @@ def _items(text: str, layer: Layer | None) -> Iterator[tuple[Item, str | None]]:
         if match is None:
             raise _refused(text, at)
         at = match.end()
-        if match.re is _HOLD:
-            yield _held(match), match["home"]
+        if match.re is _LOOP:
+            items.append(_looped(match, items, layer))
             continue
-        item = _looped(match, made, layer)
-        made.append(item)
-        yield item, None
+        items.append(held := _held(match))
+        if match["home"]:
+            homes[held.operand] = match["home"]
+    return Nest(tuple(items), tuple((operand, homes[operand]) for operand in RELEVANT if operand in homes))
+
+
+def unnamed(text: str, layer: Layer) -> tuple[str, ...]:
+    """Return the operands of a layer that a text does not hold: they are held innermost."""
+    held = {match["operand"].upper() for match in _HOLD.finditer(text) if not text[: match.start()][-1:].isalnum()}
+    return tuple(operand for operand in layer.operands if operand not in held)
 
 
 def _held(match: re.Match[str]) -> Hold:
