@@ -25,10 +25,7 @@ _FOLDER = Path("out")
 def wheel_model(name: str) -> Path:
     """Return the path of a model file that the onnx package carries.
 
-    Raises
-    ------
-    InputError
-        If the installed onnx package has no such file.
+    Raises InputError if the installed onnx package has no such file.
     """
     spec = find_spec("onnx")
     folder = Path(spec.origin).parent if spec and spec.origin else Path()

@@ -123,10 +123,7 @@ NOTE = (
 def bank_row(problem: str, network: str, kib: int) -> list[Cell]:
     """Return bytes, gap and seconds for every size of banks, and what banks cost.
 
-    Raises
-    ------
-    RuntimeError
-        If a plan in banks is below the proven bound in bytes: a defect of certile.
+    Raises RuntimeError if a plan in banks is below the proven bound in bytes: a defect of certile.
     """
     row, plans = list[Cell](), list[Plan]()
     for bank in SIZES_KIB:

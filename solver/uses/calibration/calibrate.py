@@ -49,10 +49,8 @@ _EXAMPLE = "transfer.burst_ticks=0..500ns"
 def pick_prices(machine: Machine, texts: Sequence[str], force: Sequence[str]) -> tuple[Price, ...]:
     """Read ``--fit`` and ``--force``; without texts every price that the machine has, and `layer_ticks`.
 
-    Raises
-    ------
-    InputError
-        For unknown fields, bounds that are none, a field named twice, or one that the machine cannot price.
+    Raises InputError for unknown fields, bounds that are none, a field named twice, or one that the machine cannot
+    price.
     """
     values = prices_of(machine)
     wanted: dict[str, str] = {}

@@ -66,13 +66,7 @@ class Priced:
 
 
 def cases_of(rows: Iterable[Measured], machine: Machine, where: str) -> tuple[Case, ...]:
-    """Load what the rows name.
-
-    Raises
-    ------
-    InputError
-        With the line of the first row that the machine cannot have run.
-    """
+    """Load what the rows name; raises InputError with the line of the first row that the machine cannot have run."""
     return tuple(_case(row, machine, f"{where}: line {row.line}") for row in rows)
 
 

@@ -39,10 +39,7 @@ def is_mapping(data: Json) -> bool:
 def read(data: Json, layer: Layer, level: str | None = None, where: str = "mapping") -> tuple[Nest, tuple[str, ...]]:
     """Return the nest of a node for its layer, and what was assumed.
 
-    Raises
-    ------
-    InputError
-        If there is no node of the layer, or its tiles are none of the layer.
+    Raises InputError if there is no node of the layer, or its tiles are none of the layer.
     """
     node = _node(data, layer, where)
     tiles = node.get("Tiling_parameters")
@@ -117,10 +114,8 @@ def _sizes(value: Json, where: str) -> list[int]:
 def write(nest: Nest, layer: Layer) -> tuple[str, tuple[str, ...]]:
     """Return a node with the tile of level L1 as JSON, and what it does not say.
 
-    Raises
-    ------
-    InputError
-        For nests that are not DORY's: several loops over a dimension, another order that matters, other Holds.
+    Raises InputError for nests that are not DORY's: several loops over a dimension, another order that matters, other
+    Holds.
     """
     if layer.kind not in ("conv", "matmul") or layer.b > 1:
         raise InputError(

@@ -154,10 +154,7 @@ def _lines(text: str, workloads: Sequence[Workload], level: str | None, source: 
 def nests_of(plan: Plan, layers: Sequence[str] | None = None) -> list[tuple[Layer, Nest]]:
     """Return layers of a plan with their nests.
 
-    Raises
-    ------
-    InputError
-        If the plan has no nests of single layers, no such layer, or none of it has a nest.
+    Raises InputError if the plan has no nests of single layers, no such layer, or none of it has a nest.
     """
     if not is_layers(plan):
         raise InputError(f"plan of {plan.network}: mappings are written of problems {either(nested('layers'))}, "

@@ -88,10 +88,7 @@ def check_cover(levels: Levels, layer: Layer, names: Mapping[str, str], *, exact
 def outermost(levels: Levels, asked: str | None) -> int:
     """Return the number of the level whose traffic is priced.
 
-    Raises
-    ------
-    InputError
-        If there is none of this name, or it is off the chip.
+    Raises InputError if there is none of this name, or it is off the chip.
     """
     names = [level.name for level in levels]
     if asked is None:
@@ -124,10 +121,7 @@ def held_at(levels: Levels, layer: Layer, first: int) -> dict[str, int]:
 def nest_from(levels: Levels, layer: Layer, level: str | None = None) -> tuple[Nest, tuple[str, ...]]:
     """Return the nest, and what was folded or assumed, a line each.
 
-    Raises
-    ------
-    InputError
-        If a level does not exist, or no level keeps an operand.
+    Raises InputError if a level does not exist, or no level keeps an operand.
     """
     first = outermost(levels, level)
     at = held_at(levels, layer, first)

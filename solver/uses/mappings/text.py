@@ -89,10 +89,7 @@ def nest_of(text: str, layer: Layer) -> Nest:
 def parsed(text: str, layer: Layer | None = None) -> Nest:
     """Read what a text says, whatever layer it is for.
 
-    Raises
-    ------
-    InputError
-        If the text is none; without a layer also if the largest of free pieces is not stated.
+    Raises InputError if the text is none; without a layer also if the largest of free pieces is not stated.
     """
     items, homes, at = list[Item](), dict[str, str](), 0
     while at < len(text):

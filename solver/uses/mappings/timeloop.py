@@ -60,10 +60,8 @@ def read(
 ) -> tuple[Nest, tuple[str, ...]]:  # fmt: skip
     """Return the nest of a mapping for a layer, and what was folded or assumed.
 
-    Raises
-    ------
-    InputError
-        If it is no mapping of the layer: names the directive, or the dimension whose factors do not make its size.
+    Raises InputError if it is no mapping of the layer: names the directive, or the dimension whose factors do not make
+    its size.
     """
     layer, dims = workload.layer, workload.dims or DIMS
     operands = {**{name.lower(): one for name, one in OPERANDS.items()},
@@ -168,10 +166,7 @@ def _named(value: Json, operands: Mapping[str, str], where: str) -> Iterator[str
 def write(nest: Nest, workload: Workload) -> tuple[str, tuple[str, ...]]:
     """Return the text of a mapping file (version 0.4), and what it does not say.
 
-    Raises
-    ------
-    InputError
-        For nests that counts cannot say.
+    Raises InputError for nests that counts cannot say.
     """
     levels, lost = levels_of(nest, workload.layer, what="a Timeloop mapping")
     dims = {one: name for name, one in workload.dims.items()} if workload.dims else _OURS

@@ -120,10 +120,7 @@ def read(
 ) -> tuple[Nest, tuple[str, ...]]:  # fmt: skip
     """Return the nest of a mapping for a layer, and what was folded or assumed.
 
-    Raises
-    ------
-    InputError
-        If it is no complete mapping of the layer.
+    Raises InputError if it is no complete mapping of the layer.
     """
     if (found := _found(data)) is not None:
         return _read_found(found, workload, level, where)
@@ -269,10 +266,8 @@ def _folded(loops: Sequence[Loop]) -> Iterator[str]:
 def write(nest: Nest, workload: Workload, *, as_json: bool) -> tuple[str, tuple[str, ...]]:
     """Return the text of a mapping, and what it does not say.
 
-    Raises
-    ------
-    InputError
-        For nests that sizes cannot say: free pieces, cores, lines, and pieces that do not divide a dimension.
+    Raises InputError for nests that sizes cannot say: free pieces, cores, lines, and pieces that do not divide a
+    dimension.
     """
     layer = workload.layer
     levels, lost = levels_of(nest, layer, what="a ZigZag mapping")

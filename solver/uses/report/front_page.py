@@ -143,10 +143,7 @@ def rows_page(title: str, subtitle: str, found: Rows, lead: Sequence[str] = ()) 
 def scatter(found: Rows, one: str, two: str) -> Points:
     """Return the points of all rows over two columns, and the front of the rows that none beats in both.
 
-    Raises
-    ------
-    InputError
-        If there is no such column.
+    Raises InputError if there is no such column.
     """
     x, y, name = (_column(found, column) for column in (one, two, found.name or found.columns[0]))
     group = _column(found, found.group) if found.group else None

@@ -87,10 +87,7 @@ def guarded(path: Path, *, reads: bool = False) -> Iterator[None]:
 def writable(path: Path) -> sqlite3.Connection:
     """Open a file to write, or make it; whoever calls holds its lock.
 
-    Raises
-    ------
-    InputError
-        If it is something else, damaged, or cannot be written.
+    Raises InputError if it is something else, damaged, or cannot be written.
     """
     _refuse_others(path, missing=True)
     with guarded(path, reads=True):

@@ -38,10 +38,7 @@ _UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 def as_number(value: object) -> int | None:
     """Return a whole number or a size (``16KiB``) as a number; None for anything else.
 
-    Raises
-    ------
-    ValueError
-        For a size in units of 1000, which nobody means of memories.
+    Raises ValueError for a size in units of 1000, which nobody means of memories.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return value
@@ -245,10 +242,7 @@ class Spec(Grid):
     def all(self) -> list[tuple[str, Grid]]:
         """Return every grid, complete, with its path in the file.
 
-        Raises
-        ------
-        InputError
-            If one has no network or no machine.
+        Raises InputError if one has no network or no machine.
         """
         given = [("", Grid().over(self))] if self.grids is None else [
             (f"grids[{k}].", grid.over(self)) for k, grid in enumerate(self.grids)

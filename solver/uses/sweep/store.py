@@ -107,10 +107,7 @@ _LARGEST = 2**63 - 1
 class Store:
     """A file of results that this process alone writes.
 
-    Raises
-    ------
-    InputError
-        If another process writes it, it is something else, or damaged.
+    Raises InputError if another process writes it, it is something else, or damaged.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

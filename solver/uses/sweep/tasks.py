@@ -139,10 +139,7 @@ def network_of(entry: NetworkEntry) -> Network:
 class Expansion:
     """All points of a sweep, in order; may be iterated again.
 
-    Raises
-    ------
-    InputError
-        When it is made: one line with every name that is not known, with its path.
+    Raises InputError when it is made: one line with every name that is not known, with its path.
     """
 
     def __init__(self, spec: Spec) -> None:

@@ -228,10 +228,7 @@ def fields_of(machine: Machine, problem: str) -> Iterator[FieldOf]:
 def field_of(machine: Machine, problem: str, name: str) -> FieldOf:
     """Return a field by its path or short name.
 
-    Raises
-    ------
-    InputError
-        If the machine or the problem has none of this name, or it says nothing of how good plans are.
+    Raises InputError if the machine or the problem has none of this name, or it says nothing of how good plans are.
     """
     known = {one.path: one for one in fields_of(machine, problem)}
     for path in (name, *NAMES.get(name, ())):
