@@ -25,7 +25,7 @@ from instances.library_format import Instance, chosen
 from solver.ask.options import AUTO
 from solver.ask.progress import Progress
 from solver.uses.bench.report import Cell, Report
-from solver.uses.library.check import decisions, judge, question_of, with_engine
+from solver.uses.library.check import decisions, judge, question_of, refuted, with_engine
 
 #: Seconds for an instance if nothing is said.
 LIMIT_S = 20.0
@@ -57,14 +57,13 @@ class Run:
     @property
     def verdict(self) -> str:
         """What it means for what is known."""
-        known, mine, best = self.instance.known, tuple(self.values.values()), tuple(self.instance.known.values.values())
-        best = best[: len(mine)] if mine else best
-        if self.status == "INFEASIBLE" or (mine and known.status == "INFEASIBLE"):
-            agreed = self.status == "INFEASIBLE" == known.status
-            return "proven" if agreed else "CONTRADICTION"
+        known, mine = self.instance.known, tuple(self.values.values())
+        best = tuple(known.values.values())[: len(mine)]
+        if self.status == "INFEASIBLE":
+            return "proven" if known.status == "INFEASIBLE" else "CONTRADICTION"
         if not mine:
             return "nothing"
-        if mine < best and (known.status == "OPTIMAL" or (known.bound is not None and mine[0] < known.bound)):
+        if refuted(self.instance, mine):
             return "CONTRADICTION"
         if mine < best:
             return "BETTER"

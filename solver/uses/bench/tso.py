@@ -7,6 +7,7 @@ as often as it occurs.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -25,7 +26,7 @@ from hwmodels.transfer import bursts_of_segment
 from instances.load import load_machine, load_network
 from instances.machine.machine import Machine
 from instances.network.workload import DIMS, Layer
-from solver.uses.bench.layers import space_of
+from solver.uses.bench.layers import distinct_layers, space_of
 from solver.uses.bench.report import Cell, Report, Suite, Table
 
 #: The space of the paper.
@@ -173,17 +174,15 @@ class Row:
 def modelled(network: str, reading: str) -> Row:
     """Price the columns of a network by one of `READINGS`."""
     machine = load_machine("nmp", READINGS[reading])
-    count: dict[object, tuple[Layer, int]] = {}
-    for layer in load_network(network).conv_layers:
-        first, number = count.get(layer.signature(), (layer, 0))
-        count[layer.signature()] = first, number + 1
+    count = Counter(layer.signature() for layer in load_network(network).conv_layers)
+    layers = [(layer, count[layer.signature()]) for layer in distinct_layers(network)]
     us = machine.tick_ps / 1e6
-    leasts = [(_leasts(layer, machine), number) for layer, number in count.values()]
+    leasts = [(_leasts(layer, machine), number) for layer, number in layers]
     totals: list[float | None] = []
     slowest = 0.0
     for column, pin in COLUMNS.items():
         if column == "no burst":
-            ties = [(*_ties(space_of(layer, machine, _UNIFORM)), number) for layer, number in count.values()]
+            ties = [(*_ties(space_of(layer, machine, _UNIFORM)), number) for layer, number in layers]
             times: list[int | None] = [number * best for best, _, number in ties]
             slowest = sum(number * worst for _, worst, number in ties) * us
         else:

@@ -258,7 +258,7 @@ class Solution:
 
 def judge_solution(one: Instance, data: Mapping[str, Any], where: str = "") -> Solution:
     """Judge decisions of an instance; whatever is wrong with them is a fault."""
-    known, first = one.known, one.objectives[0]
+    known = one.known
     try:
         found = judge(*question_of(one), data)
     except InputError as error:
@@ -267,14 +267,19 @@ def judge_solution(one: Instance, data: Mapping[str, Any], where: str = "") -> S
         return Solution(one.name, where, {}, found.faults, known.values)
     mine, best = tuple(found.values.values()), tuple(known.values.values())
     gap = (mine[0] - best[0]) / mine[0] if best and mine[0] else 0.0 if best else None
-    refutes = ""
+    return Solution(one.name, where, found.values, (), known.values, gap, not best or mine < best, refuted(one, mine))
+
+
+def refuted(one: Instance, values: tuple[int, ...]) -> str:
+    """Return what the library claims of an instance and a schedule with these (first) values refutes; "": nothing."""
+    known, best = one.known, tuple(one.known.values.values())[: len(values)]
     if known.status == "INFEASIBLE":
-        refutes = "status INFEASIBLE"
-    elif known.bound is not None and mine[0] < known.bound:
-        refutes = f"bound {known.bound} of {first}"
-    elif known.status == "OPTIMAL" and mine < best:
-        refutes = f"status OPTIMAL of {', '.join(f'{name} {value}' for name, value in known.values.items())}"
-    return Solution(one.name, where, found.values, (), known.values, gap, not best or mine < best, refutes)
+        return "status INFEASIBLE"
+    if known.bound is not None and values[0] < known.bound:
+        return f"bound {known.bound} of {one.objectives[0]}"
+    if known.status == "OPTIMAL" and values < best:
+        return f"status OPTIMAL of {', '.join(f'{name} {value}' for name, value in known.values.items())}"
+    return ""
 
 
 def solutions(path: str | os.PathLike[str], among: Sequence[Instance]) -> list[Solution]:
