@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from instances.errors import InputError
 from instances.network.network import Network
 from instances.onnx.asked import Asked, give
 from instances.onnx.control import unroll
-from instances.onnx.graph import Derived, Node
+from instances.onnx.graph import Graph, Node
 from instances.onnx.quantised import move_integers, one_for_each, spell_out
 from instances.onnx.reader import read_graph
 from instances.onnx.shapes import evaluate, opset_of
@@ -67,43 +67,46 @@ class Quantised:
         return np.asarray(centred * scale, self.scale.dtype)
 
 
-@dataclass
 class OnnxModel:
-    """A network, the nodes of the file that its operators stand for, and the constants of the file."""
+    """A network, the nodes of the file that its operators stand for, and the constants of the file.
 
-    network: Network
-    path: Path
-    where: str
-    origin: Mapping[str, onnx.NodeProto]
-    """Operator -> what it computes: the node that it was made of, or the node that the file would have in its place,
-    where one node became several operators (`instances.onnx.steps`).
+    It is made of what the reader knows, of what the file holds where numbers matter, of the element types of the file's
+    tensors, and of its inputs that are constants.
     """
-    bodies: Mapping[str, tuple[onnx.NodeProto, ...]]
-    """Operator -> the element-wise nodes that it stands for together; the last one makes its result."""
-    derived: Mapping[str, Derived]
-    """Constants that such nodes read and the file does not have."""
-    folded: Mapping[str, tuple[onnx.NodeProto, ...]]
-    """Operator -> nodes behind it that it has taken in: batch norms, sums with a constant for every channel."""
-    makers: Mapping[str, str]
-    """Tensor -> operator."""
-    tensor_of: Mapping[str, str]
-    """Operator -> the tensor under which made nodes read it."""
-    outputs: tuple[str, ...]
-    """Tensors that are results of the model."""
-    results: Mapping[str, str]
-    """Of these those that operators make -> the operator: of its own where others read the tensor, too."""
-    inputs: Mapping[str, str]
-    """Tensors that come from outside -> operators, in the file's order."""
-    elements: Mapping[str, int]
-    """Element types of inputs and results, as ONNX numbers them."""
-    _tensors: Mapping[str, onnx.TensorProto] = field(repr=False)
-    _nodes: Mapping[str, onnx.NodeProto] = field(repr=False)
-    _opsets: list[onnx.OperatorSetIdProto] = field(repr=False)
-    types: Mapping[str, int] = field(default_factory=dict, repr=False)
-    """Element types of the file's tensors, as ONNX numbers them (0 or none: not known)."""
-    given: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
-    """Inputs of the file that are constants here, with what whoever runs the file has to feed it."""
-    _values: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+
+    def __init__(
+        self, network: Network, graph: Graph, path: Path, model: onnx.ModelProto, types: Mapping[str, int],
+        given: Mapping[str, np.ndarray],
+    ) -> None:  # fmt: skip
+        self.network, self.path, self.where = network, path, graph.where
+        #: Operator -> what it computes: the node that it was made of, or the node that the file would have in its
+        #: place, where one node became several operators (`instances.onnx.steps`).
+        self.origin = graph.origin
+        #: Operator -> the element-wise nodes that it stands for together; the last one makes its result.
+        self.bodies = graph.bodies
+        #: Constants that such nodes read and the file does not have.
+        self.derived = graph.derived
+        #: Operator -> nodes behind it that it has taken in: batch norms, sums with a constant for every channel.
+        self.folded = graph.folded
+        #: Tensor -> operator; operator -> the tensor under which made nodes read it.
+        self.makers, self.tensor_of = graph.makers, graph.tensor_of
+        #: Results of the model; of those that operators make the operator: of its own where others read the tensor, too.
+        self.outputs, self.results = tuple(info.name for info in model.graph.output), graph.results
+        self._tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+        outer = [info.name for info in model.graph.input if info.name not in self._tensors]
+        #: Tensors that come from outside -> operators, in the file's order.
+        self.inputs = {name: graph.makers[name] for name in outer}
+        infos = (*model.graph.input, *model.graph.output)
+        #: Element types of inputs and results, and of the file's tensors, as ONNX numbers them (0 or none: not known).
+        self.elements, self.types = {info.name: info.type.tensor_type.elem_type for info in infos}, types
+        #: Inputs of the file that are constants here, with what whoever runs the file has to feed it.
+        self.given = given
+        reached = set(outer)
+        for node in model.graph.node:
+            if any(name in reached for name in node.input):
+                reached.update(o for o in node.output if o not in graph.known.constants)  # sizes depend on no data
+        self._nodes = {o: node for node in model.graph.node for o in node.output if o and o not in reached}
+        self._opsets, self._values = list(model.opset_import), dict(graph.known.values)
 
     @cached_property
     def first(self) -> Mapping[str, str]:
@@ -224,18 +227,7 @@ def read_model(
     path: str | os.PathLike[str], *, batch: int | None = None, symbols: Mapping[str, int] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None, values: Mapping[str, float] | None = None,
 ) -> OnnxModel:  # fmt: skip
-    """Read an ONNX file with its weights.
-
-    Parameters
-    ----------
-    batch, symbols, shapes, values
-        As of `instances.onnx.reader.read_onnx`.
-
-    Raises
-    ------
-    InputError
-        As `read_onnx`; also if data in other files is missing.
-    """
+    """Read an ONNX file with its weights, as `read_onnx` does without; raises InputError if data is missing, too."""
     asked = Asked(batch, symbols or {}, shapes or {}, values or {})
     network, graph = read_graph(path, asked)
     types = dict(graph.known.types)
@@ -249,21 +241,7 @@ def read_model(
         spelled = onnx.ModelProto()
         spelled.CopyFrom(model)
         network, graph = read_graph(path, asked, model=spelled)
-    inputs = {info.name for info in model.graph.input} - {tensor.name for tensor in model.graph.initializer}
-    reached = set(inputs)
-    for node in model.graph.node:
-        if any(name in reached for name in node.input):
-            reached.update(o for o in node.output if o not in graph.known.constants)  # sizes depend on no data
-    return OnnxModel(
-        network, Path(path), graph.where, graph.origin, graph.bodies, graph.derived, graph.folded, graph.makers,
-        graph.tensor_of,
-        tuple(info.name for info in model.graph.output), graph.results,
-        {info.name: graph.makers[info.name] for info in model.graph.input if info.name in inputs},
-        {info.name: info.type.tensor_type.elem_type for info in (*model.graph.input, *model.graph.output)},
-        {t.name: t for t in model.graph.initializer},
-        {o: node for node in model.graph.node for o in node.output if o and o not in reached},
-        list(model.opset_import), types, given, dict(graph.known.values),
-    )  # fmt: skip
+    return OnnxModel(network, graph, Path(path), model, types, given)
 
 
 def is_onnx(path: str | os.PathLike[str]) -> bool:
