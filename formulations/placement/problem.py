@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, cast
 
-from formulations.clock import Clock
 from formulations.pins import Decision, Pins
 from formulations.placement.instance import GREEDY, Instance, placed
-from formulations.placement.packing import Cut, Packing, Split
-from formulations.placement.search import fit, least_peak
+from formulations.placement.packing import Cut, Split
+from formulations.placement.search import Packed, fitted, least_peak
 from formulations.problem import Formulation, Goal, Model, Part, Piece, Priced, Replayed, Steps, Unable
 from hwmodels.placement.replay import replay
 from hwmodels.schedule import Place, Placement
@@ -23,27 +22,11 @@ from instances.machine.machine import Machine
 from instances.network.buffers import Buffer, Buffers, Memory
 from instances.network.network import Network
 
-#: Nodes of a search for a smaller set that does not fit, and the most buffers of a set that is worth it.
-_CUT_NODES, _CUT_BUFFERS = 4_000, 80
 #: Of the first turn nodes of the exact search, and work of CP-SAT (a unit takes ten seconds to a minute); how much more
 #: the next turns have. CP-SAT is soon done where rectangles are cut from one, the search where lives are those of maps.
 _NODES, _WORK, _GROWTH = 30_000, 0.05, 32
 #: Nodes of the search for what a master puts in a memory.
 _SHARED_NODES = 1_000_000
-
-
-@dataclass(frozen=True)
-class _Packed:
-    """One memory: addresses, or none; what its buffers are not below (None: they do not fit); a set that shows it."""
-
-    addresses: Mapping[str, int] | None
-    least: int | None
-    witness: frozenset[str]
-    undecided: bool = False
-
-    def beyond(self, top: int) -> bool:
-        """Whether it teaches the master something, who thinks that they need so many bytes."""
-        return bool(self.witness) and (self.least is None or self.least > top)
 
 
 @dataclass(frozen=True)
@@ -175,7 +158,7 @@ class Everything(Piece[Placement]):
         capacity = min([self.instance.capacity[memory.name], *below, *(m for n, m in goal.caps.items() if n == "peak")])
         for turn in count():
             goal.stats["rounds"] = turn + 1
-            told = (_least if least else _fitted)(packing, capacity, goal.clock, _NODES * _GROWTH**turn)
+            told = (least_peak if least else fitted)(packing, capacity, goal.clock, _NODES * _GROWTH**turn)
             if told.addresses is not None:
                 best = Placement(tuple(Place(name, memory.name, a) for name, a in told.addresses.items()))
                 value = self._value(best, goal)
@@ -232,15 +215,15 @@ class Everything(Piece[Placement]):
             return best, None if best is None else self._value(best, goal)
         return (best if said.schedule is None else said.schedule), max(bound, said.bound)
 
-    def _packed(self, memory: Memory, split: Split, goal: Goal) -> _Packed:
+    def _packed(self, memory: Memory, split: Split, goal: Goal) -> Packed:
         names = split.inside[memory.name]
         if not names:
-            return _Packed({}, 0, frozenset())
-        search = _least if goal.measure == "peak" or "peak" in goal.caps else _fitted
+            return Packed({}, 0, frozenset())
+        search = least_peak if goal.measure == "peak" or "peak" in goal.caps else fitted
         packing, capacity = self.instance.packing(names, memory), self.instance.capacity[memory.name]
         return search(packing, capacity, goal.clock, _SHARED_NODES)
 
-    def _made(self, packed: Mapping[str, _Packed]) -> Placement | None:
+    def _made(self, packed: Mapping[str, Packed]) -> Placement | None:
         """The placement, if all memories are packed."""
         where = dict[str, Place]()
         for memory, told in packed.items():
@@ -256,42 +239,6 @@ class Everything(Piece[Placement]):
         measures = self.part.price(made).measures
         under = goal.below is None or measures[goal.measure] < goal.below
         return under and all(measures[name] <= most for name, most in goal.caps.items())
-
-
-def _fitted(packing: Packing, capacity: int, clock: Clock, nodes: int) -> _Packed:
-    """Addresses below a capacity; a small set that has none, if that is shown."""
-    addresses = dict[str, int]()
-    for part in packing.parts():
-        told = fit(part, capacity, clock, nodes=nodes)
-        if told.status == "stopped":
-            return _Packed(None, 0, frozenset(), undecided=True)
-        if told.status == "does not fit":
-            return _Packed(None, None, _smaller(part, capacity, clock))
-        addresses |= {b.name: a for b, a in zip(part.buffers, told.addresses, strict=True)}
-    return _Packed({b.name: addresses[b.name] for b in packing.buffers}, 0, frozenset())
-
-
-def _least(packing: Packing, capacity: int, clock: Clock, nodes: int) -> _Packed:
-    """The least bytes that buffers take, and a part of them that takes as many."""
-    told = least_peak(packing, capacity, clock, nodes=nodes)
-    witness, names = frozenset(told.witness), [b.name for b in packing.buffers]
-    if told.addresses is None:
-        return _Packed(None, None if told.bound > capacity else told.bound, witness, told.bound <= capacity)
-    return _Packed(dict(zip(names, told.addresses, strict=True)), told.bound, witness, told.bound < (told.peak or 0))
-
-
-def _smaller(packing: Packing, capacity: int, clock: Clock) -> frozenset[str]:
-    """Of buffers that do not fit as few as still do not: one after the other is left out if a short search says so."""
-    kept = list(range(len(packing.buffers)))
-    for number in tuple(kept) if len(kept) <= _CUT_BUFFERS else ():
-        less = [k for k in kept if k != number]
-        if (
-            less
-            and not clock.over
-            and fit(packing.of(less), capacity, clock, nodes=_CUT_NODES).status == "does not fit"
-        ):
-            kept = less
-    return frozenset(packing.buffers[k].name for k in kept)
 
 
 def _heuristic(name: str) -> Callable[[PlacementPart, Goal], Placement | None]:

@@ -33,7 +33,7 @@ Ideas: M. D. Moffitt, MiniMalloc, ASPLOS 2023 (canonical solutions, section infe
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import count
@@ -150,48 +150,84 @@ def _tried(packing: Packing, capacity: int, letters: str, nodes: int, stop: Ints
     return Fit("fits", tuple(int(a) for a in found), int(limits[NODES]))
 
 
+# ---- memories of parts that live one after the other -----------------------------------------------------------------
+
+#: Nodes of a search for a smaller set that does not fit, and the most buffers of a set that is worth it.
+_CUT_NODES, _CUT_BUFFERS = 4_000, 80
 #: Nodes of the first search for the least memory, and how much more the next ones have.
 _FIRST, _RISE = 4_000, 4
 
 
 @dataclass(frozen=True)
-class Least:
-    """Addresses that reach `peak`, None if none are known; no addresses reach less than `bound`."""
+class Packed:
+    """One memory: addresses, or none; what its buffers are not below (None: they do not fit); a set that shows it."""
 
-    addresses: tuple[int, ...] | None
-    peak: int | None
-    bound: int
-    witness: tuple[str, ...] = ()
-    """Buffers that by themselves take no less than `bound`."""
+    addresses: Mapping[str, int] | None
+    least: int | None
+    witness: frozenset[str] = frozenset()
+    undecided: bool = False
+
+    def beyond(self, top: int) -> bool:
+        """Whether it teaches the master something, who thinks that they need so many bytes."""
+        return bool(self.witness) and (self.least is None or self.least > top)
 
 
-def least_peak(packing: Packing, capacity: int, clock: Clock = ENDLESS, *, nodes: int | None = None) -> Least:
-    """Return the least peak of at most a capacity; without addresses and with ``bound > capacity`` if there is none.
+def fitted(packing: Packing, capacity: int, clock: Clock, nodes: int) -> Packed:
+    """Addresses below a capacity; a small set that has none, if that is shown."""
+    addresses = dict[str, int]()
+    for part in packing.parts():
+        told = fit(part, capacity, clock, nodes=nodes)
+        if told.status == "stopped":
+            return Packed(None, 0, undecided=True)
+        if told.status == "does not fit":
+            return Packed(None, None, _smaller(part, capacity, clock))
+        addresses |= {b.name: a for b, a in zip(part.buffers, told.addresses, strict=True)}
+    return Packed({b.name: addresses[b.name] for b in packing.buffers}, 0)
+
+
+def _smaller(packing: Packing, capacity: int, clock: Clock) -> frozenset[str]:
+    """Of buffers that do not fit as few as still do not: one after the other is left out if a short search says so."""
+    kept = list(range(len(packing.buffers)))
+    for number in tuple(kept) if len(kept) <= _CUT_BUFFERS else ():
+        less = [k for k in kept if k != number]
+        if (
+            less
+            and not clock.over
+            and fit(packing.of(less), capacity, clock, nodes=_CUT_NODES).status == "does not fit"
+        ):
+            kept = less
+    return frozenset(packing.buffers[k].name for k in kept)
+
+
+def least_peak(packing: Packing, capacity: int, clock: Clock = ENDLESS, nodes: int = _ALL) -> Packed:
+    """The least bytes of at most a capacity that buffers take, and a part of them that takes as many.
 
     `nodes`: the most of one search.
     """
-    most_nodes = min(patience(packing), nodes or patience(packing))
     bound, addresses = packing.least, dict[str, int]()
     parts = sorted(packing.parts(), key=lambda part: -part.least)
-    lost, witness = False, tuple(b.name for b in parts[0].buffers)  # it has the load of all
+    lost, witness = False, parts[0].buffers  # it has the load of all
     for part in parts:
-        told = _least(part, capacity, clock, bound, most_nodes)
-        if told.bound > bound:
-            bound, witness = told.bound, tuple(b.name for b in part.buffers)
-        if told.addresses is None:
-            lost = True
-            if told.bound > capacity:
-                break
+        told, least = _least(part, capacity, clock, bound, min(patience(packing), nodes))
+        if least > bound:
+            bound, witness = least, part.buffers
+        if told is not None:
+            addresses |= {b.name: a for b, a in zip(part.buffers, told, strict=True)}
             continue
-        addresses |= {b.name: a for b, a in zip(part.buffers, told.addresses, strict=True)}
+        lost = True
+        if least > capacity:
+            break
+    names = frozenset(b.name for b in witness)
     if lost:
-        return Least(None, None, bound, witness)
-    ordered = tuple(addresses[b.name] for b in packing.buffers)
-    return Least(ordered, max((addresses[b.name] + b.size for b in packing.buffers), default=0), bound, witness)
+        return Packed(None, None if bound > capacity else bound, names, bound <= capacity)
+    peak = max((addresses[b.name] + b.size for b in packing.buffers), default=0)
+    return Packed({b.name: addresses[b.name] for b in packing.buffers}, bound, names, bound < peak)
 
 
-def _least(packing: Packing, capacity: int, clock: Clock, enough: int, most_nodes: int) -> Least:
-    """The same of buffers that live together; `enough`: a peak that need not be beaten."""
+def _least(
+    packing: Packing, capacity: int, clock: Clock, enough: int, most_nodes: int
+) -> tuple[tuple[int, ...] | None, int]:
+    """The same of buffers that live together: addresses, and the bound; `enough`: a peak that need not be beaten."""
     unit, nodes = packing.unit, min(_FIRST, most_nodes)
     bound = -(-packing.least // unit) * unit
     addresses: tuple[int, ...] | None = None
@@ -209,8 +245,8 @@ def _least(packing: Packing, capacity: int, clock: Clock, enough: int, most_node
         else:
             nodes *= _RISE
         if bound > capacity:
-            return Least(None, None, bound)
-    return Least(addresses, peak, min(bound, peak) if peak is not None else bound)
+            return None, bound
+    return addresses, min(bound, peak) if peak is not None else bound
 
 
 def _capacities(bound: int, most: int, unit: int) -> Sequence[int]:
