@@ -90,7 +90,7 @@ class OnnxModel:
         self.folded = graph.folded
         #: Tensor -> operator; operator -> the tensor under which made nodes read it.
         self.makers, self.tensor_of = graph.makers, graph.tensor_of
-        #: Results of the model; of those that operators make the operator: of its own where others read the tensor, too.
+        #: Results of the model; of those that operators make the operator: of its own where others read it, too.
         self.outputs, self.results = tuple(info.name for info in model.graph.output), graph.results
         self._tensors = {tensor.name: tensor for tensor in model.graph.initializer}
         outer = [info.name for info in model.graph.input if info.name not in self._tensors]
