@@ -97,6 +97,14 @@ def test_releases_reach_by_the_response_of_the_other(
     assert (status in (cp_model.OPTIMAL, cp_model.INFEASIBLE), found) == (True, response)
 
 
+def test_the_later_of_two_loose_tasks_begins_when_the_other_ends() -> None:
+    """b then c on the other core, a beside c: b 0-1, a 1-2, c 1-2. With a first c ends at 3."""
+    made = several([(10, 10, [[1, None], [1, None], [None, 1]])], [(1, 2)], cores=2)
+    solver = cp_model.CpSolver()
+    assert solver.solve(applications_cp_model(made, Goal((0,))).model) == cp_model.OPTIMAL
+    assert round(solver.objective_value) == 2
+
+
 def test_the_printed_rule_forgets_what_is_carried_in() -> None:
     """A takes 3 of 6, B four tasks of 2 in 11: by Eq. 3.11 B needs 8 + floor(11 / 6)*3 = 11, and A 3 + 2 = 5.
 

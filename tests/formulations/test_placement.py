@@ -94,6 +94,23 @@ def test_conflicts_take_a_bank_each(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_a_conflict_is_of_what_is_still_taken(engine: str) -> None:
+    """When b comes, a has but its last 2 bytes of 6, in the second bank of 4: b lies in the first one, peak 6."""
+    gaps = (Gap(lower=1, upper=2, window=(4, 6)),)
+    pair = (Buffer(name="a", lower=0, upper=2, size=6, gaps=gaps), Buffer(name="b", lower=1, upper=2, size=2))
+    memory = Memory(name="m", bytes=16, bank_bytes=4)
+    given = Buffers(name="pair", buffers=pair, memories=(memory,), conflicts=(("a", "b"),))
+    assert solved(given, engine, "peak").values["peak"] == 6
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_buffers_one_after_the_other_share_a_place(engine: str) -> None:
+    """Three of 4 bytes, from time 1, 2 and 3 on, one step each."""
+    turns = (Buffer(name=name, lower=k, upper=k + 1, size=4) for k, name in enumerate("abc", 1))
+    assert solved(few(*turns, sizes=(12,)), engine, "peak").values["peak"] == 4
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_alignment_and_fixed_addresses(engine: str) -> None:
     """a of 3 bytes is at 2, so b of 2 bytes below it, and c (a multiple of 4) not at 4 but at 8."""
     given = few(

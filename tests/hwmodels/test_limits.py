@@ -17,6 +17,7 @@ from hwmodels.nest.price.limits import (
     _most_macs,
     _Work,
     compulsory_bytes,
+    least_energy,
     least_time,
     lower_bound_bytes,
     tensor_bytes,
@@ -61,6 +62,12 @@ def test_biases_inputs_and_element_sizes_count() -> None:
     add = Layer(name="a", kind="eltwise", g=2, m=1, n=1, r=3, c=3, h=3, l=3, inputs=2, weights="none")
     assert tensor_bytes(add, machine()) == {"IN": 36, "OUT": 18}
     assert lower_bound_bytes(add, machine(ocm_bytes=10)) == 54
+
+
+def test_energy_counts_bytes_and_macs() -> None:
+    """32 + 6 + 48 bytes of 11, and 16 * 2 * 3 MACs of 2; nothing more has to move in so much memory."""
+    layer = Layer.conv("x", channels=2, filters=3, size=(4, 4))
+    assert least_energy(layer, machine(byte_fj=11, mac_fj=2)) == 86 * 11 + 96 * 2
 
 
 def test_matrix_product_by_hand() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from instances.errors import InputError
 from instances.load import load_machine, load_network, unmet_overrides
 from solver import Plan, check, pareto, solve
+from solver.calls.check import _impossible
 from solver.calls.check import prove_again as prove
 from solver.calls.solve import show
 from solver.cli.main import main
@@ -320,3 +322,20 @@ def test_what_only_prove_takes(options: list[str], tmp_path: Path, capsys: pytes
     assert "only for check --prove" in capsys.readouterr().err
     with pytest.raises(InputError, match="only proving again takes one"):
         check(forged(), time_limit_s=1.0)
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ({}, "not proven again in"),
+        ({"": claim("NO_SOLUTION_FOUND", (), (None, None))}, "not proven again in"),
+        ({"": claim("INFEASIBLE", (), (None, None))}, ""),
+        ({"": claim("FEASIBLE", (3, 4), (None, None))}, "has a plan"),
+    ],
+)
+def test_infeasible_is_believed_only_if_an_engine_says_it_again(
+    found: dict[str, Claim], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("solver.calls.check._claims_again", lambda *_: found)
+    lines = list(_impossible(SimpleNamespace(problem="mapping")))
+    assert [said in line for line in lines] == [True] * bool(said)
