@@ -15,53 +15,22 @@ in place of columns and piece. Rows that stay on chip beyond the group lie in th
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from hwmodels.fusion.replay.count import extent
-from solver.uses.emit.groups import Group
+from solver.uses.emit.strips import STEPS, GroupFile
 from solver.uses.emit.text import block, function, loop
 from solver.uses.emit.values import storage_order
 
-#: The steps of a map in the visit that runs.
-STEPS = "const certile_step *r = &row[{k}], *c = &column[{k}];"
 
-
-class FixedAddresses:
-    """Writes what is done with strips. `at`: the address of a buffer as C."""
+class FixedAddresses(GroupFile):
+    """Writes the file of a group whose buffers have one address each."""
 
     includes = ('"certile_lines.h"', '"certile_strips.h"')
 
-    def __init__(self, group: Group, at: Callable[[str], str]) -> None:
-        self.group, self.machine, self.run, self.at = group, group.machine, group.run, at
-
-    def head(self, k: int) -> str:
-        """What a map has on chip, for people."""
+    def _said(self, k: int) -> str:
         sizes = self.group.sizes(k)
         return f"{sizes.lines} lines, {sizes.columns} columns, pieces of {sizes.rows} x {sizes.width}"
 
-    def declarations(self) -> list[str]:
-        """Nothing: addresses are constants."""
-        return []
-
-    def begin(self) -> list[str]:
-        """Before the first visit."""
-        return []
-
-    def begin_visit(self) -> list[str]:
-        """At the beginning of a visit."""
-        return []
-
-    def alive(self, k: int) -> list[str]:
-        """Before a piece is loaded or made."""
-        del k
-        return []
-
-    def tables(self) -> list[str]:
-        """Nothing: what stays is copied when the last reader has run."""
-        return []
-
-    def done(self, k: int, readers: int) -> list[str]:
-        """When so many readers of a map have run."""
+    def _done(self, k: int, readers: int) -> list[str]:
         sizes, last = self.group.sizes(k), readers == len(self.run.streams[k].readers)
         return [f"retire_{k}();"] if last and (sizes.lines or sizes.columns) else []
 
@@ -76,23 +45,22 @@ class FixedAddresses:
         term = f"(ptrdiff_t)ch * {channel} + (ptrdiff_t)({y}) * {down} + (ptrdiff_t)({x}) * {over}"
         return term if self.group.images(k) == 1 else f"(ptrdiff_t)b * {channels * rows * columns * size} + {term}"
 
-    def place(self, k: int) -> list[str]:
-        """Statements that return where an element of a map lies while its piece is there."""
+    def _place(self, k: int) -> list[str]:
         sizes, width = self.group.sizes(k), extent(self.group.walk, k)[1]
         body = [STEPS.format(k=k), "(void)r, (void)c;"]
         if not sizes.rows:
             return [*body, "return NULL;"]
         if sizes.lines:
             line = self._term(k, sizes.lines, width, f"y % {sizes.lines}", "x")
-            body += block("if (y < r->before)", [f"return {self.at(f'lines {k}')} + {line};"])
+            body += block("if (y < r->before)", [f"return {self._at(f'lines {k}')} + {line};"])
         if sizes.columns:
             term = self._term(k, sizes.rows, sizes.columns, "y - r->begin", f"x % {sizes.columns}")
-            body += block("if (x < c->before)", [f"return {self.at(f'columns {k}')} + {term};"])
+            body += block("if (x < c->before)", [f"return {self._at(f'columns {k}')} + {term};"])
         y = f"y % {sizes.rows}" if sizes.ring == "rows" else "y - r->begin"
         x = f"x % {sizes.width}" if sizes.ring == "columns" else "x - c->begin"
-        return [*body, f"return {self.at(f'piece {k}')} + {self._term(k, sizes.rows, sizes.width, y, x)};"]
+        return [*body, f"return {self._at(f'piece {k}')} + {self._term(k, sizes.rows, sizes.width, y, x)};"]
 
-    def functions(self, k: int) -> list[str]:
+    def _functions(self, k: int) -> list[str]:
         """The function for when the last reader has run: what stays leaves the piece."""
         sizes, width = self.group.sizes(k), extent(self.group.walk, k)[1]
         if not sizes.lines and not sizes.columns:
@@ -100,7 +68,7 @@ class FixedAddresses:
         body, resident = [STEPS.format(k=k), *block("if (r->begin >= r->end)", ["return;"])], self.group.resident(k)
         if sizes.lines:
             first = f"certile_max(certile_max(r->need_after, r->before), {resident})"
-            to = f"{self.at(f'lines {k}')} + {self._term(k, sizes.lines, width, f'y % {sizes.lines}', 'x')}"
+            to = f"{self._at(f'lines {k}')} + {self._term(k, sizes.lines, width, f'y % {sizes.lines}', 'x')}"
             rows, columns = (first, "r->end"), ("c->need", "c->need_after")
             body += [
                 "/* Of columns that no step reads again the rows that stay. */",
@@ -112,7 +80,7 @@ class FixedAddresses:
                 "certile_max(c->need_after, c->before)", "c->end",
             )  # fmt: skip
             body += ["/* Columns that the next step reads again. */",
-                     *self._copied(k, f"{self.at(f'columns {k}')} + {term}", rows, columns)]  # fmt: skip
+                     *self._copied(k, f"{self._at(f'columns {k}')} + {term}", rows, columns)]  # fmt: skip
         return [f"/* Map {k} was read for the last time in this visit. */",
                 *function(f"static void retire_{k}", [], body)]  # fmt: skip
 
@@ -125,8 +93,7 @@ class FixedAddresses:
 
     # ---- transfers -------------------------------------------------------------------------------------------------
 
-    def load(self, k: int) -> list[str]:
-        """Load the piece of a map."""
+    def _load(self, k: int) -> list[str]:
         order, first = storage_order("IN", self.machine), f"certile_max(r->begin, {self.group.resident(k)})"
         return [
             f"const certile_tile tile = {self._tile(k, order)};",
@@ -134,8 +101,7 @@ class FixedAddresses:
             f"certile_load(CERTILE_IN, &tile, &in_{k}, &box);",
         ]
 
-    def store(self, k: int, first: str, left: str) -> list[str]:
-        """Write the piece of a result from some row and column on."""
+    def _store(self, k: int, first: str, left: str) -> list[str]:
         order = storage_order("OUT", self.machine)
         return [
             f"const certile_tile tile = {self._tile(k, order)};",
@@ -157,4 +123,4 @@ class FixedAddresses:
         first = {"r": "0" if sizes.ring == "rows" else "r->begin", "c": "0" if sizes.ring == "columns" else "c->begin"}
         numbers = ", ".join(str(extents[d]) for d in order)
         firsts = ", ".join(first.get(d, "0") for d in order)
-        return f"{{{self.at(f'piece {k}')}, {self.group.element(k)}, {{{numbers}}}, {{{firsts}}}}}"
+        return f"{{{self._at(f'piece {k}')}, {self.group.element(k)}, {{{numbers}}}, {{{firsts}}}}}"

@@ -46,6 +46,13 @@ class Window:
         return total((d, self.stride), (self.tap, self.dilation), ("1", -self.pad))
 
 
+def window_of(layer: Layer, d: str) -> Window:
+    """Return the window of a layer along rows (r) or columns (c)."""
+    if d == "r":
+        return Window("i", layer.stride_h, layer.dilation_h, layer.pad_top, layer.h)
+    return Window("j", layer.stride_w, layer.dilation_w, layer.pad_left, layer.l)
+
+
 @dataclass(frozen=True)
 class Kept:
     """Where the first rows of a map lie on chip while a layer runs; places are in elements."""
@@ -163,13 +170,6 @@ class Frame:
     def patterns(self) -> tuple[str, ...]:
         """What inputs that are loaded together lack: one of nothing, if no input is broadcast."""
         return tuple(dict.fromkeys(self.layer.patterns[k] for k, _ in self.found.inputs))
-
-    def window(self, d: str) -> Window:
-        """The window along rows (r) or columns (c)."""
-        layer = self.layer
-        if d == "r":
-            return Window("i", layer.stride_h, layer.dilation_h, layer.pad_top, layer.h)
-        return Window("j", layer.stride_w, layer.dilation_w, layer.pad_left, layer.l)
 
     # ---- how the nest runs -------------------------------------------------------------------------------------
 
@@ -357,7 +357,7 @@ class Frame:
 
     def edges(self, d: str, piece: tuple[str, str] | None = None) -> tuple[str, str]:
         """The input rows (columns) that a piece of r (c) and the current taps need, without padding."""
-        window = self.window(d)
+        window = window_of(self.layer, d)
         lo, hi = piece or (self.lo(d), self.hi(d))
         taps = (self.lo(window.tap), window.dilation), (self.hi(window.tap), window.dilation)
         first = larger("0", total((lo, window.stride), taps[0], ("1", -window.pad)))

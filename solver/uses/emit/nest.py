@@ -27,7 +27,7 @@ from hwmodels.schedule import Hold, Item, Loop
 from instances.network.workload import DIMS, REDUCTION, depends
 from solver.show.pseudo_code import pseudo_code
 from solver.uses.emit import tiles
-from solver.uses.emit.frame import Frame, Kept, pieces_of
+from solver.uses.emit.frame import Frame, Kept, pieces_of, window_of
 from solver.uses.emit.text import block, call, comment, function, indented, larger, loop, quotient, smaller, total
 from solver.uses.emit.values import rows_of
 
@@ -107,7 +107,7 @@ class StepCode:
     def _in_tile(self, k: int) -> list[str]:
         """Tap by tap: the results whose input is on the map."""
         along, across, numbers = self.along, self.across, self.frame.numbers
-        window, over = self.frame.window(along), self.frame.window(across)
+        window, over = (window_of(self.frame.layer, d) for d in (along, across))
         on_map = total(("1", window.pad), (window.tap, -window.dilation))
         until = total(("1", window.size + window.pad), (window.tap, -window.dilation))
         body = [
@@ -167,7 +167,7 @@ class StepCode:
             place = f"(y < {kept.rows} ? {there} : {place})"
         value = numbers.given(k, place, "b, g, n, y, x")
         weight = f"{self._weight()} * " if self.frame.layer.weights != "none" else ""
-        windows = [("y", "r", self.frame.window("r")), ("x", "c", self.frame.window("c"))]
+        windows = [(name, d, window_of(self.frame.layer, d)) for name, d in (("y", "r"), ("x", "c"))]
         body = [f"const int {name} = {window.at(d)};" for name, d, window in windows]
         inside = " && ".join(f"{name} >= 0 && {name} < {window.size}" for name, _, window in windows)
         body += block(f"if ({inside})", [numbers.add(f"row[{self.at}]", f"{weight}{value}", k)])

@@ -30,6 +30,7 @@ from instances.network.stores import Stores, stores
 from instances.onnx.model import JUDGE, OnnxModel, evaluated
 from solver.uses.emit.arrange import Arranged, Copy, Host, Run
 from solver.uses.emit.arrange_model import arranged
+from solver.uses.emit.fixed_addresses import FixedAddresses
 from solver.uses.emit.frame import Frame
 from solver.uses.emit.groups import refuse as refuse_group
 from solver.uses.emit.kinds import BYTES
@@ -38,10 +39,9 @@ from solver.uses.emit.meaning import Meaning
 from solver.uses.emit.nest import layer_file
 from solver.uses.emit.offchip import BIASES, OffChip
 from solver.uses.emit.onchip import AnyRun, OnChip
-from solver.uses.emit.packed import with_bands
+from solver.uses.emit.packed import Packed, with_bands
 from solver.uses.emit.program import exact, memories, refuse, row, runtime
 from solver.uses.emit.states import CALLS, declared, reset, taken
-from solver.uses.emit.strips import GroupFile
 from solver.uses.emit.text import block, identifier, indented, literal, quoted
 from solver.uses.emit.values import Value
 
@@ -289,7 +289,8 @@ class _Program:
             mine = {
                 k.split(" ", 1)[1]: v for k, v in self.chip.addresses.buffers.items() if k.split(" ")[0] == str(begin)
             }
-            files[f"{self._group_name(fused)}.c"] = GroupFile(group, self._group_name(fused), mine, includes).text()
+            writer, name = Packed if group.packed else FixedAddresses, self._group_name(fused)
+            files[f"{name}.c"] = writer(group, name, mine, includes).text()
         files["memories.c"] = memories(self.machine)
         files["network.h"] = self._header()
         files["network.c"] = self._network()

@@ -9,13 +9,13 @@ last of these layers has sums in place of the elements of its piece until all ch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from functools import cached_property
 
 from hwmodels.fusion.replay.count import extent
-from hwmodels.schedule import FusedRun
-from solver.uses.emit.groups import Group
-from solver.uses.emit.text import function
+from hwmodels.schedule import Blocks, FusedRun
+from solver.uses.emit.strips import GroupFile
+from solver.uses.emit.text import block, function
 
 #: A row or column that no map has, as a C int.
 _FAR = 2**30
@@ -27,55 +27,45 @@ def with_bands(header: str, runs: Iterable[FusedRun]) -> str:
     return header.replace("CERTILE_BANDS = 4", f"CERTILE_BANDS = {2 * max(1, readers) + 2}")
 
 
-class Packed:
-    """Writes what is done with strips. `at`: the address of a buffer as C."""
-
-    includes = ('"certile_strips.h"',)
-
-    def __init__(self, group: Group, at: Callable[[str], str]) -> None:
-        self.group, self.machine, self.run, self.at = group, group.machine, group.run, at
+class Packed(GroupFile):
+    """Writes the file of a group whose strips move."""
 
     @cached_property
     def strips(self) -> dict[int, int]:
         """By stream its strip; of one between layers that take turns the block that is on."""
-        found, number = dict[int, int](), 0
-        last = [
-            k
-            for blocks in self.run.blocks
-            for k in range(blocks.first - self.run.first, blocks.last - self.run.first + 1)
-        ]
-        last = [k for k in last if k in self.group.adding] + [k for k in last if k in self.group.between]
-        for k in [*(k for k in range(len(self.run.streams)) if k not in last), *last]:
-            if k in self.group.between:
+        found, number, between, adding = dict[int, int](), 0, self.group.between, self.group.adding
+        others = [k for k in range(len(self.run.streams)) if k not in {*between, *adding}]
+        for k in [*others, *adding, *between]:
+            if k in between:
                 found[k] = number + 1
                 number += 3
-            elif k in self.group.adding or not self.group.stays(k):
+            elif k in adding or not self.group.stays(k):
                 found[k] = number
                 number += 1
         return found
 
     @property
-    def number(self) -> int:
+    def _number(self) -> int:
         """Strips, with those of other blocks."""
         return len(self.strips) + 2 * len(self.group.between)
 
-    def head(self, k: int) -> str:
-        """What a map has on chip, for people."""
+    def _said(self, k: int) -> str:
         if k not in self.strips:
             return "on chip as a whole"
         blocks = self.group.between.get(k)
         turns = f", in turns of {blocks.channels} channels" if blocks else ""
         return f"strip {self.strips[k]}{turns}{', sums first' if k in self.group.adding else ''}"
 
-    def declarations(self) -> list[str]:
-        """The strips, what is seen of them in the visit, and the block of channels that is on."""
+    def _declarations(self) -> list[str]:
+        """Also the strips, what is seen of them in the visit, and the block of channels that is on."""
         turn = ["static int turn; /* the block of channels that is on, of layers that take turns */"]
         seen = "static const certile_seen *row_seen, *column_seen; /* of the visit, by map and reader */"
-        return [f"static certile_strip strips[{self.number}];", seen, *(turn if self.run.blocks else [])]
+        strips = f"static certile_strip strips[{self._number}];"
+        return [*super()._declarations(), strips, seen, *(turn if self.run.blocks else [])]
 
-    def tables(self) -> list[str]:
-        """What every reader of every map sees in every step of rows, and of columns."""
-        lines = []
+    def _tables(self) -> list[str]:
+        """Also what every reader of every map sees in every step of rows, and of columns."""
+        lines = super()._tables()
         for name, steps in (("rows", self.group.rows), ("columns", self.group.columns)):
             count = sum(len(one.seen) for one in steps[0])
             lines.append(f"static const certile_seen {name}_seen[{len(steps)}][{count}] = {{")
@@ -85,25 +75,23 @@ class Packed:
             lines.append("};")
         return lines
 
-    def begin(self) -> list[str]:
-        """Before the first visit: no strip has anything."""
-        lines = [
-            f"for (int k = 0; k < {self.number}; k++) {{",
-            f"    strips[k] = (certile_strip){{.base = {self.at('strips')}}};",
-            "}",
-        ]
+    def _begin(self) -> list[str]:
+        """No strip has anything."""
+        empty = f"strips[k] = (certile_strip){{.base = {self._at('strips')}}};"
+        lines = block(f"for (int k = 0; k < {self._number}; k++)", [empty])
         for k, strip in self.strips.items():
             planes, count = self._planes(k)
             blocks = self.group.between.get(k)
             sum_bytes = self.machine.psum_bytes if k in self.group.adding else self.group.element(k)
             for s in range(strip - 1, strip + 2) if blocks else [strip]:
-                here = planes if not blocks else 0 if s > strip - 1 else planes * self._turns(k)
+                turns = self.group.channels(k) // blocks.channels if blocks else 1
+                here = planes if not blocks else 0 if s > strip - 1 else planes * turns
                 lines.append(f"strips[{s}].planes = {here}, strips[{s}].count = {count};")
                 lines.append(f"strips[{s}].element = {self.group.element(k)}, strips[{s}].sum = {sum_bytes};")
         return lines
 
-    def begin_visit(self) -> list[str]:
-        """At the beginning of a visit: where halos are made again pieces are dropped, and all blocks are to come."""
+    def _begin_visit(self) -> list[str]:
+        """Where halos are made again pieces are dropped, and all blocks are to come."""
         lines = ["row_seen = rows_seen[r];", "column_seen = columns_seen[c];"]
         for k in self.strips:
             lines += [f"certile_begin_again(strips, {self.strips[k] - 1});"] if k in self.group.between else []
@@ -111,34 +99,28 @@ class Packed:
                 lines.append(self._shape(k, "CERTILE_BEFORE", to_come=True))
         return lines
 
-    def alive(self, k: int) -> list[str]:
-        """Before a piece is loaded or made."""
+    def _alive(self, k: int) -> list[str]:
         return [self._shape(k, "CERTILE_MADE")] if k in self.strips else []
 
-    def done(self, k: int, readers: int) -> list[str]:
-        """When so many readers of a map have run."""
+    def _done(self, k: int, readers: int) -> list[str]:
         return [self._shape(k, str(readers))] if k in self.strips else []
 
     def _shape(self, k: int, when: str, *, to_come: bool = False) -> str:
         strip = self.strips[k] + (to_come and k in self.group.between)
         return f"shape_{k}({strip}, {when});" if k in self.group.between else f"shape_{k}({when});"
 
-    # ---- turns -----------------------------------------------------------------------------------------------------
-
-    def sums(self, k: int) -> list[str]:
-        """Room for sums."""
-        return [f"sums_{k}();"]
-
-    def take(self, k: int) -> list[str]:
-        """The next block of a map between begins."""
-        return [f"certile_pass_on(strips, {self.strips[k] + 1}, {self._planes(k)[0]});", self._shape(k, "CERTILE_MADE")]
-
-    def leave(self, k: int) -> list[str]:
-        """The block that is on ends."""
-        return [self._shape(k, "1"), f"certile_pass_on(strips, {self.strips[k]}, {self._planes(k)[0]});"]
-
-    def _turns(self, k: int) -> int:
-        return self.group.channels(k) // self.group.between[k].channels
+    def _turns(self, blocks: Blocks) -> list[str]:
+        """Block after block of channels, of each first the maps between and then the sums; then the result."""
+        first, last = blocks.first - self.run.first, blocks.last - self.run.first
+        between, turn = range(first, last), list[str]()
+        for k in between:
+            turn += [f"certile_pass_on(strips, {self.strips[k] + 1}, {self._planes(k)[0]});", *self._alive(k)]
+        turn += [f"make_{k}();" for k in (*between, last)]
+        for k in between:
+            turn += [self._shape(k, "1"), f"certile_pass_on(strips, {self.strips[k]}, {self._planes(k)[0]});"]
+        turns = self.group.layers[last].n // blocks.channels
+        return [f"sums_{last}();", *block(f"for (turn = 0; turn < {turns}; turn++)", turn),
+                f"finish_{last}();", *self._alive(last)]  # fmt: skip
 
     def _planes(self, k: int) -> tuple[int, int]:
         """Planes of a strip (of a block), and elements of a row and column in one."""
@@ -148,8 +130,7 @@ class Packed:
 
     # ---- places ----------------------------------------------------------------------------------------------------
 
-    def place(self, k: int) -> list[str]:
-        """Statements that return where an element of a map lies while its piece is there."""
+    def _place(self, k: int) -> list[str]:
         return [f"return {self._in_strip(k, self.group.element(k))};" if k in self.strips else "return NULL;"]
 
     def _in_strip(self, k: int, element: int) -> str:
@@ -163,7 +144,7 @@ class Packed:
             return f"certile_in_strip({strip}, b, y, x) + ({channel}) * {element}"
         return f"certile_in_strip({strip}, b * {number} + {channel}, y, x)"
 
-    def functions(self, k: int) -> list[str]:
+    def _functions(self, k: int) -> list[str]:
         """The functions that give a strip other bands, and the place of a sum."""
         if k not in self.strips:
             return []
@@ -173,12 +154,11 @@ class Packed:
         made = [f"static const certile_passing passing_{k} = {{{how}}};", ""]
         given = ["int strip"] if k in self.group.between else []
         strip = "strip" if given else str(self.strips[k])
-        body = ["certile_band bands[CERTILE_BANDS];",
-                f"certile_bands(bands, {self._steps(k)}, when, &passing_{k});",
-                f"certile_reshape(strips, {self.number}, {strip}, bands);"]  # fmt: skip
+        found = [f"certile_bands(bands, {self._steps(k)}, when, &passing_{k});"]
         if k in self.group.adding and self.group.stays(k):
-            body[1] = "memset(bands, 0, sizeof bands);"
-            body.append("(void)when;")
+            found = ["memset(bands, 0, sizeof bands);", "(void)when;"]
+        reshape = f"certile_reshape(strips, {self._number}, {strip}, bands);"
+        body = ["certile_band bands[CERTILE_BANDS];", found[0], reshape, *found[1:]]
         made += [f"/* What lies on chip of map {k} from now on. */",
                  *function(f"static void shape_{k}", [*given, "int when"], body)]  # fmt: skip
         return [*made, *(self._sums(k) if k in self.group.adding else [])]
@@ -188,26 +168,24 @@ class Packed:
         first = sum(len(stream.readers) for stream in self.run.streams[:k])
         return f"&row[{k}], &column[{k}], &row_seen[{first}], &column_seen[{first}]"
 
-    def _sums(self, k: int) -> Iterator[str]:
-        yield from ("", f"/* Room for the sums of map {k}, and where one lies. */")
-        yield from function(f"static void sums_{k}", [], [
+    def _sums(self, k: int) -> list[str]:
+        room = [
             "certile_band bands[CERTILE_BANDS];",
             f"certile_bands_of_sums(bands, {self._steps(k)}, &passing_{k}, {int(self.group.stays(k))});",
-            f"certile_reshape(strips, {self.number}, {self.strips[k]}, bands);",
-        ])  # fmt: skip
-        yield ""
-        yield from function(f"static inline unsigned char *sum_{k}", ["int b", "int ch", "int y", "int x"], [
-            "(void)b, (void)ch;", f"return {self._in_strip(k, self.machine.psum_bytes)};",
-        ])  # fmt: skip
+            f"certile_reshape(strips, {self._number}, {self.strips[k]}, bands);",
+        ]
+        place = ["(void)b, (void)ch;", f"return {self._in_strip(k, self.machine.psum_bytes)};"]
+        given = ["int b", "int ch", "int y", "int x"]
+        return ["", f"/* Room for the sums of map {k}, and where one lies. */",
+                *function(f"static void sums_{k}", [], room), "",
+                *function(f"static inline unsigned char *sum_{k}", given, place)]  # fmt: skip
 
     # ---- transfers -------------------------------------------------------------------------------------------------
 
-    def load(self, k: int) -> list[str]:
-        """Load the piece of a map."""
+    def _load(self, k: int) -> list[str]:
         return self._transfer(k, "IN", f"certile_max(r->begin, {self.group.resident(k)})", "c->begin")
 
-    def store(self, k: int, first: str, left: str) -> list[str]:
-        """Write the piece of a result from some row and column on."""
+    def _store(self, k: int, first: str, left: str) -> list[str]:
         return self._transfer(k, "OUT", first, left)
 
     def _transfer(self, k: int, operand: str, first: str, left: str) -> list[str]:
