@@ -19,7 +19,7 @@ from instances.machine.machine import Machine
 from instances.network.workload import DIMS, Layer
 from instances.onnx.model import read_model
 from solver.uses.emit.meaning import Meaning
-from solver.uses.emit.network import NetworkPlanned, alone, network_program
+from solver.uses.emit.network import NetworkPlanned, alone
 from tests.emitted import random_machine, random_nest
 
 MICROSOFT = "com.microsoft"
@@ -304,7 +304,7 @@ def program_by_random_nests(rng: random.Random, path: Path, **elements: int) -> 
             continue
         break
     meaning = Meaning(model, machine)
-    return network_program(NetworkPlanned(model.network, machine, alone(model.network, nests), meaning))
+    return NetworkPlanned(model.network, machine, alone(model.network, nests), meaning).files()
 
 
 def _nest(rng: random.Random, layer: Layer, machine: Machine) -> Nest:

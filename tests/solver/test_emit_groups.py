@@ -12,7 +12,6 @@ import pytest
 from certile import compile_model, emit_c, solve
 from instances.zoo.chains import CHAINS
 from solver.uses.emit import onchip
-from solver.uses.emit.network import network_program
 from tests.effort import thinned, tries
 from tests.emitted import BUILDS, build_and_run, light_model, random_group, write
 from tests.solver.test_emit import FLOATS, difference, emitted_networks
@@ -38,7 +37,7 @@ def run_groups(seeds: range, folder: Path, flags: str, *, broadcast: bool = Fals
     how: Counter[str] = Counter()
     for seed in seeds:
         planned = random_group(random.Random(seed), broadcast=broadcast)
-        files = network_program(planned)
+        files = planned.files()
         write(files, folder / str(seed))
         assert "results and transfers as planned" in build_and_run(folder / str(seed), flags)
         run = planned.runs[0]

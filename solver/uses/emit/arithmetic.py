@@ -23,15 +23,13 @@ from instances.network.stores import inputs_of
 from instances.network.workload import Layer
 from instances.onnx.graph import Node
 from instances.onnx.model import OnnxModel
-from solver.uses.emit.gridded import is_gridded
-from solver.uses.emit.kinds import BYTES, C_TYPES, FLOATS, NAMES, Elements
+from solver.uses.emit.kinds import BYTES, C_TYPES, FLOATS, NAMES, Elements, Grid, grid_of
 from solver.uses.emit.numbers import Numbers, floats
 from solver.uses.emit.passing import Chain, Passing, operators_of, statements
 from solver.uses.emit.pointwise import clip_of, dequantiser, require
-from solver.uses.emit.quantise import Grid, grid_of
 from solver.uses.emit.requantise import scaled, shares
-from solver.uses.emit.several import Resized
-from solver.uses.emit.text import function, literal
+from solver.uses.emit.several import Resized, is_gridded
+from solver.uses.emit.text import floats_of, function, literal
 from solver.uses.emit.trained import Trained
 from solver.uses.emit.values import coordinates_in, coordinates_of
 
@@ -348,8 +346,7 @@ class Arithmetic:
         """One number, or a table by channel and the place in it."""
         if (values == values[0]).all():
             return [], literal(float(values[0]))
-        flat = ", ".join(literal(float(v)) for v in values)
-        return [f"static const float {name}[] = {{{flat}}};"], f"{name}[{self._channel}]"
+        return [floats_of(name, values)], f"{name}[{self._channel}]"
 
     def _zero_table(self) -> tuple[str, ...]:
         """Zero points of weights, where they differ."""

@@ -77,6 +77,11 @@ class Arranged:
     values: dict[str, Value] = field(default_factory=dict)
     """By operator."""
 
+    def place(self, value: Value) -> str:
+        """Where a tensor begins, as C."""
+        size = self.arrays[value.array][1]
+        return value.array if value.offset == 0 else f"{value.array} + {value.offset * size}"
+
 
 class Arranger:
     """Lays a network out, without a model."""

@@ -22,16 +22,14 @@ from instances.network.workload import Layer
 from instances.onnx.graph import Node
 from instances.onnx.model import OnnxModel
 from solver.uses.emit.arrange import Arranged, Arranger, Host
-from solver.uses.emit.gridded import Gridded, is_gridded
-from solver.uses.emit.kinds import BYTES, C_TYPES, FLOATS, dtype
+from solver.uses.emit.kinds import BYTES, C_TYPES, FLOATS, dtype, rounded
 from solver.uses.emit.meaning import Meaning
 from solver.uses.emit.moves import Picked, moved, moves
 from solver.uses.emit.passing import kind_of, operators_of, statements
 from solver.uses.emit.pointwise import Stage, require, stage
-from solver.uses.emit.quantise import rounded
-from solver.uses.emit.several import Resized
+from solver.uses.emit.several import Gridded, Resized, is_gridded
 from solver.uses.emit.states import paired
-from solver.uses.emit.text import block, identifier, literal
+from solver.uses.emit.text import block, floats_of, identifier, literal, longs
 from solver.uses.emit.values import Value, rows_of
 
 #: Functions of whole rows.
@@ -73,14 +71,11 @@ def picked_in_c(to: Value, source: Value, picked: Picked, place: Callable[[Value
         tables.append(f"static const long axis{k}[] = {{{', '.join(map(str, axis))}}};")
         names.append(f"axis{k}")
 
-    def numbers(values: Sequence[int]) -> str:
-        return "(const long[]){" + ", ".join(map(str, values)) + "}"
-
     value = int(picked.fill) if kind not in FLOATS else literal(picked.fill)
     fill = [f"unsigned char fill[{BYTES[kind]}];", f"certile_put_{kind}(fill, {value});"]
     call = [
-        f"certile_pick({place(to)}, {numbers(to.pitch)}, {place(source)}, {numbers((0,) * lead + source.pitch)},",
-        f"             {numbers(to.shape)}, (const long *const[]){{{', '.join(names)}}}, {len(names)},",
+        f"certile_pick({place(to)}, {longs(to.pitch)}, {place(source)}, {longs((0,) * lead + source.pitch)},",
+        f"             {longs(to.shape)}, (const long *const[]){{{', '.join(names)}}}, {len(names)},",
         f"             {BYTES[kind]}, fill);",
     ]
     return block("", [*tables, *fill, *call])
@@ -109,8 +104,7 @@ def of_rows(model: OnnxModel, operator: Eltwise, to: str, source: str) -> list[s
     if node.op == "RMSNormalization":
         axis = node.integer("axis", -1) % len(shape)
         epsilon, outer, size = literal(node.number("epsilon", 1e-5)), prod(shape[:axis]), prod(shape[axis:])
-        scale = np.broadcast_to(model.constant(node.input(1)), shape[axis:]).ravel()
-        table = f"static const float scale[] = {{{', '.join(literal(float(v)) for v in scale)}}};"
+        table = floats_of("scale", np.broadcast_to(model.constant(node.input(1)), shape[axis:]))
         return block("", [table, f"certile_rms({to}, {source}, {outer}, {size}, {epsilon}, scale);"])
     if node.op == "LpNormalization":
         axis = node.integer("axis", -1) % len(shape)
@@ -145,8 +139,7 @@ def _normalised(
     tables, names = [], []
     for k, name in ((1, "scale"), (2, "shift")):
         if node.input(k):
-            numbers = np.broadcast_to(model.constant(node.input(k)), held).ravel()
-            tables.append(f"static const float {name}[] = {{{', '.join(literal(float(v)) for v in numbers)}}};")
+            tables.append(floats_of(name, np.broadcast_to(model.constant(node.input(k)), held)))
         names.append(name if node.input(k) else "NULL")
     given = ", ".join(map(str, (*rows, literal(node.number("epsilon", 1e-5)), *names, *places)))
     return block("", [*tables, f"certile_normalise({to}, {source}, {given});"])
@@ -263,7 +256,7 @@ class ModelArranger(Arranger):
         pixels = (batch, 1, rows, columns)
         parts = [contiguous(self.array(f"part_{number:03}_{k}", prod(pixels)), pixels) for k in range(GRID)]
         near = [self._fresh(f"near_{number:03}_{k}", operator) for k in range(operator.taps**2)]
-        lines = made.found(near, parts, source, grid, self._address)
+        lines = made.found(near, parts, source, grid, self.made.place)
         self.made.steps.append(Host(tuple(lines), f"{operator.name}: neighbours where its grid says", rows=True))
         self.gridded[operator.name] = [*parts, *near]
         return self.gridded[operator.name]
@@ -288,7 +281,7 @@ class ModelArranger(Arranger):
                 self.model, chain, dict.fromkeys((o.name for o in operators_of(chain)), place), "t"
             )
             to = contiguous(array, value.shape)
-            lines = element_by_element(to, value, Stage((), tuple(changes)), self._address, kinds)
+            lines = element_by_element(to, value, Stage((), tuple(changes)), self.made.place, kinds)
             why = f"{name}: layers apply it to what they read, the host to a result"
             self.made.steps.append(Host(tuple(block("", [*tables, *lines])), why, rows=False))
             self.completed[name] = to
@@ -322,12 +315,8 @@ class ModelArranger(Arranger):
         if kind == wanted:
             self._copy(to, source, why)
             return
-        lines = element_by_element(to, source, Stage((), ()), self._address, (wanted, kind))
+        lines = element_by_element(to, source, Stage((), ()), self.made.place, (wanted, kind))
         self.made.steps.append(Host(tuple(lines), why, rows=False))
-
-    def _address(self, value: Value) -> str:
-        size = self.made.arrays[value.array][1]
-        return value.array if value.offset == 0 else f"{value.array} + {value.offset * size}"
 
     def _moved(self, name: str, operator: Operator, source: Value) -> Value:
         seen = moved(self.model, operator, source)
@@ -356,7 +345,7 @@ class ModelArranger(Arranger):
             to = contiguous(name, operator.shape)
         there = contiguous(name, picked.shape) if picked.shape != operator.shape else to
         kind = self.passing.stored(operator.inputs[0])
-        lines = picked_in_c(there, source, picked, self._address, kind)
+        lines = picked_in_c(there, source, picked, self.made.place, kind)
         self.made.steps.append(Host(tuple(lines), f"{operator.name}: elements one by one", rows=False))
         return to
 
@@ -366,7 +355,7 @@ class ModelArranger(Arranger):
         kind, wanted = self.passing.by_host(operator.inputs[0]), self.passing.stored(operator.name)
         if made is not None:
             to = self.homes.get(operator.name) or self._fresh(name, operator)
-            lines = element_by_element(to, source, made, self._address, (wanted, kind))
+            lines = element_by_element(to, source, made, self.made.place, (wanted, kind))
             self.made.steps.append(Host(tuple(lines), f"{operator.name}: no part of the plan", rows=False))
             return to
         flat = self._as(f"{name}_real", source, kind, "f32")
@@ -374,7 +363,7 @@ class ModelArranger(Arranger):
             flat = self._flat(f"{name}_in", flat, operator.name)
         rows = f"{name}_rows" if wanted != "f32" else name
         to = contiguous(self.array(rows, prod(operator.shape), BYTES["f32"]), operator.shape)
-        lines = of_rows(self.model, operator, self._address(to), self._address(flat))
+        lines = of_rows(self.model, operator, self.made.place(to), self.made.place(flat))
         self.made.steps.append(Host(tuple(lines), f"{operator.name}: no part of the plan", rows=True))
         return self._as(name, to, "f32", wanted)
 

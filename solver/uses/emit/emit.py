@@ -19,7 +19,7 @@ from solver.problems.joint import is_shared
 from solver.problems.layers import is_layers
 from solver.uses.emit.groups import no_zeros
 from solver.uses.emit.meaning import Meaning
-from solver.uses.emit.network import NetworkPlanned, alone, network_program
+from solver.uses.emit.network import NetworkPlanned, alone
 from solver.uses.emit.program import Planned, single_layers
 
 
@@ -108,7 +108,7 @@ def files_of(
         if meaning:
             network = meaning.model.network.model_copy(update={"in_dram": network.in_dram})
         machine = _with_memory(plan.machine_data, memory_bytes)
-        return network_program(NetworkPlanned(network, machine, plan.schedule, meaning))
+        return NetworkPlanned(network, machine, plan.schedule, meaning).files()
     if memory_bytes is not None:
         raise InputError(f"memory_bytes: for plans of problems {either(nested('network'))}, not of {plan.problem}")
     if not is_layers(plan):
@@ -129,9 +129,8 @@ def files_of(
     if network.layers != tuple(one.layer for one in planned):
         said = "plan all of them, with --all-kinds"
         raise InputError(f"{meaning.model.where}: its layers are not those of the plan of {plan.network}: {said}")
-    return network_program(
-        NetworkPlanned(network, plan.machine_data, alone(network, [one.nest for one in planned]), meaning, True)
-    )
+    nests = alone(network, [one.nest for one in planned])
+    return NetworkPlanned(network, plan.machine_data, nests, meaning, True).files()
 
 
 def _with_memory(machine: Machine, memory_bytes: int | None) -> Machine:

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-
-def makefile() -> str:
-    """Return the Makefile of a network's program."""
-    return _MAKEFILE
-
-
-_MAKEFILE = """\
+MAKEFILE = """\
 # make run: build, run, and check. make guard: the same, and nothing but certile_dma may touch memory off the chip.
 # make bare: link without a C library, and say how large it is.
 CC ?= gcc

@@ -65,10 +65,15 @@ class OnChip:
         """A layer with the rows that it finds on chip, and those that it never writes."""
         if (run := self.alone.get(t)) is not None:
             return self.found.layer(t, run.rows, run.unwritten)
-        run_of = next(run for run in self.grouped.values() if run.first <= t <= run.last)
-        if spread := [s for s, readers in self.broadcast.items() if t in readers and s in run_of.residents]:
+        group = self.run_of(t)
+        assert group is not None
+        if spread := [s for s, readers in self.broadcast.items() if t in readers and s in group.residents]:
             raise self.no_broadcast(spread[0])
-        return self.found.layer(t, {}, run_of.unwritten[t - run_of.first])
+        return self.found.layer(t, {}, group.unwritten[t - group.first])
+
+    def run_of(self, t: int) -> FusedRun | None:
+        """The group that a layer is in."""
+        return next((run for run in self.grouped.values() if run.first <= t <= run.last), None)
 
     @cached_property
     def broadcast(self) -> Mapping[int, tuple[int, ...]]:

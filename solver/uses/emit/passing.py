@@ -21,11 +21,10 @@ from instances.errors import InputError
 from instances.network.operators import Concat, Eltwise, Input, MatMul, Opaque, Operator, Reshape
 from instances.network.stores import inputs_of
 from instances.onnx.model import OnnxModel
-from solver.uses.emit.gridded import is_gridded
-from solver.uses.emit.kinds import FLOATS, KINDS, NAMES, Elements
+from solver.uses.emit.kinds import FLOATS, KINDS, NAMES, QUANTISERS, Elements, Grid, grid_around, grid_in_file, grid_of
 from solver.uses.emit.moves import moves
 from solver.uses.emit.pointwise import stage
-from solver.uses.emit.quantise import QUANTISERS, Grid, grid_around, grid_in_file, grid_of
+from solver.uses.emit.several import is_gridded
 from solver.uses.emit.text import identifier
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +11,8 @@ from instances.errors import InputError
 from instances.network.operators import Operator, Shape
 from instances.onnx.graph import Node
 from instances.onnx.model import OnnxModel
-from solver.uses.emit.quantise import QUANTISERS, Grid, grid_of
-from solver.uses.emit.text import literal
+from solver.uses.emit.kinds import QUANTISERS, Grid, grid_of
+from solver.uses.emit.text import floats_of, literal
 
 #: Functions without parameters, of x.
 PLAIN = {
@@ -56,11 +56,7 @@ class Stage:
 
     def lines(self) -> list[str]:
         """The tables as C."""
-        made = []
-        for name, values in self.tables:
-            flat = ", ".join(literal(float(v)) for v in values.ravel())
-            made.append(f"static const float {name}[] = {{{flat}}};")
-        return made
+        return [floats_of(name, values) for name, values in self.tables]
 
 
 def stage(model: OnnxModel, operator: Operator, name: str, coordinates: Sequence[str]) -> Stage | None:
@@ -232,6 +228,3 @@ def require(condition: object, where: str, said: str) -> None:
     """Raise InputError unless a condition holds."""
     if not condition:
         raise InputError(f"{where}: {said}: no C is written")
-
-
-Coordinates = Callable[[Shape], Sequence[str]]

@@ -13,26 +13,16 @@ from instances.errors import InputError
 from instances.machine.machine import Broadcast, Machine
 from instances.network.workload import DIMS, Layer
 from solver.uses.emit.frame import Frame
-from solver.uses.emit.mains import makefile
+from solver.uses.emit.mains import MAKEFILE
 from solver.uses.emit.nest import layer_file
 from solver.uses.emit.numbers import integers
 from solver.uses.emit.text import identifier
 from solver.uses.emit.values import pitches
 
 _RUNTIME = (
-    "certile_dma.h",
-    "certile_dma.c",
-    "certile_tile.h",
-    "certile_tile.c",
-    "certile_lines.h",
-    "certile_lines.c",
-    "certile_check.h",
-    "certile_check.c",
-    "certile_guard.h",
-    "certile_guard.c",
-    "bare.c",
-    "certile_math.c",
-)
+    "certile_dma.h", "certile_dma.c", "certile_tile.h", "certile_tile.c", "certile_lines.h", "certile_lines.c",
+    "certile_check.h", "certile_check.c", "certile_guard.h", "certile_guard.c", "bare.c", "certile_math.c",
+)  # fmt: skip
 #: As many inputs as certile_check.c has room for.
 MOST_INPUTS = 32
 
@@ -46,10 +36,10 @@ class Planned:
     nest: Nest
 
 
-def runtime(names: Sequence[str] = _RUNTIME) -> dict[str, str]:
-    """Return the files that are the same for all plans."""
+def runtime(*names: str) -> dict[str, str]:
+    """Return some files that are the same for all plans; unless named those that every program has."""
     folder = resources.files("solver.uses.emit") / "runtime"
-    return {name: (folder / name).read_text() for name in names}
+    return {name: (folder / name).read_text() for name in names or _RUNTIME}
 
 
 def single_layers(planned: Sequence[Planned]) -> dict[str, str]:
@@ -63,20 +53,18 @@ def single_layers(planned: Sequence[Planned]) -> dict[str, str]:
         If a layer cannot be written; names it.
     """
     files = runtime()
-    names: list[str] = []
-    tables: list[str] = []
+    rows: dict[str, str] = {}
     together = len({tuple(one.machine.memories.items()) for one in planned}) == 1
     for number, one in enumerate(planned):
         refuse(one.layer, one.machine, one.nest)
         name = f"layer_{number:03}_{identifier(one.layer.name)}"
         frame = Frame(one.layer, one.machine, one.nest, integers(one.machine), "extern" if together else "static")
         files[f"{name}.c"] = layer_file(frame, name)
-        names.append(name)
-        tables.append(row(name, name, one.layer, one.machine, planned_counts(one)))
+        rows[name] = row(name, name, one.layer, one.machine, planned_counts(one))
     if together:
         files["memories.c"] = memories(planned[0].machine)
-    files["main.c"] = _main(names, tables)
-    files["Makefile"] = makefile()
+    files["main.c"] = _main(rows)
+    files["Makefile"] = MAKEFILE
     return files
 
 
@@ -119,15 +107,15 @@ def memories(machine: Machine) -> str:
     return "\n".join(["/* The memories on the chip. */", *lines, ""])
 
 
-def _main(names: Sequence[str], tables: Sequence[str]) -> str:
+def _main(rows: Mapping[str, str]) -> str:
     return "\n".join([
         "/* Runs every layer on integers, and compares it with a naive loop nest and with the plan's transfers. */",
         '#include "certile_check.h"', "", "#include <stdio.h>", "",
-        *(f"certile_function {name};" for name in names), "",
-        "static const certile_layer layers[] = {", *tables, "};", "",
+        *(f"certile_function {name};" for name in rows), "",
+        "static const certile_layer layers[] = {", *rows.values(), "};", "",
         "int main(int argc, char **argv)", "{",
         '    FILE *dump = argc > 1 ? fopen(argv[1], "wb") : NULL;',
-        f"    int right = 0, all = {len(names)};",
+        f"    int right = 0, all = {len(rows)};",
         "    for (int k = 0; k < all; k++) {",
         "        right += certile_check(&layers[k], dump);", "    }",
         "    if (dump && fclose(dump)) {", "        return 2;", "    }",

@@ -1,9 +1,15 @@
-"""Layers of several values that come apart: maps of another size, and recurrent cells, in C.
+"""Layers of several values that come apart: maps of another size, maps read where a grid says, cells, in C.
 
 A map of another size (Resize)
     An element of the result is a sum of elements of a window of the map. What it takes of them is the product of what
     it takes along rows and along columns (`instances.onnx.resize`): two tables, by place and tap. Where an
     element reads its neighbours by itself (`Resample.scattered`), every tap is an input, which the host has gathered.
+Grids (GridSample)
+    The host finds the neighbours of every place, and how far the place lies behind the first of them along each axis
+    (certile_neighbours of certile_rows.h): columns first, as in a grid. The layer reads both parts of a pixel, then one
+    neighbour after the other, and adds what is taken of each, a product of what is taken along columns and along rows.
+    An example: 0.25 behind column 3 and 0.5 behind row 1, ``linear`` takes 0.75 * 0.5 of the pixel of row 1 and
+    column 3, 0.25 * 0.5 of the one beside it, and as much of those below.
 Cells
     An operator of several inputs that stands for several element-wise nodes (`OnnxModel.bodies`) keeps what each input
     gives until the last one is there.
@@ -11,20 +17,22 @@ Cells
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from instances.network.operators import Operator, Resample
+from instances.network.operators import GRID, Operator, Resample
 from instances.network.stores import inputs_of
 from instances.network.workload import Layer
+from instances.onnx.graph import Node
 from instances.onnx.model import OnnxModel
+from solver.uses.emit.kinds import FLOATS
 from solver.uses.emit.numbers import Numbers
 from solver.uses.emit.pointwise import Stage, body, require
-from solver.uses.emit.text import literal
-from solver.uses.emit.values import coordinates_of
+from solver.uses.emit.text import floats_of, longs
+from solver.uses.emit.values import Value, coordinates_of
 
 
 @dataclass(frozen=True)
@@ -92,10 +100,7 @@ class Resized:
 
 
 def _tables(values: dict[str, np.ndarray]) -> list[str]:
-    return [
-        f"static const float stage_{name}[] = {{{', '.join(literal(float(v)) for v in table.ravel())}}};"
-        for name, table in values.items()
-    ]
+    return [floats_of(f"stage_{name}", table) for name, table in values.items()]
 
 
 def _windows(matrix: np.ndarray, blocks: int, stride: int, pad: int, taps: int) -> np.ndarray:
@@ -117,6 +122,70 @@ def _neighbours(matrix: np.ndarray, count: int) -> list[tuple[np.ndarray, np.nda
     used = (matrix != 0).sum(axis=1)
     weights = [np.where(k < used, matrix[np.arange(len(matrix)), order[:, k]], 0) for k in range(count)]
     return [(order[:, k], weights[k]) for k in range(count)]
+
+
+#: What lies beyond the border, as certile_rows.h numbers it.
+_PADDING = ("zeros", "border", "reflection")
+#: What is taken of neighbour k of a place that lies x behind neighbour 0 (cubic: 1), by interpolation.
+_TAKEN = {
+    "nearest": ["return 1;"],
+    "linear": ["return k ? x : 1 - x;"],
+    "cubic": [
+        "const float d = k < 2 ? x + (float)(1 - k) : (float)(k - 1) - x;",
+        "return k == 1 || k == 2 ? (1.25f * d - 2.25f) * d * d + 1 : ((-0.75f * d + 3.75f) * d - 6) * d + 3;",
+    ],
+}  # fmt: skip
+
+
+def is_gridded(operator: Operator) -> bool:
+    """Whether it reads a map where a grid says."""
+    return isinstance(operator, Resample) and len(operator.inputs) > 1
+
+
+@dataclass(frozen=True)
+class Gridded:
+    """A map that is read where a grid says."""
+
+    operator: Resample
+    node: Node
+
+    def check(self, kinds: Sequence[str]) -> None:
+        """Raise InputError unless C has the mode, and map and grid are of single precision."""
+        where = f"layer {self.operator.name} ({self.node.op})"
+        said = f"places in a map of {' and '.join(sorted(set(kinds)))} elements: in_bytes 4 and real numbers are needed"
+        require(all(kind == FLOATS[0] for kind in kinds), where, said)
+        require(self._padding in _PADDING, where, f"padding_mode {self._padding}")
+
+    @property
+    def _padding(self) -> str:
+        return self.node.text("padding_mode", _PADDING[0])
+
+    def numbers(self, base: Numbers) -> Numbers:
+        """A sum over neighbours, each with what is taken of it; the parts of a pixel come first."""
+        taps = self.operator.taps
+        each = [f"{{at_{k}}} = {{value}};" for k in range(GRID)]
+        each += [
+            f"{{row}} += stage_taken({k % taps}, {{at_0}}) * stage_taken({k // taps}, {{at_1}}) * {{value}};"
+            for k in range(taps * taps)
+        ]
+        head = "static inline float stage_taken(int k, float x)"
+        body = ["(void)k, (void)x;", *_TAKEN[self.operator.fn]]
+        return base.with_meaning(
+            each=tuple(each), tables=(*base.tables, head, "{", *(f"    {line}" for line in body), "}")
+        )
+
+    def found(
+        self, near: Sequence[Value], parts: Sequence[Value], source: Value, grid: Value, place: Callable[[Value], str]
+    ) -> list[str]:
+        """The call that finds all neighbours and parts; neighbours have one pitch, parts lie one after the other."""
+        size = (*source.shape, *self.operator.size)
+        corners = int(bool(self.node.integer("align_corners", 0)))
+        return [
+            f"certile_neighbours((unsigned char *const[]){{{', '.join(map(place, near))}}}, {longs(near[0].pitch)},",
+            f"                   (unsigned char *const[]){{{', '.join(map(place, parts))}}},",
+            f"                   {place(source)}, {longs(source.pitch)}, {place(grid)}, {longs(grid.pitch)},",
+            f"                   {longs(size)}, {self.operator.taps}, {_PADDING.index(self._padding)}, {corners});",
+        ]
 
 
 def cell(model: OnnxModel, operator: Operator, layer: Layer, base: Numbers) -> Numbers:

@@ -22,11 +22,15 @@ def indented(lines: Iterable[str]) -> list[str]:
     return [INDENT + line if line else "" for line in lines]
 
 
+def plain(text: str) -> str:
+    """Return a text that may stand in a comment of one line."""
+    safe = "".join(c if c.isascii() and c.isprintable() else "?" for c in text)
+    return safe.replace("*/", "* /").replace("/*", "/ *")
+
+
 def comment(text: str) -> list[str]:
     """Return a text as a comment that nothing in it can end."""
-    safe = text.replace("*/", "* /").replace("/*", "/ *").rstrip()
-    plain = "".join(c if c == "\n" or (c.isprintable() and c.isascii()) else "?" for c in safe)
-    return ["/*", *(f" * {line}".rstrip() for line in plain.splitlines()), " */"]
+    return ["/*", *(f" * {plain(line)}".rstrip() for line in text.rstrip().split("\n")), " */"]
 
 
 def quoted(text: str) -> str:
@@ -104,6 +108,16 @@ def smaller(one: str, two: str) -> str:
     if one.isdigit() and two.isdigit():
         return str(min(int(one), int(two)))
     return f"certile_min({one}, {two})"
+
+
+def longs(values: Iterable[int]) -> str:
+    """Return an array of long numbers as an argument."""
+    return f"(const long[]){{{', '.join(map(str, values))}}}"
+
+
+def floats_of(name: str, values: np.ndarray) -> str:
+    """Return a table of floats."""
+    return f"static const float {name}[] = {{{', '.join(literal(float(v)) for v in values.ravel())}}};"
 
 
 def literal(value: float) -> str:

@@ -12,9 +12,8 @@ from instances.network.operators import Conv, MatMul, Operator
 from instances.network.workload import Layer
 from instances.onnx.graph import Node
 from instances.onnx.model import OnnxModel, Quantised
-from solver.uses.emit.kinds import BYTES, KINDS, Elements, dtype, limits
+from solver.uses.emit.kinds import BYTES, KINDS, Elements, Grid, dtype, limits
 from solver.uses.emit.pointwise import by_channel, require
-from solver.uses.emit.quantise import Grid
 from solver.uses.emit.values import storage_order
 
 
