@@ -12,7 +12,7 @@ Real sums of quantised maps (element-wise layers, and what is read through anoth
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -21,11 +21,9 @@ import numpy as np
 from instances.network.operators import Conv, MatMul, Operator, Pool, Resample
 from instances.network.stores import inputs_of
 from instances.network.workload import Layer
-from instances.onnx.graph import Node
-from instances.onnx.model import OnnxModel
-from solver.uses.emit.kinds import BYTES, C_TYPES, FLOATS, NAMES, Elements, Grid, grid_of
+from solver.uses.emit.kinds import BYTES, C_TYPES, FLOATS, NAMES, Grid, grid_of, unit_grid
 from solver.uses.emit.numbers import Numbers, floats
-from solver.uses.emit.passing import Chain, Passing, operators_of, statements
+from solver.uses.emit.passing import Chain, Passing, statements
 from solver.uses.emit.pointwise import clip_of, dequantiser, require
 from solver.uses.emit.requantise import scaled, shares
 from solver.uses.emit.several import Resized, is_gridded
@@ -33,8 +31,8 @@ from solver.uses.emit.text import floats_of, function, literal
 from solver.uses.emit.trained import Trained
 from solver.uses.emit.values import coordinates_in, coordinates_of
 
-Tables: TypeAlias = list[str]
-Statements: TypeAlias = list[str]
+#: Tables, statements, and the functions that are left.
+_Made: TypeAlias = tuple[list[str], list[str], tuple[Operator, ...]]
 #: The larger and the smaller of whole numbers, as one after the other comes.
 _EXTREMES = {
     op: f"{{{{ const int32_t seen = {{value}}; {{row}} = seen {sign} {{row}} ? seen : {{row}}; }}}}"
@@ -44,7 +42,7 @@ _EXTREMES = {
 BIAS = {0: "i32", 4: "i32", 8: "i64"}
 
 
-@dataclass(frozen=True)
+@dataclass
 class Arithmetic:
     """A layer of a model."""
 
@@ -54,25 +52,11 @@ class Arithmetic:
     trained: Trained | None = None
     """Its constant weights."""
 
-    @property
-    def model(self) -> OnnxModel:
-        """The model."""
-        return self.passing.model
-
-    @property
-    def elements(self) -> Elements:
-        """What tensors are held as."""
-        return self.passing.elements
-
-    @cached_property
-    def node(self) -> Node:
-        """What the file says of it."""
-        return self.model.node(self.operator.name)
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """The operators whose results are its inputs."""
-        return inputs_of(self.model.network, self.operator, self.layer)
+    def __post_init__(self) -> None:
+        self.model, self.elements = self.passing.model, self.passing.elements
+        self.where = f"layer {self.layer.name}"
+        #: The operators whose results are its inputs.
+        self.names = inputs_of(self.model.network, self.operator, self.layer)
 
     @cached_property
     def grid(self) -> Grid | None:
@@ -87,7 +71,7 @@ class Arithmetic:
         if name in self.passing.constants:
             return self.passing.constants[name]
         if kind not in FLOATS:
-            return Grid(kind, np.ones(1, np.float32), np.zeros(1, np.int64), None)
+            return unit_grid(kind)
         if chain.operators and self.passing.per_tensor(chain.operators[-1]):
             return grid_of(self.model, self.model.node(chain.operators[-1].name))
         return None
@@ -97,7 +81,7 @@ class Arithmetic:
         """The scale and zero point of the right operand of a product of two inputs."""
         found = self._grid(self.operator.inputs[1]) if self.layer.weights == "activation" else None
         real = self.elements.quantised and self.layer.weights == "activation" and found is None
-        require(not real, f"layer {self.layer.name}", "its right operand holds real numbers")
+        require(not real, self.where, "its right operand holds real numbers")
         return found
 
     # ---- numbers ---------------------------------------------------------------------------------------------------
@@ -105,7 +89,7 @@ class Arithmetic:
     def reading(self, base: Numbers) -> Numbers:
         """Return the layer's numbers with what it takes of its inputs."""
         lines = self._read_functions()
-        return base.with_meaning(seen=tuple(lines) if any(lines) else (), taken=self._taken(lines))
+        return replace(base, seen=tuple(lines) if any(lines) else (), taken=self._taken(lines))
 
     def require_held(self) -> None:
         """Raise InputError unless the machine's elements hold what the layer reads."""
@@ -114,31 +98,29 @@ class Arithmetic:
             kind, size = self.passing.stored(name), self.elements.machine.in_bytes
             said = f"it reads maps of {self.passing.said(name, kind)}, and the machine has in_bytes {size}"
             said += ": quantise what it reads and makes" if self.elements.quantised else ""
-            require(self.elements.held(kind) == kind, f"layer {self.layer.name}", said)
+            require(self.elements.held(kind) == kind, self.where, said)
             has = self.elements.machine.w_bytes
             said = f"its right operand is of {NAMES[kind]}, and the machine has w_bytes {has}"
-            require(name in self.names or has == BYTES[kind], f"layer {self.layer.name}", said)
+            require(name in self.names or has == BYTES[kind], self.where, said)
 
     def single(self) -> Numbers:
         """Single precision."""
         machine, result = self.elements.machine, self.passing.stored(self.operator.name)
-        where = f"layer {self.layer.name}"
         if not self.elements.quantised:
             made = floats(machine)
         else:
             spills = self.layer.kind != "eltwise"
-            require(not spills or machine.psum_bytes == 4, where, "sums of real numbers take psum_bytes 4")
+            require(not spills or machine.psum_bytes == 4, self.where, "sums of real numbers take psum_bytes 4")
             made = Numbers(self.passing.stored(self.names[0]), "f32", result, "f32", "f32", "float")
         kinds = {self.passing.kinds[name] for name in self.names}
         resized = None if not isinstance(self.operator, Resample) or is_gridded(self.operator) else self.operator
         copies = resized is not None and Resized(self.model, resized, self.layer).copies
-        said = f"{self.node.op.removeprefix('certile.')} of integers, which no scale dequantises: quantise it as QDQ"
-        require(copies or kinds <= set(FLOATS), where, said)
-        zero = ""
+        op = self.model.node(self.operator.name).op.removeprefix("certile.")
+        said = f"{op} of integers, which no scale dequantises: quantise it as QDQ"
+        require(copies or kinds <= set(FLOATS), self.where, said)
         if self.trained is not None and self.trained.kind:
-            made = made.with_meaning(weights=self.trained.kind)
-            zero = self._weight_zero(self.trained.zero)
-        return made.with_meaning(result=result, weight_zero=zero)
+            made = replace(made, weights=self.trained.kind, weight_zero=self._weight_zero(self.trained.zero))
+        return replace(made, result=result)
 
     def whole(self) -> Numbers:
         """Sums of integers."""
@@ -172,24 +154,20 @@ class Arithmetic:
         for k, name in enumerate(self.names):
             chain = self.passing.before(name)
             exact = self.grid is not None and chain.operators and self.passing.kinds[name] in FLOATS
-            chain = chain.without_last() if exact else chain
-            place = {o.name: coordinates_in(self.operator, o, self.layer) for o in operators_of(chain)}
-            tables, changes = statements(self.model, chain, place, f"seen_{k}_")
+            chain = replace(chain, operators=chain.operators[:-1]) if exact else chain
+            tables, changes = statements(self.model, chain, self._place_in, f"seen_{k}_")
             if self.grid is None and name in self.passing.constants:
-                source = self.model.network.operator(name)
-                made = dequantiser(
-                    self.passing.constants[name], f"seen_{k}", coordinates_in(self.operator, source, self.layer)
-                )
+                place = self._place_in(self.model.network.operator(name))
+                made = dequantiser(self.passing.constants[name], f"seen_{k}", place)
                 tables, changes = made.lines(), list(made.statements)
             given = ["float x", "int b", "int g", "int n", "int row", "int column"]
             body = ["(void)b, (void)g, (void)n, (void)row, (void)column;", *changes, "return x;"]
-            text = [
-                *tables,
-                "/* What an input is taken as. */",
-                *function(f"static inline float seen_{k}", given, body),
-            ]
-            found.append(tuple(text) if changes else ())
+            text = function(f"static inline float seen_{k}", given, body)
+            found.append((*tables, "/* What an input is taken as. */", *text) if changes else ())
         return found
+
+    def _place_in(self, source: Operator) -> Sequence[str]:
+        return coordinates_in(self.operator, source, self.layer)
 
     def _taken(self, lines: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
         """By input how an element is read."""
@@ -213,38 +191,46 @@ class Arithmetic:
         `lines` are changes of the real sum x that come first, and of an exact one its division by a constant.
         """
         behind = self.passing.behind[self.operator.name]
-        tables, body = Tables(), list(lines)
+        tables, body = list[str](), list(lines)
         if self.grid is not None:
             tables, body, behind = self._rounded(lines, divisor)
         elif self.trained is not None and self.trained.kind:
-            more, scale = self._by_channel("stage_scale", self.trained.scale)
-            tables, body = more, [f"x *= {scale};", *body]
-        place = {o.name: coordinates_of(o, self.layer) for o in behind}
-        more, changes = statements(self.model, Chain(behind), place, "stage_")
-        body += changes
-        zeros = self._zero_table()
-        if not body:
-            return base.with_meaning(tables=(*base.tables, *zeros))
-        given = [f"{base.total} {'x' if self.grid is None else 'sum'}", *(f"int {d}" for d in "bgmrc")]
-        unused = ["(void)b, (void)g, (void)m, (void)r, (void)c;"]
-        text = [*tables, *more, "/* What a complete sum becomes. */",
-                *function("static inline float finished", given, [*unused, *body, "return x;"])]  # fmt: skip
-        return base.with_meaning(finished=tuple(text), tables=(*base.tables, *zeros))
+            tables, scale = self._by_channel("stage_scale", self.trained.scale)
+            body = [f"x *= {scale};", *body]
+        zero = self.trained.zero if self.trained is not None else np.zeros(1)
+        zeros = ", ".join(str(int(z)) for z in zero)
+        table = [f"static const int stage_weight_zero[] = {{{zeros}}};"] if (zero != zero[0]).any() else []
+        base = replace(base, tables=(*base.tables, *table))
+        total = f"{base.total} {'x' if self.grid is None else 'sum'}"
+        return replace(base, finished=self._finished(total, tables, body, behind))
 
-    def _rounded(self, lines: Sequence[str], divisor: int) -> tuple[Tables, Statements, tuple[Operator, ...]]:
-        """The real number of a sum of integers, or at once an integer of the result; the functions left."""
+    def _finished(
+        self, total: str, tables: Sequence[str], body: Sequence[str], behind: tuple[Operator, ...]
+    ) -> tuple[str, ...]:  # fmt: skip
+        """The function that makes a result of a complete sum; empty where nothing is done."""
+        more, changes = statements(self.model, Chain(behind), lambda o: coordinates_of(o, self.layer), "stage_")
+        if not (body or changes):
+            return ()
+        text = ["(void)b, (void)g, (void)m, (void)r, (void)c;", *body, *changes, "return x;"]
+        made = function("static inline float finished", [total, *(f"int {d}" for d in "bgmrc")], text)
+        return (*tables, *more, "/* What a complete sum becomes. */", *made)
+
+    def _factor(self, one: type[np.floating]) -> np.ndarray:
+        """What the sums of integers are multiples of, by channel or for all, in numbers of a precision."""
         assert self.grid is not None
+        factor = self.grid.scale.astype(one) * (self.right.scale if self.right is not None else one(1))
+        return np.asarray(factor * (self.trained.scale if self.trained is not None else one(1)))
+
+    def _rounded(self, lines: Sequence[str], divisor: int) -> _Made:
+        """The real number of a sum of integers, or at once an integer of the result."""
         if self.elements.rule != "float":
             return self._whole_numbers(lines, divisor)
-        factor = self.grid.scale * (self.right.scale if self.right is not None else np.float32(1))
-        factor = factor * (self.trained.scale if self.trained is not None else np.float32(1))
-        rest, target, (lo, hi) = self._target()
+        factor, (rest, target, (lo, hi)) = self._factor(np.float32), self._target()
         if target is None or lines:
             tables, text = self._by_channel("stage_factor", factor / np.float32(divisor))
-            body = ["float x = (float)sum;" if text == "1.0f" else f"float x = (float)sum * {text};", *lines]
         else:
             tables, text = self._by_channel("stage_ratio", factor / (target.scale * np.float32(divisor)))
-            body = ["float x = (float)sum;" if text == "1.0f" else f"float x = (float)sum * {text};"]
+        body = ["float x = (float)sum;" if text == "1.0f" else f"float x = (float)sum * {text};", *lines]
         if target is None:
             return tables, body, self.passing.behind[self.operator.name]
         value = f"x / {literal(float(target.scale[0]))}" if lines else "x"
@@ -253,27 +239,20 @@ class Arithmetic:
         body.append(f"x = certile_round({value}, {ends}){f' + {literal(zero)}' if zero else ''};")
         return tables, body, rest
 
-    def _whole_numbers(self, lines: Sequence[str], divisor: int) -> tuple[Tables, Statements, tuple[Operator, ...]]:
-        """The integer of a result from a sum of integers, by a multiplier and a shift; the functions left."""
-        assert self.grid is not None
-        factor = self.grid.scale.astype(np.float64) * (self.right.scale if self.right is not None else 1.0)
-        factor = factor * (self.trained.scale if self.trained is not None else 1.0) / divisor
+    def _whole_numbers(self, lines: Sequence[str], divisor: int) -> _Made:
+        """The integer of a result from a sum of integers, by a multiplier and a shift."""
         mean = list(lines)
         if lines and isinstance(self.operator, Pool):
             mean[-1] = f"sum = ({C_TYPES[self.elements.sums]})certile_mean(sum, rows * columns);"
         else:
-            require(not lines, self._where, "computes in real numbers: use requantise float")
-        tables, body, rest = self._by_multiplier(factor, self.elements.sums)
+            require(not lines, self.where, "computes in real numbers: use requantise float")
+        tables, body, rest = self._by_multiplier(self._factor(np.float64) / divisor, self.elements.sums)
         return tables, [*mean, *body], rest
 
-    @property
-    def _where(self) -> str:
-        return f"layer {self.layer.name}"
-
-    def _by_multiplier(self, factor: np.ndarray, sums: str) -> tuple[Tables, Statements, tuple[Operator, ...]]:
+    def _by_multiplier(self, factor: np.ndarray, sums: str) -> _Made:
         """A sum times a factor (one, or by channel), in steps of the result."""
         rest, target, (lo, hi) = self._target()
-        require(target is not None, self._where, "what follows on its sums takes real numbers: use requantise float")
+        require(target is not None, self.where, "what follows on its sums takes real numbers: use requantise float")
         assert target is not None
         ratio = factor / target.scale.astype(np.float64)
         tables, text = scaled(self.elements.rule, sums, "sum", [float(one) for one in ratio], self._channel)
@@ -293,7 +272,7 @@ class Arithmetic:
         chains = [self.passing.before(name) for name in self.names]
         whole = all(g is not None for g in grids) and all(len(c.operators) < 2 and c.joined is None for c in chains)
         known = op in ("Add", "Sum", "Sub") or extreme or (product and len(grids) == 2)
-        require(bool(known) and whole and len(grids) == len(self.operator.inputs), self._where,
+        require(bool(known) and whole and len(grids) == len(self.operator.inputs), self.where,
                 f"{op} of these operands computes in real numbers: use requantise float")  # fmt: skip
         found = [grid for grid in grids if grid is not None]
         scales, taken = [float(g.scale[0]) for g in found], list[str]()
@@ -308,25 +287,18 @@ class Arithmetic:
         if apart:
             factor = scales[0] * scales[1] if product else scales[0]
         tables, body, rest = self._by_multiplier(np.array([factor]), "i32")
-        place = {o.name: coordinates_of(o, self.layer) for o in rest}
-        more, changes = statements(self.model, Chain(rest), place, "stage_")
-        given = ["int32_t sum", *(f"int {d}" for d in "bgmrc")]
-        unused = "(void)b, (void)g, (void)m, (void)r, (void)c;"
-        text = [*tables, *more, "/* What a complete sum becomes. */",
-                *function("static inline float finished", given, [unused, *body, *changes, "return x;"])]  # fmt: skip
         return Numbers(
             self.passing.stored(self.names[0]), "i8", self.passing.stored(self.operator.name), "i32", "i32", "int32_t",
             combine=extreme or ("{row} *= {value};" if product else "{row} += {value};"),
             combine_first="{row} = {value};",
-            finished=tuple(text), taken=tuple(taken),
+            finished=self._finished("int32_t sum", tables, body, rest), taken=tuple(taken),
         )  # fmt: skip
 
     def _target(self) -> tuple[tuple[Operator, ...], Grid | None, tuple[float, float]]:
         """The integers that a sum becomes, after functions that cut numbers off (their limits); what is left."""
         rest, lo, hi = self.passing.behind[self.operator.name], -np.inf, np.inf
-        if self.passing.kinds[self.operator.name] not in FLOATS:
-            kind = self.passing.kinds[self.operator.name]
-            return rest, Grid(kind, np.ones(1, np.float32), np.zeros(1, np.int64), None), (lo, hi)
+        if (kind := self.passing.kinds[self.operator.name]) not in FLOATS:
+            return rest, unit_grid(kind), (lo, hi)
         while rest and (ends := clip_of(self.model, self.model.node(rest[0].name))) is not None:
             lo, hi = (min(max(end, ends[0]), ends[1]) for end in (lo, hi))
             rest = rest[1:]
@@ -342,15 +314,8 @@ class Arithmetic:
         ends = [np.rint(np.float32(end) / target.scale[0]) + target.one_zero for end in (lo, hi)]
         return int(min(max(ends[0], least), most)), int(min(max(ends[1], least), most))
 
-    def _by_channel(self, name: str, values: np.ndarray) -> tuple[Tables, str]:
+    def _by_channel(self, name: str, values: np.ndarray) -> tuple[list[str], str]:
         """One number, or a table by channel and the place in it."""
         if (values == values[0]).all():
             return [], literal(float(values[0]))
         return [floats_of(name, values)], f"{name}[{self._channel}]"
-
-    def _zero_table(self) -> tuple[str, ...]:
-        """Zero points of weights, where they differ."""
-        zero = self.trained.zero if self.trained is not None else np.zeros(1)
-        if (zero == zero[0]).all():
-            return ()
-        return (f"static const int stage_weight_zero[] = {{{', '.join(str(int(z)) for z in zero)}}};",)

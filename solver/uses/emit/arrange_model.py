@@ -25,7 +25,7 @@ from solver.uses.emit.arrange import Arranged, Arranger, Host
 from solver.uses.emit.kinds import BYTES, C_TYPES, FLOATS, dtype, rounded
 from solver.uses.emit.meaning import Meaning
 from solver.uses.emit.moves import Picked, moved, moves
-from solver.uses.emit.passing import kind_of, operators_of, statements
+from solver.uses.emit.passing import kind_of, statements
 from solver.uses.emit.pointwise import Stage, require, stage
 from solver.uses.emit.several import Gridded, Resized, is_gridded
 from solver.uses.emit.states import paired
@@ -277,9 +277,7 @@ class ModelArranger(Arranger):
                 f"complete_{len(self.completed):03}_{identifier(name)}", prod(value.shape), BYTES[kinds[0]]
             )
             place = [f"i{k}" for k in range(len(value.shape))]
-            tables, changes = statements(
-                self.model, chain, dict.fromkeys((o.name for o in operators_of(chain)), place), "t"
-            )
+            tables, changes = statements(self.model, chain, lambda _: place, "t")
             to = contiguous(array, value.shape)
             lines = element_by_element(to, value, Stage((), tuple(changes)), self.made.place, kinds)
             why = f"{name}: layers apply it to what they read, the host to a result"

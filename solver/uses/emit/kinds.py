@@ -127,6 +127,11 @@ class Grid:
         return int(self.zero[0])
 
 
+def unit_grid(kind: str) -> Grid:
+    """Return the grid of integers that stand for themselves."""
+    return Grid(kind, np.ones(1, np.float32), np.zeros(1, np.int64), None)
+
+
 def grid_of(model: OnnxModel, node: Node) -> Grid:
     """Return what a QuantizeLinear or DequantizeLinear says of its integers.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -162,7 +162,7 @@ class Meaning:
         require(op in BINARY, f"layer {layer.name}", f"{node.op} of several tensors")
         both = re.sub(r"\by\b", "seen", re.sub(r"\bx\b", "{row}", BINARY[op]))
         combine = f"{{{{ const float seen = {{value}}; {{row}} = {both}; }}}}"
-        numbers = numbers.with_meaning(combine=combine, combine_first="{row} = {value};")
+        numbers = replace(numbers, combine=combine, combine_first="{row} = {value};")
         names = [t for t in node.proto.input if t]
         known = all(t in self.model.makers for t in names)
         require(known, f"layer {layer.name}", "several tensors and a constant")
@@ -190,12 +190,12 @@ def _pool(operator: Pool, layer: Layer, node: Node, numbers: Numbers) -> tuple[N
         start, combine, lines = _SUMS[node.op]
         plain = node.op == "ReduceSum" or numbers.total == "float"
         require(plain, f"layer {layer.name} ({node.op})", "a reduction of integers")
-        return numbers.with_meaning(start=start, combine=combine), lines, 1
+        return replace(numbers, start=start, combine=combine), lines, 1
     if operator.fn in ("max", "global_max"):
         if numbers.total == "float":
-            return numbers.with_meaning(start="-INFINITY", combine="{row} = certile_fmax({row}, {value});"), [], 1
+            return replace(numbers, start="-INFINITY", combine="{row} = certile_fmax({row}, {value});"), [], 1
         combine = f"{{{{ const {numbers.total} seen = {{value}}; {{row}} = {{row}} < seen ? seen : {{row}}; }}}}"
-        return numbers.with_meaning(start="INT32_MIN", combine=combine), [], 1
+        return replace(numbers, start="INT32_MIN", combine=combine), [], 1
     if operator.fn == "global_avg":
         taps = layer.kh * layer.kw
         return (numbers, [f"x /= {taps};"], 1) if numbers.total == "float" else (numbers, [], taps)

@@ -13,12 +13,14 @@ Quantised models
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from solver.uses.emit.kinds import C_TYPES
 
+#: The sizes of a machine's elements: inputs, weights, results, sums and biases.
+_SIZES = ("in_bytes", "w_bytes", "out_bytes", "psum_bytes", "bias_bytes")
 #: Names of integers by their bytes, as in certile_tile.h.
 _INTEGERS = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
 #: Floats by their bytes.
@@ -44,14 +46,9 @@ class Numbers:
     combine_first: str = ""
     """The same for the first of several inputs, if that differs."""
     each: tuple[str, ...] = ()
-    """The same for every input by itself; {at_0}, {at_1} and so on are places of their
-    own.
-    """
+    """The same for every input by itself; {at_0}, {at_1} and so on are places of their own."""
     finished: tuple[str, ...] = ()
-    """A C function ``finished(x, b, g, m, r, c)`` that makes a result of a complete sum, with what it needs; none: the
-    sum is the result.
-    """
-
+    """A C function ``finished(x, b, g, m, r, c)`` of a complete sum, with what it needs; none: it is the result."""
     seen: tuple[tuple[str, ...], ...] = ()
     """By input a C function ``seen_k(x, b, g, n, y, x)`` of what is read; none: it is taken as it is."""
     taken: tuple[str, ...] = ()
@@ -105,10 +102,6 @@ class Numbers:
         given = [k for k in range(len(self.each)) if any(f"{{at_{k}}}" in text for text in self.each)]
         return [f"{self.total} {self.apart(row, k)} = {'{0}' if '[' in row else '0'};" for k in given]
 
-    def with_meaning(self, **fields: object) -> Numbers:
-        """The same with other fields."""
-        return replace(self, **fields)  # type: ignore[arg-type]
-
 
 def integers(machine: Machine) -> Numbers:
     """Return the numbers of a machine as integers.
@@ -118,20 +111,15 @@ def integers(machine: Machine) -> Numbers:
     InputError
         If C has no integers of these sizes, or partial sums are smaller than results.
     """
-    sizes = {"in_bytes": machine.in_bytes, "w_bytes": machine.w_bytes, "out_bytes": machine.out_bytes,
-             "psum_bytes": machine.psum_bytes, "bias_bytes": machine.bias_bytes or 4}  # fmt: skip
+    sizes = {name: getattr(machine, name) or 4 for name in _SIZES}
     for name, size in sizes.items():
         if size not in _INTEGERS:
             raise InputError(f"machine {machine.name}: {name} is {size}, C has integers of 1, 2, 4 and 8 bytes")
     if machine.psum_bytes < machine.out_bytes:
         said = f"psum_bytes is {machine.psum_bytes}, less than out_bytes, {machine.out_bytes}"
         raise InputError(f"machine {machine.name}: {said}: partial sums would lose what results need")
-    names = {name: _INTEGERS[size] for name, size in sizes.items()}
-    wide = max(sizes.values()) > 4
-    return Numbers(
-        names["in_bytes"], names["w_bytes"], names["out_bytes"], names["psum_bytes"], names["bias_bytes"],
-        "uint64_t" if wide else "uint32_t",
-    )  # fmt: skip
+    inputs, weights, result, sums, bias = (_INTEGERS[size] for size in sizes.values())
+    return Numbers(inputs, weights, result, sums, bias, "uint64_t" if max(sizes.values()) > 4 else "uint32_t")
 
 
 def floats(machine: Machine) -> Numbers:
@@ -143,17 +131,14 @@ def floats(machine: Machine) -> Numbers:
         If the machine's elements have other sizes.
     """
     size = machine.in_bytes if machine.in_bytes == machine.out_bytes == 2 else 4
-    sizes = {"in_bytes": machine.in_bytes, "w_bytes": machine.w_bytes, "out_bytes": machine.out_bytes,
-             "psum_bytes": machine.psum_bytes, "bias_bytes": machine.bias_bytes or 4}  # fmt: skip
-    either = ("w_bytes", "bias_bytes")
-    accepted = {name: (size, *_FLOATS) if name in either else (size,) for name in sizes} | {"psum_bytes": (4,)}
+    sizes = {name: getattr(machine, name) or 4 for name in _SIZES}
+    accepted = dict.fromkeys(_SIZES, (size,)) | {"psum_bytes": (4,)}
+    accepted |= dict.fromkeys(("w_bytes", "bias_bytes"), (size, *_FLOATS))
     wrong = [name for name, has in sizes.items() if has not in accepted[name]]
     if wrong:
         options = " ".join(f"--set {name}={accepted[name][0]}" for name in wrong)
         takes = "float32 takes 4 bytes" if size == 4 else "float16 takes 2 bytes and its sums 4"
         has = ", ".join(f"{name} {sizes[name]}" for name in wrong)
         raise InputError(f"machine {machine.name}: {takes}, it has {has}: plan with {options}")
-    kinds = {name: _FLOATS[has] for name, has in sizes.items()}
-    return Numbers(
-        kinds["in_bytes"], kinds["w_bytes"], kinds["out_bytes"], "f32", kinds["bias_bytes"], "float",
-    )  # fmt: skip
+    inputs, weights, result, sums, bias = (_FLOATS[has] for has in sizes.values())
+    return Numbers(inputs, weights, result, sums, bias, "float")

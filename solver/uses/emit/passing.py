@@ -11,7 +11,7 @@ four functions, and its map holds integers; the second one applies the last func
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,12 +20,13 @@ import numpy as np
 from instances.errors import InputError
 from instances.network.operators import Concat, Eltwise, Input, MatMul, Opaque, Operator, Reshape
 from instances.network.stores import inputs_of
+from instances.network.workload import Layer
 from instances.onnx.model import OnnxModel
 from solver.uses.emit.kinds import FLOATS, KINDS, NAMES, QUANTISERS, Elements, Grid, grid_around, grid_in_file, grid_of
 from solver.uses.emit.moves import moves
 from solver.uses.emit.pointwise import stage
 from solver.uses.emit.several import is_gridded
-from solver.uses.emit.text import identifier
+from solver.uses.emit.text import identifier, indented
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,6 @@ class Chain:
 
     def __bool__(self) -> bool:
         return bool(self.operators or self.joined)
-
-    def without_last(self) -> Chain:
-        """The same but for the last function."""
-        return Chain(self.operators[:-1], self.joined, self.parts)
 
 
 @dataclass
@@ -57,6 +54,11 @@ class Passing:
         return frozenset(self.model.results.values())
 
     @cached_property
+    def layers(self) -> Mapping[str, Layer]:
+        """The layers by their operators."""
+        return {layer.name: layer for layer in self.model.network.layers}
+
+    @cached_property
     def readers(self) -> Mapping[str, list[Operator]]:
         """By operator those that read its result."""
         readers: dict[str, list[Operator]] = {o.name: [] for o in self.model.network.operators}
@@ -70,12 +72,8 @@ class Passing:
         """Operators of the host behind which there are only others, and results of the model."""
         found: set[str] = set()
         for operator in reversed(self.model.network.operators):
-            alone = operator.layer(self.model.network.input_shapes(operator)) is None
-            if (
-                alone
-                and not isinstance(operator, Concat)
-                and found.issuperset(r.name for r in self.readers[operator.name])
-            ):
+            alone = operator.name not in self.layers and not isinstance(operator, Concat)
+            if alone and found.issuperset(r.name for r in self.readers[operator.name]):
                 found.add(operator.name)
         return frozenset(found)
 
@@ -84,10 +82,9 @@ class Passing:
     @cached_property
     def kinds(self) -> Mapping[str, str]:
         """By operator the kind of its tensor, as the model says."""
-        found: dict[str, str] = {}
+        found = {"": "f32"}
         for operator in self.model.network.operators:
-            given = found[operator.inputs[0]] if operator.inputs else "f32"
-            found[operator.name] = self._kind(operator, given)
+            found[operator.name] = self._kind(operator, found[operator.inputs[0] if operator.inputs else ""])
         return found
 
     def _kind(self, operator: Operator, given: str) -> str:
@@ -97,9 +94,6 @@ class Passing:
         if isinstance(operator, Opaque):  # what is picked by indices is of the table's type
             stated = self.model.type_in_file(self.model.first.get(operator.name, ""))
             return KINDS.get(stated, given if moves(operator) else "f32")
-        return self._made(operator, given)
-
-    def _made(self, operator: Operator, given: str) -> str:
         if operator.name not in self.model.origin:
             return given
         node = self.model.node(operator.name)
@@ -146,7 +140,7 @@ class Passing:
             real = isinstance(operator, Input) and operator.constant and self.kinds[name] in FLOATS
             if not real or self.elements.held(self.kinds[name]) or name in self.results:
                 continue
-            if not all(self._reads(reader, name) for reader in readers):
+            if not all(reader.name in self.layers and name in self.inputs_of(reader) for reader in readers):
                 continue
             size, own = self.elements.machine.in_bytes, self._in_file(name, self.model.first[name])
             if (grid := own or grid_around(self.model.constant(self.model.first[name]), size)) is not None:
@@ -165,10 +159,9 @@ class Passing:
         by_place = all(isinstance(reader, Eltwise) for reader in self.readers[name]) and self.elements.rule == "float"
         return grid if grid is not None and (grid.axis is None or by_place) else None
 
-    def _reads(self, reader: Operator, name: str) -> bool:
-        """Whether an operator is a layer that reads this as an input."""
-        layer = reader.layer(self.model.network.input_shapes(reader))
-        return layer is not None and name in inputs_of(self.model.network, reader, layer)
+    def inputs_of(self, operator: Operator) -> tuple[str, ...]:
+        """The operators whose results a layer reads as its inputs."""
+        return inputs_of(self.model.network, operator, self.layers[operator.name])
 
     def by_host(self, name: str) -> str:
         """The kind in which the host finds an operator's elements: it applies what readers else would."""
@@ -190,12 +183,10 @@ class Passing:
     @cached_property
     def behind(self) -> Mapping[str, tuple[Operator, ...]]:
         """By layer the functions that it applies to its results."""
-        network, chains = self.model.network, dict[str, tuple[Operator, ...]]()
-        for operator in network.operators:
-            if operator.layer(network.input_shapes(operator)) is None:
-                continue
+        chains: dict[str, tuple[Operator, ...]] = {}
+        for name in self.layers:
             chain: list[Operator] = []
-            last, held, moved = operator, 0, False
+            last, held, moved = self.model.network.operator(name), 0, False
             while len(self.readers[last.name]) == 1 and last.name not in self.results:
                 last = self.readers[last.name][0]
                 if not self._single(last):
@@ -207,7 +198,7 @@ class Passing:
                     break
                 chain.append(last)
                 held = len(chain) if self.elements.held(self.kinds[last.name]) else held
-            chains[operator.name] = tuple(chain[:held])
+            chains[name] = tuple(chain[:held])
         return chains
 
     @cached_property
@@ -249,11 +240,10 @@ class Passing:
 
         `moved`: elements may have been moved before; not where a function behind asks for their places.
         """
-        network = self.model.network
-        operator = network.operator(name)
+        operator = self.model.network.operator(name)
         if self.elements.held(self.kinds[name]) or len(self.readers[name]) != 1 or name in self.results:
             return False
-        if operator.layer(network.input_shapes(operator)) is not None:
+        if name in self.layers:
             return True
         if self._single(operator):
             return self._is_sum(operator.inputs[0], moved and self._anywhere(operator))
@@ -267,13 +257,10 @@ class Passing:
     @cached_property
     def read(self) -> frozenset[str]:
         """Operators that their readers apply: all of them are layers, or such operators themselves."""
-        refused: set[str] = set()
+        refused, joins = set[str](), [o for o in self.model.network.operators if isinstance(o, Concat)]
         while True:
             found = _Readers(self, refused).found
-            broken = {
-                name for name in found if isinstance(self.model.network.operator(name), Concat)
-                and not found.issuperset(self.model.network.operator(name).inputs)
-            }  # fmt: skip
+            broken = {join.name for join in joins if join.name in found and not found.issuperset(join.inputs)}
             if not broken:
                 return frozenset(found)
             refused |= broken
@@ -318,14 +305,12 @@ class _Readers:
         if "" in ways or not ways:
             return
         if isinstance(operator, Concat):
-            if ways == {"direct"} and self._joins(operator):
-                self.found.add(name)
-                self.direct.add(name)
-            return
-        if not isinstance(operator, Eltwise) or not passing._single(operator):
-            return
-        anywhere = passing._anywhere(operator)
-        if (ways == {"direct"} or anywhere) and ("last" not in ways or passing.per_tensor(operator)):
+            able = ways == {"direct"} and self._joins(operator)
+        else:
+            able = isinstance(operator, Eltwise) and passing._single(operator)
+            able = able and (ways == {"direct"} or passing._anywhere(operator))
+            able = able and ("last" not in ways or passing.per_tensor(operator))
+        if able:
             self.found.add(name)
             self.direct |= {name} if ways == {"direct"} else set()
             self.last |= {name} if "last" in ways else set()
@@ -334,12 +319,9 @@ class _Readers:
         """How a reader takes a function's result: with its place, without, or as the last one; empty if it does not."""
         if reader.name in self.found:
             return "" if reader.name in self.last else "direct" if reader.name in self.direct else "anywhere"
-        layer = reader.layer(self.network.input_shapes(reader))
-        if layer is None:
+        if reader.name not in self.passing.layers or is_gridded(reader):  # where the host looks at map and grid
             return ""
-        inputs = inputs_of(self.network, reader, layer)
-        if is_gridded(reader):  # the host looks at the map and at the grid
-            return ""
+        inputs = self.passing.inputs_of(reader)
         if isinstance(reader, MatMul) and name in reader.inputs[1:]:
             return "" if name in inputs else "last"
         return "direct" if name in inputs else "anywhere" if isinstance(reader, Eltwise) else ""
@@ -380,48 +362,33 @@ def kind_of(name: str, operator: str) -> str:
 
 
 def statements(
-    model: OnnxModel, chain: Chain, place: Mapping[str, Sequence[str]], prefix: str, begin: int = 0
+    model: OnnxModel, chain: Chain, place: Callable[[Operator], Sequence[str]], prefix: str, begin: int = 0
 ) -> tuple[list[str], list[str]]:
     """Return tables and statements; channels are those of a whole in which the chain begins at `begin`.
 
     Parameters
     ----------
-    place : mapping
-        By operator the C texts of an element's place along every axis of its tensor.
+    place : callable
+        Of an operator the C texts of an element's place along every axis of its tensor.
     prefix : str
         A C name that tables begin with.
     """
     tables, lines = list[str](), list[str]()
-    if chain.joined is not None:
-        tables, lines = _of_parts(model, chain, chain.joined, place, prefix, begin)
+    if chain.joined is not None:  # what becomes of an element depends on the part that its channel is of
+        channel, end = place(chain.joined)[1], begin
+        for k, (name, part) in enumerate(zip(chain.joined.inputs, chain.parts, strict=True)):
+            more, body = statements(model, part, place, f"{prefix}{k}_", end)
+            end += model.network.operator(name).shape[1]
+            tables += more
+            last = k == len(chain.parts) - 1
+            head = "} else {" if last and k else f"{'} else ' if k else ''}if ({channel} < {end}) {{"
+            lines += [head, *indented(body)]
+        lines.append("}")
     for number, one in enumerate(chain.operators):
-        at = list(place[one.name])
+        at = list(place(one))
         at[1:2] = [f"({at[1]} - {begin})"] if begin else at[1:2]
         made = stage(model, one, f"{prefix}{number}", at)
         assert made is not None
         tables += made.lines()
         lines += [f"/* {identifier(one.name)} */", *made.statements]
     return tables, lines
-
-
-def _of_parts(
-    model: OnnxModel, chain: Chain, joined: Concat, place: Mapping[str, Sequence[str]], prefix: str, begin: int
-) -> tuple[list[str], list[str]]:
-    """What becomes of an element depends on the part that its channel is of."""
-    tables, lines, channel = list[str](), list[str](), place[joined.name][1]
-    for k, (name, part) in enumerate(zip(joined.inputs, chain.parts, strict=True)):
-        more, body = statements(model, part, place, f"{prefix}{k}_", begin)
-        begin += model.network.operator(name).shape[1]
-        tables += more
-        last = k == len(chain.parts) - 1
-        head = "} else {" if last and k else f"{'} else ' if k else ''}if ({channel} < {begin}) {{"
-        lines += [head, *(f"    {line}" for line in body)]
-    return tables, [*lines, "}"]
-
-
-def operators_of(chain: Chain) -> list[Operator]:
-    """Return every operator of a chain."""
-    found = [*chain.operators, *([chain.joined] if chain.joined else [])]
-    for part in chain.parts:
-        found += operators_of(part)
-    return found

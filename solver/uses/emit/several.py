@@ -18,7 +18,7 @@ Cells
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -70,7 +70,7 @@ class Resized:
         rows, columns = coordinates_of(self.operator, self.layer)[2:]
         given = f"stage_down[({rows}) * {self.layer.kh} + i] * stage_over[({columns}) * {self.layer.kw} + j]"
         text = f"{{{{ const float taken = {given}; if (taken != 0) {{{{ {{row}} += taken * {{value}}; }}}} }}}}"
-        return base.with_meaning(combine=text, tables=(*base.tables, *_tables({"down": down, "over": over})))
+        return replace(base, combine=text, tables=(*base.tables, *_tables({"down": down, "over": over})))
 
     # ---- elements that read their neighbours by themselves ---------------------------------------------------------
 
@@ -96,7 +96,7 @@ class Resized:
             rows, columns = self.taps
             tables[f"down_{k}"], tables[f"over_{k}"] = rows[k // len(columns)][1], columns[k % len(columns)][1]
             each.append(f"{{row}} += stage_down_{k}[r] * stage_over_{k}[c] * {{value}};")
-        return base.with_meaning(each=tuple(each), tables=(*base.tables, *_tables(tables)))
+        return replace(base, each=tuple(each), tables=(*base.tables, *_tables(tables)))
 
 
 def _tables(values: dict[str, np.ndarray]) -> list[str]:
@@ -170,9 +170,7 @@ class Gridded:
         ]
         head = "static inline float stage_taken(int k, float x)"
         body = ["(void)k, (void)x;", *_TAKEN[self.operator.fn]]
-        return base.with_meaning(
-            each=tuple(each), tables=(*base.tables, head, "{", *(f"    {line}" for line in body), "}")
-        )
+        return replace(base, each=tuple(each), tables=(*base.tables, head, "{", *(f"    {line}" for line in body), "}"))
 
     def found(
         self, near: Sequence[Value], parts: Sequence[Value], source: Value, grid: Value, place: Callable[[Value], str]
@@ -205,7 +203,7 @@ def cell(model: OnnxModel, operator: Operator, layer: Layer, base: Numbers) -> N
     each = [f"{{at_{k}}} = {{value}};" for k in range(len(names) - 1)]
     final = " ".join([*made.statements, *(f"(void){{at_{k}}};" for k in range(len(names) - 1))])
     last = f"{{{{ const float last = {{value}}; float x; {final} (void)last; {{row}} = x; }}}}"
-    return base.with_meaning(each=(*each, last), tables=(*base.tables, *made.lines()))
+    return replace(base, each=(*each, last), tables=(*base.tables, *made.lines()))
 
 
 def _marked(operands: dict[str, str]) -> dict[str, str]:
