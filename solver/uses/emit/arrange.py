@@ -22,7 +22,17 @@ from instances.network.operators import Concat, Eltwise, Input, MatMul, Opaque, 
 from instances.network.stores import Stores, inputs_of, stores
 from instances.network.workload import Layer
 from solver.uses.emit.text import identifier
-from solver.uses.emit.values import Axis, Value, axes_of, in_blocks, in_layer, pitches, rows_of, shared_right
+from solver.uses.emit.values import (
+    Axis,
+    Value,
+    axes_of,
+    contiguous,
+    in_blocks,
+    in_layer,
+    pitches,
+    rows_of,
+    shared_right,
+)
 
 
 @dataclass(frozen=True)
@@ -149,15 +159,20 @@ class Arranger:
     def _reshaped(self, name: str, operator: Operator, source: Value) -> Value:
         if seen := source.reshaped(operator.shape):
             return seen
-        flat = Value(self.array(name, prod(source.shape)), source.shape, rows_of(source.shape))
-        self._copy(flat, source, f"{operator.name}: elements one after the other")
-        return Value(name, operator.shape, rows_of(operator.shape))
+        self._flat(name, source, operator.name)
+        return contiguous(name, operator.shape)
+
+    def _flat(self, name: str, value: Value, why: str) -> Value:
+        """A copy whose elements lie one after the other."""
+        made = contiguous(self.array(name, prod(value.shape), self.made.arrays[value.array][1]), value.shape)
+        self._copy(made, value, f"{why}: elements one after the other")
+        return made
 
     def _resized(self, name: str, operator: Reshape, source: Value) -> Value:
         """What is sliced or padded where: without a model, the first elements of every axis."""
         if len(source.shape) != len(operator.shape):
             smaller = min(prod(source.shape), prod(operator.shape))
-            made = Value(self.array(name, prod(operator.shape)), operator.shape, rows_of(operator.shape))
+            made = contiguous(self.array(name, prod(operator.shape)), operator.shape)
             flat = self._reshaped(f"{name}_flat", operator.model_copy(update={"shape": (prod(source.shape),)}), source)
             self._copy(Value(name, (smaller,), (1,)), flat.part((0,), (1,), (smaller,)), operator.name)
             return made
@@ -186,12 +201,9 @@ class Arranger:
         if self.machine.in_layout != "CHW" or self.machine.out_layout != "CHW":
             return homes
         for number, operator in reversed(list(enumerate(self.network.operators))):
-            if (
-                not isinstance(operator, Concat)
-                or operator.axis != 1
-                or len(operator.shape) != 4
-                or operator.shape[0] > 1
-            ):
+            if not (isinstance(operator, Concat) and operator.axis == 1 and len(operator.shape) == 4):
+                continue
+            if operator.shape[0] > 1:
                 continue
             if operator.name not in homes:
                 homes[operator.name] = self._fresh(f"map_{number:03}_{identifier(operator.name)}", operator)
@@ -284,9 +296,7 @@ class Arranger:
         """What a layer reads as its k-th input."""
         return self.made.values[source]
 
-    def _seen(
-        self, operator: Operator, operand: str, shape: Shape, layer: Layer, shared: bool
-    ) -> tuple[Axis, ...]:  # fmt: skip
+    def _seen(self, operator: Operator, operand: str, shape: Shape, layer: Layer, shared: bool) -> tuple[Axis, ...]:
         axes = axes_of(operator, operand, shape, layer)
         return tuple(("r",) if axis == ("g",) and shared else axis for axis in axes) if operand != "W" else axes
 

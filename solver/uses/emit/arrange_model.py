@@ -30,7 +30,7 @@ from solver.uses.emit.pointwise import Stage, require, stage
 from solver.uses.emit.several import Gridded, Resized, is_gridded
 from solver.uses.emit.states import paired
 from solver.uses.emit.text import block, floats_of, identifier, literal, longs
-from solver.uses.emit.values import Value, rows_of
+from solver.uses.emit.values import Value, contiguous
 
 #: Functions of whole rows.
 OF_ROWS = (
@@ -90,43 +90,29 @@ def of_rows(model: OnnxModel, operator: Eltwise, to: str, source: str) -> list[s
         For a function that is not known.
     """
     node, shape = model.node(operator.name), operator.shape
+    old, last = node.op.endswith("Softmax") and model.opset < 13, 1 if node.op == "LRN" else -1
+    axis = node.integer("axis", 1 if old else last) % len(shape)
+    # The axes that are taken together: one, or all from one on, of Softmax up to opset 12.
+    end = len(shape) if old or node.op in ("LayerNormalization", "RMSNormalization") else axis + 1
+    outer, size, inner = prod(shape[:axis]), prod(shape[axis:end]), prod(shape[end:])
+    given = f"{to}, {source}, {outer}, {size}"
     if node.op in ("Softmax", "LogSoftmax"):
-        outer, size, inner = _along(node, shape, _softmax_axis(model, node, len(shape)))
-        return [f"certile_softmax({to}, {source}, {outer}, {size}, {inner}, {int(node.op == 'LogSoftmax')});"]
+        return [f"certile_softmax({given}, {inner}, {int(node.op == 'LogSoftmax')});"]
     if node.op == "LRN":
         numbers = (node.number("alpha", 1e-4), node.number("beta", 0.75), node.number("bias", 1.0))
-        outer, size, inner = shape[0], shape[1], prod(shape[2:])
-        values = ", ".join(map(literal, numbers))
-        return [f"certile_lrn({to}, {source}, {outer}, {size}, {inner}, {node.integer('size', 1)}, {values});"]
-    if node.op == "LayerNormalization":
-        axis = node.integer("axis", -1) % len(shape)
-        return _normalised(model, node, to, source, (prod(shape[:axis]), prod(shape[axis:])), shape[axis:], (1, 1))
-    if node.op == "RMSNormalization":
-        axis = node.integer("axis", -1) % len(shape)
-        epsilon, outer, size = literal(node.number("epsilon", 1e-5)), prod(shape[:axis]), prod(shape[axis:])
-        table = floats_of("scale", np.broadcast_to(model.constant(node.input(1)), shape[axis:]))
-        return block("", [table, f"certile_rms({to}, {source}, {outer}, {size}, {epsilon}, scale);"])
+        return [f"certile_lrn({given}, {inner}, {node.integer('size', 1)}, {', '.join(map(literal, numbers))});"]
     if node.op == "LpNormalization":
-        axis = node.integer("axis", -1) % len(shape)
-        sizes = f"{prod(shape[:axis])}, {shape[axis]}, {prod(shape[axis + 1 :])}"
-        return [f"certile_lp({to}, {source}, {sizes}, {node.integer('p', 2)});"]
+        return [f"certile_lp({given}, {inner}, {node.integer('p', 2)});"]
+    if node.op == "LayerNormalization":
+        return _normalised(model, node, to, source, (outer, size), shape[axis:], (1, 1))
+    if node.op == "RMSNormalization":
+        table = floats_of("scale", np.broadcast_to(model.constant(node.input(1)), shape[axis:]))
+        return block("", [table, f"certile_rms({given}, {literal(node.number('epsilon', 1e-5))}, scale);"])
     require(node.op in OF_ROWS, f"operator {operator.name} ({node.op})", "its function is not known")
     groups = node.integer("num_groups", 1) if node.op == "GroupNormalization" else shape[1]
     held = model.constant(node.input(1)).shape
     rows = (shape[0] * groups, prod(shape[1:]) // groups)
     return _normalised(model, node, to, source, rows, held, (groups, prod(shape[1:]) // held[0]))
-
-
-def _softmax_axis(model: OnnxModel, node: Node, rank: int) -> tuple[int, int]:
-    """The axes that are taken together: up to opset 12 all from one on, since then one."""
-    if model.opset < 13:
-        return node.integer("axis", 1) % rank, rank
-    axis = node.integer("axis", -1) % rank
-    return axis, axis + 1
-
-
-def _along(node: Node, shape: tuple[int, ...], axes: tuple[int, int]) -> tuple[int, int, int]:
-    return prod(shape[: axes[0]]), prod(shape[axes[0] : axes[1]]), prod(shape[axes[1] :])
 
 
 def _normalised(
@@ -143,11 +129,6 @@ def _normalised(
         names.append(name if node.input(k) else "NULL")
     given = ", ".join(map(str, (*rows, literal(node.number("epsilon", 1e-5)), *names, *places)))
     return block("", [*tables, f"certile_normalise({to}, {source}, {given});"])
-
-
-def stage_of(model: OnnxModel, operator: Eltwise, name: str) -> Stage | None:
-    """Return what an operator does to every element, by loop variables i0, i1, ...; None if it is no such operator."""
-    return stage(model, operator, name, [f"i{k}" for k in range(len(operator.shape))])
 
 
 def arranged(
@@ -330,18 +311,11 @@ class ModelArranger(Arranger):
         self._flat(name, seen, operator.name)
         return contiguous(name, operator.shape)
 
-    def _flat(self, name: str, value: Value, why: str) -> Value:
-        """A copy whose elements lie one after the other."""
-        made = contiguous(self.array(name, prod(value.shape), self.made.arrays[value.array][1]), value.shape)
-        self._copy(made, value, f"{why}: elements one after the other")
-        return made
-
     def _picked(self, name: str, operator: Operator, source: Value, picked: Picked) -> Value:
         """Elements that the host copies one by one, into an array as readers want it."""
-        to = self._fresh(name, operator)
+        there = to = self._fresh(name, operator)
         if picked.shape != operator.shape:
-            to = contiguous(name, operator.shape)
-        there = contiguous(name, picked.shape) if picked.shape != operator.shape else to
+            to, there = contiguous(name, operator.shape), contiguous(name, picked.shape)
         kind = self.passing.stored(operator.inputs[0])
         lines = picked_in_c(there, source, picked, self.made.place, kind)
         self.made.steps.append(Host(tuple(lines), f"{operator.name}: elements one by one", rows=False))
@@ -349,7 +323,7 @@ class ModelArranger(Arranger):
 
     def _computed(self, name: str, operator: Eltwise, source: Value) -> Value:
         """A function that no layer applies."""
-        made = stage_of(self.model, operator, "t")
+        made = stage(self.model, operator, "t", [f"i{k}" for k in range(len(operator.shape))])
         kind, wanted = self.passing.by_host(operator.inputs[0]), self.passing.stored(operator.name)
         if made is not None:
             to = self.homes.get(operator.name) or self._fresh(name, operator)
@@ -369,8 +343,3 @@ class ModelArranger(Arranger):
         if isinstance(operator, Eltwise):
             return operator.name in self.passing.applied | self.passing.read
         return super()._same(operator)
-
-
-def contiguous(name: str, shape: Shape) -> Value:
-    """A tensor of its own whose last axis is innermost."""
-    return Value(name, shape, rows_of(shape))

@@ -21,7 +21,7 @@ from instances.network.workload import Layer
 from solver.uses.emit.frame import Kept
 from solver.uses.emit.meaning import Meaning
 from solver.uses.emit.moves import moved
-from solver.uses.emit.values import Axis, Value, axes_of, in_blocks, rows_of
+from solver.uses.emit.values import Axis, Value, axes_of, contiguous, in_blocks
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class ChipMap:
         if operand == "IN" and isinstance(operator, Resample) and layer.kind == "eltwise":
             said = f"map {self.store.name} stays on chip, where elements of {operator.name} read their neighbours"
             raise InputError(f"layer {layer.name}: {said}: no C is written")
-        value, shape = self.values.get(name), self.shape(operator, operand, name)
+        value, shape = self.values.get(name), operator.shape if operand == "OUT" else self.shapes[name]
         axes = axes_of(operator, operand, shape, layer)
         if operand == "OUT" and layer.kind == "resample":
             shape, axes = in_blocks(operator, layer)
@@ -60,10 +60,6 @@ class ChipMap:
             raise InputError(f"layer {layer.name}: {said}: no C is written")
         columns = [pitch for text, pitch in terms if "{c}" in text]
         return Kept("ocm", address, rows, tuple(t for t in terms if "{c}" not in t[0]), sum(columns), value.offset)
-
-    def shape(self, operator: Operator, operand: str, name: str) -> tuple[int, ...]:
-        """The shape of the tensor."""
-        return operator.shape if operand == "OUT" else self.shapes[name]
 
 
 def chip_map(
@@ -95,7 +91,7 @@ def _root(network: Network, members: Sequence[str]) -> Operator:
 def _tensor(root: Operator, store: Store, machine: Machine) -> Value:
     shape = root.shape
     if store.whole or len(shape) != 4:
-        return Value("", shape, rows_of(shape))
+        return contiguous("", shape)
     b, c, _, w = shape
     if machine.out_layout == "HWC":
         return Value("", shape, (w * c, 1, b * w * c, c))
@@ -125,21 +121,17 @@ def _through(
     """An operator of one input: what it makes of what is known, or what it was made of."""
     source, name = operator.inputs[0], operator.name
     shape = network.operator(source).shape
-    if isinstance(operator, Eltwise):
-        if meaning is not None and name not in meaning.passing.applied | meaning.passing.read:
-            return
-        for known, other in ((source, name), (name, source)):
-            if known in values:
-                values.setdefault(other, values[known])
+    if (source in values) == (name in values):
         return
-    if source in values and name not in values:
-        seen = _after(operator, values[source], shape, meaning)
-        if seen is not None:
+    if isinstance(operator, Eltwise):
+        if meaning is None or name in meaning.passing.applied | meaning.passing.read:
+            known = values.get(source) or values[name]
+            values.update({source: known, name: known})
+    elif source in values:
+        if (seen := _after(operator, values[source], shape, meaning)) is not None:
             values[name] = seen.reshaped(operator.shape) or seen
-    elif name in values and source not in values:
-        before = _before(operator, values[name], shape, meaning)
-        if before is not None:
-            values[source] = before
+    elif (before := _before(operator, values[name], shape, meaning)) is not None:
+        values[source] = before
 
 
 def _after(operator: Reshape, value: Value, shape: Sequence[int], meaning: Meaning | None) -> Value | None:
@@ -161,12 +153,12 @@ def _after(operator: Reshape, value: Value, shape: Sequence[int], meaning: Meani
 def _before(operator: Reshape, value: Value, shape: Sequence[int], meaning: Meaning | None) -> Value | None:
     """What a result was made of, where that lies: of one that has all elements, in their order or with axes turned."""
     source = tuple(shape)
-    whole = Value("", source, rows_of(source))
+    whole = contiguous("", source)
     seen = _after(operator, whole, source, meaning)
     if seen is None or prod(source) != prod(operator.shape):
         return None
     given = seen.reshaped(operator.shape)
-    if given and given.same_places(Value("", operator.shape, rows_of(operator.shape))):
+    if given and given.same_places(contiguous("", operator.shape)):
         return value.reshaped(source)
     order = [next((k for k, pitch in enumerate(seen.pitch) if pitch == mine), -1) for mine in whole.pitch]
     turned = seen.shape == value.shape and sorted(order) == list(range(len(source)))

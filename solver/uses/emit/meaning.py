@@ -1,9 +1,8 @@
 """What a model's layers compute: weights in the machine's layout, biases, poolings, and what becomes of a result.
 
 `solver.uses.emit.passing` says which functions between layers they apply, `solver.uses.emit.arithmetic` how one layer
-computes. Batch norms and sums with
-a constant for every channel that the reader of the file has folded into a convolution or product are in its weights
-and bias.
+computes. Batch norms and sums with a constant for every channel that the reader of the file has folded into a
+convolution or product are in its weights and bias.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-
-import numpy as np
 
 from instances.machine.machine import Machine
 from instances.network.operators import Eltwise, Operator, Pool, Resample
@@ -35,8 +32,6 @@ LAYERS = frozenset(
     ReduceMin ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum Add Sum Mul Sub
     Div Max Min Mean GridSample certile.Resample""".split()
 )
-
-
 #: Reductions that are no means: what a sum begins with, how it goes on, and what becomes of it.
 _SUMS: dict[str, tuple[str, str, list[str]]] = {
     "ReduceSum": ("0", "{row} += {value};", []),
@@ -110,13 +105,6 @@ class Meaning:
 
     # ---- numbers ---------------------------------------------------------------------------------------------------
 
-    def arithmetic(self, operator: Operator, layer: Layer) -> Arithmetic:
-        """How a layer computes, with its weights."""
-        made = Arithmetic(self.passing, operator, layer)
-        if layer.weights != "constant":
-            return made
-        return Arithmetic(self.passing, operator, layer, self.trained(operator, layer))
-
     def trained(self, operator: Operator, layer: Layer) -> Trained:
         """The constant weights and biases of a layer."""
         if layer.name not in self._trained:
@@ -136,7 +124,8 @@ class Meaning:
         node = self.model.node(operator.name)
         where = f"layer {layer.name} ({node.op})"
         require(node.op in LAYERS, where, "its arithmetic is not known")
-        made = self.arithmetic(operator, layer)
+        trained = self.trained(operator, layer) if layer.weights == "constant" else None
+        made = Arithmetic(self.passing, operator, layer, trained)
         made.require_held()
         base = made.single() if made.grid is None else made.whole()
         lines: list[str] = []
@@ -167,16 +156,6 @@ class Meaning:
         known = all(t in self.model.makers for t in names)
         require(known, f"layer {layer.name}", "several tensors and a constant")
         return numbers, [f"x /= {len(names)};"] if node.op == "Mean" else []
-
-    # ---- weights ---------------------------------------------------------------------------------------------------
-
-    def weights(self, operator: Operator, layer: Layer) -> np.ndarray:
-        """The weights of a layer, one after the other as the machine's layout has them."""
-        return self.trained(operator, layer).weights
-
-    def bias(self, operator: Operator, layer: Layer) -> np.ndarray:
-        """The biases of a layer by group and channel."""
-        return self.trained(operator, layer).bias
 
 
 def check_scale(node: Node) -> None:

@@ -132,7 +132,7 @@ def floats(machine: Machine) -> Numbers:
     """
     size = machine.in_bytes if machine.in_bytes == machine.out_bytes == 2 else 4
     sizes = {name: getattr(machine, name) or 4 for name in _SIZES}
-    accepted = dict.fromkeys(_SIZES, (size,)) | {"psum_bytes": (4,)}
+    accepted: dict[str, tuple[int, ...]] = {**dict.fromkeys(_SIZES, (size,)), "psum_bytes": (4,)}
     accepted |= dict.fromkeys(("w_bytes", "bias_bytes"), (size, *_FLOATS))
     wrong = [name for name, has in sizes.items() if has not in accepted[name]]
     if wrong:

@@ -144,12 +144,17 @@ class OnChip:
         """The buffers of layers that run by themselves."""
         return {t: buffers(self.layer(t), self.machine, run.nest) for t, run in self.alone.items()}
 
+    def inputs(self, t: int) -> list[tuple[str, int]]:
+        """The operators and the stores that a layer reads."""
+        layer = self.found.layers[t]
+        names = inputs_of(self.network, self.network.operator(layer.name), layer)
+        return list(zip(names, self.found.reads[t], strict=True))
+
     def kept(self, t: int) -> tuple[tuple[Kept | None, ...], Kept | None]:
         """Where inputs and the result of a layer that runs by itself lie on chip."""
         layer = self.found.layers[t]
-        names = inputs_of(self.network, self.network.operator(layer.name), layer)
-        read = enumerate(zip(self.found.reads[t], names, strict=True))
-        inputs = tuple(self._kept(t, s, t, name, "IN", layer.input_rows(k)) for k, (s, name) in read)
+        read = enumerate(self.inputs(t))
+        inputs = tuple(self._kept(t, s, t, name, "IN", layer.input_rows(k)) for k, (name, s) in read)
         return inputs if any(inputs) else (), self._kept(t, self.found.writes[t], t, layer.name, "OUT", layer.r)
 
     def _kept(self, begin: int, s: int, t: int, name: str, operand: str, extent: int) -> Kept | None:
@@ -180,7 +185,7 @@ class OnChip:
 
     # ---- groups ----------------------------------------------------------------------------------------------------
 
-    def sized(self, run: FusedRun, ringed: frozenset[int], *, packed: bool = False) -> Group:
+    def _sized(self, run: FusedRun, ringed: frozenset[int], *, packed: bool = False) -> Group:
         """A group of which only the buffers matter, some as rings."""
         return Group(self.found, self.machine, run, (), (), (), ringed, packed)
 
@@ -196,12 +201,7 @@ class OnChip:
         """Of a map from outside the reader with the most channels, and the name under which that reads it."""
         stream = run.streams[k]
         t = max(stream.readers, key=lambda u: self.found.operand(u, stream.store).elements)
-        return t, self._name(t, stream.store)
-
-    def _name(self, t: int, s: int) -> str:
-        layer = self.found.layers[t]
-        names = inputs_of(self.network, self.network.operator(layer.name), layer)
-        return next(n for n, store in zip(names, self.found.reads[t], strict=True) if store == s)
+        return t, next(name for name, store in self.inputs(t) if store == stream.store)
 
     def _kept_stream(self, run: FusedRun, k: int) -> Kept | None:
         stream = run.streams[k]
@@ -213,9 +213,7 @@ class OnChip:
 
     def _parts(self, run: FusedRun, t: int, number: int) -> tuple[Part, ...]:
         """Which channels of an input come from which stream."""
-        layer, s = self.found.layers[t], self.found.reads[t][number]
-        operator = self.network.operator(layer.name)
-        name = inputs_of(self.network, operator, layer)[number]
+        layer, (name, s) = self.found.layers[t], self.inputs(t)[number]
         streams = [k for k, stream in enumerate(run.streams) if stream.store == s and t in stream.readers]
         seen_as = as_read(self.found, t, s)
         channels = seen_as.g * seen_as.n
@@ -237,14 +235,15 @@ class OnChip:
         return {begin: self._rings(run) for begin, run in self.grouped.items()}
 
     def _rings(self, run: FusedRun) -> frozenset[int]:
-        chosen = min((frozenset[int](), frozenset(range(len(run.streams)))), key=lambda r: _most(self.sized(run, r)))
-        best = _most(self.sized(run, chosen))
+        def takes(ringed: frozenset[int]) -> tuple[int, int]:
+            return _most(self._sized(run, ringed))
+
+        chosen = min((frozenset[int](), frozenset(range(len(run.streams)))), key=takes)
         for _ in run.streams:
-            tries = [chosen ^ {k} for k in range(len(run.streams))]
-            found = min(tries, key=lambda ringed: _most(self.sized(run, ringed)))
-            if _most(self.sized(run, found)) >= best:
+            found = min((chosen ^ {k} for k in range(len(run.streams))), key=takes)
+            if takes(found) >= takes(chosen):
                 break
-            chosen, best = found, _most(self.sized(run, found))
+            chosen = found
         return chosen
 
     # ---- addresses -------------------------------------------------------------------------------------------------
@@ -293,7 +292,7 @@ class OnChip:
         """Whether a group's buffers have no room as they are: its layers take turns, or the plan counted less."""
         stays = self.machine.reserved_bytes + sum(self._map_bytes(run, s) for s in run.residents)
         room = self.machine.memories["ocm"] - stays
-        return bool(run.blocks) or _most(self.sized(run, self.rings[begin]))[0] > room
+        return bool(run.blocks) or _most(self._sized(run, self.rings[begin]))[0] > room
 
     def _stacked(self, packed: frozenset[int]) -> Places:
         """Maps that stay one behind the other, then what a layer or a group needs: in every run anew."""
@@ -317,7 +316,7 @@ class OnChip:
     def _run_blocks(self, begin: int, packed: frozenset[int]) -> list[Block]:
         """The buffers of a run."""
         if (run := self.grouped.get(begin)) is not None:
-            return self.sized(run, self.rings[begin], packed=begin in packed).blocks(str(begin), begin)
+            return self._sized(run, self.rings[begin], packed=begin in packed).blocks(str(begin), begin)
         tiles = (b for b in self.tiles[begin] if b.bytes and b.name != "reserved")
         return [Block(f"{begin} {b.name}", begin, (b.bytes * b.copies,)) for b in tiles]
 

@@ -16,20 +16,20 @@ from typing import TypeVar
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.operators import Operator
-from instances.network.stores import inputs_of, stores
+from instances.network.stores import stores
 from instances.network.workload import Layer
 from instances.onnx.graph import Node
 from instances.onnx.model import OnnxModel
 from instances.problems import nested
 from solver.uses.emit.arrange import Run
-from solver.uses.emit.arrange_model import ModelArranger, check_elements, contiguous
+from solver.uses.emit.arrange_model import ModelArranger, check_elements
 from solver.uses.emit.groups import as_read, check_images, no_zeros
 from solver.uses.emit.kinds import Elements
 from solver.uses.emit.meaning import Meaning, check_scale
 from solver.uses.emit.onchip import OnChip, check_passes
 from solver.uses.emit.passing import Passing
 from solver.uses.emit.program import check_layer, check_sums
-from solver.uses.emit.values import Value
+from solver.uses.emit.values import Value, contiguous
 
 Made = TypeVar("Made")
 
@@ -279,6 +279,4 @@ def _alike(values: Mapping[str, Value], one: str, other: str) -> bool:
 
 def _names(chip: OnChip, t: int, s: int) -> list[str]:
     """The names under which a layer reads a store."""
-    layer = chip.found.layers[t]
-    names = inputs_of(chip.network, chip.network.operator(layer.name), layer)
-    return [name for name, store in zip(names, chip.found.reads[t], strict=True) if store == s]
+    return [name for name, store in chip.inputs(t) if store == s]

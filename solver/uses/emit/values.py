@@ -45,9 +45,8 @@ class Value:
 
     def permuted(self, order: Sequence[int]) -> Value:
         """The axes in another order."""
-        return Value(
-            self.array, tuple(self.shape[a] for a in order), tuple(self.pitch[a] for a in order), self.offset
-        )  # fmt: skip
+        shape, pitch = (tuple(of[a] for a in order) for of in (self.shape, self.pitch))
+        return Value(self.array, shape, pitch, self.offset)
 
     def part(self, begins: Sequence[int], steps: Sequence[int], shape: Shape) -> Value:
         """Some elements along every axis."""
@@ -57,11 +56,8 @@ class Value:
     def broadcast(self, shape: Shape) -> Value:
         """Repeated along axes of one element."""
         lead = len(shape) - len(self.shape)
-        old, pitch = (1,) * lead + self.shape, (0,) * lead + self.pitch
-        return Value(
-            self.array, shape, tuple(0 if x == 1 != y else p for x, y, p in zip(old, shape, pitch, strict=True)),
-            self.offset,
-        )  # fmt: skip
+        axes = zip((1,) * lead + self.shape, shape, (0,) * lead + self.pitch, strict=True)
+        return Value(self.array, shape, tuple(0 if x == 1 != y else p for x, y, p in axes), self.offset)
 
     def same_places(self, other: Value) -> bool:
         """Whether every element lies in the same place."""
@@ -74,6 +70,11 @@ class Value:
 def rows_of(shape: Sequence[int]) -> tuple[int, ...]:
     """Return the pitches of a tensor whose elements lie one after the other, the last axis innermost."""
     return tuple(prod(shape[k + 1 :]) for k in range(len(shape)))
+
+
+def contiguous(array: str, shape: Shape) -> Value:
+    """Return a tensor of its own whose last axis is innermost."""
+    return Value(array, shape, rows_of(shape))
 
 
 def _merged(shape: Shape, pitch: Sequence[int]) -> list[tuple[int, int]]:
