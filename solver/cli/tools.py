@@ -23,7 +23,7 @@ from solver.problems.registry import pick_problem
 from solver.show.console import complain, emit, printable, write
 
 ROOMS = ("instances", "hwmodels", "formulations", "solver")
-_preflight = late("solver.uses.emit.plannable:preflight")
+_preflight = late("solver.uses.emit.preflight:preflight")
 _PACKAGES = ("ortools", "highspy", "pulp", "numpy", "networkx", "pydantic", "onnx", "typer", "rich")
 
 

@@ -18,7 +18,7 @@ from solver.calls.solve import explain, pareto, solve
 from solver.cli.main import main
 from solver.uses.emit.compile import compile_model
 from solver.uses.emit.emit import emit_c
-from solver.uses.emit.plannable import preflight
+from solver.uses.emit.preflight import preflight
 from solver.uses.sweep.spec import read_spec
 from solver.uses.sweep.tasks import Expansion
 from tests.emitted import build_and_run

@@ -23,8 +23,7 @@ from solver.problems.layers import is_layers, layer_rows
 from solver.problems.registry import PROBLEMS
 from solver.uses.emit.emit import check_folder, emit_c
 from solver.uses.emit.meaning import Meaning
-from solver.uses.emit.plannable import reasons_of
-from solver.uses.emit.preflight import check_model
+from solver.uses.emit.preflight import check_model, reasons_of
 
 
 @dataclass(frozen=True)
@@ -130,46 +129,34 @@ def compile_model(
             raise
         plan, note = planned(single), f"planned layer by layer, as no C is written of the joint plan: {error}"
         names = emit_c(plan, out, read, **how)
-    moved, ticks, macs = _figures(plan)
-    return Compiled(plan, names, moved, _peak(plan), ticks, macs, elements.said(), note)
+    return Compiled(plan, names, *_figures(plan), elements.said(), note)
 
 
-def _figures(plan: Plan) -> tuple[int, int, int]:
-    """Bytes, ticks, and multiply-accumulates (those that are computed again included) of a plan."""
+def _figures(plan: Plan) -> tuple[int, int, int, int]:
+    """Of a plan what `Compiled` says: bytes, the most on chip at one time, ticks, multiply-accumulates."""
     if is_shared(plan):
-        rows = rows_of(plan)
-        moved, ticks, macs = (sum(getattr(row.figures, name) for row in rows) for name in ("moved", "ticks", "macs"))
-        return moved, ticks, macs
-    measures: Mapping[str, int] = plan.measures or {}
-    macs = sum(row.workload.macs for row in layer_rows(plan)) if is_layers(plan) else 0
-    return measures["bytes"], measures["time"], macs
+        figures = [row.figures for row in rows_of(plan)]
+        moved, ticks, macs = (sum(getattr(one, name) for one in figures) for name in ("moved", "ticks", "macs"))
+        return moved, max(one.occupancy_bytes + sum(one.on_chip.values()) for one in figures), ticks, macs
+    assert is_layers(plan)
+    rows, measures = layer_rows(plan), plan.measures or {}
+    peak = max(sum(row.occupancy_bytes.values()) for row in rows if row.occupancy_bytes)
+    return measures["bytes"], peak, measures["time"], sum(row.workload.macs for row in rows)
 
 
 def in_dram(network: Network, reasons: Mapping[int, str], machine: Machine) -> tuple[Network, str]:
     """Return a network whose maps with these numbers lie in DRAM, and what that may cost, in one line."""
     if not reasons:
         return network, ""
-    found = stores(network)
-    size = sum(sum(found.layers[t].b * found.layers[t].g * found.layers[t].m * found.layers[t].r * found.layers[t].c
-                   for t, _ in found.stores[s].parts) * machine.out_bytes for s in reasons)  # fmt: skip
-    read = sum(found.layers[t].input_elements(k) * machine.in_bytes for t, of in enumerate(found.reads)
-               for k, s in enumerate(of) if s in reasons)  # fmt: skip
-    read += sum(
-        (found.shared.count(s) - 1) * found.stores[s].row_bytes(machine) for s in reasons if found.stores[s].weights
-    )
-    names = [
-        found.layers[one.parts[0][0]].name if one.parts else one.name for one in map(found.stores.__getitem__, reasons)
-    ]
+    found, size, read, names = stores(network), 0, 0, list[str]()
+    for s in reasons:
+        store, makers = found.stores[s], [found.layers[t] for t, _ in found.stores[s].parts]
+        names.append(makers[0].name if makers else store.name)
+        size += sum(one.b * one.g * one.m * one.r * one.c for one in makers) * machine.out_bytes
+        read += (found.shared.count(s) - 1) * store.row_bytes(machine) if store.weights else 0
+        for layer, of in zip(found.layers, found.reads, strict=True):
+            read += sum(layer.input_elements(k) * machine.in_bytes for k, one in enumerate(of) if one == s)
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     said = f"in memory, as the host moves them or computes with them: maps of {shown}; {size:,} bytes written"
     note = f"{said}, {read:,} read (once each)"
     return network.model_copy(update={"in_dram": tuple(names)}), note
-
-
-def _peak(plan: Plan) -> int:
-    """The most bytes on chip while a layer runs."""
-    if is_shared(plan):
-        shared = [row.figures for row in rows_of(plan)]
-        return max(one.occupancy_bytes + sum(one.on_chip.values()) for one in shared)
-    rows = layer_rows(plan) if is_layers(plan) else ()
-    return max(sum(row.occupancy_bytes.values()) for row in rows if row.occupancy_bytes)

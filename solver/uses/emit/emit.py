@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from instances.errors import InputError, OutputError
-from instances.machine.machine import Machine
 from instances.network.stores import stores
 from instances.onnx.model import OnnxModel, read_model
 from instances.problems import either, nested
@@ -107,7 +106,11 @@ def files_of(
         network = plan.network_data
         if meaning:
             network = meaning.model.network.model_copy(update={"in_dram": network.in_dram})
-        machine = _with_memory(plan.machine_data, memory_bytes)
+        machine, least = plan.machine_data, plan.machine_data.memories["ocm"]
+        if memory_bytes is not None and memory_bytes < least:
+            said = f"the plan needs {least:,}, a number no smaller is accepted"
+            raise InputError(f"memory_bytes {memory_bytes:,}: {said}")
+        machine = machine if memory_bytes is None else machine.model_copy(update={"ocm_bytes": memory_bytes})
         return NetworkPlanned(network, machine, plan.schedule, meaning).files()
     if memory_bytes is not None:
         raise InputError(f"memory_bytes: for plans of problems {either(nested('network'))}, not of {plan.problem}")
@@ -131,14 +134,6 @@ def files_of(
         raise InputError(f"{meaning.model.where}: its layers are not those of the plan of {plan.network}: {said}")
     nests = alone(network, [one.nest for one in planned])
     return NetworkPlanned(network, plan.machine_data, nests, meaning, True).files()
-
-
-def _with_memory(machine: Machine, memory_bytes: int | None) -> Machine:
-    """The machine with another memory, no smaller than planned."""
-    planned = machine.memories["ocm"]
-    if memory_bytes is not None and memory_bytes < planned:
-        raise InputError(f"memory_bytes {memory_bytes:,}: the plan needs {planned:,}, a number no smaller is accepted")
-    return machine if memory_bytes is None else machine.model_copy(update={"ocm_bytes": memory_bytes})
 
 
 def _write(folder: Path, files: Mapping[str, str | bytes]) -> None:

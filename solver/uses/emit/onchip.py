@@ -150,6 +150,10 @@ class OnChip:
         names = inputs_of(self.network, self.network.operator(layer.name), layer)
         return list(zip(names, self.found.reads[t], strict=True))
 
+    def names(self, t: int, s: int) -> list[str]:
+        """The names under which a layer reads a store."""
+        return [name for name, store in self.inputs(t) if store == s]
+
     def kept(self, t: int) -> tuple[tuple[Kept | None, ...], Kept | None]:
         """Where inputs and the result of a layer that runs by itself lie on chip."""
         layer = self.found.layers[t]
@@ -201,7 +205,7 @@ class OnChip:
         """Of a map from outside the reader with the most channels, and the name under which that reads it."""
         stream = run.streams[k]
         t = max(stream.readers, key=lambda u: self.found.operand(u, stream.store).elements)
-        return t, next(name for name, store in self.inputs(t) if store == stream.store)
+        return t, self.names(t, stream.store)[0]
 
     def _kept_stream(self, run: FusedRun, k: int) -> Kept | None:
         stream = run.streams[k]
