@@ -24,7 +24,7 @@ from instances.network.workload import Layer
 from solver.uses.emit.kinds import BYTES, C_TYPES, FLOATS, NAMES, Grid, grid_of, unit_grid
 from solver.uses.emit.numbers import Numbers, floats
 from solver.uses.emit.passing import Chain, Passing, statements
-from solver.uses.emit.pointwise import clip_of, dequantiser, require
+from solver.uses.emit.pointwise import clip_of, quantiser, require
 from solver.uses.emit.requantise import scaled, shares
 from solver.uses.emit.several import Resized, is_gridded
 from solver.uses.emit.text import floats_of, function, literal
@@ -158,7 +158,7 @@ class Arithmetic:
             tables, changes = statements(self.model, chain, self._place_in, f"seen_{k}_")
             if self.grid is None and name in self.passing.constants:
                 place = self._place_in(self.model.network.operator(name))
-                made = dequantiser(self.passing.constants[name], f"seen_{k}", place)
+                made = quantiser(self.passing.constants[name], f"seen_{k}", place)
                 tables, changes = made.lines(), list(made.statements)
             given = ["float x", "int b", "int g", "int n", "int row", "int column"]
             body = ["(void)b, (void)g, (void)n, (void)row, (void)column;", *changes, "return x;"]

@@ -16,6 +16,7 @@ in place of columns and piece. Rows that stay on chip beyond the group lie in th
 from __future__ import annotations
 
 from hwmodels.fusion.replay.count import extent
+from solver.uses.emit.frame import box_of
 from solver.uses.emit.strips import STEPS, GroupFile
 from solver.uses.emit.text import block, function, loop
 from solver.uses.emit.values import storage_order
@@ -93,34 +94,21 @@ class FixedAddresses(GroupFile):
 
     # ---- transfers -------------------------------------------------------------------------------------------------
 
-    def _load(self, k: int) -> list[str]:
-        order, first = storage_order("IN", self.machine), f"certile_max(r->begin, {self.group.resident(k)})"
+    def _transfer(self, k: int, operand: str, first: str, left: str) -> list[str]:
+        order, layer, sizes = storage_order(operand, self.machine), self.group.seen_by(k), self.group.sizes(k)
+        extents = dict.fromkeys("nm", self.group.inner(k)) | {
+            "b": layer.b,
+            "g": layer.g,
+            "r": sizes.rows,
+            "c": sizes.width,
+        }
+        begin = {"r": "0" if sizes.ring == "rows" else "r->begin", "c": "0" if sizes.ring == "columns" else "c->begin"}
+        numbers, begins = ", ".join(str(extents[d]) for d in order), ", ".join(begin.get(d, "0") for d in order)
+        tile = f"{{{self._at(f'piece {k}')}, {self.group.element(k)}, {{{numbers}}}, {{{begins}}}}}"
+        ends = {d: ("0", str(extents[d])) for d in "bgnm"} | {"r": (first, "r->end"), "c": (left, "c->end")}
+        moves = "load" if operand == "IN" else "store"
         return [
-            f"const certile_tile tile = {self._tile(k, order)};",
-            f"const certile_box box = {self._box(k, order, first, 'c->begin')};",
-            f"certile_load(CERTILE_IN, &tile, &in_{k}, &box);",
+            f"const certile_tile tile = {tile};",
+            f"const certile_box box = {box_of(order, ends)};",
+            f"certile_{moves}(CERTILE_{operand}, &tile, &{operand.lower()}_{k}, &box);",
         ]
-
-    def _store(self, k: int, first: str, left: str) -> list[str]:
-        order = storage_order("OUT", self.machine)
-        return [
-            f"const certile_tile tile = {self._tile(k, order)};",
-            f"const certile_box box = {self._box(k, order, first, left)};",
-            f"certile_store(CERTILE_OUT, &tile, &out_{k}, &box);",
-        ]
-
-    def _box(self, k: int, order: str, first: str, left: str) -> str:
-        layer, inner = self.group.seen_by(k), self.group.inner(k)
-        lo = dict.fromkeys("bgnm", "0") | {"r": first, "c": left}
-        hi = dict.fromkeys("nm", str(inner)) | {"b": str(layer.b), "g": str(layer.g), "r": "r->end", "c": "c->end"}
-        return f"{{{{{', '.join(lo[d] for d in order)}}}, {{{', '.join(hi[d] for d in order)}}}}}"
-
-    def _tile(self, k: int, order: str) -> str:
-        """A piece as a tile."""
-        layer, sizes = self.group.seen_by(k), self.group.sizes(k)
-        extents = dict.fromkeys("nm", self.group.inner(k)) | {"b": layer.b, "g": layer.g}
-        extents |= {"r": sizes.rows, "c": sizes.width}
-        first = {"r": "0" if sizes.ring == "rows" else "r->begin", "c": "0" if sizes.ring == "columns" else "c->begin"}
-        numbers = ", ".join(str(extents[d]) for d in order)
-        firsts = ", ".join(first.get(d, "0") for d in order)
-        return f"{{{self._at(f'piece {k}')}, {self.group.element(k)}, {{{numbers}}}, {{{firsts}}}}}"

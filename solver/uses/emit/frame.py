@@ -22,15 +22,6 @@ from solver.uses.emit.values import rows_of, sizes_of, storage_order
 EDGES = {"r": ("top", "bottom"), "c": ("left", "right")}
 
 
-def pieces_of(operand: str, lacks: str = "") -> frozenset[str]:
-    """Return the dimensions whose pieces a tile is found from; without an operand all of them.
-
-    Of an input that has one row or column the taps do not matter either.
-    """
-    taps = {tap for tap, d in (("i", "r"), ("j", "c")) if d in lacks}
-    return depends(operand, lacks) - taps if operand else frozenset(DIMS)
-
-
 @dataclass(frozen=True)
 class Window:
     """How outputs and taps along rows or columns see the input."""
@@ -157,14 +148,21 @@ class Frame:
         """Where the piece of a dimension ends."""
         return f"{of}{d}_end" if d in self.moving else str(self.layer.extent(d))
 
-    def parameters(self, operand: str = "", lacks: str = "") -> list[str]:
-        """The pieces that an operand depends on, as parameters; without an operand all that move."""
-        mine = pieces_of(operand, lacks)
-        return [f"int {name}" for d in self.moving if d in mine for name in (d, f"{d}_end")]
+    def dims(self, operand: str = "", lacks: str = "") -> list[str]:
+        """The dimensions whose pieces a tile is found from, of those that move; without an operand all.
 
-    def pieces(self, operand: str, lacks: str = "") -> list[str]:
-        """The names of those parameters."""
-        return [text.removeprefix("int ") for text in self.parameters(operand, lacks)]
+        Of an input that has one row or column the taps do not matter either.
+        """
+        taps = {tap for tap, d in (("i", "r"), ("j", "c")) if d in lacks}
+        return [d for d in self.moving if not operand or d in depends(operand, lacks) - taps]
+
+    def pieces(self, operand: str = "", lacks: str = "") -> list[str]:
+        """Begin and end of these pieces, by names."""
+        return [name for d in self.dims(operand, lacks) for name in (d, f"{d}_end")]
+
+    def parameters(self, operand: str = "", lacks: str = "") -> list[str]:
+        """The same as parameters."""
+        return [f"int {name}" for name in self.pieces(operand, lacks)]
 
     @cached_property
     def patterns(self) -> tuple[str, ...]:
@@ -382,15 +380,15 @@ class Frame:
         ends = {d: (self.lo(d), self.hi(d)) for d in "bgn"} | EDGES
         ends["r"] = self.not_resident(k, *EDGES["r"])
         ends |= dict.fromkeys(self.layer.patterns[k], ("0", "1"))
-        return _box(order or self.order("IN"), ends)
+        return box_of(order or self.order("IN"), ends)
 
     def whole(self, operand: str) -> str:
         """All of an operand as a box."""
-        return _box(self.order(operand), {d: ("0", str(self.layer.extent(d))) for d in DIMS})
+        return box_of(self.order(operand), {d: ("0", str(self.layer.extent(d))) for d in DIMS})
 
     def box(self, operand: str) -> str:
         """The tile of W or OUT as a box."""
-        return _box(self.order(operand), {d: (self.lo(d), self.hi(d)) for d in DIMS})
+        return box_of(self.order(operand), {d: (self.lo(d), self.hi(d)) for d in DIMS})
 
     # ---- elements --------------------------------------------------------------------------------------------------
 
@@ -428,6 +426,7 @@ def tensor(operand: str, pointer: str, layer: Layer, machine: Machine, lacks: st
     return f"(certile_tensor){{{pointer}, {element}, {{{numbers}}}}}"
 
 
-def _box(order: str, ends: Mapping[str, tuple[str, str]]) -> str:
+def box_of(order: str, ends: Mapping[str, tuple[str, str]]) -> str:
+    """Return a box as C; begin and end by axes."""
     lo, hi = (", ".join(ends[d][side] for d in order) for side in (0, 1))
     return f"{{{{{lo}}}, {{{hi}}}}}"

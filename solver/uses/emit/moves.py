@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -142,19 +143,14 @@ def _pad(model: OnnxModel, node: Node, operator: Operator, shape: Shape) -> Pick
     given = node.integers("pads") or tuple(int(x) for x in model.constant(node.input(1)).ravel())
     chosen = model.constant(node.input(3)).ravel() % len(shape) if node.input(3) else np.arange(len(shape))
     fill = float(model.constant(node.input(2)).ravel()[0]) if node.input(2) else node.number("value", 0.0)
-    require(mode in _PADDED, where, f"padding by {mode!r}")
+    require(mode in ("constant", "reflect", "edge", "wrap"), where, f"padding by {mode!r}")
+    filled: Any = {"constant_values": FILLED} if mode == "constant" else {}
     axes = _whole(shape)
     for k, axis in enumerate(chosen):
         before, behind = given[k], given[k + len(chosen)]
         cut = axes[axis][max(-before, 0) : shape[axis] - max(-behind, 0)]
-        axes[axis] = _PADDED[mode](cut, (max(before, 0), max(behind, 0)))
+        axes[axis] = np.pad(cut, (max(before, 0), max(behind, 0)), mode=mode, **filled)  # type: ignore[call-overload]
     return Picked(tuple(axes), fill)
-
-
-_PADDED: dict[str, Callable[[np.ndarray, tuple[int, int]], np.ndarray]] = {
-    "constant": lambda x, pads: np.pad(x, pads, constant_values=FILLED),
-    **{mode: lambda x, pads, mode=mode: np.pad(x, pads, mode=mode) for mode in ("reflect", "edge", "wrap")},  # type: ignore[misc]
-}
 
 
 def _expand(model: OnnxModel, node: Node, operator: Operator, shape: Shape) -> Picked:

@@ -27,7 +27,7 @@ from hwmodels.schedule import Hold, Item, Loop
 from instances.network.workload import DIMS, REDUCTION, depends
 from solver.show.pseudo_code import pseudo_code
 from solver.uses.emit import tiles
-from solver.uses.emit.frame import Frame, Kept, pieces_of, window_of
+from solver.uses.emit.frame import Frame, Kept, window_of
 from solver.uses.emit.text import block, call, comment, function, indented, larger, loop, quotient, smaller, total
 from solver.uses.emit.values import rows_of
 
@@ -232,8 +232,7 @@ class Loops:
         return function(f"static void {name}", [f"int {text}" for text in given], unused + body)
 
     def _ranges(self, operand: str = "", lacks: str = "") -> list[str]:
-        mine = pieces_of(operand, lacks)
-        return [text for d in self.frame.moving if d in mine for text in self.piece[d]]
+        return [text for d in self.frame.dims(operand, lacks) for text in self.piece[d]]
 
     def _body(self, place: int) -> list[str]:
         lines: list[str] = []

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 
 from formulations.clock import Clock
 from formulations.placement.instance import GREEDY, Rooms
@@ -33,7 +34,7 @@ _SEARCHED, _BY_HEURISTIC = 3.0, 0.05
 _MORE = (0, 1, 2, 4, 8, 16, 32, 64)
 
 
-def placed(blocks: Sequence[Block], capacity: int, seconds: float = 30) -> Mapping[str, int] | None:
+def placed(blocks: Sequence[Block], capacity: int, seconds: float = 30) -> dict[str, int] | None:
     """Return an address for every buffer: by heuristics, else by the exact search; None if that finds none in time."""
     buffers = [block.buffer() for block in blocks]
     rooms = Rooms([Memory(name="ocm", bytes=capacity)], {"ocm": capacity}, {})
@@ -52,8 +53,9 @@ class Tensor:
 
     name: str
     bytes: int
-    home: str
-    constant: bool = False
+    array: str
+    """The array that it is part of."""
+    constant: bool
     first: int = -1
     last: int = -1
     """`first`, `last`: the steps between which it is there; -1 if none touches it."""
@@ -76,7 +78,8 @@ class OffChip:
 
     def add(self, name: str, size: int, home: str, *, constant: bool = False) -> Tensor:
         """A tensor."""
-        self.tensors[name] = Tensor(name, size, identifier(home), constant)
+        array = f"certile_{'weights' if constant else 'maps'}_{identifier(home)}"
+        self.tensors[name] = Tensor(name, size, array, constant)
         return self.tensors[name]
 
     def touch(self, names: Iterable[str], step: int) -> None:
@@ -93,54 +96,36 @@ class OffChip:
     # ---- places ----------------------------------------------------------------------------------------------------
 
     @cached_property
+    def _parts(self) -> Mapping[str, list[Tensor]]:
+        """The arrays with their tensors: of constants, then of maps."""
+        found: dict[str, list[Tensor]] = {}
+        for one in sorted(self.tensors.values(), key=lambda tensor: not tensor.constant):
+            found.setdefault(one.array, []).append(one)
+        return found
+
+    @cached_property
     def regions(self) -> Mapping[str, int]:
         """The arrays by name, with their bytes: of constants, then of maps."""
-        sizes: dict[str, int] = {}
-        for one in [t for t in self.tensors.values() if t.constant]:
-            array = self.array(one)
-            sizes[array] = _up(sizes.get(array, 0)) + one.bytes
-        for home in dict.fromkeys(t.home for t in self.tensors.values() if not t.constant):
-            mine = [t for t in self.tensors.values() if t.home == home and not t.constant]
-            sizes[f"certile_maps_{home}"] = max(self.places[t.name] + t.bytes for t in mine)
-        return sizes
-
-    def array(self, one: Tensor) -> str:
-        """The array that a tensor is part of."""
-        return f"certile_{'weights' if one.constant else 'maps'}_{one.home}"
+        return {array: max(self.places[t.name] + t.bytes for t in parts) for array, parts in self._parts.items()}
 
     @cached_property
     def places(self) -> Mapping[str, int]:
         """Where every tensor begins in its array."""
         found: dict[str, int] = {}
-        ends: dict[str, int] = {}
-        for one in [t for t in self.tensors.values() if t.constant]:
-            found[one.name] = _up(ends.get(one.home, 0))
-            ends[one.home] = found[one.name] + one.bytes
-        for home in dict.fromkeys(t.home for t in self.tensors.values() if not t.constant):
-            found |= self._overlaid([t for t in self.tensors.values() if t.home == home and not t.constant])
+        for parts in self._parts.values():
+            found |= _in_row(parts) if parts[0].constant else self._overlaid(parts)
         return found
 
     def _overlaid(self, tensors: Sequence[Tensor]) -> Mapping[str, int]:
-        blocks = [
-            Block(one.name, one.first, (_up(one.bytes),) * (one.last - one.first + 1))
-            for one in tensors
-            if one.first >= 0
-        ]
-        least = max(
-            (sum(b.sizes[0] for b in blocks if b.begin <= step < b.end) for step in range(self.steps)), default=0
-        )
-        found: Mapping[str, int] | None = None
-        for part in _MORE:
+        there = [one for one in tensors if one.first >= 0]
+        blocks = [Block(one.name, one.first, (_up(one.bytes),) * (one.last - one.first + 1)) for one in there]
+        sums = (sum(b.sizes[0] for b in blocks if b.begin <= step < b.end) for step in range(self.steps))
+        least, found = max(sums, default=0), dict.fromkeys((one.name for one in tensors), 0)
+        for part in _MORE if blocks else ():
             room = _up(least + least * part // 64)
-            found = placed(blocks, room, _BY_HEURISTIC if part else _SEARCHED) if blocks else {}
-            if found is not None:
-                break
-        if found is None:  # one behind the other
-            found, end = {}, 0
-            for block in blocks:
-                found = {**found, block.name: end}
-                end += block.sizes[0]
-        return {one.name: found.get(one.name, 0) for one in tensors}
+            if (places := placed(blocks, room, _BY_HEURISTIC if part else _SEARCHED)) is not None:
+                return found | places
+        return found | _in_row(there)
 
     @property
     def guarded(self) -> Mapping[str, int]:
@@ -153,7 +138,7 @@ class OffChip:
         """Every tensor as a name of its place, with what the model calls some of them."""
         lines = []
         for one in self.tensors.values():
-            place = f"({'(unsigned char *)' if one.constant else ''}{self.array(one)} + {self.places[one.name]})"
+            place = f"({'(unsigned char *)' if one.constant else ''}{one.array} + {self.places[one.name]})"
             said = f"{one.bytes} bytes" + (f": {called[one.name]}" if one.name in called else "")
             lines.append(f"#define {one.name} {place} /* {said} */")
         return lines
@@ -193,15 +178,14 @@ class OffChip:
 
     def image(self, values: Mapping[str, bytes]) -> bytes:
         """All constants as they lie, array by array."""
-        parts = []
-        for array, size in self.regions.items():
-            if array.startswith("certile_weights_"):
-                part = bytearray(size)
-                for one in self.tensors.values():
-                    if one.constant and self.array(one) == array:
-                        part[self.places[one.name] : self.places[one.name] + one.bytes] = values[one.name]
-                parts.append(bytes(part))
-        return b"".join(parts)
+        made = bytearray()
+        for array, size in self.constants().items():
+            begin = len(made)
+            made += bytes(size)
+            for one in self._parts[array]:
+                place = begin + self.places[one.name]
+                made[place : place + one.bytes] = values[one.name]
+        return bytes(made)
 
     def constants(self) -> Mapping[str, int]:
         """The arrays of constants with their bytes, as they follow each other in the image."""
@@ -229,3 +213,9 @@ def macro_of(array: str) -> str:
 
 def _up(size: int) -> int:
     return -(-size // ALIGNED) * ALIGNED
+
+
+def _in_row(tensors: Sequence[Tensor]) -> dict[str, int]:
+    """Where tensors begin that lie one behind the other."""
+    ends = accumulate((_up(one.bytes) for one in tensors), initial=0)
+    return {one.name: end for one, end in zip(tensors, ends, strict=False)}

@@ -182,12 +182,6 @@ class Packed(GroupFile):
 
     # ---- transfers -------------------------------------------------------------------------------------------------
 
-    def _load(self, k: int) -> list[str]:
-        return self._transfer(k, "IN", f"certile_max(r->begin, {self.group.resident(k)})", "c->begin")
-
-    def _store(self, k: int, first: str, left: str) -> list[str]:
-        return self._transfer(k, "OUT", first, left)
-
     def _transfer(self, k: int, operand: str, first: str, left: str) -> list[str]:
         rows, columns = extent(self.group.walk, k)
         tensor = f"{operand.lower()}_{k}.base, {rows}, {columns}"

@@ -13,6 +13,7 @@ from instances.onnx.graph import Node
 from instances.onnx.model import OnnxModel
 from solver.uses.emit.kinds import QUANTISERS, Grid, grid_of
 from solver.uses.emit.text import floats_of, literal
+from solver.uses.emit.values import rows_of
 
 #: Functions without parameters, of x.
 PLAIN = {
@@ -38,8 +39,6 @@ WITH_NUMBERS: dict[str, tuple[dict[str, float], str]] = {
     "ThresholdedRelu": ({"alpha": 1.0}, "x > {alpha} ? x : 0"),
     "Swish": ({"alpha": 1.0}, "x / (1 + expf(-{alpha} * x))"),
 }
-#: Functions of a form of their own (`stage`).
-OTHERS = ("BatchNormalization", "Clip", "Gelu", *QUANTISERS)
 #: Functions of x and another operand y.
 BINARY = {
     "Add": "x + y", "Sum": "x + y", "Sub": "x - y", "Mul": "x * y", "Div": "x / y", "Max": "certile_fmax(x, y)",
@@ -74,7 +73,7 @@ def stage(model: OnnxModel, operator: Operator, name: str, coordinates: Sequence
         made = body(model, nodes, {model.tensor_of[operator.inputs[0]]: "given"}, operator.shape, name, coordinates)
         return Stage(made.tables, ("{ const float given = x;", *made.statements, "}"))
     if node.op in QUANTISERS:
-        return _quantiser(grid_of(model, node), node.op == "QuantizeLinear", name, coordinates)
+        return quantiser(grid_of(model, node), name, coordinates, rounds=node.op == "QuantizeLinear")
     if (text := _formula(model, node)) is not None:
         return Stage((), (f"x = {text};",))
     if node.op == "BatchNormalization":
@@ -100,9 +99,8 @@ def _formula(model: OnnxModel, node: Node) -> str | None:
         if node.text("approximate", "none") == "tanh":
             return "0.5f * x * (1 + tanhf(0.79788456f * (x + 0.044715f * x * x * x)))"
         return "0.5f * x * (1 + erff(x * 0.70710678f))"
-    if node.op == "Clip":
-        lo, hi = _clip(model, node)
-        return f"certile_fmin(certile_fmax(x, {literal(lo)}), {literal(hi)})"
+    if (ends := clip_of(model, node)) is not None:
+        return f"certile_fmin(certile_fmax(x, {literal(ends[0])}), {literal(ends[1])})"
     return None
 
 
@@ -131,11 +129,8 @@ def body(
         given = [node.input(k) for k in range(2 if node.op in BINARY else 1)]
         for tensor in given:
             if tensor not in known:
-                value = model.constant(tensor).astype(np.float64)
-                known[tensor] = literal(float(value.ravel()[0]))
-                if value.size > 1:
-                    tables.append((table := f"{name}_{len(tables)}", value))
-                    known[tensor] = f"{table}[{place_in(value.shape, shape, coordinates)}]"
+                table, known[tensor] = _constant(model, tensor, f"{name}_{len(tables)}", shape, coordinates)
+                tables += table
         values = ", ".join(f"{letter} = {known[tensor]}" for letter, tensor in zip("xy", given, strict=False))
         made = f"made_{number}"
         lines += [f"float {made};", f"{{ const float {values}; {made} = {text}; }}"]
@@ -143,13 +138,11 @@ def body(
     return Stage(tuple(tables), ("{", *lines, f"x = {known[nodes[-1].output]};", "}"))
 
 
-def dequantiser(grid: Grid, name: str, coordinates: Sequence[str]) -> Stage:
-    """Return how an integer becomes what it stands for; `name`, `coordinates` as of `stage`."""
-    return _quantiser(grid, False, name, coordinates)
+def quantiser(grid: Grid, name: str, coordinates: Sequence[str], *, rounds: bool = False) -> Stage:
+    """Return how an integer becomes what it stands for, or (`rounds`) a real number an integer (as a float).
 
-
-def _quantiser(grid: Grid, rounds: bool, name: str, coordinates: Sequence[str]) -> Stage:
-    """To integers (as floats) or back; scales and zero points along an axis are in tables."""
+    Scales and zero points along an axis are in tables; `name`, `coordinates` as of `stage`.
+    """
     tables: tuple[tuple[str, np.ndarray], ...] = ()
     scale, zero = literal(float(grid.scale[0])), literal(grid.one_zero)
     if grid.axis is not None:
@@ -163,10 +156,8 @@ def _quantiser(grid: Grid, rounds: bool, name: str, coordinates: Sequence[str]) 
 
 def clip_of(model: OnnxModel, node: Node) -> tuple[float, float] | None:
     """Return the limits of a Relu or Clip; None for other functions."""
-    return (0.0, np.inf) if node.op == "Relu" else _clip(model, node) if node.op == "Clip" else None
-
-
-def _clip(model: OnnxModel, node: Node) -> tuple[float, float]:
+    if node.op != "Clip":
+        return (0.0, np.inf) if node.op == "Relu" else None
     lo, hi = node.number("min", -np.inf), node.number("max", np.inf)
     lo = float(model.constant(node.input(1)).ravel()[0]) if node.input(1) else lo
     return lo, float(model.constant(node.input(2)).ravel()[0]) if node.input(2) else hi
@@ -194,34 +185,29 @@ def by_channel(model: OnnxModel, node: Node, factor: np.ndarray, addend: np.ndar
 
 def _with_constants(model: OnnxModel, node: Node, shape: Shape, name: str, coordinates: Sequence[str]) -> Stage:
     """A sum, product and the like of a tensor and constants."""
-    tables, statements = [], []
+    tables, statements = list[tuple[str, np.ndarray]](), list[str]()
     names = [t for t in node.proto.input if t]
     constants = [t for t in names if model.is_constant(t)]
     for k, tensor in enumerate(constants):
-        value = model.constant(tensor).astype(np.float64)
-        text = literal(float(value.ravel()[0]))
-        if value.size > 1:
-            tables.append((f"{name}_{k}", value))
-            text = f"{name}_{k}[{place_in(value.shape, shape, coordinates)}]"
+        table, text = _constant(model, tensor, f"{name}_{k}", shape, coordinates)
+        tables += table
         swapped = node.op in ("Sub", "Div", "Pow") and names.index(tensor) == 0
-        expression = BINARY[node.op] if not swapped else _swap(BINARY[node.op])
+        expression = BINARY[node.op].translate(str.maketrans("xy", "yx") if swapped else {})
         statements.append(f"{{ const float y = {text}; x = {expression}; }}")
     return Stage(tuple(tables), tuple(statements))
 
 
-def _swap(text: str) -> str:
-    return text.translate(str.maketrans("xy", "yx"))
-
-
-def place_in(small: Shape, shape: Shape, coordinates: Sequence[str]) -> str:
-    """Return the place of an element in a tensor that is broadcast to a shape, its last axis innermost."""
-    padded = (1,) * (len(shape) - len(small)) + tuple(small)
-    terms, pitch = [], 1
-    for size, coordinate in zip(reversed(padded), reversed(coordinates), strict=True):
-        if size > 1:
-            terms.append(f"({coordinate}) * {pitch}" if pitch > 1 else f"{coordinate}")
-        pitch *= size
-    return " + ".join(reversed(terms)) or "0"
+def _constant(
+    model: OnnxModel, tensor: str, table: str, shape: Shape, coordinates: Sequence[str]
+) -> tuple[list[tuple[str, np.ndarray]], str]:  # fmt: skip
+    """An element of a constant that is broadcast to a shape, as C, and a table of this name if it has several."""
+    value = model.constant(tensor).astype(np.float64)
+    if value.size == 1:
+        return [], literal(float(value.ravel()[0]))
+    padded = (1,) * (len(shape) - value.ndim) + value.shape
+    axes = zip(padded, rows_of(padded), coordinates, strict=True)
+    terms = [f"({at}) * {pitch}" if pitch > 1 else at for size, pitch, at in axes if size > 1]
+    return [(table, value)], f"{table}[{' + '.join(terms)}]"
 
 
 def require(condition: object, where: str, said: str) -> None:

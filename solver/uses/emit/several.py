@@ -30,7 +30,7 @@ from instances.onnx.graph import Node
 from instances.onnx.model import OnnxModel
 from solver.uses.emit.kinds import FLOATS
 from solver.uses.emit.numbers import Numbers
-from solver.uses.emit.pointwise import Stage, body, require
+from solver.uses.emit.pointwise import body, require
 from solver.uses.emit.text import floats_of, longs
 from solver.uses.emit.values import Value, coordinates_of
 
@@ -198,28 +198,16 @@ def cell(model: OnnxModel, operator: Operator, layer: Layer, base: Numbers) -> N
     operands: dict[str, str] = {}
     for k, name in enumerate(names):
         operands.setdefault(model.tensor_of[name], f"{{at_{k}}}" if k < len(names) - 1 else "last")
-    made = _braced(body(model, model.body(operator.name), _marked(operands), operator.shape, "stage_cell",
-                        coordinates_of(operator, layer)), operands)  # fmt: skip
+    marked = {tensor: f"OPERAND_{k}" for k, tensor in enumerate(operands)}  # texts that hold no braces yet
+    place = coordinates_of(operator, layer)
+    made = body(model, model.body(operator.name), marked, operator.shape, "stage_cell", place)
+    final = " ".join(made.statements).replace("{", "{{").replace("}", "}}")
+    for tensor, mark in reversed(marked.items()):
+        final = final.replace(mark, operands[tensor])
+    final = " ".join([final, *(f"(void){{at_{k}}};" for k in range(len(names) - 1))])
     each = [f"{{at_{k}}} = {{value}};" for k in range(len(names) - 1)]
-    final = " ".join([*made.statements, *(f"(void){{at_{k}}};" for k in range(len(names) - 1))])
     last = f"{{{{ const float last = {{value}}; float x; {final} (void)last; {{row}} = x; }}}}"
     return replace(base, each=(*each, last), tables=(*base.tables, *made.lines()))
-
-
-def _marked(operands: dict[str, str]) -> dict[str, str]:
-    """Texts that hold no braces yet."""
-    return {tensor: f"OPERAND_{k}" for k, tensor in enumerate(operands)}
-
-
-def _braced(made: Stage, operands: dict[str, str]) -> Stage:
-    """Statements in which braces of C are doubled, for a text that is filled in."""
-    statements = []
-    for line in made.statements:
-        text = line.replace("{", "{{").replace("}", "}}")
-        for k in reversed(range(len(operands))):
-            text = text.replace(f"OPERAND_{k}", list(operands.values())[k])
-        statements.append(text)
-    return Stage(made.tables, tuple(statements))
 
 
 def is_cell(model: OnnxModel, operator: Operator) -> bool:

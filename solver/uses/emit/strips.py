@@ -99,12 +99,8 @@ class GroupFile(ABC):
         """The functions of a map's strip."""
 
     @abstractmethod
-    def _load(self, k: int) -> list[str]:
-        """Load the piece of a map."""
-
-    @abstractmethod
-    def _store(self, k: int, first: str, left: str) -> list[str]:
-        """Write the piece of a result from some row and column on."""
+    def _transfer(self, k: int, operand: str, first: str, left: str) -> list[str]:
+        """Load the piece of a map (IN), or write that of a result (OUT), from some row and column on."""
 
     @abstractmethod
     def _done(self, k: int, readers: int) -> list[str]:
@@ -143,7 +139,8 @@ class GroupFile(ABC):
     def _loaded(self, k: int) -> list[str]:
         if self.group.stays(k):
             return []
-        body = [STEPS.format(k=k), *self._load(k), "certile_dma_wait();"]
+        moved = self._transfer(k, "IN", f"certile_max(r->begin, {self.group.resident(k)})", "c->begin")
+        body = [STEPS.format(k=k), *moved, "certile_dma_wait();"]
         return [f"/* Load the piece of map {k}. */", *function(f"static void load_{k}", [], body)]
 
     def _writes(self, k: int) -> bool:
@@ -162,7 +159,7 @@ class GroupFile(ABC):
         body += self._store_kept(k, unwritten, resident) if unwritten < resident else []
         if not self.group.stays(k):
             first = f"certile_max(certile_max(r->begin, r->first), {max(unwritten, resident)})"
-            body += self._store(k, first, "certile_max(c->begin, c->first)")
+            body += self._transfer(k, "OUT", first, "certile_max(c->begin, c->first)")
         return [*comment(f"Write the piece of {self.group.layers[k].name}."),
                 *function(f"static void store_{k}", [], [*body, "certile_dma_wait();"])]  # fmt: skip
 

@@ -98,16 +98,12 @@ def quotient(text: str, divisor: int) -> str:
 
 def larger(one: str, two: str) -> str:
     """Return the larger of two numbers."""
-    if one.isdigit() and two.isdigit():
-        return str(max(int(one), int(two)))
-    return f"certile_max({one}, {two})"
+    return str(max(int(one), int(two))) if one.isdigit() and two.isdigit() else f"certile_max({one}, {two})"
 
 
 def smaller(one: str, two: str) -> str:
     """Return the smaller of two numbers."""
-    if one.isdigit() and two.isdigit():
-        return str(min(int(one), int(two)))
-    return f"certile_min({one}, {two})"
+    return str(min(int(one), int(two))) if one.isdigit() and two.isdigit() else f"certile_min({one}, {two})"
 
 
 def longs(values: Iterable[int]) -> str:

@@ -152,7 +152,14 @@ def axes_of(operator: Operator, operand: str, shape: Shape, layer: Layer) -> tup
     """
     channel = {"IN": "n", "OUT": "m"}.get(operand, "")
     if isinstance(operator, MatMul):
-        return _matmul_axes(operator, operand, shape, channel)
+        lead = ("g",) if len(operator.inputs) > 1 else ("r",)
+        if len(operator.inputs) == 1:
+            last: tuple[Axis, ...] = ("r",), (channel,)
+        elif operand == "W":
+            last = (("m",), ("n",)) if operator.transpose_b else (("n",), ("m",))
+        else:
+            last = (("n",), ("r",)) if operand == "IN" and operator.transpose_a else (("r",), (channel,))
+        return (*(lead for _ in shape[:-2]), *last)
     if isinstance(operator, Eltwise):
         return tuple((d,) for d in dims_of(operator.shape, layer))[len(operator.shape) - len(shape) :]
     if len(shape) == 4:
@@ -170,17 +177,6 @@ def in_blocks(operator: Operator, layer: Layer) -> tuple[Shape, tuple[Axis, ...]
     down, over = blocks_of(operator, layer)
     shape = (*operator.shape[:2], layer.r, down, layer.c, over)
     return shape, (("b",), ("g",), ("r",), ("m",), ("c",), ("m",))
-
-
-def _matmul_axes(operator: MatMul, operand: str, shape: Shape, channel: str) -> tuple[Axis, ...]:
-    lead = len(shape) - 2
-    if len(operator.inputs) == 1:
-        return *(("r",) for _ in shape[:-1]), (channel,)
-    if operand == "W":
-        last = (("m",), ("n",)) if operator.transpose_b else (("n",), ("m",))
-        return *(("g",) for _ in range(lead)), *last
-    last = (("n",), ("r",)) if operand == "IN" and operator.transpose_a else (("r",), (channel,))
-    return *(("g",) for _ in range(lead)), *last
 
 
 def shared_right(operator: Operator, right: Shape) -> bool:
@@ -213,11 +209,14 @@ def coordinates_of(operator: Operator, layer: Layer) -> Sequence[str]:
         return _element(shape, layer, "r", "c")
     if len(shape) == 4 and layer.kind != "matmul":
         return "b", f"g * {layer.m} + m" if layer.m > 1 else "g", "r", "c"
-    lead = shape[:-1]
     if layer.kind == "matmul" and layer.g > 1:
-        found = [f"g / {prod(shape[k + 1 : -2])} % {size}" for k, size in enumerate(shape[:-2])]
-        return *found, "r", "m"
-    return *(f"r / {prod(lead[k + 1 :])} % {size}" for k, size in enumerate(lead)), "m"
+        return *_apart("g", shape[:-2]), "r", "m"
+    return *_apart("r", shape[:-1]), "m"
+
+
+def _apart(number: str, shape: Shape) -> list[str]:
+    """The place along every axis of an element with this number."""
+    return [f"{number} / {pitch} % {size}" for size, pitch in zip(shape, rows_of(shape), strict=True)]
 
 
 def _element(shape: Shape, layer: Layer, row: str, column: str) -> Sequence[str]:
@@ -238,7 +237,6 @@ def coordinates_in(operator: Operator, source: Operator, layer: Layer) -> Sequen
     if layer.kind != "matmul" and len(shape) == 4:
         return "b", f"g * {layer.n} + n" if layer.n > 1 else "g", "row", "column"
     if layer.kind == "matmul" and len(operator.inputs) > 1:
-        lead = [f"g / {prod(shape[k + 1 : -2])} % {size}" for k, size in enumerate(shape[:-2])]
         swapped = isinstance(operator, MatMul) and operator.transpose_a
-        return *lead, *(("n", "row") if swapped else ("row", "n"))
-    return *(f"row / {prod(shape[k + 1 : -1])} % {size}" for k, size in enumerate(shape[:-1])), "n"
+        return *_apart("g", shape[:-2]), *(("n", "row") if swapped else ("row", "n"))
+    return *_apart("row", shape[:-1]), "n"
