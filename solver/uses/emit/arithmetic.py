@@ -262,10 +262,7 @@ class Arithmetic:
     def of_maps(self, op: str) -> Numbers:
         """A function of quantised maps by whole numbers; of a sum, or the largest of unlike scales, by shares.
 
-        Raises
-        ------
-        InputError
-            For other functions, and maps that are no integers with one scale.
+        Raises InputError for other functions, and maps that are no integers with one scale.
         """
         rule, product, extreme = self.elements.rule, op == "Mul", _EXTREMES.get(op)
         grids = [self._grid(name) for name in self.names]

@@ -84,10 +84,7 @@ def picked_in_c(to: Value, source: Value, picked: Picked, place: Callable[[Value
 def of_rows(model: OnnxModel, operator: Eltwise, to: str, source: str) -> list[str]:
     """Return the call of a function of whole rows, on arrays whose elements lie one after the other.
 
-    Raises
-    ------
-    InputError
-        For a function that is not known.
+    Raises InputError for a function that is not known.
     """
     node, shape = model.node(operator.name), operator.shape
     old, last = node.op.endswith("Softmax") and model.opset < 13, 1 if node.op == "LRN" else -1
@@ -136,12 +133,8 @@ def arranged(
 ) -> Arranged:  # fmt: skip
     """Lay the tensors of a network out; with a model's meaning also what operators between layers do.
 
-    `homes_of_weights`: by layer the memory off the chip that a plan names; none if it names no such.
-
-    Raises
-    ------
-    InputError
-        If results cannot be read again: they have other bytes than inputs.
+    `homes_of_weights`: by layer the memory off the chip that a plan names; none if it names no such. Raises InputError
+    as `check_elements`.
     """
     check_elements(machine)
     if meaning is None:

@@ -38,10 +38,8 @@ class ChipMap:
     def kept(self, operator: Operator, operand: str, name: str, layer: Layer, address: int, rows: int) -> Kept:
         """Where a layer's input (or result) called `name`, of this shape, lies; `rows` of the layer's tensor are there.
 
-        Raises
-        ------
-        InputError
-            If its elements are no regular pitch apart, or results are joined twice and so are no parts of one tensor.
+        Raises InputError if its elements are no regular pitch apart, or results are joined twice and so are no parts of
+        one tensor.
         """
         if self.elements != (there := self.store.rows * self.store.row_elements):
             said = f"a tensor of {self.elements:,} elements, results of {there:,}: joined several times"

@@ -135,10 +135,7 @@ def unit_grid(kind: str) -> Grid:
 def grid_of(model: OnnxModel, node: Node) -> Grid:
     """Return what a QuantizeLinear or DequantizeLinear says of its integers.
 
-    Raises
-    ------
-    InputError
-        If that depends on the data, or differs between blocks.
+    Raises InputError if that depends on the data, or differs between blocks.
     """
     where = f"operator {node.label} ({node.op})"
     for k in (1, 2):

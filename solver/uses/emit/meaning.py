@@ -57,13 +57,7 @@ class Meaning:
 
     @cached_property
     def elements(self) -> Elements:
-        """What maps are held as.
-
-        Raises
-        ------
-        InputError
-            If the machine's elements have other sizes than the model's, or scales depend on the data.
-        """
+        """What maps are held as; raises InputError as `counted`, or if scales depend on the data."""
         for node in self.model.origin.values():
             check_scale(Node(node))
         return self.counted()
@@ -114,13 +108,7 @@ class Meaning:
         return self._trained[layer.name]
 
     def numbers(self, operator: Operator, layer: Layer) -> Numbers:
-        """How a layer computes.
-
-        Raises
-        ------
-        InputError
-            For an operator that C is not written of.
-        """
+        """How a layer computes; raises InputError for an operator that C is not written of."""
         node = self.model.node(operator.name)
         where = f"layer {layer.name} ({node.op})"
         require(node.op in LAYERS, where, "its arithmetic is not known")

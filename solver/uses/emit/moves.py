@@ -59,12 +59,8 @@ def moved(model: OnnxModel, operator: Operator, value: Value) -> Value | Picked 
     """Return the elements of an operator's result where they lie, in their order, maybe under another shape.
 
     What cannot be seen so is returned as lists, of an input of the same shape. None if the operator's input has to be
-    copied first, so that its elements lie one after the other.
-
-    Raises
-    ------
-    InputError
-        For an operator that is not known, or whose numbers are not constant.
+    copied first, so that its elements lie one after the other. Raises InputError for an operator that is not known, or
+    whose numbers are not constant.
     """
     if operator.name not in model.origin:
         return value
@@ -86,10 +82,7 @@ def moved(model: OnnxModel, operator: Operator, value: Value) -> Value | Picked 
 def picks(model: OnnxModel, operator: Operator, shape: Shape) -> Picked | None:
     """Return which elements of an input of this shape an operator takes; None for one that keeps all in their order.
 
-    Raises
-    ------
-    InputError
-        As `moved`.
+    Raises InputError as `moved`.
     """
     node = model.node(operator.name)
     where = f"operator {operator.name} ({node.op})"

@@ -343,13 +343,7 @@ class Loops:
 
 
 def layer_file(frame: Frame, name: str, includes: Sequence[str] = ()) -> str:
-    """Return the C file of a layer; `name` is that of its function.
-
-    Raises
-    ------
-    InputError
-        If the nest is malformed for the layer.
-    """
+    """Return the C file of a layer, `name` is that of its function; raises InputError for a malformed nest."""
     text = f"{frame.layer.name} on {frame.machine.name}\n\n{pseudo_code(frame.layer, frame.machine, frame.nest)}"
     parts = [
         [f"#include {file}" for file in ('"certile_dma.h"', '"certile_lines.h"', *includes)], comment(text),

@@ -184,10 +184,7 @@ class NetworkPlanned:
     def files(self) -> dict[str, str | bytes]:
         """Return the files by name; of a model also weights, an input, and what another program makes of it.
 
-        Raises
-        ------
-        InputError
-            If something cannot be written; names it.
+        Raises InputError if something cannot be written; names it.
         """
         chip, files = self.chip, dict[str, str | bytes](runtime())
         files |= runtime("certile_host.h", "certile_host.c")

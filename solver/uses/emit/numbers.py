@@ -106,10 +106,7 @@ class Numbers:
 def integers(machine: Machine) -> Numbers:
     """Return the numbers of a machine as integers.
 
-    Raises
-    ------
-    InputError
-        If C has no integers of these sizes, or partial sums are smaller than results.
+    Raises InputError if C has no integers of these sizes, or partial sums are smaller than results.
     """
     sizes = {name: getattr(machine, name) or 4 for name in _SIZES}
     for name, size in sizes.items():
@@ -123,13 +120,7 @@ def integers(machine: Machine) -> Numbers:
 
 
 def floats(machine: Machine) -> Numbers:
-    """Return single precision for all elements of 4 bytes, half precision for those of 2.
-
-    Raises
-    ------
-    InputError
-        If the machine's elements have other sizes.
-    """
+    """Return single precision for all elements of 4 bytes, half for those of 2; raises InputError for other sizes."""
     size = machine.in_bytes if machine.in_bytes == machine.out_bytes == 2 else 4
     sizes = {name: getattr(machine, name) or 4 for name in _SIZES}
     accepted: dict[str, tuple[int, ...]] = {**dict.fromkeys(_SIZES, (size,)), "psum_bytes": (4,)}

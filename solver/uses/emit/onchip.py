@@ -116,10 +116,7 @@ class OnChip:
     def weights_seen(self, t: int, by: int) -> tuple[int, ...]:
         """The pitches of a layer's weights where another one has brought them, in storage order.
 
-        Raises
-        ------
-        InputError
-            If they are not the same elements in an order of axes, or biases differ.
+        Raises InputError if they are not the same elements in an order of axes, or biases differ.
         """
         order = storage_order("W", self.machine)
         layers = [self.found.layers[k] for k in (t, by)]
@@ -352,10 +349,7 @@ class OnChip:
 def check_passes(chip: ChipMap, name: str, source: str, layer: Layer) -> tuple[Value, Value]:
     """Where a map that a layer reads under a name lies, and the part of it that another name has.
 
-    Raises
-    ------
-    InputError
-        If it is reshaped in between: channels of the one are no channels of the other.
+    Raises InputError if it is reshaped in between: channels of the one are no channels of the other.
     """
     seen, there = chip.values.get(name), chip.values.get(source)
     if seen is None or there is None or len(seen.shape) != 4 or seen.pitch != there.pitch:

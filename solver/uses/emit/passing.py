@@ -366,12 +366,8 @@ def statements(
 ) -> tuple[list[str], list[str]]:
     """Return tables and statements; channels are those of a whole in which the chain begins at `begin`.
 
-    Parameters
-    ----------
-    place : callable
-        Of an operator the C texts of an element's place along every axis of its tensor.
-    prefix : str
-        A C name that tables begin with.
+    `place` gives, of an operator, the C texts of an element's place along every axis of its tensor; names of tables
+    begin with `prefix`.
     """
     tables, lines = list[str](), list[str]()
     if chain.joined is not None:  # what becomes of an element depends on the part that its channel is of

@@ -61,12 +61,7 @@ class Stage:
 def stage(model: OnnxModel, operator: Operator, name: str, coordinates: Sequence[str]) -> Stage | None:
     """Return what an element-wise operator of one input does; None if it looks at more than one element.
 
-    Parameters
-    ----------
-    name : str
-        A C name that tables begin with.
-    coordinates : sequence of str
-        C texts of the element's place along every axis of the operator's tensor.
+    Tables' names begin with `name`; `coordinates` are C texts of the element's place along every axis of its tensor.
     """
     node = model.node(operator.name)
     if nodes := model.body(operator.name):
@@ -110,17 +105,8 @@ def body(
 ) -> Stage:  # fmt: skip
     """Return what several element-wise nodes do to an element, one after the other; their last result becomes x.
 
-    Parameters
-    ----------
-    operands : mapping
-        By tensor that they read the C text of its element, which is neither x nor y.
-    name, coordinates
-        As of `stage`.
-
-    Raises
-    ------
-    InputError
-        For a function that is not known.
+    `operands`: by tensor that they read the C text of its element, which is neither x nor y; `name`, `coordinates` as
+    of `stage`. Raises InputError for a function that is not known.
     """
     known, tables, lines = dict(operands), list[tuple[str, np.ndarray]](), list[str]()
     for number, node in enumerate(nodes):

@@ -45,12 +45,8 @@ def runtime(*names: str) -> dict[str, str]:
 def single_layers(planned: Sequence[Planned]) -> dict[str, str]:
     """Return the files of a program that runs layers one by one on integers, and checks results and transfers.
 
-    Layers on machines of different sizes have memories of their own, those on one machine share them.
-
-    Raises
-    ------
-    InputError
-        If a layer cannot be written; names it.
+    Layers on machines of different sizes have memories of their own, those on one machine share them. Raises InputError
+    if a layer cannot be written; names it.
     """
     files = runtime()
     rows: dict[str, str] = {}

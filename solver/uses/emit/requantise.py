@@ -34,10 +34,7 @@ def check_rule(rule: str) -> str:
 def multiplier_of(real: float) -> tuple[int, int]:
     """Return multiplier and shift of a positive factor; (0, 0) for one that makes nothing of any sum.
 
-    Raises
-    ------
-    InputError
-        If it is 2^31 or more.
+    Raises InputError if it is 2^31 or more.
     """
     part, shift = frexp(real)
     number = round(part * 2**31)

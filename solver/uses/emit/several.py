@@ -189,10 +189,7 @@ class Gridded:
 def cell(model: OnnxModel, operator: Operator, layer: Layer, base: Numbers) -> Numbers:
     """Return the numbers of an operator that stands for several nodes of several inputs.
 
-    Raises
-    ------
-    InputError
-        If an input has another shape than the result, or a function is not known.
+    Raises InputError if an input has another shape than the result, or a function is not known.
     """
     names: Sequence[str] = inputs_of(model.network, operator, layer)
     operands: dict[str, str] = {}

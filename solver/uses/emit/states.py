@@ -33,10 +33,7 @@ def parse_states(texts: Sequence[str] | None) -> dict[str, str]:
 def paired(model: OnnxModel, states: Mapping[str, str]) -> tuple[tuple[int, int], ...]:
     """Return of every state the numbers of its input and of its result.
 
-    Raises
-    ------
-    InputError
-        If the model has no such input or result, or they differ in shape or in element type.
+    Raises InputError if the model has no such input or result, or they differ in shape or in element type.
     """
     pairs = []
     for name, result in states.items():

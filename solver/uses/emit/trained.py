@@ -54,10 +54,7 @@ class Training:
     def read(self, grid: Grid | None, bias: str) -> Trained:
         """Return them; `grid` is that of the input of a layer that computes exactly, `bias` the kind of biases.
 
-        Raises
-        ------
-        InputError
-            If they are not known, or not as the layer needs them.
+        Raises InputError if they are not known, or not as the layer needs them.
         """
         node, channels = self.model.node(self.operator.name), self.layer.g * self.layer.m
         quantised, swapped = None, False

@@ -116,7 +116,7 @@ def storage_order(operand: str, machine: Machine) -> str:
 
 
 def sizes_of(operand: str, layer: Layer, lacks: str = "") -> Mapping[str, int]:
-    """Return the elements of a layer's tensor along its dimensions; input rows and columns under r and c.
+    """Return the elements of a layer's tensor along its dimensions, input rows and columns under r and c.
 
     `lacks`: dimensions along which an input has one element.
     """
