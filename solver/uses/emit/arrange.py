@@ -10,7 +10,7 @@ layers add.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 
@@ -174,25 +174,22 @@ class Arranger:
             smaller = min(prod(source.shape), prod(operator.shape))
             made = contiguous(self.array(name, prod(operator.shape)), operator.shape)
             flat = self._reshaped(f"{name}_flat", operator.model_copy(update={"shape": (prod(source.shape),)}), source)
-            self._copy(Value(name, (smaller,), (1,)), flat.part((0,), (1,), (smaller,)), operator.name)
+            self._copy(contiguous(name, (smaller,)), replace(flat, shape=(smaller,)), operator.name)
             return made
         both = tuple(map(min, source.shape, operator.shape))
-        zero, one = (0,) * len(both), (1,) * len(both)
         if both == operator.shape:
-            return source.part(zero, one, both)
+            return replace(source, shape=both)
         made = self._fresh(name, operator)
-        self._copy(made.part(zero, one, both), source.part(zero, one, both), f"{operator.name}: padded with zeros")
+        self._copy(replace(made, shape=both), replace(source, shape=both), f"{operator.name}: padded with zeros")
         return made
 
     def _concat(self, name: str, operator: Concat) -> Value:
         whole = self.homes.get(operator.name) or self._fresh(name, operator)
-        begin = [0] * len(operator.shape)
-        for source in operator.inputs:
-            value = self.made.values[source]
-            part = whole.part(begin, (1,) * len(begin), value.shape)
+        values = [self.made.values[source] for source in operator.inputs]
+        parts = whole.joined(operator.axis, [value.shape for value in values])
+        for source, value, part in zip(operator.inputs, values, parts, strict=True):
             if not value.same_places(part):
                 self._copy(part, value, f"{operator.name}: {source} beside the others")
-            begin[operator.axis] += value.shape[operator.axis]
         return whole
 
     def _joined(self) -> dict[str, Value]:
@@ -207,11 +204,8 @@ class Arranger:
                 continue
             if operator.name not in homes:
                 homes[operator.name] = self._fresh(f"map_{number:03}_{identifier(operator.name)}", operator)
-            whole, channel = homes[operator.name], 0
-            for name in operator.inputs:
-                source = self.network.operator(name)
-                part = whole.part((0, channel, 0, 0), (1, 1, 1, 1), source.shape)
-                channel += source.shape[1]
+            parts = homes[operator.name].joined(1, self.network.input_shapes(operator))
+            for name, part in zip(operator.inputs, parts, strict=True):
                 homes.setdefault(self._maker(name), part)
         return homes
 

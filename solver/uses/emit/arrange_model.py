@@ -46,9 +46,8 @@ def element_by_element(
     names = [f"i{k}" for k in range(len(to.shape))]
 
     def at(value: Value, kind: str) -> str:
-        terms = [
-            f"{name} * {pitch}" for name, pitch, size in zip(names, value.pitch, to.shape, strict=True) if size > 1
-        ]
+        axes = zip(names, value.pitch, to.shape, strict=True)
+        terms = [f"{name} * {pitch}" for name, pitch, size in axes if size > 1]
         return f"{place(value)} + ({' + '.join(terms) or '0'}) * {BYTES[kind]}"
 
     wanted, kind = kinds
@@ -247,9 +246,8 @@ class ModelArranger(Arranger):
             return value
         if name not in self.completed:
             kinds = self.passing.kinds[name], self.passing.stored(name)
-            array = self.array(
-                f"complete_{len(self.completed):03}_{identifier(name)}", prod(value.shape), BYTES[kinds[0]]
-            )
+            array = f"complete_{len(self.completed):03}_{identifier(name)}"
+            self.array(array, prod(value.shape), BYTES[kinds[0]])
             place = [f"i{k}" for k in range(len(value.shape))]
             tables, changes = statements(self.model, chain, lambda _: place, "t")
             to = contiguous(array, value.shape)

@@ -9,7 +9,7 @@ concatenation.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from instances.errors import InputError
@@ -104,11 +104,9 @@ def _spread(network: Network, members: Sequence[str], values: dict[str, Value], 
         for operator in operators:
             mine = values.get(operator.name)
             if isinstance(operator, Concat) and mine is not None:
-                begin = [0] * len(mine.shape)
-                for name in operator.inputs:
-                    size = network.operator(name).shape
-                    values.setdefault(name, mine.part(begin, (1,) * len(begin), size))
-                    begin[operator.axis] += size[operator.axis]
+                parts = mine.joined(operator.axis, network.input_shapes(operator))
+                for name, part in zip(operator.inputs, parts, strict=True):
+                    values.setdefault(name, part)
             elif isinstance(operator, Eltwise | Reshape) and len(operator.inputs) == 1 and operator.name in inside:
                 _through(network, operator, values, meaning)
 
@@ -142,10 +140,9 @@ def _after(operator: Reshape, value: Value, shape: Sequence[int], meaning: Meani
     if operator.fn == "pad" or meaning is not None:
         return None
     if len(shape) != len(operator.shape):
-        flat, size = value.reshaped((prod(shape),)), prod(operator.shape)
-        return flat and flat.part((0,), (1,), (size,))
-    nothing = [0] * len(shape)
-    return value.part(nothing, [1] * len(shape), operator.shape) if len(value.shape) == len(shape) else None
+        flat = value.reshaped((prod(shape),))
+        return flat and replace(flat, shape=(prod(operator.shape),))
+    return replace(value, shape=operator.shape) if len(value.shape) == len(shape) else None
 
 
 def _before(operator: Reshape, value: Value, shape: Sequence[int], meaning: Meaning | None) -> Value | None:

@@ -138,8 +138,7 @@ def _figures(plan: Plan) -> tuple[int, int, int, int]:
         figures = [row.figures for row in rows_of(plan)]
         moved, ticks, macs = (sum(getattr(one, name) for one in figures) for name in ("moved", "ticks", "macs"))
         return moved, max(one.occupancy_bytes + sum(one.on_chip.values()) for one in figures), ticks, macs
-    assert is_layers(plan)
-    rows, measures = layer_rows(plan), plan.measures or {}
+    rows, measures = layer_rows(plan) if is_layers(plan) else (), plan.measures or {}
     peak = max(sum(row.occupancy_bytes.values()) for row in rows if row.occupancy_bytes)
     return measures["bytes"], peak, measures["time"], sum(row.workload.macs for row in rows)
 

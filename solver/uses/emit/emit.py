@@ -121,11 +121,8 @@ def files_of(
     if missing:
         shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         raise InputError(f"plan of {plan.network}: no schedule for {shown}")
-    planned = [
-        Planned(layer.workload, plan.machine_data, layer.schedule)
-        for layer in plan.layers
-        if layer.schedule is not None
-    ]
+    machine, made = plan.machine_data, [(layer.workload, layer.schedule) for layer in plan.layers]
+    planned = [Planned(layer, machine, nest) for layer, nest in made if nest is not None]
     if meaning is None:
         return dict(single_layers(planned))
     network = meaning.model.network

@@ -82,8 +82,7 @@ class FixedAddresses(GroupFile):
             )  # fmt: skip
             body += ["/* Columns that the next step reads again. */",
                      *self._copied(k, f"{self._at(f'columns {k}')} + {term}", rows, columns)]  # fmt: skip
-        return [f"/* Map {k} was read for the last time in this visit. */",
-                *function(f"static void retire_{k}", [], body)]  # fmt: skip
+        return function(f"static void retire_{k}", [], body, f"Map {k} was read for the last time in this visit.")
 
     def _copied(self, k: int, to: str, rows: tuple[str, str], columns: tuple[str, str]) -> list[str]:
         """Copy elements of rows and columns, all channels."""

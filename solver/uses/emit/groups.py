@@ -140,15 +140,16 @@ class Group:
             max(0, lines), max(0, wide), max(s.end - s.begin for s in rows), max(s.end - s.begin for s in columns)
         )  # fmt: skip
 
+    def filter_bytes(self, k: int) -> int:
+        """Bytes of a filter of a layer with its bias."""
+        layer = self.layers[k]
+        return weight_bytes(layer, self.machine) // (layer.g * layer.m)
+
     @cached_property
-    def filter_bytes(self) -> int:
+    def passed_bytes(self) -> int:
         """The buffer that filters pass through."""
-        through = [
-            weight_bytes(layer, self.machine) // (layer.g * layer.m)
-            for layer, stay in zip(self.layers, self.run.weights, strict=True)
-            if stay < weight_bytes(layer, self.machine)
-        ]
-        return max(through, default=0)
+        parts = [k for k, layer in enumerate(self.layers) if self.run.weights[k] < weight_bytes(layer, self.machine)]
+        return max(map(self.filter_bytes, parts), default=0)
 
     @cached_property
     def peak(self) -> int:
@@ -165,7 +166,7 @@ class Group:
             return address
         ends = [*accumulate(map(self.stay_bytes, range(len(self.layers))), initial=address["packed"])]
         found = {f"weights {k}": end for k, end in enumerate(ends[:-1])}
-        return found | {"filter": ends[-1], "strips": ends[-1] + self.filter_bytes}
+        return found | {"filter": ends[-1], "strips": ends[-1] + self.passed_bytes}
 
     def blocks(self, name: str, begin: int) -> list[Block]:
         """The group's buffers; a time for every layer, from `begin` on."""
@@ -186,7 +187,7 @@ class Group:
             add(f"piece {k}", sizes.rows * sizes.width * pixel, first, last)
         for k in range(number):
             add(f"weights {k}", self.stay_bytes(k))
-        add("filter", self.filter_bytes)
+        add("filter", self.passed_bytes)
         return found
 
 

@@ -99,9 +99,8 @@ def _whole(shape: Shape) -> list[np.ndarray]:
 def _split(model: OnnxModel, node: Node, operator: Operator, shape: Shape) -> Picked:
     axis = node.integer("axis", 0) % len(shape)
     output = next(k for k, t in enumerate(node.proto.output) if model.makers.get(t) == operator.name)
-    sizes = node.integers("split") or (
-        tuple(int(x) for x in model.constant(node.input(1)).ravel()) if node.input(1) else ()
-    )
+    sizes = node.integers("split")
+    sizes = tuple(model.constant(node.input(1)).ravel().tolist()) if not sizes and node.input(1) else sizes
     sizes = sizes or (-(-shape[axis] // len(node.proto.output)),) * len(node.proto.output)
     begin, axes = sum(sizes[:output]), _whole(shape)
     axes[axis] = axes[axis][begin : begin + sizes[output]]

@@ -77,8 +77,9 @@ class StepCode:
         head = ["const certile_tile *out = &s->out;"]
         head += ["const certile_tile *w = &s->w;"] if frame.layer.weights != "none" else []
         head += ["const certile_tile *bias = &s->bias;"] if self.frame.has_bias_tile else []
-        return ["/* Compute a step, one row of results at a time. */",
-                *function("static void compute", ["const step *s"], head + body)]  # fmt: skip
+        return function(
+            "static void compute", ["const step *s"], head + body, "Compute a step, one row of results at a time."
+        )
 
     def _first(self) -> str:
         """What totals begin with."""
@@ -185,8 +186,12 @@ class StepCode:
                 numbers.write(numbers.result, f"tile->base + k * {machine.out_bytes}", numbers.final("sum")),
         ]  # fmt: skip
         given = ["const certile_tile *tile", "const certile_box *box"]
-        return ["/* Turn the sums of a tile into results, where they are. */",
-                *function("static void finish", given, tiles.over_box(order, body))]  # fmt: skip
+        return function(
+            "static void finish",
+            given,
+            tiles.over_box(order, body),
+            "Turn the sums of a tile into results, where they are.",
+        )
 
 
 @dataclass(frozen=True)

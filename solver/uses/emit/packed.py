@@ -159,8 +159,9 @@ class Packed(GroupFile):
             found = ["memset(bands, 0, sizeof bands);", "(void)when;"]
         reshape = f"certile_reshape(strips, {self._number}, {strip}, bands);"
         body = ["certile_band bands[CERTILE_BANDS];", found[0], reshape, *found[1:]]
-        made += [f"/* What lies on chip of map {k} from now on. */",
-                 *function(f"static void shape_{k}", [*given, "int when"], body)]  # fmt: skip
+        made += function(
+            f"static void shape_{k}", [*given, "int when"], body, f"What lies on chip of map {k} from now on."
+        )
         return [*made, *(self._sums(k) if k in self.group.adding else [])]
 
     def _steps(self, k: int) -> str:
@@ -176,9 +177,8 @@ class Packed(GroupFile):
         ]
         place = ["(void)b, (void)ch;", f"return {self._in_strip(k, self.machine.psum_bytes)};"]
         given = ["int b", "int ch", "int y", "int x"]
-        return ["", f"/* Room for the sums of map {k}, and where one lies. */",
-                *function(f"static void sums_{k}", [], room), "",
-                *function(f"static inline unsigned char *sum_{k}", given, place)]  # fmt: skip
+        made = function(f"static void sums_{k}", [], room, f"Room for the sums of map {k}, and where one lies.")
+        return ["", *made, "", *function(f"static inline unsigned char *sum_{k}", given, place)]
 
     # ---- transfers -------------------------------------------------------------------------------------------------
 

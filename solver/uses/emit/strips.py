@@ -131,9 +131,8 @@ class GroupFile(ABC):
             names = {"b": "b", "g": f"(ch / {inner})", "r": "y", "c": "x"} | dict.fromkeys("nm", f"(ch % {inner})")
             there = kept.place(names, self.group.element(k))
             body += block(f"if (y < {self.group.resident(k)})", [f"return {there};"])
-        place = [f"/* Where an element of map {k} lies in this visit. */",
-                 *function(f"static inline unsigned char *map_{k}", ["int b", "int ch", "int y", "int x"],
-                           [*body, *self._place(k)])]  # fmt: skip
+        head, given = f"static inline unsigned char *map_{k}", ["int b", "int ch", "int y", "int x"]
+        place = function(head, given, [*body, *self._place(k)], f"Where an element of map {k} lies in this visit.")
         return [place, self._functions(k), self._loaded(k) if self.run.streams[k].outside else self._stored(k)]
 
     def _loaded(self, k: int) -> list[str]:
@@ -141,7 +140,7 @@ class GroupFile(ABC):
             return []
         moved = self._transfer(k, "IN", f"certile_max(r->begin, {self.group.resident(k)})", "c->begin")
         body = [STEPS.format(k=k), *moved, "certile_dma_wait();"]
-        return [f"/* Load the piece of map {k}. */", *function(f"static void load_{k}", [], body)]
+        return function(f"static void load_{k}", [], body, f"Load the piece of map {k}.")
 
     def _writes(self, k: int) -> bool:
         """Whether anything of a layer's result leaves the chip."""
@@ -273,11 +272,6 @@ class GroupFile(ABC):
 
     # ---- weights -----------------------------------------------------------------------------------------------------
 
-    def _size(self, k: int) -> int:
-        """Bytes of a filter with its bias."""
-        layer = self.group.layers[k]
-        return weight_bytes(layer, self.machine) // (layer.g * layer.m)
-
     def _taps(self, k: int) -> int:
         """Bytes of a filter without its bias."""
         layer = self.group.layers[k]
@@ -285,7 +279,12 @@ class GroupFile(ABC):
 
     def _filter(self, k: int) -> list[str]:
         """The functions of a layer: bytes of a filter, and a filter where it stays or in the buffer."""
-        layer, stay, size, taps = self.group.layers[k], self.group.stay_bytes(k), self._size(k), self._taps(k)
+        layer, stay, size, taps = (
+            self.group.layers[k],
+            self.group.stay_bytes(k),
+            self.group.filter_bytes(k),
+            self._taps(k),
+        )
         if layer.weights == "none":
             return []
         kept, through = f"{self._at(f'weights {k}')} + (ptrdiff_t)f * {size}", self._at("filter")
@@ -326,15 +325,19 @@ class GroupFile(ABC):
                 "certile_dma_2d(to + first, from, (size_t)taps, 1, 0, 0);",
             ]),
         ]  # fmt: skip
-        if bias := self._size(k) - taps:
+        if bias := self.group.filter_bytes(k) - taps:
             body += block(f"if (end > certile_max(first, {taps}))", [
                 f"const int begin = certile_max(first, {taps});",
                 f"unsigned char *from = bias_{k}.base + (ptrdiff_t)f * {bias} + begin - {taps};",
                 "certile_dma_2d(to + begin, from, (size_t)(end - begin), 1, 0, 0);",
             ])  # fmt: skip
         given = ["unsigned char *to", "int f", "int first", "int end"]
-        return ["/* Bytes `first` to `end` of filter f (with its bias), to a place that begins with the filter. */",
-                *function(f"static void filter_bytes_{k}", given, body)]  # fmt: skip
+        return function(
+            f"static void filter_bytes_{k}",
+            given,
+            body,
+            "Bytes `first` to `end` of filter f (with its bias), to a place that begins with the filter.",
+        )
 
     def _load_weights(self) -> list[str]:
         """Load the weights that stay."""
@@ -342,7 +345,7 @@ class GroupFile(ABC):
         for k, layer in enumerate(self.group.layers):
             if layer.weights == "none" or not (stay := self.group.stay_bytes(k)):
                 continue
-            size = self._size(k)
+            size = self.group.filter_bytes(k)
             lines += ["certile_dma_begin(CERTILE_W, 1);", *block(f"for (int f = 0; f * {size} < {stay}; f++)", [
                 f"unsigned char *to = {self._at(f'weights {k}')} + (ptrdiff_t)f * {size};",
                 f"filter_bytes_{k}(to, f, 0, certile_min({size}, {stay} - f * {size}));",

@@ -52,9 +52,15 @@ def loop(name: str, lo: str, hi: str, body: Iterable[str]) -> list[str]:
     return block(f"for (int {name} = {lo}; {name} < {hi}; {name}++)", body)
 
 
-def function(head: str, arguments: Iterable[str], body: Iterable[str]) -> list[str]:
-    """Return a function; long lists of parameters are folded."""
-    return [*_folded(f"{head}(", [*arguments] or ["void"], ")"), "{", *indented(body), "}"]
+def function(head: str, arguments: Iterable[str], body: Iterable[str], said: str = "") -> list[str]:
+    """Return a function below a comment, if anything is said; long lists of parameters are folded."""
+    return [
+        *([f"/* {said} */"] if said else []),
+        *_folded(f"{head}(", [*arguments] or ["void"], ")"),
+        "{",
+        *indented(body),
+        "}",
+    ]
 
 
 def call(name: str, arguments: Iterable[str]) -> list[str]:

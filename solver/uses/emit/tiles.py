@@ -85,8 +85,9 @@ def load_in(frame: Frame, lacks: str = "") -> list[str]:
     said = "; `slide`: only what lies beyond the one that is there, along this axis" if slides else ""
     said = f" with one element along {', '.join(lacks)}" if lacks else said
     given = ["int slide"] if slides else []
-    return [f"/* Bring the tile of IN{said}. */",
-            *function(f"static void {loader(lacks)}", given + frame.parameters("IN", lacks), body)]  # fmt: skip
+    return function(
+        f"static void {loader(lacks)}", given + frame.parameters("IN", lacks), body, f"Bring the tile of IN{said}."
+    )
 
 
 def _find_slide(frame: Frame) -> list[str]:
@@ -115,9 +116,8 @@ def _one_input(frame: Frame, k: int) -> list[str]:
         body += block(f"if (slide == {number})", [beyond])
     for a in [a for a, (_, factor) in rings.items() if factor == 2]:  # one at most
         behind = f"box.lo[{a}] - (int)certile_place(&{tile}, {a}, there.hi[{a}])"
-        body += [
-            "/* What shares nothing with the tile that is there begins behind it: the late step still reads that. */"
-        ]
+        said = "What shares nothing with the tile that is there begins behind it: the late step still reads that."
+        body.append(f"/* {said} */")
         body += block(f"if (!slide || box.lo[{a}] >= there.hi[{a}])", [
             f"{tile}.first[{a}] = held & 1 && !certile_empty(&there) ? {behind} : box.lo[{a}];"])  # fmt: skip
     body += _turned(frame, "IN", tile, k)
@@ -165,7 +165,7 @@ def load_w(frame: Frame) -> list[str]:
             "memcpy(now.bias.first, biases.lo, sizeof biases.lo);",
         ]
     body += _move_w(frame)
-    return ["/* Bring the tile of W. */", *function("static void load_w", frame.parameters("W"), body)]
+    return function("static void load_w", frame.parameters("W"), body, "Bring the tile of W.")
 
 
 def _move_w(frame: Frame) -> list[str]:
@@ -183,7 +183,7 @@ def load_weights(frame: Frame) -> list[str]:
     if frame.has_bias_tile:
         body.append(f"const certile_box biases = {{{{0}}, {{1, 1, 1, {frame.layer.g}, {frame.layer.m}}}}};")
     body += [*_move_w(frame), "certile_dma_wait();"]
-    return ["/* Bring all weights: they stay for later layers. */", *function("static void load_weights", [], body)]
+    return function("static void load_weights", [], body, "Bring all weights: they stay for later layers.")
 
 
 # ---- OUT -------------------------------------------------------------------------------------------------------------
@@ -204,10 +204,12 @@ def evict(frame: Frame) -> list[str]:
     if frame.cut:
         partial = ["certile_store(CERTILE_PSUM, tile, &psum_dram, box);"]
         body = [*block("if (last)", final)[:-1], "} else {", *indented(partial), "}"]
-    return [
-        "/* Store a tile of OUT: a result if all its sums are complete, else partial sums. */",
-        *function("static void evict", ["const certile_tile *tile", "const certile_box *box", "int last"], body),
-    ]
+    return function(
+        "static void evict",
+        ["const certile_tile *tile", "const certile_box *box", "int last"],
+        body,
+        "Store a tile of OUT: a result if all its sums are complete, else partial sums.",
+    )
 
 
 def _keep(frame: Frame, kept: Kept) -> list[str]:
@@ -228,10 +230,12 @@ def compute_late(frame: Frame) -> list[str]:
         *block("if (waiting)", ["compute(&late);"]), "waiting = 0;", "certile_dma_wait();",
         *block("if (closing)", ["evict(&closing_tile, &closing_box, closing_last);"]), "closing = 0;",
     ]  # fmt: skip
-    return [
-        "/* Compute the step whose loads are complete; then store its tile of OUT if it was the last one. */",
-        *function("static void compute_late", [], body),
-    ]
+    return function(
+        "static void compute_late",
+        [],
+        body,
+        "Compute the step whose loads are complete; then store its tile of OUT if it was the last one.",
+    )
 
 
 def close_out(frame: Frame) -> list[str]:
@@ -240,8 +244,9 @@ def close_out(frame: Frame) -> list[str]:
     if frame.late:
         body = ["closing = 1;", "closing_last = last;", "closing_box = out_box;", "closing_tile = now.out;"]
         body += _settled(frame, "OUT")
-    return ["/* Be done with the tile of OUT; `last`: its sums are complete. */",
-            *function("static void close_out", ["int last"], body)]  # fmt: skip
+    return function(
+        "static void close_out", ["int last"], body, "Be done with the tile of OUT; `last`: its sums are complete."
+    )
 
 
 def open_out(frame: Frame) -> list[str]:
@@ -261,8 +266,7 @@ def open_out(frame: Frame) -> list[str]:
     body += read if always else block("if (!first)", read) if frame.cut else []
     given = (["int first"] if frame.cut and not always else []) + (["int last"] if frame.snake else [])
     said = "; its partial sums are read back but the first time" if frame.cut and not always else ""
-    return [f"/* Begin a tile of OUT{said}. */",
-            *function("static void open_out", given + frame.parameters("OUT"), body)]  # fmt: skip
+    return function("static void open_out", given + frame.parameters("OUT"), body, f"Begin a tile of OUT{said}.")
 
 
 # ---- steps -----------------------------------------------------------------------------------------------------------
@@ -277,7 +281,7 @@ def run(frame: Frame) -> list[str]:
     else:
         body += ["certile_dma_wait();", "compute(&now);"]
     said = ": it is computed while the next one is loaded" if frame.late else ""
-    return [f"/* Take a step{said}. */", *function("static void run", ["int fresh", *frame.parameters()], body)]
+    return function("static void run", ["int fresh", *frame.parameters()], body, f"Take a step{said}.")
 
 
 def state(frame: Frame) -> list[str]:

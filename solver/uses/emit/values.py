@@ -10,7 +10,7 @@ regular pitch apart any more, so a product of matrices reads a copy. Such copies
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -62,9 +62,15 @@ class Value:
     def same_places(self, other: Value) -> bool:
         """Whether every element lies in the same place."""
         pairs = zip(self.shape, self.pitch, other.pitch, strict=True)
-        return (self.array, self.offset, self.shape) == (other.array, other.offset, other.shape) and all(
-            size == 1 or mine == its for size, mine, its in pairs
-        )
+        same = (self.array, self.offset, self.shape) == (other.array, other.offset, other.shape)
+        return same and all(size == 1 or mine == its for size, mine, its in pairs)
+
+    def joined(self, axis: int, shapes: Sequence[Shape]) -> Iterator[Value]:
+        """The parts that it is joined of along an axis."""
+        begin = [0] * len(self.shape)
+        for shape in shapes:
+            yield self.part(begin, (1,) * len(begin), shape)
+            begin[axis] += shape[axis]
 
 
 def rows_of(shape: Sequence[int]) -> tuple[int, ...]:
