@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from solver.problems.partial_engine import front_engine, size_engine
     from solver.problems.problem import Explained
     from solver.uses.calibration.calibrate import calibrate
-    from solver.uses.emit.compile import Compiled, compile_model
-    from solver.uses.emit.emit import emit_c
+    from solver.uses.emit.emit import Compiled, compile_model, emit_c
     from solver.uses.mappings.price import PricedMapping, price
     from solver.uses.report.face import plot, report, to_plotly
     from solver.uses.sweep.rows import Sweep, load_sweep
@@ -87,8 +86,7 @@ face(__name__, {
     "instances.network.workload": "Layer",
     "solver.uses.calibration.calibrate": "calibrate",
     "solver.calls.check": "CheckReport check",
-    "solver.uses.emit.compile": "Compiled compile_model",
-    "solver.uses.emit.emit": "emit_c",
+    "solver.uses.emit.emit": "Compiled compile_model emit_c",
     "solver.plan.front": "Front",
     "solver.uses.mappings.price": "PricedMapping price",
     "solver.uses.report.face": "plot report to_plotly",

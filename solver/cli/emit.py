@@ -13,8 +13,7 @@ from solver.ask.sizes import Sizes
 from solver.calls.check import sound_plan
 from solver.cli.saving import BatchOpt, LimitOpt, PlanArg, SetOpt, ShapeOpt, SymbolOpt, ValueOpt
 from solver.show import console
-from solver.uses.emit.compile import compile_model
-from solver.uses.emit.emit import emit_c
+from solver.uses.emit.emit import compile_model, emit_c
 from solver.uses.emit.states import parse_states
 
 RequantiseOpt = Annotated[

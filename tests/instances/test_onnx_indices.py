@@ -19,7 +19,7 @@ from instances.network.stores import stores
 from instances.onnx.model import read_model
 from instances.onnx.reader import read_onnx
 from instances.onnx.shapes import MOST_INDICES
-from solver.uses.emit.compile import compile_model
+from solver.uses.emit.emit import compile_model
 from tests.effort import tries
 from tests.emitted import build_and_run
 from tests.onnx_models import Net

@@ -16,8 +16,7 @@ from instances.onnx.reader import read_onnx
 from solver.ask.sizes import Sizes
 from solver.calls.solve import explain, pareto, solve
 from solver.cli.main import main
-from solver.uses.emit.compile import compile_model
-from solver.uses.emit.emit import emit_c
+from solver.uses.emit.emit import compile_model, emit_c
 from solver.uses.emit.preflight import preflight
 from solver.uses.sweep.spec import read_spec
 from solver.uses.sweep.tasks import Expansion

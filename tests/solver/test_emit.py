@@ -21,8 +21,7 @@ from instances.load import load_machine
 from instances.machine.machine import Machine, Transfer
 from instances.network.workload import Layer
 from solver.calls.solve import solve
-from solver.uses.emit.compile import compile_model
-from solver.uses.emit.emit import emit_c, files_of
+from solver.uses.emit.emit import compile_model, emit_c, files_of
 from solver.uses.emit.offchip import placed
 from solver.uses.emit.program import Planned, single_layers
 from solver.uses.emit.text import comment, function, identifier, total

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from solver.calls.solve import solve
-from solver.uses.emit.compile import compile_model
-from solver.uses.emit.emit import emit_c
+from solver.uses.emit.emit import compile_model, emit_c
 from solver.uses.emit.offchip import OffChip
 from solver.uses.emit.program import runtime
 from tests.effort import tries

@@ -17,7 +17,7 @@ from instances.load import load_network
 from instances.network.network import Network
 from instances.network.operators import Conv, Input, Reshape
 from solver.calls.solve import solve
-from solver.uses.emit.compile import Compiled, compile_model
+from solver.uses.emit.emit import Compiled, compile_model
 from tests.effort import THOROUGH, in_turn
 from tests.emitted import BUILDS, build_and_run
 from tests.onnx_models import MODELS, model_of, saved

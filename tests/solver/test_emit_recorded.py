@@ -20,8 +20,7 @@ from instances.errors import InputError
 from instances.load import load_machine
 from instances.onnx.model import OnnxModel, evaluated, read_model
 from solver.calls.solve import solve
-from solver.uses.emit.compile import compile_model
-from solver.uses.emit.emit import files_of
+from solver.uses.emit.emit import compile_model, files_of
 from solver.uses.emit.network import recorded
 from solver.uses.emit.preflight import refusals
 from solver.uses.emit.program import runtime

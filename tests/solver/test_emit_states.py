@@ -15,8 +15,7 @@ from onnx import helper, numpy_helper
 from instances.errors import InputError
 from solver.calls.solve import solve
 from solver.cli.main import main
-from solver.uses.emit.compile import compile_model
-from solver.uses.emit.emit import emit_c
+from solver.uses.emit.emit import compile_model, emit_c
 from solver.uses.emit.states import parse_states
 from tests.emitted import BUILDS, build_and_run, without_leaks
 from tests.onnx_models import model_of

@@ -18,7 +18,7 @@ from instances.errors import InputError
 from instances.load import load_machine
 from instances.onnx.model import read_model
 from instances.onnx.reader import read_onnx
-from solver.uses.emit.compile import compile_model
+from solver.uses.emit.emit import compile_model
 from solver.uses.emit.program import runtime
 from tests.emitted import BUILDS, build_and_run, random_scratchpad, small_model, write
 from tests.onnx_models import model_of

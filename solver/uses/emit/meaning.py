@@ -17,7 +17,7 @@ from instances.network.operators import Eltwise, Operator, Pool, Resample
 from instances.network.workload import Layer
 from instances.onnx.graph import Node
 from instances.onnx.model import OnnxModel
-from solver.uses.emit.arithmetic import BIAS, Arithmetic
+from solver.uses.emit.arithmetic import BIAS, Arithmetic, Trained, Training
 from solver.uses.emit.kinds import KINDS, NAMES, QUANTISED, QUANTISERS, Elements, grid_of
 from solver.uses.emit.numbers import Numbers, floats
 from solver.uses.emit.passing import Passing
@@ -25,7 +25,6 @@ from solver.uses.emit.pointwise import BINARY, require
 from solver.uses.emit.requantise import check_rule
 from solver.uses.emit.several import Gridded, Resized, cell, is_cell, is_gridded
 from solver.uses.emit.states import paired
-from solver.uses.emit.trained import Trained, Training
 
 LAYERS = frozenset(
     """Conv Gemm MatMul Einsum MaxPool AveragePool GlobalAveragePool GlobalMaxPool ReduceMean ReduceMax ReduceSum

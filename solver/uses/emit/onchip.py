@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, permutations
@@ -55,8 +55,9 @@ class OnChip:
         sizes = [1 if isinstance(run, LayerRun) else run.last - run.first + 1 for run in runs]
         #: The first layer of every run, which is also its first time; the end.
         self.begins = [0, *accumulate(sizes)]
-        self.alone = {begin: run for begin, run in zip(self.begins, runs, strict=False) if isinstance(run, LayerRun)}
-        self.grouped = {begin: run for begin, run in zip(self.begins, runs, strict=False) if isinstance(run, FusedRun)}
+        self.by_begin = dict(zip(self.begins, runs, strict=False))
+        self.alone = {begin: run for begin, run in self.by_begin.items() if isinstance(run, LayerRun)}
+        self.grouped = {begin: run for begin, run in self.by_begin.items() if isinstance(run, FusedRun)}
         self.chips: dict[int, ChipMap] = {}
 
     # ---- layers by themselves --------------------------------------------------------------------------------------
@@ -160,7 +161,7 @@ class OnChip:
 
     def _kept(self, begin: int, s: int, t: int, name: str, operand: str, extent: int) -> Kept | None:
         """Where a map lies that stays while a run lasts, as layer t reads or makes it under a name: `extent` rows."""
-        run = self.runs[self.begins.index(begin)]
+        run = self.by_begin[begin]
         if self.found.stores[s].zeros:
             return Kept(ZEROS, 0, extent, (), 0, 0)
         if s not in run.residents:
@@ -264,17 +265,18 @@ class OnChip:
             if self.machine.reserved_bytes:
                 blocks.append(Block("reserved", 0, (self.machine.reserved_bytes,) * self.begins[-1]))
             if (found := placed(blocks, capacity)) is not None:
-                maps = {(begin, s): found[f"map {s}"] for begin, run in self._each() for s in run.residents}
+                maps = {(begin, s): found[f"map {s}"] for begin, run in self.by_begin.items() for s in run.residents}
                 return Places(found, maps, some)
         return self._stacked(frozenset(self.grouped))
 
-    def _each(self) -> Iterator[tuple[int, AnyRun]]:
-        """Every run by its first layer."""
-        return zip(self.begins, self.runs, strict=False)
-
     @property
     def _packed(self) -> frozenset[int]:
-        return frozenset(begin for begin, run in self.grouped.items() if self._packs(begin, run))
+        """Groups whose buffers have no room as they are: their layers take turns, or the plan counted less."""
+        found, memory = set[int](), self.machine.memories["ocm"] - self.machine.reserved_bytes
+        for begin, run in self.grouped.items():
+            room = memory - sum(self._map_bytes(run, s) for s in run.residents)
+            found |= {begin} if run.blocks or _most(self._sized(run, self.rings[begin]))[0] > room else set()
+        return frozenset(found)
 
     def blocks(self) -> list[Block]:
         """All that lies on chip, what is reserved aside, under the names of layers and maps; a layer is a time."""
@@ -289,17 +291,11 @@ class OnChip:
             return f"{layers[int(what)].name}: {rest}"
         return f"{layers[run.first].name}..{layers[run.last].name}: {rest}"
 
-    def _packs(self, begin: int, run: FusedRun) -> bool:
-        """Whether a group's buffers have no room as they are: its layers take turns, or the plan counted less."""
-        stays = self.machine.reserved_bytes + sum(self._map_bytes(run, s) for s in run.residents)
-        room = self.machine.memories["ocm"] - stays
-        return bool(run.blocks) or _most(self._sized(run, self.rings[begin]))[0] > room
-
     def _stacked(self, packed: frozenset[int]) -> Places:
         """Maps that stay one behind the other, then what a layer or a group needs: in every run anew."""
         buffers: dict[str, int] = {}
         maps: dict[tuple[int, int], int] = {}
-        for begin, run in self._each():
+        for begin, run in self.by_begin.items():
             end = self.machine.reserved_bytes
             for s in sorted(run.residents):
                 maps[begin, s] = end
@@ -340,7 +336,7 @@ class OnChip:
     def _stay(self, s: int) -> Block | None:
         """A map that stays: its bytes by time."""
         sizes: list[int] = []
-        for (begin, run), end in zip(self._each(), self.begins[1:], strict=True):
+        for (begin, run), end in zip(self.by_begin.items(), self.begins[1:], strict=True):
             sizes += [self._map_bytes(run, s)] * (end - begin)
         times = [t for t, size in enumerate(sizes) if size]
         return Block(f"map {s}", times[0], tuple(sizes[times[0] : times[-1] + 1])) if times else None
