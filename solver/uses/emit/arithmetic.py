@@ -25,22 +25,10 @@ from instances.network.stores import inputs_of
 from instances.network.workload import Layer
 from instances.onnx.graph import Node
 from instances.onnx.model import OnnxModel, Quantised
-from solver.uses.emit.kinds import (
-    BYTES,
-    C_TYPES,
-    FLOATS,
-    KINDS,
-    NAMES,
-    Elements,
-    Grid,
-    dtype,
-    grid_of,
-    limits,
-    unit_grid,
-)
+from solver.uses.emit.kinds import BYTES, C_TYPES, FLOATS, KINDS, NAMES, Elements, Grid, dtype, grid_of, limits, require
 from solver.uses.emit.numbers import Numbers, floats
 from solver.uses.emit.passing import Chain, Passing, statements
-from solver.uses.emit.pointwise import by_channel, clip_of, quantiser, require
+from solver.uses.emit.pointwise import by_channel, clip_of, quantiser
 from solver.uses.emit.requantise import scaled, shares
 from solver.uses.emit.several import Resized, is_gridded
 from solver.uses.emit.text import floats_of, function, literal
@@ -195,7 +183,7 @@ class Arithmetic:
         if name in self.passing.constants:
             return self.passing.constants[name]
         if kind not in FLOATS:
-            return unit_grid(kind)
+            return Grid(kind)
         if chain.operators and self.passing.per_tensor(chain.operators[-1]):
             return grid_of(self.model, self.model.node(chain.operators[-1].name))
         return None
@@ -419,7 +407,7 @@ class Arithmetic:
         """The integers that a sum becomes, after functions that cut numbers off (their limits); what is left."""
         rest, lo, hi = self.passing.behind[self.operator.name], -np.inf, np.inf
         if (kind := self.passing.kinds[self.operator.name]) not in FLOATS:
-            return rest, unit_grid(kind), (lo, hi)
+            return rest, Grid(kind), (lo, hi)
         while rest and (ends := clip_of(self.model, self.model.node(rest[0].name))) is not None:
             lo, hi = (min(max(end, ends[0]), ends[1]) for end in (lo, hi))
             rest = rest[1:]

@@ -22,17 +22,7 @@ from instances.network.operators import Concat, Eltwise, Input, MatMul, Opaque, 
 from instances.network.stores import Stores, inputs_of, stores
 from instances.network.workload import Layer
 from solver.uses.emit.text import identifier
-from solver.uses.emit.values import (
-    Axis,
-    Value,
-    axes_of,
-    contiguous,
-    in_blocks,
-    in_layer,
-    pitches,
-    rows_of,
-    shared_right,
-)
+from solver.uses.emit.values import Axis, Value, axes_of, contiguous, in_blocks, in_layer, pitches, shared_right
 
 
 @dataclass(frozen=True)
@@ -149,12 +139,11 @@ class Arranger:
 
     def _fresh(self, name: str, operator: Operator) -> Value:
         """A new array for a tensor: a map in the machine's layout, others with the last axis innermost."""
-        shape = operator.shape
-        pitch = rows_of(shape)
-        if len(shape) == 4 and self.machine.in_layout == "HWC":
-            _, c, h, w = shape
-            pitch = (c * h * w, 1, w * c, c)
-        return Value(self.array(name, prod(shape), self.element(operator)), shape, pitch)
+        made = contiguous(self.array(name, prod(operator.shape), self.element(operator)), operator.shape)
+        if len(made.shape) == 4 and self.machine.in_layout == "HWC":
+            _, c, h, w = made.shape
+            return replace(made, pitch=(c * h * w, 1, w * c, c))
+        return made
 
     def _reshaped(self, name: str, operator: Operator, source: Value) -> Value:
         if seen := source.reshaped(operator.shape):

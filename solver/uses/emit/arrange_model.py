@@ -22,11 +22,11 @@ from instances.network.workload import Layer
 from instances.onnx.graph import Node
 from instances.onnx.model import OnnxModel
 from solver.uses.emit.arrange import Arranged, Arranger, Host
-from solver.uses.emit.kinds import BYTES, C_TYPES, FLOATS, dtype, rounded
+from solver.uses.emit.kinds import BYTES, C_TYPES, FLOATS, dtype, require, rounded
 from solver.uses.emit.meaning import Meaning
 from solver.uses.emit.moves import Picked, moved, moves
 from solver.uses.emit.passing import kind_of, statements
-from solver.uses.emit.pointwise import Stage, require, stage
+from solver.uses.emit.pointwise import Stage, stage
 from solver.uses.emit.several import Gridded, Resized, is_gridded
 from solver.uses.emit.states import paired
 from solver.uses.emit.text import block, floats_of, identifier, literal, longs
@@ -186,10 +186,9 @@ class ModelArranger(Arranger):
         name = f"map_{number:03}_{identifier(operator.name)}"
         if isinstance(operator, Input):
             return self._given(name, operator)
-        if isinstance(operator, Opaque) and not moves(operator):
-            said = operator.reason or "it is not planned"
-            name = operator.result_of or operator.name
-            raise InputError(f"operator {name} ({operator.kind}): {said}: no C is written")
+        if isinstance(operator, Opaque):
+            where = f"operator {operator.result_of or operator.name} ({operator.kind})"
+            require(moves(operator), where, operator.reason or "it is not planned")
         if isinstance(operator, Concat):
             kinds = {self.passing.stored(source) for source in operator.inputs}
             require(len(kinds) == 1, f"operator {operator.name}", f"it joins elements of {' and '.join(sorted(kinds))}")

@@ -19,6 +19,7 @@ from instances.network.operators import Concat, Eltwise, Operator, Resample, Res
 from instances.network.stores import Store
 from instances.network.workload import Layer
 from solver.uses.emit.frame import Kept
+from solver.uses.emit.kinds import require
 from solver.uses.emit.meaning import Meaning
 from solver.uses.emit.moves import moved
 from solver.uses.emit.values import Axis, Value, axes_of, contiguous, in_blocks
@@ -41,12 +42,12 @@ class ChipMap:
         Raises InputError if its elements are no regular pitch apart, or results are joined twice and so are no parts of
         one tensor.
         """
-        if self.elements != (there := self.store.rows * self.store.row_elements):
-            said = f"a tensor of {self.elements:,} elements, results of {there:,}: joined several times"
-            raise InputError(f"map {self.store.name} stays on chip; it is {said}: no C is written")
-        if operand == "IN" and isinstance(operator, Resample) and layer.kind == "eltwise":
-            said = f"map {self.store.name} stays on chip, where elements of {operator.name} read their neighbours"
-            raise InputError(f"layer {layer.name}: {said}: no C is written")
+        stays, there = f"map {self.store.name} stays on chip", self.store.rows * self.store.row_elements
+        said = f"it is a tensor of {self.elements:,} elements, results of {there:,}"
+        require(self.elements == there, f"{stays}; {said}", "joined several times")
+        gathered = operand == "IN" and isinstance(operator, Resample) and layer.kind == "eltwise"
+        where, said = f"layer {layer.name}", f"{stays}, where elements of {operator.name} read their neighbours"
+        require(not gathered, where, said)
         value, shape = self.values.get(name), operator.shape if operand == "OUT" else self.shapes[name]
         axes = axes_of(operator, operand, shape, layer)
         if operand == "OUT" and layer.kind == "resample":
@@ -54,8 +55,8 @@ class ChipMap:
             value = value and value.reshaped(shape)
         terms = None if value is None else _terms(value, shape, axes, layer, operand)
         if value is None or terms is None:
-            said = f"map {self.store.name} stays on chip, where {operator.name} does not see it as regular rows"
-            raise InputError(f"layer {layer.name}: {said}: no C is written")
+            said = f"{stays}, where {operator.name} does not see it as regular rows"
+            raise InputError(f"{where}: {said}: no C is written")
         columns = [pitch for text, pitch in terms if "{c}" in text]
         return Kept("ocm", address, rows, tuple(t for t in terms if "{c}" not in t[0]), sum(columns), value.offset)
 

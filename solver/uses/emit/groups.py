@@ -16,6 +16,7 @@ from instances.machine.machine import Machine
 from instances.network.stores import Store, Stores
 from instances.network.workload import Layer
 from solver.uses.emit.frame import Kept
+from solver.uses.emit.kinds import require
 from solver.uses.emit.numbers import Numbers
 
 
@@ -194,9 +195,8 @@ class Group:
 def refuse(group: Group) -> None:
     """Raise InputError for a group that no C is written of."""
     owners = weight_owners(group.found, group.run)
-    if any(owner < k for k, owner in enumerate(owners)):
-        names = ", ".join(layer.name for layer in group.layers)
-        raise InputError(f"layers {names}: some have one tensor of weights in a group: no C is written")
+    names, apart = ", ".join(layer.name for layer in group.layers), all(owner >= k for k, owner in enumerate(owners))
+    require(apart, f"layers {names}", "some have one tensor of weights in a group")
     for k, stream in enumerate(group.run.streams):
         readers = (as_read(group.found, u, stream.store) for u in stream.readers)
         check_images(group.found, stream.store, [group.seen_by(k), *readers])
@@ -210,9 +210,8 @@ def as_read(found: Stores, step: int, store: int) -> Layer:
 
 def check_images(found: Stores, store: int, layers: Sequence[Layer]) -> None:
     """Raise InputError if layers of a group see a map as several images and as one."""
-    if len({layer.b for layer in layers}) > 1:
-        name, said = f"{layers[0].name} to {layers[-1].name}", found.stores[store].name
-        raise InputError(f"layers {name}: {said} is read as several images and as one: no C is written")
+    where, name = f"layers {layers[0].name} to {layers[-1].name}", found.stores[store].name
+    require(len({layer.b for layer in layers}) == 1, where, f"{name} is read as several images and as one")
 
 
 def no_zeros(store: Store) -> InputError:

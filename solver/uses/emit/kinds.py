@@ -10,7 +10,7 @@ onnxruntime does.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -31,6 +31,12 @@ C_TYPES = {kind: f"{NAMES[kind]}_t" for kind in NAMES} | {"f16": "float", "f32":
 QUANTISED = ("u8", "i8", "u16", "i16")
 FLOATS = ("f32", "f16")
 QUANTISERS = ("QuantizeLinear", "DequantizeLinear")
+
+
+def require(condition: object, where: str, said: str) -> None:
+    """Raise InputError unless a condition holds."""
+    if not condition:
+        raise InputError(f"{where}: {said}: no C is written")
 
 
 def dtype(kind: str) -> np.dtype:
@@ -109,12 +115,15 @@ class Elements:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The real numbers that the integers of a kind stand for; scales and zero points along an axis, or one of each."""
+    """The real numbers that the integers of a kind stand for; scales and zero points along an axis, or one of each.
+
+    By default integers stand for themselves.
+    """
 
     kind: str
-    scale: np.ndarray
-    zero: np.ndarray
-    axis: int | None
+    scale: np.ndarray = field(default_factory=lambda: np.ones(1, np.float32))
+    zero: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
+    axis: int | None = None
 
     @property
     def limits(self) -> tuple[int, int]:
@@ -127,27 +136,19 @@ class Grid:
         return int(self.zero[0])
 
 
-def unit_grid(kind: str) -> Grid:
-    """Return the grid of integers that stand for themselves."""
-    return Grid(kind, np.ones(1, np.float32), np.zeros(1, np.int64), None)
-
-
 def grid_of(model: OnnxModel, node: Node) -> Grid:
     """Return what a QuantizeLinear or DequantizeLinear says of its integers.
 
     Raises InputError if that depends on the data, or differs between blocks.
     """
     where = f"operator {node.label} ({node.op})"
-    for k in (1, 2):
-        if node.input(k) and not model.is_constant(node.input(k)):
-            raise InputError(f"{where}: its scale depends on the data: no C is written")
+    known = all(model.is_constant(node.input(k)) for k in (1, 2) if node.input(k))
+    require(known, where, "its scale depends on the data")
     scale = model.constant(node.input(1)).astype(np.float32)
     zero = model.constant(node.input(2)) if node.input(2) else np.zeros(1, node.element("output_dtype", "uint8"))
-    if scale.ndim > 1 or node.integer("block_size", 0):
-        raise InputError(f"{where}: a scale for every block: no C is written")
+    require(scale.ndim < 2 and not node.integer("block_size", 0), where, "a scale for every block")
     name = str(zero.dtype)
-    if name not in KINDS or zero.dtype.kind not in "iu":
-        raise InputError(f"{where}: elements of {name}: no C is written")
+    require(name in KINDS and zero.dtype.kind in "iu", where, f"elements of {name}")
     along = node.integer("axis", 1) if scale.size > 1 else None
     zeros = np.broadcast_to(zero.reshape(-1).astype(np.int64), scale.size)
     return Grid(KINDS[name], scale.reshape(-1), zeros, along)
@@ -162,7 +163,7 @@ def grid_around(values: np.ndarray, size: int) -> Grid | None:
     if kind is None:
         return None
     largest = float(np.abs(values).max(initial=0)) or 1.0
-    return Grid(kind, np.array([largest / limits(kind)[1]], np.float32), np.zeros(1, np.int64), None)
+    return Grid(kind, np.array([largest / limits(kind)[1]], np.float32))
 
 
 def grid_in_file(found: Quantised, size: int) -> Grid | None:

@@ -18,10 +18,10 @@ from instances.network.workload import Layer
 from instances.onnx.graph import Node
 from instances.onnx.model import OnnxModel
 from solver.uses.emit.arithmetic import BIAS, Arithmetic, Trained, Training
-from solver.uses.emit.kinds import KINDS, NAMES, QUANTISED, QUANTISERS, Elements, grid_of
+from solver.uses.emit.kinds import KINDS, NAMES, QUANTISED, QUANTISERS, Elements, grid_of, require
 from solver.uses.emit.numbers import Numbers, floats
 from solver.uses.emit.passing import Passing
-from solver.uses.emit.pointwise import BINARY, require
+from solver.uses.emit.pointwise import BINARY
 from solver.uses.emit.requantise import check_rule
 from solver.uses.emit.several import Gridded, Resized, cell, is_cell, is_gridded
 from solver.uses.emit.states import paired

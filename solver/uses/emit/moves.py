@@ -17,7 +17,7 @@ import numpy as np
 from instances.network.operators import Opaque, Operator, Shape
 from instances.onnx.graph import Node
 from instances.onnx.model import OnnxModel
-from solver.uses.emit.pointwise import require
+from solver.uses.emit.kinds import require
 from solver.uses.emit.values import Value
 
 RESHAPES = frozenset("Reshape Flatten Squeeze Unsqueeze Identity Dropout Cast CastLike".split())

@@ -17,12 +17,22 @@ from functools import cached_property
 
 import numpy as np
 
-from instances.errors import InputError
 from instances.network.operators import Concat, Eltwise, Input, MatMul, Opaque, Operator, Reshape
 from instances.network.stores import inputs_of
 from instances.network.workload import Layer
 from instances.onnx.model import OnnxModel
-from solver.uses.emit.kinds import FLOATS, KINDS, NAMES, QUANTISERS, Elements, Grid, grid_around, grid_in_file, grid_of
+from solver.uses.emit.kinds import (
+    FLOATS,
+    KINDS,
+    NAMES,
+    QUANTISERS,
+    Elements,
+    Grid,
+    grid_around,
+    grid_in_file,
+    grid_of,
+    require,
+)
 from solver.uses.emit.moves import moves
 from solver.uses.emit.pointwise import stage
 from solver.uses.emit.several import is_gridded
@@ -116,11 +126,10 @@ class Passing:
         operator = network.operator(name)
         if name in self.behind or name in self.applied:
             end = self.ends[name]
-            if not (held := self.elements.held(self.kinds[end])):
-                made, has = self.said(end, self.kinds[end]), self.elements.machine.out_bytes
-                said = f"its result is of {made}, and out_bytes is {has}"
-                said += ": quantise it right behind the layer" if self.elements.quantised else ""
-                raise InputError(f"layer {name}: {said}: no C is written")
+            held, made = self.elements.held(self.kinds[end]), self.said(end, self.kinds[end])
+            said = f"its result is of {made}, and out_bytes is {self.elements.machine.out_bytes}"
+            said += ": quantise it right behind the layer" if self.elements.quantised else ""
+            require(held, f"layer {name}", said)
             return held
         if isinstance(operator, Reshape | Concat):
             return self.by_host(operator.inputs[0])
@@ -353,8 +362,7 @@ class _Readers:
 
 def kind_of(name: str, operator: str) -> str:
     """Return the kind of an element type, as numpy calls it; raises InputError for one that C does not have."""
-    if name not in KINDS:
-        raise InputError(f"operator {operator}: elements of {name}: no C is written")
+    require(name in KINDS, f"operator {operator}", f"elements of {name}")
     return KINDS[name]
 
 

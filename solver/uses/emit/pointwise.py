@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from instances.errors import InputError
 from instances.network.operators import Operator, Shape
 from instances.onnx.graph import Node
 from instances.onnx.model import OnnxModel
-from solver.uses.emit.kinds import QUANTISERS, Grid, grid_of
+from solver.uses.emit.kinds import QUANTISERS, Grid, grid_of, require
 from solver.uses.emit.text import floats_of, literal
 from solver.uses.emit.values import rows_of
 
@@ -194,9 +193,3 @@ def _constant(
     axes = zip(padded, rows_of(padded), coordinates, strict=True)
     terms = [f"({at}) * {pitch}" if pitch > 1 else at for size, pitch, at in axes if size > 1]
     return [(table, value)], f"{table}[{' + '.join(terms)}]"
-
-
-def require(condition: object, where: str, said: str) -> None:
-    """Raise InputError unless a condition holds."""
-    if not condition:
-        raise InputError(f"{where}: {said}: no C is written")

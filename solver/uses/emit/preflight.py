@@ -14,8 +14,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import product
 from math import prod
 from typing import Any, TypeVar
 
@@ -78,10 +80,14 @@ class Refusals:
             self.always.setdefault(str(error))
             return None
 
-    def note(self, reasons: dict[int, str], store: int, error: InputError) -> None:
-        """Note the reason of a map, unless it is met anyway."""
-        if str(error) not in self.always:
-            reasons[store] = str(error)
+    @contextmanager
+    def noted(self, reasons: dict[int, str], store: int) -> Iterator[None]:
+        """What is refused within is the reason of a map, unless it is met anyway."""
+        try:
+            yield
+        except InputError as error:
+            if str(error) not in self.always:
+                reasons[store] = str(error)
 
     def in_dram(self, problem: str) -> dict[int, str]:
         """The maps that have to lie in DRAM so that C of a problem's plans is written, with the reason."""
@@ -89,12 +95,9 @@ class Refusals:
 
     def of(self, problem: str) -> tuple[str, ...]:
         """The reasons of a problem: of joint and fusion also those that its plan may meet."""
-        reasons = dict(self.always)
-        if problem in nested("network"):
-            reasons |= dict.fromkeys(self.maps.values())
-        if problem == "fusion":
-            reasons |= dict.fromkeys(self.groups.values())
-        return tuple(reasons)
+        maps = self.maps.values() if problem in nested("network") else ()
+        groups = self.groups.values() if problem == "fusion" else ()
+        return tuple(dict.fromkeys((*self.always, *maps, *groups)))
 
 
 def refusals(model: OnnxModel, machine: Machine, rule: str | None = None) -> Refusals:
@@ -213,44 +216,32 @@ def _stay(chip: OnChip, found: Refusals) -> None:
     """Ask of every map that may stay on chip whether each of its layers sees it there, alone and within a group."""
     known = chip.found
     for s in chip.broadcast:
-        found.note(found.groups, s, chip.no_broadcast(s))
+        with found.noted(found.groups, s):
+            raise chip.no_broadcast(s)
     for s, store in enumerate(known.stores):
         if store.zeros:
-            found.note(found.groups, s, no_zeros(store))
-        if store.weights:
-            _share(chip, s, found)
+            with found.noted(found.groups, s):
+                raise no_zeros(store)
+        first, *others = [t for t, one in enumerate(known.shared) if one == s] if store.weights else [0]
+        with found.noted(found.maps, s):  # weights that several layers read, where another one has brought them
+            for t in others:
+                chip.weights_seen(t, first)
         if store.dram or not store.readers or not store.parts:
             continue
         seen = [(t, known.layers[t].name, "OUT") for t, _ in store.parts]
         seen += [(t, name, "IN") for t in store.readers for name in chip.names(t, s)]
-        try:
+        with found.noted(found.maps, s):
             for t, name, operand in seen:
                 layer = known.layers[t]
                 chip.chip(s).kept(chip.network.operator(layer.name), operand, name, layer, 0, store.rows)
-        except InputError as error:
-            found.note(found.maps, s, error)
         if store.whole:  # never passed from strip to strip
             continue
-        try:
+        with found.noted(found.groups, s):
             makers = [known.layers[t] for t, _ in store.parts]
             for t in store.readers:
                 check_images(known, s, [*makers, as_read(known, t, s)])
-                if len(makers) > 1:
-                    for name in chip.names(t, s):
-                        for maker in makers:
-                            check_passes(chip.chip(s), name, maker.name, known.layers[t])
-        except InputError as error:
-            found.note(found.groups, s, error)
-
-
-def _share(chip: OnChip, s: int, found: Refusals) -> None:
-    """Ask of weights that several layers read whether each sees them where another one has brought them."""
-    first, *others = [t for t, store in enumerate(chip.found.shared) if store == s]
-    try:
-        for t in others:
-            chip.weights_seen(t, first)
-    except InputError as error:
-        found.note(found.maps, s, error)
+                for name, maker in product(chip.names(t, s), makers if len(makers) > 1 else ()):
+                    check_passes(chip.chip(s), name, maker.name, known.layers[t])
 
 
 def _cut(chip: OnChip, found: Refusals) -> None:

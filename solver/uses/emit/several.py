@@ -28,9 +28,9 @@ from instances.network.stores import inputs_of
 from instances.network.workload import Layer
 from instances.onnx.graph import Node
 from instances.onnx.model import OnnxModel
-from solver.uses.emit.kinds import FLOATS
+from solver.uses.emit.kinds import FLOATS, require
 from solver.uses.emit.numbers import Numbers
-from solver.uses.emit.pointwise import body, require
+from solver.uses.emit.pointwise import body
 from solver.uses.emit.text import floats_of, longs
 from solver.uses.emit.values import Value, coordinates_of
 
