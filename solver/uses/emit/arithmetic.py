@@ -19,13 +19,12 @@ from typing import TypeAlias
 import numpy as np
 
 from instances.errors import InputError
-from instances.machine.machine import Machine
 from instances.network.operators import Conv, MatMul, Operator, Pool, Resample
 from instances.network.stores import inputs_of
 from instances.network.workload import Layer
 from instances.onnx.graph import Node
-from instances.onnx.model import OnnxModel, Quantised
-from solver.uses.emit.kinds import BYTES, C_TYPES, FLOATS, KINDS, NAMES, Elements, Grid, dtype, grid_of, limits, require
+from instances.onnx.model import Quantised
+from solver.uses.emit.kinds import BYTES, C_TYPES, FLOATS, KINDS, NAMES, Grid, dtype, grid_of, limits, require
 from solver.uses.emit.numbers import Numbers, floats
 from solver.uses.emit.passing import Chain, Passing, statements
 from solver.uses.emit.pointwise import by_channel, clip_of, quantiser
@@ -60,100 +59,6 @@ class Trained:
     zero: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
 
 
-@dataclass(frozen=True)
-class Training:
-    """The constants of a layer in the file."""
-
-    model: OnnxModel
-    elements: Elements
-    operator: Operator
-    layer: Layer
-
-    @property
-    def where(self) -> str:
-        """Which layer."""
-        return f"layer {self.layer.name}"
-
-    @property
-    def machine(self) -> Machine:
-        """The machine."""
-        return self.elements.machine
-
-    def read(self, grid: Grid | None, bias: str) -> Trained:
-        """Return them; `grid` is that of the input of a layer that computes exactly, `bias` the kind of biases.
-
-        Raises InputError if they are not known, or not as the layer needs them.
-        """
-        node, channels = self.model.node(self.operator.name), self.layer.g * self.layer.m
-        quantised, swapped = None, False
-        if isinstance(self.operator, Conv) and node.op == "Conv":
-            added, factor = node.input(2), 1.0
-        elif isinstance(self.operator, MatMul) and node.op in ("Gemm", "MatMul"):
-            swapped = not node.integer("transB", 0)
-            added = node.input(2) if node.op == "Gemm" else ""
-            factor = node.number("alpha", 1.0) if node.op == "Gemm" else 1.0
-        else:
-            raise InputError(f"{self.where} ({node.op}): its weights are not known: no C is written")
-        if self.elements.quantised:
-            quantised = self.model.quantised(node.input(1))
-        beta = node.number("beta", 1.0) if node.op == "Gemm" else 1.0
-        real = np.zeros(channels)
-        if added:
-            real = np.broadcast_to(self.model.constant(added).astype(np.float64).reshape(-1), channels) * beta
-        times = np.full(channels, factor)
-        for behind in self.model.folded.get(self.operator.name, ()):
-            times, real = by_channel(self.model, Node(behind), times, real)
-        if quantised is not None:
-            return self._integers(quantised, swapped, times, real, grid, bias)
-        require(grid is None, self.where, "its input is quantised, its weights are not: quantise them, too (as QDQ)")
-        weights = self.model.constant(node.input(1))
-        weights = (weights.T if swapped else weights).reshape(channels, -1)
-        if (times != 1).any():  # double precision takes twice the room of weights, which may be all there is
-            weights = weights.astype(np.float64) * times[:, None]
-        kind = {2: "f16", 4: "f32"}.get(self.machine.w_bytes, "")
-        require(kind, self.where, f"weights of float32, and the machine has w_bytes {self.machine.w_bytes}")
-        return Trained(self._laid_out(weights, dtype(kind)), real.astype(dtype(bias)))
-
-    def _laid_out(self, weights: np.ndarray, element: np.dtype) -> np.ndarray:
-        """Weights by channel in the machine's layout."""
-        layer = self.layer
-        shaped = weights.reshape(layer.g, layer.m, layer.n, layer.kh, layer.kw)
-        order = ["gmnij".index(d) for d in storage_order("W", self.machine)]
-        return shaped.transpose(order).astype(element).ravel()
-
-    def _integers(
-        self, found: Quantised, swapped: bool, times: np.ndarray, real: np.ndarray, grid: Grid | None,
-        bias: str,
-    ) -> Trained:  # fmt: skip
-        kind, channels = KINDS.get(str(found.integers.dtype), ""), len(times)
-        has = self.machine.w_bytes
-        fits = kind and BYTES[kind] == has
-        require(fits, self.where, f"weights of {found.integers.dtype}, and the machine has w_bytes {has}")
-        require(found.axis in (None, int(swapped)), self.where, "weights with scales along an axis that is summed")
-        single = found.scale.size == 1 and (times == times[0]).all()
-        scale = (found.scale * (times[0] if single else times)).astype(np.float32)
-        require((scale != 0).all(), self.where, "weights with the scale 0")
-        zero = np.broadcast_to(found.zero.astype(np.int64), channels)
-        weights = (found.integers.T if swapped else found.integers).reshape(channels, -1)
-        laid_out = self._laid_out(weights, dtype(kind))
-        unit = scale.astype(np.float64) * (float(grid.scale[0]) if grid is not None else 1.0)
-        if grid is None:
-            return Trained(laid_out, (real / unit).astype(dtype(bias)), kind, scale, zero)
-        addend = np.rint(real / unit)
-        self._fits(weights.astype(np.float64) - zero[:, None], addend, grid, bias)
-        return Trained(laid_out, addend.astype(dtype(bias)), kind, scale, zero)
-
-    def _fits(self, weights: np.ndarray, addend: np.ndarray, grid: Grid, bias: str) -> None:
-        """Refuse a layer whose sums may leave the integers in which they are taken."""
-        lo, hi = limits(grid.kind)
-        reach = max(abs(lo - grid.one_zero), abs(hi - grid.one_zero))
-        most = float((np.abs(weights).sum(axis=1) * reach + np.abs(addend)).max())
-        largest = limits(self.elements.sums)[1]
-        if most > largest or (np.abs(addend) > limits(bias)[1]).any():
-            said = f"sums may reach {most:,.0f}, integers of psum_bytes {self.machine.psum_bytes} {largest:,}"
-            raise InputError(f"{self.where}: {said}: plan with --set psum_bytes=8, or scales that are larger")
-
-
 @dataclass
 class Arithmetic:
     """A layer of a model."""
@@ -166,6 +71,7 @@ class Arithmetic:
 
     def __post_init__(self) -> None:
         self.model, self.elements = self.passing.model, self.passing.elements
+        self.machine = self.elements.machine
         self.where = f"layer {self.layer.name}"
         #: The operators whose results are its inputs.
         self.names = inputs_of(self.model.network, self.operator, self.layer)
@@ -196,6 +102,83 @@ class Arithmetic:
         require(not real, self.where, "its right operand holds real numbers")
         return found
 
+    # ---- constants -------------------------------------------------------------------------------------------------
+
+    def constants(self) -> Trained:
+        """The constant weights and biases; raises InputError if they are not known, or not as the layer needs them."""
+        node, channels = self.model.node(self.operator.name), self.layer.g * self.layer.m
+        quantised, swapped = None, False
+        if isinstance(self.operator, Conv) and node.op == "Conv":
+            added, factor = node.input(2), 1.0
+        elif isinstance(self.operator, MatMul) and node.op in ("Gemm", "MatMul"):
+            swapped = not node.integer("transB", 0)
+            added = node.input(2) if node.op == "Gemm" else ""
+            factor = node.number("alpha", 1.0) if node.op == "Gemm" else 1.0
+        else:
+            raise InputError(f"{self.where} ({node.op}): its weights are not known: no C is written")
+        if self.elements.quantised:
+            quantised = self.model.quantised(node.input(1))
+        beta = node.number("beta", 1.0) if node.op == "Gemm" else 1.0
+        real = np.zeros(channels)
+        if added:
+            real = np.broadcast_to(self.model.constant(added).astype(np.float64).reshape(-1), channels) * beta
+        times = np.full(channels, factor)
+        for behind in self.model.folded.get(self.operator.name, ()):
+            times, real = by_channel(self.model, Node(behind), times, real)
+        if quantised is not None:
+            return self._integers(quantised, swapped, times, real)
+        require(
+            self.grid is None, self.where, "its input is quantised, its weights are not: quantise them, too (as QDQ)"
+        )
+        weights = self.model.constant(node.input(1))
+        weights = (weights.T if swapped else weights).reshape(channels, -1)
+        if (times != 1).any():  # double precision takes twice the room of weights, which may be all there is
+            weights = weights.astype(np.float64) * times[:, None]
+        kind = {2: "f16", 4: "f32"}.get(self.machine.w_bytes, "")
+        require(kind, self.where, f"weights of float32, and the machine has w_bytes {self.machine.w_bytes}")
+        return Trained(self._laid_out(weights, dtype(kind)), real.astype(self._bias))
+
+    def _laid_out(self, weights: np.ndarray, element: np.dtype) -> np.ndarray:
+        """Weights by channel in the machine's layout."""
+        layer = self.layer
+        shaped = weights.reshape(layer.g, layer.m, layer.n, layer.kh, layer.kw)
+        order = ["gmnij".index(d) for d in storage_order("W", self.machine)]
+        return shaped.transpose(order).astype(element).ravel()
+
+    def _integers(self, found: Quantised, swapped: bool, times: np.ndarray, real: np.ndarray) -> Trained:
+        kind, channels = KINDS.get(str(found.integers.dtype), ""), len(times)
+        has = self.machine.w_bytes
+        fits = kind and BYTES[kind] == has
+        require(fits, self.where, f"weights of {found.integers.dtype}, and the machine has w_bytes {has}")
+        require(found.axis in (None, int(swapped)), self.where, "weights with scales along an axis that is summed")
+        single = found.scale.size == 1 and (times == times[0]).all()
+        scale = (found.scale * (times[0] if single else times)).astype(np.float32)
+        require((scale != 0).all(), self.where, "weights with the scale 0")
+        zero = np.broadcast_to(found.zero.astype(np.int64), channels)
+        weights = (found.integers.T if swapped else found.integers).reshape(channels, -1)
+        laid_out = self._laid_out(weights, dtype(kind))
+        unit = scale.astype(np.float64) * (float(self.grid.scale[0]) if self.grid is not None else 1.0)
+        addend = real / unit
+        if self.grid is not None:
+            addend = np.rint(addend)
+            self._check_reach(weights.astype(np.float64) - zero[:, None], addend, self.grid)
+        return Trained(laid_out, addend.astype(self._bias), kind, scale, zero)
+
+    @property
+    def _bias(self) -> np.dtype:
+        """The type of biases."""
+        size = self.machine.bias_bytes
+        return dtype(BIAS[size] if self.grid is not None else {2: "f16"}.get(size, "f32"))
+
+    def _check_reach(self, weights: np.ndarray, addend: np.ndarray, grid: Grid) -> None:
+        """Refuse a layer whose sums may leave the integers in which they are taken."""
+        reach = max(abs(end - grid.one_zero) for end in grid.limits)
+        most = float((np.abs(weights).sum(axis=1) * reach + np.abs(addend)).max())
+        largest = limits(self.elements.sums)[1]
+        if most > largest or (np.abs(addend) > np.iinfo(self._bias).max).any():
+            said = f"sums may reach {most:,.0f}, integers of psum_bytes {self.machine.psum_bytes} {largest:,}"
+            raise InputError(f"{self.where}: {said}: plan with --set psum_bytes=8, or scales that are larger")
+
     # ---- numbers ---------------------------------------------------------------------------------------------------
 
     def reading(self, base: Numbers) -> Numbers:
@@ -207,17 +190,17 @@ class Arithmetic:
         """Raise InputError unless the machine's elements hold what the layer reads."""
         read = [*self.names, *self.operator.inputs[1:]] if self.layer.weights == "activation" else self.names
         for name in read:
-            kind, size = self.passing.stored(name), self.elements.machine.in_bytes
+            kind, size = self.passing.stored(name), self.machine.in_bytes
             said = f"it reads maps of {self.passing.said(name, kind)}, and the machine has in_bytes {size}"
             said += ": quantise what it reads and makes" if self.elements.quantised else ""
             require(self.elements.held(kind) == kind, self.where, said)
-            has = self.elements.machine.w_bytes
+            has = self.machine.w_bytes
             said = f"its right operand is of {NAMES[kind]}, and the machine has w_bytes {has}"
             require(name in self.names or has == BYTES[kind], self.where, said)
 
     def single(self) -> Numbers:
         """Single precision."""
-        machine, result = self.elements.machine, self.passing.stored(self.operator.name)
+        machine, result = self.machine, self.passing.stored(self.operator.name)
         if not self.elements.quantised:
             made = floats(machine)
         else:
@@ -244,7 +227,7 @@ class Arithmetic:
         sums = self.elements.sums
         return Numbers(
             self.passing.stored(self.names[0]), weights, self.passing.stored(self.operator.name), sums,
-            BIAS[self.elements.machine.bias_bytes], C_TYPES[sums], weight_zero=zero,
+            BIAS[self.machine.bias_bytes], C_TYPES[sums], weight_zero=zero,
         )  # fmt: skip
 
     def _weight_zero(self, zero: np.ndarray) -> str:

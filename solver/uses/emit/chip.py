@@ -8,14 +8,14 @@ concatenation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.network import Network
-from instances.network.operators import Concat, Eltwise, Operator, Resample, Reshape
+from instances.network.operators import Concat, Eltwise, Operator, Resample, Reshape, Shape
 from instances.network.stores import Store
 from instances.network.workload import Layer
 from solver.uses.emit.frame import Kept
@@ -25,16 +25,18 @@ from solver.uses.emit.moves import moved
 from solver.uses.emit.values import Axis, Value, axes_of, contiguous, in_blocks
 
 
-@dataclass(frozen=True)
 class ChipMap:
-    """A store on chip, and how its operators lie in it: maybe with an axis cut into several."""
+    """A store on chip, and how its operators (`members`) lie in it: maybe with an axis cut into several."""
 
-    store: Store
-    values: Mapping[str, Value]
-    shapes: Mapping[str, tuple[int, ...]]
-    """Of the operators of the store."""
-    elements: int
-    """Of the tensor that all are parts of."""
+    def __init__(
+        self, network: Network, store: Store, members: Sequence[str], machine: Machine, meaning: Meaning | None
+    ) -> None:  # fmt: skip
+        self.network, self.store, self.meaning = network, store, meaning
+        self.members = [network.operator(name) for name in members]
+        root = self._root()
+        self.elements = prod(root.shape)
+        self.values = {root.name: _tensor(root, store, machine)}
+        self._spread()
 
     def kept(self, operator: Operator, operand: str, name: str, layer: Layer, address: int, rows: int) -> Kept:
         """Where a layer's input (or result) called `name`, of this shape, lies; `rows` of the layer's tensor are there.
@@ -48,7 +50,7 @@ class ChipMap:
         gathered = operand == "IN" and isinstance(operator, Resample) and layer.kind == "eltwise"
         where, said = f"layer {layer.name}", f"{stays}, where elements of {operator.name} read their neighbours"
         require(not gathered, where, said)
-        value, shape = self.values.get(name), operator.shape if operand == "OUT" else self.shapes[name]
+        value, shape = self.values.get(name), operator.shape if operand == "OUT" else self.network.operator(name).shape
         axes = axes_of(operator, operand, shape, layer)
         if operand == "OUT" and layer.kind == "resample":
             shape, axes = in_blocks(operator, layer)
@@ -60,31 +62,72 @@ class ChipMap:
         columns = [pitch for text, pitch in terms if "{c}" in text]
         return Kept("ocm", address, rows, tuple(t for t in terms if "{c}" not in t[0]), sum(columns), value.offset)
 
+    def _root(self) -> Operator:
+        """The last concatenation of the store, or the layer whose result it is."""
+        inside, joined = {one.name for one in self.members}, set[str]()
+        for operator in reversed(self.members):  # what is joined, and what it was before operators of one input
+            passed = operator.name in joined and len(operator.inputs) == 1 and operator.inputs[0] in inside
+            if isinstance(operator, Concat) or passed:
+                joined.update(operator.inputs)
+        joins = [one for one in self.members if isinstance(one, Concat) and one.name not in joined]
+        return joins[-1] if joins else next(one for one in self.members if not inside.intersection(one.inputs))
 
-def chip_map(
-    network: Network, store: Store, members: Sequence[str], machine: Machine, meaning: Meaning | None
-) -> ChipMap:  # fmt: skip
-    """Return how the operators of a store (`members`) lie in it."""
-    root = _root(network, members)
-    values = {root.name: _tensor(root, store, machine)}
-    _spread(network, members, values, meaning)
-    shapes = {name: network.operator(name).shape for name in members}
-    return ChipMap(store, values, shapes, prod(root.shape))
+    def _spread(self) -> None:
+        """Find the other operators of the store from those that are known, until nothing new is found."""
+        before = -1
+        while len(self.values) > before:
+            before = len(self.values)
+            for operator in self.members:
+                mine = self.values.get(operator.name)
+                if isinstance(operator, Concat) and mine is not None:
+                    parts = mine.joined(operator.axis, self.network.input_shapes(operator))
+                    for name, part in zip(operator.inputs, parts, strict=True):
+                        self.values.setdefault(name, part)
+                elif isinstance(operator, Eltwise | Reshape) and len(operator.inputs) == 1:
+                    self._through(operator)
 
+    def _through(self, operator: Eltwise | Reshape) -> None:
+        """An operator of one input: what it makes of what is known, or what it was made of."""
+        source, name, values = operator.inputs[0], operator.name, self.values
+        shape = self.network.operator(source).shape
+        if (source in values) == (name in values):
+            return
+        if isinstance(operator, Eltwise):
+            if self.meaning is None or name in self.meaning.passing.applied | self.meaning.passing.read:
+                known = values.get(source) or values[name]
+                values.update({source: known, name: known})
+        elif source in values:
+            if (seen := self._after(operator, values[source], shape)) is not None:
+                values[name] = seen.reshaped(operator.shape) or seen
+        elif (before := self._before(operator, values[name], shape)) is not None:
+            values[source] = before
 
-def _root(network: Network, members: Sequence[str]) -> Operator:
-    """The last concatenation of a store, or the layer whose result it is."""
-    inside = set(members)
-    joined: set[str] = set()  # what is joined, and what it was before operators of one input
-    operators = [network.operator(name) for name in members]
-    for operator in reversed(operators):
-        join = isinstance(operator, Concat) and operator.name in inside
-        passed = operator.name in joined and len(operator.inputs) == 1 and operator.inputs[0] in inside
-        if join or passed:
-            joined.update(operator.inputs)
-    joins = [o for o in operators if isinstance(o, Concat) and o.name not in joined]
-    first = next(name for name in members if not set(network.operator(name).inputs) & inside)
-    return joins[-1] if joins else network.operator(first)
+    def _after(self, operator: Reshape, value: Value, shape: Shape) -> Value | None:
+        """What an operator makes of a tensor, where that lies; without a model a slice is the first elements."""
+        if self.meaning is not None and value.shape == shape:
+            found = moved(self.meaning.model, operator, value)
+            return found if isinstance(found, Value) else None
+        if operator.fn not in ("slice", "pad") or shape == operator.shape:
+            return value
+        if operator.fn == "pad" or self.meaning is not None:
+            return None
+        if len(shape) != len(operator.shape):
+            flat = value.reshaped((prod(shape),))
+            return flat and replace(flat, shape=(prod(operator.shape),))
+        return replace(value, shape=operator.shape) if len(value.shape) == len(shape) else None
+
+    def _before(self, operator: Reshape, value: Value, shape: Shape) -> Value | None:
+        """What a result was made of, where that lies: of one with all elements, in their order or with axes turned."""
+        whole = contiguous("", shape)
+        seen = self._after(operator, whole, shape)
+        if seen is None or prod(shape) != prod(operator.shape):
+            return None
+        given = seen.reshaped(operator.shape)
+        if given and given.same_places(contiguous("", operator.shape)):
+            return value.reshaped(shape)
+        order = [next((k for k, pitch in enumerate(seen.pitch) if pitch == mine), -1) for mine in whole.pitch]
+        turned = seen.shape == value.shape and sorted(order) == list(range(len(shape)))
+        return value.permuted(order) if turned else None
 
 
 def _tensor(root: Operator, store: Store, machine: Machine) -> Value:
@@ -95,70 +138,6 @@ def _tensor(root: Operator, store: Store, machine: Machine) -> Value:
     if machine.out_layout == "HWC":
         return Value("", shape, (w * c, 1, b * w * c, c))
     return Value("", shape, (c * w, w, b * c * w, 1))
-
-
-def _spread(network: Network, members: Sequence[str], values: dict[str, Value], meaning: Meaning | None) -> None:
-    """Find the other operators of a store from those that are known, until nothing new is found."""
-    inside, operators, before = set(members), [network.operator(name) for name in members], -1
-    while len(values) > before:
-        before = len(values)
-        for operator in operators:
-            mine = values.get(operator.name)
-            if isinstance(operator, Concat) and mine is not None:
-                parts = mine.joined(operator.axis, network.input_shapes(operator))
-                for name, part in zip(operator.inputs, parts, strict=True):
-                    values.setdefault(name, part)
-            elif isinstance(operator, Eltwise | Reshape) and len(operator.inputs) == 1 and operator.name in inside:
-                _through(network, operator, values, meaning)
-
-
-def _through(
-    network: Network, operator: Eltwise | Reshape, values: dict[str, Value], meaning: Meaning | None
-) -> None:  # fmt: skip
-    """An operator of one input: what it makes of what is known, or what it was made of."""
-    source, name = operator.inputs[0], operator.name
-    shape = network.operator(source).shape
-    if (source in values) == (name in values):
-        return
-    if isinstance(operator, Eltwise):
-        if meaning is None or name in meaning.passing.applied | meaning.passing.read:
-            known = values.get(source) or values[name]
-            values.update({source: known, name: known})
-    elif source in values:
-        if (seen := _after(operator, values[source], shape, meaning)) is not None:
-            values[name] = seen.reshaped(operator.shape) or seen
-    elif (before := _before(operator, values[name], shape, meaning)) is not None:
-        values[source] = before
-
-
-def _after(operator: Reshape, value: Value, shape: Sequence[int], meaning: Meaning | None) -> Value | None:
-    """What an operator makes of a tensor, where that lies; without a model a slice is the first elements."""
-    if meaning is not None and value.shape == shape:
-        found = moved(meaning.model, operator, value)
-        return found if isinstance(found, Value) else None
-    if operator.fn not in ("slice", "pad") or shape == operator.shape:
-        return value
-    if operator.fn == "pad" or meaning is not None:
-        return None
-    if len(shape) != len(operator.shape):
-        flat = value.reshaped((prod(shape),))
-        return flat and replace(flat, shape=(prod(operator.shape),))
-    return replace(value, shape=operator.shape) if len(value.shape) == len(shape) else None
-
-
-def _before(operator: Reshape, value: Value, shape: Sequence[int], meaning: Meaning | None) -> Value | None:
-    """What a result was made of, where that lies: of one that has all elements, in their order or with axes turned."""
-    source = tuple(shape)
-    whole = contiguous("", source)
-    seen = _after(operator, whole, source, meaning)
-    if seen is None or prod(source) != prod(operator.shape):
-        return None
-    given = seen.reshaped(operator.shape)
-    if given and given.same_places(contiguous("", operator.shape)):
-        return value.reshaped(source)
-    order = [next((k for k, pitch in enumerate(seen.pitch) if pitch == mine), -1) for mine in whole.pitch]
-    turned = seen.shape == value.shape and sorted(order) == list(range(len(source)))
-    return value.permuted(order) if turned else None
 
 
 def _terms(

@@ -17,7 +17,7 @@ from instances.network.operators import Eltwise, Operator, Pool, Resample
 from instances.network.workload import Layer
 from instances.onnx.graph import Node
 from instances.onnx.model import OnnxModel
-from solver.uses.emit.arithmetic import BIAS, Arithmetic, Trained, Training
+from solver.uses.emit.arithmetic import Arithmetic, Trained
 from solver.uses.emit.kinds import KINDS, NAMES, QUANTISED, QUANTISERS, Elements, grid_of, require
 from solver.uses.emit.numbers import Numbers, floats
 from solver.uses.emit.passing import Passing
@@ -101,9 +101,7 @@ class Meaning:
     def trained(self, operator: Operator, layer: Layer) -> Trained:
         """The constant weights and biases of a layer."""
         if layer.name not in self._trained:
-            grid = Arithmetic(self.passing, operator, layer).grid
-            bias = {2: "f16"}.get(self.machine.bias_bytes, "f32") if grid is None else BIAS[self.machine.bias_bytes]
-            self._trained[layer.name] = Training(self.model, self.elements, operator, layer).read(grid, bias)
+            self._trained[layer.name] = Arithmetic(self.passing, operator, layer).constants()
         return self._trained[layer.name]
 
     def numbers(self, operator: Operator, layer: Layer) -> Numbers:

@@ -23,7 +23,7 @@ from instances.problems import either, nested
 from solver.plan.plan import Plan
 from solver.problems.joint import is_shared
 from solver.problems.layers import is_layers
-from solver.uses.emit.chip import ChipMap, chip_map
+from solver.uses.emit.chip import ChipMap
 from solver.uses.emit.frame import ZEROS, Kept, KeptWeights
 from solver.uses.emit.groups import Group, Part, as_read
 from solver.uses.emit.meaning import Meaning
@@ -175,7 +175,7 @@ class OnChip:
         """How a store lies on chip."""
         if s not in self.chips:
             members = self.found.members[s]
-            self.chips[s] = chip_map(self.network, self.found.stores[s], members, self.machine, self.meaning)
+            self.chips[s] = ChipMap(self.network, self.found.stores[s], members, self.machine, self.meaning)
         return self.chips[s]
 
     def numbers(self, t: int) -> Numbers:
