@@ -119,6 +119,10 @@ class Arranger:
         self.made.arrays[name] = elements, element or self.machine.in_bytes
         return name
 
+    def new(self, name: str, shape: Shape, element: int | None = None) -> Value:
+        """A new array for a tensor whose last axis is innermost."""
+        return contiguous(self.array(name, prod(shape), element), shape)
+
     def element(self, operator: Operator) -> int:
         """The bytes in which an operator's elements lie in memory."""
         return self.machine.in_bytes
@@ -139,7 +143,7 @@ class Arranger:
 
     def _fresh(self, name: str, operator: Operator) -> Value:
         """A new array for a tensor: a map in the machine's layout, others with the last axis innermost."""
-        made = contiguous(self.array(name, prod(operator.shape), self.element(operator)), operator.shape)
+        made = self.new(name, operator.shape, self.element(operator))
         if len(made.shape) == 4 and self.machine.in_layout == "HWC":
             _, c, h, w = made.shape
             return replace(made, pitch=(c * h * w, 1, w * c, c))
@@ -153,7 +157,7 @@ class Arranger:
 
     def _flat(self, name: str, value: Value, why: str) -> Value:
         """A copy whose elements lie one after the other."""
-        made = contiguous(self.array(name, prod(value.shape), self.made.arrays[value.array][1]), value.shape)
+        made = self.new(name, value.shape, self.made.arrays[value.array][1])
         self._copy(made, value, f"{why}: elements one after the other")
         return made
 
@@ -161,7 +165,7 @@ class Arranger:
         """What is sliced or padded where: without a model, the first elements of every axis."""
         if len(source.shape) != len(operator.shape):
             smaller = min(prod(source.shape), prod(operator.shape))
-            made = contiguous(self.array(name, prod(operator.shape)), operator.shape)
+            made = self.new(name, operator.shape)
             flat = self._reshaped(f"{name}_flat", operator.model_copy(update={"shape": (prod(source.shape),)}), source)
             self._copy(contiguous(name, (smaller,)), replace(flat, shape=(smaller,)), operator.name)
             return made

@@ -9,7 +9,7 @@ rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -37,47 +37,6 @@ OF_ROWS = (
     "GroupNormalization", "InstanceNormalization", "LRN", "LayerNormalization", "LogSoftmax", "LpNormalization",
     "RMSNormalization", "Softmax",
 )  # fmt: skip
-
-
-def element_by_element(
-    to: Value, source: Value, made: Stage, place: Callable[[Value], str], kinds: tuple[str, str]
-) -> list[str]:  # fmt: skip
-    """Return loops that apply a stage to every element of a tensor; `kinds`: of the result, and of what is read."""
-    names = [f"i{k}" for k in range(len(to.shape))]
-
-    def at(value: Value, kind: str) -> str:
-        axes = zip(names, value.pitch, to.shape, strict=True)
-        terms = [f"{name} * {pitch}" for name, pitch, size in axes if size > 1]
-        return f"{place(value)} + ({' + '.join(terms) or '0'}) * {BYTES[kind]}"
-
-    wanted, kind = kinds
-    cast = "" if wanted in FLOATS else f"({C_TYPES[wanted]})"
-    body = [f"float x = certile_get_{kind}({at(source, kind)});", *made.statements,
-            f"certile_put_{wanted}({at(to, wanted)}, {cast}x);"]  # fmt: skip
-    for name, size in zip(reversed(names), reversed(to.shape), strict=True):
-        body = block(f"for (long {name} = 0; {name} < {size}; {name}++)", body)
-    return block("", [*made.lines(), *body])
-
-
-def picked_in_c(to: Value, source: Value, picked: Picked, place: Callable[[Value], str], kind: str) -> list[str]:
-    """Return the call that copies those elements of a tensor along every axis that stand in lists."""
-    lead = len(to.shape) - len(source.shape)
-    tables, names = [], []
-    for k, axis in enumerate(picked.axes):
-        if k < lead or (len(axis) == source.shape[k - lead] and (axis == np.arange(len(axis))).all()):
-            names.append("NULL")
-            continue
-        tables.append(f"static const long axis{k}[] = {{{', '.join(map(str, axis))}}};")
-        names.append(f"axis{k}")
-
-    value = int(picked.fill) if kind not in FLOATS else literal(picked.fill)
-    fill = [f"unsigned char fill[{BYTES[kind]}];", f"certile_put_{kind}(fill, {value});"]
-    call = [
-        f"certile_pick({place(to)}, {longs(to.pitch)}, {place(source)}, {longs((0,) * lead + source.pitch)},",
-        f"             {longs(to.shape)}, (const long *const[]){{{', '.join(names)}}}, {len(names)},",
-        f"             {BYTES[kind]}, fill);",
-    ]
-    return block("", [*tables, *fill, *call])
 
 
 def of_rows(model: OnnxModel, operator: Eltwise, to: str, source: str) -> list[str]:
@@ -163,20 +122,17 @@ class ModelArranger(Arranger):
         for k, tensor in enumerate(self.model.outputs):
             if (maker := self.model.results.get(tensor)) is not None:
                 value, kind = made.values[maker], kind_of(self.model.element(tensor), maker)
-                name = self.array(f"output_{k}", prod(value.shape), BYTES[kind])
-                self.made.results.append(name)
-                self._bring(contiguous(name, value.shape), kind, value, self.passing.stored(maker), "a result")
+                to = self.new(f"output_{k}", value.shape, BYTES[kind])
+                self.made.results.append(to.array)
+                self._bring(to, kind, value, self.passing.stored(maker), "a result")
                 if step := self.passing.step(maker):
-                    self.made.steps_of[name] = step
+                    self.made.steps_of[to.array] = step
         for given, result in paired(self.model, self.meaning.states):
-            self._keep(f"input_{given}", f"output_{result}")
+            state = f"input_{given}", f"output_{result}"
+            number = (self.made.arrays[state[0]][0],)
+            self._copy(contiguous(state[0], number), contiguous(state[1], number), "state for the next call")
+            self.made.states.append(state)
         return made
-
-    def _keep(self, given: str, result: str) -> None:
-        """Copy a result into the input that the next call begins with."""
-        number = (self.made.arrays[given][0],)
-        self._copy(contiguous(given, number), contiguous(result, number), "state for the next call")
-        self.made.states.append((given, result))
 
     def element(self, operator: Operator) -> int:
         """By what the machine holds it as, or the model."""
@@ -225,11 +181,10 @@ class ModelArranger(Arranger):
         made.check(kinds)
         source, grid = map(self._complete, operator.inputs)
         number, (batch, _, rows, columns) = self.network.operators.index(operator), operator.shape
-        pixels = (batch, 1, rows, columns)
-        parts = [contiguous(self.array(f"part_{number:03}_{k}", prod(pixels)), pixels) for k in range(GRID)]
+        parts = [self.new(f"part_{number:03}_{k}", (batch, 1, rows, columns)) for k in range(GRID)]
         near = [self._fresh(f"near_{number:03}_{k}", operator) for k in range(operator.taps**2)]
         lines = made.found(near, parts, source, grid, self.made.place)
-        self.made.steps.append(Host(tuple(lines), f"{operator.name}: neighbours where its grid says", rows=True))
+        self._host(lines, f"{operator.name}: neighbours where its grid says", rows=True)
         self.gridded[operator.name] = [*parts, *near]
         return self.gridded[operator.name]
 
@@ -245,14 +200,11 @@ class ModelArranger(Arranger):
             return value
         if name not in self.completed:
             kinds = self.passing.kinds[name], self.passing.stored(name)
-            array = f"complete_{len(self.completed):03}_{identifier(name)}"
-            self.array(array, prod(value.shape), BYTES[kinds[0]])
+            to = self.new(f"complete_{len(self.completed):03}_{identifier(name)}", value.shape, BYTES[kinds[0]])
             place = [f"i{k}" for k in range(len(value.shape))]
             tables, changes = statements(self.model, chain, lambda _: place, "t")
-            to = contiguous(array, value.shape)
-            lines = element_by_element(to, value, Stage((), tuple(changes)), self.made.place, kinds)
-            why = f"{name}: layers apply it to what they read, the host to a result"
-            self.made.steps.append(Host(tuple(block("", [*tables, *lines])), why, rows=False))
+            lines = self._each(to, value, Stage((), tuple(changes)), kinds)
+            self._host(block("", [*tables, *lines]), f"{name}: layers apply it to what they read, the host to a result")
             self.completed[name] = to
         return self.completed[name]
 
@@ -261,13 +213,12 @@ class ModelArranger(Arranger):
         tensor = self.model.first[operator.name]
         kind, held = self.passing.kinds[operator.name], self.passing.stored(operator.name)
         if operator.name not in self.model.inputs.values():
-            value = contiguous(self.array(name, prod(operator.shape), BYTES[held]), operator.shape)
+            value = self.new(name, operator.shape, BYTES[held])
             self.made.data.append(name)
             values, grid = self.model.constant(tensor), self.passing.constants.get(operator.name)
             self.made.constants[name] = values.astype(dtype(held)) if grid is None else rounded(values, grid)
             return value
-        array = self.array(f"input_{len(self.made.inputs)}", prod(operator.shape), BYTES[kind])
-        value = contiguous(array, operator.shape)
+        value = self.new(f"input_{len(self.made.inputs)}", operator.shape, BYTES[kind])
         self.made.inputs.append(value.array)
         return self._as(name, value, kind, held)
 
@@ -275,7 +226,7 @@ class ModelArranger(Arranger):
         """A tensor in elements of another kind, one after the other; itself if it is of that kind."""
         if kind == wanted:
             return value
-        made = contiguous(self.array(name, prod(value.shape), BYTES[wanted]), value.shape)
+        made = self.new(name, value.shape, BYTES[wanted])
         self._bring(made, wanted, value, kind, "elements of another kind")
         return made
 
@@ -283,9 +234,27 @@ class ModelArranger(Arranger):
         """Copy, maybe into elements of another kind."""
         if kind == wanted:
             self._copy(to, source, why)
-            return
-        lines = element_by_element(to, source, Stage((), ()), self.made.place, (wanted, kind))
-        self.made.steps.append(Host(tuple(lines), why, rows=False))
+        else:
+            self._host(self._each(to, source, Stage((), ()), (wanted, kind)), why)
+
+    def _host(self, lines: Sequence[str], why: str, *, rows: bool = False) -> None:
+        self.made.steps.append(Host(tuple(lines), why, rows))
+
+    def _each(self, to: Value, source: Value, made: Stage, kinds: tuple[str, str]) -> list[str]:
+        """Loops that apply a stage to every element of a tensor; `kinds`: of the result, and of what is read."""
+        names, (wanted, kind) = [f"i{k}" for k in range(len(to.shape))], kinds
+
+        def at(value: Value, kind: str) -> str:
+            axes = zip(names, value.pitch, to.shape, strict=True)
+            terms = [f"{name} * {pitch}" for name, pitch, size in axes if size > 1]
+            return f"{self.made.place(value)} + ({' + '.join(terms) or '0'}) * {BYTES[kind]}"
+
+        cast = "" if wanted in FLOATS else f"({C_TYPES[wanted]})"
+        body = [f"float x = certile_get_{kind}({at(source, kind)});", *made.statements,
+                f"certile_put_{wanted}({at(to, wanted)}, {cast}x);"]  # fmt: skip
+        for name, size in zip(reversed(names), reversed(to.shape), strict=True):
+            body = block(f"for (long {name} = 0; {name} < {size}; {name}++)", body)
+        return block("", [*made.lines(), *body])
 
     def _moved(self, name: str, operator: Operator, source: Value) -> Value:
         seen = moved(self.model, operator, source)
@@ -307,8 +276,20 @@ class ModelArranger(Arranger):
         if picked.shape != operator.shape:
             to, there = contiguous(name, operator.shape), contiguous(name, picked.shape)
         kind = self.passing.stored(operator.inputs[0])
-        lines = picked_in_c(there, source, picked, self.made.place, kind)
-        self.made.steps.append(Host(tuple(lines), f"{operator.name}: elements one by one", rows=False))
+        lead, lines, names = len(there.shape) - len(source.shape), list[str](), list[str]()
+        for k, (axis, size) in enumerate(zip(picked.axes, (0,) * lead + source.shape, strict=True)):
+            listed = k >= lead and not (len(axis) == size and (axis == np.arange(size)).all())
+            lines += [f"static const long axis{k}[] = {{{', '.join(map(str, axis))}}};"] if listed else []
+            names.append(f"axis{k}" if listed else "NULL")
+        value, place = int(picked.fill) if kind not in FLOATS else literal(picked.fill), self.made.place
+        lines += [
+            f"unsigned char fill[{BYTES[kind]}];", f"certile_put_{kind}(fill, {value});",
+            f"certile_pick({place(there)}, {longs(there.pitch)}, {place(source)}, "
+            f"{longs((0,) * lead + source.pitch)},",
+            f"             {longs(there.shape)}, (const long *const[]){{{', '.join(names)}}}, {len(names)},",
+            f"             {BYTES[kind]}, fill);",
+        ]  # fmt: skip
+        self._host(block("", lines), f"{operator.name}: elements one by one")
         return to
 
     def _computed(self, name: str, operator: Eltwise, source: Value) -> Value:
@@ -317,16 +298,14 @@ class ModelArranger(Arranger):
         kind, wanted = self.passing.by_host(operator.inputs[0]), self.passing.stored(operator.name)
         if made is not None:
             to = self.homes.get(operator.name) or self._fresh(name, operator)
-            lines = element_by_element(to, source, made, self.made.place, (wanted, kind))
-            self.made.steps.append(Host(tuple(lines), f"{operator.name}: no part of the plan", rows=False))
+            self._host(self._each(to, source, made, (wanted, kind)), f"{operator.name}: no part of the plan")
             return to
         flat = self._as(f"{name}_real", source, kind, "f32")
         if not flat.same_places(contiguous(flat.array, flat.shape)):
             flat = self._flat(f"{name}_in", flat, operator.name)
-        rows = f"{name}_rows" if wanted != "f32" else name
-        to = contiguous(self.array(rows, prod(operator.shape), BYTES["f32"]), operator.shape)
+        to = self.new(f"{name}_rows" if wanted != "f32" else name, operator.shape, BYTES["f32"])
         lines = of_rows(self.model, operator, self.made.place(to), self.made.place(flat))
-        self.made.steps.append(Host(tuple(lines), f"{operator.name}: no part of the plan", rows=True))
+        self._host(lines, f"{operator.name}: no part of the plan", rows=True)
         return self._as(name, to, "f32", wanted)
 
     def _same(self, operator: Operator) -> bool:

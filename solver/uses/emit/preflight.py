@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import product
-from math import prod
 from typing import Any, TypeVar
 
 from instances.errors import InputError
@@ -44,7 +43,7 @@ from solver.uses.emit.meaning import Meaning, check_scale
 from solver.uses.emit.onchip import OnChip, check_passes
 from solver.uses.emit.passing import Passing
 from solver.uses.emit.program import check_layer, check_sums
-from solver.uses.emit.values import Value, contiguous
+from solver.uses.emit.values import Value
 
 Made = TypeVar("Made")
 
@@ -206,7 +205,7 @@ class _Arranger(ModelArranger):
             self.made.values[operator.name] = self._instead(number, operator)
 
     def _instead(self, number: int, operator: Operator) -> Value:
-        return contiguous(self.array(f"refused_{number}", prod(operator.shape)), operator.shape)
+        return self.new(f"refused_{number}", operator.shape)
 
 
 # --- what depends on the plan -----------------------------------------------------------------------------------------
