@@ -133,7 +133,7 @@ def files_of(
     machine, made = plan.machine_data, [(layer.workload, layer.schedule) for layer in plan.layers]
     planned = [Planned(layer, machine, nest) for layer, nest in made if nest is not None]
     if meaning is None:
-        return dict(single_layers(planned))
+        return single_layers(planned)
     network = meaning.model.network
     if network.layers != tuple(one.layer for one in planned):
         said = "plan all of them, with --all-kinds"
@@ -245,11 +245,11 @@ def compile_model(
     found = pick_machine(machine, fields)
     if problem not in (None, *nested()):
         raise InputError(f"problem {problem}: C is written of {', '.join(nested())}")
-    alone = nested("layers")
-    single = found.problem if found.problem in alone else alone[0]
+    by_layer = nested("layers")
+    single = found.problem if found.problem in by_layer else by_layer[0]
     read = read_model(model, **given)
     asked = problem or ("joint" if found.ocm_banks else single)
-    kinds = asked in alone
+    kinds = asked in by_layer
     why_not = reasons_of(PROBLEMS[asked], network, found, objective=objective, pins=pins, all_kinds=kinds)
     refused = check_model(read, found, why_not, requantise)  # before a plan takes its time
     elements = Meaning(read, found, rule=requantise, states=states or {}).check()
@@ -260,8 +260,7 @@ def compile_model(
     def planned(asked: str) -> Plan:
         plan = solve(
             network, machine, problem=asked, objective=objective, pins=[*(pins or ()), *cuts] or None,
-            settings=fields,
-            time_limit_s=time_limit_s, memory_limit=memory_limit, all_kinds=asked in alone,
+            settings=fields, time_limit_s=time_limit_s, memory_limit=memory_limit, all_kinds=asked in by_layer,
             progress=progress,
         )  # fmt: skip
         if plan.status not in ("OPTIMAL", "FEASIBLE"):

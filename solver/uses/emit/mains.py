@@ -66,11 +66,7 @@ MAIN = """\
 #include <stdlib.h>
 #include <string.h>
 
-{names}
-
-static const certile_layer layers[] = {{
-{rows}
-}};
+{layers}
 
 static const certile_tensors tensors[] = {{
 {tensors}
@@ -83,9 +79,7 @@ static const struct {{
 {results}
 }};
 
-static const certile_group_bytes groups[] = {{
 {groups}
-}};
 
 static unsigned char *made[{number}];
 static int naive, wrong;
@@ -168,15 +162,9 @@ MODEL = """\
 #include <stdio.h>
 #include <stdlib.h>
 
-{names}
+{layers}
 
-static const certile_layer layers[] = {{
-{rows}
-}};
-
-static const certile_group_bytes groups[] = {{
 {groups}
-}};
 
 static certile_result results[] = {{
 {results}

@@ -38,7 +38,7 @@ from solver.uses.emit.nest import layer_file
 from solver.uses.emit.offchip import BIASES, OffChip
 from solver.uses.emit.onchip import AnyRun, OnChip
 from solver.uses.emit.packed import Packed, with_bands
-from solver.uses.emit.program import Planned, memories, planned_counts, refuse, row, runtime
+from solver.uses.emit.program import Planned, layers_table, memories, planned_counts, refuse, row, runtime
 from solver.uses.emit.states import CALLS, declared, reset, taken
 from solver.uses.emit.text import block, identifier, indented, literal, longs, plain, quoted
 
@@ -429,10 +429,9 @@ class NetworkPlanned:
         sizes = {name: one.bytes for name, one in self.off_chip.tensors.items()}
         guard = [f'    certile_guard({name}, CERTILE_ROOM({size}), "{name}");'
                  for name, size in self.off_chip.guarded.items()]  # fmt: skip
-        common = {
-            "names": "\n".join(f"certile_function {self.names[t]};" for t in self.chip.alone),
-            "rows": "\n".join(rows), "groups": self._groups(), "guard": "\n".join(guard), "number": len(self.steps),
-        }  # fmt: skip
+        layers = layers_table((self.names[t] for t in self.chip.alone), rows)
+        common = {"layers": "\n".join(layers), "groups": self._groups(), "guard": "\n".join(guard),
+                  "number": len(self.steps)}  # fmt: skip
         if self.meaning is not None:
             data = [f"    take(weights, {name}, {size});" for name, size in self.off_chip.constants().items()]
             return MODEL.format(
@@ -471,8 +470,8 @@ class NetworkPlanned:
 
     def _groups(self) -> str:
         """Of every group the bytes that its plan moves; a last row ends the table."""
-        rows = []
+        rows = ["static const certile_group_bytes groups[] = {"]
         for run in self.chip.grouped.values():
             moved = Count(self.found, self.machine, Walk(self.found, run)).run_all().operand_bytes
             rows.append(f"    {{{run.first}, {{{moved['IN']}, {moved['W']}, {moved['OUT']}, 0}}}},")
-        return "\n".join([*rows, "    {-1, {0, 0, 0, 0}},"])
+        return "\n".join([*rows, "    {-1, {0, 0, 0, 0}},", "};"])

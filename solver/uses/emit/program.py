@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
@@ -99,12 +99,17 @@ def memories(machine: Machine) -> str:
     return "\n".join(["/* The memories on the chip. */", *lines, ""])
 
 
+def layers_table(functions: Iterable[str], rows: Iterable[str]) -> list[str]:
+    """Return the table of layers that the check reads, below their functions."""
+    declared = [f"certile_function {name};" for name in functions] or [""]
+    return [*declared, "", "static const certile_layer layers[] = {", *rows, "};"]
+
+
 def _main(rows: Mapping[str, str]) -> str:
     return "\n".join([
         "/* Runs every layer on integers, and compares it with a naive loop nest and with the plan's transfers. */",
         '#include "certile_check.h"', "", "#include <stdio.h>", "",
-        *(f"certile_function {name};" for name in rows), "",
-        "static const certile_layer layers[] = {", *rows.values(), "};", "",
+        *layers_table(rows, rows.values()), "",
         "int main(int argc, char **argv)", "{",
         '    FILE *dump = argc > 1 ? fopen(argv[1], "wb") : NULL;',
         f"    int right = 0, all = {len(rows)};",
