@@ -24,8 +24,7 @@ from instances.network.stores import stores
 from instances.network.workload import DIMS, Layer
 from solver import solve
 from solver.plan.plan import Plan
-from solver.uses.emit.compile import Compiled, compile_model
-from solver.uses.emit.emit import files_of
+from solver.uses.emit.emit import Compiled, compile_model, files_of
 from solver.uses.emit.onchip import pitches_in
 from solver.uses.emit.program import Planned, single_layers
 from tests.adversary.joint import Case

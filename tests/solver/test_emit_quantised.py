@@ -22,7 +22,7 @@ from instances.errors import InputError
 from instances.load import load_machine
 from instances.onnx.model import read_model
 from solver.uses.emit import compile as compiling
-from solver.uses.emit.compile import compile_model
+from solver.uses.emit.emit import compile_model
 from solver.uses.emit.meaning import Meaning
 from solver.uses.emit.preflight import refusals
 from tests.emitted import BUILDS, build_and_run

@@ -25,12 +25,10 @@ from solver.cli.main import main
 from solver.uses.emit import arrange_model as host
 from solver.uses.emit import compile as compiling
 from solver.uses.emit import meaning, moves, pointwise
-from solver.uses.emit.compile import compile_model, in_dram
-from solver.uses.emit.emit import files_of
+from solver.uses.emit.emit import compile_model, files_of, in_dram
 from solver.uses.emit.kinds import Elements
 from solver.uses.emit.numbers import floats
-from solver.uses.emit.plannable import preflight
-from solver.uses.emit.preflight import Refusals, refusals
+from solver.uses.emit.preflight import Refusals, preflight, refusals
 from tests.onnx_models import MODELS, model_of, saved
 
 Made = TypeVar("Made")
