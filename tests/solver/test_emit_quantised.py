@@ -21,7 +21,7 @@ from onnx import helper, numpy_helper
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.onnx.model import read_model
-from solver.uses.emit import compile as compiling
+from solver.uses.emit import emit as compiling
 from solver.uses.emit.emit import compile_model
 from solver.uses.emit.meaning import Meaning
 from solver.uses.emit.preflight import refusals

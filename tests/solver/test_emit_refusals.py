@@ -23,7 +23,7 @@ from instances.onnx.model import read_model
 from solver.calls.solve import solve
 from solver.cli.main import main
 from solver.uses.emit import arrange_model as host
-from solver.uses.emit import compile as compiling
+from solver.uses.emit import emit as compiling
 from solver.uses.emit import meaning, moves, pointwise
 from solver.uses.emit.emit import compile_model, files_of, in_dram
 from solver.uses.emit.kinds import Elements
