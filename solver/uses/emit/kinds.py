@@ -166,7 +166,7 @@ def grid_around(values: np.ndarray, size: int) -> Grid | None:
     return Grid(kind, np.array([largest / limits(kind)[1]], np.float32))
 
 
-def grid_in_file(found: Quantised, size: int) -> Grid | None:
+def grid_held(found: Quantised, size: int) -> Grid | None:
     """Return the grid of a constant that the file has quantised, in integers of so many bytes; None if none hold it.
 
     Integers of another size keep their values, scale and zero point where they all fit.

@@ -77,9 +77,8 @@ class StepCode:
         head = ["const certile_tile *out = &s->out;"]
         head += ["const certile_tile *w = &s->w;"] if frame.layer.weights != "none" else []
         head += ["const certile_tile *bias = &s->bias;"] if self.frame.has_bias_tile else []
-        return function(
-            "static void compute", ["const step *s"], head + body, "Compute a step, one row of results at a time."
-        )
+        said = "Compute a step, one row of results at a time."
+        return function("static void compute", ["const step *s"], head + body, said)
 
     def _first(self) -> str:
         """What totals begin with."""
@@ -186,12 +185,8 @@ class StepCode:
                 numbers.write(numbers.result, f"tile->base + k * {machine.out_bytes}", numbers.final("sum")),
         ]  # fmt: skip
         given = ["const certile_tile *tile", "const certile_box *box"]
-        return function(
-            "static void finish",
-            given,
-            tiles.over_box(order, body),
-            "Turn the sums of a tile into results, where they are.",
-        )
+        said = "Turn the sums of a tile into results, where they are."
+        return function("static void finish", given, tiles.over_box(order, body), said)
 
 
 @dataclass(frozen=True)

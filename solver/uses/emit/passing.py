@@ -29,7 +29,7 @@ from solver.uses.emit.kinds import (
     Elements,
     Grid,
     grid_around,
-    grid_in_file,
+    grid_held,
     grid_of,
     require,
 )
@@ -164,7 +164,7 @@ class Passing:
         stands = self.model.quantised(tensor)
         if stands is None or not np.array_equal(stands.real(), self.model.constant(tensor)):
             return None
-        grid = grid_in_file(stands, self.elements.machine.in_bytes)
+        grid = grid_held(stands, self.elements.machine.in_bytes)
         by_place = all(isinstance(reader, Eltwise) for reader in self.readers[name]) and self.elements.rule == "float"
         return grid if grid is not None and (grid.axis is None or by_place) else None
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 
@@ -58,9 +59,7 @@ class Resized:
     @property
     def copies(self) -> bool:
         """Whether every element of the result is one of the map: so integers are taken as they are."""
-        return all(
-            ((matrix == 0) | (matrix == 1)).all() and (matrix.sum(axis=1) == 1).all() for matrix in self.matrices
-        )
+        return all(np.isin(one, (0, 1)).all() and (one.sum(axis=1) == 1).all() for one in self.matrices)
 
     def numbers(self, base: Numbers) -> Numbers:
         """A sum of what elements of a window give; those of which nothing is taken are not looked at."""
@@ -70,37 +69,32 @@ class Resized:
         rows, columns = coordinates_of(self.operator, self.layer)[2:]
         given = f"stage_down[({rows}) * {self.layer.kh} + i] * stage_over[({columns}) * {self.layer.kw} + j]"
         text = f"{{{{ const float taken = {given}; if (taken != 0) {{{{ {{row}} += taken * {{value}}; }}}} }}}}"
-        return replace(base, combine=text, tables=(*base.tables, *_tables({"down": down, "over": over})))
+        tables = floats_of("stage_down", down), floats_of("stage_over", over)
+        return replace(base, combine=text, tables=(*base.tables, *tables))
 
     # ---- elements that read their neighbours by themselves ---------------------------------------------------------
 
     @cached_property
-    def taps(self) -> tuple[list[tuple[np.ndarray, np.ndarray]], list[tuple[np.ndarray, np.ndarray]]]:
-        """Along rows and along columns, for every tap which element it is, and what is taken of it."""
+    def taps(self) -> list[tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]]:
+        """For every tap, along rows and along columns, which element it is, and what is taken of it."""
         rows, columns = self.matrices
         counts = [int((matrix != 0).sum(axis=1).max()) for matrix in (rows, columns)]
         require(counts[0] * counts[1] <= self.layer.inputs, f"layer {self.layer.name}", "more neighbours than it reads")
         while counts[0] * counts[1] < self.layer.inputs:  # taps of which nothing is taken
             counts[int(self.layer.inputs % (counts[0] * (counts[1] + 1)) == 0)] += 1
-        return _neighbours(rows, counts[0]), _neighbours(columns, counts[1])
+        return list(product(_neighbours(rows, counts[0]), _neighbours(columns, counts[1])))
 
     def gathered(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """The rows and columns of the map that input k is made of."""
-        rows, columns = self.taps
-        return rows[k // len(columns)][0], columns[k % len(columns)][0]
+        return self.taps[k][0][0], self.taps[k][1][0]
 
     def scattered(self, base: Numbers) -> Numbers:
         """A sum over inputs, each with what is taken of it."""
-        tables, each = {}, []
-        for k in range(self.layer.inputs):
-            rows, columns = self.taps
-            tables[f"down_{k}"], tables[f"over_{k}"] = rows[k // len(columns)][1], columns[k % len(columns)][1]
+        tables, each = list[str](), list[str]()
+        for k, ((_, down), (_, over)) in enumerate(self.taps):
+            tables += [floats_of(f"stage_down_{k}", down), floats_of(f"stage_over_{k}", over)]
             each.append(f"{{row}} += stage_down_{k}[r] * stage_over_{k}[c] * {{value}};")
-        return replace(base, each=tuple(each), tables=(*base.tables, *_tables(tables)))
-
-
-def _tables(values: dict[str, np.ndarray]) -> list[str]:
-    return [floats_of(f"stage_{name}", table) for name, table in values.items()]
+        return replace(base, each=tuple(each), tables=(*base.tables, *tables))
 
 
 def _windows(matrix: np.ndarray, blocks: int, stride: int, pad: int, taps: int) -> np.ndarray:
@@ -117,8 +111,7 @@ def _windows(matrix: np.ndarray, blocks: int, stride: int, pad: int, taps: int) 
 def _neighbours(matrix: np.ndarray, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Of every element of a result the places and weights of all that it takes, as many for each."""
     order = np.argsort(matrix == 0, axis=1, kind="stable")[:, :count]
-    while order.shape[1] < count:
-        order = np.concatenate([order, order[:, -1:]], axis=1)
+    order = np.pad(order, ((0, 0), (0, count - order.shape[1])), mode="edge")
     used = (matrix != 0).sum(axis=1)
     weights = [np.where(k < used, matrix[np.arange(len(matrix)), order[:, k]], 0) for k in range(count)]
     return [(order[:, k], weights[k]) for k in range(count)]

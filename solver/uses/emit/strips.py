@@ -332,12 +332,8 @@ class GroupFile(ABC):
                 "certile_dma_2d(to + begin, from, (size_t)(end - begin), 1, 0, 0);",
             ])  # fmt: skip
         given = ["unsigned char *to", "int f", "int first", "int end"]
-        return function(
-            f"static void filter_bytes_{k}",
-            given,
-            body,
-            "Bytes `first` to `end` of filter f (with its bias), to a place that begins with the filter.",
-        )
+        said = "Bytes `first` to `end` of filter f (with its bias), to a place that begins with the filter."
+        return function(f"static void filter_bytes_{k}", given, body, said)
 
     def _load_weights(self) -> list[str]:
         """Load the weights that stay."""

@@ -84,10 +84,8 @@ def load_in(frame: Frame, lacks: str = "") -> list[str]:
     slides = frame.rings and not frame.snake
     said = "; `slide`: only what lies beyond the one that is there, along this axis" if slides else ""
     said = f" with one element along {', '.join(lacks)}" if lacks else said
-    given = ["int slide"] if slides else []
-    return function(
-        f"static void {loader(lacks)}", given + frame.parameters("IN", lacks), body, f"Bring the tile of IN{said}."
-    )
+    given = [*(["int slide"] if slides else []), *frame.parameters("IN", lacks)]
+    return function(f"static void {loader(lacks)}", given, body, f"Bring the tile of IN{said}.")
 
 
 def _find_slide(frame: Frame) -> list[str]:
@@ -204,12 +202,9 @@ def evict(frame: Frame) -> list[str]:
     if frame.cut:
         partial = ["certile_store(CERTILE_PSUM, tile, &psum_dram, box);"]
         body = [*block("if (last)", final)[:-1], "} else {", *indented(partial), "}"]
-    return function(
-        "static void evict",
-        ["const certile_tile *tile", "const certile_box *box", "int last"],
-        body,
-        "Store a tile of OUT: a result if all its sums are complete, else partial sums.",
-    )
+    said = "Store a tile of OUT: a result if all its sums are complete, else partial sums."
+    given = ["const certile_tile *tile", "const certile_box *box", "int last"]
+    return function("static void evict", given, body, said)
 
 
 def _keep(frame: Frame, kept: Kept) -> list[str]:
@@ -230,12 +225,8 @@ def compute_late(frame: Frame) -> list[str]:
         *block("if (waiting)", ["compute(&late);"]), "waiting = 0;", "certile_dma_wait();",
         *block("if (closing)", ["evict(&closing_tile, &closing_box, closing_last);"]), "closing = 0;",
     ]  # fmt: skip
-    return function(
-        "static void compute_late",
-        [],
-        body,
-        "Compute the step whose loads are complete; then store its tile of OUT if it was the last one.",
-    )
+    said = "Compute the step whose loads are complete; then store its tile of OUT if it was the last one."
+    return function("static void compute_late", [], body, said)
 
 
 def close_out(frame: Frame) -> list[str]:
@@ -244,9 +235,8 @@ def close_out(frame: Frame) -> list[str]:
     if frame.late:
         body = ["closing = 1;", "closing_last = last;", "closing_box = out_box;", "closing_tile = now.out;"]
         body += _settled(frame, "OUT")
-    return function(
-        "static void close_out", ["int last"], body, "Be done with the tile of OUT; `last`: its sums are complete."
-    )
+    said = "Be done with the tile of OUT; `last`: its sums are complete."
+    return function("static void close_out", ["int last"], body, said)
 
 
 def open_out(frame: Frame) -> list[str]:
