@@ -91,6 +91,30 @@ class Elements:
         halves = self.maps == "float16" or self.machine.out_bytes == BYTES["f16"]
         return 2e-2 if self.quantised else 5e-3 if halves else 1e-4
 
+    def grid_around(self, values: np.ndarray) -> Grid | None:
+        """The grid around 0 of signed integers of in_bytes that ends at the largest value; None if C has none.
+
+        Of constants that stay real numbers in a quantised model: each is off by half a step of its own at most.
+        """
+        kind = {1: "i8", 2: "i16"}.get(self.machine.in_bytes)
+        if kind is None:
+            return None
+        largest = float(np.abs(values).max(initial=0)) or 1.0
+        return Grid(kind, np.array([largest / limits(kind)[1]], np.float32))
+
+    def grid_held(self, found: Quantised) -> Grid | None:
+        """The grid of a constant that the file has quantised, in integers of in_bytes; None if none hold it.
+
+        Integers of another size keep their values, scale and zero point where they all fit.
+        """
+        least, most = (int(end) for end in (found.integers.min(initial=0), found.integers.max(initial=0)))
+        own = KINDS.get(str(found.integers.dtype), "")
+        kinds = [kind for kind in (own, *QUANTISED) if BYTES.get(kind) == self.machine.in_bytes]
+        fits = [kind for kind in kinds if limits(kind)[0] <= least and most <= limits(kind)[1]]
+        if not fits or found.scale.dtype != np.float32 or not (found.scale >= np.finfo(np.float32).tiny).all():
+            return None
+        return Grid(fits[0], found.scale, found.zero.astype(np.int64), found.axis)
+
     def check(self, weights: str) -> None:
         """Raise InputError unless the machine counts elements as a quantised model has them (numpy's names)."""
         machine, maps = self.machine, self.maps
@@ -152,32 +176,6 @@ def grid_of(model: OnnxModel, node: Node) -> Grid:
     along = node.integer("axis", 1) if scale.size > 1 else None
     zeros = np.broadcast_to(zero.reshape(-1).astype(np.int64), scale.size)
     return Grid(KINDS[name], scale.reshape(-1), zeros, along)
-
-
-def grid_around(values: np.ndarray, size: int) -> Grid | None:
-    """Return the grid around 0 of signed integers of so many bytes that ends at the largest value; None if C has none.
-
-    Of constants that stay real numbers in a quantised model: each is off by half a step of its own at most.
-    """
-    kind = next((kind for kind in ("i8", "i16") if BYTES[kind] == size), None)
-    if kind is None:
-        return None
-    largest = float(np.abs(values).max(initial=0)) or 1.0
-    return Grid(kind, np.array([largest / limits(kind)[1]], np.float32))
-
-
-def grid_held(found: Quantised, size: int) -> Grid | None:
-    """Return the grid of a constant that the file has quantised, in integers of so many bytes; None if none hold it.
-
-    Integers of another size keep their values, scale and zero point where they all fit.
-    """
-    least, most = (int(end) for end in (found.integers.min(initial=0), found.integers.max(initial=0)))
-    own = KINDS.get(str(found.integers.dtype), "")
-    kinds = [kind for kind in (own, *QUANTISED) if BYTES.get(kind) == size]
-    fits = [kind for kind in kinds if limits(kind)[0] <= least and most <= limits(kind)[1]]
-    if not fits or found.scale.dtype != np.float32 or not (found.scale >= np.finfo(np.float32).tiny).all():
-        return None
-    return Grid(fits[0], found.scale, found.zero.astype(np.int64), found.axis)
 
 
 def rounded(values: np.ndarray, grid: Grid) -> np.ndarray:

@@ -21,18 +21,7 @@ from instances.network.operators import Concat, Eltwise, Input, MatMul, Opaque, 
 from instances.network.stores import inputs_of
 from instances.network.workload import Layer
 from instances.onnx.model import OnnxModel
-from solver.uses.emit.kinds import (
-    FLOATS,
-    KINDS,
-    NAMES,
-    QUANTISERS,
-    Elements,
-    Grid,
-    grid_around,
-    grid_held,
-    grid_of,
-    require,
-)
+from solver.uses.emit.kinds import FLOATS, KINDS, NAMES, QUANTISERS, Elements, Grid, grid_of, require
 from solver.uses.emit.moves import moves
 from solver.uses.emit.pointwise import stage
 from solver.uses.emit.several import is_gridded
@@ -151,8 +140,9 @@ class Passing:
                 continue
             if not all(reader.name in self.layers and name in self.inputs_of(reader) for reader in readers):
                 continue
-            size, own = self.elements.machine.in_bytes, self._in_file(name, self.model.first[name])
-            if (grid := own or grid_around(self.model.constant(self.model.first[name]), size)) is not None:
+            tensor = self.model.first[name]
+            grid = self._in_file(name, tensor) or self.elements.grid_around(self.model.constant(tensor))
+            if grid is not None:
                 found[name] = grid
         return found
 
@@ -164,7 +154,7 @@ class Passing:
         stands = self.model.quantised(tensor)
         if stands is None or not np.array_equal(stands.real(), self.model.constant(tensor)):
             return None
-        grid = grid_held(stands, self.elements.machine.in_bytes)
+        grid = self.elements.grid_held(stands)
         by_place = all(isinstance(reader, Eltwise) for reader in self.readers[name]) and self.elements.rule == "float"
         return grid if grid is not None and (grid.axis is None or by_place) else None
 

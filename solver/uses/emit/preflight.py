@@ -221,10 +221,10 @@ def _stay(chip: OnChip, found: Refusals) -> None:
         if store.zeros:
             with found.noted(found.groups, s):
                 raise no_zeros(store)
-        first, *others = [t for t, one in enumerate(known.shared) if one == s] if store.weights else [0]
-        with found.noted(found.maps, s):  # weights that several layers read, where another one has brought them
-            for t in others:
-                chip.weights_seen(t, first)
+        sharing = [t for t, one in enumerate(known.shared) if one == s] if store.weights else []
+        with found.noted(found.maps, s):  # each sees the weights where another one has brought them
+            for t in sharing[1:]:
+                chip.weights_seen(t, sharing[0])
         if store.dram or not store.readers or not store.parts:
             continue
         seen = [(t, known.layers[t].name, "OUT") for t, _ in store.parts]
@@ -313,16 +313,14 @@ class Preflight:
     def to_json(self) -> str:
         """The same for programs."""
         found = self.network
-        return json.dumps(
-            {
-                "network": found.name, "operators": len(found.operators), "layers": len(found.layers),
-                "macs": found.macs, "parameters": found.parameters, "map_type": found.map_type,
-                "weight_type": found.weight_type, "opaque": list(found.warnings), "notes": list(self.notes),
-                "problems": {name: list(reasons) for name, reasons in self.problems.items()},
-                "c": {"machine": self.on, **{name or "always": list(reasons) for name, reasons in self.c.items()}},
-            },
-            indent=1,
-        )  # fmt: skip
+        said = {
+            "network": found.name, "operators": len(found.operators), "layers": len(found.layers),
+            "macs": found.macs, "parameters": found.parameters, "map_type": found.map_type,
+            "weight_type": found.weight_type, "opaque": list(found.warnings), "notes": list(self.notes),
+            "problems": {name: list(reasons) for name, reasons in self.problems.items()},
+            "c": {"machine": self.on, **{name or "always": list(reasons) for name, reasons in self.c.items()}},
+        }  # fmt: skip
+        return json.dumps(said, indent=1)
 
 
 def preflight(
