@@ -238,7 +238,7 @@ int main(void)
 @needs_gcc
 def test_own_mathematics(tmp_path: Path) -> None:
     """Against the library's in double precision, and at the ends."""
-    (tmp_path / "certile_math.c").write_text(runtime(("certile_math.c",))["certile_math.c"])
+    (tmp_path / "certile_math.c").write_text(runtime("certile_math.c")["certile_math.c"])
     (tmp_path / "main.c").write_text(_TRIED)
     flags = ["-std=c11", "-O0", "-Wall", "-Wextra", "-Werror", "-DCERTILE_OWN_MATH", "-DCERTILE_MATH(x)=own_##x"]
     subprocess.run(["gcc", *flags, "-o", "tried", "certile_math.c", "main.c", "-lm"], cwd=tmp_path, check=True)

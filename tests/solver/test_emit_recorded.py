@@ -218,7 +218,7 @@ def test_every_rule_of_the_runtime(tmp_path: Path) -> None:
     for total, count in ((7, 2), (-7, 2), (5, 3), (-5, 3), (-9, 4), (10, 4), (-10, 4)):
         calls.append(f"certile_mean({total}, {count})")
         want.append(nearest(Fraction(total, count), "away"))
-    (tmp_path / "certile_requantise.h").write_text(runtime(("certile_requantise.h",))["certile_requantise.h"])
+    (tmp_path / "certile_requantise.h").write_text(runtime("certile_requantise.h")["certile_requantise.h"])
     body = "\n".join(f'    printf("%lld\\n", (long long){call});' for call in calls)
     main = f'#include "certile_requantise.h"\n#include <stdio.h>\nint main(void)\n{{\n{body}\n    return 0;\n}}\n'
     (tmp_path / "main.c").write_text(main)

@@ -174,7 +174,7 @@ def test_half_precision_is_that_of_numpy(tmp_path: Path) -> None:
         return 0;
     }
     """
-    for name, part in {**runtime(("certile_tile.h",)), "main.c": text}.items():
+    for name, part in {**runtime("certile_tile.h"), "main.c": text}.items():
         (tmp_path / name).write_text(part)
     subprocess.run(["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-o", "half", "main.c"], cwd=tmp_path, check=True)
     halves = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
