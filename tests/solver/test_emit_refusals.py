@@ -39,13 +39,12 @@ BYTES = {"in_bytes": "1", "w_bytes": "1", "out_bytes": "1", "psum_bytes": "4"}
 
 #: What may refuse while C is written and is not asked before, and why it is not met then.
 AFTER = {
-    "emit.files_of": "says that a plan is of another network or has no schedule; compile makes the plan itself",
-    "emit._with_memory": "of --memory, which compile does not have",
+    "emit.files_of": "of plans of other networks, without a schedule, and of --memory; compile makes the plan itself",
     "network.alone": "says that a plan is of another network",
     "groups.refuse": "weights of several layers end groups (Refusals.cuts); check_images is asked of every map",
 }
 #: Files whose refusals are no matter of C: options and folders; and what lies in memory instead of staying on chip.
-ASIDE = ("cli", "compile", "emit", "preflight", "states", "onchip", "shared", "zeros", "buffers")
+ASIDE = ("cli", "emit", "preflight", "states", "onchip")
 
 
 def functions() -> Iterator[tuple[str, str, ast.FunctionDef]]:

@@ -44,11 +44,12 @@ class ChipMap:
         Raises InputError if its elements are no regular pitch apart, or results are joined twice and so are no parts of
         one tensor.
         """
-        stays, there = f"map {self.store.name} stays on chip", self.store.rows * self.store.row_elements
-        said = f"it is a tensor of {self.elements:,} elements, results of {there:,}"
-        require(self.elements == there, f"{stays}; {said}", "joined several times")
+        if self.elements != (there := self.store.rows * self.store.row_elements):
+            said = f"a tensor of {self.elements:,} elements, results of {there:,}: joined several times"
+            raise InputError(f"map {self.store.name} stays on chip; it is {said}: no C is written")
         gathered = operand == "IN" and isinstance(operator, Resample) and layer.kind == "eltwise"
-        where, said = f"layer {layer.name}", f"{stays}, where elements of {operator.name} read their neighbours"
+        where = f"layer {layer.name}"
+        said = f"map {self.store.name} stays on chip, where elements of {operator.name} read their neighbours"
         require(not gathered, where, said)
         value, shape = self.values.get(name), operator.shape if operand == "OUT" else self.network.operator(name).shape
         axes = axes_of(operator, operand, shape, layer)
@@ -57,7 +58,7 @@ class ChipMap:
             value = value and value.reshaped(shape)
         terms = None if value is None else _terms(value, shape, axes, layer, operand)
         if value is None or terms is None:
-            said = f"{stays}, where {operator.name} does not see it as regular rows"
+            said = f"map {self.store.name} stays on chip, where {operator.name} does not see it as regular rows"
             raise InputError(f"{where}: {said}: no C is written")
         columns = [pitch for text, pitch in terms if "{c}" in text]
         return Kept("ocm", address, rows, tuple(t for t in terms if "{c}" not in t[0]), sum(columns), value.offset)

@@ -24,9 +24,9 @@ from solver.plan.plan import Plan
 from solver.problems.joint import is_shared, rows_of
 from solver.problems.layers import is_layers, layer_rows
 from solver.problems.registry import PROBLEMS
-from solver.uses.emit.groups import no_zeros
 from solver.uses.emit.meaning import Meaning
 from solver.uses.emit.network import NetworkPlanned, alone
+from solver.uses.emit.onchip import no_zeros
 from solver.uses.emit.preflight import check_model, reasons_of
 from solver.uses.emit.program import Planned, single_layers
 

@@ -11,9 +11,8 @@ from formulations.placement.packing import Block
 from hwmodels.fusion.replay.count import Count, extent, resident_rows, weight_bytes, weight_owners
 from hwmodels.fusion.replay.strips import AxisStep, Walk
 from hwmodels.schedule import Blocks, FusedRun
-from instances.errors import InputError
 from instances.machine.machine import Machine
-from instances.network.stores import Store, Stores
+from instances.network.stores import Stores
 from instances.network.workload import Layer
 from solver.uses.emit.frame import Kept
 from solver.uses.emit.kinds import require
@@ -212,8 +211,3 @@ def check_images(found: Stores, store: int, layers: Sequence[Layer]) -> None:
     """Raise InputError if layers of a group see a map as several images and as one."""
     where, name = f"layers {layers[0].name} to {layers[-1].name}", found.stores[store].name
     require(len({layer.b for layer in layers}) == 1, where, f"{name} is read as several images and as one")
-
-
-def no_zeros(store: Store) -> InputError:
-    """The refusal of a state of zeros that a plan of groups reads from nowhere."""
-    return InputError(f"{store.name}: zeros, which C of groups reads from memory and the plan from nowhere")

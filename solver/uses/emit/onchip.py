@@ -17,7 +17,7 @@ from instances.machine.machine import Machine
 from instances.network.buffers import Buffers
 from instances.network.network import Network
 from instances.network.operators import Concat
-from instances.network.stores import Stores, inputs_of, stores
+from instances.network.stores import Store, Stores, inputs_of, stores
 from instances.network.workload import Layer
 from instances.problems import either, nested
 from solver.plan.plan import Plan
@@ -340,6 +340,11 @@ class OnChip:
             sizes += [self._map_bytes(run, s)] * (end - begin)
         times = [t for t, size in enumerate(sizes) if size]
         return Block(f"map {s}", times[0], tuple(sizes[times[0] : times[-1] + 1])) if times else None
+
+
+def no_zeros(store: Store) -> InputError:
+    """The refusal of a state of zeros that a plan of groups reads from nowhere."""
+    return InputError(f"{store.name}: zeros, which C of groups reads from memory and the plan from nowhere")
 
 
 def check_passes(chip: ChipMap, name: str, source: str, layer: Layer) -> tuple[Value, Value]:

@@ -38,6 +38,8 @@ WITH_NUMBERS: dict[str, tuple[dict[str, float], str]] = {
     "ThresholdedRelu": ({"alpha": 1.0}, "x > {alpha} ? x : 0"),
     "Swish": ({"alpha": 1.0}, "x / (1 + expf(-{alpha} * x))"),
 }
+#: Functions of a form of their own (`stage`).
+OTHERS = ("BatchNormalization", "Clip", "Gelu", *QUANTISERS)
 #: Functions of x and another operand y.
 BINARY = {
     "Add": "x + y", "Sum": "x + y", "Sub": "x - y", "Mul": "x * y", "Div": "x / y", "Max": "certile_fmax(x, y)",

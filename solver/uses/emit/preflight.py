@@ -37,10 +37,10 @@ from solver.problems.problem import Problem
 from solver.problems.registry import PROBLEMS
 from solver.uses.emit.arrange import Run
 from solver.uses.emit.arrange_model import ModelArranger, check_elements
-from solver.uses.emit.groups import as_read, check_images, no_zeros
+from solver.uses.emit.groups import as_read, check_images
 from solver.uses.emit.kinds import Elements
 from solver.uses.emit.meaning import Meaning, check_scale
-from solver.uses.emit.onchip import OnChip, check_passes
+from solver.uses.emit.onchip import OnChip, check_passes, no_zeros
 from solver.uses.emit.passing import Passing
 from solver.uses.emit.program import check_layer, check_sums
 from solver.uses.emit.values import Value
