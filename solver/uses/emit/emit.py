@@ -227,7 +227,7 @@ def compile_model(
     batch, symbols, shapes, values
         Open sizes and constant inputs, as of `instances.load.load_network`.
     requantise, states
-        As of `solver.uses.emit.emit.emit_c`.
+        As of `emit_c`.
     out : str or path
         A folder that does not exist yet, or is empty.
 
