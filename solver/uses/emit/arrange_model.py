@@ -282,13 +282,14 @@ class ModelArranger(Arranger):
             lines += [f"static const long axis{k}[] = {{{', '.join(map(str, axis))}}};"] if listed else []
             names.append(f"axis{k}" if listed else "NULL")
         value, place = int(picked.fill) if kind not in FLOATS else literal(picked.fill), self.made.place
+        pitches = longs(there.pitch), longs((0,) * lead + source.pitch)
         lines += [
-            f"unsigned char fill[{BYTES[kind]}];", f"certile_put_{kind}(fill, {value});",
-            f"certile_pick({place(there)}, {longs(there.pitch)}, {place(source)}, "
-            f"{longs((0,) * lead + source.pitch)},",
+            f"unsigned char fill[{BYTES[kind]}];",
+            f"certile_put_{kind}(fill, {value});",
+            f"certile_pick({place(there)}, {pitches[0]}, {place(source)}, {pitches[1]},",
             f"             {longs(there.shape)}, (const long *const[]){{{', '.join(names)}}}, {len(names)},",
             f"             {BYTES[kind]}, fill);",
-        ]  # fmt: skip
+        ]
         self._host(block("", lines), f"{operator.name}: elements one by one")
         return to
 

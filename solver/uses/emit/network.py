@@ -207,10 +207,8 @@ class NetworkPlanned:
             files |= strips | {"certile_strips.h": with_bands(strips["certile_strips.h"], chip.grouped.values())}
         for begin, fused in chip.grouped.items():
             refuse_group(group := chip.group(fused))
-            addresses = {
-                name.removeprefix(f"{begin} "): address for name, address in chip.addresses.buffers.items()
-                if name.startswith(f"{begin} ")
-            }  # fmt: skip
+            mine = [(name, at) for name, at in chip.addresses.buffers.items() if name.startswith(f"{begin} ")]
+            addresses = {name.removeprefix(f"{begin} "): at for name, at in mine}
             writer, name = Packed if group.packed else FixedAddresses, _group_name(fused)
             files[f"{name}.c"] = writer(group, name, addresses, includes).text()
         files["memories.c"] = memories(self.machine)
@@ -327,11 +325,9 @@ class NetworkPlanned:
         ])  # fmt: skip
 
     def _network(self) -> str:
-        rows = ['#include "certile_rows.h"'] if self._uses_rows else []
-        lines = [
-            '#include "network.h"', "", '#include "certile_host.h"', '#include "certile_check.h"',
-            '#include "certile_guard.h"', *rows, '#include "certile_tile.h"', "", "#include <math.h>", "",
-        ]  # fmt: skip
+        used = ["host", "check", "guard", *(["rows"] if self._uses_rows else []), "tile"]
+        lines = ['#include "network.h"', "", *(f'#include "certile_{name}.h"' for name in used)]
+        lines += ["", "#include <math.h>", ""]
         lines += [f"extern unsigned char certile_{name}[{n}];" for name, n in self.machine.memories.items()]
         lines += [*self.off_chip.definitions(held=self.meaning is not None), ""]
         lines += [f"certile_function {self.names[t]};" for t in self.chip.alone]
@@ -427,11 +423,13 @@ class NetworkPlanned:
             inputs, *others = self._texts(step)
             tensors.append(f"    {{{{{inputs}}}, {', '.join(others)}}},")
         sizes = {name: one.bytes for name, one in self.off_chip.tensors.items()}
-        guard = [f'    certile_guard({name}, CERTILE_ROOM({size}), "{name}");'
-                 for name, size in self.off_chip.guarded.items()]  # fmt: skip
-        layers = layers_table((self.names[t] for t in self.chip.alone), rows)
-        common = {"layers": "\n".join(layers), "groups": self._groups(), "guard": "\n".join(guard),
-                  "number": len(self.steps)}  # fmt: skip
+        guarded, functions = self.off_chip.guarded.items(), [self.names[t] for t in self.chip.alone]
+        common = {
+            "layers": "\n".join(layers_table(functions, rows)),
+            "groups": self._groups(),
+            "guard": "\n".join(f'    certile_guard({name}, CERTILE_ROOM({n}), "{name}");' for name, n in guarded),
+            "number": len(self.steps),
+        }
         if self.meaning is not None:
             data = [f"    take(weights, {name}, {size});" for name, size in self.off_chip.constants().items()]
             return MODEL.format(
