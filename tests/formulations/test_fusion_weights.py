@@ -5,35 +5,46 @@ What groups and weights that stay are worth together is compared with all schedu
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
 import pytest
+from onnx import helper, numpy_helper
 
+from certile import compile_model
 from formulations.fusion.paths import Paths
 from formulations.fusion.pins import DECISIONS
 from formulations.fusion.space import Fusion
 from formulations.pins import Pins, parse_pins
+from hwmodels.fusion.replay.count import Count
 from hwmodels.fusion.replay.referee import replay_fusion
+from hwmodels.fusion.replay.strips import Walk
 from hwmodels.schedule import FusedRun, LayerRun
 from instances.machine.machine import Machine
 from instances.network.network import Network
-from instances.network.operators import Input
+from instances.network.operators import Conv, Input
 from instances.network.stores import stores
 from solver import check, solve
 from solver.problems.fusion import FUSION
 from solver.problems.joint import JOINT
 from solver.search.loop import Answer, settled
 from tests.adversary import fusion
-from tests.effort import thinned
+from tests.adversary.fusion import TESTER, Case
+from tests.effort import THOROUGH, thinned
 from tests.formulations.test_fusion_brute import case as drawn
 from tests.formulations.test_fusion_brute import said as found_by_brute_force
 from tests.formulations.test_joint_weights import CASES, ENGINES, FAR, THREE, TURNS, conv, machine, network
+from tests.hwmodels.test_fusion_replay import MACHINE, fused
 
 ALONE = parse_pins(["length=1"], DECISIONS)
 
 
-def fused(made: Network, on: Machine, engine: str, pins: Pins = ALONE) -> Answer[tuple[FusedRun | LayerRun, ...]]:
+def by_fusion(made: Network, on: Machine, engine: str, pins: Pins = ALONE) -> Answer[tuple[FusedRun | LayerRun, ...]]:
     (part,) = FUSION.read(made, on, pins, None)
     return settled(FUSION, part, ("bytes",), engine)
 
@@ -48,7 +59,7 @@ def joint(made: Network, on: Machine) -> Answer[tuple[LayerRun, ...]]:
 def test_layers_by_themselves_are_those_of_joint(case: str) -> None:
     """`tests.formulations.test_joint_weights` compares problem joint with all schedules there are."""
     made, on = CASES[case]
-    least, said = joint(made, on).values["bytes"], fused(made, on, "dynamic")
+    least, said = joint(made, on).values["bytes"], by_fusion(made, on, "dynamic")
     assert (said.status, said.values["bytes"]) == ("OPTIMAL", least)
     assert said.schedule is not None
     assert not replay_fusion(stores(made), on, said.schedule).faults
@@ -61,7 +72,7 @@ def test_layers_by_themselves_are_those_of_joint(case: str) -> None:
 def test_engines_agree(case: str) -> None:
     """Groups and layers by themselves."""
     made, on = CASES[case]
-    said = [fused(made, on, engine, Pins(())) for engine in ENGINES]
+    said = [by_fusion(made, on, engine, Pins(())) for engine in ENGINES]
     assert {one.status for one in said} == {"OPTIMAL"}
     assert len({one.values["bytes"] for one in said}) == 1
     assert said[0].values["bytes"] <= joint(made, on).values["bytes"]
@@ -92,7 +103,7 @@ def test_groups_have_weights_of_their_own() -> None:
 def test_a_group_that_keeps_weights_for_others_never_loaded_them() -> None:
     """The referee: weights come with a layer by itself; a group that has them on chip from nowhere is a fault."""
     on = machine(100)
-    said = fused(TURNS, on, "dynamic", parse_pins(["fuse=a..p", "length<=2"], DECISIONS))
+    said = by_fusion(TURNS, on, "dynamic", parse_pins(["fuse=a..p", "length<=2"], DECISIONS))
     found = stores(TURNS)
     number = next(s for s, store in enumerate(found.stores) if store.weights)
     first = said.schedule[0]
@@ -122,7 +133,9 @@ def test_weights_come_late_and_go_early() -> None:
         conv("v", "u", 2), conv("c", "v", 2, "a"), conv("d", "c", 2, "a"),
     )  # fmt: skip
     for memory in (13, 16, 20):
-        assert fused(made, machine(memory), "dynamic").values["bytes"] == joint(made, machine(memory)).values["bytes"]
+        assert (
+            by_fusion(made, machine(memory), "dynamic").values["bytes"] == joint(made, machine(memory)).values["bytes"]
+        )
 
 
 # ---- groups of several layers and weights that stay, against all schedules -------------------------------------------
@@ -216,3 +229,63 @@ def test_faults_of_weights_that_stay_are_found(fault: str, monkeypatch: pytest.M
     where, name, instead, case = PLANTED[fault]
     monkeypatch.setattr(where, name, instead)
     assert found_by_brute_force(WITH_GROUPS[case])
+
+
+# ---- Weights that several layers of a group have are one tensor: they lie on chip once, and are loaded once ----------
+
+
+def twice(*, own_bias: bool = False) -> Network:
+    """Two 3x3 layers of 4 channels on 8x8, the second with the weights of the first."""
+    shape, taps = (1, 4, 8, 8), {"kernel": (3, 3), "pad": (1, 1, 1, 1), "filters": 4, "bias": own_bias}
+    return Network(name="twice", operators=(
+        Input(name="in", shape=shape), Conv(name="a", inputs=("in",), shape=shape, **taps),
+        Conv(name="b", inputs=("a",), shape=shape, weights_of="a", own_bias=own_bias, **taps),
+    ))  # fmt: skip
+
+
+def test_two_layers_with_one_tensor() -> None:
+    # strips of 2 rows: 8 rows of 32 bytes on chip while b runs (docs/fusion.md), and 144 bytes of weights, not 288
+    settings = {"ocm_bytes": 400, "ocm_banks": 0, "psum_bytes": 1}
+    plan = solve(twice(), "scratchpad_768k", problem="fusion", settings=settings, pins=("fuse=a..b", "strip=2"))
+    assert plan.status == "OPTIMAL"
+    assert plan.measures["bytes"] == 256 + 144 + 256 == plan.part.must["bytes"]
+    ((run,), (row,)) = plan.schedule, plan.part.figures
+    assert (row.occupancy_bytes, run.weights) == (8 * 32 + 144, (144, 0))
+    assert plan.part.replay.executed == 1
+
+
+def test_weights_that_pass_are_loaded_for_both_layers() -> None:
+    # both layers run in 4 and 5 visits; 100 of 144 bytes stay: 100 + 9 times 44
+    found = stores(twice())
+    run = fused(found)
+    run = replace(run, weights=(100, 0))
+    counted = Count(found, MACHINE, Walk(found, run)).run_all()
+    assert not counted.faults
+    assert counted.operand_bytes["W"] == 100 + 9 * 44
+
+
+def test_biases_of_their_own_make_two_tensors() -> None:
+    found = stores(twice(own_bias=True))
+    run = fused(found)
+    assert Count(found, MACHINE, Walk(found, run)).run_all().operand_bytes["W"] == sum(run.weights) >= 288
+
+
+@pytest.mark.slow(1)
+@pytest.mark.parametrize("rows", range(5, 8) if THOROUGH else (6,))
+def test_all_schedules_of_tied_layers(rows: int) -> None:
+    """Against brute force: two or three layers with one tensor, in memories of all sizes."""
+    layers = (("conv", (0,), 2), ("tied", (1,), 2), ("tied", (2,), 2))[: 2 + rows % 2]
+    one = Case(rows, 2, 2, layers, 6, 8 + 4 * rows, engines=("dynamic",), bytewise=rows % 3 == 0)
+    assert [found.what for found in TESTER.run(one, random.Random(0))] == []
+
+
+def test_c_of_tied_layers_ends_the_group(tmp_path: Path) -> None:
+    """C of a group reads a tensor of weights for one layer: `compile` plans both layers by themselves."""
+    weights = numpy_helper.from_array(np.ones((4, 4, 3, 3), np.float32), "w")
+    nodes = [helper.make_node("Conv", [x, "w"], [y], name=y, pads=[1] * 4) for x, y in ("xa", "ay")]
+    x, y = (helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, (1, 4, 8, 8)) for name in "xy")
+    graph = helper.make_graph(nodes, "tied", [x], [y], initializer=[weights])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+    floats = {"in_bytes": 4, "w_bytes": 4, "out_bytes": 4, "psum_bytes": 4}
+    made = compile_model(tmp_path / "m.onnx", "scratchpad_768k", tmp_path / "c", settings=floats, problem="fusion")
+    assert len(made.plan.schedule) == 2
