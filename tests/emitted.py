@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import pytest
 from onnx import helper, numpy_helper
 from pydantic import ValidationError
 
@@ -33,6 +34,11 @@ from solver.uses.emit.network import NetworkPlanned
 from solver.uses.emit.program import Planned
 from tests.effort import THOROUGH
 from tests.onnx_models import model_of
+
+needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make")
+#: Elements of single precision, and of one byte.
+FLOATS = dict.fromkeys(("in_bytes", "w_bytes", "out_bytes", "psum_bytes"), 4)
+BYTES = {"in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 4}
 
 #: With sanitizers; what is optimised takes twice as long to compile.
 _SANITIZED = f"-O{int(THOROUGH)} -fsanitize=address,undefined -fno-sanitize-recover=all"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +29,7 @@ from tests.emitted import (
     BUILDS,
     build_and_run,
     light_model,
+    needs_gcc,
     random_case,
     random_network,
     random_scratchpad,
@@ -39,9 +39,7 @@ from tests.emitted import (
 )
 from tests.onnx_models import model_of
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make"
-)
+pytestmark = needs_gcc
 
 
 def random_program(seed: int, number: int) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -30,18 +29,14 @@ from solver.uses.emit.program import Planned, single_layers
 from tests.adversary.joint import Case
 from tests.adversary.layers import random_layer
 from tests.effort import in_turn, tries
-from tests.emitted import BUILDS, build_and_run, random_machine, random_nest, write
+from tests.emitted import BUILDS, BYTES, FLOATS, build_and_run, needs_gcc, random_machine, random_nest, write
 from tests.formulations.test_joint_weights import CASES, FAR, machine
 from tests.onnx_models import model_of
 from tests.quantised import Maker
 from tests.solver.test_emit import numbers
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make"
-)
+pytestmark = needs_gcc
 
-FLOATS = dict.fromkeys(("in_bytes", "w_bytes", "out_bytes", "psum_bytes"), 4)
-BYTES = {"in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 4}
 #: Of every operand the dimensions along which it has one element.
 PATTERNS = [
     ("", "rc"), ("rc", ""), ("", "g"), ("g", "rc"), ("c", "r"), ("", "b"), ("", "bgrc"), ("b", "grc"),

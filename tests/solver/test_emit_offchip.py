@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,10 +15,15 @@ from solver.uses.emit.emit import compile_model, emit_c
 from solver.uses.emit.offchip import OffChip
 from solver.uses.emit.program import runtime
 from tests.effort import tries
-from tests.emitted import build_and_run, random_network, random_scratchpad, residual_model, small_model
-
-needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make")
-FLOATS = dict.fromkeys(("in_bytes", "w_bytes", "out_bytes", "psum_bytes"), 4)
+from tests.emitted import (
+    FLOATS,
+    build_and_run,
+    needs_gcc,
+    random_network,
+    random_scratchpad,
+    residual_model,
+    small_model,
+)
 
 
 def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -19,13 +19,11 @@ from instances.network.operators import Conv, Input, Reshape
 from solver.calls.solve import solve
 from solver.uses.emit.emit import Compiled, compile_model
 from tests.effort import THOROUGH, in_turn
-from tests.emitted import BUILDS, build_and_run
+from tests.emitted import BUILDS, BYTES, FLOATS, build_and_run
 from tests.onnx_models import MODELS, model_of, saved
 from tests.operator_models import KINDS, model
 
 STRICT = f"-O{int(THOROUGH)} -Wall -Wextra -Werror"
-FLOATS = dict.fromkeys(("in_bytes", "w_bytes", "out_bytes", "psum_bytes"), 4)
-BYTES = {"in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 4}
 #: Models of 8 bits, and those that are refused, with a part of the reason.
 QUANTISED = ("quantised",)
 REFUSED = dict.fromkeys(("dynamic_matmul", "dynamic_lstm"), "its scale depends on the data")

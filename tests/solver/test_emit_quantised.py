@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import re
-import shutil
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,11 +24,10 @@ from solver.uses.emit import emit as compiling
 from solver.uses.emit.emit import compile_model
 from solver.uses.emit.meaning import Meaning
 from solver.uses.emit.preflight import refusals
-from tests.emitted import BUILDS, build_and_run
+from tests.emitted import BUILDS, build_and_run, needs_gcc
 from tests.onnx_models import model_of
 
 quantization = pytest.importorskip("onnxruntime.quantization")
-needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make")
 
 BYTES: dict[str, str | int] = {"psum_bytes": 4, "ocm_banks": 64}
 #: By form how onnxruntime quantises maps.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import shutil
 import subprocess
 import sys
 from fractions import Fraction
@@ -26,12 +25,9 @@ from solver.uses.emit.preflight import refusals
 from solver.uses.emit.program import runtime
 from solver.uses.emit.requantise import multiplier_of
 from tests.effort import THOROUGH
-from tests.emitted import build_and_run, small_model
+from tests.emitted import BYTES, FLOATS, build_and_run, needs_gcc, small_model
 from tests.onnx_models import model_of
 from tests.quantised import Maker, quantised_model
-
-needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make")
-FLOATS = dict.fromkeys(("in_bytes", "w_bytes", "out_bytes", "psum_bytes"), 4)
 
 
 def twice(path: Path) -> None:
@@ -152,7 +148,6 @@ def test_signed_maps_compare_exactly(tmp_path: Path) -> None:
 
 # ---- Sums of integers become results by a multiplier and a shift: bit by bit as whole numbers of Python say ----------
 
-BYTES = {"in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 4}
 RULES = ("double", "single", "even")
 RESULTS = ("a", "b", "sum", "less", "product", "mean", "window", "fc", "most", "least")
 

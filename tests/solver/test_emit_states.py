@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -17,15 +16,12 @@ from solver.calls.solve import solve
 from solver.cli.main import main
 from solver.uses.emit.emit import compile_model, emit_c
 from solver.uses.emit.states import parse_states
-from tests.emitted import BUILDS, build_and_run, without_leaks
+from tests.emitted import BUILDS, FLOATS, build_and_run, needs_gcc, without_leaks
 from tests.onnx_models import model_of
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make"
-)
+pytestmark = needs_gcc
 
 FLOAT = onnx.TensorProto.FLOAT
-FLOATS = dict.fromkeys(("in_bytes", "w_bytes", "out_bytes", "psum_bytes"), 4)
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 CALLS, HIDDEN, FEATURES = 7, 5, 6
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import random
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -20,16 +19,13 @@ from instances.onnx.model import read_model
 from instances.onnx.reader import read_onnx
 from solver.uses.emit.emit import compile_model
 from solver.uses.emit.program import runtime
-from tests.emitted import BUILDS, build_and_run, random_scratchpad, small_model, write
+from tests.emitted import BUILDS, BYTES, FLOATS, build_and_run, needs_gcc, random_scratchpad, small_model, write
 from tests.onnx_models import model_of
 from tests.quantised import Maker, program_by_random_nests, quantised_model, quantised_network
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make"
-)
+pytestmark = needs_gcc
 
 MODELS = Path(__file__).parent.parent / "data" / "onnx"
-BYTES = {"in_bytes": 1, "w_bytes": 1, "out_bytes": 1, "psum_bytes": 4}
 WORDS = {"in_bytes": 2, "w_bytes": 2, "out_bytes": 2, "psum_bytes": 8}
 HALVES = {"in_bytes": 2, "w_bytes": 2, "out_bytes": 2, "psum_bytes": 4}
 QUICK = "-O0 -fsanitize=address,undefined -fno-sanitize-recover=all"
@@ -301,7 +297,6 @@ def test_a_model_that_onnxruntime_does_not_run(tmp_path: Path, caplog: pytest.Lo
 
 # ---- C of models that have a map as a result and read it inside as well: element by element as onnxruntim
 
-FLOATS = dict.fromkeys(("in_bytes", "w_bytes", "out_bytes", "psum_bytes"), 4)
 PROBLEMS = ("tiling", "joint", "fusion")
 
 
