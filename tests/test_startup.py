@@ -97,7 +97,7 @@ def test_nothing_heavy_is_imported() -> None:
     assert {"solver.calls.solve", "solver.plan.plan", "pydantic", "numpy"} <= found[-1]  # so it sees what is imported
 
 
-@pytest.mark.slow
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", LIGHT)
 def test_nothing_heavy_is_imported_by_a_step_alone(name: str) -> None:
     code, heavy = LIGHT[name]

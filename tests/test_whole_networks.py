@@ -128,7 +128,6 @@ def test_a_mapping_is_kept(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     assert check(plan).ok
 
 
-@pytest.mark.slow(1)
 def test_applications_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     _pressed(monkeypatch, 1)
     plan = solve(TWO, "hikey970", objective="response,energy", problem="applications")

@@ -69,7 +69,7 @@ def hunt(tester: base.Tester, seed: int, number: int, most: int = 1) -> tuple[li
 # ---- no disagreement -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow(1)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("problem", FEW)
 def test_nobody_disagrees(problem: str) -> None:
     found, _ = hunt(TESTERS[problem], 1, FEW[problem] * tries(1, 10))

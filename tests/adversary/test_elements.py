@@ -99,7 +99,6 @@ def finds(number: int = 150) -> list[str]:
     return [line for case in cases(number) if case.network for line in miscounted(case.network, case.machine)]
 
 
-@pytest.mark.slow(2)
 def test_nothing_is_miscounted() -> None:
     assert finds() == []
 
@@ -179,7 +178,7 @@ FAULTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 }
 
 
-@pytest.mark.slow(2)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_are_seen(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     FAULTS[fault](monkeypatch)

@@ -333,7 +333,7 @@ def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -
     pytest.fail(f"not found: {fault}")
 
 
-@pytest.mark.slow(1)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("name", "measure", "claim"),
     [("lower_bound_bytes", "bytes", "closed form"), ("least_time", "time", "closed form"),

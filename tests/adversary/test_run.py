@@ -184,7 +184,6 @@ def test_c_that_does_not_build_is_found() -> None:
     assert "make ends with 2" in c_code.fault_of({"Makefile": "all:\n\tcc no.c\n"})
 
 
-@pytest.mark.slow(1)
 def test_without_a_compiler_it_is_left_out(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:  # fmt: skip

@@ -330,7 +330,6 @@ LIES: dict[str, Lie] = {
 }
 
 
-@pytest.mark.slow(1)
 def test_an_engine_that_proves_nothing_is_not_believed() -> None:
     best = solve(TWO, "hikey970", objective="energy", pins="cpu_config=1,1,1,1", problem="applications")
     problems = check(changed(best, (("engine",), "apart"))).problems

@@ -274,7 +274,7 @@ CHAINS = [
 ]
 
 
-@pytest.mark.slow(1)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("chain", range(len(CHAINS)))
 @pytest.mark.parametrize(("cycle", "byte", "lanes"), [(10, 1, 4), (1, 10, 4), (2, 1, 4), (1, 1, 2)])
 def test_the_optimum_and_the_front_are_those_of_both(chain: int, cycle: int, byte: int, lanes: int) -> None:

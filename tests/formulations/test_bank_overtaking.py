@@ -392,7 +392,6 @@ def test_bounds_are_those_of_all_programs_and_below_them(drawn: tuple[Task, Pric
         assert timing.ready(least.ticks, least.wait) <= timing.ready(real.ticks, real.wait, real.late)
 
 
-@pytest.mark.slow(3)
 @settings(max_examples=tries(20, 60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(by_cycle(st.sampled_from(BUSES)), st.data())
 def test_bounds_that_share_what_they_know_are_those_of_each_alone(

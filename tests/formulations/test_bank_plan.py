@@ -45,7 +45,7 @@ def small() -> Plan:
     return solve(SMALL, "midap", objective="bytes", problem="banks")
 
 
-@pytest.mark.slow(1)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_gives_a_plan_that_checks(engine: str, small: Plan, tmp_path: Path) -> None:
     """Engines that prove agree in all measures; bounds are never above the plan."""
@@ -377,7 +377,6 @@ def test_the_command_line(words: list[str], code: int, said: str, capsys: pytest
     assert said in capsys.readouterr().err
 
 
-@pytest.mark.slow(1)
 def test_solve_check_show_pareto(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, front = str(tmp_path / "plan.json"), str(tmp_path / "front.json")
     assert main(["solve", "lenet5", "--machine", "midap", "--size", "64", "-o", path]) == 0

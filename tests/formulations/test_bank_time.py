@@ -507,7 +507,6 @@ def test_times_may_exceed_64_bits(aim: Literal["time", "front"]) -> None:
     assert scaled.plans[-1][1] > 2**63
 
 
-@pytest.mark.slow(1)
 def test_a_time_limit_leaves_plans_and_bounds() -> None:
     found, banks, clock = setting_of(load_network("squeezenet1_1"), load_machine("midap"))
     said = decide(Walk(found, banks), clock, "time", limit=Limit.of(1e-9))

@@ -186,7 +186,6 @@ def test_operands_that_are_one_tensor(name: str) -> None:
     assert must(network) == (right + weights(network),) * 2
 
 
-@pytest.mark.slow(1)
 def test_tiling_says_what_joint_and_fusion_say() -> None:
     """8 x 8, a column of copies on each side, seen as 10 x 8: 36 + 64 + 192, and 16 more are loaded."""
     of = Made()

@@ -175,7 +175,6 @@ PADDED = Layer.conv("padded", channels=1, filters=1, size=(5, 5), kernel=(3, 3),
 COLUMN = Layer.conv("column", channels=1, filters=1, size=(5, 1), kernel=(3, 1), pad=(1, 0, 1, 0))
 
 
-@pytest.mark.slow(1)
 def test_strips_of_columns(engine: str) -> None:
     """19 bytes: `W c3 c2 r1 IN c1 OUT` has columns 2, 1, 2 and rings of 3x3; equal steps moved 99 bytes."""
     on = machine(ocm_bytes=19, sliding=True)

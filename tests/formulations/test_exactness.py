@@ -250,7 +250,6 @@ def test_no_nest_whatsoever_moves_fewer_bytes(layer: Layer, machine: Machine, da
         assert best.values["bytes"] <= moved.bytes
 
 
-@pytest.mark.slow(1)
 @settings(max_examples=tries(37, 150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(layers(), machines(cores=False), st.data())
 def test_closed_form_is_the_replay_of_any_nest(layer: Layer, machine: Machine, data: st.DataObject) -> None:

@@ -144,7 +144,6 @@ SQUEEZED = network(
 )  # fmt: skip
 
 
-@pytest.mark.slow(1)
 def test_a_gate_of_the_map_itself_needs_all_of_it_first() -> None:
     """In one group there is one strip; without it the map and the gate stay on chip between groups."""
     assert planned(SQUEEZED, 2000, "fuse=a..m", "strip=2").status == "INFEASIBLE"

@@ -162,7 +162,6 @@ def test_without_turns_more_is_moved() -> None:
     assert not check(edited).ok
 
 
-@pytest.mark.slow(1)
 def test_turns_are_of_as_many_channels_as_fit() -> None:
     """With 256 KiB weights and strips of one step fit beside half of the inner map, so a turn has 256 channels."""
     memory = {"ocm_bytes": 2**18 + 2**12, "ocm_banks": 65, "psum_bytes": 1}

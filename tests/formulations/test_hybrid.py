@@ -237,7 +237,6 @@ class Brute:
         return lowest([*chains.get((last, False), []), *chains.get((last, True), [])])
 
 
-@pytest.mark.slow(1)
 def test_models_prove_the_same() -> None:
     for seed in (3, 6):
         for measure in ("bytes", "time"):

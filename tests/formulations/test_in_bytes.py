@@ -69,7 +69,6 @@ def test_rows_take_their_bytes(size: int, rows: int, engine: str) -> None:
     assert check(plan).ok
 
 
-@pytest.mark.slow(1)
 def test_strips_take_their_bytes() -> None:
     """The example of docs/fusion.md: strips of two rows and all weights take 544 bytes."""
     pins = ["fuse=c0..c1", "strip=2", "turns=no"]
@@ -180,7 +179,6 @@ def test_strips_that_do_not_fit_beside_maps() -> None:
     assert "544 bytes on chip, there is room for 543" in part.contains((run,))[0]
 
 
-@pytest.mark.slow(1)
 def test_places_of_maps() -> None:
     in_banks, in_bytes = Places(memory(104, 4)), Places(MACHINE)
     assert in_banks.given({7: 2}) == ({7: (0, 1)}, (2, 3))

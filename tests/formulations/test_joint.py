@@ -236,7 +236,6 @@ def test_buffers_lie_one_after_the_other_in_the_banks_of_the_tiles(network: Netw
         assert end == figures.occupancy_bytes <= len(run.banks) * on.bank_bytes
 
 
-@pytest.mark.slow(2)
 def test_a_plan_without_buffers_is_refused() -> None:
     (said,) = problems(best_of(with_skip), ("parts.0.figures.0.buffers", None))
     assert said.startswith("figures[0].buffers: the plan says None, it is [{")
@@ -290,7 +289,6 @@ def test_tiles_of_a_sum_that_pins_make_large() -> None:
         assert check(plan).ok
 
 
-@pytest.mark.slow(1)
 def test_ties_that_are_cut_short_are_no_lack_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Search.run
 
@@ -575,7 +573,6 @@ def run_of(name: str) -> LayerRun:
     return runs[[layer.name for layer in found.layers].index(name)]
 
 
-@pytest.mark.slow(7)
 def test_a_bank_has_one_owner() -> None:
     run = run_of("b")
     taken = next(iter(run.residents.values()))[1]
@@ -583,7 +580,6 @@ def test_a_bank_has_one_owner() -> None:
     assert "does not exist" in faults(b=replace(run, banks=(99,)))
 
 
-@pytest.mark.slow(8)
 def test_banks_hold_their_rows_and_tiles() -> None:
     run = run_of("b")
     store = next(iter(run.residents))
@@ -598,7 +594,6 @@ def test_rows_do_not_come_back() -> None:
     assert "4 rows of a are on chip, in the layer before 0 were" in said
 
 
-@pytest.mark.slow(10)
 def test_what_is_read_from_dram_was_written() -> None:
     # the first four rows of a are on chip for b, but the sum reads them from DRAM
     assert "rows 0 to 3 of a are read from DRAM, a never wrote them" in faults(a=replace(run_of("a"), unwritten=4))

@@ -191,7 +191,6 @@ def test_a_plan_with_weights_that_were_never_loaded_is_refused() -> None:
     assert [one.outcome.by_operand["W"].bytes for one in walked.runs if "W" in one.outcome.by_operand][-1] == 4
 
 
-@pytest.mark.slow(1)
 def test_time_and_energy_count_the_loading() -> None:
     """Every byte and every call costs: price and replay agree, and a load is a call of its own."""
     plan = joint(THREE, machine(100))

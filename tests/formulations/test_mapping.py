@@ -210,7 +210,6 @@ def test_descent_ends_where_no_single_move_helps(made: Mapping, aim: str, cap: i
         assert key(found) == min(map(key, moves)) <= key(at)
 
 
-@pytest.mark.slow(1)
 @settings(max_examples=tries(8, 80), deadline=None, suppress_health_check=list(HealthCheck))
 @given(mappings(7), st.sampled_from(["period", "energy"]), st.randoms(use_true_random=False))
 def test_what_was_found_before_changes_no_answer(made: Mapping, aim: str, rng: random.Random) -> None:
@@ -301,7 +300,6 @@ def plan() -> Plan:
     return planned("mobilenet_v1", pins=["cpu_config=4"])
 
 
-@pytest.mark.slow(1)
 def test_a_plan_is_proven_and_checks(plan: Plan, tmp_path: Path) -> None:
     assert (plan.status, plan.gap, plan.part.replay.ok) == ("OPTIMAL", 0.0, True)
     assert max(sum(one.loads) for one in plan.part.figures.processors) == plan.measures["period"] == plan.bound
@@ -423,7 +421,6 @@ def test_the_suite_of_mappings() -> None:
     assert front_row("mobilenet_v1")[1:3] == [9, True]
 
 
-@pytest.mark.slow(1)
 def test_rows_of_latencies_and_divided_tasks() -> None:
     """Of the suite, on networks whose figures docs/mapping.md has; no optimum is above a heuristic or whole tasks."""
     heft, best, latency, bound, gap = latency_row(part_of("mobilenet_v1", "latency"), (4,), 20)[2:7]

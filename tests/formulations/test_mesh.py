@@ -214,7 +214,6 @@ def test_the_simulation_sees_what_is_done_twice() -> None:
 # ---- optima ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow(1)
 def test_figure_2_by_hand() -> None:
     """4x4 times 4x4 on 2x2 units with room for 4 sums and 8 elements of either operand each, Fig. 2.
 
@@ -235,7 +234,6 @@ def test_figure_2_by_hand() -> None:
         assert (alone.value, alone.bound, alone.status) == (value, None, "FEASIBLE")
 
 
-@pytest.mark.slow(1)
 def test_time_by_hand() -> None:
     """64 products on 16 PEs take 4 cycles, but 48 bytes at 2 a cycle take 24: the roofline is DRAM's."""
     layer, machine = Layer.matmul("mm", rows=4, inner=4, cols=4), mesh_machine()
@@ -703,7 +701,6 @@ def test_below_the_published_figures() -> None:
         assert at["gmacs"] <= at["roof"] * (1 + 1e-9) <= 25.6 * (1 + 1e-9)
 
 
-@pytest.mark.slow(1)
 def test_units_may_idle_along_an_index_of_size_one() -> None:
     """A stride of 4 leaves no layout for 32 PEs along r and c but with tiles of one row or column; 32 PEs along an
     index of size 1, of which one works, allow tiles of 9 x 9: 14,268 bytes, not 28,870.
@@ -743,7 +740,6 @@ def test_layouts_of_other_tiles_are_found() -> None:
         assert any("its axes are not those of a tile" in line for line in check(lie).problems)
 
 
-@pytest.mark.slow(1)
 def test_a_plan_is_not_infeasible_by_its_own_word() -> None:
     plan = solve("lenet5", "vectormesh_128", layers=["c1"], problem="mesh")
     none = {"measures": None, "objective": None, "bound": None, "gap": None, "status": "INFEASIBLE"}

@@ -221,7 +221,6 @@ def test_infeasible_is_proven(name: str) -> None:
     assert (found.status, found.schedule, found.values, found.bound) == ("INFEASIBLE", None, {}, None)
 
 
-@pytest.mark.slow(1)
 @pytest.mark.parametrize("name", ["cp-sat", "milp", "exhaustive"])
 def test_no_time_is_no_proof(name: str) -> None:
     space = NESTS["tiling"].build(LAYER, machine(), Pins())

@@ -264,7 +264,6 @@ def nest_at(loops: tuple[tuple[Loop, ...], ...], at: tuple[int, ...]) -> Nest:
     return Nest(tuple(items))
 
 
-@pytest.mark.slow(1)
 def test_pins_on_homes() -> None:
     on = machine({"IN": ["near"], "W": ["near", "far"], "OUT": ["near"]})
     assert solve(LAYER, on).layers[0].decision["home_W"] == "near"

@@ -322,7 +322,6 @@ def test_a_large_layer_ends_with_the_clock() -> None:
     assert (found, bound) == (None, part.bounds[0][0])
 
 
-@pytest.mark.slow(2)
 def test_a_huge_layer_has_no_plan_once_the_time_is_up() -> None:
     """512 x 512 maps on an engine of 2 x 2 are 65,536 runs: no heuristic writes and no referee walks them then."""
     part, over = EnginePart(conv(512, 512), machine(bank=2048)), Goal("bytes", clock=counted(0))
@@ -513,7 +512,6 @@ def plan() -> Plan:
     return solve(network((6, 1, 1), (6, 3, 6), (4, 3, 2)), machine(bank=64), problem="partial_engine")
 
 
-@pytest.mark.slow(2)
 def test_a_plan_and_its_file(plan: Plan, tmp_path: Path) -> None:
     assert (plan.status, plan.parts[0].replay.ok, check(plan).problems) == ("OPTIMAL", True, ())
     path = tmp_path / "plan.json"

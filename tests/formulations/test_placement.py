@@ -350,7 +350,7 @@ def test_faults_in_the_search_would_be_found(monkeypatch: pytest.MonkeyPatch) ->
 # ---- engines against brute force -------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow(1)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_engines_have_the_least_of_all(engine: str) -> None:
     for k in range(25):

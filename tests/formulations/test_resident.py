@@ -255,7 +255,7 @@ def test_results_on_other_processors_are_handed_to_the_host(case: str) -> None:
 # ---- what does not look at other layers ------------------------------------------------------------------------------
 
 
-@pytest.mark.slow(1)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("problem", "machine"),
     [

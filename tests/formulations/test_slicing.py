@@ -175,7 +175,6 @@ def test_one_core_is_refused() -> None:
         SLICING.build(LAYER, load_machine("scratchpad_64k"), Pins())
 
 
-@pytest.mark.slow(1)
 def test_all_steps_are_not_all_nests() -> None:
     """A loop inside all Holds makes tiles of one column, which round less: 5 cycles of 4 ticks, not 3 tiles of 2.
 

@@ -145,7 +145,6 @@ def least(made: Mapping, aim: Aim, limits: Limits) -> int | None:
     return min(found, default=None)
 
 
-@pytest.mark.slow(1)
 @settings(max_examples=tries(12, 50), deadline=None, suppress_health_check=list(HealthCheck))
 @given(mappings(), st.sampled_from(["period", "energy"]), st.sampled_from([100, 60]), st.booleans())
 def test_engines_agree_with_all_places(made: Mapping, aim: Aim, cap: int, tight: bool) -> None:
@@ -166,7 +165,6 @@ def test_engines_agree_with_all_places(made: Mapping, aim: Aim, cap: int, tight:
     assert whole is None or (expected is not None and expected <= whole)
 
 
-@pytest.mark.slow(1)
 @settings(max_examples=tries(10, 30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(mappings(3))
 def test_latencies_agree_with_all_orders_of_all_parts(made: Mapping) -> None:

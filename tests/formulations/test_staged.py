@@ -38,7 +38,7 @@ def _space(layer: Layer = LAYER, machine: Machine = MACHINE, *pins: str) -> Spac
 # --- several objectives ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow(1)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", PROVING)
 def test_two_proven_objectives_are_optimal(name: str) -> None:
     found = decide(_space(), ("bytes", "time"), name)
@@ -65,7 +65,6 @@ def test_one_of_two_proven_is_feasible_with_its_bound(monkeypatch: pytest.Monkey
     assert "proven" not in unasked.stats
 
 
-@pytest.mark.slow(1)
 def test_exhaustive_search_that_is_late_for_the_second_objective(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Search, "_late", lambda search: bool(search.kept))
     found = decide(_space(), ("bytes", "time"))
@@ -83,7 +82,7 @@ def test_energy_is_proven_with_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- time limits -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow(1)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("machine", [MACHINE, DOUBLE], ids=["single", "double"])
 @pytest.mark.parametrize("objective", ["bytes", "time", "energy"])
 @pytest.mark.parametrize("name", ["exhaustive", "cp-sat", "milp"])
@@ -126,7 +125,6 @@ def test_a_layer_of_many_columns_keeps_its_limit() -> None:
     assert 1_600_000 < found.bound <= 1_731_328 <= found.objective.value  # the optimum, when it is given time
 
 
-@pytest.mark.slow(1)
 def test_double_buffering_on_256_kib_ends_with_a_plan() -> None:
     settings = {"ocm_bytes": 262_144, "buffering": "double"}
     found = solve("lenet5", "scratchpad_64k", settings=settings, time_limit_s=1)

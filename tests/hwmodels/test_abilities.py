@@ -213,7 +213,6 @@ def visited(layer: Layer, operand: str, loops: list[tuple[str, int]], sliding: b
     return total
 
 
-@pytest.mark.slow(1)
 @settings(quick, max_examples=tries(15, 40))
 @given(dice=randoms)
 def test_bytes_are_all_visits_less_what_stays(dice: Random) -> None:

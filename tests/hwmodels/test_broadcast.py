@@ -122,7 +122,6 @@ def test_other_problems_refuse_both() -> None:
             Machine.model_validate({**load_machine("midap").model_dump(), name: value})
 
 
-@pytest.mark.slow(2)
 @settings(max_examples=tries(12, 40), deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(LEVELS), st.sampled_from(LEVELS))
 def test_price_is_replay(seed: int, input: str, weights: str) -> None:

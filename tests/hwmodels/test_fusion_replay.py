@@ -692,7 +692,6 @@ def legal(found: Stores, first: int, last: int) -> bool:
     return True
 
 
-@pytest.mark.slow(1)
 @settings(
     max_examples=tries(15, 60), deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
 )

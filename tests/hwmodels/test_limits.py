@@ -221,7 +221,6 @@ def test_the_inequality_holds_for_any_set_of_operations(data: st.DataObject) -> 
     assert len(part) ** 2 <= max(readers.values()) * len(inputs) * len(weights) * len(outputs)
 
 
-@pytest.mark.slow(1)
 @settings(max_examples=tries(25, 100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_no_nest_moves_less(data: st.DataObject) -> None:

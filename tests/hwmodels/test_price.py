@@ -41,7 +41,6 @@ machine = partial(
 )  # fmt: skip
 
 
-@pytest.mark.slow(1)
 def test_every_field_by_hand() -> None:
     # r by 2, n by 1, m by 1: IN tiles 1 channel x 2 rows (one run of 8 B) 4 times; W one byte 8 times; 4 OUT tiles of
     # 8 B final, and one partial write and one read of 32 B (4 bursts) for each.

@@ -62,7 +62,6 @@ def test_the_files_are_small_and_follow_the_schema() -> None:
         validator.validate(json.loads(path.read_text(encoding="utf-8")))
 
 
-@pytest.mark.slow(2)
 def test_what_is_written_is_read_again() -> None:
     for name in families():
         text = (FOLDER / f"{name}.json").read_text(encoding="utf-8")

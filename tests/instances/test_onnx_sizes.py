@@ -185,7 +185,7 @@ def commands(layer: str) -> dict[str, list[str]]:
 COMMANDS = commands("x.conv")
 
 
-@pytest.mark.slow(1)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_takes_sizes(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = saved(tmp_path, {"x": [1, 3, "H", "W"]})
@@ -196,7 +196,6 @@ def test_every_command_takes_sizes(command: str, tmp_path: Path, capsys: pytest.
     assert main([*asked, *SAID]) == 0
 
 
-@pytest.mark.slow(1)
 def test_c_of_a_plan_takes_sizes(tmp_path: Path) -> None:
     path, plan = saved(tmp_path, {"x": [1, 3, "H", "W"]}), tmp_path / "plan.json"
     assert main(["solve", str(path), *MACHINE, *SAID, *SETS, "--all-kinds", "-o", str(plan)]) == 0

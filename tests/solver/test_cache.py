@@ -82,7 +82,7 @@ EDITS: dict[str, Callable[[Path], object]] = {
 }  # fmt: skip
 
 
-@pytest.mark.slow(1)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", EDITS)
 def test_a_changed_file_is_set_aside(name: str, kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     right = answer(Plan.load(kept))
@@ -97,7 +97,7 @@ def test_a_changed_file_is_set_aside(name: str, kept: Path, capsys: pytest.Captu
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.slow(1)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "other",
     [{"pins": ["T_M<=1"]}, {"settings": ["ocm_bytes=18"]}, {"objective": "energy"}, {"layers": "c0"},

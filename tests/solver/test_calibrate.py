@@ -98,7 +98,6 @@ def test_networks_measured_on_a_known_machine_give_it_back(tmp_path: Path) -> No
     assert result.median_error() == 0
 
 
-@pytest.mark.slow(1)
 def test_by_hand(tmp_path: Path) -> None:
     # docs/slicing.md: KS moves 136 bytes a cluster, OFM 112. With 290 and 242 ticks measured, 24 bytes take 48 ticks:
     # 2 a byte, and 290 - 272 = 18 for the layer.
@@ -391,7 +390,6 @@ def test_bounds_in_units_by_hand() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.slow(1)
 def test_finer_ticks_are_the_same_machine() -> None:
     nmp = load_machine("nmp")
     fine = finer(nmp, 25)

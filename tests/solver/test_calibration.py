@@ -169,7 +169,6 @@ def test_as_many_prices_as_rows_leave_no_freedom() -> None:
     assert [e.value for e in fit.estimates] == pytest.approx([3, 4])
 
 
-@pytest.mark.slow(1)
 @given(st.data())
 def test_random_true_prices_come_back(data) -> None:
     """Rows made from whole prices give these prices again, unless the columns say that they cannot."""

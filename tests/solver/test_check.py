@@ -32,7 +32,6 @@ def honest() -> Plan:
     return solve("lenet5", "scratchpad_64k", pins=["holds=uniform"])
 
 
-@pytest.mark.slow(2)
 @pytest.mark.parametrize("machine", ["scratchpad_64k", "nmp", "zynq7020"])
 def test_honest_plans_pass(machine: str, tmp_path: Path) -> None:
     plan = solve("lenet5", machine, layers=["c1"])
@@ -211,7 +210,6 @@ def test_the_schema_explains_what_a_code_generator_reads() -> None:
     assert "hwmodels." not in json.dumps(schema)
 
 
-@pytest.mark.slow(2)
 def test_plans_follow_the_schema(plan: Plan) -> None:
     schema = pick_problem("tiling").schema()
     jsonschema.Draft202012Validator.check_schema(schema)

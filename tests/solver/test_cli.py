@@ -55,7 +55,6 @@ def test_solve_prints_a_table_and_a_verdict(capsys: pytest.CaptureFixture[str]) 
     assert "replay agrees" in lines[-1]
 
 
-@pytest.mark.slow(1)
 def test_solve_json_is_the_plan_and_the_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     assert main([*LENET, "--json", "-o", str(path), "-l", "c1"]) == 0
@@ -180,7 +179,6 @@ def plan_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.slow(1)
 def test_check_says_what_was_done(plan_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(plan_file)]) == 0
     assert "ok; 1 schedules re-priced and replayed" in capsys.readouterr().out
@@ -246,7 +244,6 @@ def test_list(kind: str, expected: Callable[[], Sequence[str]], capsys: pytest.C
     assert set(json.loads(capsys.readouterr().out)) == set(expected())
 
 
-@pytest.mark.slow(1)
 def test_import_writes_a_network_that_solve_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     onnx = pytest.importorskip("onnx")
     helper, kind = onnx.helper, onnx.TensorProto.FLOAT
@@ -370,7 +367,6 @@ def test_ctrl_c_elsewhere_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert err.splitlines()[-1].startswith("certile: interrupted")
 
 
-@pytest.mark.slow(1)
 def test_as_a_module_and_from_another_folder(tmp_path: Path) -> None:
     done = _process("list", "machines", cwd=tmp_path)
     assert done.returncode == 0

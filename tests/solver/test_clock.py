@@ -415,7 +415,6 @@ def test_workers_end_with_their_parent(number: signal.Signals, tmp_path: Path) -
 # --- limits in every problem -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow(1)
 def test_with_no_time_at_all_there_is_a_plan_with_a_bound() -> None:
     plan = solve("lenet5", "scratchpad_24k", time_limit_s=0.001)
     assert plan.status in ("FEASIBLE", "OPTIMAL")

@@ -56,7 +56,6 @@ def ctrl_c(after: float) -> None:
     threading.Timer(after, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 
 
-@pytest.mark.slow(1)
 def test_cp_sat_is_told_to_stop_and_keeps_what_it_has() -> None:
     model, taken = knapsacks(1, 200)
     ctrl_c(1.0)

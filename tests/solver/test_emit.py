@@ -162,7 +162,6 @@ def test_a_network_layer_by_layer(tmp_path: Path, machine: str, kinds: bool) -> 
     assert f"{layers} of {layers} layers" in build_and_run(tmp_path / "c", "-O2")
 
 
-@pytest.mark.slow(1)
 def test_buffers_hold_the_tiles_of_every_core() -> None:
     """Padding clips the tile of the first core, so that another one has more rows of IN: 3 by 3 windows on 6 rows."""
     layer = Layer.conv("a", channels=1, filters=1, size=(6, 4), kernel=(3, 3), pad=(1, 1, 1, 1))

@@ -238,7 +238,6 @@ int main(void)
 """
 
 
-@pytest.mark.slow(1)
 @needs_gcc
 def test_own_mathematics(tmp_path: Path) -> None:
     """Against the library's in double precision, and at the ends."""

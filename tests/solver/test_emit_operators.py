@@ -62,7 +62,6 @@ def test_every_operator_on_chip(tmp_path: Path, kind: str, name: str, problem: s
     assert run(kind, name, tmp_path, problem, random.Random(name).choice(BUILDS)) < 1e-5
 
 
-@pytest.mark.slow(1)
 def test_what_the_host_needs_lies_in_memory(tmp_path: Path) -> None:
     """Channels are padded by the host: that map alone leaves the chip, and the report says what it costs.
 

@@ -252,7 +252,7 @@ def test_what_is_refused_is_refused_before_any_search(
         compile_model(path, "scratchpad_64k", tmp_path / "c", settings=BYTES)
 
 
-@pytest.mark.slow
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("name", "form"), [one for one in EVERY if one not in REFUSED])
 def test_the_pre_flight_refuses_nothing_else(tmp_path: Path, name: str, form: str) -> None:
     machine = load_machine("scratchpad_64k", {field: str(value) for field, value in BYTES.items()})

@@ -105,7 +105,6 @@ def section(head: str) -> str:
     return PAGE.read_text(encoding="utf-8").split(f"\n## {head}\n")[1].split("\n## ")[0]
 
 
-@pytest.mark.slow(1)
 @pytest.mark.skipif(not PAGE.is_file(), reason="no documents beside the tests")
 def test_every_refusal_is_listed_and_no_other() -> None:
     listed = re.findall(r"^\| `(.*?)` \|", section("What is refused"), re.MULTILINE)
@@ -186,7 +185,6 @@ def test_what_is_asked_while_c_is_written_was_asked_before(
     assert not_asked(saved(name, tmp_path), problem, settings, rule) <= set(AFTER)
 
 
-@pytest.mark.slow(1)
 def test_the_table_of_what_is_not_met_is_of_the_code() -> None:
     names = {f"{file}.{name}" for file, name, _ in functions()}
     assert set(AFTER) <= names
@@ -290,7 +288,6 @@ def fits(maps: str, weights: str, sizes: dict[str, int]) -> bool:
     return True
 
 
-@pytest.mark.slow(1)
 def test_the_page_says_which_elements_are_taken() -> None:
     """Every combination of sizes, for every row; a model of floats is taken by either of two rows."""
     found = rows_of_element_types()

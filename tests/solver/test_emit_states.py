@@ -252,7 +252,6 @@ def test_what_is_no_state(tmp_path: Path, text: str, reason: str, capsys: pytest
     assert not (tmp_path / "c").exists()
 
 
-@pytest.mark.slow(1)
 def test_states_are_of_a_model(tmp_path: Path) -> None:
     plan = solve("lenet5", "scratchpad_64k", layers="c3")
     with pytest.raises(InputError, match="state h0: of a model, and none is named"):

@@ -26,7 +26,7 @@ def _run(command: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-@pytest.mark.slow(1)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("command", "said"),
     [
@@ -59,7 +59,6 @@ def test_a_closed_stderr_changes_nothing(command: str, code: int) -> None:
     assert _run(f"{command} 2>&-").returncode == code
 
 
-@pytest.mark.slow(1)
 def test_a_full_disk_is_one_line_and_code_5(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -102,7 +101,6 @@ def good(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     return path
 
 
-@pytest.mark.slow(1)
 @pytest.mark.parametrize(("more", "code"), [(["--engine", "gives_up"], 4), (["--set", "ocm_bytes=5"], 3)])
 def test_a_good_file_stays(
     good: Path, fakes: None, more: list[str], code: int, capsys: pytest.CaptureFixture[str]
@@ -114,7 +112,6 @@ def test_a_good_file_stays(
     assert [p.name for p in good.parent.iterdir()] == ["plan.json"]
 
 
-@pytest.mark.slow(1)
 def test_what_was_done_is_kept_beside_a_good_file(good: Path, fakes: None, capsys: pytest.CaptureFixture[str]) -> None:
     before = good.read_bytes()
     arguments = ["solve", str(FAKES / "hard.json"), "-m", "scratchpad_64k", "-j", "1", "--engine", "gives_up"]
@@ -125,7 +122,6 @@ def test_what_was_done_is_kept_beside_a_good_file(good: Path, fakes: None, capsy
     assert sorted(p.status for p in partial.layers) == ["NO_SOLUTION_FOUND", "OPTIMAL"]
 
 
-@pytest.mark.slow(1)
 def test_a_file_without_a_solution_is_replaced(tmp_path: Path, fakes: None) -> None:
     path = tmp_path / "plan.json"
     assert main([*C1, "--engine", "gives_up", "-o", str(path)]) == 4

@@ -86,7 +86,6 @@ def test_frames_of_whole_plans_have_a_row_for_each_that_is_decided(
     assert columns <= set(frame.columns)
 
 
-@pytest.mark.slow(1)
 def test_frames_say_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(certile.InputError, match="pip install"):

@@ -265,7 +265,6 @@ def test_readers_that_see_a_map_unlike_load_it_each() -> None:
     assert check(plan).ok
 
 
-@pytest.mark.slow(1)
 def test_a_layer_whose_elements_read_several_neighbours_runs_by_itself() -> None:
     """A group would load one of them; of each of 4 * 10 * 17 elements 4 neighbours are read, 2,720 bytes.
 

@@ -54,7 +54,6 @@ def test_every_instance_is_as_it_says(name: str) -> None:
         assert (found.schedules > 0) == (one.known.status != "INFEASIBLE")
 
 
-@pytest.mark.slow(1)
 def test_the_families_are_those_of_the_script() -> None:
     """Every case has an instance, in its order, that asks the same."""
     for name, spec in FAMILIES.items():
@@ -148,7 +147,6 @@ def test_what_no_arithmetic_shows_breaks_the_seal() -> None:
     assert any(line.startswith("digest:") for line in check_instance(noted).problems)
 
 
-@pytest.mark.slow(1)
 def test_conflicts_are_derived_again() -> None:
     one = instance("tiling-corners/infeasible-memory")
     wrong = _edited(one, lambda d: d["certificate"].update(conflicts=["memory ocm: too small"]))

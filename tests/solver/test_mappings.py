@@ -315,7 +315,6 @@ def test_plans_are_mappings_too(tmp_path: Path) -> None:
     assert found.layers[0].mapped.source.startswith("plan, ")
 
 
-@pytest.mark.slow(1)
 def test_all_golden_formats_of_a_plan(tmp_path: Path) -> None:
     """An optimal plan in every form that can say it, read again: the same bytes."""
     plan = solve("peer_layers", "scratchpad_64k", objective="bytes", layers="a", pins=["pieces=even"], jobs=1)

@@ -52,7 +52,6 @@ def test_pages_are_sound(problem: str) -> None:
     assert html.index('id="part-what-is-proven"') < html.index("<table>") < html.index("<figure")
 
 
-@pytest.mark.slow(1)
 @pytest.mark.parametrize("problem", ["tiling", "mapping"])
 def test_the_same_plan_is_the_same_page(problem: str) -> None:
     plan = plan_of(problem)
@@ -277,7 +276,6 @@ def plan_file(tmp_path: Path) -> str:
     return str(path)
 
 
-@pytest.mark.slow(1)
 def test_the_command_writes_a_page(plan_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "report.html"
     assert main(["report", plan_file, "-o", str(out), "--compare", "greedy,naive"]) == 0
@@ -351,7 +349,6 @@ def test_what_is_not_installed_is_named(
 # ---- Python ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow(1)
 def test_plans_write_their_report(tmp_path: Path) -> None:
     plan = plan_of("tiling")
     plan.report(tmp_path / "a.html")

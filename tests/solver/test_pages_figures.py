@@ -103,7 +103,6 @@ def test_overlap_is_a_mark() -> None:
         assert sum(one.values[0] or 0 for one in bars.series) == pytest.approx(measures.time * 125 / 1e6)
 
 
-@pytest.mark.slow(1)
 def test_memory_of_a_layer_by_hand() -> None:
     # LeNet-5 c1: inputs of 32 x 32, 6 filters of 5 x 5, results of 28 x 28 x 6, all on chip at once.
     drawn = figure_of(lenet(), "memory-ocm")
@@ -142,7 +141,6 @@ def test_busy_times_of_processors() -> None:
         assert took == pytest.approx(sum(processor.loads) * plan.machine_data.tick_ps / 1e6)
 
 
-@pytest.mark.slow(1)
 def test_threads_end_at_their_load() -> None:
     plan = plan_of("selection")
     drawn = figure_of(plan, "threads")
@@ -164,7 +162,6 @@ def test_bank_boxes_do_not_meet() -> None:
 # ---- tiles, networks, fronts -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow(1)
 def test_a_tile_on_its_tensor() -> None:
     plan = lenet()
     row = plan.layers[0]
@@ -179,7 +176,6 @@ def test_a_tile_on_its_tensor() -> None:
     assert drawn.table().rows[2] == ("OUT", "columns x rows x channels", "28 x 28 x 6", "28 x 28 x 6", 100.0)
 
 
-@pytest.mark.slow(1)
 def test_a_part_of_a_tensor_is_drawn_to_scale() -> None:
     (found,) = tensors(
         Layer(name="a", m=8, n=1, r=4, c=4, h=4, l=4),
@@ -284,7 +280,6 @@ def test_images_are_the_same_every_time(kind: str) -> None:
         assert image(figure, kind) == image(figure, kind)
 
 
-@pytest.mark.slow(1)
 def test_a_plot_can_stand_in_a_figure_of_a_paper() -> None:
     import matplotlib.pyplot as plt
 

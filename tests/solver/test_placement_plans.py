@@ -110,7 +110,6 @@ def test_one_line_for_bad_input(
 # ---- plans as targets ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow(1)
 @pytest.mark.parametrize("problem", ["tiling", "joint", "fusion"])
 def test_the_buffers_of_a_plan(problem: str, tmp_path: Path) -> None:
     """A plan brings its machine; what it counts on chip is alive at one time, and has addresses in its memory."""
@@ -219,7 +218,7 @@ def test_plans_are_files(tmp_path: Path) -> None:
     assert (tmp_path / "plan.csv").read_text() == "id,lower,upper,size,offset\na,0,2,6,0\nb,1,3,4,6\n"
 
 
-@pytest.mark.slow(1)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("problem", ["tiling", "joint"])
 @pytest.mark.parametrize("edit", ["none", "occupancy", "bytes", "digest", "rows"])
 def test_a_plan_file_is_checked_before_its_buffers_are_placed(

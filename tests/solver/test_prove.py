@@ -124,7 +124,6 @@ def test_what_a_heuristic_shows_without_a_search_it_may_claim() -> None:
     assert "status OPTIMAL: engine no-reuse proves nothing" in check(lie).problems
 
 
-@pytest.mark.slow(1)
 def test_settings_are_those_of_the_machine() -> None:
     machine = load_machine("scratchpad_64k", {"ocm_bytes": "4096"})
     assert unmet_overrides(machine, ["ocm_bytes=4096", "byte_ticks=1"]) == ()

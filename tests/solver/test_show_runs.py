@@ -239,7 +239,7 @@ def read(layer: Layer, machine: Machine, nest: Nest) -> Reader:
     return reader
 
 
-@pytest.mark.slow(1)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("line", "snake"), [(False, False), (True, False), (False, True), (True, True)])
 @settings(max_examples=tries(10, 40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(dice=st.randoms(use_true_random=False))

@@ -94,7 +94,6 @@ def test_pins_hold_and_may_be_a_mapping() -> None:
     assert one.options.pins == ("T_R=1",)
 
 
-@pytest.mark.slow(1)
 def test_settings_change_the_machine_and_stay_in_the_plan(tmp_path: Path) -> None:
     plan = solve("lenet5", "scratchpad_64k", layers="c1", settings={"ocm_bytes": 8192})
     assert plan.machine_data.ocm_bytes == 8192
@@ -112,7 +111,6 @@ def test_infeasible_is_an_answer_with_conflicts() -> None:
     assert check(plan).ok
 
 
-@pytest.mark.slow(1)
 def test_literal_machines_are_replayed_but_not_compared() -> None:
     plan = solve("lenet5", "nmp", layers="c1", settings=["reading=literal"])
     replay = plan.layers[0].replay
@@ -124,7 +122,6 @@ def test_literal_machines_are_replayed_but_not_compared() -> None:
 # --- networks --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow(1)
 def test_a_network_is_the_sum_of_its_layers() -> None:
     network = _network("a", "b", "c", sizes=(2, 4, 2))
     plan = solve(network, MACHINE)
@@ -189,7 +186,6 @@ def test_time_is_shared_out_and_what_is_left_over_is_handed_on(fakes: ModuleType
     assert plan.gap == 1.0
 
 
-@pytest.mark.slow(1)
 def test_unproven_layers_get_the_time_that_others_left(fakes: ModuleType) -> None:
     network = _network("a", "hard", "c", "d", "e", sizes=(2, 3, 4, 5, 6))
     # a fifth of 20 s is not enough for "hard" (5 s), what the others leave over is

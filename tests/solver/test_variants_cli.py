@@ -123,7 +123,6 @@ def test_bad_input_is_one_line(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow(1)
 def test_a_machine_without_prices_of_time_is_refused() -> None:
     machine = load_machine("scratchpad_64k", {
         "transfer.call_ticks": "0", "transfer.segment_ticks": "0", "transfer.byte_ticks": "0",
@@ -138,7 +137,6 @@ def test_a_machine_without_prices_of_time_is_refused() -> None:
 TINY = "tiny_yolo_tx2"
 
 
-@pytest.mark.slow(1)
 def test_a_profile_brings_its_machine() -> None:
     plan = solve(TINY, pins=["frequency=default"])
     assert (plan.problem, plan.machine, plan.status, plan.unit) == ("selection", "jetson_tx2", "OPTIMAL", "ticks")
@@ -150,7 +148,6 @@ def test_a_profile_brings_its_machine() -> None:
     assert solve(load_variants(TINY), "jetson_tx2", pins=["frequency=default"]).objective == plan.objective
 
 
-@pytest.mark.slow(1)
 def test_times_between_layers_sum_to_the_loads() -> None:
     plan = solve(TINY, objective="score")
     assert sum(row.time + row.between for row in plan.part.figures.layers) == sum(
@@ -238,7 +235,6 @@ def test_targets_and_machines_that_do_not_fit(tmp_path: Path) -> None:
         solve("lenet5", "jetson_tx2")
 
 
-@pytest.mark.slow(1)
 def test_fields_of_the_platform_are_overridden() -> None:
     plan = solve(TINY, "jetson_tx2", settings=["platform.memory_bytes=14500000"], pins=["frequency=default"])
     assert plan.measures["memory"] <= 14_500_000

@@ -31,7 +31,7 @@ def explained(case: Case) -> About:
     return why(plan, time_limit_s=case.limit_s, rivals=False).parts[0]
 
 
-@pytest.mark.slow(10)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_true_cause(case: Case) -> None:
     about = explained(case)
