@@ -187,7 +187,6 @@ def test_all_nests_by_hand() -> None:
     assert [(one.room, one.bytes) for one in found] == [(4, 15), (5, 11)]
 
 
-@pytest.mark.slow(1)
 @pytest.mark.parametrize(
     ("layer", "room", "moved", "loops"),
     [
@@ -456,7 +455,7 @@ LONG = (
 )  # fmt: skip
 
 
-@pytest.mark.slow(1)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("fault", thinned([x for x in FAULTS if x not in LONG or THOROUGH], 4))
 def test_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch, forgetful: None) -> None:
     problem, patch = FAULTS[fault]

@@ -103,7 +103,6 @@ def test_nothing_is_miscounted() -> None:
     assert finds() == []
 
 
-@pytest.mark.slow(2)
 def test_nothing_is_miscounted_of_the_layers_of_groups() -> None:
     """Strides, groups, products of maps, constants, padding before reshapes, results that are read inside."""
     rng = random.Random(4)
@@ -193,7 +192,7 @@ def test_rows_that_are_skipped_are_seen(monkeypatch: pytest.MonkeyPatch) -> None
     ]
 
 
-@pytest.mark.slow(1)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(tries(2, 6)))
 def test_in_plenty_of_memory_the_optimum_is_what_is_counted(seed: int) -> None:
     """The rule of the adversary, on cases of all kinds."""

@@ -376,7 +376,6 @@ def test_claims_of_the_old_space_are_found(monkeypatch: pytest.MonkeyPatch) -> N
     }
 
 
-@pytest.mark.slow(1)
 def test_a_known_nest_of_a_larger_case_is_fitted() -> None:
     """Shrinking a layer to one row leaves a witness that shares two rows among clusters: its loops count."""
     one = machine(tles=2, tlts=1, ocm_bytes=99, problem="slicing", sliding=False)

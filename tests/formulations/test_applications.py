@@ -185,7 +185,6 @@ def test_the_model_is_every_schedule(made: Several, goal: tuple[int, ...]) -> No
         assert round(solver.objective_value) * unit == min(values)
 
 
-@pytest.mark.slow(2)
 @settings(max_examples=tries(20, 60), deadline=None)
 @given(made=instances(), data=st.data())
 def test_the_safe_rule_is_never_exceeded(made: Several, data: st.DataObject) -> None:
@@ -295,7 +294,6 @@ def test_a_plan_is_proven_checked_and_follows_its_schema(plan: Plan) -> None:
         assert other.objective is None or other.objective.value >= plan.objective.value
 
 
-@pytest.mark.slow(2)
 def test_the_least_responses_in_turn(plan: Plan) -> None:
     """The least response of each alone is at most its response when all are minimised together; so is their sum."""
     least = []
@@ -366,7 +364,6 @@ def test_no_schedule_says_so() -> None:
     assert check(plan).ok
 
 
-@pytest.mark.slow(1)
 def test_a_row_of_the_suite() -> None:
     machine, rule, objective, status, optimum, *others = row(TWO, "hikey970", "response:1", 20)
     assert (machine, rule, objective, status) == ("hikey970", "safe", "response:1", "OPTIMAL")

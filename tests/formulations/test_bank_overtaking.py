@@ -261,7 +261,6 @@ def test_pooling_hands_on_what_was_asked_for_by_hand() -> None:
 # ---- against the replay --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow(2)
 @settings(max_examples=tries(60, 200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     networks(),
@@ -413,7 +412,6 @@ def test_bounds_that_share_what_they_know_are_those_of_each_alone(
             between(known.of(other), other, prices, real, known.wait)
 
 
-@pytest.mark.slow(2)
 @settings(max_examples=tries(4, 18), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     networks(stages=2, columns=4),

@@ -388,7 +388,6 @@ def everything(found: Stages, banks: Banks, clock: Clock) -> list[Point]:
     return lowest(points)
 
 
-@pytest.mark.slow(3)
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(stages=2, columns=4), tiny_banks((2, 3), (16, 24), (1, 64)), st.sampled_from(CLOCKS))
 def test_the_front_of_a_network_is_that_of_everything(network: Network, banks: Banks, clock: Clock) -> None:
@@ -419,7 +418,6 @@ def test_the_front_of_a_network_is_that_of_everything(network: Network, banks: B
 # ---- networks ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow(1)
 @settings(max_examples=tries(10, 40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(), tiny_banks((1, 5), (24, 40, 64), (1, 64, 1000)), st.sampled_from(CLOCKS))
 def test_every_plan_takes_what_the_replay_finds(network: Network, banks: Banks, clock: Clock) -> None:
@@ -475,7 +473,6 @@ def any_plan(walk: Walk, data: st.DataObject) -> BankPlan:
     return BankPlan(tuple(steps))
 
 
-@pytest.mark.slow(1)
 @settings(max_examples=tries(50, 200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(), tiny_banks((2, 5), (16, 24, 40), (1, 1000), ("bus",)), st.sampled_from(CLOCKS), st.data())
 def test_any_plan_takes_what_the_replay_finds(
@@ -532,7 +529,7 @@ DELAYS = {
 }
 
 
-@pytest.mark.slow(1)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("name", "key"), thinned(DELAYS, 3))
 def test_delay_is_that_of_the_simulator(name: str, key: str) -> None:
     """Within 15 %: the simulator is good to about 10 % itself, and releases some banks at other moments."""

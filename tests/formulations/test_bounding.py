@@ -148,7 +148,6 @@ def test_a_box_that_nothing_of_fits_has_no_leaves(monkeypatch: pytest.MonkeyPatc
     assert found.choices(found.leaves(found.whole(), {})).shape == (0, 0)
 
 
-@pytest.mark.slow(2)
 @settings(max_examples=tries(3, 15), deadline=None, suppress_health_check=list(HealthCheck))
 @given(free_cases())
 def test_the_optimum_does_not_depend_on_where_boxes_are_cut(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:

@@ -427,7 +427,6 @@ def test_bytes_of_elements() -> None:
     assert compulsory_bytes(stores(Network(name="n", operators=tuple(operators))), on) == 3 * 16 + 2 * 256 + 7 * 256
 
 
-@pytest.mark.slow(2)
 def test_joint_says_what_fusion_says() -> None:
     """A 1x1 convolution with stride 2 behind one that reads all: what nobody reads is left out of what must."""
     network = Network(name="n", operators=tuple(KINDS["every other pixel, through a layer"][0]))

@@ -196,7 +196,6 @@ def test_whole_tiles(engine: str) -> None:
     assert (found.status, found.bound, found.values and found.values["bytes"]) == ("OPTIMAL", 17, 17)
 
 
-@pytest.mark.slow(2)
 def test_rows_that_are_on_chip_clip_pieces_too() -> None:
     """`m1 W r12 r10 r8 r6 c1 IN r1 OUT` moves 48,384 bytes; equal steps moved 50,432."""
     layer = Layer.conv("x", channels=4, filters=32, size=(16, 16), kernel=(3, 3))
@@ -261,7 +260,6 @@ def test_time_of_partial_sums_smaller_than_results_is_bounded() -> None:
 # ---- pins that leave no chain ------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow(2)
 @pytest.mark.parametrize("objective", ["bytes", "time"])
 def test_pins_that_leave_few_chains_are_solved(objective: str) -> None:
     """Few rows in the innermost tile, where padding clips the first pieces: no chain of few pieces is left."""

@@ -81,7 +81,6 @@ def test_any_front_is_brute_force(case: tuple[Layer, Machine, str, tuple[str, ..
         assert point.ocm == max(closed.occupancy_bytes.values())
 
 
-@pytest.mark.slow(2)
 def test_pins_and_infeasible_layers_have_their_front() -> None:
     decisions = NESTS["tiling"].decisions
     pinned = NESTS["tiling"].build(LAYER, MACHINE, parse_pins(("resident=W",), decisions))
@@ -131,7 +130,6 @@ def test_bad_axes(axes: tuple[str, ...], machine: Machine | str, message: str) -
         front(found, axes)
 
 
-@pytest.mark.slow(2)
 def test_the_command_prints_and_writes_fronts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["pareto", "lenet5", "--layer", "c1", "--machine", "scratchpad_64k"]
     assert main(arguments) == 0

@@ -206,7 +206,7 @@ CASES: list[Layers] = [
 ]
 
 
-@pytest.mark.slow(1)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("number", range(len(CASES)) if THOROUGH else (2, 3, 6))
 def test_all_schedules_of_small_networks(number: int) -> None:
     one = Case(
@@ -242,7 +242,6 @@ def check(seeds: range) -> Counter[str]:
     return how
 
 
-@pytest.mark.slow(1)
 def test_random_groups() -> None:
     """Every way to run them: steps of rows and columns, halos kept and made again, warm-up, turns.
 

@@ -81,7 +81,6 @@ def test_what_was_wrong_once(name: str) -> None:
         assert (claim.status, claim.value) == ("OPTIMAL", least)
 
 
-@pytest.mark.slow(2)
 def test_a_bound_that_no_nest_reaches_is_no_plan() -> None:
     """The least path has a layer by itself in two banks, where no search finds a nest."""
     layers = (("pool", (0,), 1), ("even", (1,), 3), ("conv", (2,), 1))
@@ -95,7 +94,7 @@ def test_parts_of_rows(width: int, parts: list[int]) -> None:
     assert parts_of(width) == parts
 
 
-@pytest.mark.slow(1)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "pin", thinned(["strip>=4", "fuse!=n2..n3", "cut=n2", "strip<=2", "length=2", "cut!=n2", "fuse=n1..n2"], 2)
 )
@@ -137,12 +136,10 @@ def skip_case() -> Case:
     return case(7, 1, 1, layers, banks=13, bank=1, bytewise=True)
 
 
-@pytest.mark.slow(1)
 def test_rows_of_a_skip_go_back_reader_by_reader() -> None:
     assert said(skip_case()) == []
 
 
-@pytest.mark.slow(2)
 def test_rows_that_stay_until_the_last_reader_has_run_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted in prices and in the referee, which then agree: what lies in a memory does not."""
     alone, moment = Memory._alone.func, _Visit.moment

@@ -281,7 +281,7 @@ def test_every_engine_finds_the_same_plan(make: Make, banks: int, objectives: tu
     assert len({tuple(one.values[name] for name in objectives) for one in said}) == 1
 
 
-@pytest.mark.slow(2)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("factor", [1, 10**3, 10**6, 10**9])
 def test_prices_of_energy_that_do_not_fit_in_64_bits(factor: int) -> None:
     """Prices that are as large as that give the same schedule; once costs of two objectives in one were too large."""
@@ -312,7 +312,6 @@ def test_the_pin_on_macs_binds_every_engine() -> None:
     assert free.values["bytes"] < best.values["bytes"] <= unable.values["bytes"]
 
 
-@pytest.mark.slow(1)
 def test_a_cap_that_nothing_keeps_is_infeasible_for_models() -> None:
     most = {"macs": sum(part_of(bottleneck, 4).tables.macs) - 1}
     said = [settled(FUSION, part_of(bottleneck, 4), ("bytes",), engine, most=most).status for engine in ENGINES]

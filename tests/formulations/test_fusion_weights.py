@@ -65,7 +65,6 @@ def test_layers_by_themselves_are_those_of_joint(case: str) -> None:
     assert not replay_fusion(stores(made), on, said.schedule).faults
 
 
-@pytest.mark.slow(1)
 @pytest.mark.parametrize("case", [
     "three, 9 in 0", *(pytest.param(case, marks=pytest.mark.slow(20)) for case in ("late, 11 in 0", "turns, 12 in 0")),
 ])  # fmt: skip
@@ -270,7 +269,6 @@ def test_biases_of_their_own_make_two_tensors() -> None:
     assert Count(found, MACHINE, Walk(found, run)).run_all().operand_bytes["W"] == sum(run.weights) >= 288
 
 
-@pytest.mark.slow(1)
 @pytest.mark.parametrize("rows", range(5, 8) if THOROUGH else (6,))
 def test_all_schedules_of_tied_layers(rows: int) -> None:
     """Against brute force: two or three layers with one tensor, in memories of all sizes."""

@@ -271,7 +271,7 @@ def test_optima_and_front_are_those_of_all_chains(seed: int) -> None:
     checked(seed, 3)
 
 
-@pytest.mark.slow(1)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(4))
 def test_bounds_are_below_all_programs(seed: int) -> None:
     network, on = drawn(seed, 4), machine(seed)
@@ -302,7 +302,6 @@ def test_where_fusion_does_not_pay_the_answer_is_per_layer() -> None:
     assert check(plan).ok
 
 
-@pytest.mark.slow(2)
 def test_a_front_is_proven_and_its_plans_check() -> None:
     front = pareto(pair(), machine(3), problem="hybrid")
     assert front.proven

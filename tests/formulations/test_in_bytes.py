@@ -195,7 +195,6 @@ def test_places_of_maps() -> None:
 # ---- plans -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow(1)
 def test_a_plan_says_bytes_and_no_banks() -> None:
     plan = joint(chain_of_two(), MACHINE)
     (part,) = json.loads(plan.to_json())["parts"]

@@ -699,7 +699,6 @@ def test_of_equal_nests_the_fastest() -> None:
     assert sum(row.ticks for row in alone.part.figures) == plan.measures["time"]
 
 
-@pytest.mark.slow(2)
 def test_pins_are_for_every_layer() -> None:
     free, uniform = best_of(with_skip), solve(with_skip(), MACHINE, pins=["holds=uniform"], problem="joint")
     assert uniform.status == "OPTIMAL"

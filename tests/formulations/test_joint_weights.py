@@ -136,7 +136,6 @@ def there(plan: Plan, name: str = "a (weights)") -> list[str]:
     return [row.name for row in plan.part.figures if name in row.on_chip]
 
 
-@pytest.mark.slow(1)
 def test_weights_stay_for_all_readers() -> None:
     """4 weights once, 4 in, 4 out; in DRAM they would be 12. On chip: 4 weights, two maps of 4, and tiles."""
     plan = joint(THREE, machine(16))
@@ -170,13 +169,11 @@ def test_biases_come_with_the_weights_or_keep_them_off_the_chip() -> None:
     assert joint(own, machine(100)).objective.value == 4 + 8
 
 
-@pytest.mark.slow(1)
 def test_a_state_of_zeros_is_read_from_nowhere() -> None:
     """4 weights, two inputs of 2, a result of 2."""
     assert joint(STEPS, machine(100)).objective.value == 4 + 2 + 2 + 2
 
 
-@pytest.mark.slow(2)
 def test_a_plan_with_weights_that_were_never_loaded_is_refused() -> None:
     """Weights come for a layer that reads them; they are in the same banks until then."""
     plan = joint(TURNS, machine(32, 8))
@@ -200,7 +197,6 @@ def test_time_and_energy_count_the_loading() -> None:
     assert all(earlier >= later for earlier, later in pairwise(times[:2]))
 
 
-@pytest.mark.slow(2)
 def test_weights_stay_where_buffers_are_double() -> None:
     """They are loaded before all else, whatever the machine says of tiles: 12 bytes as above."""
     plan = joint(THREE, machine(32, buffering="double"))

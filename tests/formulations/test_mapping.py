@@ -360,7 +360,6 @@ def test_the_best_configuration_is_the_best_of_each() -> None:
     assert best.measures["period"] == min(one["period"] for one in each if one)
 
 
-@pytest.mark.slow(1)
 def test_the_second_objective_breaks_ties() -> None:
     one = planned("mobilenet_v2", pins=["cpu_config=4"])
     two = planned("mobilenet_v2", pins=["cpu_config=4"], objective="period,energy")
@@ -566,7 +565,6 @@ def test_a_measured_profile_gives_the_same_plan(tmp_path: Path) -> None:
     assert check(tmp_path / "plan.json").problems == ()
 
 
-@pytest.mark.slow(1)
 def test_a_task_that_an_accelerator_cannot_run_is_elsewhere(tmp_path: Path) -> None:
     path = measured(tmp_path / "times.csv", lambda rows: rows["c3"].update(gpu=None))
     for made in (

@@ -185,7 +185,7 @@ def sampled(choices: Iterator[Choice], number: int) -> list[Choice]:
     return random.Random(1).sample(found, min(number, len(found)))
 
 
-@pytest.mark.slow(1)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("layer", [*LAYERS, *MATCHING], ids=lambda x: x.name)
 @pytest.mark.parametrize("kind", ["teu", "oblong", "systolic", "row_stationary"])
 def test_prices_are_what_the_simulation_counts(layer: Layer, kind: str) -> None:
@@ -338,7 +338,6 @@ def test_undominated_keeps_one_of_equals() -> None:
     assert len(undominated(twice)) <= 2
 
 
-@pytest.mark.slow(2)
 def test_more_is_never_worse() -> None:
     """A larger buffer, and a looser limit, cost nothing."""
     sizes = [f"mesh.input_buffer_bytes={size}" for size in (2048, 4096, 8192)]
@@ -561,7 +560,6 @@ def test_lies_are_found(plan: Plan, where: tuple[str | int, ...], value: object,
     assert any(said in line for line in found), found
 
 
-@pytest.mark.slow(1)
 def test_pins() -> None:
     asked = ["T_M=4", "T_R<=6", "P_C=8", "rows=r", "cols=m", "keep=none", "share=IN"]
     made = solve("vectormesh_classic", "vectormesh_128", layers="al_conv3", pins=asked, problem="mesh")

@@ -141,7 +141,6 @@ def test_every_choice_can_be_asked_for_or_left_out(problem: str, name: str, valu
     assert left(*(f"{name}!={v}" for v in values)) == set()
 
 
-@pytest.mark.slow(2)
 def test_pins_never_help() -> None:
     formulation = NESTS["tiling"]
     on = machine("tiling", 40)
@@ -160,7 +159,6 @@ def _least_bytes(branches: tuple[object, ...]) -> int:
     return min(best)
 
 
-@pytest.mark.slow(1)
 @settings(max_examples=tries(6, 60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_the_conflict_is_minimal(data: st.DataObject) -> None:

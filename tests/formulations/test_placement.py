@@ -238,7 +238,6 @@ def disagreements(number: int) -> int:
     return wrong
 
 
-@pytest.mark.slow(1)
 def test_the_search_finds_addresses_if_there_are_some() -> None:
     assert disagreements(tries(250, 2_500)) == 0
 

@@ -82,7 +82,6 @@ def test_price_is_replay(layer: Layer, on: Machine, data: st.DataObject) -> None
     assert [fault for fault in found.faults if "memory" not in fault] == []
 
 
-@pytest.mark.slow(2)
 @settings(max_examples=tries(3, 25))
 @given(resident_layers(tiny=True), machines(cores=False, serial=True), st.data())
 def test_fewest_bytes_are_fewest_of_all(layer: Layer, on: Machine, data: st.DataObject) -> None:

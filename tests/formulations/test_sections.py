@@ -123,7 +123,6 @@ def test_sections_that_take_no_time() -> None:
     assert (bound, series.path()[0], latency_of(made, schedule)) == (1, 0, 1)
 
 
-@pytest.mark.slow(2)
 def test_chains_ask_no_solver() -> None:
     made = solve("mobilenet_v2", "galaxy_s9", objective="latency", pins=["cpu_config=2,2"], problem="mapping")
     assert (made.status, made.bound) == ("OPTIMAL", 42_797)

@@ -287,7 +287,6 @@ def test_windows_of_cp_sat_prove_the_same(monkeypatch: pytest.MonkeyPatch) -> No
         assert [one.what for one in TESTER.run(TESTER.case(rng), rng)] == []
 
 
-@pytest.mark.slow(2)
 def test_bounds_hold_when_time_is_up() -> None:
     """No time: a schedule by the paper's order, and a bound below the optimum."""
     setting = large(30, 6, 3, 4)

@@ -182,7 +182,7 @@ def test_a_conversion_reads_and_writes_every_element_where_the_map_was_made() ->
     assert frame.convert(1, (1, "f32"), "f16") == round(89.823 + 64 * 256 * 0.001366)
 
 
-@pytest.mark.slow(3)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("goal", "pins"),
     thinned(product(["period", "energy", "score"], [(), ("accuracy>=0.95",), ("technique!=tucker", "b!=cpu0")]), 4),

@@ -262,7 +262,6 @@ def test_table_35() -> None:
     assert bases["back"].ps("us", variants.sizes[0]) * 20_000 / 1e12 == pytest.approx(488, rel=1e-9)
 
 
-@pytest.mark.slow(2)
 def test_selected_layers_are_optimal_and_beat_all_and_none() -> None:
     """Tucker where a layer gains: 530 s, all 540 s; then threads and 16 bits: 460 s, all 502 s."""
     tucker = asked("tiny_yolo_tx2", "frequency=default", "technique!=f16", "technique!=threads")
@@ -283,7 +282,6 @@ def test_selected_layers_are_optimal_and_beat_all_and_none() -> None:
     assert seconds(settled_as(half, engine="all").values["period"]) > 1.15 * 460
 
 
-@pytest.mark.slow(2)
 def test_no_optimum_is_above_its_step() -> None:
     rows = list(with_optima(asked("tiny_yolo_tx2", "frequency=default"), "period", 60))
     assert len(rows) == len(_PRINTED)

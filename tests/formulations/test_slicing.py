@@ -104,7 +104,6 @@ def test_literal_alphas_by_hand(partition: str, dataflow: str) -> None:
     assert best(build(LAYER, on, *pins)) == {"time": moved + mac, "bytes": moved, "energy": 0}
 
 
-@pytest.mark.slow(1)
 def test_is_is_contained_in_os() -> None:
     """Leaving IS to OS loses nothing: the pinned IS optimum is never below the free one."""
     for name in ("in", "w", "out"):

@@ -47,7 +47,6 @@ def test_two_proven_objectives_are_optimal(name: str) -> None:
     assert found.bound == found.values["bytes"]
 
 
-@pytest.mark.slow(2)
 def test_one_of_two_proven_is_feasible_with_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """A solver that has no time left when the second objective comes."""
     asked = Staged._asked
@@ -132,7 +131,6 @@ def test_double_buffering_on_256_kib_ends_with_a_plan() -> None:
     assert 0 < found.bound <= found.objective.value
 
 
-@pytest.mark.slow(2)
 def test_a_proof_by_timelines_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a limit: a search that would lay out more timelines says FEASIBLE and the bound of the next one."""
     best = decide(_space(machine=DOUBLE), ("time",))

@@ -108,7 +108,7 @@ def test_no_order_of_720_beats_the_three(layer: Layer) -> None:
             assert any(b <= bytes_ and t <= time for b, t in three)
 
 
-@pytest.mark.slow(1)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("buffering", ["single", "double"])
 @pytest.mark.parametrize("layout", [("CHW", "OIHW"), ("HWC", "OHWI")])
 @pytest.mark.parametrize(

@@ -320,7 +320,6 @@ def test_boxes_touch_the_windows_that_their_bytes_lie_in(data: st.DataObject) ->
         ]
 
 
-@pytest.mark.slow(1)
 @settings(max_examples=tries(40, 150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_the_closed_form_counts_what_the_walk_does(data: st.DataObject) -> None:

@@ -53,7 +53,6 @@ def test_there_are_300_instances_of_all_problems() -> None:
     assert any(len(one.objectives) > 1 for one in ALL)
 
 
-@pytest.mark.slow(1)
 def test_the_files_are_small_and_follow_the_schema() -> None:
     files = sorted(FOLDER.glob("*.json"))
     assert sum(path.stat().st_size for path in files) < 5_000_000

@@ -230,7 +230,7 @@ def test_who_reads_a_field(problem: str, monkeypatch: pytest.MonkeyPatch, tmp_pa
 # --- templates -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow(2)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_a_template_is_a_machine(problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, network = tmp_path / "mine.json", tmp_path / "tiny.json"

@@ -214,7 +214,6 @@ def test_a_sweep_takes_sizes(tmp_path: Path) -> None:
         list(Expansion(read_spec({"networks": [str(path)], "machines": ["scratchpad_64k"]})))
 
 
-@pytest.mark.slow(2)
 def test_calls_take_sizes(tmp_path: Path) -> None:
     path = saved(tmp_path, {"x": [1, 3, "H", "W"]})
     said = {"symbols": {"H": 8}, "shapes": {"x": (1, 3, 8, 6)}}
@@ -249,7 +248,6 @@ except InputError as error:
 """
 
 
-@pytest.mark.slow(2)
 def test_a_list_that_is_too_long_takes_no_memory(tmp_path: Path) -> None:
     """Beside a map that nothing makes; shape inference made a record for each of 10^12 elements."""
     said = subprocess.run(
@@ -432,7 +430,7 @@ def test_a_gather_names_the_option(tmp_path: Path) -> None:
 VALUE_COMMANDS = commands("conv_4")
 
 
-@pytest.mark.slow(1)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("command", VALUE_COMMANDS)
 def test_every_command_takes_values(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = rated(tmp_path, height="H")
@@ -443,7 +441,6 @@ def test_every_command_takes_values(command: str, tmp_path: Path, capsys: pytest
     assert main([*asked, "--value", "sr=16000"]) == 0
 
 
-@pytest.mark.slow(1)
 def test_c_of_a_plan_takes_values(tmp_path: Path) -> None:
     path, plan = rated(tmp_path), tmp_path / "plan.json"
     said = ["--value", "sr=16000"]
@@ -461,7 +458,6 @@ def test_a_sweep_takes_values(tmp_path: Path) -> None:
     assert task.target.network == "rated sr=16000"
 
 
-@pytest.mark.slow(2)
 def test_calls_take_values(tmp_path: Path) -> None:
     path, said = rated(tmp_path), {"values": {"sr": 8000}}
     plan = solve(path, "scratchpad_64k", problem="joint", objective="bytes", **said)

@@ -114,7 +114,6 @@ def test_by_hand(tmp_path: Path) -> None:
     assert result.fit.freedom == 0
 
 
-@pytest.mark.slow(1)
 def test_weights_by_hand(tmp_path: Path) -> None:
     # 136 bytes take 136,000 ticks and 112 take 134,400. Relative: A = (1/1000, 1/1200), b = (1, 1), so
     # x = (1/1000 + 1/1200) / (1/1000^2 + 1/1200^2) = 1081.97. Absolute: x = (136*136000 + 112*134400) / (136^2 + 112^2)
@@ -235,7 +234,6 @@ def test_rows_without_a_plan_are_said(tmp_path: Path) -> None:
         calibrate("nmp", write(tmp_path / "rows.csv", f"layer,pins,us\n{words},T_M=9999,1\n"))
 
 
-@pytest.mark.slow(3)
 def test_too_few_rounds_are_said(plans, tmp_path: Path) -> None:
     truth = with_prices(load_machine("nmp"), {"transfer.burst_ticks": 900})
     path = measured(tmp_path, plans, truth)
@@ -303,7 +301,6 @@ def test_nothing_is_written_where_nothing_was_calibrated(tmp_path: Path, capsys:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["mine.json", "rows.csv"]
 
 
-@pytest.mark.slow(4)
 def test_bundled_machines_do_not_change(plans, tmp_path: Path) -> None:
     before = load_machine("nmp")
     calibrate("nmp", measured(tmp_path, plans[:3], with_prices(before, {"transfer.byte_ticks": 30})))

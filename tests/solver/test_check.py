@@ -45,7 +45,6 @@ def test_honest_plans_pass(machine: str, tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.slow(1)
 def test_a_plan_of_several_objectives_passes() -> None:
     assert check(solve("lenet5", "scratchpad_64k", objective="energy,time", layers=["c1"])).ok
 

@@ -73,7 +73,6 @@ def test_options_reach_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
     assert (plan.machine_data.ocm_bytes, plan.layers[0].workload.b, plan.unit) == (32768, 2, "bytes")
 
 
-@pytest.mark.slow(1)
 def test_compare_adds_a_ratio_column(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*LENET, "-l", "c1", "--compare", "greedy,exhaustive"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -91,7 +91,6 @@ def test_the_same_seed_finds_the_same_plan() -> None:
     assert len(plans) == 1
 
 
-@pytest.mark.slow(1)
 @pytest.mark.parametrize(
     ("target", "machine", "objective", "cores"),
     [

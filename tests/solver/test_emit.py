@@ -133,7 +133,6 @@ def test_every_result_is_compared(tmp_path: Path) -> None:
     assert subprocess.run([tmp_path / "main"], stdout=subprocess.DEVNULL, check=False).returncode == 0
 
 
-@pytest.mark.slow(1)
 def test_what_differs_is_said(tmp_path: Path) -> None:
     """One segment more in the plan, and one pixel more in a tile: the program ends with 1 and says what."""
     files = random_program(5, 3)
@@ -172,7 +171,6 @@ def test_buffers_hold_the_tiles_of_every_core() -> None:
     assert held["IN"] == one.occupancy_bytes["in"] // one.figures.buffers[0].copies
 
 
-@pytest.mark.slow(1)
 def test_nothing_is_written_where_something_cannot_be(tmp_path: Path) -> None:
     plan = solve("lenet5", "scratchpad_64k", layers="c3")
     (tmp_path / "full").mkdir()

@@ -118,7 +118,6 @@ def test_results_are_those_of_numpy(tmp_path: Path) -> None:
         assert (found == total).all(), lacks
 
 
-@pytest.mark.slow(2)
 def test_each_operand_is_fetched_by_its_own_loops(tmp_path: Path) -> None:
     """By hand: channels outside, then rows: the gate's 3 bytes once, the map's 60 in pieces of a row.
 
@@ -239,7 +238,6 @@ def test_models(tmp_path: Path, problem: str) -> None:
     assert difference < 1e-5, printed
 
 
-@pytest.mark.slow(2)
 @pytest.mark.parametrize(("problem", "kind"), [("tiling", "int8"), ("joint", "uint8")])
 def test_quantised_models(tmp_path: Path, problem: str, kind: str) -> None:
     pytest.importorskip("onnxruntime")
@@ -292,14 +290,14 @@ def drawn(rng: random.Random) -> dict[str, str | bytes]:
             assert "does not see it as regular rows" in str(refused)  # noqa: PT017 - of a plan that is not taken
 
 
-@pytest.mark.slow(2)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(tries(1, 40)))
 def test_random_networks(tmp_path: Path, seed: int) -> None:
     write(drawn(random.Random(seed)), tmp_path / "c")
     assert PLANNED in build_and_run(tmp_path / "c", BUILDS[1])
 
 
-@pytest.mark.slow(60)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("case", [case for case in CASES if "turns" in case or "late" in case or "matrix" in case])
 def test_weights_by_hand(tmp_path: Path, case: str) -> None:
     """Two tensors by turns; one that comes late; a matrix from outside; bytes and banks."""
@@ -364,7 +362,6 @@ def tied(path: Path) -> None:
     onnx.save(model_of(nodes, {"x": (5, 6)}, held={"w": rng.normal(0, 0.5, (6, 10)).astype(np.float32)}), path)
 
 
-@pytest.mark.slow(2)
 def test_a_transposed_reader_sees_weights_where_the_first_has_them(tmp_path: Path) -> None:
     """60 weights once, 30 elements in, 30 out, of four bytes; the second product reads them by other pitches."""
     pytest.importorskip("onnxruntime")

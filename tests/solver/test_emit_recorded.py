@@ -90,7 +90,6 @@ def test_poolings_by_hand(tmp_path: Path) -> None:
     assert padded.ravel().tolist() == [1, 3, 4.5]  # what rounding up adds is no padding
 
 
-@pytest.mark.slow(2)
 @needs_gcc
 @pytest.mark.parametrize("runtime", [True, False])
 def test_a_check_that_fails_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: bool) -> None:
@@ -118,7 +117,6 @@ def test_a_check_that_fails_says_where(tmp_path: Path, monkeypatch: pytest.Monke
     assert re.match(r"look at layer c \(layer_000_c\.c\)", failed[0][4])
 
 
-@pytest.mark.slow(1)
 @needs_gcc
 def test_nobody_has_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """The program says that it has nothing to compare with; so does the log."""
@@ -197,7 +195,6 @@ def test_halves_by_hand(total: int, factor: float, made: dict[str, int]) -> None
     assert {rule: by_rule(rule, total, factor) for rule in RULES} == made
 
 
-@pytest.mark.slow(1)
 @needs_gcc
 def test_every_rule_of_the_runtime(tmp_path: Path) -> None:
     """Random sums and factors, halves among them, 32 and 64 bits; means."""

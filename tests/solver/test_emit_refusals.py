@@ -441,7 +441,6 @@ def test_a_model_of_which_nothing_can_be_planned_is_an_error(
         assert "sum" in said, said
 
 
-@pytest.mark.slow(2)
 def test_compile_says_the_macs_of_its_plan(tmp_path: Path) -> None:
     """64 pixels, 3 to 4 channels, 3x3: 64 * 4 * 27 MACs, and 64 * 4 * 4 of the second."""
     one = helper.make_node("Conv", ["x", "w"], ["a"], "one", pads=[1] * 4)

@@ -279,7 +279,6 @@ def test_models_that_are_not_quantised_as_a_whole(tmp_path: Path, quantised: boo
     assert not (tmp_path / "c").exists()
 
 
-@pytest.mark.slow(1)
 def test_a_model_that_onnxruntime_does_not_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Signed inputs and unsigned weights: the reference of ONNX has the results to compare with."""
     pytest.importorskip("onnxruntime")
@@ -403,7 +402,6 @@ def test_real_maps(tmp_path: Path, problem: str) -> None:
     assert ran(tmp_path / "m.onnx", tmp_path / "c", problem, FLOATS, "-O0")
 
 
-@pytest.mark.slow(2)
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_a_dequantised_map(tmp_path: Path, problem: str) -> None:
     """Its readers take integers, the result the real numbers that these stand for."""

@@ -132,7 +132,6 @@ def test_a_file_without_a_solution_is_replaced(tmp_path: Path, fakes: None) -> N
     assert Plan.load(path).status in ("OPTIMAL", "FEASIBLE")
 
 
-@pytest.mark.slow(1)
 def test_joint_plans_keep_good_files_too(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = good.read_bytes()
     joint = ["solve", "lenet5", "-m", "scratchpad_768k", "--problem", "joint", "--pin", "T_C=99"]

@@ -58,7 +58,6 @@ def test_one_call_for_every_problem(problem: str, tmp_path: Path) -> None:
     assert "<table>" in plan._repr_html_()
 
 
-@pytest.mark.slow(2)
 def test_frames() -> None:
     pandas = pytest.importorskip("pandas")
     frame = certile.solve(*SMALL, objective="bytes").to_frame()

@@ -193,7 +193,6 @@ def test_times_count_the_bytes_of_random_nests() -> None:
 # ---- improvements ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow(2)
 def test_the_best_tile_of_an_order_is_the_best() -> None:
     """Brute force over all steps of the loops of random nests, priced one by one."""
     rng, looked = random.Random(21), 0
@@ -271,7 +270,6 @@ def test_several_memories_off_the_chip() -> None:
         price("lenet5", "u256_flash", {"c1": "W | r 2", "c3": "W | r 2"}, compare=False)
 
 
-@pytest.mark.slow(1)
 def test_random_mappings_are_plans() -> None:
     """Any nest of docs/nest.md is priced, replayed and checked, whether or not a problem would look at it."""
     rng, looked = random.Random(2), 0

@@ -39,7 +39,7 @@ def page_of_plan(plan: Plan) -> str:
     return to_html(kinds.plan_page(plan))
 
 
-@pytest.mark.slow(1)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_pages_are_sound(problem: str) -> None:
     plan = plan_of(problem)
@@ -201,7 +201,6 @@ def _words(plan: Plan) -> str:
 # ---- fronts, benchmarks, rows ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow(1)
 def test_fronts_have_a_page() -> None:
     front = certile.pareto(chain(4), *SCRATCHPAD[:1], settings=SCRATCHPAD[1], axes="bytes,ocm", pins=["holds=uniform"])
     html = to_html(kinds.front_page(front))

@@ -84,7 +84,6 @@ def test_no_layer_is_above_the_roofs(problem: str) -> None:
 # ---- times, memories -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow(1)
 @pytest.mark.parametrize("objective", ["time", "bytes"])
 def test_parts_of_time_sum_to_it(objective: str) -> None:
     plan = solve("lenet5", "scratchpad_64k", problem="tiling", layers=["c1", "c3"], objective=objective)

@@ -128,7 +128,6 @@ def test_the_buffers_of_a_plan(problem: str, tmp_path: Path) -> None:
         assert memories_of(made)[0].load == max(sum(row.occupancy_bytes.values()) for row in plan.layers)
 
 
-@pytest.mark.slow(2)
 def test_buffers_of_several_memories() -> None:
     plan = certile.solve(PAIR, "nmp")
     given = buffers_of(plan)

@@ -108,7 +108,7 @@ class Listener(Silent):
         self.open = False
 
 
-@pytest.mark.slow(2)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("machine", "parts"),
     [("scratchpad_64k", 5), ("nmp", 5), ("vectormesh_128", 5), ("midap", 1), ("hikey970", 1), ("galaxy_s9", 1)],

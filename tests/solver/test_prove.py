@@ -259,7 +259,6 @@ def test_a_bound_below_the_optimum_is_proven() -> None:
     assert report.problems[0].startswith(f"layer c3: bound {least + 1}: engine cp-sat has a plan of time {least}")
 
 
-@pytest.mark.slow(1)
 def test_a_plan_on_a_front_of_banks_is_the_best_of_those_no_slower() -> None:
     machine = load_machine("midap", {"banks.count": "3", "banks.map_bytes": "6144", "banks.residuals": "chip"})
     front = pareto(skip(64, 8), machine, problem="banks").plans

@@ -73,7 +73,6 @@ def test_what_kills_its_process_costs_only_itself(fake_tasks: ModuleType, tmp_pa
     assert len(list(tmp_path.glob("1-*"))) == 2, "tried twice"
 
 
-@pytest.mark.slow(2)
 def test_what_does_not_end_is_ended(fake_tasks: ModuleType, tmp_path: Path) -> None:
     pool = LocalPool(1)
     try:
@@ -89,7 +88,6 @@ def test_what_does_not_end_is_ended(fake_tasks: ModuleType, tmp_path: Path) -> N
     assert found[2].status == "OPTIMAL"
 
 
-@pytest.mark.slow(2)
 def test_a_closed_pool_leaves_no_process(fake_tasks: ModuleType, tmp_path: Path) -> None:
     before = {*psutil.Process().children(recursive=True)}  # other tests may have left Python's resource tracker
     pool = LocalPool(2)

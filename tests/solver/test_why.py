@@ -233,7 +233,6 @@ def test_no_time() -> None:
     assert about.splits
 
 
-@pytest.mark.slow(2)
 def test_a_part_of_the_time() -> None:
     plan = solve(EIGHT, machine(ocm_bytes=16), objective="bytes", jobs=1)
     (about,) = why(plan, time_limit_s=1.2).parts
@@ -265,7 +264,6 @@ def test_a_memory_curve_is_exact() -> None:
         assert point.value == values[point.x] if point.x in values else point.x > 32
 
 
-@pytest.mark.slow(2)
 def test_a_price_curve_is_a_line_where_the_plan_stays() -> None:
     plan = solve(FLAT, machine(), objective="time", jobs=1)
     (curve,) = why(plan, marginal="bandwidth", time_limit_s=20).curves
@@ -372,7 +370,6 @@ def test_bad_input(plan_file: str, arguments: list[str], said: str, capsys: pyte
     assert said in capsys.readouterr().err.replace("or ", "")
 
 
-@pytest.mark.slow(1)
 @pytest.mark.parametrize(
     ("problem", "rooms"),
     [
