@@ -378,7 +378,7 @@ def everything(found: Stages, banks: Banks, clock: Clock) -> list[Point]:
             if tried > MOST:
                 reject()
             for following in times.onward(visit, asked, after):
-                writes = times.writes(visit, direction)
+                writes = visit.writes(direction) if times.writing else None
                 timing = times.timing(visit.state, visit.at, visit.source, direction, following, writes)
                 one = along(task, visit.prices, replace(timing, owed=late), program, wait)
                 moved = spent.bytes + visit.volume(task, program).total
