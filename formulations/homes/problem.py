@@ -146,11 +146,11 @@ def rows_of(places: Places, goal: Goal | None, out: Sequence[Chosen] = ()) -> tu
             rows.add(mine, 0, 0)
     beyond: Terms = {}
     for name, room in places.rooms.items():
-        if goal is None:
-            beyond[rows.new(sum(item.bytes for item in places.items))] = 1
+        slack = {} if goal else {rows.new(sum(item.bytes for item in places.items)): -1}
+        beyond |= dict.fromkeys(slack, 1)
         for time in places.times:
             there = {homes[x][name]: places.items[x].bytes for x in places.there(time) if name in homes[x]}
-            rows.add({**there, **dict.fromkeys([*beyond][-1:], -1)}, None, room)
+            rows.add({**there, **slack}, None, room)
     for chosen in out:
         rows.add({xs[name]: 1 for xs, name in zip(homes, chosen, strict=True)}, None, len(chosen) - 1)
     if goal is None:

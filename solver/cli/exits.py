@@ -16,21 +16,21 @@ from solver.show import console
 if TYPE_CHECKING:
     from solver.plan.plan import Status
 
-#: All of them; docs/files.md says more of each.
-MEANINGS = {
-    0: "solved",
-    1: "check failed",
-    2: "bad input",
-    3: "infeasible",
-    4: "no solution (or proof) in time",
-    5: "output lost",
-    6: "defect of certile",
-    7: "disagreement with the library",
-    130: "interrupted",
-}
 EXIT_CODES: dict[Status, int] = {"OPTIMAL": 0, "FEASIBLE": 0, "INFEASIBLE": 3, "NO_SOLUTION_FOUND": 4}
 CHECK_FAILED, BAD_INPUT, UNDECIDED = 1, 2, 4
 _OUTPUT_LOST, _DEFECT, DISAGREEMENT, _INTERRUPTED = 5, 6, 7, 130
+#: All exit codes; docs/files.md says more of each.
+MEANINGS = {
+    EXIT_CODES["OPTIMAL"]: "solved",
+    CHECK_FAILED: "check failed",
+    BAD_INPUT: "bad input",
+    EXIT_CODES["INFEASIBLE"]: "infeasible",
+    UNDECIDED: "no solution (or proof) in time",
+    _OUTPUT_LOST: "output lost",
+    _DEFECT: "defect of certile",
+    DISAGREEMENT: "disagreement with the library",
+    _INTERRUPTED: "interrupted",
+}
 #: typer carries its own click since 0.24 and used the package before: reach its base error through a class both have.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 _ClickError: type[Exception] = typer.BadParameter.__mro__[2]

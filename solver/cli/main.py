@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from instances.late import Later
 from solver.ask.names import version
@@ -88,12 +88,8 @@ class _Commands(TyperGroup):
         """Write the commands of every group, as wide as the longest name of all."""
         width = max(map(len, COMMANDS))
         for group, commands in GROUPS.items():
-            lines = {name: TyperCommand(name, help=about) for name, (_, about) in commands.items()}
             with formatter.section(group):
-                formatter.write_dl([
-                    (name.ljust(width), line.get_short_help_str(formatter.width - width - 6))
-                    for name, line in lines.items()
-                ])  # fmt: skip
+                formatter.write_dl([(name.ljust(width), about) for name, (_, about) in commands.items()])
 
 
 app = typer.Typer(
