@@ -34,7 +34,7 @@ import numpy.typing as npt
 from formulations.banks.bounds import Point
 from formulations.banks.front import Found, decide
 from formulations.banks.network import BankPlan, State, Walk, optimum
-from formulations.banks.numbers import numbered
+from formulations.banks.numbers import numbered, planned
 from formulations.banks.policies import hide
 from formulations.banks.published import published
 from formulations.banks.readings import clock_of, floor_of, may_wait, once
@@ -276,13 +276,15 @@ class Costs:
         return self._once(piece, aim, lambda: self._decided(piece, aim, limit))
 
     def policy(self, piece: Piece, measure: str) -> Known | None:
-        """The program of MIN, or of HIDE for time; None if the policy gets stuck."""
+        """The program of MIN, or of HIDE for time; None if the policy gets stuck, or a map waits that may not."""
 
-        def planned() -> Known:
-            walk = Walk(piece.found, self.banks)
-            return self._single(piece, hide(walk, self.clock) if measure == "time" else published(walk))
+        def made() -> Known:
+            free = Walk(piece.found, self.banks)
+            known = self._single(piece, hide(free, self.clock) if measure == "time" else published(free))
+            planned(self.walk(piece), known.programs[0].runs)  # raises InputError if it is not of the space
+            return known
 
-        return self._once(piece, f"policy {measure}", planned)
+        return self._once(piece, f"policy {measure}", made)
 
     def _once(self, piece: Piece, what: str, make: Callable[[], Known | None]) -> Known | None:
         key = piece, what

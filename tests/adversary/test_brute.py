@@ -489,6 +489,14 @@ def test_pieces_need_not_load_what_no_window_reads(engine: str) -> None:
     assert hybrid.TESTER.known(case, [claim]).least == 4
 
 
+@pytest.mark.parametrize("engine", ["dynamic", "pure-fusion", "hybrid-paper"])
+def test_policies_keep_no_map_for_a_sum_that_reads_from_dram(engine: str) -> None:
+    """One byte in, pooled, and added to itself: MIN would keep it on chip, which is not of this space."""
+    layers = (("pool", (0,), 1, 1, 1), ("sum", (0, 0), 1, 1, 1))
+    case = hybrid.Case(1, 1, layers, (2, 1, 1), False, False, "bytes", streamed=True)
+    assert hybrid.TESTER.run(replace(case, engines=(engine,)), random.Random(0)) == []
+
+
 @pytest.mark.slow(2)
 def test_a_stage_without_a_program_for_some_tiles_on_chip_has_a_time() -> None:
     """Two banks of a column each: a pool of three columns has no program if both hold its map."""
