@@ -320,9 +320,9 @@ def _run(rng: random.Random, part: FusionPart, group: Group, option: Option) -> 
     """The run of all layers, with weights that stay and layers that take turns as it happens."""
     if group.first == group.last:
         raise InputError("one layer is no group")
-    part.figures.walked(group.first, group.last, option)
+    part.prices.laid_out(group.first, group.last, option)
     rows, columns, streams = streams_of(group, option)
-    sizes = weights_of(group, part.figures.groups.weight_bytes).bytes
+    sizes = weights_of(group, part.prices.groups.weight_bytes).bytes
     stay = tuple(rng.choice((0, size, rng.randint(0, size))) for size in sizes)
     blocks: list[Blocks] = []
     turns = turns_of(group)

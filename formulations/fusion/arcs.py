@@ -51,7 +51,7 @@ def ways(group: Group, tall: Sequence[int], modes: Sequence[Mode]) -> tuple[Stri
 
 
 @dataclass(frozen=True, eq=False)
-class Priced:
+class PricedOption:
     """An option: weights loaded by classes and banks, bytes read by store and level, MACs; without one a bound."""
 
     option: Option | None
@@ -79,15 +79,15 @@ class Pricing:
     """`down`, `across`: along rows and along columns; an option is one of each. The first keeps what is needed again.
     """
 
-    def sketch(self) -> Priced | None:
+    def sketch(self) -> PricedOption | None:
         """What no option is below; None if none finds room."""
         fewest, _, least = self._least(np.arange(self._fewest.size))
         table = self._bound(fewest[:, None, None], self.room - least[..., None]).min(axis=0)
         if table.min() >= NEVER:
             return None
-        return Priced(None, self._by_store(table), self._reads(self.down, self.across), int(self._macs.min()))
+        return PricedOption(None, self._by_store(table), self._reads(self.down, self.across), int(self._macs.min()))
 
-    def options(self) -> Iterator[Priced]:
+    def options(self) -> Iterator[PricedOption]:
         """Yield the options that fit and may be best, those first that compute nothing again."""
         best = np.full((2 ** len(self.stores), len(self.room)), NEVER, np.int64)
         never = np.full_like(best, NEVER)
@@ -106,7 +106,7 @@ class Pricing:
                 (rows, height), (columns, width) = self.down.ways[i], self.across.ways[j]
                 option = Option(height, width, rows, columns, self.group.twice)
                 reads = self._reads(self.down.only(i), self.across.only(j))
-                yield Priced(option, self._by_store(table), reads, int(self._macs[i, j]))
+                yield PricedOption(option, self._by_store(table), reads, int(self._macs[i, j]))
 
     # ---- all options -------------------------------------------------------------------------------------------------
 
@@ -280,7 +280,7 @@ class Groups:
             if pricing is not None and (sketch := pricing.sketch()) is not None:
                 yield self._arc(mine, [sketch])
 
-    def exact(self, group: Group) -> list[Arc]:
+    def arcs_of(self, group: Group) -> list[Arc]:
         """The arcs of a group in place of a sketch: options that read alike, and those that compute again."""
         pricing = self._pricing(group)
         priced = [] if pricing is None else list(pricing.options())
@@ -337,7 +337,7 @@ class Groups:
         height = self.net.operand(found.readers[0], store).rows
         return tuple(found.seen(rows, height) for rows in mine.rows)
 
-    def _arc(self, group: Group, priced: Sequence[Priced]) -> Arc:
+    def _arc(self, group: Group, priced: Sequence[PricedOption]) -> Arc:
         axes = self.axes(group)
         stacked = np.stack([one.table for one in priced])
         reads = priced[0].reads
@@ -362,7 +362,7 @@ class Groups:
         )  # fmt: skip
 
 
-def _again(priced: Priced) -> bool:
+def _again(priced: PricedOption) -> bool:
     """Whether an option computes something again."""
     return priced.option is not None and priced.option.recomputes
 

@@ -20,12 +20,12 @@ from typing import Any
 from formulations.clock import Clock, TimeUp
 from formulations.compulsory import compulsory_bytes
 from formulations.fusion.arcs import Groups
-from formulations.fusion.groups import NEVER, Group, Net
+from formulations.fusion.groups import NEVER, Net
 from formulations.fusion.linear import Limit, Linear
-from formulations.fusion.nests import Bound, Fastest, Layers, Nests, Places, left_of, on_chip
+from formulations.fusion.nests import Bound, Nests
 from formulations.fusion.paths import Paths
 from formulations.fusion.pins import Demands
-from formulations.fusion.schedule import Figures, fused, option_of
+from formulations.fusion.schedule import Fastest, GroupPrices, Layers, left_of, on_chip, option_of, runs_of
 from formulations.fusion.space import Arc, Fusion, Taken, by_cut
 from formulations.fusion.tables import Factors, Tables, heavier, in_order
 from formulations.pins import Pins
@@ -57,7 +57,7 @@ class FusionPart(Part[Runs]):
         self.demands = Demands(pins, self.net)
         self.groups = Groups(self.net, machine, nests.residences, self.demands)
         self.tables = Tables(self.groups, nests)
-        self.figures = Figures(self.groups)
+        self.prices = GroupPrices(self.groups)
         self._walked: tuple[Runs, FusionReplay] | None = None
 
     @property
@@ -105,11 +105,11 @@ class FusionPart(Part[Runs]):
         figures, before = {}, None
         for first, last, run in self.numbered(runs):
             if isinstance(run, FusedRun):
-                price = self.figures.price(run)
+                price = self.prices.price(run)
                 mine = {**price.bytes, **{name: getattr(price, name) for name in _GROUP}}
             else:
                 mine = self._alone(first, self.layers.ran(first, run, before))
-            figures[self.figures.name(first, last)], before = mine, run
+            figures[self.prices.name(first, last)], before = mine, run
         measures, terms, counts = self._summed(figures)
         return Priced(measures, terms, counts)
 
@@ -151,7 +151,7 @@ class FusionPart(Part[Runs]):
             else:
                 mine = self._alone(first, said.outcome)
                 said_of.append(layer_figures(self.net.layers[first], said.outcome))
-            figures[self.figures.name(first, last)] = mine
+            figures[self.prices.name(first, last)] = mine
         measures, _, counts = self._summed(figures)
         executed = sum(said.executed for said in walked.runs)
         return Replayed(measures, walked.faults, counts, figures=tuple(said_of), executed=executed)
@@ -177,13 +177,13 @@ class FusionPart(Part[Runs]):
         """Every group runs in strips, every nest is a plan of problem tiling, with the pins."""
         said: list[str] = []
         for first, last, run in self.numbered(runs):
-            name = self.figures.name(first, last)
+            name = self.prices.name(first, last)
             option = option_of(run) if isinstance(run, FusedRun) else None
             said += [f"{name}: {fault}" for fault in self.demands.broken(first, last, option)]
             if isinstance(run, FusedRun):
                 _, left = left_of(self.net, self.machine, run)
                 room = len(run.banks) * self.machine.bank_bytes if self.machine.ocm_banks else left
-                peak = self.figures.price(run).peak_bytes
+                peak = self.prices.price(run).peak_bytes
                 if run.blocks and not self.pins.allows("turns", "any"):
                     said.append(f"{name}: layers take turns, which pin turns=no forbids")
                 if peak > room:
@@ -215,37 +215,9 @@ class FusionPart(Part[Runs]):
         runs = self.runs(path) if self.tables.knows(path) else None
         return None if runs is None or self.contains(runs) else runs
 
-    # ---- banks -------------------------------------------------------------------------------------------------------
-
     def runs(self, path: Sequence[Taken]) -> Runs:
         """Return a path as a schedule with the best nests that are known."""
-        residences = self.groups.residences
-        final = {k: v for s in path for k, v in s.levels.items() if residences[k].uses[-1] <= s.arc.last}
-        places, made = Places(self.machine), list[FusedRun | LayerRun]()
-        for step in path:
-            held, free = places.given({k: residences[k].banks[level] for k, level in step.levels.items() if level})
-            residents = {
-                residences[k].store: (residences[k].rows[level], held[k]) for k, level in step.levels.items() if level
-            }
-            layers = range(step.arc.first, step.arc.last + 1)
-            unwritten = tuple(self._unwritten(t, step, final) for t in layers)
-            if step.arc.options is None:
-                nest = self.tables.plans(step).nest(*self.tables.place(step))
-                made.append(self.layers.trimmed(layers[0], LayerRun(nest, residents, unwritten[0], free)))
-            else:
-                made.append(fused(self.groups, self.figures, step, free, unwritten, residents))
-        return tuple(made)
-
-    def _unwritten(self, t: int, step: Taken, final: Mapping[int, int]) -> int:
-        """Rows of a result that never go to DRAM: those on chip until the last use, all of a map inside a group."""
-        store = self.net.stores[self.net.writes[t]]
-        k = self.groups.number.get(self.net.writes[t])
-        group = Group(self.net, step.arc.first, step.arc.last)
-        if store.results or store.dram:
-            return 0
-        if k is not None and k in step.levels:
-            return self.groups.residences[k].rows[final[k]]
-        return 0 if group.used_after(self.net.writes[t]) else store.rows
+        return runs_of(path, self.tables, self.layers, self.prices)
 
 
 def _flat(value: Any, where: str = "") -> Iterator[tuple[str, int]]:
@@ -322,7 +294,7 @@ class Cuts(Piece[Runs]):
         tables, clock = self.part.tables, goal.clock
         ask = partial(tables.instance, factors, self.bound)
         for number in count():
-            paths, arcs = tables.settled(arcs, ask, partial(tables.instance, factors, "known"), clock)
+            paths, arcs = tables.least_paths(arcs, ask, partial(tables.instance, factors, "known"), clock)
             if paths.least >= NEVER:
                 return paths, ()
             if self.bound == "proven" and tables.complete:
@@ -331,7 +303,7 @@ class Cuts(Piece[Runs]):
             places = tables.relied(path)
             if not places:
                 break
-            if not tables.search(places, clock):
+            if not tables.search_down(places, clock):
                 raise TimeUp
             if number % 8 == 0:  # what a better path cannot have is dropped: bounds only rise
                 known = Paths(tables.known(factors, arcs))
@@ -396,7 +368,7 @@ class Cuts(Piece[Runs]):
             self._cost = fusion.cost(path)
             places = part.tables.relied(path)
             clock = Clock(0.0) if goal.stats.get("interrupted") else goal.clock
-            if places and part.tables.search(places, clock):
+            if places and part.tables.search_down(places, clock):
                 return None
             return part.runs(path) if part.tables.knows(path) else self.best
 

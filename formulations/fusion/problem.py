@@ -1,6 +1,7 @@
 """Fusion and joint as certile asks them: engines, heuristics, and which networks and machines they take.
 
-Problem joint is problem fusion with groups of one layer (pin ``length=1``), in bytes or energy.
+Problem joint is problem fusion with groups of one layer (pin ``length=1``), in bytes or energy. The docstring of the
+package is a map of its files.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def _through_dram(part: FusionPart, goal: Goal, arcs: Sequence[Arc]) -> Runs:
     """The best path with these groups, when maps go through DRAM between groups, and nothing is computed again."""
     tables = part.tables
     alone = dict.fromkeys(tables.nests.plans)
-    tables.search([(plans, (0,) * plans.layer.inputs, plans.banks) for plans in alone], goal.clock)
+    tables.search_down([(plans, (0,) * plans.layer.inputs, plans.banks) for plans in alone], goal.clock)
     paths = tables.lean(arcs, part.factors(goal.measure), goal.clock, stays=False)
     if paths.least >= NEVER:
         raise Unable(_NO_PLACE)
@@ -127,7 +128,7 @@ def _alone(choose: Callable[[Tables, Clock], Path | Fusion]) -> Callable[[Fusion
             tables.nests.hurry(clock.half())
         chosen = choose(tables, clock)
         path = chosen if isinstance(chosen, tuple) else _least(chosen)
-        tables.search(tables.relied(path), clock)
+        tables.search_down(tables.relied(path), clock)
         if not tables.knows(path):
             raise Unable(_NO_PLACE)
         runs = part.runs(path)

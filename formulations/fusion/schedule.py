@@ -1,4 +1,6 @@
-"""Schedules of fusion: a path of arcs as runs with banks, and the price of a group of layers in closed form.
+"""Schedules of fusion: what groups (`GroupPrices`) and layers by themselves (`Layers`) cost, and paths of arcs as runs.
+
+`runs_of` makes the schedule of a path: the run of every group and layer, with the banks that maps on chip leave it.
 
 **Time** of a group (`GroupTime`): visit by visit the longer of computing and of moving, calls and segments included.
 
@@ -12,27 +14,41 @@ Example: 2 rows of a map of 4 channels, 8 x 8 pixels, are 4 runs of 16 bytes whe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
 
+from formulations.clock import Clock
 from formulations.fusion.arcs import Grouped, Groups
 from formulations.fusion.groups import Group
 from formulations.fusion.memory import Memory, Option, Turns, Weights, turns_of, weights_of
 from formulations.fusion.space import Taken
 from formulations.fusion.strips import Ints, Mode, Strips, paces, strips
-from hwmodels.schedule import Blocks, FusedRun, Steps, Stream
+from formulations.fusion.tables import Tables
+from formulations.pins import Pins
+from formulations.tiling import tiling
+from formulations.tiling.search import search_nests
+from hwmodels.joint.price import RunFigures, ran
+from hwmodels.nest.buffers import buffers
+from hwmodels.nest.price.closed_form import price
+from hwmodels.outcome import Outcome
+from hwmodels.schedule import Blocks, FusedRun, LayerRun, Loop, Nest, Run, Steps, Stream
 from hwmodels.transfer import bursts_of_segment, request, ticks
 from instances.errors import InputError
 from instances.machine.machine import Machine, Transfer
+from instances.network.stores import Stores
 from instances.network.workload import Layer
 
 #: Runs of addresses: the first one's start, bytes of each, and how many there are in a row at which distance.
-Runs = tuple[int, int, tuple[tuple[int, int], ...]]
+AddressRuns = tuple[int, int, tuple[tuple[int, int], ...]]
+#: Numbers of banks; none on a machine without banks.
+Banks = tuple[int, ...]
+#: The fastest nests of layers, by what they find on chip, room for tiles and bytes.
+Fastest = dict[tuple[object, int, int], Nest]
 
 
-def call_ticks(transfer: Transfer, runs: Sequence[Runs]) -> int:
+def ticks_of_call(transfer: Transfer, runs: Sequence[AddressRuns]) -> int:
     """Return what one call takes that moves some runs."""
     moved = segments = bursts = 0
     for start, size, repeats in runs:
@@ -120,10 +136,10 @@ class GroupTime:
         def price(top: int, left: int, high: int, broad: int) -> int:
             start, row, plane = (top * width + left) * each, width * each, height * width * each
             if broad < width:
-                return call_ticks(transfer, [(start, broad * each, ((planes, plane), (high, row)))])
+                return ticks_of_call(transfer, [(start, broad * each, ((planes, plane), (high, row)))])
             if high < height:
-                return call_ticks(transfer, [(start, high * row, ((planes, plane),))])
-            return call_ticks(transfer, [(0, planes * plane, ())])
+                return ticks_of_call(transfer, [(start, high * row, ((planes, plane),))])
+            return ticks_of_call(transfer, [(0, planes * plane, ())])
 
         return price, bool(transfer.burst_bytes and transfer.by_address)
 
@@ -141,7 +157,7 @@ class GroupTime:
         _, size, bias = self._filter(self.net.layers[t])
         whole, rest = divmod(kept, size + bias) if kept else (0, 0)
         runs = [(0, whole * size + min(rest, size), ()), (0, whole * bias + max(0, rest - size), ())]
-        return call_ticks(self.machine.transfer_of("W"), runs)
+        return ticks_of_call(self.machine.transfer_of("W"), runs)
 
     def _streamed(self, k: int) -> int:
         """Ticks of loading what does not stay of a layer's weights, a call for every filter."""
@@ -151,7 +167,7 @@ class GroupTime:
 
         def price(at: int, gone: int) -> int:
             weights = (at * size + min(gone, size), size - min(gone, size), ())
-            return call_ticks(transfer, [weights, (at * bias + max(0, gone - size), bias - max(0, gone - size), ())])
+            return ticks_of_call(transfer, [weights, (at * bias + max(0, gone - size), bias - max(0, gone - size), ())])
 
         if first == number:
             return 0
@@ -232,15 +248,15 @@ def streams_of(group: Group, option: Option) -> tuple[Steps, Steps, tuple[Stream
     return rows, columns, made
 
 
-class Figures:
+class GroupPrices:
     """Prices of groups of a network on a machine, each computed once."""
 
     def __init__(self, groups: Groups) -> None:
         self.groups = groups
-        self._known: dict[tuple[int, int, Option], _Walked] = {}
+        self._known: dict[tuple[int, int, Option], _LaidOut] = {}
         self._priced: dict[FusedRun, GroupPrice] = {}
 
-    def walked(self, first: int, last: int, option: Option) -> _Walked:
+    def laid_out(self, first: int, last: int, option: Option) -> _LaidOut:
         """What does not depend on what is on chip; raises InputError if the group cannot run so."""
         key = first, last, option
         if key not in self._known:
@@ -254,7 +270,7 @@ class Figures:
             count = len(group.layers)
             visits = group.together((down.active[:count, 0] * across.active[:count, 0]).tolist())
             computed = down.computed[:, 0] * across.computed[:, 0]
-            self._known[key] = _Walked(group, down, across, visits, tuple(map(int, computed)))
+            self._known[key] = _LaidOut(group, down, across, visits, tuple(map(int, computed)))
         return self._known[key]
 
     def name(self, first: int, last: int) -> str:
@@ -283,8 +299,8 @@ class Figures:
 
     def _price(self, run: FusedRun) -> GroupPrice:
         option = option_of(run)
-        walked = self.walked(run.first, run.last, option)
-        group, net = walked.group, self.groups.net
+        laid = self.laid_out(run.first, run.last, option)
+        group, net = laid.group, self.groups.net
         if (run.rows, run.columns, run.streams) != streams_of(group, option):
             raise InputError(f"{self.name(run.first, run.last)}: its streams are not those of strips")
         sizes = weights_of(group, self.groups.weight_bytes)
@@ -292,37 +308,37 @@ class Figures:
             not 0 <= kept <= size for kept, size in zip(run.weights, sizes.bytes, strict=True)
         ):
             raise InputError(f"{self.name(run.first, run.last)}: weights {run.weights} of {sizes.bytes} stay")
-        parts = zip(sizes.bytes, run.weights, walked.visits, strict=True)
+        parts = zip(sizes.bytes, run.weights, laid.visits, strict=True)
         loaded = sum(kept + count * (size - kept) for size, kept, count in parts)
         buffer = max(
             (f for f, size, kept in zip(sizes.filters, sizes.bytes, run.weights, strict=True) if kept < size), default=0
         )
         on_chip = {s: rows for s, (rows, _) in run.residents.items()}
-        strips_peak = walked.memory(run.residents).peak(self.blocks_of(run))
+        strips_peak = laid.memory(run.residents).peak(self.blocks_of(run))
         read = 0
         for k, stream in enumerate(group.streams):
             if stream.outside:
                 height = net.operand(stream.maker, stream.store).rows
                 seen = net.stores[stream.store].seen(on_chip.get(stream.store, 0), height)
-                rows = int(walked.down.beyond(k, np.array([seen]))[0, 0])
-                read += rows * int(walked.across.computed[k, 0]) * stream.pixel
+                rows = int(laid.down.beyond(k, np.array([seen]))[0, 0])
+                read += rows * int(laid.across.computed[k, 0]) * stream.pixel
         written = 0
         for t, stream, kept in zip(group.layers, group.streams, run.unwritten, strict=False):
             layer = net.layers[t]
             written += (layer.r - net.stores[stream.store].seen(kept, layer.r)) * layer.c * stream.pixel
         macs = sum(
-            net.layers[t].macs // (net.layers[t].r * net.layers[t].c) * walked.computed[k]
+            net.layers[t].macs // (net.layers[t].r * net.layers[t].c) * laid.computed[k]
             for k, t in enumerate(group.layers)
         )
         return GroupPrice(
             {"IN": read, "W": loaded, "OUT": written}, macs, strips_peak + sum(run.weights) + buffer,
-            walked.down.end.shape[1] * walked.across.end.shape[1],
-            GroupTime(group, self.groups.machine, run, walked.down, walked.across).ticks(),
+            laid.down.end.shape[1] * laid.across.end.shape[1],
+            GroupTime(group, self.groups.machine, run, laid.down, laid.across).ticks(),
         )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
-class _Walked:
+class _LaidOut:
     group: Group
     down: Strips
     across: Strips
@@ -336,7 +352,155 @@ class _Walked:
         return Memory(self.group, self.down, self.across, whole, turns)
 
 
-def fused(groups: Groups, figures: Figures, taken: Taken, banks: tuple[int, ...], unwritten: tuple[int, ...],
+# ---- layers by themselves --------------------------------------------------------------------------------------------
+
+
+class Layers:
+    """The layers of a network on a machine; `pins` of their nests.
+
+    A run (`hwmodels.schedule.LayerRun`) says the nest of a layer, what is on chip while it runs, and where. Weights
+    that stay are loaded before the first layer that reads them (`hwmodels.joint.price`).
+    """
+
+    def __init__(self, found: Stores, machine: Machine, pins: Pins) -> None:
+        self.found, self.machine, self.pins = found, machine, pins
+        self._outcomes: dict[object, Outcome] = {}
+
+    def layer(self, step: int, run: LayerRun) -> Layer:
+        """A layer with what it finds on chip."""
+        return self.found.layer(step, run.rows, run.unwritten)
+
+    def outcome(self, layer: Layer, nest: Nest) -> Outcome:
+        """What a nest of a layer costs."""
+        key = layer.signature(), nest
+        if key not in self._outcomes:
+            self._outcomes[key] = price(layer, self.machine, nest)
+        return self._outcomes[key]
+
+    def ran(self, step: int, run: LayerRun, before: LayerRun | FusedRun | None) -> Outcome:
+        """What a layer costs after another run, with the loading of weights that stay."""
+        outcome = self.outcome(self.layer(step, run), run.nest)
+        priced = self.outcome(*ran(self.found, step, run, before))
+        return replace(priced, occupancy_bytes=outcome.occupancy_bytes)  # weights that stay are no tile
+
+    def holds(self, step: int, run: LayerRun) -> bool:
+        """Whether a nest is a plan of problem tiling, with the pins."""
+        return tiling.build(self.layer(step, run), self.machine, self.pins).contains(run.nest)
+
+    def explain(self) -> tuple[str, ...]:
+        """The demands that a layer cannot meet even with all banks to itself."""
+        machine = self.machine.model_copy(update={"ocm_bytes": self.machine.bank_count * self.machine.bank_bytes})
+        for layer in self.found.layers:
+            if said := tiling.build(layer, machine, self.pins).explain():
+                return tuple(f"layer {layer.name}: {line}" for line in said)
+        return ("no layer by itself conflicts with the machine, all of them together do",)
+
+    def figured(self, step: int, run: LayerRun, seen: RunFigures) -> RunFigures:
+        """What is said of a layer, with where its tiles lie."""
+        lie = buffers(self.layer(step, run), self.machine, run.nest)
+        return replace(seen, buffers=lie, on_chip=on_chip(self.found, self.machine, run))
+
+    def trimmed(self, step: int, run: LayerRun) -> LayerRun:
+        """A run with those banks alone that the tiles take; without banks as it is."""
+        taken = self.outcome(self.layer(step, run), run.nest).occupancy_bytes["ocm"]
+        return replace(run, banks=run.banks[: -(-taken // self.machine.bank_bytes)])
+
+    def faster(self, step: int, run: LayerRun, known: Fastest, clock: Clock) -> LayerRun:
+        """The fastest nest that moves as little in the room that is free; without time a coarser one."""
+        layer, (free, room) = self.layer(step, run), left_of(self.found, self.machine, run)
+        key = layer.signature(), room, self.outcome(layer, run.nest).bytes
+        if key not in known:
+            known[key] = self._faster(layer, run.nest, room, clock)
+        return self.trimmed(step, replace(run, nest=known[key], banks=free))
+
+    def _faster(self, layer: Layer, nest: Nest, room: int, clock: Clock) -> Nest:
+        most = {"ocm": room, "bytes": self.outcome(layer, nest).bytes}
+        space = tiling.build(layer, self.machine, self.pins)
+        if not clock.over:
+            said = search_nests(space, ("bytes",), clock, most=most, proving=(), known=most).nest or nest
+            return min(said, nest, key=lambda one: ((of := self.outcome(layer, one)).bytes, of.time_ticks))
+        for item in nest.items:  # without loops that save nothing there are fewer tiles, which take time to replay, too
+            fewer = replace(nest, items=tuple(one for one in nest.items if one is not item))
+            if isinstance(item, Loop) and space.contains(fewer):
+                outcome = self.outcome(layer, fewer)
+                if outcome.bytes <= most["bytes"] and outcome.occupancy_bytes["ocm"] <= most["ocm"]:
+                    nest = fewer
+        return nest
+
+
+def on_chip(found: Stores, machine: Machine, run: Run) -> dict[str, int]:
+    """Return the bytes of what stays on chip while a layer or a group runs, by name."""
+    rows = {found.stores[s]: count for s, (count, _) in run.residents.items()}
+    return {store.name: count * store.row_bytes(machine) for store, count in rows.items()}
+
+
+class BankBook:
+    """Hands out banks: a map takes the lowest free ones when it is first there, and gives back its last ones.
+
+    In bytes, without banks, nothing has a number.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self._held: dict[int, Banks] = {}
+
+    def given(self, sizes: Mapping[int, int]) -> tuple[Mapping[int, Banks], Banks]:
+        """The banks of maps that take so many from now on, and those that are left; all maps are named."""
+        if not self.machine.ocm_banks:
+            return dict.fromkeys(sizes, ()), ()
+        self._held = {k: banks[: sizes[k]] for k, banks in self._held.items() if k in sizes}
+        free = [b for b in range(self.machine.ocm_banks) if not any(b in banks for banks in self._held.values())]
+        for k, number in sizes.items():
+            if k not in self._held:
+                self._held[k], free = tuple(free[:number]), free[number:]
+        return dict(self._held), tuple(free)
+
+
+def left_of(found: Stores, machine: Machine, run: LayerRun | FusedRun) -> tuple[Banks, int]:
+    """Return the banks that no map on chip has during a run, and the bytes that maps leave."""
+    if not machine.ocm_banks:
+        taken = sum(rows * found.stores[s].row_bytes(machine) for s, (rows, _) in run.residents.items())
+        return (), machine.bank_count - taken
+    taken_banks = {bank for _, banks in run.residents.values() for bank in banks}
+    free = tuple(bank for bank in range(machine.ocm_banks) if bank not in taken_banks)
+    return free, len(free) * machine.bank_bytes
+
+
+# ---- a path as runs --------------------------------------------------------------------------------------------------
+
+
+def runs_of(path: Sequence[Taken], tables: Tables, layers: Layers, prices: GroupPrices) -> tuple[Run, ...]:
+    """Return a path as a schedule with the best nests that are known."""
+    groups = tables.groups
+    residences = groups.residences
+    final = {k: v for s in path for k, v in s.levels.items() if residences[k].uses[-1] <= s.arc.last}
+    book, made = BankBook(groups.machine), list[FusedRun | LayerRun]()
+    for step in path:
+        held, free = book.given({k: residences[k].banks[level] for k, level in step.levels.items() if level})
+        residents = {
+            residences[k].store: (residences[k].rows[level], held[k]) for k, level in step.levels.items() if level
+        }
+        unwritten = tuple(_unwritten(groups, t, step, final) for t in range(step.arc.first, step.arc.last + 1))
+        if step.arc.options is None:
+            nest = tables.plans(step).nest(*tables.place(step))
+            made.append(layers.trimmed(step.arc.first, LayerRun(nest, residents, unwritten[0], free)))
+        else:
+            made.append(fused(groups, prices, step, free, unwritten, residents))
+    return tuple(made)
+
+
+def _unwritten(groups: Groups, t: int, step: Taken, final: Mapping[int, int]) -> int:
+    """Rows of a result that never go to DRAM: those on chip until the last use, all of a map inside a group."""
+    at = groups.net.writes[t]
+    store, k = groups.net.stores[at], groups.number.get(at)
+    if store.results or store.dram:
+        return 0
+    if k is not None and k in step.levels:
+        return groups.residences[k].rows[final[k]]
+    return 0 if Group(groups.net, step.arc.first, step.arc.last).used_after(at) else store.rows
+
+
+def fused(groups: Groups, prices: GroupPrices, taken: Taken, banks: tuple[int, ...], unwritten: tuple[int, ...],
           residents: Mapping[int, tuple[int, tuple[int, ...]]]) -> FusedRun:  # fmt: skip
     """Return the run of an arc of several layers, with the best use of the room that strips leave."""
     arc, grouped = taken.arc, taken.arc.options
@@ -344,13 +508,13 @@ def fused(groups: Groups, figures: Figures, taken: Taken, banks: tuple[int, ...]
     assert grouped.best is not None
     place = tuple(int(c[taken.levels[k]]) for k, c in zip(arc.axes, arc.classes, strict=True))
     option = grouped.options[int(grouped.best[(*place, arc.column(taken.free))])]
-    walked = figures.walked(arc.first, arc.last, option)
-    rows, columns, made = streams_of(walked.group, option)
-    memory = walked.memory(residents, groups.demands.turns(walked.group))
+    laid = prices.laid_out(arc.first, arc.last, option)
+    rows, columns, made = streams_of(laid.group, option)
+    memory = laid.memory(residents, groups.demands.turns(laid.group))
     least, room = int(memory.peaks()[-1, 0, 0]), taken.free * groups.machine.bank_bytes
-    weights = weights_of(walked.group, groups.weight_bytes)
-    blocks = memory.fewest(_most(weights, walked.visits, room, least))
-    stay = weights.resident(walked.visits, room - memory.peak(blocks))
+    weights = weights_of(laid.group, groups.weight_bytes)
+    blocks = memory.fewest(_most(weights, laid.visits, room, least))
+    stay = weights.resident(laid.visits, room - memory.peak(blocks))
     return FusedRun(arc.first, arc.last, rows, columns, made, stay, residents, unwritten, banks, blocks)
 
 

@@ -41,12 +41,12 @@ class Tables:
         self.groups, self.nests = groups, nests
         self.macs = tuple(layer.macs for layer in groups.net.layers)
         self._sketches: dict[tuple[int, int], list[Arc]] = {}
-        self._exact: dict[Grouped, list[Arc]] = {}
+        self._priced: dict[Grouped, list[Arc]] = {}
 
     @property
     def priced(self) -> int:
         """Groups that have been priced."""
-        return len(self._exact)
+        return len(self._priced)
 
     @property
     def complete(self) -> bool:
@@ -72,17 +72,17 @@ class Tables:
 
     def refined(self, arcs: Sequence[Arc]) -> list[Arc]:
         """Arcs with what is priced by now in place of sketches."""
-        return [exact for arc in arcs for exact in self._exact.get(arc.options, [arc])]
+        return [exact for arc in arcs for exact in self._priced.get(arc.options, [arc])]
 
     def price(self, arcs: Sequence[Arc], clock: Clock) -> bool:
         """Price the sketches among some arcs; raises TimeUp; False if there is none."""
         rough = [arc for arc in arcs if sketched(arc)]
         for arc in rough:
             clock.tick()
-            self._exact[arc.options] = self.groups.exact(arc.options.group)
+            self._priced[arc.options] = self.groups.arcs_of(arc.options.group)
         return bool(rough)
 
-    def settled(self, arcs: Sequence[Arc], ask: Ask, known: Ask, clock: Clock) -> tuple[Paths, list[Arc]]:
+    def least_paths(self, arcs: Sequence[Arc], ask: Ask, known: Ask, clock: Clock) -> tuple[Paths, list[Arc]]:
         """The least paths whose own groups are priced, and the arcs that a better one may have; raises TimeUp.
 
         `ask`, `known`: instances for some arcs: with bounds, and with nests that are known.
@@ -107,7 +107,7 @@ class Tables:
             fusion = self.instance(factors, "known", [arc for arc in arcs if not arc.options.recomputes])
             return fusion if stays else fusion.without_levels()
 
-        return self.settled(arcs, ask, ask, clock)[0]
+        return self.least_paths(arcs, ask, ask, clock)[0]
 
     # ---- instances ---------------------------------------------------------------------------------------------------
 
@@ -148,7 +148,7 @@ class Tables:
         rows = (self.nests.rows_of(t, n)[step.levels[k] if k >= 0 else 0] for n, k in enumerate(inputs))
         return tuple(rows), step.free
 
-    def search(self, places: Sequence[Place], clock: Clock) -> bool:
+    def search_down(self, places: Sequence[Place], clock: Clock) -> bool:
         """Search nests there, and with more banks down from where a nest is known; False if the time ran out.
 
         Between how many banks a bound holds is found to a part in `PARTS` of all banks.

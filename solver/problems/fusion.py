@@ -1,6 +1,6 @@
 """Problem fusion, as the rest of `solver` sees it: how its plans are shown.
 
-A group is shown by its strips layer by layer, what is kept, and where everything lies (`drawn`). Figures (`figures`)
+A group is shown by its strips layer by layer, what is kept, and where everything lies (`drawn`). Figures (`drawings`)
 are groups over the network, what stays on chip, bytes by group, and the roofline.
 """
 

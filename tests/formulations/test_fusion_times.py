@@ -10,7 +10,7 @@ from formulations.fusion.arcs import MODES
 from formulations.fusion.groups import Group
 from formulations.fusion.memory import Option, turns_of
 from formulations.fusion.part import FusionPart
-from formulations.fusion.schedule import call_ticks, streams_of
+from formulations.fusion.schedule import streams_of, ticks_of_call
 from formulations.fusion.strips import Mode
 from formulations.pins import Pins
 from hwmodels.schedule import Blocks, FusedRun
@@ -35,11 +35,11 @@ ADDRESSES = BURSTS.model_copy(update={"burst_count": "address"})
 def test_a_call_by_hand() -> None:
     """Two rows of 4 channels, 8 x 8 pixels: 4 runs of 16 bytes, or one of 64; with bursts of 16 bytes 4 windows."""
     apart, together = [(16, 16, ((4, 64),))], [(64, 64, ())]
-    assert (call_ticks(DMA, apart), call_ticks(DMA, together)) == (5 + 8 + 64, 5 + 2 + 64)
-    assert (call_ticks(BURSTS, apart), call_ticks(ADDRESSES, apart)) == (3 + 28 + 64, 3 + 28 + 64)
-    assert call_ticks(BURSTS, [(8, 16, ((4, 64),))]) == 3 + 28 + 64  # as if every run began a window
-    assert call_ticks(ADDRESSES, [(8, 16, ((4, 64),))]) == 3 + 56 + 64  # each touches two
-    assert call_ticks(DMA, [(0, 0, ())]) == 0
+    assert (ticks_of_call(DMA, apart), ticks_of_call(DMA, together)) == (5 + 8 + 64, 5 + 2 + 64)
+    assert (ticks_of_call(BURSTS, apart), ticks_of_call(ADDRESSES, apart)) == (3 + 28 + 64, 3 + 28 + 64)
+    assert ticks_of_call(BURSTS, [(8, 16, ((4, 64),))]) == 3 + 28 + 64  # as if every run began a window
+    assert ticks_of_call(ADDRESSES, [(8, 16, ((4, 64),))]) == 3 + 56 + 64  # each touches two
+    assert ticks_of_call(DMA, [(0, 0, ())]) == 0
 
 
 def run_of(machine: Machine, mode: Mode, width: int, kept: tuple[int, int]) -> tuple[FusionPart, FusedRun]:
@@ -63,7 +63,7 @@ def test_price_and_replay_count_alike(transfer: Transfer, layout: str, mode: Mod
     for kept in ((144, 144), (100, 0)):
         part, run = run_of(machine, mode, width, kept)
         (seen,) = part.walked((run,)).runs
-        assert part.figures.price(run).ticks == seen.ticks
+        assert part.prices.price(run).ticks == seen.ticks
 
 
 # ---- Layers of a group that take turns for channels: which may, bytes on chip, and what it is worth ------------------
@@ -113,7 +113,7 @@ def test_price_is_what_the_referee_counts(rows: str, columns: str) -> None:
             for weights in ((0, 0, 0, 0), (48, 20, 24, 0)):
                 blocks = (Blocks(first, last, channels),)
                 run = FusedRun(0, 3, *steps, weights, {}, (8, 4, 4, 0), tuple(range(part.machine.ocm_banks)), blocks)
-                price, (seen,) = part.figures.price(run), part.walked((run,)).runs
+                price, (seen,) = part.prices.price(run), part.walked((run,)).runs
                 assert (price.bytes, price.macs, price.peak_bytes) == (seen.operand_bytes, seen.macs, seen.peak_bytes)
                 assert seen.executed
                 count += 1
@@ -126,7 +126,7 @@ def test_prices_refuse_other_turns() -> None:
     for blocks in ((Blocks(0, 1, 1),), (Blocks(0, 2, 3),), (Blocks(0, 2, 8),), (Blocks(0, 2, 2), Blocks(0, 2, 2))):
         run = FusedRun(0, 3, *steps, (0,) * 4, {}, (8, 4, 4, 0), tuple(range(part.machine.ocm_banks)), blocks)
         with pytest.raises(InputError, match="layers do not take turns for"):
-            part.figures.price(run)
+            part.prices.price(run)
 
 
 def products(*pins: str) -> Plan:

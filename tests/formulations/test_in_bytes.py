@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from formulations.fusion.groups import Group
-from formulations.fusion.nests import Places, left_of
+from formulations.fusion.schedule import BankBook, left_of
 from formulations.pins import Pins
 from hwmodels.fusion.replay.referee import replay_fusion
 from hwmodels.schedule import LayerRun
@@ -180,7 +180,7 @@ def test_strips_that_do_not_fit_beside_maps() -> None:
 
 
 def test_places_of_maps() -> None:
-    in_banks, in_bytes = Places(memory(104, 4)), Places(MACHINE)
+    in_banks, in_bytes = BankBook(memory(104, 4)), BankBook(MACHINE)
     assert in_banks.given({7: 2}) == ({7: (0, 1)}, (2, 3))
     assert in_banks.given({7: 1, 8: 2}) == ({7: (0,), 8: (1, 2)}, (3,))
     assert in_banks.given({8: 2}) == ({8: (1, 2)}, (0, 3))

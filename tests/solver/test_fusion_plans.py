@@ -56,7 +56,7 @@ def test_hand_figures_are_priced_replayed_and_executed(mode: Mode, moved: int, m
     part = FusionPart(TWO, machine, Pins(()))
     steps = streams_of(Group(part.net, 0, 1), Option(2, 8, mode, "lead"))
     run = FusedRun(0, 1, *steps, (144, 144), {}, (8, 0), tuple(range(40)))
-    price = part.figures.price(run)
+    price = part.prices.price(run)
     assert (sum(price.bytes.values()), price.macs, price.peak_bytes) == (moved, macs, peak)
     walked = part.walked((run,))
     (seen,) = walked.runs
