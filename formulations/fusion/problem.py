@@ -170,6 +170,10 @@ class JointFormulation(FusionFormulation):
 
 def check_machine(machine: Machine, problem: str) -> None:
     """Raise InputError unless the problem can be asked of a machine."""
+    if problem == "fusion" and (machine.reserved_bytes or machine.im2col_rows):
+        raise InputError(
+            f"machine {machine.name}: problem fusion keeps no room for reserved_bytes and im2col_rows beside strips"
+        )
     if not machine.bank_count:
         raise InputError(
             f"machine {machine.name}: problem {problem} needs a memory that all operands share (ocm_bytes), "

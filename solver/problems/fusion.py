@@ -7,17 +7,15 @@ are groups over the network, what stays on chip, bytes by group, and the rooflin
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from formulations.fusion.part import FusionPart
 from formulations.fusion.problem import FusionFormulation
 from hwmodels.fusion.replay.count import weight_bytes
 from hwmodels.fusion.replay.strips import Span, Walk
 from hwmodels.nest.buffers import buffer_lines, buffers
 from hwmodels.schedule import FusedRun, LayerRun, Run, Steps
-from instances.errors import InputError
 from instances.network.stores import Stores
 from solver.ask.question import Question
 from solver.plan.figures import Figure
@@ -160,15 +158,6 @@ class FusionProblem(SharedProblem):
     def __init__(self) -> None:
         super().__init__(FUSION)
         self.axes = {"bytes": "bytes", "macs": "MACs"}
-
-    def parts(self, question: Question) -> Sequence[FusionPart]:
-        """The network; raises InputError unless its homes are settled and all memory is free."""
-        machine = question.machine
-        if machine.reserved_bytes or machine.im2col_rows:
-            raise InputError(
-                f"machine {machine.name}: problem fusion keeps no room for reserved_bytes and im2col_rows beside strips"
-            )
-        return super().parts(question)
 
     # ---- the front ---------------------------------------------------------------------------------------------------
 
