@@ -1,1 +1,1 @@
-"""Drivers of solvers: models are built elsewhere, and solved here."""
+"""How any formulation is searched: goal by goal, by solvers (drivers), in jobs; and what of that is refused."""

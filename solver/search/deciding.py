@@ -13,10 +13,9 @@ from instances.errors import InputError, PlanMismatch
 from solver.ask.options import processors
 from solver.ask.question import Question
 from solver.ask.watch import NO_LIMIT, Watch
-from solver.search.jobs import share_of
 from solver.search.loop import Answer, settled, status_of, unanswered
 from solver.search.verdict import Verdict, in_unit, judged, judgement
-from solver.search.workers import run
+from solver.search.workers import run, share_of
 
 #: Seconds below which a part is decided without a search.
 _WORTH_S = 0.05

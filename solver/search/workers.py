@@ -1,4 +1,4 @@
-"""Runs jobs side by side in worker processes, until all are done, out of time or interrupted.
+"""Runs jobs, until all are done, out of time or interrupted: here, or side by side in worker processes.
 
 Why no library: a job that runs has to be told of Ctrl-C and of the time limit, and then to hand in its best so far with
 a bound; a worker that the kernel kills for want of memory may cost its own job and no other; CBC, which a worker has
@@ -25,15 +25,18 @@ import threading
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any, BinaryIO
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 
 from formulations.clock import Clock
 from solver.ask.options import processors
 from solver.ask.watch import NO_LIMIT, Watch, used_bytes
-from solver.search.jobs import GRACE_S, D, OnDone, Outcome, Work, run_here, share_of
 
 logger = logging.getLogger(__name__)
 
+#: Seconds after a signal in which running jobs may still verify and return what they found, and after the time limit in
+#: which jobs may begin that only make a quick plan.
+GRACE_S = 10.0
 #: Seconds after the time limit in which workers may still verify; then a quick plan is made here.
 LATE_S = 1.5
 #: Seconds after which what is left goes to other processes, and that must be left: they take one or two to start.
@@ -47,6 +50,103 @@ _BOOT = (
 )
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class Done(Protocol):
+    """What comes of a job, and can be pickled."""
+
+    def noted(self: D, note: str) -> D:
+        """The same with a note for people: why no more came of it."""
+
+
+D = TypeVar("D", bound=Done)
+C = TypeVar("C", bound=Done, covariant=True)
+
+
+class Work(Protocol[C]):
+    """A job, that can be pickled."""
+
+    @property
+    def name(self) -> str:
+        """Of what it decides, for messages."""
+
+    def decide(self, time_limit_s: float | None, watch: Watch) -> C:
+        """Do it in this share of the time of `watch`, or quickly; raises KeyboardInterrupt if that is urgent."""
+
+
+OnDone = Callable[[int, D], None]
+
+
+def share_of(clock: Clock, waiting: int, workers: int) -> float | None:
+    """Return the seconds for a job that starts now while `waiting` jobs (it included) have not: an equal share.
+
+    What a job leaves over goes to those after it. None without a limit; 0 when time is up.
+    """
+    if clock.left is None:
+        return None
+    return clock.remaining * min(1.0, workers / max(1, waiting))
+
+
+@dataclass
+class Outcome(Generic[D]):
+    """What came of a batch of jobs: answers and shares of time by index, and whether Ctrl-C stopped it."""
+
+    answers: dict[int, D] = field(default_factory=dict)
+    shares_s: dict[int, float] = field(default_factory=dict)
+    stopped: bool = False
+
+
+def run(
+    jobs: Mapping[int, Work[D]], asked: int, watch: Watch, on_done: OnDone[D], *, here_first: bool = False
+) -> Outcome[D]:
+    """Run jobs here, or side by side in so many processes.
+
+    `asked` is 0 if nobody says how many: as starting one costs more than most jobs, that is put off for `_HERE_S`;
+    `here_first`: in any case.
+    """
+    count = min(asked or processors(), len(jobs))
+    if count <= 1 or watch.clock.remaining < _START_S:
+        return run_here(jobs, watch, on_done)
+    if asked and not here_first:
+        return run_in_processes(jobs, count, watch, on_done)
+    outcome = run_here(jobs, watch, on_done, seconds=_HERE_S)
+    rest = {index: job for index, job in jobs.items() if index not in outcome.shares_s}
+    if rest and not outcome.stopped:
+        more = run_in_processes(rest, min(count, len(rest)), watch, on_done)
+        outcome = Outcome(
+            {**outcome.answers, **more.answers}, {**outcome.shares_s, **more.shares_s}, stopped=more.stopped
+        )
+    return outcome
+
+
+def run_here(
+    jobs: Mapping[int, Work[D]], watch: Watch, on_done: OnDone[D], *, notes: Mapping[int, str] | None = None,
+    seconds: float | None = None,
+) -> Outcome[D]:  # fmt: skip
+    """Run jobs one after the other in this process; after a signal, and when time is up, quickly (`Work.decide`).
+
+    With `notes` for the answers of some of them all are run quickly; after `seconds` no more begin.
+    """
+    outcome, last, end = Outcome[D](), watch.clock.later(GRACE_S), Clock.of(seconds)
+    for done, (index, job) in enumerate(jobs.items()):
+        if last.over or end.over:
+            break
+        share = share_of(watch.clock, len(jobs) - done, 1) if notes is None else 0.0
+        outcome.shares_s[index] = share or 0.0
+        try:
+            answer = job.decide(share, watch)
+        except KeyboardInterrupt:  # the second one, during verification: this layer is lost, the others are not
+            outcome.stopped = True
+            break
+        if notes and index in notes:
+            answer = answer.noted(notes[index])
+        outcome.answers[index] = answer
+        outcome.stopped = watch.signalled
+        on_done(index, answer)
+    return outcome
+
+
+# ---- in other processes ----------------------------------------------------------------------------------------------
 
 #: A job, its share of the time, the seconds left for all jobs, and the memory that it may take.
 _Task = tuple[Work[Any], float | None, float | None, int]
@@ -258,29 +358,6 @@ def _accept(
     if kind == "done":
         outcome.answers[index] = value
         on_done(index, value)
-
-
-def run(
-    jobs: Mapping[int, Work[D]], asked: int, watch: Watch, on_done: OnDone[D], *, here_first: bool = False
-) -> Outcome[D]:
-    """Run jobs here, or side by side in so many processes.
-
-    `asked` is 0 if nobody says how many: as starting one costs more than most jobs, that is put off for `_HERE_S`;
-    `here_first`: in any case.
-    """
-    count = min(asked or processors(), len(jobs))
-    if count <= 1 or watch.clock.remaining < _START_S:
-        return run_here(jobs, watch, on_done)
-    if asked and not here_first:
-        return run_in_processes(jobs, count, watch, on_done)
-    outcome = run_here(jobs, watch, on_done, seconds=_HERE_S)
-    rest = {index: job for index, job in jobs.items() if index not in outcome.shares_s}
-    if rest and not outcome.stopped:
-        more = run_in_processes(rest, min(count, len(rest)), watch, on_done)
-        outcome = Outcome(
-            {**outcome.answers, **more.answers}, {**outcome.shares_s, **more.shares_s}, stopped=more.stopped
-        )
-    return outcome
 
 
 def worker_main(stream: BinaryIO) -> None:

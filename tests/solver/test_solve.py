@@ -196,7 +196,7 @@ def test_unproven_layers_get_the_time_that_others_left(fakes: ModuleType) -> Non
 @pytest.mark.slow(4)
 def test_when_time_is_up_the_rest_has_quick_plans(fakes: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     shares = iter([60.0])
-    monkeypatch.setattr("solver.search.jobs.share_of", lambda *_: next(shares, 0.0))
+    monkeypatch.setattr("solver.search.workers.share_of", lambda *_: next(shares, 0.0))
     plan = solve(_network("a", "b", "c", sizes=(2, 3, 4)), MACHINE, engine="honest", time_limit_s=5)
     assert [p.status for p in plan.layers] == ["OPTIMAL", "FEASIBLE", "FEASIBLE"]
     assert [p.stats.get("stopped") for p in plan.layers] == [None, "time limit", "time limit"]

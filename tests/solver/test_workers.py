@@ -21,8 +21,7 @@ from instances.network.workload import Layer
 from solver.ask.watch import Watch
 from solver.problems.layers import job_of
 from solver.search.deciding import Job
-from solver.search.jobs import GRACE_S, run_here, share_of
-from solver.search.workers import answer, run, run_in_processes
+from solver.search.workers import GRACE_S, answer, run, run_here, run_in_processes, share_of
 
 FAKES = Path(__file__).parents[1] / "data" / "fakes"
 MACHINE = Machine(

@@ -28,8 +28,7 @@ from instances.errors import InputError
 from solver.ask.names import version
 from solver.ask.options import processors
 from solver.ask.watch import SHARE, free_bytes
-from solver.search.jobs import Work
-from solver.search.workers import WorkerProcess
+from solver.search.workers import Work, WorkerProcess
 from solver.uses.sweep.tasks import Solved, Task
 
 #: Seconds for a connection, and for a first worker.
