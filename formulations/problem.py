@@ -183,7 +183,10 @@ class Piece(ABC, Generic[S]):
         raise NotImplementedError
 
     def steps(self, goal: Goal, engine: str) -> Steps[S]:
-        """Search by an engine: by default by one model, again while its solution is no schedule, or on one's own."""
+        """Search by an engine: by default by one model, again while its solution is no schedule, or on one's own.
+
+        Whoever runs it gets what it returns, as of `exact`; it yields the models to solve, a search of one's own none.
+        """
         if engine not in SOLVERS:
             return self.exact(goal, engine)
         while True:

@@ -11,7 +11,7 @@ from formulations.pins import parse_pins
 from hwmodels.partial_engine.schedule import EngineSchedule
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
-from solver.search.loop import settled
+from solver.search.loop import decide_part
 
 
 class Said(NamedTuple):
@@ -33,5 +33,5 @@ def answer(
 ) -> Said:  # fmt: skip
     """Ask an engine."""
     part = EnginePart(layer, machine, parse_pins(pins, DECISIONS))
-    said = settled(EngineFormulation(), part, ("bytes",), engine, clock)
+    said = decide_part(EngineFormulation(), part, ("bytes",), engine, clock)
     return Said(said.status, said.values.get("bytes"), said.bounds["bytes"], said.schedule)

@@ -20,7 +20,7 @@ from instances.network.network import Network
 from instances.network.tasks import Task, TaskGraph
 from solver import Plan, solve
 from solver.plan.plan import Status
-from solver.search.loop import settled
+from solver.search.loop import decide_part
 
 ENGINES = (*MappingFormulation.engines, *MappingFormulation.heuristics)
 
@@ -90,6 +90,6 @@ def answer(
     """Decide; a lower bound and some schedules may be known."""
     part = Knowing("n", {(): made}, limits, alone=aim == "latency")
     part.least, part.known = least, known
-    said = settled(MappingFormulation(), part, (aim,), engine, Clock.of(seconds))
+    said = decide_part(MappingFormulation(), part, (aim,), engine, Clock.of(seconds))
     schedule = None if said.schedule is None else part.numbered(said.schedule)
     return Said(schedule, said.status, said.bounds[aim], dict(said.stats))

@@ -11,7 +11,7 @@ from formulations.pins import parse_pins
 from hwmodels.schedule import Choice, Layout
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
-from solver.search.loop import settled
+from solver.search.loop import decide_part
 
 
 class Said(NamedTuple):
@@ -29,6 +29,6 @@ def answer(
 ) -> Said:
     """Ask an engine."""
     part = MeshPart(layer, machine, parse_pins(pins, DECISIONS))
-    said = settled(MeshFormulation(), part, (measure,), engine, clock)
+    said = decide_part(MeshFormulation(), part, (measure,), engine, clock)
     choice, layout = (None, None) if said.schedule is None else (said.schedule.choice, said.schedule.layout)
     return Said(said.status, said.values.get(measure), said.bounds[measure], choice, layout)

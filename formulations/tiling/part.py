@@ -17,10 +17,10 @@ from formulations.clock import Clock
 from formulations.pins import Pins
 from formulations.problem import SOLVERS, Goal, Part, Piece, Priced, Replayed, Stats, Steps
 from formulations.tiling.search import Search
-from formulations.tiling.space import Space, closed, floor, in_unit, stage_of
+from formulations.tiling.space import Space, bound_without_search, closed_form_bound, in_unit, stage_of
 from formulations.tiling.staged import Staged
 from hwmodels.nest.buffers import Buffer, buffers
-from hwmodels.nest.homes import settled
+from hwmodels.nest.homes import machine_with_homes
 from hwmodels.nest.price.causes import terms_of
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.limits import compulsory_bytes, lower_bound_bytes, tensor_bytes
@@ -110,7 +110,7 @@ class NestPart(Part[Nest]):
     @cached_property
     def on(self) -> Machine:
         """The machine with the homes; raises InputError if the layer may not have them."""
-        return settled(self.layer, self.machine, dict(self.homes))
+        return machine_with_homes(self.layer, self.machine, dict(self.homes))
 
     @cached_property
     def space(self) -> Space:
@@ -250,7 +250,7 @@ class _Whole(Piece[Nest]):
     def _closed(self, goal: Goal) -> int:
         """A bound in closed form."""
         part, key = self.part, stage_of(goal.measure, self.part.on)
-        on, least = part.on, closed(part.layer, part.on, key)
+        on, least = part.on, closed_form_bound(part.layer, part.on, key)
         if key == "time" and on.off_chip and on.tles * on.tlts == 1 and on.timing != "double_buffered":
             moved = sum(on.transfer_of(op).byte_ticks * n for op, n in tensor_bytes(part.layer, on).items())
             least = max(least, on.layer_ticks + moved)
@@ -279,7 +279,7 @@ class _Whole(Piece[Nest]):
         if stage in search.settled and stage not in search.bounds:
             return self.so_far(), None
         known, hurry = search.bounds.get(stage), search.hurried or stage not in search.settled
-        return self.so_far(), max(self._closed(goal), floor(space, goal.measure, known, hurry=hurry))
+        return self.so_far(), max(self._closed(goal), bound_without_search(space, goal.measure, known, hurry=hurry))
 
 
 def _counts(outcome: Outcome) -> dict[str, int]:

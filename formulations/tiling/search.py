@@ -39,7 +39,7 @@ from formulations.clock import Clock
 from formulations.problem import Model, Report, Stats
 from formulations.tiling.branch import Branch, lower_bounds, within
 from formulations.tiling.member import Member
-from formulations.tiling.space import Pick, Space, aims, closed, least_of, stages, vector
+from formulations.tiling.space import Pick, Space, aims, closed_form_bound, least_of, stages, vector
 from formulations.tiling.turns import turned
 from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.limits import compulsory_bytes
@@ -103,7 +103,7 @@ class Search:
     _laid: int = 0
 
     def run(self) -> Pick | None:
-        """Settle all objectives, then break ties by the other measures."""
+        """Settle all objectives, then break ties by the other measures; `solver.search` calls `minimise` itself."""
         for measure in stages(self.objectives, self.space.machine):
             if not self.polishing and measure not in (*self.aims, *self.objectives):
                 break
@@ -183,7 +183,7 @@ class Search:
             members.sort(key=self._promise)
         self.stopped, self._open, self._laid = False, None, 0  # the first pass leaves much out
         for number, member in enumerate(members):
-            if self._settled(measure):
+            if self._reached(measure):
                 break
             if self._late() or (number and self._long):
                 self._stop(measure, min(self._least_of(one, measure) for one in members[number:]))
@@ -213,12 +213,12 @@ class Search:
     def _promise(self, member: Member) -> bool:
         return self.best is None or member.label != self.best.branch.label
 
-    def _settled(self, measure: str) -> bool:
+    def _reached(self, measure: str) -> bool:
         """Whether nothing can be better than the best plan, by what is known without looking at any."""
         if self.best is None or not self.bounding:
             return False
         layer, machine = self.space.layer, self.space.machine
-        least = max(self.known.get(measure, 0), closed(layer, machine, measure))
+        least = max(self.known.get(measure, 0), closed_form_bound(layer, machine, measure))
         if measure == "bytes":
             least = max(least, compulsory_bytes(layer, machine))
         return self.best.measures[measure] <= least
@@ -243,7 +243,7 @@ class Search:
     def _least_of(self, member: Member, measure: str) -> int:
         """A bound on what is left out; to break ties none is needed."""
         if measure in self.aims and self.hurried:
-            return closed(self.space.layer, self.space.machine, measure)
+            return closed_form_bound(self.space.layer, self.space.machine, measure)
         return least_of(member, measure) if measure in self.aims else 0
 
     @property

@@ -164,7 +164,8 @@ def vector(measures: dict[str, int], objectives: tuple[str, ...]) -> tuple[int, 
 
 # ---- bounds that need no search --------------------------------------------------------------------------------------
 # For what an engine leaves out when its time is up. No combination is priced: every plan takes some chain of every
-# axis, and costs at least what the cheapest one does with all other factors at their least. `closed` prices nothing.
+# axis, and costs at least what the cheapest one does with all other factors at their least.
+# `closed_form_bound` prices nothing.
 
 
 def least_of(member: Member, measure: str) -> int:
@@ -184,7 +185,7 @@ def least_of(member: Member, measure: str) -> int:
     return int(max(axis.min() for axis in np.split(values, ends)))
 
 
-def floor(space: Space, measure: str, known: int | None = None, *, hurry: bool = False) -> int:
+def bound_without_search(space: Space, measure: str, known: int | None = None, *, hurry: bool = False) -> int:
     """A bound on a measure that needs no search, in its unit; `known` is one of the measure's stage."""
     machine, layer = space.machine, space.layer
     key = stage_of(measure, machine)
@@ -192,11 +193,11 @@ def floor(space: Space, measure: str, known: int | None = None, *, hurry: bool =
     if not known and not hurry:
         least = min((least_of(member, key) for member in space.members), default=0)
     if key != "time" or hurry:
-        least = max(least, closed(layer, machine, key))
+        least = max(least, closed_form_bound(layer, machine, key))
     return in_unit(layer, machine, measure, least)
 
 
-def closed(layer: Layer, machine: Machine, key: str) -> int:
+def closed_form_bound(layer: Layer, machine: Machine, key: str) -> int:
     """A bound on "time", "bytes" or "energy" of all nests, 0 where nothing is known (`hwmodels.nest.price.limits`)."""
     if key == "energy":
         return least_energy(layer, machine)

@@ -74,7 +74,7 @@ class Staged(Search):
         self.heuristic |= not self.kept and pick is not None
         return pick
 
-    def _settled(self, measure: str) -> bool:
+    def _reached(self, measure: str) -> bool:
         """Not before every member was asked: the solvers confirm what no plan can be below."""
         return False
 

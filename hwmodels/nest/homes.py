@@ -43,7 +43,7 @@ def assignments(layer: Layer, machine: Machine) -> tuple[dict[str, str], ...]:
     return tuple(dict(zip(may, names, strict=True)) for names in product(*may.values()))
 
 
-def settled(layer: Layer, machine: Machine, homes: Mapping[str, str]) -> Machine:
+def machine_with_homes(layer: Layer, machine: Machine, homes: Mapping[str, str]) -> Machine:
     """The machine with these homes of a layer's operands.
 
     Raises InputError if an operand has no home, or one that the machine does not allow.
@@ -68,10 +68,10 @@ def settled(layer: Layer, machine: Machine, homes: Mapping[str, str]) -> Machine
 def housed(layer: Layer, machine: Machine, nest: Nest) -> Machine:
     """The machine with the homes that a nest states; a nest without any needs a machine that leaves no choice.
 
-    Raises InputError as `settled` does, or if there is a choice.
+    Raises InputError as `machine_with_homes` does, or if there is a choice.
     """
     if nest.homes or not machine.off_chip:
-        return settled(layer, machine, dict(nest.homes))
+        return machine_with_homes(layer, machine, dict(nest.homes))
     if machine.open:
         raise InputError(f"layer {layer.name}: the nest says no homes, machine {machine.name} leaves a choice")
     return machine

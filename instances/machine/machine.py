@@ -325,7 +325,7 @@ class Machine(Sparse):
     def home(self, operand: str) -> OffChip | None:
         """The memory off the chip where `operand` ("IN", "W" or "OUT") lies; None on machines without `off_chip`.
 
-        Raises InputError if there are several: `hwmodels.nest.homes.settled` chooses.
+        Raises InputError if there are several: `hwmodels.nest.homes.machine_with_homes` chooses.
         """
         if not self.off_chip:
             return None

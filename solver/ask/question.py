@@ -65,6 +65,11 @@ class Question:
         return self.target.name if isinstance(self.target, Layer) else self.subject.name
 
     @property
+    def where(self) -> str:
+        """Where it is planned, and by what: the end of a line about an answer that is not so."""
+        return f" on {self.machine.name}, engine {self.engine}"
+
+    @property
     def subject(self) -> Network | Applications | Buffers | Variants:
         """What is planned as a whole; raises InputError if the target is a single layer."""
         return self.target if isinstance(self.target, Applications | Buffers | Variants) else self.network

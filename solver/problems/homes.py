@@ -34,7 +34,7 @@ from instances.network.network import Network
 from solver.plan.claims import unequal
 from solver.plan.plan import Frozen, Natural, Plan, Status
 from solver.problems.layers import LayerRow, layer_rows
-from solver.search.loop import Answer, settled
+from solver.search.loop import Answer, decide_part
 
 _HOMES = Homes()
 #: Seconds that a choice takes at least if it has to; after Ctrl-C.
@@ -71,7 +71,7 @@ def fitting(places: Places, machine: Machine) -> Chosen:
     free = replace(places, tables=())
     if not places.rooms and not places.ties:
         return tuple(item.homes[0] for item in places.items)
-    said = settled(_HOMES, Housing(free), (TASTE,), "cp-sat")
+    said = decide_part(_HOMES, Housing(free), (TASTE,), "cp-sat")
     if said.stats.get("interrupted"):  # before anything is planned
         raise KeyboardInterrupt
     if said.schedule is None:
@@ -109,7 +109,7 @@ def choose(
     if any(plans[one].schedule is None for one in start.items()):
         known = None
     clock = clock if clock.remaining > _LEAST_S else Clock.of(_LEAST_S)
-    said = settled(_HOMES, Housing(filled, known), (*measures, TASTE), engine, clock)
+    said = decide_part(_HOMES, Housing(filled, known), (*measures, TASTE), engine, clock)
     if said.schedule is None:
         return Choice(None, {}, "NO_SOLUTION_FOUND", None)
     value, bound, stopped = said.values[first], None, bool(said.stats.get("interrupted"))
@@ -119,7 +119,7 @@ def choose(
             bound = said.bounds[first]
         else:  # after Ctrl-C in haste
             clock = Clock.of(_HASTE_S) if stopped else clock
-            bound = settled(_HOMES, Housing(least), (first,), engine, clock).bounds[first]
+            bound = decide_part(_HOMES, Housing(least), (first,), engine, clock).bounds[first]
         bound = value if bound is None else min(bound, value)
     sure = not stopped and all(said.bounds[name] == said.values[name] for name in objectives)
     every = all(plan.status in ("OPTIMAL", "INFEASIBLE") for plan in plans.values())

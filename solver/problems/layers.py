@@ -40,8 +40,8 @@ from solver.ask.options import pick_layers, pick_nests
 from solver.ask.question import Question
 from solver.plan.plan import Measures, Objective, PartPlan, PartReplay, Plan, Stat, Status, proof
 from solver.search.deciding import Job
-from solver.search.loop import Answer, fallback, settled
-from solver.search.verdict import judgement
+from solver.search.loop import Answer, decide_part, fallback
+from solver.search.verdict import price_and_replay
 
 #: The engine of plans that nobody decided here: a mapping was given, priced and replayed (docs/mappings.md).
 GIVEN = "given"
@@ -179,7 +179,7 @@ def searched(
     formulation: Nests, engine: str, part: NestPart, objectives: tuple[str, ...], clock: Clock
 ) -> Answer[Nest]:  # fmt: skip
     """Decide a layer, and say which of several objectives are proven; it is one piece, whatever was asked."""
-    said = settled(formulation, part, objectives, engine, clock)
+    said = decide_part(formulation, part, objectives, engine, clock)
     proven = takewhile(lambda name: said.bounds[name] == said.values.get(name), objectives)
     claims = proof(objectives, proven) if said.values and engine in formulation.engines else {}
     stats = {**said.stats, **claims}
@@ -303,7 +303,7 @@ def fronts(request: Request, axes: Sequence[str], *, time_limit_s: float | None 
         if layer.signature() not in known:
             known[layer.signature()] = _housed(request, layer, axes, end)
             for point in known[layer.signature()].points:
-                if faults := judgement(request.part(layer, point.nest.homes), point.nest).faults:
+                if faults := price_and_replay(request.part(layer, point.nest.homes), point.nest).faults:
                     raise PlanMismatch(f"layer {layer.name}: {'; '.join(faults)}")
         found[layer.name] = known[layer.signature()]
     return found

@@ -25,7 +25,7 @@ from solver.plan.figures import Axis, Bars, Figure, Series
 from solver.plan.front import Front
 from solver.plan.plan import Plan
 from solver.problems.problem import Problem
-from solver.search.loop import Answer, settled, status_of
+from solver.search.loop import Answer, decide_part, status_of
 from solver.show.common import LETTERS, WIDTH, drawn, gantt, us
 from solver.show.tables import Column, Sheet
 from solver.show.words import agreement, labels
@@ -114,7 +114,7 @@ class _Walk:
     def asked(self, measures: tuple[str, ...], most: int | None, clock: Clock) -> Answer[MappingSchedule]:
         """Minimise, with a period of at most so much."""
         caps = {} if most is None else {"period": most}
-        return settled(self.problem.formulation, self.part, measures, self.question.engine, clock, most=caps)
+        return decide_part(self.problem.formulation, self.part, measures, self.question.engine, clock, most=caps)
 
     def point(self, said: Answer[MappingSchedule], most: int | None) -> _Point:
         """A point of the front, maybe."""

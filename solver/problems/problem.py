@@ -36,9 +36,9 @@ from solver.ask.watch import Watch
 from solver.plan.claims import Claim, differences, picked, unequal
 from solver.plan.front import Front, FrontPart, FrontPoint
 from solver.plan.plan import FORMAT, Asked, PartPlan, Plan, PlanTypes, Stat, contradictions, digest, proof
-from solver.search.deciding import Job, decided, lowest, refused
-from solver.search.loop import Answer, fallback, quickest, settled, status_of
-from solver.search.verdict import Verdict, judged, proven_of, row_of, rows_of, totals_of
+from solver.search.deciding import Job, accepted, answers_of, lowest
+from solver.search.loop import Answer, decide_part, fallback, quickest, status_of
+from solver.search.verdict import Verdict, proven_of, row_of, rows_of, totals_of, verdicts_of
 from solver.show.tables import ABSENT, GAP, Column, Sheet, name_column, percent, ratio, render
 from solver.show.words import agreement, known_parts
 
@@ -181,7 +181,7 @@ class Problem:
 
     def job(self, part: Part[Any], question: Question) -> Job:
         """Return how a part is decided."""
-        search = partial(settled, self.formulation, engine=question.engine)
+        search = partial(decide_part, self.formulation, engine=question.engine)
         return Job(part, question.objectives, search, partial(fallback, self.formulation))
 
     def answers(self, parts: Sequence[Part[Any]], question: Question, watch: Watch) -> dict[Hashable, Answer[Any]]:
@@ -190,16 +190,12 @@ class Problem:
         for part in parts:
             if part.key not in jobs:
                 jobs[part.key] = self.job(part, question)
-        found = decided(jobs, question, watch, proves=self.engines[question.engine].proves)
+        found = answers_of(jobs, question, watch, proves=self.engines[question.engine].proves)
         return {key: found.get(key) or self.lost(job) for key, job in jobs.items()}
 
     def lost(self, job: Job) -> Answer[Any]:
         """Return an answer for a part that has none: its process died, or there was no time."""
         return job.fallback("time limit")
-
-    def verified(self, parts: Sequence[Part[Any]], answers: Sequence[Answer[Any]], question: Question) -> list[Verdict]:
-        """Judge what a search says; raises PlanMismatch if it is not so."""
-        return refused(zip(parts, answers, strict=True), f" on {question.machine.name}, engine {question.engine}")
 
     def solve(self, question: Question) -> Plan:
         """Decide every part, those that are alike once."""
@@ -211,8 +207,7 @@ class Problem:
 
     def made(self, question: Question, answers: Sequence[tuple[Part[Any], Answer[Any]]], start: float) -> Plan:
         """Return the plan of answers; raises PlanMismatch if replay or proof disagrees."""
-        parts, said = zip(*answers, strict=True)
-        return self.planned(question, self.verified(parts, said, question), start)
+        return self.planned(question, accepted(answers, question.where), start)
 
     def planned(self, question: Question, verdicts: Sequence[Verdict], start: float, **more: object) -> Plan:
         """Return the plan of verdicts; `more` are fields that are known better."""
@@ -336,7 +331,7 @@ class Problem:
             except InputError as error:
                 yield f"{self._named(row)}{error}"
         try:
-            verdicts += judged((part, said) for _, part, said in stated)
+            verdicts += verdicts_of((part, said) for _, part, said in stated)
         except InputError as error:
             yield str(error)
             return

@@ -23,7 +23,7 @@ from solver.ask.question import Question
 from solver.plan.figures import Axis, Box, Boxes, Figure
 from solver.plan.plan import Plan
 from solver.problems.problem import Problem, Target
-from solver.search.loop import Answer, settled
+from solver.search.loop import Answer, decide_part
 from solver.show.common import stacked, us
 from solver.show.tables import Column, Sheet, name_column
 from solver.show.words import agreement
@@ -61,7 +61,7 @@ def with_optima(part: SelectionPart, measure: str, time_limit_s: float | None = 
         pins = [*part.pins, *(f"technique!={name}" for name in variants.techniques if name not in tried)]
         pins += _fixed(part, made[0], "frequency", tried) + _fixed(part, made[0], "input size", tried)
         asked = SelectionPart(part.settings, pins)
-        yield StepRow(step, settled(SelectionFormulation(), asked, (measure,), "search", Clock.of(time_limit_s)))
+        yield StepRow(step, decide_part(SelectionFormulation(), asked, (measure,), "search", Clock.of(time_limit_s)))
 
 
 def _fixed(part: SelectionPart, first: Step, what: str, tried: Sequence[str]) -> list[str]:

@@ -38,9 +38,9 @@ from solver.problems.layers import (
     some_homes,
 )
 from solver.problems.problem import Explained, Problem
-from solver.search.deciding import Job
+from solver.search.deciding import Job, accepted
 from solver.search.loop import Answer
-from solver.search.verdict import Verdict, judgement, sum_of
+from solver.search.verdict import Verdict, price_and_replay, sum_of
 from solver.show.tables import GAP, Column, Sheet, conflicts_of, few, name_column, percent, ratio
 from solver.show.words import decision_columns, decision_text, label, measure_columns, workload_text
 
@@ -121,12 +121,12 @@ class LayersProblem(Problem):
             clock, known = Clock.of(asked.time_limit_s), fitting(places, asked.machine)
             open_ = _options(request, places, assigned(places, known))
             answers = self.answers(list(open_.values()), asked, watch)
-            self.verified(list(open_.values()), [answers[part.key] for part in open_.values()], asked)
+            accepted([(part, answers[part.key]) for part in open_.values()], asked.where)
             said = {name: answers[part.key] for name, part in open_.items()}
             choice = choose(places, said, asked.objectives, asked.engine, clock, known)
         parts = [request.part(layer, choice.layers.get(layer.name, ())) for layer in request.layers]
         nothing: Answer[Nest] = Answer(None, {}, dict.fromkeys(asked.objectives), "NO_SOLUTION_FOUND")
-        verdicts = self.verified(parts, [answers.get(part.key, nothing) for part in parts], asked)
+        verdicts = accepted([(part, answers.get(part.key, nothing)) for part in parts], asked.where)
         return self.housed(
             asked, verdicts, start, status=choice.status, bound=choice.bound,
             shared=HomesPlan.of(places, choice.chosen),
@@ -244,7 +244,7 @@ class LayersProblem(Problem):
                     continue
                 values = tuple(pick.measures[name] for name in plan.objectives)
                 other = Claim(part.name, "FEASIBLE", plan.objectives, values, (None,) * len(values))
-                if claim.refuted_by(other) and not judgement(part, pick.nest.at(dict(part.homes))).faults:
+                if claim.refuted_by(other) and not price_and_replay(part, pick.nest.at(dict(part.homes))).faults:
                     yield other
                     break
 

@@ -1,4 +1,4 @@
-"""How parts are decided, here or in other processes, and what of their answers is refused."""
+"""How parts are decided, here or in other processes, and which of their answers is accepted."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from instances.errors import InputError, PlanMismatch
 from solver.ask.options import processors
 from solver.ask.question import Question
 from solver.ask.watch import NO_LIMIT, Watch
-from solver.search.loop import Answer, settled, status_of, unanswered
-from solver.search.verdict import Verdict, in_unit, judged, judgement
+from solver.search.loop import Answer, decide_part, status_of, unanswered
+from solver.search.verdict import Verdict, in_unit, price_and_replay, verdicts_of
 from solver.search.workers import run, share_of
 
 #: Seconds below which a part is decided without a search.
@@ -83,7 +83,7 @@ class Job:
         """The answer with price and replay, which may take as long as the search: so they are made side by side too."""
         try:
             schedule = said.schedule
-            return said if schedule is None else replace(said, judged=judgement(self.part, schedule))
+            return said if schedule is None else replace(said, judged=price_and_replay(self.part, schedule))
         except MemoryError:
             return self.unanswered("no memory to verify a plan")
         except InputError as error:
@@ -94,7 +94,7 @@ def _nothing() -> None:
     """What there is of a search that was stopped."""
 
 
-def decided(
+def answers_of(
     jobs: Mapping[Hashable, Job], question: Question, watch: Watch, *, proves: bool
 ) -> dict[Hashable, Answer[Any]]:  # fmt: skip
     """Return the answers of jobs by key, here or from other processes; what jobs leave over of the time goes to others.
@@ -155,11 +155,11 @@ def lowest(
     points, cap, proven = list[Verdict](), dict[str, int](), True
     with question.watch() as watch:
         while True:
-            said = settled(formulation, part, axes, question.engine, watch.clock, most=cap)
+            said = decide_part(formulation, part, axes, question.engine, watch.clock, most=cap)
             if said.schedule is None:
                 return points, proven and said.status == "INFEASIBLE"
             proven = proven and said.status == "OPTIMAL"
-            points += refused([(part, said)], f" on {question.machine.name}, engine {question.engine}")
+            points += accepted([(part, said)], question.where)
             cap = {axes[1]: points[-1].values[axes[1]] - 1}
             if cap[axes[1]] < 0:
                 return points, proven
@@ -167,9 +167,9 @@ def lowest(
                 return points, False
 
 
-def refused(answers: Iterable[tuple[Part[Any], Answer[Any]]], where: str = "") -> list[Verdict]:
-    """Judge answers; raises PlanMismatch, with the part's name and `where`, if one is not so."""
-    verdicts = judged(answers)
+def accepted(answers: Iterable[tuple[Part[Any], Answer[Any]]], where: str = "") -> list[Verdict]:
+    """Return the verdicts on answers; raises PlanMismatch, with the part's name and `where`, if one is not so."""
+    verdicts = verdicts_of(answers)
     for one in verdicts:
         if faults := [*one.faults, *_claims(one)]:
             raise PlanMismatch(f"{one.part.name}{where}: {'; '.join(faults[:5])}")

@@ -48,7 +48,7 @@ _PLAIN = frozenset({"interrupted", "note"})
 
 @dataclass(frozen=True)
 class Judged:
-    """Price and replay of a schedule; in what they disagree, and demands of the space that are not kept."""
+    """Price and replay of a schedule (`price_and_replay` of verdict.py); in what they differ, and demands not kept."""
 
     priced: Priced
     walked: Replayed
@@ -77,7 +77,7 @@ class Answer(Generic[S]):
     """Demands that cannot be met together, if it is proven that there is no schedule."""
     wall_s: float = 0.0
     judged: Judged | None = None
-    """The schedule, where somebody has looked at it already (`solver.search.verdict.judged`)."""
+    """The schedule, where somebody has looked at it already (`Job.decide`)."""
 
     @property
     def bound(self) -> int | None:
@@ -101,12 +101,12 @@ def status_of(values: Mapping[str, int], bounds: Mapping[str, int | None], *, em
     return "OPTIMAL" if all(bounds.get(name) == value for name, value in values.items()) else "FEASIBLE"
 
 
-def settled(
+def decide_part(
     formulation: Formulation[S], part: Part[S], objectives: Sequence[str], engine: str, clock: Clock = ENDLESS, *,
     most: Mapping[str, int] | None = None,
 ) -> Answer[S]:  # fmt: skip
     """Decide a part; `most` of some measures; raises InputError if a model does not fit a solver."""
-    search, caps = _Search(formulation, part, engine), dict(most or {})
+    search, caps = _PartSearch(formulation, part, engine), dict(most or {})
     best: S | None = None
     bounds: dict[str, int | None] = dict.fromkeys(objectives)
     least: dict[str, int] = {}
@@ -196,7 +196,7 @@ def _version(solver: str) -> str:
     return versions(cast(MilpSolver, _MILP[solver]))
 
 
-class _Search(Generic[S]):
+class _PartSearch(Generic[S]):
     """An engine on one part."""
 
     def __init__(self, formulation: Formulation[S], part: Part[S], engine: str) -> None:

@@ -41,7 +41,7 @@ class Verdict:
         return gap_of(value, bound) if value is None or bound is None else gap_of(value, min(value, bound))
 
 
-def judged(answers: Iterable[tuple[Part[Any], Answer[Any]]]) -> list[Verdict]:
+def verdicts_of(answers: Iterable[tuple[Part[Any], Answer[Any]]]) -> list[Verdict]:
     """Price and replay every schedule, equal ones of parts that are alike once; raises InputError for bad ones."""
     done: dict[Hashable, Judged] = {}
     found = []
@@ -51,14 +51,14 @@ def judged(answers: Iterable[tuple[Part[Any], Answer[Any]]]) -> list[Verdict]:
             continue
         key = part.key, said.schedule
         if key not in done:
-            done[key] = said.judged or judgement(part, said.schedule)
+            done[key] = said.judged or price_and_replay(part, said.schedule)
         known = done[key]
         faults = (*known.faults, *_above(said, known.priced))
         found.append(Verdict(part, said, known.priced, known.walked, known.disagreements, faults))
     return found
 
 
-def judgement(part: Part[Any], schedule: Any) -> Judged:
+def price_and_replay(part: Part[Any], schedule: Any) -> Judged:
     """Price and replay a schedule; raises InputError if it is malformed."""
     priced, walked = part.price(schedule), part.replay(schedule)
     unequal = (walked.faults or tuple(_differences(priced, walked))) if walked.compared else ()

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, log
 
-from hwmodels.nest.homes import settled
+from hwmodels.nest.homes import machine_with_homes
 from hwmodels.nest.replay.referee import EXECUTE_WORK, replay
 from hwmodels.schedule import Nest
 from instances.errors import InputError
@@ -44,7 +44,7 @@ class Goal:
 
     def at(self, homes: Mapping[str, str]) -> Goal:
         """The same with the operands in these memories off the chip."""
-        return replace(self, machine=settled(self.layer, self.machine, homes)) if homes else self
+        return replace(self, machine=machine_with_homes(self.layer, self.machine, homes)) if homes else self
 
     @property
     def timeline(self) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast
 from formulations.clock import Clock
 from formulations.problem import Formulation, Part
 from instances.network.network import Network
-from solver.search.loop import settled
+from solver.search.loop import decide_part
 from tests.adversary.base import Disagreement
 from tests.adversary.claims import Claim, asked, contradictions
 
@@ -192,7 +192,7 @@ def claimed(
     judged: Callable[[S], tuple[int | None, Sequence[str]]],
 ) -> Claim:  # fmt: skip
     """Ask an engine to decide a part; `judged`: the value of a schedule by the referee, and what is wrong with it."""
-    said = settled(formulation, part, (measure,), engine, Clock.of(LIMIT_S))
+    said = decide_part(formulation, part, (measure,), engine, Clock.of(LIMIT_S))
     if said.schedule is None:
         return Claim(engine, said.status, None, said.bounds[measure])
     value, faults = judged(said.schedule)

@@ -23,7 +23,7 @@ from instances.network.network import Network
 from instances.network.operators import Concat, Conv, Eltwise, Input, MatMul, Operator, Pool, Reshape
 from instances.network.stores import stores
 from solver.problems.fusion import FUSION
-from solver.search.loop import settled
+from solver.search.loop import decide_part
 from tests.adversary.cases import BruteForce, Known, OfNetwork, kept, parts_of, times, widths
 from tests.adversary.claims import Claim
 from tests.adversary.elements import Elements, miscounted
@@ -287,7 +287,7 @@ class _Fusion(BruteForce[Case]):
         """A schedule is counted by the referee; its part has the nests that were searched."""
         network = case.made
         (part,) = FUSION.read(network, case.machine, parse_pins(case.pins, FUSION.decisions), None)
-        said = settled(FUSION, part, (case.measure,), engine)
+        said = decide_part(FUSION, part, (case.measure,), engine)
         faults: list[str] = []
         if said.schedule is not None:
             seen = replay_fusion(part.net, part.machine, said.schedule)

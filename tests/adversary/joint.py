@@ -31,7 +31,7 @@ from instances.network.operators import Conv, Eltwise, Operator, Pool, Reshape
 from instances.network.stores import stores
 from solver.calls.solve import solve
 from solver.problems.joint import JOINT
-from solver.search.loop import settled
+from solver.search.loop import decide_part
 from tests.adversary.cases import LIMIT_S, BruteForce, Known, OfNetwork, times, widths
 from tests.adversary.claims import Claim
 from tests.adversary.elements import Elements, miscounted
@@ -340,7 +340,7 @@ class _Joint(BruteForce[Case]):
         if engine != "plan":
             (part,) = JOINT.read(case.made, case.machine, Pins(()), None)
             clock = Clock.of(None if engine == "dynamic" else LIMIT_S)
-            said = settled(JOINT, part, ("bytes",), engine, clock)
+            said = decide_part(JOINT, part, ("bytes",), engine, clock)
             return Claim(engine, said.status, said.values.get("bytes"), said.bounds["bytes"])
         plan = solve(case.made, case.machine, problem="joint")
         value = None if plan.objective is None else plan.objective.value

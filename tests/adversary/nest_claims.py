@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from formulations.pins import parse_pins
-from formulations.tiling.space import floor
+from formulations.tiling.space import bound_without_search
 from instances.errors import InputError
 from instances.jsonfile import LARGEST_INTEGER
 from solver.ask.options import pick_nests
@@ -77,7 +77,7 @@ def unsearched(goal: Goal, problem: str) -> list[Claim]:
     formulation = pick_nests(problem)
     space = formulation.build(goal.layer, on, parse_pins(goal.pins, formulation.decisions))
     return [
-        Claim(name, "BOUND", bound=floor(space, measure, hurry=hurry))
+        Claim(name, "BOUND", bound=bound_without_search(space, measure, hurry=hurry))
         for name, hurry in (("closed form", True), ("floor of the space", False))
     ]
 

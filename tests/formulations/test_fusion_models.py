@@ -26,7 +26,7 @@ from instances.network.network import Network
 from instances.network.operators import Concat, Eltwise, Input
 from solver.problems.fusion import FUSION
 from solver.search import driver_cp_sat, driver_milp
-from solver.search.loop import Answer, settled
+from solver.search.loop import Answer, decide_part
 from tests.small import conv
 
 MACHINE = Machine(
@@ -257,7 +257,7 @@ def test_with_caps_the_models_have_the_optimum_of_everything(
 
 
 def answer(engine: str, part: FusionPart, *objectives: str) -> Answer[object]:
-    said = settled(FUSION, part, objectives, engine)
+    said = decide_part(FUSION, part, objectives, engine)
     assert said.schedule is not None
     assert not part.contains(said.schedule)
     assert not part.replay(said.schedule).faults
@@ -314,7 +314,7 @@ def test_the_pin_on_macs_binds_every_engine() -> None:
 
 def test_a_cap_that_nothing_keeps_is_infeasible_for_models() -> None:
     most = {"macs": sum(part_of(bottleneck, 4).tables.macs) - 1}
-    said = [settled(FUSION, part_of(bottleneck, 4), ("bytes",), engine, most=most).status for engine in ENGINES]
+    said = [decide_part(FUSION, part_of(bottleneck, 4), ("bytes",), engine, most=most).status for engine in ENGINES]
     assert said == ["NO_SOLUTION_FOUND", *["INFEASIBLE"] * 3]
 
 
@@ -324,7 +324,7 @@ def test_models_need_no_dynamic_programming(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(fusion_paths, "MOST_STATES", 0)
     alone = [answer(engine, part_of(bottleneck, 4), "energy") for engine in ENGINES[1:]]
     assert {(one.status, one.values["energy"]) for one in alone} == {("OPTIMAL", value["energy"])}
-    assert settled(FUSION, part_of(bottleneck, 4), ("energy",), "dynamic").status != "OPTIMAL"
+    assert decide_part(FUSION, part_of(bottleneck, 4), ("energy",), "dynamic").status != "OPTIMAL"
 
 
 def test_a_solution_out_of_the_model_is_no_path() -> None:
@@ -367,10 +367,10 @@ def test_sketches_go_on_where_they_were_broken_off() -> None:
 @pytest.mark.slow(4)
 @pytest.mark.parametrize("engine", ["dynamic", "milp", "cp-sat"])
 def test_whenever_the_time_is_up_there_is_a_plan_and_a_bound(engine: str) -> None:
-    best = settled(FUSION, part_of(residual), ("bytes",), "dynamic").values["bytes"]
+    best = decide_part(FUSION, part_of(residual), ("bytes",), "dynamic").values["bytes"]
     values = []
     for asked in (1, 10, 30, 60, 100, 150, 200, 300):
-        said = settled(FUSION, part_of(residual), ("bytes",), engine, Clock.of(asked, Ticking(1)))
+        said = decide_part(FUSION, part_of(residual), ("bytes",), engine, Clock.of(asked, Ticking(1)))
         assert said.schedule is not None
         assert (said.bound or 0) <= best <= said.values["bytes"]
         assert said.status == "FEASIBLE" or said.values["bytes"] == best

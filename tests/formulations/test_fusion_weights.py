@@ -32,7 +32,7 @@ from instances.network.stores import stores
 from solver import check, solve
 from solver.problems.fusion import FUSION
 from solver.problems.joint import JOINT
-from solver.search.loop import Answer, settled
+from solver.search.loop import Answer, decide_part
 from tests.adversary import fusion
 from tests.adversary.fusion import TESTER, Case
 from tests.effort import THOROUGH, thinned
@@ -46,12 +46,12 @@ ALONE = parse_pins(["length=1"], DECISIONS)
 
 def by_fusion(made: Network, on: Machine, engine: str, pins: Pins = ALONE) -> Answer[tuple[FusedRun | LayerRun, ...]]:
     (part,) = FUSION.read(made, on, pins, None)
-    return settled(FUSION, part, ("bytes",), engine)
+    return decide_part(FUSION, part, ("bytes",), engine)
 
 
 def joint(made: Network, on: Machine) -> Answer[tuple[LayerRun, ...]]:
     (part,) = JOINT.read(made, on, Pins(()), None)
-    return settled(JOINT, part, ("bytes",), "dynamic")
+    return decide_part(JOINT, part, ("bytes",), "dynamic")
 
 
 @pytest.mark.slow(2)

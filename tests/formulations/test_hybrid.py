@@ -31,7 +31,7 @@ from instances.network.network import Network
 from instances.network.operators import Concat, Conv, Eltwise, Input, Operator, Pool
 from instances.network.pieces import Box, Group, Key, Piece, Span
 from solver.problems.hybrid import rows_of
-from solver.search.loop import settled
+from solver.search.loop import decide_part
 
 HYBRID = HybridFormulation()
 
@@ -241,7 +241,9 @@ def test_models_prove_the_same() -> None:
     for seed in (3, 6):
         for measure in ("bytes", "time"):
             values = {
-                settled(HYBRID, part(drawn(seed, 3), machine(seed), "pieces<=6"), (measure,), engine).values[measure]
+                decide_part(HYBRID, part(drawn(seed, 3), machine(seed), "pieces<=6"), (measure,), engine).values[
+                    measure
+                ]
                 for engine in ("dynamic", "milp", "cp-sat")
             }
             assert len(values) == 1
@@ -251,7 +253,7 @@ def checked(seed: int, stages: int) -> None:
     network, on = drawn(seed, stages), machine(seed)
     expected, here = Brute(network, on).front(), part(network, on)
     for measure in ("bytes", "time"):
-        said = settled(HYBRID, here, (measure,), "dynamic")
+        said = decide_part(HYBRID, here, (measure,), "dynamic")
         if not expected:
             assert said.status == "INFEASIBLE"
             continue
@@ -312,10 +314,10 @@ def test_a_front_is_proven_and_its_plans_check() -> None:
 
 def test_pins_say_which_groups_there_are() -> None:
     on = machine(3)
-    free = settled(HYBRID, part(pair(), on), ("bytes",), "dynamic").values["bytes"]
+    free = decide_part(HYBRID, part(pair(), on), ("bytes",), "dynamic").values["bytes"]
     for pins in (["pieces=1"], ["rows=no"], ["length<=1"], ["blocks=one"], ["blocks=branches"], ["pieces<=2"]):
         here = part(pair(), on, *pins)
-        said = settled(HYBRID, here, ("bytes",), "dynamic")
+        said = decide_part(HYBRID, here, ("bytes",), "dynamic")
         assert said.status == "OPTIMAL"
         assert said.values["bytes"] >= free
         assert not here.contains(said.schedule)

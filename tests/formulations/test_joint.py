@@ -39,7 +39,7 @@ from solver.cli.main import main
 from solver.plan.plan import Plan
 from solver.problems.joint import JOINT, rows_of
 from solver.search.loop import Answer
-from solver.search.verdict import judged, row_of
+from solver.search.verdict import row_of, verdicts_of
 from tests.effort import thinned, tries
 from tests.lies import problems
 from tests.small import conv
@@ -619,7 +619,7 @@ def test_every_figure_of_every_layer_is_compared() -> None:
             return replace(walked, counts={**walked.counts, "layer b: occupancy_bytes ocm": 3})
 
     part, (_, runs) = Wrong(with_skip(), FOUR, Pins(())), solved()
-    (verdict,) = judged([(part, Answer(runs, {}, {}, "FEASIBLE"))])
+    (verdict,) = verdicts_of([(part, Answer(runs, {}, {}, "FEASIBLE"))])
     priced = part.price(runs).counts["layer b: occupancy_bytes ocm"]
     assert verdict.disagreements == (f"layer b: occupancy_bytes ocm: priced {priced}, replayed 3",)
     row = row_of(verdict)

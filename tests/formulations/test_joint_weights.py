@@ -16,7 +16,7 @@ from instances.network.stores import stores
 from solver import check, solve
 from solver.plan.plan import Plan
 from solver.problems.joint import JOINT, rows_of
-from solver.search.loop import settled
+from solver.search.loop import decide_part
 from tests.adversary.joint import best
 from tests.effort import in_turn, thinned, tries
 from tests.small import byte_machine
@@ -110,7 +110,7 @@ def test_the_optimum_is_that_of_all_schedules(case: str) -> None:
     assert sum(one.outcome.bytes for one in replay_fusion(stores(made), on, found.runs).runs) == found.bytes
     for engine in ENGINES:
         (part,) = JOINT.read(made, on, Pins(()), None)
-        said = settled(JOINT, part, ("bytes",), engine)
+        said = decide_part(JOINT, part, ("bytes",), engine)
         assert (said.status, said.values["bytes"]) == ("OPTIMAL", found.bytes), engine
 
 

@@ -17,7 +17,7 @@ from formulations.homes.problem import Homes, Housing
 from formulations.homes.space import TASTE, Item, Places, Table, places_of
 from formulations.pins import Pins, parse_pins
 from formulations.tiling import tiling
-from hwmodels.nest.homes import assignments, settled
+from hwmodels.nest.homes import assignments, machine_with_homes
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.limits import least_energy, lower_bound_bytes
 from hwmodels.nest.replay.referee import replay
@@ -126,7 +126,7 @@ def test_price_is_replay(seed: int, cores: bool) -> None:
     walked = replay(layer, on, nest, execute=False)
     assert walked.outcome == priced
     if walked.ok:  # the bounds are of nests that fit
-        assert priced.energy_fj >= least_energy(layer, settled(layer, on, homes))
+        assert priced.energy_fj >= least_energy(layer, machine_with_homes(layer, on, homes))
         assert priced.bytes >= lower_bound_bytes(layer, on)
 
 
@@ -236,7 +236,7 @@ def least_of_homes(layer: Layer, on: Machine, objective: str) -> int | None:
 
 def settled_alone(layer: Layer, on: Machine, homes: dict[str, str]) -> Machine:
     """The machine with one name for each operand, as a file could say it."""
-    return on.model_copy(update={"homes": settled(layer, on, homes).homes})
+    return on.model_copy(update={"homes": machine_with_homes(layer, on, homes).homes})
 
 
 @pytest.mark.slow(2)
@@ -435,7 +435,7 @@ def test_every_encoding_finds_the_least_of_all_homes(engine: str) -> None:
     rng, gave_up = random.Random(3), 0
     for _ in range(60):
         places = random_places(rng)
-        said, best = search.settled(HOMES, Housing(places), (*places.measures, TASTE), engine), least(places)
+        said, best = search.decide_part(HOMES, Housing(places), (*places.measures, TASTE), engine), least(places)
         if engine == "milp-cbc" and said.status in ("FEASIBLE", "NO_SOLUTION_FOUND"):  # values of very different size
             assert all(bound is None or bound <= best[name] for name, bound in said.bounds.items() if best)
             gave_up += 1
@@ -454,7 +454,7 @@ def test_every_constraint_counts() -> None:
     for ties, rooms, best in (((), {"a": 15}, 5), ((), {}, 1), (((0, 1),), {"a": 15}, 9)):
         places = Places(items, ties, rooms, tables, ("time",))
         for engine in HOMES.engines:
-            assert search.settled(HOMES, Housing(places), ("time",), engine).bounds == {"time": best}
+            assert search.decide_part(HOMES, Housing(places), ("time",), engine).bounds == {"time": best}
     places = Places(items, (), {"a": 15}, tables)
     assert "memory a off the chip: 20 bytes of 15" in next(places.faults(("a", "a")))
     assert "are read together" in next(Places(items, ((0, 1),), {}, ()).faults(("a", "b")))

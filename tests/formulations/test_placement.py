@@ -24,7 +24,7 @@ from formulations.problem import Goal
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.network.buffers import Buffer, Buffers, Gap, Memory
-from solver.search.loop import Answer, settled
+from solver.search.loop import Answer, decide_part
 from solver.uses.bench.placement import hard
 from tests.adversary.placement import Case, Row, least_of
 from tests.effort import tries
@@ -35,7 +35,7 @@ ENGINES = ("search", "cp-sat", "milp", "milp-cbc")
 
 def solved(given: Buffers, engine: str, *objectives: str, pins: Sequence[str] = ()) -> Answer:
     part = PlacementPart(given, parse_pins(pins, PROBLEM.decisions))
-    said = settled(PROBLEM, part, objectives, engine, Clock.of(60))
+    said = decide_part(PROBLEM, part, objectives, engine, Clock.of(60))
     if said.schedule is not None:
         walked = part.replay(said.schedule)
         assert (walked.faults, part.contains(said.schedule)) == ((), ())
@@ -132,7 +132,7 @@ def test_a_cap_is_a_cap() -> None:
     assert solved(few(*SHRINKS, sizes=(20,)), "search", "bytes", pins=["cap<=10"]).status == "OPTIMAL"
     said = PlacementPart(few(*SHRINKS, sizes=(20,)), parse_pins(["cap<=9"], PROBLEM.decisions))
     assert said.explain() == ("10 bytes are alive at time 0, there are 9: b 6, a 4",)
-    assert settled(PROBLEM, said, ["bytes"], "search").status == "INFEASIBLE"
+    assert decide_part(PROBLEM, said, ["bytes"], "search").status == "INFEASIBLE"
 
 
 #: At most 6 bytes at one time, and they fit in 6; with a at address 2 they do not, nor in 7.
@@ -158,7 +158,7 @@ def test_infeasible_says_why() -> None:
     wide = few(Buffer(name="a", lower=0, upper=1, size=11, memories=("m0",)), sizes=(10, 20))
     assert PlacementPart(wide, Pins()).explain() == ("buffer a needs 11 bytes, there are 10 in m0",)
     middle = few(*(b.model_copy(update={"offset": 2}) if b.name == "a" else b for b in TIGHT), sizes=(7,))
-    said = settled(PROBLEM, PlacementPart(middle, Pins()), ["bytes"], "search")
+    said = decide_part(PROBLEM, PlacementPart(middle, Pins()), ["bytes"], "search")
     assert said.status == "INFEASIBLE"
     assert PlacementPart(middle, Pins()).explain() == (
         "no addresses for 7 buffers in 7 bytes, though at most 6 are alive at one time",
@@ -179,7 +179,7 @@ def test_machines_without_addresses_and_wrong_pins_are_refused() -> None:
 def test_what_a_machine_reserves_is_taken() -> None:
     machine = load_machine("scratchpad_24k", {"ocm_bytes": "30", "reserved_bytes": "20"})
     (part,) = PROBLEM.read(few(*SHRINKS).model_copy(update={"memories": ()}), machine, Pins(), None)
-    said = settled(PROBLEM, part, ["peak"], "search")
+    said = decide_part(PROBLEM, part, ["peak"], "search")
     assert (said.status, said.values["peak"]) == ("OPTIMAL", 30)
 
 

@@ -18,7 +18,7 @@ from hwmodels.selection.schedule import Choice, Selection
 from instances.errors import InputError
 from instances.machine.boards import Budget, Conversion, ElementType, Frequency, Handover, Platform, Stage
 from instances.network.variants import Option, Size, VariantLayer, Variants
-from solver.search.loop import Answer, settled
+from solver.search.loop import Answer, decide_part
 from solver.uses.bench.selection import large
 from tests.adversary.selection import TESTER, Case
 from tests.effort import tries
@@ -52,7 +52,7 @@ def asked(variants: Variants, board: Platform, *pins: str) -> SelectionPart:
 
 
 def solved(part: SelectionPart, *objectives: str, engine: str = "search") -> Answer[Selection]:
-    said = settled(SelectionFormulation(), part, objectives, engine, Clock.of(60))
+    said = decide_part(SelectionFormulation(), part, objectives, engine, Clock.of(60))
     if said.schedule is not None:
         walked = part.replay(said.schedule)
         assert walked.faults == ()
@@ -215,7 +215,7 @@ def test_bad_pins_say_what_is_accepted(pin: str, said: str) -> None:
 def test_demands_that_cannot_be_met_together_are_named(engine: str) -> None:
     """At most 39 ns needs all three layers in 16 bits; the pin of l1 has nothing to do with memory."""
     part = asked(REGION, platform(memory_bytes=10**6), "time<=39", "l2=f32", "memory<=5")
-    said = settled(SelectionFormulation(), part, ("time",), engine, Clock.of(30))
+    said = decide_part(SelectionFormulation(), part, ("time",), engine, Clock.of(30))
     assert (said.status, said.schedule) == ("INFEASIBLE", None)
     assert part.explain() == ("pin time<=39 (time is at least 30 without any other demand)", "pin l2=f32")
 
@@ -292,7 +292,7 @@ def test_bounds_hold_when_time_is_up() -> None:
     setting = large(30, 6, 3, 4)
     best = solved(SelectionPart([setting], ["accuracy>=0.47"]), "period")
     part = SelectionPart([setting], ["accuracy>=0.47"])
-    hasty = settled(SelectionFormulation(), part, ("period",), "search", Clock.of(0.001))
+    hasty = decide_part(SelectionFormulation(), part, ("period",), "search", Clock.of(0.001))
     assert hasty.bound <= best.values["period"] <= hasty.values.get("period", best.values["period"])
 
 

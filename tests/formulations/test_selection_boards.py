@@ -24,7 +24,7 @@ from instances.network.network import Network
 from instances.network.operators import Conv, Eltwise, Input
 from instances.network.tasks import Task, TaskGraph, tasks
 from instances.network.variants import Option, VariantLayer
-from solver.search.loop import Answer, settled
+from solver.search.loop import Answer, decide_part
 from tests.effort import thinned
 
 
@@ -65,7 +65,7 @@ def decided(
 ) -> Answer[object]:
     """The optimum, which the referee has walked through."""
     part = SelectionPart([setting], pins)
-    said = settled(SelectionFormulation(), part, (goal,), engine, Clock.of(seconds))
+    said = decide_part(SelectionFormulation(), part, (goal,), engine, Clock.of(seconds))
     assert said.status == "OPTIMAL"
     assert said.schedule is not None
     seen = part.replay(said.schedule)
@@ -78,7 +78,7 @@ def mapped(network: Network, machine: Machine, configuration: str, goal: str) ->
     """The optimum of problem mapping, and the processor of every task."""
     request = Request.of(tasks(network), machine, [f"cpu_config={configuration}"])
     part = MappingPart.of(request, (goal,))
-    said = settled(MappingFormulation(), part, (goal,), "cp-sat", Clock.of(60))
+    said = decide_part(MappingFormulation(), part, (goal,), "cp-sat", Clock.of(60))
     assert said.status == "OPTIMAL"
     assert said.schedule is not None
     return said.values[goal], part.numbered(said.schedule).at

@@ -19,7 +19,7 @@ from hwmodels.selection.schedule import Selection
 from instances.load import load_machine
 from instances.network.variants import Option, VariantLayer, load_variants
 from solver.problems.selection import with_optima
-from solver.search.loop import Answer, settled
+from solver.search.loop import Answer, decide_part
 from solver.uses.bench.selection import _PAIRS, _PRINTED
 
 PRINTED = {
@@ -52,7 +52,7 @@ def asked(name: str, *pins: str) -> SelectionPart:
 
 
 def solved(part: SelectionPart, measure: str = "period", engine: str = "search") -> Answer[Selection]:
-    said = settled(SelectionFormulation(), part, (measure,), engine, Clock.of(60))
+    said = decide_part(SelectionFormulation(), part, (measure,), engine, Clock.of(60))
     assert said.schedule is not None
     assert said.status == "OPTIMAL"
     replayed(part, said.schedule)
@@ -235,7 +235,7 @@ TABLE32 = {"SSD": 0.045, "YOLOv2": 0.087, "Tiny YOLO": 0.167}
 
 
 def settled_as(part: SelectionPart, measure: str = "period", engine: str = "search") -> Answer[Selection]:
-    said = settled(SelectionFormulation(), part, (measure,), engine, Clock.of(60))
+    said = decide_part(SelectionFormulation(), part, (measure,), engine, Clock.of(60))
     if said.schedule is not None:
         assert dict(part.replay(said.schedule).measures) == dict(part.price(said.schedule).measures)
     return said

@@ -13,7 +13,7 @@ from formulations.tiling.branch import Branch
 from formulations.tiling.member import Member
 from formulations.tiling.problem import NESTS
 from formulations.tiling.search import Search
-from formulations.tiling.space import Space, floor
+from formulations.tiling.space import Space, bound_without_search
 from formulations.tiling.staged import Answer, Staged
 from instances.load import load_machine, load_network, parse_overrides
 from instances.machine.machine import Machine, Transfer
@@ -113,8 +113,8 @@ def test_a_bound_without_a_search_prices_nothing(
 
     monkeypatch.setattr(Member, "branch", refused)
     assert best.values
-    assert 0 < floor(space, "bytes") <= best.values["bytes"]
-    assert 0 < floor(space, "energy") <= best.values["energy"]
+    assert 0 < bound_without_search(space, "bytes") <= best.values["bytes"]
+    assert 0 < bound_without_search(space, "energy") <= best.values["energy"]
 
 
 def test_a_layer_of_many_columns_keeps_its_limit() -> None:

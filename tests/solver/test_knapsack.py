@@ -19,8 +19,8 @@ from instances.network.operators import Conv, Input
 from instances.problems import PROBLEMS, Line
 from solver.cli.main import main
 from solver.search import driver_cp_sat, driver_milp
-from solver.search.loop import settled
-from solver.search.verdict import judgement
+from solver.search.loop import decide_part
+from solver.search.verdict import price_and_replay
 from tests.knapsack import Knapsack
 from tests.knapsack import problem as knapsack
 from tests.knapsack.problem import Kept, Subsets, Weights
@@ -157,7 +157,7 @@ def started(network: Network, engine: str, clock: Clock | None = None) -> tuple[
     """Status, bytes and bound of a search that begins with the largest that fit."""
     formulation = Knapsack()
     formulation.starts = ("largest",)
-    said = settled(formulation, Weights(network, SMALL, Pins()), ["bytes"], engine, clock or Clock.of(60))
+    said = decide_part(formulation, Weights(network, SMALL, Pins()), ["bytes"], engine, clock or Clock.of(60))
     return said.status, said.values["bytes"], said.bound
 
 
@@ -219,4 +219,4 @@ def test_what_only_price_or_only_replay_has_is_a_difference(
     part = Weights(ROW, SMALL, Pins())
     monkeypatch.setattr(part, "price", lambda _: Priced(priced[0], counts=priced[1]))
     monkeypatch.setattr(part, "replay", lambda _: Replayed(walked[0], counts=walked[1]))
-    assert judgement(part, Kept(layers=())).disagreements == said
+    assert price_and_replay(part, Kept(layers=())).disagreements == said

@@ -76,7 +76,7 @@ def test_a_second_ctrl_c_during_verification_costs_that_layer_only(
     fakes: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = importlib.import_module("solver.search.deciding")
-    real = module.judgement
+    real = module.price_and_replay
 
     def pressed_twice(part: NestPart, *rest: object) -> object:
         if part.name == "hard":
@@ -84,7 +84,7 @@ def test_a_second_ctrl_c_during_verification_costs_that_layer_only(
             signal.raise_signal(signal.SIGINT)
         return real(part, *rest)
 
-    monkeypatch.setattr(module, "judgement", pressed_twice)
+    monkeypatch.setattr(module, "price_and_replay", pressed_twice)
     jobs = {i: _job(fakes, "honest", name) for i, name in enumerate(("a", "hard", "c"))}
     with Watch() as watch:
         outcome = run_here(jobs, watch, lambda index, found: None)
@@ -94,14 +94,14 @@ def test_a_second_ctrl_c_during_verification_costs_that_layer_only(
 
 def test_one_ctrl_c_during_verification_loses_nothing(fakes: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     module = importlib.import_module("solver.search.deciding")
-    real = module.judgement
+    real = module.price_and_replay
 
     def pressed(part: NestPart, *rest: object) -> object:
         if part.name == "a":
             signal.raise_signal(signal.SIGINT)
         return real(part, *rest)
 
-    monkeypatch.setattr(module, "judgement", pressed)
+    monkeypatch.setattr(module, "price_and_replay", pressed)
     jobs = {i: _job(fakes, "honest", name) for i, name in enumerate(("a", "b"))}
     with Watch() as watch:
         outcome = run_here(jobs, watch, lambda index, found: None)

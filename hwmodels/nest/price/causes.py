@@ -35,7 +35,7 @@ from typing import Literal
 
 import numpy as np
 
-from hwmodels.nest.homes import housed, operand_of, settled
+from hwmodels.nest.homes import housed, machine_with_homes, operand_of
 from hwmodels.nest.price.boxes import input_windows
 from hwmodels.nest.price.choices import trees_of
 from hwmodels.nest.price.closed_form import price
@@ -239,7 +239,7 @@ def terms_of(
     transfers, they stand as one term.
     """
     rows = {o: outcome.by_operand.get(o, Counts()) for o in OPERANDS}
-    machine = settled(layer, machine, homes or {})
+    machine = machine_with_homes(layer, machine, homes or {})
     if measure == "bytes":
         return {o: c.bytes for o, c in rows.items()}
     if measure == "energy":

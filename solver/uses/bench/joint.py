@@ -16,7 +16,7 @@ from solver.calls.solve import solve
 from solver.plan.claims import gap_of
 from solver.plan.plan import Plan
 from solver.problems.joint import JOINT
-from solver.search.loop import Answer, settled
+from solver.search.loop import Answer, decide_part
 from solver.uses.bench.banks import chain
 from solver.uses.bench.fusion import HEADS, NOTE, bank_row
 from solver.uses.bench.report import Cell, Suite, Table, timed, value_of
@@ -60,7 +60,7 @@ def _solvers(network: Network, machine: Machine) -> list[Cell]:
 
 def _asked(part: FusionPart, engine: str, limit_s: float | None) -> tuple[Answer[Runs], float]:
     """Answer and seconds of an engine, with the searches of single layers that were made before."""
-    return timed(lambda: settled(JOINT, part, ("bytes",), engine, Clock.of(limit_s)))
+    return timed(lambda: decide_part(JOINT, part, ("bytes",), engine, Clock.of(limit_s)))
 
 
 def _proof(name: str, part: FusionPart, expected: int | None) -> tuple[Answer[Runs], float]:

@@ -19,7 +19,7 @@ from solver.calls.solve import ask as question_of
 from solver.calls.solve import pareto
 from solver.plan.claims import gap_of
 from solver.problems.mapping import MappingProblem
-from solver.search.loop import Answer, settled
+from solver.search.loop import Answer, decide_part
 from solver.uses.bench.report import Cell, Report, Suite, Table, timed
 
 _NETWORKS = ("squeezenet1_1", "mobilenet_v1", "mobilenet_v2", "densenet40")
@@ -53,7 +53,7 @@ def case(whole: MappingPart, configuration: Configuration, cap: int, limit: floa
 
 
 def _answer(part: MappingPart, aim: str, engine: str, limit: float) -> Answer[MappingSchedule]:
-    return settled(MappingFormulation(), part, (aim,), engine, Clock.of(limit))
+    return decide_part(MappingFormulation(), part, (aim,), engine, Clock.of(limit))
 
 
 def _genetic(part: MappingPart, seconds: float) -> list[int]:

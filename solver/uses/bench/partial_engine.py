@@ -16,7 +16,7 @@ from instances.network.network import Network
 from instances.network.workload import Layer
 from solver.calls.solve import solve
 from solver.problems.partial_engine import SIZE_ENGINES, fits, front_engine, size_engine
-from solver.search.loop import settled
+from solver.search.loop import decide_part
 from solver.uses.bench.report import Cell, Report, Suite, Table, timed
 
 #: Section VI; ShuffleNet is the one of 0.5 billion MACs (section III).
@@ -100,7 +100,7 @@ def transfers(network: Network, machine: Machine) -> list[Cell]:
         part = EnginePart(layer, machine)
         work = part.work
         least += branch_at(work, machine, layer.r, work.inputs, work.outputs, Demands()).least
-        said = {name: settled(EngineFormulation(), part, ("bytes",), name) for name in _RIVALS}
+        said = {name: decide_part(EngineFormulation(), part, ("bytes",), name) for name in _RIVALS}
         totals = {name: totals[name] + one.values.get("bytes", 0) for name, one in said.items()}
         equal += all(
             (said[n].bounds["bytes"], said[n].status) == (row.bounds["bytes"], row.status) for n in ("cp-sat", "milp")

@@ -17,7 +17,7 @@ from instances.machine.machine import Machine
 from instances.network.variants import PPM, Option, Size, VariantLayer, Variants, load_variants
 from solver.plan.claims import gap_of
 from solver.problems.selection import with_optima
-from solver.search.loop import Answer, settled
+from solver.search.loop import Answer, decide_part
 from solver.uses.bench.report import Cell, Report, Suite, Table, agreed, timed
 
 _PROFILE = "tiny_yolo_tx2"
@@ -82,7 +82,7 @@ SUITE = Suite("selection", _tables, _chosen)
 
 
 def _settled(part: SelectionPart, measure: str, engine: str = "search") -> Answer[Selection]:
-    return settled(SelectionFormulation(), part, (measure,), engine, Clock.of(_LIMIT_S))
+    return decide_part(SelectionFormulation(), part, (measure,), engine, Clock.of(_LIMIT_S))
 
 
 def _step(step: Step, best: Answer[Selection] | None, seconds: float) -> list[Cell]:

@@ -22,9 +22,9 @@ from solver.ask.watch import Watch
 from solver.plan.plan import Plan
 from solver.problems.layers import job_of
 from solver.problems.registry import pick_problem
-from solver.search.deciding import Job, refused
+from solver.search.deciding import Job, accepted
 from solver.search.loop import Answer
-from solver.search.verdict import judgement
+from solver.search.verdict import price_and_replay
 from solver.search.workers import run
 
 
@@ -117,7 +117,7 @@ def _of_plan(row: Measured, machine: Machine) -> tuple[Piece, ...]:
             raise InputError(f"column plan: layer {part.layer} has no schedule ({part.status})")
         nest = part.schedule
         run = NestPart(part.workload, machine, pick_nests(plan.problem).build, Pins(), homes=nest.homes)
-        faults = [*judgement(run, nest).disagreements, *run.overflows(nest)]
+        faults = [*price_and_replay(run, nest).disagreements, *run.overflows(nest)]
         if faults:
             raise InputError(f"column plan: layer {part.layer} does not run on {machine.name}: {faults[0]}")
         nests.append((part.workload, nest))
@@ -204,7 +204,7 @@ class Pricing:
         if outcome.stopped:
             raise KeyboardInterrupt
         for index, said in answers.items():  # one by one: parts of several machines have the same keys
-            refused([(jobs[index].part, said)])
+            accepted([(jobs[index].part, said)])
         return answers
 
     def _priced(self, machine: Machine, prices: tuple[int, ...], era: tuple[int, ...], case: Case) -> Priced:

@@ -39,7 +39,7 @@ from solver.problems.problem import Problem, as_json
 from solver.problems.registry import pick_problem, problem_of
 from solver.problems.tiling import LayersProblem
 from solver.search.loop import Answer
-from solver.search.verdict import judged
+from solver.search.verdict import verdicts_of
 
 # ---- decisions -------------------------------------------------------------------------------------------------------
 
@@ -87,7 +87,7 @@ def judge(problem: Problem, question: Question, data: Mapping[str, Any]) -> Foun
         parts = parts_of(problem, question)
         schedules = list(_of_parts(problem, parts, data))
         answers = [Answer(one, {}, dict.fromkeys(question.objectives), "FEASIBLE") for one in schedules]
-        verdicts = judged(zip(parts, answers, strict=True))
+        verdicts = verdicts_of(zip(parts, answers, strict=True))
     except InputError as error:
         return Found({}, (str(error),))
     faults = tuple(f"{one.part.name}: {line}" for one in verdicts for line in one.faults)

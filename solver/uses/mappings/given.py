@@ -29,7 +29,7 @@ from solver.plan.plan import Plan, Stat
 from solver.problems.homes import HomesPlan
 from solver.problems.layers import GIVEN
 from solver.problems.tiling import LayersProblem
-from solver.search.deciding import refused
+from solver.search.deciding import accepted
 from solver.search.loop import Answer
 from solver.search.verdict import Verdict
 
@@ -162,11 +162,13 @@ def plan_of(
     start, problem = time.monotonic(), LayersProblem(pick_nests(problem_for(machine)))
     parts = [part_of(one, machine) for one in given]
     answers = [_answer(one, part, objectives) for one, part in zip(given, parts, strict=True)]
-    verdicts = refused(zip(parts, answers, strict=True), f" on {machine.name}, engine {GIVEN}")
     layers = tuple(part.layer for part in parts)
+    question = Question(layers, machine, objectives, problem.name, GIVEN, settings=settings, title=network)
+    verdicts = accepted(zip(parts, answers, strict=True), question.where)
     homes = _homes(layers[0], verdicts, machine) if machine.off_chip else None
-    asked = Question(layers, machine, objectives, problem.name, GIVEN, settings=settings, title=network)
-    return problem.housed(asked, verdicts, start, engine_version=version(), shared=homes, status="FEASIBLE", bound=None)
+    return problem.housed(
+        question, verdicts, start, engine_version=version(), shared=homes, status="FEASIBLE", bound=None
+    )
 
 
 def _answer(one: Mapped, part: NestPart, objectives: tuple[str, ...]) -> Answer[Nest]:

@@ -24,7 +24,7 @@ from formulations.tiling import tiling
 from formulations.tiling.chains import Sizes
 from formulations.tiling.member import Member
 from formulations.tiling.space import Space
-from hwmodels.nest.homes import settled
+from hwmodels.nest.homes import machine_with_homes
 from hwmodels.nest.price.skeleton import cores, skeleton_of
 from hwmodels.schedule import Loop, Nest, Spatial
 from instances.errors import InputError, PlanMismatch
@@ -38,7 +38,7 @@ from solver.ask.options import as_texts, check_time_limit, pick_layers, pick_mac
 from solver.calls.solve import Texts, ask, solve
 from solver.plan.plan import Plan, Status
 from solver.problems.layers import LayerRow, decide, is_layers
-from solver.search.verdict import judgement
+from solver.search.verdict import price_and_replay
 from solver.show.tables import Column, Sheet, ratio, render
 from solver.uses.mappings.compare import reasons
 from solver.uses.mappings.files import Mappings, read
@@ -71,13 +71,15 @@ def best_tile(mapped: Mapped, machine: Machine, objectives: tuple[str, ...], lim
     if many := [d for d in DIMS if len(loops[d]) > _LOOPS]:
         said = f"{many[0]} has {len(loops[many[0]])} loops: orders of at most {_LOOPS} a dimension are searched"
         return Improvement(kept, None, None, "NO_SOLUTION_FOUND", None, said)
-    space = _space(layer, settled(layer, machine, dict(mapped.nest.homes)), _without_idle(layer, mapped.nest))
+    space = _space(
+        layer, machine_with_homes(layer, machine, dict(mapped.nest.homes)), _without_idle(layer, mapped.nest)
+    )
     found = decide(space, objectives, clock=Clock.of(limit_s))
     if found.schedule is None:
         return Improvement(kept, None, None, found.status, found.bound)
     better = replace(mapped, nest=found.schedule.at(dict(mapped.nest.homes)))
     part = part_of(better, machine)
-    judged = judgement(part, better.nest)
+    judged = price_and_replay(part, better.nest)
     if judged.disagreements or judged.faults:
         raise PlanMismatch(f"{layer.name}: {'; '.join((*judged.disagreements, *judged.faults)[:3])}")
     measures, own = part.outcome(better.nest).measures, part_of(mapped, machine).outcome(mapped.nest).measures

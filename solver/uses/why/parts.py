@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from hwmodels.nest.buffers import buffers
-from hwmodels.nest.homes import housed, operand_of, settled
+from hwmodels.nest.homes import housed, machine_with_homes, operand_of
 from hwmodels.nest.price.causes import Share, held_outside, shares
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.limits import compulsory_bytes, least_energy, least_time, lower_bound_bytes
@@ -213,7 +213,7 @@ def _of_rows(name: str, rows: Iterable[PartPlan]) -> dict[str, int]:
 def limits(layer: Layer, machine: Machine, homes: dict[str, str], objective: str, bound: int | None) -> Iterator[Limit]:
     """Yield the bounds of a layer on a machine; none but the solver's where a paper's equations are the price."""
     if machine.reading != "literal":
-        on = settled(layer, machine, homes)
+        on = machine_with_homes(layer, machine, homes)
         yield from {"bytes": _bytes_limits, "time": _time_limits, "energy": _energy_limits}[objective](layer, on)
     if bound is not None:
         yield Limit(name="solver", value=bound, means="the bound that the search has proven")
