@@ -21,7 +21,7 @@ import pytest
 
 from solver import solve
 from solver.plan.plan import Plan
-from solver.problems.banks import FUSED, rows_of
+from solver.problems.banks import FUSED, stage_rows
 from tests.midapsim.networks import Case, forked, plain
 
 FOLDER = os.environ.get("CERTILE_MIDAPSIM", "")
@@ -88,7 +88,7 @@ def run(answers: Answers, name: str) -> dict[str, Any]:
 def told(plan: Plan) -> dict[str, Any]:
     """What the simulator's side reads of a plan: layers with their program, and the network."""
     layers = []
-    for row in rows_of(plan):
+    for row in stage_rows(plan):
         run, fused = row.run, row.kind == FUSED
         tiles = [vars(tile) for tile in run.tiles]
         actions = [{"do": do, "tiles": number} for do, number in run.actions]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from formulations.banks.problem import FirstLayerMode
+from formulations.banks.problem import BankReading
 from formulations.clock import TimeUp
 from formulations.fusion.part import Cuts
 from formulations.mapping.board import BoardPiece
@@ -40,10 +40,10 @@ def test_banks_say_if_the_tie_was_not_settled(monkeypatch: pytest.MonkeyPatch) -
     assert solve("lenet5", "midap", objective="bytes,time", engine="milp", problem="banks").status == "OPTIMAL"
     assert solve("lenet5", "midap", objective="time,bytes", problem="banks").stats["proven"] == "time,bytes"
 
-    def late(reading: FirstLayerMode, goal: Goal, engine: str) -> None:
+    def late(reading: BankReading, goal: Goal, engine: str) -> None:
         raise TimeUp
 
-    monkeypatch.setattr(FirstLayerMode, "exact", late)
+    monkeypatch.setattr(BankReading, "exact", late)
     plan = solve("lenet5", "midap", objective="bytes,time", engine="milp", problem="banks")
     assert (plan.status, plan.stats["proven"], plan.bound) == ("FEASIBLE", "bytes", plan.objective.value)
     assert check(plan).ok

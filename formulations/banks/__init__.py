@@ -5,9 +5,9 @@ Example
     loads the rest tile by tile as banks become free.
 
 Inside a stage (a layer), from what a program costs to the search for the best one
-    tasks.py (what a program may do), stage.py (fewest bytes), timing.py and labels.py (what it costs in time),
-    cycles.py (the same cycle by cycle), search.py (all undominated programs, of all tasks at once), overtaking.py
-    (where weights overtake loads)
+    `hwmodels.banks.steps` (control steps, cycles, clock), tasks.py (what a program may do), stage.py (fewest bytes),
+    timing.py and labels.py (what it costs in time), cycles.py (the same cycle by cycle), search.py (all undominated
+    programs, of all tasks at once), overtaking.py (where weights overtake loads)
 Between stages
     network.py (what stays on chip, which stage is next, fewest bytes), times.py, bounds.py and front.py (least time,
     and the front); for CP-SAT and MILP the same states are arcs of a flow (`formulations.rows`)

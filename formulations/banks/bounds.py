@@ -28,60 +28,22 @@ Source: the bounds are ours; times as in `formulations.banks.search`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.banks.network import NEVER, Graph, State, Visit, Walk
+from formulations.banks.network import NEVER, Graph, Point, State, Visit, Walk, lowest
 from formulations.banks.search import Programs
 from formulations.banks.tasks import Program, Task
-from formulations.banks.times import Times
+from formulations.banks.times import Node, Times
 from formulations.banks.timing import First
 from formulations.clock import ENDLESS, Clock
 
 Ints = NDArray[np.int64]
-T = TypeVar("T")
 #: Costs beyond which 64 bits might not hold the sums; how many times more a searched stage may cost than its bound.
 _FAR, _MORE = 2**61, 2**10
-
-
-class Point(NamedTuple):
-    """What a plan or a part of it costs."""
-
-    bytes: int
-    ticks: int
-
-
-def lowest(points: Iterable[Point]) -> list[Point]:
-    """The undominated points, by bytes."""
-    return lowest_by(points, lambda point: point)
-
-
-def lowest_by(found: Iterable[T], point: Callable[[T], Point]) -> list[T]:
-    """Those of undominated points, by bytes; the first of those that are equal."""
-    best: list[T] = []
-    for one in sorted(found, key=point):
-        if not best or point(one).ticks < point(best[-1]).ticks:
-            best.append(one)
-    return best
-
-
-class Node(NamedTuple):
-    """A state, and what was asked for ahead of the stages that come next."""
-
-    state: State
-    following: First
-
-
-def options(walk: Walk, times: Times, node: Node) -> Iterator[tuple[Visit, int, list[tuple[Task, Program]]]]:
-    """The stages that may come next if that was asked for, with what may stay."""
-    visit = None
-    for at, source, direction in times.starts(node.state).get(node.following, ()):
-        if visit is None or (visit.at, visit.source) != (at, source):  # both directions are one visit
-            visit = Visit(walk, node.state, at, source)
-        yield visit, direction, walk.programs(node.state, at, source, direction, visit.prices)
 
 
 class Alone:
@@ -134,7 +96,7 @@ class ByNode(Alone):
 
     def __init__(self, walk: Walk, times: Times, limit: Clock = ENDLESS) -> None:
         super().__init__(walk, times)
-        self.walk, self.times, self.limit = walk, times, limit
+        self.times, self.limit = times, limit
         starts = times.starts(State())
         self.number = {Node(State(), first): at for at, first in enumerate(starts)}
         #: Ticks until the first weights are there.
@@ -231,7 +193,7 @@ class ByNode(Alone):
     def _onward(self, node: Node) -> Iterator[tuple[Node, int]]:
         """The nodes that follow, each with the way to it."""
         all_ways = self._ways
-        for visit, direction, tasks in options(self.walk, self.times, node):
+        for visit, direction, tasks in self.times.visits(node):
             known: dict[First, tuple[Programs, list[int | None]]] = {}
             for number, (task, program) in enumerate(tasks):
                 after = visit.after(direction, task)

@@ -8,10 +8,10 @@ when the first unit ends. A load for which no bank is awaited takes a cycle of t
 `ready` of a label is when a tile is there if all weights asked for since delay it. Unless they do, it is there when the
 last of them are, and so before anything that waited for them: the two differ only by the weights that were asked for
 last. Those delay a load if it is not over when they begin, ``ready > s``; here times are no sums and maxima, and an
-earlier request may delay more (`Clock.relaxed` leaves this delay out). So it is with biases, which may still be under
-way when the stage ends that asked for them. In bounds the next stage waits for its biases as it waits for its first
-weights, as much earlier as it needs them later (`First.lead`). What it asks for then would have delayed them, or comes
-behind them: nothing in a bound is later than it is.
+earlier request may delay more (`DramClock.relaxed` leaves this delay out). So it is with biases, which may still be
+under way when the stage ends that asked for them. In bounds the next stage waits for its biases as it waits for its
+first weights, as much earlier as it needs them later (`First.lead`). What it asks for then would have delayed them, or
+comes behind them: nothing in a bound is later than it is.
 
 Source: the public MIDAP simulator of 2020-09-02; `heterogeneous_mapping_and_banks` 4.1.2.1 (Eq. 4.1, 4.2).
 """
@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from formulations.banks.tasks import Task
 from formulations.banks.timing import Script, Timing
-from hwmodels.banks.price import Clock, State
+from hwmodels.banks.steps import DramClock, PassState
 from instances.machine.sections import ADDER_CYCLES
 
 #: What a part of a step waits for, if it is not a tile (`Script.first`).
@@ -64,7 +64,7 @@ class Later(NamedTuple):
     one begins, what it takes.
     """
 
-    def loaded(self, clock: Clock, end: int) -> int:
+    def loaded(self, clock: DramClock, end: int) -> int:
         """When a load is there that would end then."""
         end += self.over
         return end if clock.relaxed or end <= self.begin else end + self.last
@@ -91,7 +91,7 @@ class _Free(NamedTuple):
 class _Weights:
     """Weights that overtake the loads under way during a step."""
 
-    def __init__(self, clock: Clock, end: int) -> None:
+    def __init__(self, clock: DramClock, end: int) -> None:
         #: `end`, `over`: when the last weights are there; by how much those asked for so far delay a load.
         self.clock, self.end, self.over, self.last = clock, end, 0, (0, 0)
 
@@ -154,8 +154,8 @@ class ByCycle:
         return self.cycle, bus, (max(owed, asked[0]), asked[1]) if asked else (0, owed)
 
     def step(
-        self, now: int, bus: int, needed: int, ready: tuple[int, ...], biases: tuple[int, ...], state: State,
-        tiles: int, after: State,
+        self, now: int, bus: int, needed: int, ready: tuple[int, ...], biases: tuple[int, ...], state: PassState,
+        tiles: int, after: PassState,
     ) -> Ended:  # fmt: skip
         """A process step that begins now, with tiles on chip that are ready then, and the next weights when needed."""
         weights = _Weights(self.clock, needed)
@@ -197,7 +197,7 @@ class ByCycle:
         bus = max(bus + weights.over, weights.end)
         return Ended(now, bus, bus, asked, 0, freed, weights.all(ready[tiles:]), weights.all(biases))
 
-    def _onward(self, after: State) -> int:
+    def _onward(self, after: PassState) -> int:
         """What the last unit of a step asks for."""
         if after.first == self.stage.columns:
             return self.timing.following.weights
@@ -231,7 +231,7 @@ class ByCycle:
 
     def _idle(
         self, weights: _Weights, now: int, bus: int, needed: int, ready: tuple[int, ...], biases: tuple[int, ...],
-        state: State, tiles: int, after: State,
+        state: PassState, tiles: int, after: PassState,
     ) -> Ended:  # fmt: skip
         """A step that makes no column: its units ask for weights; the next one that makes some waits for them."""
         timing, first = self.timing, state.first == 0 and state.made == 0
@@ -252,7 +252,7 @@ class ByCycle:
 
     def _sums(
         self, weights: _Weights, now: int, bus: int, needed: int, ready: tuple[int, ...], biases: tuple[int, ...],
-        state: State, tiles: int, after: State,
+        state: PassState, tiles: int, after: PassState,
     ) -> Ended:  # fmt: skip
         """The units of a sum: a column each, with its streamed bytes."""
         timing, upto, number = self.timing, self.stage.units(state, 0, after.made)[0], 0
@@ -278,7 +278,7 @@ class ByCycle:
         left = weights.all(ready[tiles:])
         return Ended(now, bus if freed else served, served, needed, 0, freed, left, weights.all(biases), later)
 
-    def _frees(self, state: State, tiles: int, after: State) -> list[_Free]:
+    def _frees(self, state: PassState, tiles: int, after: PassState) -> list[_Free]:
         """Where the banks of a step become free, but for those that do with its end."""
         begin = self.place(state.first, state.made)
         return self._freed(
@@ -287,7 +287,7 @@ class ByCycle:
 
     # ---- scripts -----------------------------------------------------------------------------------------------
 
-    def _script(self, state: State, tiles: int, after: State) -> Script:
+    def _script(self, state: PassState, tiles: int, after: PassState) -> Script:
         """What a step does, whenever it begins."""
         stay = self.task.staying(state)
         key = state.first, state.loaded, state.made, tiles, after.made, stay
@@ -296,7 +296,7 @@ class ByCycle:
             self.scripts[key] = found = self._scripted(state, tiles, after, stay)
         return found
 
-    def _scripted(self, state: State, tiles: int, after: State, stay: int) -> Script:
+    def _scripted(self, state: PassState, tiles: int, after: PassState, stay: int) -> Script:
         """Works and waits in the order in which they come; the first cycle of a unit is not part of the first work."""
         begin, cycle = self.place(state.first, state.made), self.cycle
         work = self.place(after.first, after.made) - begin
@@ -319,13 +319,15 @@ class ByCycle:
         patches, ticks = self.stage.patches, self.timing.ticks
         return ticks[1] // patches * first if patches else ticks[made]
 
-    def _waits(self, state: State, tiles: int, after: State, begin: int, work: int) -> Iterator[tuple[int, int]]:
+    def _waits(
+        self, state: PassState, tiles: int, after: PassState, begin: int, work: int
+    ) -> Iterator[tuple[int, int]]:
         """After which work of the first group of a step it waits for what."""
         if not begin and self.adder <= work:
             yield self.adder, _BIASES
         yield from self._touched(state, tiles, after, begin)
 
-    def _touched(self, state: State, tiles: int, after: State, begin: int) -> Iterator[tuple[int, int]]:
+    def _touched(self, state: PassState, tiles: int, after: PassState, begin: int) -> Iterator[tuple[int, int]]:
         """After which work of a step the cycle is over that reads a tile first, and the tile."""
         stage, cycle = self.stage, self.cycle
         for number in range(tiles if stage.patches else stage.tiles(state)):
@@ -342,7 +344,7 @@ class ByCycle:
                 if before is not None or (places and places[0][0] >= hi):
                     break
 
-    def _freed(self, state: State, tiles: int, after: State, stay: int, begin: int, work: int) -> list[_Free]:
+    def _freed(self, state: PassState, tiles: int, after: PassState, stay: int, begin: int, work: int) -> list[_Free]:
         """Where the banks of a step become free, but for those that do with its end."""
         ticks, found = self.timing.ticks, list[_Free]()
         for _, end in self.stage.units(state, tiles, after.made)[1][stay:]:

@@ -19,7 +19,7 @@ Optimal means
     least number of bytes, of ticks, and of weighted sums of both (`formulations.banks.network`). What is left is exact.
     The plans known at first come from the same search with few labels a stage.
 
-`Label` is what a path to a state has cost, `Onward` how labels follow each other, stage by stage.
+`PathLabel` is what a path to a state has cost, `Onward` how labels follow each other, stage by stage.
 
 Source: `heterogeneous_mapping_and_banks` 4.1.3 (two objectives), 4.2.3; the front is ours.
 """
@@ -33,16 +33,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from formulations.banks.bounds import Alone, ByNode, ByState, Node, Point, lowest, options
-from formulations.banks.network import NEVER, BankPlan, Graph, State, Visit, Walk
+from formulations.banks.bounds import Alone, ByNode, ByState
+from formulations.banks.network import NEVER, BankPlan, Graph, Point, State, Visit, Walk, lowest
 from formulations.banks.overtaking import Complete, TooMany
 from formulations.banks.search import Programs
 from formulations.banks.tasks import Program, Task
-from formulations.banks.times import Times
+from formulations.banks.times import Node, Times
 from formulations.banks.timing import First, Timed, undominated
-from formulations.clock import ENDLESS, TimeUp
-from formulations.clock import Clock as Limit
-from hwmodels.banks.price import Clock
+from formulations.clock import ENDLESS, Clock, TimeUp
+from hwmodels.banks.steps import DramClock
 
 
 class Ways(NamedTuple):
@@ -56,7 +55,7 @@ class Ways(NamedTuple):
 class Way(NamedTuple):
     """How a label came about."""
 
-    before: Label
+    before: PathLabel
     visit: Visit
     direction: int
     task: Task
@@ -70,7 +69,7 @@ class Waits(NamedTuple):
     late: int
 
 
-class Label(NamedTuple):
+class PathLabel(NamedTuple):
     """A path to a node: bytes, ticks, and ticks then until weights that were asked for are there; when work may begin.
 
     `late`: the same for biases.
@@ -106,7 +105,7 @@ class Onward:
     """The labels that follow those of one node with one visit; `waiting`: by what they wait for its first weights."""
 
     def __init__(
-        self, ways: Ways, visit: Visit, direction: int, waiting: dict[Waits, list[Label]], *, bounded: bool
+        self, ways: Ways, visit: Visit, direction: int, waiting: dict[Waits, list[PathLabel]], *, bounded: bool
     ) -> None:
         self.ways, self.visit, self.direction, self.waiting, self.bounded = ways, visit, direction, waiting, bounded
         self._programs: dict[tuple[First, int, int], Programs] = {}
@@ -124,7 +123,7 @@ class Onward:
         visit = self.visit
         return self.ways.times.wait(visit.state, visit.at, visit.source, self.direction, wait)
 
-    def labels(self, task: Task, program: Program, following: First, rooms: list[Room]) -> Iterator[Label]:
+    def labels(self, task: Task, program: Program, following: First, rooms: list[Room]) -> Iterator[PathLabel]:
         """What comes of a task, where there is room; `program` moves the fewest bytes."""
         visit, fewest, least = self.visit, self.visit.bytes(task, program), 0
         if self.bounded:  # what the stage takes at least, from its first weights to the next one's
@@ -142,10 +141,10 @@ class Onward:
                     ready = following.ready(ticks, one.wait, one.late)
                     if fits(rooms, spent, ready):
                         way = Way(label, visit, self.direction, task, one)
-                        yield Label(spent, ticks, one.wait, way, ready, one.late)
+                        yield PathLabel(spent, ticks, one.wait, way, ready, one.late)
 
     def _of(
-        self, task: Task, following: First, waits: Waits, going: Sequence[Label], rooms: list[Room]
+        self, task: Task, following: First, waits: Waits, going: Sequence[PathLabel], rooms: list[Room]
     ) -> Sequence[Timed]:
         """The programs of a task that labels with these waits may go on with."""
         wait = self._wait(waits.wait)
@@ -199,17 +198,17 @@ class Found:
 class _Search:
     """The search through all labels."""
 
-    def __init__(self, walk: Walk, ways: Ways, aim: Aim, limit: Limit) -> None:
+    def __init__(self, walk: Walk, ways: Ways, aim: Aim, limit: Clock) -> None:
         self.walk, self.ways, self.times, self.aim, self.limit = walk, ways, ways.times, aim, limit
         self.bounds = Alone(walk, ways.lower)
         #: Plans by what they cost, and rivals that are no plans of these stages.
-        self.known: dict[Point, Label | None] = {}
+        self.known: dict[Point, PathLabel | None] = {}
         self.corners = [(NEVER, NEVER)]
         self.labels = 0
 
     # ---- what is known -----------------------------------------------------------------------------------------
 
-    def learn(self, ends: Sequence[Label]) -> None:
+    def learn(self, ends: Sequence[PathLabel]) -> None:
         """Remember plans, and where better ones may lie: below (bytes, ticks) of one of the corners."""
         found = {**{label.point: label for label in ends}, **self.known}
         points = lowest(found)
@@ -259,15 +258,15 @@ class _Search:
 
     # ---- labels --------------------------------------------------------------------------------------------------
 
-    def run(self, width: int | None = None) -> list[Label]:
+    def run(self, width: int | None = None) -> list[PathLabel]:
         """All labels of the end that may be better than the plans known; with a width, few labels are followed."""
         times, start = self.times, State()
         layer = {
-            Node(start, first): [Label(0, 0, (begun := times.begun(first)), None, begun)]
+            Node(start, first): [PathLabel(0, 0, (begun := times.begun(first)), None, begun)]
             for first in times.starts(start)
         }
         for _ in self.walk.stages:
-            new: dict[Node, list[Label]] = {}
+            new: dict[Node, list[PathLabel]] = {}
             for node, labels in layer.items():
                 for after, label in self._onward(node, labels):
                     new.setdefault(after, []).append(label)
@@ -283,12 +282,12 @@ class _Search:
             self.ways = self.ways._replace(complete=Complete(self.aim == "time", _MOST))
             self.learn(self.run())
 
-    def _onward(self, node: Node, labels: list[Label]) -> Iterator[tuple[Node, Label]]:
+    def _onward(self, node: Node, labels: list[PathLabel]) -> Iterator[tuple[Node, PathLabel]]:
         self.limit.tick()
-        waiting: dict[Waits, list[Label]] = {}
+        waiting: dict[Waits, list[PathLabel]] = {}
         for label in labels:
             waiting.setdefault(label.waits, []).append(label)
-        for visit, direction, tasks in options(self.walk, self.times, node):
+        for visit, direction, tasks in self.times.visits(node):
             onward = Onward(self.ways, visit, direction, waiting, bounded=isinstance(self.bounds, ByNode))
             for task, program in tasks:
                 after = visit.after(direction, task)
@@ -299,10 +298,10 @@ class _Search:
                         for label in onward.labels(task, program, following, rooms):
                             yield reached, label
 
-    def _kept(self, labels: list[Label]) -> list[Label]:
+    def _kept(self, labels: list[PathLabel]) -> list[PathLabel]:
         """Those that no other of the same node makes superfluous."""
         if self.aim == "time":
-            least: dict[Waits, Label] = {}
+            least: dict[Waits, PathLabel] = {}
             for label in labels:
                 known = least.get(label.waits)
                 if known is None or (label.ticks, label.bytes) < (known.ticks, known.bytes):
@@ -310,27 +309,27 @@ class _Search:
             labels = list(least.values())
         if self.ways.complete is None:
             return undominated(labels)
-        waits: dict[Waits, list[Label]] = {}  # where weights overtake, a shorter wait may be the worse one
+        waits: dict[Waits, list[PathLabel]] = {}  # where weights overtake, a shorter wait may be the worse one
         for label in labels:
             waits.setdefault(label.waits, []).append(label)
         return [label for alike in waits.values() for label in undominated(alike)]
 
-    def _best(self, layer: dict[Node, list[Label]], width: int) -> dict[Node, list[Label]]:
+    def _best(self, layer: dict[Node, list[PathLabel]], width: int) -> dict[Node, list[PathLabel]]:
         """Those that can still come to the least bytes, ticks, and weighted sums."""
         found = [
             (node, label, left)
             for node, labels in layer.items() if (left := self.bounds.left(node)) is not None for label in labels
         ]  # fmt: skip
-        chosen: dict[tuple[Node, Label], None] = {}
+        chosen: dict[tuple[Node, PathLabel], None] = {}
         for k, (p, q) in enumerate(self.bounds.weights):
             found.sort(key=lambda x: (p * x[1].bytes + q * x[1].ready + x[2][k], x[1][:3]))
             chosen.update(((node, label), None) for node, label, _ in found[:width])
-        kept: dict[Node, list[Label]] = {}
+        kept: dict[Node, list[PathLabel]] = {}
         for node, label in chosen:
             kept.setdefault(node, []).append(label)
         return kept
 
-    def plan(self, label: Label) -> BankPlan:
+    def plan(self, label: PathLabel) -> BankPlan:
         """Follow a label back."""
         steps = []
         way = label.way
@@ -361,7 +360,7 @@ def _uncollected() -> Iterator[None]:
 
 
 @_uncollected()
-def decide(walk: Walk, clock: Clock, aim: Aim, *, limit: Limit = ENDLESS, rivals: Iterable[Point] = ()) -> Found:
+def decide(walk: Walk, clock: DramClock, aim: Aim, *, limit: Clock = ENDLESS, rivals: Iterable[Point] = ()) -> Found:
     """Return the plan with the fewest bytes (then ticks), with the fewest ticks (then bytes), or the front.
 
     `limit`: when it is over, the plans found so far are returned, and `proven` is False; so with Ctrl-C. `rivals`: what
@@ -390,7 +389,7 @@ def decide(walk: Walk, clock: Clock, aim: Aim, *, limit: Limit = ENDLESS, rivals
 
 
 @_uncollected()
-def few_labels(walk: Walk, clock: Clock, limit: Limit = ENDLESS) -> BankPlan | None:
+def few_labels(walk: Walk, clock: DramClock, limit: Clock = ENDLESS) -> BankPlan | None:
     """Return a plan with few ticks: of every stage the few labels with the least are followed, a matter of seconds.
 
     None if none of them comes to the end; raises TimeUp.

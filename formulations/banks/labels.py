@@ -4,7 +4,7 @@ The clock of a program: requests to DRAM, units of work and what they wait for, 
 them. A label holds all times that the rest of a program depends on, so that the search may follow many programs at
 once, a policy one.
 
-Where weights overtake loads (`Clock.overtakes`) time is counted by cycles, in `formulations.banks.cycles`.
+Where weights overtake loads (`DramClock.overtakes`) time is counted by cycles, in `formulations.banks.cycles`.
 
 Where writes take time, every unit of work leaves a part of the result, which is written as the unit after it begins.
 Nothing of a stage is left to write when it ends: so a stage finds a bus that is free once its first weights are there.
@@ -21,7 +21,7 @@ from typing import NamedTuple
 from formulations.banks.cycles import ByCycle, Ended, Later
 from formulations.banks.tasks import Action, Prices, Program, Task, reloaded, told, told_apart
 from formulations.banks.timing import Script, Timed, Timing, undominated
-from hwmodels.banks.price import State
+from hwmodels.banks.steps import PassState
 
 
 class Label(NamedTuple):
@@ -40,7 +40,7 @@ class Label(NamedTuple):
     """When banks became free in the last step, those that no load has taken yet."""
     pending: int = 0
     """Bytes that the last unit has left to write."""
-    made: tuple[Label, State, Action] | None = None
+    made: tuple[Label, PassState, Action] | None = None
     biases: tuple[int, ...] = ()
     """By cycle: when those of the stage are there, and those of the next one."""
     later: tuple[Later, ...] = ()
@@ -91,14 +91,14 @@ class Labels:
 
     # ---- actions ---------------------------------------------------------------------------------------------
 
-    def begin(self, state: State) -> Label:
+    def begin(self, state: PassState) -> Label:
         """The stage begins; the weights of its first unit are there after `wait` ticks."""
         if self.by_cycle:
             now, bus, biases = self.by_cycle.begun()
             return Label(0, now, bus, self.wait, (0,) * self.stage.tiles(state), (), biases=biases)
         return Label(0, 0, max(self.begun, self.second), self.wait, (0,) * self.stage.tiles(state), ())
 
-    def follow(self, label: Label, begun: State, state: State, action: Action, after: State) -> Label:
+    def follow(self, label: Label, begun: PassState, state: PassState, action: Action, after: PassState) -> Label:
         """The label after an action."""
         if action.name == "process":
             return self.process(label, begun, state, action, after)
@@ -120,7 +120,7 @@ class Labels:
             later=later[1:],
         )
 
-    def process(self, label: Label, begun: State, state: State, action: Action, after: State) -> Label:
+    def process(self, label: Label, begun: PassState, state: PassState, action: Action, after: PassState) -> Label:
         """The label after a process step."""
         tiles, again = action.tiles, reloaded(begun, state, after) * self.prices.reload
         if self.by_cycle:
@@ -159,7 +159,7 @@ class Labels:
         there = self.clock.served(now, bus, ask)
         return bus, there, there
 
-    def _groups(self, label: Label, state: State, tiles: int, after: State, again: int) -> Ended:
+    def _groups(self, label: Label, state: PassState, tiles: int, after: PassState, again: int) -> Ended:
         """The units of a step: groups of filters. What is loaded again may have to be written."""
         timing, script, groups = self.timing, self._script(state, tiles, after.made), self.timing.groups
         first = state.first == 0 and state.made == 0
@@ -210,7 +210,7 @@ class Labels:
             once, twice = (bus - now, now), once
         return now, bus, weights
 
-    def _columns(self, label: Label, state: State, tiles: int, after: State) -> Ended:
+    def _columns(self, label: Label, state: PassState, tiles: int, after: PassState) -> Ended:
         """The units of a sum: a column each, with its streamed bytes."""
         timing, there, upto = self.timing, label.ready, self.stage.units(state, 0, after.made)[0]
         asks, ticks, served, sizes = (
@@ -239,7 +239,7 @@ class Labels:
             weights = asked
         return Ended(now, bus, done, weights, pending, [], there[tiles:])
 
-    def _script(self, state: State, tiles: int, made: int) -> Script:
+    def _script(self, state: PassState, tiles: int, made: int) -> Script:
         """What a step does, whenever it begins."""
         stay = self.task.staying(state)
         key = state.first, state.loaded, state.made, tiles, made, stay
@@ -248,7 +248,7 @@ class Labels:
             self.scripts[key] = found = self._scripted(state, tiles, made, stay)
         return found
 
-    def _scripted(self, state: State, tiles: int, made: int, stay: int) -> Script:
+    def _scripted(self, state: PassState, tiles: int, made: int, stay: int) -> Script:
         ticks, (upto, free) = self.timing.ticks, self.stage.units(state, tiles, made)
         freed, at = [(number, max(end, state.made)) for number, end in free[stay:]], 0
         done, first = state.made, list[tuple[int, int, tuple[int, ...]]]()
@@ -265,7 +265,7 @@ class Labels:
 
     # ---- programs --------------------------------------------------------------------------------------------
 
-    def along(self, begun: State, program: Program) -> Timed | None:
+    def along(self, begun: PassState, program: Program) -> Timed | None:
         """The costs of a program; None if it does not fit, or is one of another pass."""
         label, state = self.begin(begun), begun
         for action in told_apart(program.actions):
@@ -298,7 +298,7 @@ class Labels:
         return self.clock.served(end.now, end.weights if self.timing.following.weights else end.bus, end.pending)
 
     def _program(self, end: Label) -> Program:
-        path, done = [State(self.stage.columns, self.stage.columns, self.stage.results)], []
+        path, done = [PassState(self.stage.columns, self.stage.columns, self.stage.results)], []
         made = end.made
         while made is not None:
             label, state, action = made

@@ -30,22 +30,44 @@ orders and tiles are decided exactly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from formulations.banks.stage import fewest
 from formulations.banks.tasks import Prices, Program, Task
 from formulations.banks.timing import Writes
 from formulations.clock import ENDLESS, Clock
 from formulations.rows import Rows, flow
-from hwmodels.banks.price import Goal, Pass
+from hwmodels.banks.steps import Pass, TileGoal
 from instances.errors import InputError
 from instances.machine.machine import Banks
 from instances.network.feature_maps import Stage, Stages
 
 #: More than any cost.
 NEVER = 2**200
+T = TypeVar("T")
+
+
+class Point(NamedTuple):
+    """What a plan or a part of it costs."""
+
+    bytes: int
+    ticks: int
+
+
+def lowest(points: Iterable[Point]) -> list[Point]:
+    """The undominated points, by bytes."""
+    return lowest_by(points, lambda point: point)
+
+
+def lowest_by(found: Iterable[T], point: Callable[[T], Point]) -> list[T]:
+    """Those of undominated points, by bytes; the first of those that are equal."""
+    best: list[T] = []
+    for one in sorted(found, key=point):
+        if not best or point(one).ticks < point(best[-1]).ticks:
+            best.append(one)
+    return best
 
 
 class Resident(NamedTuple):
@@ -151,7 +173,7 @@ class Walk:
         self._passes: dict[tuple[int, str, int, int], Pass] = {}
         self._alike: dict[Pass, Pass] = {}
         self._same: dict[Task, Task] = {}
-        self._goals_of: dict[tuple[int, int, int], list[Goal]] = {}
+        self._goals_of: dict[tuple[int, int, int], list[TileGoal]] = {}
         self._options: dict[object, list[tuple[Task, Program]]] = {}
 
     # ---- order -----------------------------------------------------------------------------------------------
@@ -268,14 +290,14 @@ class Walk:
         target = self.stages[at].target
         return self.first(state, target) and self.stays(target, state.done | 1 << at, at)
 
-    def _goals(self, at: int, *, keeps: bool) -> list[Goal]:
+    def _goals(self, at: int, *, keeps: bool) -> list[TileGoal]:
         target = self.stages[at].target
         key = columns, tile, average = self.found.maps[target].columns, self.tile[target], self._average(at)
         if key not in self._goals_of:
             most = min(self.tiles[target], self.banks.count)
             sides = (False, True) if self.tiles[target] > 1 else (False,)
-            kept = [Goal(columns, tile, keep, mirrored, average) for keep in range(1, most + 1) for mirrored in sides]
-            self._goals_of[key] = [Goal(columns, tile, 0, mirrored=False, average=average), *kept]
+            kept = [TileGoal(columns, tile, k, mirrored, average) for k in range(1, most + 1) for mirrored in sides]
+            self._goals_of[key] = [TileGoal(columns, tile, 0, mirrored=False, average=average), *kept]
         return self._goals_of[key] if keeps else self._goals_of[key][:1]
 
     def _average(self, at: int) -> int:

@@ -3,6 +3,8 @@
 A load takes the bank that the process step before it freed first; without one, the bank that has been free longest, as
 a tile of a result does when its first column is made, an average once all tiles are processed. The first tiles of a map
 stay where they are. The counts of `formulations.banks.stage` see to it that there is always one.
+
+`keep`, `last`, `retain` of a run (`hwmodels.schedule.StageRun`) are `goal.keep`, `goal.mirrored`, `retain` of a task.
 """
 
 from __future__ import annotations
@@ -10,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from formulations.banks.network import BankPlan, Step, Walk
-from formulations.banks.network import State as Between
+from formulations.banks.network import BankPlan, State, Step, Walk
 from formulations.banks.tasks import Action, Task, followed, told_apart
-from hwmodels.banks.price import State
+from hwmodels.banks.steps import PassState
 from hwmodels.schedule import StageRun, Tile
 from instances.errors import InputError
 from instances.machine.machine import Banks
@@ -69,7 +70,7 @@ class _Numbers:
             tuple(self.held.get(target, ())),
         )  # fmt: skip
 
-    def _results(self, step: Step, known: int, after: State) -> list[Tile]:
+    def _results(self, step: Step, known: int, after: PassState) -> list[Tile]:
         """The tiles of the result that a process step begins, in the order in which they are made."""
         goal, made = step.task.goal, []
         for number in range(known, goal.banks[after.made]):
@@ -93,12 +94,12 @@ def numbered(plan: BankPlan, banks: Banks) -> list[StageRun]:
     return _Numbers(plan, banks).runs
 
 
-def planned(walk: Walk, runs: Sequence[StageRun]) -> BankPlan:
+def plan_followed_by(walk: Walk, runs: Sequence[StageRun]) -> BankPlan:
     """Return the plan that a program follows, numbers of banks aside: the other way round.
 
     Raises InputError if there is no such stage, or the formulation has no such choice for it: it names the stage.
     """
-    state, steps = Between(), list[Step]()
+    state, steps = State(), list[Step]()
     number = {stage.name: at for at, stage in enumerate(walk.stages)}
     for run in runs:
         if not run.tiles:

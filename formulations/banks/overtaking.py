@@ -5,7 +5,7 @@ delay it to 110; had the step begun later, so that they begin at 101, it would b
 may come out ahead. So a label is not dropped because another one is nowhere greater.
 
 Sets, Given, Variables, Constraints
-    those of `formulations.banks.search`; weights overtake as `hwmodels.banks.price` says
+    those of `formulations.banks.search`; weights overtake as `hwmodels.banks.steps` says
 Objectives
     for every wait that a program leaves for the next stage's first weights: ticks until the stage ends, and bytes
 Optimal means
@@ -32,7 +32,7 @@ from formulations.banks.search import Search, order_of
 from formulations.banks.stage import fewest
 from formulations.banks.tasks import Prices, Task, actions
 from formulations.banks.timing import Timed, Timing
-from hwmodels.banks.price import State
+from hwmodels.banks.steps import PassState
 
 #: So many comparisons of two labels count as a label that is followed.
 _ALIKE = 200
@@ -89,7 +89,7 @@ class Complete:
 class _All(Search):
     """The search through all labels of one stage."""
 
-    def all(self, begun: State, latest: int, complete: Complete) -> list[Timed]:
+    def all(self, begun: PassState, latest: int, complete: Complete) -> list[Timed]:
         """The programs that (SHIFT) and (CALM) leave, and those that are known."""
         self.latest, self.complete, self.quiet = latest, complete, self._quiet(begun)
         #: Programs that are known and leave no wait.
@@ -103,12 +103,12 @@ class _All(Search):
         if complete.followed + complete.compared // _ALIKE > complete.most:
             raise TooMany
 
-    def rule(self, state: State, known: list[Label]) -> Callable[[Label, Label], bool]:
+    def rule(self, state: PassState, known: list[Label]) -> Callable[[Label, Label], bool]:
         """(CALM) or (SHIFT)."""
         self.complete.compared += len(known)
         return self._calm if self.calm(state) else self._shift
 
-    def _quiet(self, begun: State) -> dict[State, bool]:
+    def _quiet(self, begun: PassState) -> dict[PassState, bool]:
         """For every state whether the next stage's first weights come while the last unit works, whatever is done.
 
         A last step may have few columns left, or none: where tiles began again, or windows straddle them.
@@ -121,14 +121,14 @@ class _All(Search):
             needed = ticks[-1] + self.wait + needed  # how long ago they were asked for is not known
         if self.timing.anew:
             needed = max(needed, 1)  # the weights of a last step without columns may come later
-        onward: dict[State, list[State]] = {}
+        onward: dict[PassState, list[PassState]] = {}
         ahead = [begun]
         while ahead:
             state = ahead.pop()
             if state not in onward:
                 onward[state] = [after for _, after in actions(self.task, state)]
                 ahead += [after for after in onward[state] if after.first < self.stage.columns]
-        least: dict[State, int] = {}
+        least: dict[PassState, int] = {}
         for state in sorted(onward, key=order_of, reverse=True):
             last = ticks[-1] - ticks[state.made]
             last = min(last, self.column) if self.timing.streams else last
@@ -136,7 +136,7 @@ class _All(Search):
             least[state] = min(works, default=needed)
         return {state: work >= needed for state, work in least.items()}
 
-    def hopeless(self, label: Label, state: State) -> bool:
+    def hopeless(self, label: Label, state: PassState) -> bool:
         """Whether nothing onward is early enough, or beats the programs that are known."""
         left = self.rest(state)
         if left is None:

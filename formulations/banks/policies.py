@@ -32,10 +32,8 @@ from formulations.banks.stage import policy
 from formulations.banks.tasks import Action, Prices, Program, Task, told
 from formulations.banks.times import Times
 from formulations.banks.timing import First, Timing
-from formulations.clock import ENDLESS
-from formulations.clock import Clock as Limit
-from hwmodels.banks.price import Clock, Goal
-from hwmodels.banks.price import State as Inside
+from formulations.clock import ENDLESS, Clock
+from hwmodels.banks.steps import DramClock, PassState, TileGoal
 from instances.errors import InputError
 from instances.network.feature_maps import LANEWISE
 
@@ -56,7 +54,7 @@ class Run:
     reuse: Reuse
     dram_first: bool = True
     """Whether what does not stay of a result goes to DRAM first (4.2.1)."""
-    limit: Limit = ENDLESS
+    limit: Clock = ENDLESS
     """When to give up, by TimeUp."""
     joined: dict[str, int] = field(default_factory=dict)
     """For the concatenations of the fork that is planned, how many of their tiles stay."""
@@ -122,7 +120,7 @@ class Run:
         onward = any(target in walk.sources(n) for n in walk.next(after))
         return range(walk.banks.count + 1 if onward else 1)
 
-    def _storing(self, goal: Goal) -> bool:
+    def _storing(self, goal: TileGoal) -> bool:
         """Whether the right tiles stay: the last ones made, or the first ones."""
         return not goal.keep or goal.mirrored == (self.dram_first and goal.keep < goal.tiles)
 
@@ -206,7 +204,7 @@ class Run:
 
 
 def minimise(
-    walk: Walk, *, reuse: Reuse = "greedy", dram_first: bool = True, limit: Limit = ENDLESS
+    walk: Walk, *, reuse: Reuse = "greedy", dram_first: bool = True, limit: Clock = ENDLESS
 ) -> BankPlan:  # fmt: skip
     """Return the plan of the policy MIN with all orders of paths and results of which nothing stays.
 
@@ -231,7 +229,7 @@ def choice(walk: Walk, tasks: Offers, at: int) -> Offer | None:
     return chosen
 
 
-def double_buffer(walk: Walk, limit: Limit = ENDLESS) -> BankPlan:
+def double_buffer(walk: Walk, limit: Clock = ENDLESS) -> BankPlan:
     """Return the plan with half of the banks for tiles that are read, half for results, one tile a step."""
     half = walk.banks.count // 2
 
@@ -245,7 +243,7 @@ def double_buffer(walk: Walk, limit: Limit = ENDLESS) -> BankPlan:
     return Run(walk, choose, 0, limit=limit).run()
 
 
-def no_reuse(walk: Walk, limit: Limit = ENDLESS) -> BankPlan:
+def no_reuse(walk: Walk, limit: Clock = ENDLESS) -> BankPlan:
     """Return the plan that keeps nothing between stages: all banks for tiles read, one tile a step (4.4.1.2)."""
 
     def choose(state: State, at: int, source: str, tasks: Offers) -> Offer | None:
@@ -259,7 +257,7 @@ def no_reuse(walk: Walk, limit: Limit = ENDLESS) -> BankPlan:
     return Run(walk, choose, 0, limit=limit).run()
 
 
-def hide(walk: Walk, clock: Clock, limit: Limit = ENDLESS) -> BankPlan:
+def hide(walk: Walk, clock: DramClock, limit: Clock = ENDLESS) -> BankPlan:
     """Return the plan of the policy HIDE: of every result the most tiles stay that delay the stage least.
 
     Delays are predicted as the source says them (4.1.2.1): first come, first served, all channels at once.
@@ -327,8 +325,8 @@ def hiding(task: Task, prices: Prices, timing: Timing, most: int | None = None) 
 
 
 def _hidden(
-    search: Labels, label: Label, begun: Inside, state: Inside, most: int | None
-) -> tuple[Action, Inside] | None:
+    search: Labels, label: Label, begun: PassState, state: PassState, most: int | None
+) -> tuple[Action, PassState] | None:
     """The process step with the least stall."""
     on_chip, timing = search.stage.tiles(state), search.timing
     more = state.loaded < search.stage.columns

@@ -1,7 +1,8 @@
 """Banks: a network on a machine with memory banks, and its pieces, the readings of its first layer.
 
 A schedule is a program: the reading, and for every stage in the order that they run its control steps with the banks of
-all tiles. It is priced by the closed form of the plan that it follows, and replayed bank by bank and in time.
+all tiles. It is priced by the closed form of the plan that it follows, and replayed bank by bank and in time. The
+docstring of the package is a map of its files.
 """
 
 from __future__ import annotations
@@ -12,10 +13,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import cast
 
-from formulations.banks.bounds import Point, lowest
 from formulations.banks.front import Aim, Found, decide, few_labels
-from formulations.banks.network import NEVER, BankPlan, Graph, Volume, Walk
-from formulations.banks.numbers import numbered, planned
+from formulations.banks.network import NEVER, BankPlan, Graph, Point, Volume, Walk, lowest
+from formulations.banks.numbers import numbered, plan_followed_by
 from formulations.banks.policies import double_buffer, hide, minimise, no_reuse
 from formulations.banks.published import published
 from formulations.banks.readings import (
@@ -62,7 +62,7 @@ class BankReplayed(Replayed):
     spent: dict[str, Spent] = field(default_factory=dict)
 
 
-class FirstLayerMode(Reading[BankProgram]):
+class BankReading(Reading[BankProgram]):
     """The plans of one reading of the first layer.
 
     Searches break ties: of the plans with the fewest bytes they find the fastest one, of the fastest ones that with the
@@ -177,7 +177,7 @@ class FirstLayerMode(Reading[BankProgram]):
         return replace(made, base=base, unit=unit * made.unit, seconds=goal.clock.share(self.left).left)
 
 
-class BankPart(Readings[BankProgram, FirstLayerMode]):
+class BankPart(Readings[BankProgram, BankReading]):
     """A network on a machine with memory banks; `waiting`: whether results may wait on chip for a sum."""
 
     def __init__(self, network: Network, machine: Machine, first_layer: FirstPin | None, waiting: bool | None) -> None:
@@ -185,7 +185,7 @@ class BankPart(Readings[BankProgram, FirstLayerMode]):
         assert machine.banks is not None
         self.network, self.machine, self.banks = network, machine, machine.banks
         self.name, self.clock, self.waiting = network.name, clock_of(machine), may_wait(machine, waiting)
-        self.readings = {name: FirstLayerMode(self, name, stages) for name, stages in found.items()}
+        self.readings = {name: BankReading(self, name, stages) for name, stages in found.items()}
         #: What programs follow, as far as it is known.
         self.plans: dict[BankProgram, BankPlan] = {}
         self._priced: dict[BankProgram, Priced] = {}
@@ -229,11 +229,11 @@ class BankPart(Readings[BankProgram, FirstLayerMode]):
         return self.plans[schedule]
 
     @staticmethod
-    def _followed(reading: FirstLayerMode, schedule: BankProgram) -> BankPlan:
+    def _followed(reading: BankReading, schedule: BankProgram) -> BankPlan:
         """The plan that a program follows, if need be one whose results wait though they may not."""
         with suppress(InputError):
-            return planned(reading.walk, schedule.runs)
-        return planned(reading.free, schedule.runs)
+            return plan_followed_by(reading.walk, schedule.runs)
+        return plan_followed_by(reading.free, schedule.runs)
 
     def replay(self, schedule: BankProgram) -> BankReplayed:
         """Replay bank by bank, and in time."""
@@ -256,7 +256,7 @@ class BankPart(Readings[BankProgram, FirstLayerMode]):
 
     # ---- space -------------------------------------------------------------------------------------------------------
 
-    def pieces(self, goal: Goal) -> Iterator[FirstLayerMode]:
+    def pieces(self, goal: Goal) -> Iterator[BankReading]:
         """Yield the readings, those with lower floors first."""
         second = goal.measure == "time"
         ranked = sorted(self.readings.values(), key=lambda one: (one.least[second], one.least[not second]))
@@ -325,7 +325,7 @@ class BankPart(Readings[BankProgram, FirstLayerMode]):
 # ---- the problem -----------------------------------------------------------------------------------------------------
 
 Heuristic = Callable[[BankPart, Goal], BankProgram | None]
-Policy = Callable[[FirstLayerMode, Clock], BankPlan | None]
+Policy = Callable[[BankReading, Clock], BankPlan | None]
 #: Seconds that a policy may take once the time is up; after so many no further one is tried.
 _HASTE_S, _SOON_S = 1.0, 0.25
 

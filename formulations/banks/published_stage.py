@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from formulations.banks.tasks import Action
-from hwmodels.banks.price import Pass
+from hwmodels.banks.steps import Pass
 
 
 @dataclass(frozen=True)

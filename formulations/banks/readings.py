@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Generic, Literal, TypeVar
 
-from formulations.banks.bounds import Point
+from formulations.banks.network import Point
 from formulations.problem import Goal, Model, Part, Piece
 from formulations.rows import Build
-from hwmodels.banks.price import Clock
+from hwmodels.banks.steps import DramClock
 from instances.errors import InputError
 from instances.machine.machine import Banks, Machine
 from instances.network.feature_maps import Stages, stages
@@ -104,11 +104,11 @@ def readings(network: Network, machine: Machine, pin: FirstPin | None = None) ->
     return {wanted: found[wanted]}
 
 
-def clock_of(machine: Machine) -> Clock:
+def clock_of(machine: Machine) -> DramClock:
     """Return the clock of a machine with banks."""
     assert machine.banks is not None
     cycle = machine.compute.cycle_ticks
-    return Clock(machine.transfer, cycle, machine.banks.stage_cycles * cycle, machine.banks.by_cycle)
+    return DramClock(machine.transfer, cycle, machine.banks.stage_cycles * cycle, machine.banks.by_cycle)
 
 
 def may_wait(machine: Machine, waiting: bool | None) -> bool:
@@ -125,7 +125,7 @@ def may_wait(machine: Machine, waiting: bool | None) -> bool:
     return able if waiting is None else waiting
 
 
-def floor_of(found: Stages, banks: Banks, clock: Clock) -> Point:
+def floor_of(found: Stages, banks: Banks, clock: DramClock) -> Point:
     """Return what no plan of a reading can do without: bytes that must move once, ticks of computing."""
     work = sum(stage.cycles for stage in found.stages) * clock.cycle + clock.fixed * len(found.stages)
     return Point(_compulsory(found, banks), work)

@@ -46,7 +46,7 @@ from formulations.banks.labels import Label, Labels
 from formulations.banks.stage import Rest, fewest, policy
 from formulations.banks.tasks import Action, Prices, Program, Task, actions
 from formulations.banks.timing import Timed, Timing, undominated
-from hwmodels.banks.price import State
+from hwmodels.banks.steps import PassState
 
 #: Bytes, ticks until a stage ends, ticks until the first weights of the next one are there.
 Cost = tuple[int, int, int]
@@ -83,7 +83,7 @@ class Search(Labels):
         behind = max((place + 1 for place, _ in touched), default=0)
         return max((spent for _, spent in touched), default=0) * cycle + cycle, min(behind, self.stage.columns)
 
-    def settled(self, new: Label, state: State) -> Label:
+    def settled(self, new: Label, state: PassState) -> Label:
         """The label with times as late as they may be without delaying anything: more labels dominate others then.
 
         No column needs a tile before those that need only the tiles ahead of it are done; no load is on the bus before
@@ -104,7 +104,7 @@ class Search(Labels):
         """Ticks of a group on what needs nothing beyond the first columns of the map."""
         return self.by_cycle.place(columns, made) if self.by_cycle else self.timing.ticks[made]
 
-    def calm(self, state: State) -> bool:
+    def calm(self, state: PassState) -> bool:
         """Whether no weights delay loads any more: none are asked for while a column may still wait."""
         timing = self.timing
         if not self.clock.overtakes or timing.asks == "never":
@@ -112,15 +112,15 @@ class Search(Labels):
         quiet = timing.asks == "first" or (not timing.anew and not timing.streams and timing.groups > 1)
         return quiet and bool(state.first or state.made)
 
-    def least(self, begun: State) -> Timed:
+    def least(self, begun: PassState) -> Timed:
         """Lower bounds on the costs of a program: the fewest bytes, and the ticks of one step with all tiles on chip.
 
         They are there once the first one is. Or the lower bound on what is left from here, if that is more.
-        Where weights overtake, they bound the times of that clock: by `Clock.relaxed` several steps of a sum may be
+        Where weights overtake, they bound the times of that clock: by `DramClock.relaxed` several steps of a sum may be
         quicker, as each of them forgets what its last stream delays.
         """
         stage = self.stage
-        begin, end = State(0, stage.columns, 0), State(stage.columns, stage.columns, stage.results)
+        begin, end = PassState(0, stage.columns, 0), PassState(stage.columns, stage.columns, stage.results)
         free = self
         if self.timing.writes:  # one step leaves more to write at its end than several do
             free = Search(self.task, self.prices, replace(self.timing, writes=None), self.wait)
@@ -144,7 +144,7 @@ class Search(Labels):
             wait=max(self.timing.ready(one.ticks, one.wait), ready, ticks) - ticks,
         )
 
-    def hopeless(self, label: Label, state: State) -> bool:
+    def hopeless(self, label: Label, state: PassState) -> bool:
         """Whether known programs are nowhere greater than all that the label can still become."""
         left = self.rest(state)
         if left is None or (self.most is not None and label.bytes + left > self.most):
@@ -163,7 +163,7 @@ class Search(Labels):
         b, t, r = cost
         return any([k.bytes <= b and k.ticks <= t and k.ticks + k.wait <= r for k in self.known])  # noqa: C419 (quicker)
 
-    def earliest(self, label: Label, state: State, left: int) -> tuple[int, int]:
+    def earliest(self, label: Label, state: PassState, left: int) -> tuple[int, int]:
         """Lower bounds on ticks: until the stage ends, until the first weights of the next one are there.
 
         What is left to compute, and what is left to come over the bus (`_coming`): the columns that need the next tile
@@ -195,7 +195,7 @@ class Search(Labels):
             asked = max(asked, bus + (write + timing.following.weights) * byte)
         return ends, max(ends, asked) if timing.following.weights and timing.following.waits else ends
 
-    def _asked_at(self, label: Label, state: State, worked: int) -> int:
+    def _asked_at(self, label: Label, state: PassState, worked: int) -> int:
         """When the first weights of the next stage are there at the earliest, if all is worked off then."""
         timing = self.timing
         if timing.asks == "never" or (timing.asks == "first" and (state.first or state.made)):
@@ -205,7 +205,7 @@ class Search(Labels):
         unit = self.column if timing.streams else timing.ticks[-1] - timing.ticks[state.made]
         return worked - unit + self.following
 
-    def _writing(self, label: Label, state: State) -> tuple[int, int]:
+    def _writing(self, label: Label, state: PassState) -> tuple[int, int]:
         """Bytes yet to be written, and bytes that are asked for beside them ahead of the last write.
 
         The last unit asks for the next stage's first weights, and leaves something to write if it makes a column that
@@ -220,10 +220,10 @@ class Search(Labels):
         after = min(self.timing.following.weights, self.prices.column) if left else 0
         return label.pending + sizes[-1] - sizes[state.made], after
 
-    def _coming(self, state: State, left: int) -> tuple[int, int, int, int]:
+    def _coming(self, state: PassState, left: int) -> tuple[int, int, int, int]:
         """Bytes of columns to load, of weights or streams yet to be asked for; ticks of work after all of them.
 
-        Third: what of the weights delays loads; for bounds not what each step asks for last (`Clock.relaxed`).
+        Third: what of the weights delays loads; for bounds not what each step asks for last (`DramClock.relaxed`).
         """
         timing, price = self.timing, self.prices.column
         whole, loads = (self.stage.columns - state.loaded) * price, max(0, self.read - state.loaded) * price
@@ -250,13 +250,13 @@ class Search(Labels):
         behind = stage.columns - max(0, (stage.results - 1) * stage.stride - stage.before) - 1
         return behind // stage.tile + 1 if self.by_cycle and behind > 0 and not stage.patches else 0
 
-    def run(self, begun: State) -> list[Timed]:
+    def run(self, begun: PassState) -> list[Timed]:
         """All undominated programs, `known` among them."""
         return undominated([*self.known, *self.timed(self.ends(begun))])
 
-    def ends(self, begun: State) -> list[Label]:
+    def ends(self, begun: PassState) -> list[Label]:
         """Follow all labels that are not hopeless, and that no other one of their state beats."""
-        labels: dict[State, list[Label]] = {begun: [self.begin(begun)]}
+        labels: dict[PassState, list[Label]] = {begun: [self.begin(begun)]}
         heap = [order_of(begun)]
         ends: list[Label] = []
         while heap:
@@ -283,7 +283,7 @@ class Search(Labels):
     def followed(self, labels: int) -> None:
         """So many labels are followed from a state."""
 
-    def rule(self, state: State, known: list[Label]) -> Callable[[Label, Label], bool]:
+    def rule(self, state: PassState, known: list[Label]) -> Callable[[Label, Label], bool]:
         """When one label of a state beats another, as a new one is compared with those that are known."""
         return self.beats
 
@@ -292,14 +292,14 @@ class Search(Labels):
         return one.dominates(other) and (not self.by_cycle or len(one.freed) >= len(other.freed))
 
 
-def order_of(state: State) -> tuple[int, int, int, bool]:
+def order_of(state: PassState) -> tuple[int, int, int, bool]:
     """No action leads to an earlier one."""
     return state.first, state.made, state.loaded, state.again
 
 
-def state_of(order: tuple[int, int, int, bool]) -> State:
+def state_of(order: tuple[int, int, int, bool]) -> PassState:
     """The state of such an order."""
-    return State(order[0], order[2], order[1], order[3])
+    return PassState(order[0], order[2], order[1], order[3])
 
 
 # ---- all tasks of a stage --------------------------------------------------------------------------------------------
@@ -373,13 +373,13 @@ class Programs:
         least = self._least(task, begun)
         return self.timing.ready(least.ticks, least.wait)
 
-    def _least(self, task: Task, begun: State) -> Timed:
+    def _least(self, task: Task, begun: PassState) -> Timed:
         """Lower bounds on the costs of all programs of a task."""
         if task not in self._leasts:
             self._leasts[task] = Search(task, self.prices, self.timing, self.wait).least(begun)
         return self._leasts[task]
 
-    def _found(self, task: Task, begun: State) -> list[Timed]:
+    def _found(self, task: Task, begun: PassState) -> list[Timed]:
         ahead = self._ahead(task)
         if ahead and self.hidden and self.wait >= self.hidden.wait:
             return ahead

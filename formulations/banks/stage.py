@@ -1,7 +1,7 @@
 """Banks, inside one stage: the control program with the fewest bytes.
 
 Sets
-    states s = (first, loaded, made) of `hwmodels.banks.price`; actions load, process 1, process 2, ...
+    states s = (first, loaded, made) of `hwmodels.banks.steps`; actions load, process 1, process 2, ...
 Given
     B banks; tiles on chip at the start; the goal (tiles of the result that stay); how many of the first tiles stay for
     other stages; bytes of a column that is loaded, of the weights of a process step (0 if they are loaded once), of a
@@ -31,7 +31,7 @@ from itertools import count
 from typing import NamedTuple
 
 from formulations.banks.tasks import Action, Prices, Program, Task, actions, reloaded, told
-from hwmodels.banks.price import Goal, Pass, State
+from hwmodels.banks.steps import Pass, PassState, TileGoal
 
 #: More steps than any program has.
 _NEVER = 2**40
@@ -75,10 +75,10 @@ def best(task: Task, prices: Prices) -> Program | None:
     if (quick := rest.greedy()) is not None:
         return quick
     known = _ways_on(task.stage, task.banks, task.goal, task.retain, prices, task.on_chip if prices.reload else None)
-    heap: list[tuple[int, int, int, State, bool]] = [(0, 0, next(order), begin, False)]
-    reached: dict[State, int] = {begin: 0}
-    came: dict[State, tuple[State, Action]] = {}
-    done: set[State] = set()
+    heap: list[tuple[int, int, int, PassState, bool]] = [(0, 0, next(order), begin, False)]
+    reached: dict[PassState, int] = {begin: 0}
+    came: dict[PassState, tuple[PassState, Action]] = {}
+    done: set[PassState] = set()
     while heap:
         *_, state, ends = heapq.heappop(heap)
         if ends:
@@ -113,14 +113,14 @@ class _Way(NamedTuple):
 
 @lru_cache(maxsize=2_000)
 def _ways_on(
-    stage: Pass, banks: int, goal: Goal, retain: int, prices: Prices, on_chip: int | None
-) -> dict[State, _Way | None]:
+    stage: Pass, banks: int, goal: TileGoal, retain: int, prices: Prices, on_chip: int | None
+) -> dict[PassState, _Way | None]:
     """By state what is known of the way on, None if there is none; without a price of reloads for any tiles on chip."""
-    return {State(stage.columns, stage.columns, stage.results): _Way(0, None)}
+    return {PassState(stage.columns, stage.columns, stage.results): _Way(0, None)}
 
 
 @lru_cache(maxsize=100_000)
-def _steps_from(stage: Pass, banks: int, goal: Goal, retain: int) -> dict[int, tuple[int, int]]:
+def _steps_from(stage: Pass, banks: int, goal: TileGoal, retain: int) -> dict[int, tuple[int, int]]:
     """By column the fewest steps from there on, and where the first one ends, as far as `Rest` knows.
 
     They are the same whatever is on chip at the start.
@@ -140,7 +140,7 @@ class Rest:
         self.task, self.prices = task, prices
         self.steps = _steps_from(task.stage, task.banks, task.goal, task.retain)
 
-    def __call__(self, state: State) -> int | None:
+    def __call__(self, state: PassState) -> int | None:
         """The bytes, or None if the stage cannot be ended from there."""
         steps, _ = self._step(state.first)
         if steps >= _NEVER:
@@ -204,15 +204,16 @@ class Rest:
         return self.task.banks - min(self.task.retain, -(-first // self.task.stage.tile))
 
 
-def _bytes(prices: Prices, begin: State, state: State, action: Action, after: State) -> int:
+def _bytes(prices: Prices, begin: PassState, state: PassState, action: Action, after: PassState) -> int:
     if action.name == "process":
         return prices.step + reloaded(begin, state, after) * prices.reload
     return (after.loaded - state.loaded) * prices.column
 
 
 def _program(
-    task: Task, prices: Prices, met: State, came: dict[State, tuple[State, Action]], known: dict[State, _Way | None]
-) -> Program:
+    task: Task, prices: Prices, met: PassState, came: dict[PassState, tuple[PassState, Action]],
+    known: dict[PassState, _Way | None],
+) -> Program:  # fmt: skip
     """The program on the path to a state and on from it; the ways on from the path are known then."""
     path, done = [met], list[Action]()
     while path[-1] in came:
@@ -234,9 +235,9 @@ def _program(
     return told(path, done)
 
 
-def _alike(prices: Prices, state: State) -> State:
+def _alike(prices: Prices, state: PassState) -> PassState:
     """Without a price of reloads it makes no difference whether there were some."""
-    return State(state.first, state.loaded, state.made) if state.again and not prices.reload else state
+    return PassState(state.first, state.loaded, state.made) if state.again and not prices.reload else state
 
 
 def policy(task: Task, *, most: int | None = None, inputs: int | None = None) -> Program | None:
@@ -261,19 +262,19 @@ def policy(task: Task, *, most: int | None = None, inputs: int | None = None) ->
     return told(path, done)
 
 
-def _load(task: Task, state: State) -> tuple[Action, State] | None:
+def _load(task: Task, state: PassState) -> tuple[Action, PassState] | None:
     """One tile, if the result of the next process step still finds a bank."""
     after = task.load(state)
     return (Action("load", 1), after) if after is not None and task.process(after, 1) is not None else None
 
 
-def _forced(task: Task, state: State) -> tuple[Action, State] | None:
+def _forced(task: Task, state: PassState) -> tuple[Action, PassState] | None:
     """One tile because nothing can be processed without it (a window over the whole map)."""
     after = task.load(state)
     return None if after is None else (Action("load", 1), after)
 
 
-def _process(task: Task, state: State, most: int | None) -> tuple[Action, State] | None:
+def _process(task: Task, state: PassState, most: int | None) -> tuple[Action, PassState] | None:
     """As many tiles as may be."""
     on_chip = task.stage.tiles(state)
     for tiles in range(min(on_chip, most or on_chip), 0, -1):

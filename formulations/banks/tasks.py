@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from itertools import repeat
 from typing import Literal, NamedTuple
 
-from hwmodels.banks.price import Goal, Pass, State
+from hwmodels.banks.steps import Pass, PassState, TileGoal
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Task:
     """Those that no other map takes."""
     on_chip: int
     """First tiles of the map that are there at the start."""
-    goal: Goal
+    goal: TileGoal
     """What stays of the result."""
     retain: int = 0
     """First tiles of the map that stay for other stages."""
@@ -79,32 +79,32 @@ class Task:
             return False
         return self.retain <= other.retain and _excess(self.goal, other.goal) <= self.banks - other.banks
 
-    def staying(self, state: State) -> int:
+    def staying(self, state: PassState) -> int:
         """How many of the first tiles that are left stay for another stage."""
         return self.retain - min(self.retain, -(-state.first // self.stage.tile)) if self.retain else 0
 
-    def begin(self) -> State | None:
+    def begin(self) -> PassState | None:
         """The first state, if it fits and the last step may: a tile to process beside all that stays."""
         state, last = self.stage.start(self.on_chip), self.goal.beside(self.retain, self.stage.all_tiles)
         return state if max(last, self.taken(state)) <= self.banks else None
 
-    def taken(self, state: State) -> int:
+    def taken(self, state: PassState) -> int:
         """Banks in use."""
         return self._read(state) + self.goal.banks[state.made]
 
-    def _read(self, state: State) -> int:
+    def _read(self, state: PassState) -> int:
         """Banks with tiles that are read, or stay of those that were."""
         tile, retain = self.stage.tile, self.retain
         on_chip = -(-(state.loaded - state.first) // tile)
         return on_chip + (min(retain, -(-state.first // tile)) if retain else 0)
 
-    def load(self, state: State) -> State | None:
+    def load(self, state: PassState) -> PassState | None:
         """Load one tile, if there is one and a bank for it."""
         if state.loaded == self.stage.columns or self.taken(state) >= self.banks:
             return None
         return self.stage.load(state)
 
-    def process(self, state: State, tiles: int, room: int | None = None) -> State | None:
+    def process(self, state: PassState, tiles: int, room: int | None = None) -> PassState | None:
         """Process the first tiles, if their results fit beside them and no tile that stays is cut by a reload.
 
         `room`: banks for results (the same for all numbers of tiles).
@@ -117,20 +117,20 @@ class Task:
             if after.first < min(end, self.retain * self.stage.tile):
                 return None
         if after.again and after.first >= min(self.stage.columns, self.on_chip * self.stage.tile):
-            return State(after.first, after.loaded, after.made)  # nothing of the start is needed any more
+            return PassState(after.first, after.loaded, after.made)  # nothing of the start is needed any more
         return after
 
-    def follow(self, state: State, action: Action) -> State | None:
+    def follow(self, state: PassState, action: Action) -> PassState | None:
         """Load one tile or process some, if that may be."""
         return self.load(state) if action.name == "load" else self.process(state, action.tiles)
 
-    def room(self, state: State) -> int:
+    def room(self, state: PassState) -> int:
         """Banks for results while tiles of a state are processed."""
         return self.banks - self._read(state)
 
 
 @cache
-def _excess(one: Goal, other: Goal) -> int:
+def _excess(one: TileGoal, other: TileGoal) -> int:
     """How many banks more results take at most than those of another goal."""
     return max(mine - others for mine, others in zip(one.banks, other.banks, strict=True))
 
@@ -140,7 +140,7 @@ def _processing(tiles: int) -> Action:
     return Action("process", tiles)
 
 
-def actions(task: Task, state: State) -> Iterator[tuple[Action, State]]:
+def actions(task: Task, state: PassState) -> Iterator[tuple[Action, PassState]]:
     """All actions from a state, with the states they lead to."""
     loaded = task.load(state)
     if loaded is not None:
@@ -152,12 +152,12 @@ def actions(task: Task, state: State) -> Iterator[tuple[Action, State]]:
             yield _processing(tiles), after
 
 
-def reloaded(begin: State, state: State, after: State) -> int:
+def reloaded(begin: PassState, state: PassState, after: PassState) -> int:
     """Columns of the start that a process step makes the next loads bring again: once, DRAM has them then."""
     return max(0, begin.loaded - after.first) if after.again and not state.again else 0
 
 
-def told(path: list[State], done: list[Action]) -> Program:
+def told(path: list[PassState], done: list[Action]) -> Program:
     """Return the program of a path: loads that follow each other are one action."""
     loaded = again = 0
     joined: list[Action] = []

@@ -8,8 +8,8 @@ Sets
     visits  (s, a, x, d): stage a may come next in s and reads map x from the banks in direction d
     f       what was asked for ahead of a visit (`formulations.banks.timing.First`)
 Given
-    clock   bytes of a request -> ticks on the bus, latency (`hwmodels.banks.price`); cycles of every column
-            (`hwmodels.banks.price`)
+    clock   bytes of a request -> ticks on the bus, latency (`hwmodels.banks.steps`); cycles of every column
+            (`hwmodels.banks.steps`)
 Derived (times in ticks, sizes in bytes)
     starts[s]   the visits of s, by the f that each of them needs; the end needs nothing
     timing      of a visit and the f' that follows it: a `formulations.banks.timing.Timing`
@@ -25,15 +25,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import accumulate
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from formulations.banks.labels import along
 from formulations.banks.network import BankPlan, State, Step, Visit, Walk
 from formulations.banks.search import Programs
-from formulations.banks.tasks import Prices
+from formulations.banks.tasks import Prices, Program, Task
 from formulations.banks.timing import First, Script, Timing, Writes
-from hwmodels.banks.price import Clock, Columns, Pass, column_cycles
+from hwmodels.banks.steps import Columns, DramClock, Pass, column_cycles
 from instances.machine.sections import ADDER_CYCLES
+
+
+class Node(NamedTuple):
+    """A state, and what was asked for ahead of the stages that come next."""
+
+    state: State
+    following: First
 
 
 class Times:
@@ -44,7 +51,7 @@ class Times:
     bytes are asked for.
     """
 
-    def __init__(self, walk: Walk, clock: Clock, *, shifting: bool = True, lean: bool = False) -> None:
+    def __init__(self, walk: Walk, clock: DramClock, *, shifting: bool = True, lean: bool = False) -> None:
         self.walk, self.clock, self.shifting, self.lean = walk, clock, shifting, lean
         self.writing = walk.banks.writes == "bus"
         self.by_cycle = walk.banks.by_cycle
@@ -201,6 +208,14 @@ class Times:
         if not self.by_cycle or not self.walk.stages[visit.at].weightless:
             return firsts
         return [first for first in firsts if first._replace(waits=False) == asked]
+
+    def visits(self, node: Node) -> Iterator[tuple[Visit, int, list[tuple[Task, Program]]]]:
+        """Those of `Walk.visits` that need what was asked for ahead of them."""
+        visit = None
+        for at, source, direction in self.starts(node.state).get(node.following, ()):
+            if visit is None or (visit.at, visit.source) != (at, source):  # both directions are one visit
+                visit = Visit(self.walk, node.state, at, source)
+            yield visit, direction, self.walk.programs(node.state, at, source, direction, visit.prices)
 
     def programs(self, visit: Visit, direction: int, *, following: First, wait: int, late: int = 0) -> Programs:
         """The undominated programs of a visit, if the first weights come after `wait`, biases after `late`."""

@@ -14,7 +14,7 @@ Given (class `Timing`; times in ticks from the begin of the stage, sizes in byte
     writes      what it writes, where that takes time (`Writes`)
 Derived, for a program (the loads and process steps of `formulations.banks.tasks`)
     end         when its last unit ends; a unit lasts ``ticks[last] - ticks[first]`` beside its waits for weights, tiles
-                and biases. The bus is `hwmodels.banks.price`
+                and biases. The bus is `hwmodels.banks.steps`
     wait'       ticks from the end until the first weights of the next stage are there; late' the same for its biases
     ready       ``end + max(wait', late' - lead, 0)``: when the next stage may begin to work
 Objective
@@ -34,7 +34,7 @@ from itertools import accumulate
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from formulations.banks.tasks import Program, Task
-from hwmodels.banks.price import Clock, Columns, Pass
+from hwmodels.banks.steps import Columns, DramClock, Pass
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Script(NamedTuple):
 class Timing:
     """What a stage takes, in one direction."""
 
-    clock: Clock
+    clock: DramClock
     ticks: tuple[int, ...]
     """Until each column of the result is done, for one group of filters: ``ticks[x]`` for the first x columns."""
     groups: int = 1

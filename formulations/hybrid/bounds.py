@@ -10,7 +10,7 @@ Bytes
 Ticks
     of every stage, by itself, with its first weights and biases there, nothing that stays, and the number of tiles on
     chip that is best for it: a lower bound on all its programs, or the quickest of them. Times are those of the bus
-    that is never slower (`Clock.bound`): sums and maxima, so more room, and less to wait for, delays nothing. Where
+    that is never slower (`DramClock.bound`): sums and maxima, so more room, and less to wait for, delays nothing. Where
     maps wait for sums, or writes take time, the cycles of computing.
 
 **Needed** (`boxes`): what of every map some result needs, along both axes. Pieces load and compute no more, where whole
@@ -31,10 +31,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from formulations.banks.bounds import Point
 from formulations.banks.front import Found, decide
-from formulations.banks.network import BankPlan, State, Walk, optimum
-from formulations.banks.numbers import numbered, planned
+from formulations.banks.network import BankPlan, Point, State, Walk, optimum
+from formulations.banks.numbers import numbered, plan_followed_by
 from formulations.banks.policies import hide
 from formulations.banks.published import published
 from formulations.banks.readings import clock_of, floor_of, may_wait, once
@@ -43,9 +42,8 @@ from formulations.banks.stage import fewest
 from formulations.banks.tasks import Task
 from formulations.banks.times import Times
 from formulations.banks.timing import First
-from formulations.clock import ENDLESS
-from formulations.clock import Clock as Limit
-from hwmodels.banks.price import Clock, Goal
+from formulations.clock import ENDLESS, Clock
+from hwmodels.banks.steps import DramClock, TileGoal
 from hwmodels.schedule import StageRun
 from instances.errors import InputError
 from instances.machine.machine import Banks, Machine
@@ -53,7 +51,7 @@ from instances.network.feature_maps import Stage, Stages
 from instances.network.pieces import Piece, operands
 
 
-def floor(found: Stages, banks: Banks, clock: Clock, *, waiting: bool) -> Point | None:
+def floor(found: Stages, banks: Banks, clock: DramClock, *, waiting: bool) -> Point | None:
     """Return a lower bound on bytes and ticks of some stages; None if a column fits in no bank.
 
     `waiting`: whether maps may wait on chip for a sum.
@@ -101,7 +99,7 @@ def _streamed(found: Stages, stage: Stage, made: set[str], spilled: dict[str, in
 class Stagewise:
     """What stages take at least, each by itself; equal ones once."""
 
-    def __init__(self, banks: Banks, clock: Clock, *, waiting: bool) -> None:
+    def __init__(self, banks: Banks, clock: DramClock, *, waiting: bool) -> None:
         self.banks, self.clock, self.waiting = banks, clock, waiting
         self._known: dict[object, int | None] = {}
 
@@ -134,7 +132,9 @@ class Stagewise:
     def _least(self, walk: Walk, times: Times, at: int, *, searched: bool) -> int | None:
         stage, done, least = walk.stages[at], State(walk.all), list[int]()
         pooled = stage.pooled.columns if stage.pooled else 0
-        goal = Goal(walk.found.maps[stage.target].columns, walk.tile[stage.target], 0, mirrored=False, average=pooled)
+        goal = TileGoal(
+            walk.found.maps[stage.target].columns, walk.tile[stage.target], 0, mirrored=False, average=pooled
+        )
         for source, fresh in zip(walk.sources(at), self._fresh(walk, at), strict=True):
             prices = walk.prices(done, at, source)
             for way in (0, 1):
@@ -154,7 +154,7 @@ Mask = npt.NDArray[np.bool_]
 Box = tuple[Mask, Mask]
 
 
-def least_of(found: Stages, clock: Clock) -> Point:
+def least_of(found: Stages, clock: DramClock) -> Point:
     """Return what no plan of groups can do without: bytes that must move once, ticks of computing what is needed."""
     needed = boxes(found, found.stages, {name for name in found.maps if found.lasting(name)})
     made = {stage.target for stage in found.stages}
@@ -271,7 +271,7 @@ class Costs:
         """The program with the fewest bytes; None if there is no program."""
         return self._once(piece, "fewest", lambda: self._single(piece, optimum(self.walk(piece))))
 
-    def least(self, piece: Piece, aim: str, limit: Limit = ENDLESS) -> Known | None:
+    def least(self, piece: Piece, aim: str, limit: Clock = ENDLESS) -> Known | None:
         """The program with the least time, or the front of both; None if there is no program; raises TimeUp."""
         return self._once(piece, aim, lambda: self._decided(piece, aim, limit))
 
@@ -281,7 +281,7 @@ class Costs:
         def made() -> Known:
             free = Walk(piece.found, self.banks)
             known = self._single(piece, hide(free, self.clock) if measure == "time" else published(free))
-            planned(self.walk(piece), known.programs[0].runs)  # raises InputError if it is not of the space
+            plan_followed_by(self.walk(piece), known.programs[0].runs)  # raises InputError if it is not of the space
             return known
 
         return self._once(piece, f"policy {measure}", made)
@@ -300,7 +300,7 @@ class Costs:
         program = self.program(piece, plan)
         return Known((program,), program.point)
 
-    def _decided(self, piece: Piece, aim: str, limit: Limit) -> Known:
+    def _decided(self, piece: Piece, aim: str, limit: Clock) -> Known:
         said: Found = decide(self.walk(piece), self.clock, "front" if aim == "front" else "time", limit=limit)
         programs = tuple(self.program(piece, plan, ticks) for plan, ticks in said.plans)
         return Known(programs, Point(said.bytes_bound, said.ticks_bound), said.proven)

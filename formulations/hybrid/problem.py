@@ -20,9 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from formulations.banks.bounds import Point
-from formulations.banks.network import NEVER
-from formulations.banks.numbers import planned
+from formulations.banks.network import NEVER, Point
+from formulations.banks.numbers import plan_followed_by
 from formulations.banks.readings import FirstLayer, Reading, Readings, floor_of, readings
 from formulations.clock import ENDLESS, Clock, TimeUp
 from formulations.hybrid.bounds import Costs, least_of
@@ -43,7 +42,7 @@ from instances.network.pieces import Group, Piece, operands
 _MOST = 5_000
 
 
-class FirstLayerMode(Reading[HybridRun]):
+class HybridReading(Reading[HybridRun]):
     """The plans of one reading of the first layer."""
 
     def __init__(self, part: HybridPart, name: FirstLayer, found: Stages) -> None:
@@ -167,14 +166,14 @@ class FirstLayerMode(Reading[HybridRun]):
         return fronts.run(), fronts.proven
 
 
-class HybridPart(Readings[HybridRun, FirstLayerMode]):
+class HybridPart(Readings[HybridRun, HybridReading]):
     """A network on a machine with memory banks."""
 
     def __init__(self, network: Network, machine: Machine, pins: Pins) -> None:
         found = readings(network, machine)
         self.name, self.network, self.machine, self.pins = network.name, network, machine, pins
         self.costs = Costs(machine)
-        self.readings = {name: FirstLayerMode(self, name, stages) for name, stages in found.items()}
+        self.readings = {name: HybridReading(self, name, stages) for name, stages in found.items()}
         self._priced: dict[HybridRun, Priced] = {}
 
     def options(self, schedule: HybridRun) -> Iterator[tuple[Cut, Option, GroupRun]]:
@@ -198,7 +197,7 @@ class HybridPart(Readings[HybridRun, FirstLayerMode]):
             terms: dict[str, dict[str, int]] = {"bytes": {}, "time": {}}
             for _, option, run in self.options(schedule):
                 points = [
-                    (one.count, self.costs.of(piece, planned(self.costs.walk(piece), one.stages)))
+                    (one.count, self.costs.of(piece, plan_followed_by(self.costs.walk(piece), one.stages)))
                     for piece, kind in zip(option.pieces, run.pieces, strict=True) for one in kind
                 ]  # fmt: skip
                 name = option.group.stages[0].name
@@ -214,7 +213,7 @@ class HybridPart(Readings[HybridRun, FirstLayerMode]):
         measures = {} if seen.faults else {"bytes": total, "time": ticks}
         return Replayed(measures, tuple(seen.faults), figures=seen.figures)
 
-    def pieces(self, goal: Goal) -> Iterator[FirstLayerMode]:
+    def pieces(self, goal: Goal) -> Iterator[HybridReading]:
         """Yield the readings, those with lower floors first."""
         yield from sorted(self.readings.values(), key=lambda one: one.least[goal.measure == "time"])
 
@@ -243,7 +242,7 @@ class HybridPart(Readings[HybridRun, FirstLayerMode]):
 # ---- published techniques, and the problem ---------------------------------------------------------------------------
 
 
-def blocks(reading: FirstLayerMode) -> list[Cut]:
+def blocks(reading: HybridReading) -> list[Cut]:
     """The blocks of a network."""
     return [Cut(*block, whole=False) for block in reading.space.blocks or branches(reading.found)]
 
@@ -259,7 +258,7 @@ def by_policy(cut: Cut, option: Option, measure: str) -> Chosen | None:
     return Chosen(cut, option, tuple(kinds)) if kinds else None
 
 
-def in_columns(reading: FirstLayerMode, cut: Cut) -> Iterable[Option]:
+def in_columns(reading: HybridReading, cut: Cut) -> Iterable[Option]:
     """A group in pieces of columns, the fewest pieces first."""
     last = reading.group(cut).last
     return (reading.option(cut, Grid(columns, last.rows)) for columns in sizes(last.columns))
@@ -289,7 +288,7 @@ def value(one: Chosen | None, measure: str) -> int:
     return NEVER if one is None else one.point[measure == "time"]
 
 
-def pure(reading: FirstLayerMode, cut: Cut, measure: str) -> Chosen | None:
+def pure(reading: HybridReading, cut: Cut, measure: str) -> Chosen | None:
     """A block in the fewest pieces whose maps fit on chip; whole if there are none."""
     for option in in_columns(reading, cut):
         possible = option.pieces and all(map(option.costs.floor, option.pieces))
@@ -300,7 +299,7 @@ def pure(reading: FirstLayerMode, cut: Cut, measure: str) -> Chosen | None:
     return whole(reading, cut.begin, cut.end, measure)
 
 
-def hybrid(reading: FirstLayerMode, cut: Cut, measure: str) -> Chosen | None:
+def hybrid(reading: HybridReading, cut: Cut, measure: str) -> Chosen | None:
     """A block in the best number of pieces."""
     found = [by_policy(cut, option, measure) for option in in_columns(reading, cut)]
     return min(found, key=lambda one: value(one, measure))
@@ -330,13 +329,13 @@ def hybrid_paper(part: HybridPart, goal: Goal) -> HybridRun | None:
     return _best(reading, goal, [joined_of(reading, chain, goal.measure), [alone]])
 
 
-def whole(reading: FirstLayerMode, begin: int, end: int, measure: str) -> Chosen | None:
+def whole(reading: HybridReading, begin: int, end: int, measure: str) -> Chosen | None:
     """Stages in one piece, by policy."""
     cut = Cut(begin, end, whole=True)
     return by_policy(cut, reading.option(cut), measure)
 
 
-def joined_of(reading: FirstLayerMode, chosen: list[Chosen | None], measure: str) -> list[Chosen | None]:
+def joined_of(reading: HybridReading, chosen: list[Chosen | None], measure: str) -> list[Chosen | None]:
     """Blocks in one piece that follow each other as one group."""
     made: list[Chosen | None] = []
     for one in chosen:
@@ -348,12 +347,12 @@ def joined_of(reading: FirstLayerMode, chosen: list[Chosen | None], measure: str
     return made
 
 
-def _first(part: HybridPart) -> FirstLayerMode:
+def _first(part: HybridPart) -> HybridReading:
     """The reading that policies have."""
     return next(iter(part.readings.values()))
 
 
-def _best(reading: FirstLayerMode, goal: Goal, made: list[list[Chosen | None]]) -> HybridRun | None:
+def _best(reading: HybridReading, goal: Goal, made: list[list[Chosen | None]]) -> HybridRun | None:
     """The best of some chains."""
     whole = [[one for one in chain if one is not None] for chain in made if None not in chain]
     if not whole:

@@ -33,8 +33,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from formulations.banks.bounds import Point, lowest_by
-from formulations.banks.network import NEVER
+from formulations.banks.network import NEVER, Point, lowest_by
 from formulations.clock import Clock
 from formulations.hybrid.bounds import Program
 from formulations.hybrid.space import Cut, Option, Pair

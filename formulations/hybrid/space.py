@@ -29,8 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from formulations.banks.bounds import Point
-from formulations.banks.network import NEVER
+from formulations.banks.network import NEVER, Point
 from formulations.clock import ENDLESS, Clock
 from formulations.hybrid.bounds import Costs, Known, boxes, cycles
 from formulations.pins import Decision, Pins

@@ -17,7 +17,7 @@ Cycles
     pooling ``k_w' * k_h' * ceil(C / N_pe)``, a sum ``ceil(C / N_pe)``, with k' the taps inside the map. With
     `Banks.alignment` = "words" a convolution without groups and dilation of rows reads the words that the weights of
     its rows a to b - 1 inside the map lie in, ``ceil(b * C_stored / N_pe) - floor(a * C_stored / N_pe)`` a kernel
-    column; what its place in the bank adds is in `hwmodels.banks.price`.
+    column; what its place in the bank adds is in `hwmodels.banks.steps`.
 Pools
     A global average pool of C stored channels, ``C <= pool_channels``, is fused with the stage before it, if that
     writes no part of a concatenation and nothing else reads its result: the stage ends with ``C / N_f`` cycles, or

@@ -76,7 +76,7 @@ def fitting(rows: Callable[[Plan], Iterable[Row]], plan: Plan) -> list[Row]:
         raise InputError("schedule and figures of the plan do not fit its network: check the plan") from None
 
 
-def rows_of(plan: Plan) -> list[StageRow]:
+def stage_rows(plan: Plan) -> list[StageRow]:
     """Return the stages of a plan in the order that they run, fused pools behind theirs (`fitting`)."""
     return fitting(_rows, plan)
 
@@ -278,7 +278,7 @@ class BanksProblem(Problem):
 
     def items(self, plan: Plan) -> list[tuple[str, object]]:
         """The stages."""
-        return [(row.name, row.seen) for row in rows_of(plan)]
+        return [(row.name, row.seen) for row in stage_rows(plan)]
 
     def said(self, plan: Plan) -> Iterator[str]:
         """What is left to win, and replay."""
@@ -292,7 +292,7 @@ class BanksProblem(Problem):
 
     def sheet(self, plan: Plan) -> Sheet:
         """The table of stages."""
-        rows, total = rows_of(plan), plan.measures
+        rows, total = stage_rows(plan), plan.measures
 
         def volume(head: str, name: str, means: str, spare: int) -> Column:
             found = [getattr(row.seen, name) for row in rows]
@@ -320,7 +320,7 @@ class BanksProblem(Problem):
         """Banks step by step, times and bytes by stage, roofline."""
         if plan.schedule is None:
             return []
-        rows = {engine: rows_of(one) for engine, one in plans.items()}
+        rows = {engine: stage_rows(one) for engine, one in plans.items()}
         banks = plan.machine_data.banks
         assert banks is not None
         return [
@@ -338,7 +338,7 @@ class BanksProblem(Problem):
         """The map of banks by time, as in Fig. 4.9 and 4.10 of its source, of one stage or all."""
         yield from (_LEGEND, "")
         history = [] if plan.schedule is None else self._history(plan)
-        for row in rows_of(plan):
+        for row in stage_rows(plan):
             if layer in (None, row.name):
                 yield from _bank_lines(plan, row, history)
 

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from formulations.banks.bounds import Point, lowest
-from formulations.banks.network import NEVER
+from formulations.banks.network import NEVER, Point, lowest
 from formulations.banks.readings import clock_of, readings
 from formulations.clock import Clock, TimeUp
 from formulations.hybrid.problem import HybridFormulation, HybridPart

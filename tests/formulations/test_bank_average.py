@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from formulations.banks.bounds import Point, lowest
 from formulations.banks.front import decide
-from formulations.banks.network import Walk
+from formulations.banks.network import Point, Walk, lowest
 from formulations.banks.readings import clock_of, readings
 from formulations.banks.tasks import Task
-from hwmodels.banks.price import Goal, Pass
+from hwmodels.banks.steps import Pass, TileGoal
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.machine.machine import Banks, Machine
@@ -19,7 +18,7 @@ from instances.network.operators import Concat, Conv, Eltwise, Input, Operator, 
 from solver import check, pareto, solve
 from solver.calls.solve import show
 from solver.plan.plan import Plan
-from solver.problems.banks import rows_of
+from solver.problems.banks import stage_rows
 from solver.uses.bench.banks import midap
 from tests.lies import problems
 from tests.small import byte_machine
@@ -74,7 +73,7 @@ def test_bytes_by_hand(engine: str) -> None:
         assert solve(CHAIN, machine(3, 0), objective="bytes", problem="banks").status == "INFEASIBLE"
         alone = solve(CHAIN, machine(5, 0), objective="bytes", problem="banks")
         assert alone.measures["bytes"] == 7
-        assert [row.kind for row in rows_of(alone)] == ["conv", "whole"]
+        assert [row.kind for row in stage_rows(alone)] == ["conv", "whole"]
 
 
 def test_time_by_hand() -> None:
@@ -91,14 +90,14 @@ def test_the_average_takes_its_bank_when_the_tiles_have_left_theirs() -> None:
     network = averaged(row(2), pointwise("conv", "x", 2), mean("conv"), pointwise("last", "mean", 1))
     plan = solve(network, machine(1, 1), objective="bytes", problem="banks")
     assert plan.measures["bytes"] == 2 + 2 + 2 + 1  # nothing between the two stages leaves the chip
-    first, fused, last = rows_of(plan)
+    first, fused, last = stage_rows(plan)
     assert (first.target.name, fused.name, fused.kind, fused.code, last.initial) == (
         "mean", "mean", "fused", "fused with conv", 1
     )  # fmt: skip
     assert first.run.results == (last.run.tiles[0],)
     assert (fused.seen.bytes, fused.seen.ticks) == (0, 0)
     assert [run.stage for run in plan.schedule.runs] == list(plan.part.figures) == ["conv", "last"]
-    goal = Goal(1, 1, 1, mirrored=False, average=2)
+    goal = TileGoal(1, 1, 1, mirrored=False, average=2)
     assert goal.banks == (0, 0, 0)
     assert Task(Pass(2, 1, 2), 1, 1, goal).begin() is not None
     assert Task(Pass(2, 1, 2), 1, 1, goal, retain=1).begin() is None  # the tile stays: no bank is left

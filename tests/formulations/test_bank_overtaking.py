@@ -19,8 +19,8 @@ from formulations.banks.search import Programs
 from formulations.banks.tasks import Action, Prices, Program, Task
 from formulations.banks.times import Times
 from formulations.banks.timing import First, Timed, Timing
-from hwmodels.banks.price import Clock, Columns, Goal, Pass
 from hwmodels.banks.replay.time import Column, Unit, clocked_by_cycle
+from hwmodels.banks.steps import Columns, DramClock, Pass, TileGoal
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.machine.machine import Banks, Transfer
@@ -43,13 +43,13 @@ from tests.formulations.test_banks import agrees, networks
 
 FIRST = replace(CLOCK, overtakes=True)
 #: A bus without latency too: then loads and weights meet more often.
-BUSES = (*(replace(clock, overtakes=True) for clock in CLOCKS), Clock(Transfer(byte_ticks=3), 4, 0, overtakes=True))
+BUSES = (*(replace(clock, overtakes=True) for clock in CLOCKS), DramClock(Transfer(byte_ticks=3), 4, 0, overtakes=True))
 NEVER = 2**60
 
 # ---- by hand -------------------------------------------------------------------------------------------------------
 
 #: A latency of two cycles of 4 ticks; a byte takes a tick.
-PLAIN = Clock(Transfer(call_ticks=8, byte_ticks=1), 4, 8, overtakes=True)
+PLAIN = DramClock(Transfer(call_ticks=8, byte_ticks=1), 4, 8, overtakes=True)
 
 
 def columns(
@@ -75,7 +75,7 @@ def test_loads_are_asked_for_cycle_by_cycle_by_hand() -> None:
     8 more: 44. Of 8 bytes the tiles are there at 20 and 28: the first column waits 4 ticks and ends at 28; the first
     cycle of the second one is over at 32: it ends at 40. 48.
     """
-    task = Task(Pass(2, 1, 2), 3, 0, Goal(2, 1, 0, mirrored=False))
+    task = Task(Pass(2, 1, 2), 3, 0, TileGoal(2, 1, 0, mirrored=False))
     program = Program((Action("load", 2), Action("process", 2)), 2, 0, 1)
     timing = Timing(PLAIN, **columns(3, 3))
     unit = Unit("s", 0, opening=[0, 1], script=[Column(3, None, ((0, 0),)), Column(3, None, ((1, 0),))])
@@ -90,7 +90,7 @@ def test_a_column_waits_where_it_reads_a_tile_by_hand() -> None:
     The load is asked for at 4; 20 bytes: there at 4 + 8 + 20 = 32. The step begins at 8. The second tile's first cycle
     is the third one: over at 20, it waits until 32. Three cycles are left: it ends at 44, 8 more: 52.
     """
-    task = Task(Pass(2, 1, 1, reach=1), 3, 1, Goal(1, 1, 0, mirrored=False))
+    task = Task(Pass(2, 1, 1, reach=1), 3, 1, TileGoal(1, 1, 0, mirrored=False))
     program = Program((Action("load", 1), Action("process", 2)), 1, 0, 1)
     timing = Timing(PLAIN, **columns(6, touched=(((0, 0), (1, 2)),)))
     assert along(task, Prices(20), timing, program) == Timed(program, 20, 52, 0)
@@ -107,7 +107,7 @@ def test_weights_overtake_a_load_by_hand() -> None:
     The bound leaves out what the weights asked for last delay as a column waits; the second step asks for none, so the
     load is there at 32 as well.
     """
-    task = Task(Pass(2, 1, 2), 3, 1, Goal(2, 1, 0, mirrored=False))
+    task = Task(Pass(2, 1, 2), 3, 1, TileGoal(2, 1, 0, mirrored=False))
     program = Program((Action("load", 1), Action("process", 1), Action("process", 1)), 1, 0, 2)
     timing = Timing(PLAIN, **columns(3, 3), share=8, anew=True)
     assert along(task, Prices(8, 8), timing, program, wait=16) == Timed(program, 24, 48, 0)
@@ -123,7 +123,7 @@ def test_a_cycle_may_be_over_as_weights_come_by_hand(cycles: int) -> None:
     bound from when the weights are there is 4 (n - 1) + 8, which that program takes. Where weights do not overtake,
     work begins as they come: 4 n + 8. Of two such stages each is bounded so.
     """
-    task = Task(Pass(1, 1, 1), 2, 1, Goal(1, 1, 0, mirrored=False))
+    task = Task(Pass(1, 1, 1), 2, 1, TileGoal(1, 1, 0, mirrored=False))
     program = Program((Action("process", 1),), 1, 0, 1)
     ticks = 16 + 4 * (cycles - 1) + 8
     assert along(task, Prices(8), Timing(PLAIN, **columns(cycles)), program, wait=16).ticks == ticks
@@ -150,7 +150,7 @@ def test_what_is_asked_for_last_delays_what_is_not_over_by_hand() -> None:
     bytes are there at 20 and 28: the second one is not over at 20, and there at 60. The first column ends at 28, the
     second one at 60 + 8, the stage at 76: the weights are there. The bound leaves the delay out: 40 + 8, 4 early.
     """
-    task = Task(Pass(2, 1, 2), 3, 0, Goal(2, 1, 0, mirrored=False))
+    task = Task(Pass(2, 1, 2), 3, 0, TileGoal(2, 1, 0, mirrored=False))
     program = Program((Action("load", 2), Action("process", 2)), 2, 0, 1)
     timing = Timing(PLAIN, **columns(3, 3), following=First(30))
     assert along(task, Prices(4), timing, program) == Timed(program, 8, 44, 8)
@@ -167,7 +167,7 @@ def test_a_sum_loads_while_it_streams_by_hand() -> None:
     8 bytes: from 44 to 52. The load is not over at 44, and there at 56. The third column waits at 40 for nothing, and
     ends at 48; the fourth one has its bytes at 52, its tile at 56, and ends at 64. 8 more: 72.
     """
-    task = Task(Pass(4, 1, 4), 3, 3, Goal(4, 1, 0, mirrored=False))
+    task = Task(Pass(4, 1, 4), 3, 3, TileGoal(4, 1, 0, mirrored=False))
     program = Program((Action("process", 3), Action("load", 1), Action("process", 1)), 1, 0, 2)
     timing = Timing(PLAIN, **columns(3, 3, 3, 3), streams=(8, 8, 8, 8))
     assert along(task, Prices(8), timing, program, wait=16) == Timed(program, 8, 72, 0)
@@ -188,7 +188,7 @@ def test_late_biases_by_hand() -> None:
     If it has a cycle of work only, which is over at 8, it needs the biases 4 cycles later: it ends 16 ticks before they
     are there, at 36. 44.
     """
-    one, two = [Task(Pass(1, 1, 1), 2, 1, Goal(1, 1, 0, mirrored=False)) for _ in range(2)]
+    one, two = [Task(Pass(1, 1, 1), 2, 1, TileGoal(1, 1, 0, mirrored=False)) for _ in range(2)]
     program = Program((Action("process", 1),), 1, 0, 1)
     first = Timing(PLAIN, **columns(3), following=First(8, 20), biases=(0, 20))
     assert along(one, Prices(8), first, program, wait=16) == Timed(program, 0, 32, 0, 12)
@@ -219,7 +219,7 @@ def test_pooling_hands_on_late_biases_by_hand() -> None:
     for bias, late, more in ((60, 52, 0), (61, 56, 4)):
         units = [Unit("a", 8, script=[ends]), Unit("p", 0, script=[ends], asks="never")]
         assert replayed([*units, Unit("b", 8, script=[begins], bias=bias)], []) == [32, 24, 60 + more]
-        task = Task(Pass(1, 1, 1), 2, 1, Goal(1, 1, 0, mirrored=False))
+        task = Task(Pass(1, 1, 1), 2, 1, TileGoal(1, 1, 0, mirrored=False))
         program = Program((Action("process", 1),), 1, 0, 1)
         pool = Timing(PLAIN, **columns(3), following=First(8, bias, waits=False), asks="never", owed=late)
         assert along(task, Prices(8), pool, program) == Timed(program, 0, 24, 0, late - 24)
@@ -232,7 +232,7 @@ def test_banks_become_free_when_a_cycle_of_the_next_column_is_over_by_hand() -> 
     load is there at 20 + 8 + 4 = 32. The step ends at 28; the third column's first cycle is over at 32: 40, and 48.
     Had the load waited for the step's end, it would have taken a cycle there, and been there at 40.
     """
-    task = Task(Pass(3, 1, 3), 2, 2, Goal(3, 1, 0, mirrored=False))
+    task = Task(Pass(3, 1, 3), 2, 2, TileGoal(3, 1, 0, mirrored=False))
     program = Program((Action("process", 2), Action("load", 1), Action("process", 1)), 1, 0, 2)
     timing = Timing(PLAIN, **columns(3, 3, 3))
     assert along(task, Prices(4), timing, program).ticks == 48
@@ -269,7 +269,7 @@ def test_pooling_hands_on_what_was_asked_for_by_hand() -> None:
     st.data(),
 )
 def test_any_plan_takes_what_the_replay_finds(
-    network: Network, banks: Banks, clock: Clock, data: st.DataObject
+    network: Network, banks: Banks, clock: DramClock, data: st.DataObject
 ) -> None:
     """Plans drawn at random, good or not."""
     found = stages(network, banks)
@@ -280,7 +280,7 @@ def test_any_plan_takes_what_the_replay_finds(
     assert same_time(found, banks, plan, clock) >= same_time_bound(plan, Walk(found, banks), clock)
 
 
-def same_time_bound(plan: BankPlan, walk: Walk, clock: Clock) -> int:
+def same_time_bound(plan: BankPlan, walk: Walk, clock: DramClock) -> int:
     """Ticks of the bound."""
     from formulations.banks.times import Times
 
@@ -291,7 +291,7 @@ def same_time_bound(plan: BankPlan, walk: Walk, clock: Clock) -> int:
 
 
 @st.composite
-def by_cycle(draw: st.DrawFn, clocks: st.SearchStrategy[Clock]) -> tuple[Task, Prices, Timing, int]:
+def by_cycle(draw: st.DrawFn, clocks: st.SearchStrategy[DramClock]) -> tuple[Task, Prices, Timing, int]:
     """A stage in cycles: columns whose first pixels read the map bit by bit, all kinds of asking for weights."""
     task, prices, timing, wait = draw(tasks())
     clock, stage = draw(clocks), task.stage
@@ -418,7 +418,7 @@ def test_bounds_that_share_what_they_know_are_those_of_each_alone(
     tiny_banks((2, 3), (16, 24), (1, 64), ("free",), "weights_first"),
     st.sampled_from(BUSES),
 )
-def test_the_best_of_a_network_are_those_of_everything(network: Network, banks: Banks, clock: Clock) -> None:
+def test_the_best_of_a_network_are_those_of_everything(network: Network, banks: Banks, clock: DramClock) -> None:
     """Time, bytes and front against all walks with all programs: no dominance, no bounds."""
     found = stages(network, banks)
     if any(one.column_bytes > banks.bank_bytes for one in found.maps.values()):
@@ -439,7 +439,7 @@ def test_the_best_of_a_network_are_those_of_everything(network: Network, banks: 
 @pytest.mark.slow(5)
 @settings(max_examples=tries(8, 28), deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(), tiny_banks((1, 5), (24, 40, 64), (1, 64, 1000), ("free",), "weights_first"), st.sampled_from(BUSES))
-def test_no_policy_is_quicker(network: Network, banks: Banks, clock: Clock) -> None:
+def test_no_policy_is_quicker(network: Network, banks: Banks, clock: DramClock) -> None:
     found = stages(network, banks)
     try:
         said = decide(Walk(found, banks), clock, "time")

@@ -19,7 +19,7 @@ from solver import check, pareto, solve
 from solver.calls.solve import show
 from solver.cli.main import main
 from solver.plan.plan import Plan
-from solver.problems.banks import BanksProblem, rows_of
+from solver.problems.banks import BanksProblem, stage_rows
 from tests.effort import tries
 from tests.lies import Lie, problems
 
@@ -168,9 +168,9 @@ def test_an_input_that_others_read_lies_in_pixels() -> None:
     both = Network(
         name="both", operators=(*alone.operators, Eltwise(name="s", inputs=("in", "c"), shape=shape, fn="add"))
     )
-    assert [row.kind for row in rows_of(solve(alone, "midap", problem="banks"))] == ["patches"]
+    assert [row.kind for row in stage_rows(solve(alone, "midap", problem="banks"))] == ["patches"]
     plan = solve(both, "midap", problem="banks")
-    assert [row.kind for row in rows_of(plan)] == ["conv", "sum"]
+    assert [row.kind for row in stage_rows(plan)] == ["conv", "sum"]
     assert plan.part.figures["c"].load == 8 * 8 * 64
     assert check(plan).ok
 
@@ -309,7 +309,7 @@ def skip() -> Network:
 
 def test_the_map_of_banks_by_time(plan: Plan) -> None:
     text = show(plan, details=True)
-    for row in rows_of(plan):
+    for row in stage_rows(plan):
         assert f"{row.name}: {row.kind}" in text
     assert BanksProblem().sheet(plan).columns[0].cells == [*(run.stage for run in plan.schedule.runs), "pool10"]
     with pytest.raises(InputError, match="has no layer 'x'"):

@@ -14,8 +14,8 @@ from formulations.banks.published import arranged, published
 from formulations.banks.published_stage import Given, planned
 from formulations.banks.tasks import Action
 from formulations.banks.times import Times
-from hwmodels.banks.price import Clock, Pass, column_cycles
 from hwmodels.banks.replay.referee import Element
+from hwmodels.banks.steps import DramClock, Pass, column_cycles
 from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.machine.machine import Banks, Transfer
@@ -280,7 +280,7 @@ def test_compute_cycles_are_those_of_the_simulator(name: str, measured: int) -> 
     machine = load_machine("midap")
     assert machine.banks is not None
     found = stages(load_network(name), machine.banks)
-    times = Times(Walk(found, machine.banks), Clock(Transfer(), 1))
+    times = Times(Walk(found, machine.banks), DramClock(Transfer(), 1))
     cycles = sum(times.ticks(at, 0)[0][-1] * stage.groups for at, stage in enumerate(found.stages))
     assert cycles == pytest.approx(measured, rel=2.5e-3)
 

@@ -15,24 +15,23 @@ import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
-from formulations.banks.bounds import Alone, ByNode, Node, Point, lowest
+from formulations.banks.bounds import Alone, ByNode
 from formulations.banks.front import decide
 from formulations.banks.labels import along
-from formulations.banks.network import BankPlan, Graph, State, Step, Visit, Walk, optimum
+from formulations.banks.network import BankPlan, Graph, Point, State, Step, Visit, Walk, lowest, optimum
 from formulations.banks.numbers import numbered
 from formulations.banks.policies import double_buffer, hide, hiding, minimise, no_reuse
 from formulations.banks.problem import BankFormulation, BankPart, BankProgram
 from formulations.banks.search import Programs
 from formulations.banks.stage import fewest
 from formulations.banks.tasks import Action, Prices, Program, Task, actions, told
-from formulations.banks.times import Times
+from formulations.banks.times import Node, Times
 from formulations.banks.timing import First, Timed, Timing, Writes, undominated
-from formulations.clock import Clock as Limit
+from formulations.clock import Clock
 from formulations.pins import Pins
-from hwmodels.banks.price import Clock, Goal, Pass
-from hwmodels.banks.price import State as Inside
 from hwmodels.banks.replay.referee import replay_banks
 from hwmodels.banks.replay.time import spent_on
+from hwmodels.banks.steps import DramClock, Pass, PassState, TileGoal
 from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.machine.machine import Banks, Machine, Transfer
@@ -42,7 +41,7 @@ from tests.effort import thinned, tries
 from tests.formulations.test_banks import agrees, networks
 
 
-def setting_of(network: Network, machine: Machine) -> tuple[Stages, Banks, Clock]:
+def setting_of(network: Network, machine: Machine) -> tuple[Stages, Banks, DramClock]:
     """The stages of a network on a machine, first layer over patches if that may be, its banks and its clock."""
     part = BankPart(network, machine, None, None)
     return next(iter(part.readings.values())).found, part.banks, part.clock
@@ -51,12 +50,12 @@ def setting_of(network: Network, machine: Machine) -> tuple[Stages, Banks, Clock
 MEASURED = json.loads((Path(__file__).parents[1] / "data" / "midap.json").read_text())["networks"]
 #: Small prices with all terms, so that nothing hides behind the bus.
 DRAM = Transfer(call_ticks=3, row_ticks=2, row_bytes=16, refresh_ticks=5, refresh_bytes=40, byte_ticks=1)
-CLOCK = Clock(DRAM, cycle=4, fixed=8)
+CLOCK = DramClock(DRAM, cycle=4, fixed=8)
 #: Stages may take nothing beside their columns: then what is on the bus as they end shows.
 CLOCKS = (CLOCK, replace(CLOCK, fixed=0))
 
 
-def same_time(found: Stages, banks: Banks, plan: BankPlan, clock: Clock) -> int:
+def same_time(found: Stages, banks: Banks, plan: BankPlan, clock: DramClock) -> int:
     """The replay's ticks, which are the formulation's; the banks have numbers and none is used twice."""
     programs = numbered(plan, banks)
     moved = replay_banks(found, banks, programs)
@@ -77,7 +76,7 @@ def test_a_stage_by_hand() -> None:
     A tile of 4 bytes: latency 3 + 5 (one refresh period), 4 ticks on the bus. The loads are asked for at 0: there at 12
     and 16. The first column waits until 12 and ends at 22, the second one ends at 32; 8 more for the stage: 40.
     """
-    task = Task(Pass(2, 1, 2), 3, 0, Goal(2, 1, 0, mirrored=False))
+    task = Task(Pass(2, 1, 2), 3, 0, TileGoal(2, 1, 0, mirrored=False))
     timing = Timing(CLOCK, (0, 10, 20))
     program = Program((Action("load", 2), Action("process", 2)), 2, 0, 1)
     assert along(task, Prices(4), timing, program) == Timed(program, 8, 40, 0)
@@ -91,7 +90,7 @@ def test_weights_come_group_by_group_by_hand() -> None:
     28. The first group waits until 20 and ends at 30; the second one asks for the third one's when it begins, at 30:
     there at 46. It ends at 40, the third one waits until 46 and ends at 56; 8 more: 64.
     """
-    task = Task(Pass(1, 1, 1), 2, 1, Goal(1, 1, 0, mirrored=False))
+    task = Task(Pass(1, 1, 1), 2, 1, TileGoal(1, 1, 0, mirrored=False))
     timing = Timing(CLOCK, (0, 10), groups=3, share=8)
     program = Program((Action("process", 1),), 0, 0, 1)
     assert along(task, Prices(4), timing, program, wait=20) == Timed(program, 0, 64, 0)
@@ -101,7 +100,7 @@ def test_a_streamed_column_keeps_the_bus_though_the_next_one_is_on_chip() -> Non
     """A sum of two columns: the first one's streamed bytes are there, and the bus is free, after 60 ticks; the second
     one's are on chip. A tile of 4 bytes is loaded behind them: 64. The columns take a tick each: 61, 65; 8 more: 73.
     """
-    task = Task(Pass(2, 1, 2), 3, 1, Goal(2, 1, 0, mirrored=False))
+    task = Task(Pass(2, 1, 2), 3, 1, TileGoal(2, 1, 0, mirrored=False))
     program = Program((Action("load", 1), Action("process", 2)), 1, 0, 1)
     assert along(task, Prices(4), Timing(CLOCK, (0, 1, 2), streams=(8, 0)), program, wait=60).ticks == 73
 
@@ -116,7 +115,7 @@ def test_a_stage_ends_when_its_results_are_written_by_hand() -> None:
     writes are not served: 74, when the next weights are there already. Without writes it ends at 68, and the next
     stage's weights are there at 52.
     """
-    task = Task(Pass(2, 2, 2), 2, 1, Goal(2, 1, 0, mirrored=False))
+    task = Task(Pass(2, 2, 2), 2, 1, TileGoal(2, 1, 0, mirrored=False))
     program = Program((Action("process", 1),), 0, 0, 1)
     timing = Timing(CLOCK, (0, 10, 20), groups=2, following=First(4))
     assert along(task, Prices(4), timing, program, wait=20) == Timed(program, 0, 68, 0)
@@ -131,7 +130,7 @@ def test_every_group_writes_its_bytes_to_the_last_by_hand(column: int, ticks: in
     As above: the first group waits until 20 and ends at 40. Its 4, 3 or 1 bytes are asked for then, and served before
     the second group ends at 60. That leaves as many: latency until 68, when the stage may end, and 4, 3 or 1 ticks.
     """
-    task = Task(Pass(1, 1, 1), 2, 1, Goal(1, 1, 0, mirrored=False))
+    task = Task(Pass(1, 1, 1), 2, 1, TileGoal(1, 1, 0, mirrored=False))
     program = Program((Action("process", 1),), 0, 0, 1)
     timing = Timing(CLOCK, (0, 20), groups=2, writes=Writes(column))
     assert along(task, Prices(4), timing, program, wait=20).ticks == ticks
@@ -143,7 +142,7 @@ def test_what_leaves_the_chip_is_written_first_by_hand() -> None:
     Another stage reads the map and one of the two columns stays: 8 bytes are asked for at 0, on the bus from 8, written
     at 16. Then the next stage's 30 bytes: latency 3 + 2 + 5, on the bus from 16 on: there at 46. The stage ends at 28.
     """
-    task = Task(Pass(2, 1, 2), 4, 2, Goal(2, 1, 2, mirrored=False), retain=1)
+    task = Task(Pass(2, 1, 2), 4, 2, TileGoal(2, 1, 2, mirrored=False), retain=1)
     program = Program((Action("process", 2),), 0, 0, 1)
     timing = Timing(CLOCK, (0, 10, 20), following=First(30), writes=Writes(6, alone=2, dropped=8))
     assert along(task, Prices(4), timing, program) == Timed(program, 0, 28, 18)
@@ -153,9 +152,9 @@ def test_what_leaves_the_chip_is_written_first_by_hand() -> None:
 def test_hide_leaves_a_bank_for_prefetching() -> None:
     """Fig. 4.10(b): with two results kept HIDE loads ahead of every step, and never waits."""
     stage = Pass(24, 4, 12, reach=1, stride=2)
-    clock = Clock(Transfer(byte_ticks=1), cycle=1)
+    clock = DramClock(Transfer(byte_ticks=1), cycle=1)
     timing = Timing(clock, tuple(range(0, 13 * 40, 40)))
-    task = Task(stage, 4, 3, Goal(12, 4, 2, mirrored=True))
+    task = Task(stage, 4, 3, TileGoal(12, 4, 2, mirrored=True))
     program = hiding(task, Prices(8), timing)
     assert program.actions[0] == Action("load", 1)
     assert along(task, Prices(8), timing, program).ticks == timing.ticks[-1]
@@ -168,7 +167,7 @@ def programs(task: Task) -> Iterator[Program]:
     """All sequences of actions."""
     begin = task.begin()
 
-    def onward(path: list[Inside], done: list[Action]) -> Iterator[Program]:
+    def onward(path: list[PassState], done: list[Action]) -> Iterator[Program]:
         if path[-1].first == task.stage.columns:
             yield told(path, done)
             return
@@ -187,7 +186,7 @@ def tasks(draw: st.DrawFn) -> tuple[Task, Prices, Timing, int]:
     results = max(1, (columns + before - reach - 1) // stride + 1)
     banks, results_tile = draw(st.integers(1, 4)), draw(st.integers(1, 3))
     keep = draw(st.integers(0, -(-results // results_tile)))
-    goal = Goal(results, results_tile, keep, mirrored=draw(st.booleans()))
+    goal = TileGoal(results, results_tile, keep, mirrored=draw(st.booleans()))
     stage = Pass(columns, tile, results, reach, stride, before)
     task = Task(stage, banks, draw(st.integers(0, banks)), goal, draw(st.integers(0, 2)))
     ticks = [0]
@@ -222,8 +221,8 @@ def test_the_fewest_bytes_of_a_stage_are_those_of_all_programs(reach: int, strid
     drawn = []
     for (columns, tile), banks in product(((4, 1), (5, 2), (8, 3)), range(1, 5)):
         stage = Pass(columns, tile, (columns + before - reach - 1) // stride + 1, reach, stride, before)
-        goals = [Goal(stage.results, 1, 0, mirrored=False)]
-        goals += [Goal(stage.results, 1, keep, mirrored) for keep, mirrored in product((1, 2), (False, True))]
+        goals = [TileGoal(stage.results, 1, 0, mirrored=False)]
+        goals += [TileGoal(stage.results, 1, keep, mirrored) for keep, mirrored in product((1, 2), (False, True))]
         drawn += [Task(stage, banks, *rest) for rest in product(range(banks + 1), goals, range(3))]
     random.Random(0).shuffle(drawn)
     for task in drawn:
@@ -249,7 +248,7 @@ def shortest(task: Task, prices: Prices) -> int | None:
             if after not in graph:
                 ahead.append(after)
             graph.add_edge(state, after, size=size)
-    last = Inside(task.stage.columns, task.stage.columns, task.stage.results)
+    last = PassState(task.stage.columns, task.stage.columns, task.stage.results)
     if last not in graph:
         return None
     return int(networkx.shortest_path_length(graph, begin, last, weight="size"))
@@ -263,7 +262,7 @@ def test_the_fewest_bytes_of_longer_stages_are_a_shortest_path(data: st.DataObje
     stride = data.draw(st.integers(1, 2))
     stage = Pass(columns, tile, (columns - reach - 1) // stride + 1, reach, stride)
     size, banks = data.draw(st.integers(1, 9)), data.draw(st.integers(2, 5))
-    goal = Goal(
+    goal = TileGoal(
         stage.results, size, data.draw(st.integers(0, min(3, -(-stage.results // size)))), data.draw(st.booleans())
     )
     prices = Prices(1, data.draw(st.sampled_from([0, 3, 17, 1000])))
@@ -274,7 +273,7 @@ def test_the_fewest_bytes_of_longer_stages_are_a_shortest_path(data: st.DataObje
 
 
 def test_fewer_tiles_may_fit_from_further_on() -> None:
-    task = Task(Pass(17, 2, 16, reach=1), 4, 1, Goal(16, 7, 3, mirrored=False))
+    task = Task(Pass(17, 2, 16, reach=1), 4, 1, TileGoal(16, 7, 3, mirrored=False))
     program = fewest(task, Prices(1, 1000))
     assert program.bytes(Prices(1, 1000)) == shortest(task, Prices(1, 1000)) == 6020
 
@@ -285,7 +284,7 @@ def test_a_price_of_reloads_changes_the_program_where_they_save_steps() -> None:
     Both tiles in one step: of these a column comes again, 3 columns of 2 bytes and 2 steps of 5: 16 bytes, or 25 if it
     has to be written for 9. Each tile alone: 2 columns and 3 steps: 19.
     """
-    task = Task(Pass(8, 3, 7, reach=1), 2, 2, Goal(7, 1, 1, mirrored=True))
+    task = Task(Pass(8, 3, 7, reach=1), 2, 2, TileGoal(7, 1, 1, mirrored=True))
     timing = Timing(CLOCK, tuple(range(8)), share=5, anew=True)
     cheaper = Programs(Prices(2, 5), timing)
     dear = Programs(Prices(2, 5, 9), timing, cheaper=cheaper)
@@ -348,7 +347,7 @@ def tiny_banks(
 MOST = 3_000
 
 
-def everything(found: Stages, banks: Banks, clock: Clock) -> list[Point]:
+def everything(found: Stages, banks: Banks, clock: DramClock) -> list[Point]:
     """The undominated costs of all walks with all programs: no dominance, no bounds."""
     walk = Walk(found, banks)
     times = Times(walk, clock)
@@ -390,7 +389,7 @@ def everything(found: Stages, banks: Banks, clock: Clock) -> list[Point]:
 
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(stages=2, columns=4), tiny_banks((2, 3), (16, 24), (1, 64)), st.sampled_from(CLOCKS))
-def test_the_front_of_a_network_is_that_of_everything(network: Network, banks: Banks, clock: Clock) -> None:
+def test_the_front_of_a_network_is_that_of_everything(network: Network, banks: Banks, clock: DramClock) -> None:
     found = stages(network, banks)
     if any(one.column_bytes > banks.bank_bytes for one in found.maps.values()):
         reject()
@@ -420,7 +419,7 @@ def test_the_front_of_a_network_is_that_of_everything(network: Network, banks: B
 
 @settings(max_examples=tries(10, 40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(), tiny_banks((1, 5), (24, 40, 64), (1, 64, 1000)), st.sampled_from(CLOCKS))
-def test_every_plan_takes_what_the_replay_finds(network: Network, banks: Banks, clock: Clock) -> None:
+def test_every_plan_takes_what_the_replay_finds(network: Network, banks: Banks, clock: DramClock) -> None:
     found = stages(network, banks)
     try:
         best = {aim: decide(Walk(found, banks), clock, aim) for aim in ("bytes", "time")}
@@ -476,7 +475,7 @@ def any_plan(walk: Walk, data: st.DataObject) -> BankPlan:
 @settings(max_examples=tries(50, 200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(), tiny_banks((2, 5), (16, 24, 40), (1, 1000), ("bus",)), st.sampled_from(CLOCKS), st.data())
 def test_any_plan_takes_what_the_replay_finds(
-    network: Network, banks: Banks, clock: Clock, data: st.DataObject
+    network: Network, banks: Banks, clock: DramClock, data: st.DataObject
 ) -> None:
     """Plans drawn at random, good or not: columns are dropped and loaded again, written late, and kept for nothing."""
     found = stages(network, banks)
@@ -506,9 +505,9 @@ def test_times_may_exceed_64_bits(aim: Literal["time", "front"]) -> None:
 
 def test_a_time_limit_leaves_plans_and_bounds() -> None:
     found, banks, clock = setting_of(load_network("squeezenet1_1"), load_machine("midap"))
-    said = decide(Walk(found, banks), clock, "time", limit=Limit.of(1e-9))
+    said = decide(Walk(found, banks), clock, "time", limit=Clock.of(1e-9))
     assert (said.plans, said.proven) == ((), False)
-    said = decide(Walk(found, banks), clock, "time", limit=Limit.of(60))
+    said = decide(Walk(found, banks), clock, "time", limit=Clock.of(60))
     assert said.proven
 
 

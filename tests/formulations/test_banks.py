@@ -20,8 +20,8 @@ from formulations.banks.policies import Reuse, double_buffer, minimise
 from formulations.banks.published import published
 from formulations.banks.stage import best, policy
 from formulations.banks.tasks import Action, Prices, Task
-from hwmodels.banks.price import Goal, Pass, State
 from hwmodels.banks.replay.referee import Chip, replay_banks
+from hwmodels.banks.steps import Pass, PassState, TileGoal
 from hwmodels.schedule import StageRun
 from instances.errors import InputError
 from instances.load import load_network
@@ -91,8 +91,8 @@ def tiles(number: int, results: int | None = None, per: int = 4) -> Pass:
     return Pass(number * per, per, number * per if results is None else results * per)
 
 
-def kept(number: int, keep: int, *, first: bool = False, per: int = 4) -> Goal:
-    return Goal(number * per, per, keep, mirrored=not first and keep < number)
+def kept(number: int, keep: int, *, first: bool = False, per: int = 4) -> TileGoal:
+    return TileGoal(number * per, per, keep, mirrored=not first and keep < number)
 
 
 LOAD, PROCESS = "load", "process"
@@ -144,11 +144,11 @@ def test_a_tile_that_stays_is_not_loaded_again() -> None:
     first.
     """
     stage = Pass(columns=9, tile=1, results=9, reach=2, stride=1, before=1)
-    goes, stays = (Task(stage, 4, 1, Goal(9, 2, 0, mirrored=False), retain) for retain in (0, 1))
-    begin = State(0, 2, 0)
-    assert goes.process(begin, 2) == State(0, 0, 1, again=True)
+    goes, stays = (Task(stage, 4, 1, TileGoal(9, 2, 0, mirrored=False), retain) for retain in (0, 1))
+    begin = PassState(0, 2, 0)
+    assert goes.process(begin, 2) == PassState(0, 0, 1, again=True)
     assert stays.process(begin, 2) is None
-    assert stays.process(State(0, 3, 0), 1) == State(1, 3, 2)
+    assert stays.process(PassState(0, 3, 0), 1) == PassState(1, 3, 2)
 
 
 def test_figure_4_8_leaves_a_bank_for_the_second_result() -> None:
@@ -157,7 +157,7 @@ def test_figure_4_8_leaves_a_bank_for_the_second_result() -> None:
     The second tile and the first result are on chip, two banks are free. With both remaining tiles loaded there is no
     bank for the second result (choice (i) of the figure); with one, there is.
     """
-    task = Task(Pass(columns=16, tile=4, results=16), 4, 2, Goal(columns=16, tile=6, keep=3, mirrored=False))
+    task = Task(Pass(columns=16, tile=4, results=16), 4, 2, TileGoal(columns=16, tile=6, keep=3, mirrored=False))
     begin = task.begin()
     assert begin is not None
     first = task.process(begin, 1)
@@ -182,18 +182,18 @@ def test_figure_4_9_control_code() -> None:
 def test_figure_4_10_min_keeps_three_results_of_six_tiles() -> None:
     """Two input tiles make one output tile; MIN: (P,2) (L,1) (P,2) (L,1) (P,1) (L,1) (P,1) with three results kept."""
     stage = Pass(24, 4, 12, reach=1, stride=2)
-    program = policy(Task(stage, 4, 3, Goal(12, 4, 3, mirrored=False)))
+    program = policy(Task(stage, 4, 3, TileGoal(12, 4, 3, mirrored=False)))
     assert program.actions == code("P2 L1 P2 L1 P1 L1 P1")
-    hide = policy(Task(stage, 4, 3, Goal(12, 4, 2, mirrored=True)))
+    hide = policy(Task(stage, 4, 3, TileGoal(12, 4, 2, mirrored=True)))
     assert hide.actions[0] == Action(LOAD, 1)  # a bank more for prefetching
 
 
 def test_a_halo_is_loaded_again_only_if_the_next_tile_is_not_there() -> None:
     """3 taps: tiles of 4 columns; with the next tile on chip nothing moves twice, without it two columns do."""
     stage = Pass(8, 4, 6, reach=2)
-    together = best(Task(stage, 2, 0, Goal(6, 6, 0, mirrored=False)), Prices(1))
+    together = best(Task(stage, 2, 0, TileGoal(6, 6, 0, mirrored=False)), Prices(1))
     assert together.loaded == 8
-    alone = policy(Task(stage, 1, 0, Goal(6, 6, 0, mirrored=False)))
+    alone = policy(Task(stage, 1, 0, TileGoal(6, 6, 0, mirrored=False)))
     # [0,4) makes 2 results, the next one begins at 2: [2,6), [4,8)
     assert (alone.loaded, alone.steps) == (12, 3)
 
@@ -204,7 +204,7 @@ def test_columns_of_the_start_may_be_loaded_again_after_others() -> None:
     With the third column loaded all three are processed; the window that is next begins with the second column.
     """
     stage = Pass(8, 1, 8, reach=2, before=1)
-    program = policy(Task(stage, 3, 2, Goal(8, 1, 0, mirrored=False)))
+    program = policy(Task(stage, 3, 2, TileGoal(8, 1, 0, mirrored=False)))
     assert program.actions[:3] == code("L1 P3 L3")
     assert program.reloaded == 1
 
@@ -234,7 +234,7 @@ def test_the_best_program_is_brute_force_by_the_replay(taps: int, count: int) ->
         if keep > -(-two.columns // two.tile(banks)):
             continue
         passed = Pass(one.columns, one.tile(banks), two.columns, stage.reach, stage.stride, stage.before)
-        goal = Goal(two.columns, two.tile(banks), keep, mirrored=last)
+        goal = TileGoal(two.columns, two.tile(banks), keep, mirrored=last)
         anew = stage.weight_bytes > banks.weight_bytes
         prices = Prices(one.column_bytes, stage.weight_bytes if anew else 0, found.stages[0].written)
         program = best(Task(passed, count, 1, goal), prices)
@@ -263,7 +263,7 @@ def test_tiles_that_no_window_reads_may_be_left(columns: int, stride: int, keep:
     each = ((LOAD, 1), (PROCESS, 1)) * columns
     head = StageRun(found.stages[0].name, "in", backwards=False, keep=0, last=False, retain=0, actions=each)
     walk, stage = Walk(found, banks), found.stages[1]
-    program = best(Task(walk.passed(1, "a", 0), 3, 0, Goal(width, 1, keep, mirrored=False)), Prices(1))
+    program = best(Task(walk.passed(1, "a", 0), 3, 0, TileGoal(width, 1, keep, mirrored=False)), Prices(1))
     assert program.loaded == (width - 1) * stride + 1
     option = StageRun(stage.name, stage.source, backwards=False, keep=keep, last=False, retain=0, actions=())
     expected = sequences(found, banks, [head], option, 5)

@@ -9,9 +9,8 @@ from random import Random
 import pytest
 
 from certile import check, pareto, solve
-from formulations.banks.bounds import Point, lowest
 from formulations.banks.front import decide
-from formulations.banks.network import Walk
+from formulations.banks.network import Point, Walk, lowest
 from formulations.banks.numbers import numbered
 from formulations.banks.readings import clock_of, readings
 from formulations.clock import Clock

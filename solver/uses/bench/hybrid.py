@@ -6,9 +6,9 @@ from functools import cache
 
 from formulations.clock import Clock
 from formulations.hybrid.problem import (
-    FirstLayerMode,
     HybridFormulation,
     HybridPart,
+    HybridReading,
     blocks,
     hybrid,
     pure,
@@ -36,7 +36,7 @@ def resnet() -> HybridPart:
     return part
 
 
-def best(reading: FirstLayerMode, cut: Cut) -> int:
+def best(reading: HybridReading, cut: Cut) -> int:
     """The fewest bytes of a block by itself, whole or in pieces of columns and rows."""
     found = []
     for one in (True, False):
@@ -48,13 +48,13 @@ def best(reading: FirstLayerMode, cut: Cut) -> int:
     return min(found)
 
 
-def techniques(reading: FirstLayerMode, cut: Cut, measure: str) -> list[int]:
+def techniques(reading: HybridReading, cut: Cut, measure: str) -> list[int]:
     """A measure of a block per layer, by pure fusion, and hybrid."""
     layers = whole(reading, cut.begin, cut.end, measure)
     return [value(one, measure) for one in (layers, pure(reading, cut, measure), hybrid(reading, cut, measure))]
 
 
-def block(number: int, reading: FirstLayerMode, cut: Cut) -> list[Cell]:
+def block(number: int, reading: HybridReading, cut: Cut) -> list[Cell]:
     """Bytes and ticks of one block, which begins and ends with empty banks."""
     times = [ticks / 1e6 for ticks in techniques(reading, cut, "time")]
     return [number, *techniques(reading, cut, "bytes"), best(reading, cut), *times]

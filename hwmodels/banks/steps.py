@@ -13,7 +13,7 @@ Process k
 Results
     Of the target's tiles `keep` stay on chip: the last ones (mirrored: the next stage begins with what was made last,
     the first columns go to DRAM first) or the first ones. A bank is taken when the first column of its tile is made; it
-    must be free while the tiles are processed. The average of the result (`Goal.average`) takes its bank once the
+    must be free while the tiles are processed. The average of the result (`TileGoal.average`) takes its bank once the
     stage has let its last tile go.
 
 Source: `heterogeneous_mapping_and_banks` 4.1.3 (Fig. 4.4), 4.2.1 (DFS and DLS), Appendix A.1-A.2.
@@ -40,7 +40,7 @@ A tile that begins again with columns of the tile before it (Process, above) lie
 Source: the public MIDAP simulator of 2020-09-02 (its alignment submodule; there a tile that begins again lies at the
 bank's first byte).
 
-**The clock** (`Clock`). What a DRAM request takes (`heterogeneous_mapping_and_banks` Eq. 4.1, 4.2).
+**The clock** (`DramClock`). What a DRAM request takes (`heterogeneous_mapping_and_banks` Eq. 4.1, 4.2).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from instances.machine.machine import Banks, Transfer
 from instances.network.feature_maps import FeatureMap, Reads, Stage
 
 
-class State(NamedTuple):
+class PassState(NamedTuple):
     """Columns [first, loaded) are on chip, `made` columns of the result are done.
 
     `again`: some of the columns that were on chip at the start are loaded again.
@@ -70,7 +70,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Goal:
+class TileGoal:
     """Which tiles of the result stay on chip: `keep` of them, the last ones if `mirrored`, else the first ones."""
 
     columns: int
@@ -138,7 +138,7 @@ class Pass:
     """
     beyond: int = 0
     """Columns of the map after those."""
-    _known: dict[tuple[State, int], State | None] = field(default_factory=dict, repr=False, compare=False)
+    _known: dict[tuple[PassState, int], PassState | None] = field(default_factory=dict, repr=False, compare=False)
     _units: dict[tuple[int, int, int, int], tuple[tuple[int, ...], tuple[tuple[int, int], ...]]] = field(
         default_factory=dict, repr=False, compare=False
     )
@@ -148,37 +148,37 @@ class Pass:
         """Tiles that the pass goes through."""
         return -(-self.columns // self.tile)
 
-    def start(self, on_chip: int) -> State:
+    def start(self, on_chip: int) -> PassState:
         """The state with the first `on_chip` tiles on chip."""
-        return State(0, min(self.columns, on_chip * self.tile), 0)
+        return PassState(0, min(self.columns, on_chip * self.tile), 0)
 
-    def tiles(self, state: State) -> int:
+    def tiles(self, state: PassState) -> int:
         """Tiles on chip."""
         return -(-(state.loaded - state.first) // self.tile)
 
-    def load(self, state: State) -> State:
+    def load(self, state: PassState) -> PassState:
         """Load the next tile."""
-        return State(state.first, min(self.columns, state.loaded + self.tile), state.made, state.again)
+        return PassState(state.first, min(self.columns, state.loaded + self.tile), state.made, state.again)
 
-    def process(self, state: State, tiles: int) -> State | None:
+    def process(self, state: PassState, tiles: int) -> PassState | None:
         """Process the first tiles on chip; None where windows would be lost with them."""
         key = state, tiles
         if key not in self._known:
             self._known[key] = self._processed(state, tiles)
         return self._known[key]
 
-    def _processed(self, state: State, tiles: int) -> State | None:
+    def _processed(self, state: PassState, tiles: int) -> PassState | None:
         end = min(state.loaded, state.first + tiles * self.tile)
         made = self._made(end, state.loaded)
         if end == self.columns:
-            return State(end, end, self.results)
+            return PassState(end, end, self.results)
         if state.loaded > end:
-            return State(end, state.loaded, made, state.again) if made == self.begun(end) else None
+            return PassState(end, state.loaded, made, state.again) if made == self.begun(end) else None
         over = self.patches or made == self.results  # no window is next
         restart = end if over else max(0, min(end, made * self.stride - self.before))
-        return State(restart, restart, made, True) if restart > state.first or made > state.made else None
+        return PassState(restart, restart, made, True) if restart > state.first or made > state.made else None
 
-    def units(self, state: State, tiles: int, made: int) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
+    def units(self, state: PassState, tiles: int, made: int) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
         """When a step that ends with `made` columns done gets on, and what it frees.
 
         For each tile on chip the columns that need nothing beyond it; the tiles of the step, each with the columns that
@@ -313,7 +313,7 @@ def _bubbles(
 
 
 @dataclass(frozen=True)
-class Clock:
+class DramClock:
     """Ticks of DRAM requests, of a cycle, and of what every stage takes beside its columns.
 
     A request of B bytes has the latency ``D_init + P_d*floor(B / P_sz) + R_d*ceil(B / R_period)`` (Eq. 4.2; call, row
@@ -350,7 +350,7 @@ class Clock:
             return now
         return max(now + self.latency(size), bus) + self.transfer(size)
 
-    def bound(self) -> Clock:
+    def bound(self) -> DramClock:
         """The clock whose times are sums and maxima, none later than those of this one."""
         return replace(self, relaxed=self.overtakes)
 
