@@ -350,6 +350,11 @@ class Machine(Sparse):
         return tuple(memory.transfer for memory in self.off_chip) or (self.transfer,)
 
     @property
+    def by_address(self) -> bool:
+        """Whether any of them counts by address."""
+        return any(transfer.by_address for transfer in self.transfers)
+
+    @property
     def open(self) -> bool:
         """Whether plans choose where some operand lies."""
         return any(len(names) > 1 for names in self.homes.values())

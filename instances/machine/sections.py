@@ -268,8 +268,13 @@ class Transfer(Sparse):
 
     @property
     def by_address(self) -> bool:
-        """Whether bursts are counted by the windows that runs of addresses touch."""
+        """Whether anything is counted by where runs of addresses lie: bursts, by the windows that they touch."""
         return self.burst_count == "address" and self.burst_bytes > 0
+
+    @property
+    def window_bytes(self) -> int:
+        """What addresses matter modulo, a multiple of all windows that are counted by address; 1 if none are."""
+        return self.burst_bytes if self.by_address else 1
 
     @model_validator(mode="after")
     def _sizes(self) -> Transfer:

@@ -121,7 +121,7 @@ class Count:
     # ---- calls -------------------------------------------------------------------------------------------------------
 
     def _box(self, k: int, operand: str, rows: Span, columns: Span) -> int:
-        """Ticks of one call that moves a piece of a stream's map, whose first byte begins a burst window."""
+        """Ticks of one call that moves a piece of a stream's map, whose first byte begins a window."""
         stream, machine = self.streams[k], self.machine
         high, wide = rows[1] - rows[0], columns[1] - columns[0]
         height, width = extent(self.walk, k)
@@ -136,8 +136,7 @@ class Count:
         else:
             shape, box, place = (batch, height, width, channels), (batch, high, wide, channels), place * channels
         transfer = machine.transfer_of(operand)
-        base = place * element % max(1, transfer.burst_bytes)
-        return price(call_of([(shape, box, element, base)], transfer), transfer)
+        return price(call_of([(shape, box, element, place * element)], transfer), transfer)
 
     def _filters(self, layer: Layer, first: int, end: int) -> int:
         """Ticks of one call for the bytes `first` to `end` of a layer's filters, each with its bias behind it."""
@@ -150,7 +149,7 @@ class Count:
         for size, behind in ((each - bias, 0), (bias, each - bias)):
             low, high = (at // each * size + min(size, max(0, at % each - behind)) for at in (first, end))
             if high > low:
-                parts.append(((number * size,), (high - low,), 1, low % max(1, transfer.burst_bytes)))
+                parts.append(((number * size,), (high - low,), 1, low))
         return price(call_of(parts, transfer), transfer)
 
     def _streamed(self, k: int) -> int:

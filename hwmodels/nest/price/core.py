@@ -54,8 +54,7 @@ class CorePieces:
         self.layer, self.machine, self.skeleton, self.core, self.choices = layer, machine, skeleton, core, choices
         self._uniform = machine.edge_tiles == "uniform"
         self._extents = {d: core.extent(d) for d in DIMS}
-        by_address = any(transfer.by_address for transfer in machine.transfers)
-        self._begin = {d: core.range(d)[0] if by_address else 0 for d in DIMS}
+        self._begin = {d: core.range(d)[0] for d in DIMS} if machine.by_address else dict.fromkeys(DIMS, 0)
         self._steps, self._ideal = choices.steps, choices.ideal
 
     def _cut(self, dim: str, level: int | None = None) -> Pieces:

@@ -1,8 +1,8 @@
 """What a formulation needs to know about one skeleton: time, bytes, capacity and counts as bilinear tables.
 
 **Which cores are alike**: of each kind one is priced, for all that move and hold the same. Cores differ in the extents
-of their ranges and in how far their windows lie beyond the map. Where bursts are counted by address
-(`hwmodels.nest.price.boxes`), they differ in where their ranges begin too, modulo a burst.
+of their ranges and in how far their windows lie beyond the map. Where something is counted by address
+(`hwmodels.nest.price.boxes`), they differ in where their ranges begin too, modulo `Transfer.window_bytes`.
 
 On machines with `broadcast` a core may load an operand for others. Cores of a cluster (or of the chip) with the same
 ranges of all dimensions that an operand depends on form a group, and its first core loads for all of it. Ranges are cut
@@ -42,7 +42,7 @@ ROWS: Mapping[str, frozenset[str]] = {
     "OUT": frozenset({"OUT", "PSUM_READ", "PSUM_WRITE"}),
     "": frozenset({"IN", "W", "OUT", "PSUM_READ", "PSUM_WRITE"}),
 }
-#: Dimensions and bytes from one index to the next; bytes of a burst.
+#: Dimensions and bytes from one index to the next; what addresses matter modulo.
 Pitches = tuple[tuple[tuple[str, int], ...], int]
 
 
@@ -54,7 +54,7 @@ class Key(NamedTuple):
     clipped: tuple[tuple[int, int], ...]
     """Rows and columns of its windows beyond the map."""
     places: tuple[tuple[int, ...], ...]
-    """By operand where its ranges begin, in bytes modulo a burst; empty unless bursts are counted by address."""
+    """By operand where its ranges begin, in bytes modulo a window; empty unless addresses matter."""
 
     def of(self, operand: str) -> tuple[object, ...]:
         """What the rows of one operand depend on."""
@@ -107,16 +107,16 @@ def _alike(
 def _key(layer: Layer, core: Core, pitches: tuple[Pitches, ...]) -> Key:
     """Tell what a core's tables depend on."""
     clipped = tuple(w.clipping(*core.range(d)) for d, w in input_windows(layer).items())
-    places = tuple(tuple(core.range(d)[0] * pitch % burst for d, pitch in of) for of, burst in pitches)
+    places = tuple(tuple(core.range(d)[0] * pitch % window for d, pitch in of) for of, window in pitches)
     return Key(tuple(core.extent(d) for d in DIMS), clipped, places)
 
 
 def _pitches(layer: Layer, machine: Machine) -> tuple[Pitches, ...]:
-    """By operand the bytes from one index of each dimension to the next in its tensors, and those of a burst.
+    """By operand the bytes from one index of each dimension to the next in its tensors, and their window.
 
     Empty where addresses do not matter.
     """
-    if not any(transfer.by_address for transfer in machine.transfers):
+    if not machine.by_address:
         return ()
     stride = {"r": layer.stride_h, "c": layer.stride_w}
     result = []
@@ -127,7 +127,7 @@ def _pitches(layer: Layer, machine: Machine) -> tuple[Pitches, ...]:
         steps = [pair for tensor in tensors for lacks in ways for pair in pitches_of(layer, machine, tensor, lacks)]
         if operand == "IN":
             steps = [(d, pitch * stride.get(d, 1)) for d, pitch in steps]
-        result.append((tuple(steps) if transfer.by_address else (), transfer.burst_bytes))
+        result.append((tuple(steps) if transfer.by_address else (), transfer.window_bytes))
     return tuple(result)
 
 
@@ -200,8 +200,9 @@ def nest_tables(
     cores than the machine has.
     """
     _refuse(layer, machine)
-    if choices.ideal is not None and any(transfer.by_address for transfer in machine.transfers):
-        machine = repriced(machine, burst_count="aligned")  # never more than by address
+    if choices.ideal is not None and machine.by_address:
+        # the pieces of bounds have no places: what is counted by address is counted aligned, which is never more
+        machine = repriced(machine, burst_count="aligned")
     share = cores(layer, skeleton.spatial)
     _check_units(machine, share)
     if machine.reading == "literal":
@@ -413,8 +414,7 @@ def _refuse(layer: Layer, machine: Machine) -> None:
             f"machine {machine.name}: DRAM rows and refreshes are prices of whole requests (LPDDR4 regression), "
             "which tile plans do not support; set transfer.row_bytes and refresh_bytes (and their ticks) to 0"
         )
-    by_address = any(transfer.by_address for transfer in machine.transfers)
-    if by_address and machine.edge_tiles == "uniform":
+    if machine.by_address and machine.edge_tiles == "uniform":
         raise InputError(
             f"machine {machine.name}: edge_tiles 'uniform' has no addresses; "
             "use transfer.burst_count=aligned or edge_tiles=true"

@@ -1,7 +1,7 @@
 """What one transfer costs, counted on addresses: the runs, burst windows, DRAM rows and bytes of boxes of tensors.
 
 The address of every run of a box is written down and adjoining runs are joined; the counts come from that list. Boxes
-of equal extents differ only by where they start, so each extent is listed once and shifted by its start modulo a burst.
+of equal extents differ only by where they start, so each extent is listed once and shifted by its start.
 
 **Homes.** On machines with several memories off the chip it is looked up where every row of counts goes: the schedule
 says where an operand lies; whether it may is looked up in the machine.
@@ -44,7 +44,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Stored:
-    """A row-major tensor in DRAM: axes outermost first, bytes per element; its base is aligned to a burst."""
+    """A row-major tensor in DRAM: axes outermost first, bytes per element; its base is aligned to a window."""
 
     axes: tuple[Axis, ...]
     element: int
@@ -58,13 +58,13 @@ class Stored:
             below *= axis.size
         return tuple(reversed(found))
 
-    def fingerprint(self, burst: int) -> tuple[object, ...]:
-        """Everything the counts depend on: sizes, extents, and starts modulo a burst (none if `burst` is 0)."""
+    def fingerprint(self, window: int) -> tuple[object, ...]:
+        """Everything the counts depend on: sizes, extents, and starts modulo `window` bytes."""
         rows: list[object] = [self.element]
         for axis, pitch in zip(self.axes, self.pitch, strict=True):
             rows += [axis.size, axis.extent.tobytes()]
-            if burst:
-                rows.append((axis.start * pitch % burst).tobytes())
+            if window > 1:
+                rows.append((axis.start * pitch % window).tobytes())
         return tuple(rows)
 
 
@@ -146,14 +146,14 @@ def _phases(shape: tuple[int, ...], extents: tuple[int, ...], element: int, burs
 
 
 def _windows(shape: tuple[int, ...], extents: tuple[int, ...], element: int, burst: int, base: int) -> int:
-    """Burst windows that the runs of a box touch when it starts `base` bytes after a window's begin."""
+    """Burst windows that the runs of a box touch that starts at address `base`."""
     starts, lengths, number = _phases(shape, extents, element, burst)
     at = starts + base
     return int((((at + lengths - 1) // burst - at // burst + 1) * number).sum())
 
 
 def call_of(parts: Sequence[tuple[tuple[int, ...], tuple[int, ...], int, int]], transfer: Transfer) -> Counts:
-    """Count one DMA call that moves a box of each part (tensor's shape, extents, element bytes, start mod burst)."""
+    """Count one DMA call that moves a box of each part (tensor's shape, extents, element bytes, first address)."""
     burst = transfer.burst_bytes
     segments = bursts = size = 0
     for shape, extents, element, base in parts:
@@ -171,7 +171,7 @@ def call_of(parts: Sequence[tuple[tuple[int, ...], tuple[int, ...], int, int]], 
         return Counts()
     rows = size // transfer.row_bytes if transfer.row_bytes else 0
     refreshes = -(-size // transfer.refresh_bytes) if transfer.refresh_bytes else 0
-    return Counts(1, segments, bursts, rows, refreshes, size)
+    return Counts(calls=1, segments=segments, bursts=bursts, rows=rows, refreshes=refreshes, bytes=size)
 
 
 def boxes_of(
@@ -201,9 +201,9 @@ def boxes_of(
                 codes.append(which.astype(np.int64).reshape(place))
                 radices.append(len(values))
             residue = residue + (axis.start * pitch).reshape(place)
-        if transfer.burst_bytes and transfer.burst_count == "address":
-            codes.append(residue % transfer.burst_bytes)
-            radices.append(transfer.burst_bytes)
+        if transfer.by_address:
+            codes.append(residue % transfer.window_bytes)
+            radices.append(transfer.window_bytes)
     code = np.zeros((1,) * len(dims), np.int64)
     for part_code, radix in zip(codes, radices, strict=True):
         code = code * radix + part_code
@@ -213,10 +213,10 @@ def boxes_of(
     largest = [0] * len(parts)
     for tile in example:
         index = dict(zip(dims, np.unravel_index(int(tile), tuple(shape)), strict=True))
-        calls = [call_of([_box(p, index, transfer.burst_bytes)], transfer) for p in parts]
+        calls = [call_of([_box(p, index)], transfer) for p in parts]
         largest = [max(most, call.bytes) for most, call in zip(largest, calls, strict=True)]
         if len(parts) > 1 and not apart:
-            calls = [call_of([_box(p, index, transfer.burst_bytes) for p in parts], transfer)]
+            calls = [call_of([_box(p, index) for p in parts], transfer)]
         counts.append(sum(calls, Counts()))
     return Boxes(kind, tuple(counts), sum(largest))
 
@@ -234,16 +234,14 @@ def _kinds(grid: Ints, bound: int) -> tuple[Ints, Ints]:
     return number[grid], member[present]
 
 
-def _box(
-    part: Stored, index: Mapping[str, np.integer], burst: int
-) -> tuple[tuple[int, ...], tuple[int, ...], int, int]:
-    """Shape, extents, element bytes and start modulo a burst of one tile of a tensor."""
+def _box(part: Stored, index: Mapping[str, np.integer]) -> tuple[tuple[int, ...], tuple[int, ...], int, int]:
+    """Shape, extents, element bytes and first address of one tile of a tensor."""
     extents, start = [], 0
     for axis, pitch in zip(part.axes, part.pitch, strict=True):
         piece = tuple(int(index[d]) for d in axis.dims)
         extents.append(int(axis.extent[piece]))
         start += int(axis.start[piece]) * pitch
-    return tuple(a.size for a in part.axes), tuple(extents), part.element, start % burst if burst else 0
+    return tuple(a.size for a in part.axes), tuple(extents), part.element, start
 
 
 # ---- tensors -----------------------------------------------------------------------------------------------------
@@ -354,12 +352,6 @@ def transfer_at(machine: Machine, row: str) -> Transfer:
     """The prices of the memory that a row of counts moves to or from."""
     memory = _memory(machine, row)
     return machine.transfer if memory is None else memory.transfer
-
-
-def burst_at(machine: Machine, row: str) -> int:
-    """Bytes of a burst of that memory where its windows have addresses, else 0."""
-    price = transfer_at(machine, row)
-    return price.burst_bytes if price.burst_count == "address" else 0
 
 
 def energy_at(machine: Machine, rows: Mapping[str, Counts]) -> int:

@@ -21,7 +21,6 @@ from hwmodels.nest.replay.counts import (
     Stored,
     bound_homes,
     boxes_of,
-    burst_at,
     energy_at,
     price,
     stored_tensors,
@@ -134,8 +133,7 @@ def _check(layer: Layer, machine: Machine, nest: Nest) -> None:
         raise InputError(f"nest: holds IN in lines, machine {machine.name} has none (line)")
     if machine.edge_tiles == "uniform" and not nest.even:
         raise InputError(f"machine {machine.name}: edge_tiles 'uniform' counts equal tiles; loops with cuts have none")
-    addressed = any(price.burst_bytes and price.burst_count == "address" for price in machine.transfers)
-    if machine.edge_tiles == "uniform" and addressed:
+    if machine.edge_tiles == "uniform" and machine.by_address:
         raise InputError(
             f"machine {machine.name}: edge_tiles 'uniform' has no addresses; "
             "use burst_count 'aligned' or edge_tiles 'true'"
@@ -190,9 +188,10 @@ def _run(layer: Layer, machine: Machine, nest: Nest, core: ReplayCore, known: di
         tensors["SLID"] = tensors["IN"]
         for along in lines or (slide,):
             tensors["SLID"] = tuple(slid(t, cuts, *along) for t in tensors["SLID"])
-    # the walk reads nothing but the sizes of the pieces and the extents (and burst phases) of the boxes
+    # the walk reads nothing but the sizes of the pieces and the extents (and where they begin) of the boxes
     sizes = tuple(hi - lo for lo, hi in core.ranges.values())
-    key = sizes, *(p.fingerprint(burst_at(machine, row)) for row, parts in tensors.items() for p in parts)
+    windows = {row: transfer_at(machine, row).window_bytes for row in tensors}
+    key = sizes, *(p.fingerprint(windows[row]) for row, parts in tensors.items() for p in parts)
     if key not in known:
         if machine.edge_tiles == "uniform":
             tensors = {row: tuple(_nominal(layer, nest, row, p) for p in parts) for row, parts in tensors.items()}

@@ -444,9 +444,8 @@ class Between:
                     lo, hi = (lo, min(hi, first)) if lo < first else (max(lo, end), hi)
                 extents.append(max(hi - lo, 0))
                 base += lo * pitch
-            burst = self.transfer.burst_bytes
             shape = tuple(axis.size for axis in part.axes)
-            total += call_of([(shape, tuple(extents), part.element, base % burst if burst else 0)], self.transfer)
+            total += call_of([(shape, tuple(extents), part.element, base)], self.transfer)
         return total
 
 
