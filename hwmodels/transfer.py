@@ -21,24 +21,33 @@ from instances.machine.machine import Transfer
 
 
 class Price(NamedTuple):
-    """What a count costs: the field of `Transfer`, what pays it, and what the ticks are lost to (`solver.uses.why`)."""
+    """What a count costs."""
 
     field: str
+    """Of `Transfer`: the ticks of one."""
     paid: str
+    """What pays it."""
     cause: Literal["startup", "runs", "bursts", "bandwidth"]
+    """What the ticks are lost to (`solver.uses.why`)."""
+    size: str = ""
+    """The field of `Transfer` with the bytes of one; "" if it has no size."""
+    whole: bool = False
+    """Whether it is counted of a whole request by its size alone, which tile plans refuse."""
 
 
 #: By the name of the count. Whoever adds a price says all of it here.
 PRICES: dict[str, Price] = {
     "calls": Price("call_ticks", "DMA calls", "startup"),
     "segments": Price("segment_ticks", "contiguous runs", "runs"),
-    "bursts": Price("burst_ticks", "burst windows", "bursts"),
-    "rows": Price("row_ticks", "DRAM rows", "bandwidth"),
-    "refreshes": Price("refresh_ticks", "refresh periods", "bandwidth"),
+    "bursts": Price("burst_ticks", "burst windows", "bursts", "burst_bytes"),
+    "rows": Price("row_ticks", "DRAM rows", "bandwidth", "row_bytes", whole=True),
+    "refreshes": Price("refresh_ticks", "refresh periods", "bandwidth", "refresh_bytes", whole=True),
     "bytes": Price("byte_ticks", "bytes", "bandwidth"),
 }
 #: Count name -> the field of `Transfer` that prices it.
 COUNTS: dict[str, str] = {name: price.field for name, price in PRICES.items()}
+#: The prices of windows, which neighbouring bytes share: how long tiles are, and where they begin, may decide.
+WINDOWS: tuple[Price, ...] = tuple(price for price in PRICES.values() if price.size and not price.whole)
 
 
 def ticks(transfer: Transfer, counts: Counts) -> int:

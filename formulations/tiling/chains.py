@@ -14,7 +14,8 @@ Proof
     of every chain are clipped alike, and where the padding is at most the stride no others are: `Edge` says which
     pieces may be clipped more, and chains with such pieces are kept. The largest tile of two or three pieces may be a
     clipped one; if the padding before exceeds that behind or the stride, such chains are compared by their true largest
-    tiles (with four pieces some t_2 lies inside); (3) bursts, ``sum ceil(piece*inner/burst)``: there the caller lists.
+    tiles (with four pieces some t_2 lies inside); (3) bursts, ``sum ceil(piece*inner/burst)``: where these are priced,
+    the caller takes `windowed_chains`.
     Chains with fewer pieces of the first loop need longer steps, so classes of n_1 are compared on their own.
 
 Claim (`cheapest`)
@@ -102,7 +103,7 @@ def even_pairs(extents: tuple[int, ...], sizes: Sizes, depth: int) -> Ints:
     return grid(even_steps(extents, sizes.outer), even_steps(extents, sizes.inner), depth)
 
 
-def burst_chains(extents: tuple[int, ...], sizes: Sizes, depth: int) -> Ints:
+def windowed_chains(extents: tuple[int, ...], sizes: Sizes, depth: int) -> Ints:
     """Where bursts are priced: any step of one cut, even steps of two."""
     if depth == 1:
         return sizes.inner[:, None]

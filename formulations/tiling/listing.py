@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from formulations.tiling.chains import (
     Edge,
     Sizes,
-    burst_chains,
     cheapest,
     even_pairs,
     even_steps,
     grid,
     rounded,
     undominated,
+    windowed_chains,
 )
 from formulations.tiling.cuts import Cut, complete, every_cut, free_chains, whole_windows
 from hwmodels.nest.price.bilinear import Ints
@@ -32,6 +32,7 @@ from hwmodels.nest.price.choices import Slides
 from hwmodels.nest.price.pieces import Window, cut
 from hwmodels.nest.price.relaxed import part_window
 from hwmodels.nest.price.skeleton import Skeleton, cores
+from hwmodels.transfer import WINDOWS
 from instances.machine.machine import Machine
 from instances.network.workload import DIMS, Layer
 
@@ -139,8 +140,8 @@ class Listing:
             return cheapest(extents, sizes.outer, sizes.inner, depth)
         if dim in "ij":
             return self._kernel_chains(extents, sizes, depth)
-        if timed and any(price.burst_ticks for price in self.machine.transfers):
-            return burst_chains(extents, sizes, depth)
+        if timed and any(getattr(price, one.field) for one in WINDOWS for price in self.machine.transfers):
+            return windowed_chains(extents, sizes, depth)
         lanes = self._lanes(dim) if timed else 0
         if depth > 1 and extents[0] > _PAIRS:
             sizes = Sizes(rounded(extents, sizes.outer, lanes), rounded(extents, sizes.inner, lanes))

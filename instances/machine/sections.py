@@ -256,11 +256,11 @@ class Transfer(Sparse):
     burst_count: Literal["aligned", "address"] = "aligned"
     """"aligned": n bytes are ``ceil(n / burst_bytes)`` bursts. "address": the windows that the run touches."""
     row_ticks: int = Count
-    """For each DRAM row of a request (tile plans refuse it)."""
+    """For each DRAM row of a whole request, by its size, not by address (tile plans refuse it)."""
     row_bytes: int = Count
     """A DRAM row."""
     refresh_ticks: int = Count
-    """For each refresh period of a request (tile plans refuse it)."""
+    """For each refresh period of a whole request, by its size (tile plans refuse it)."""
     refresh_bytes: int = Count
     """What moves in a refresh period."""
     byte_ticks: int = Count

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from hwmodels.transfer import WINDOWS
 from instances.machine.machine import Machine
 from instances.machine.sections import Transfer
 from instances.network.workload import Layer
@@ -58,7 +59,11 @@ def roofs(machine: Machine) -> Roofs:
 
 def _byte_ticks(move: Transfer) -> float:
     """The least ticks of a byte: calls, runs, rows and refreshes are left out."""
-    return move.byte_ticks + (move.burst_ticks / move.burst_bytes if move.burst_bytes else 0)
+    ticks: float = move.byte_ticks
+    for one in WINDOWS:
+        if size := getattr(move, one.size):
+            ticks += getattr(move, one.field) / size
+    return ticks
 
 
 def unpadded(layer: Layer) -> int:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hwmodels.nest.price import overlap
 from hwmodels.nest.price.causes import Share, held_outside, shares
-from hwmodels.nest.price.closed_form import PRICES, price, prices_of, sensitivity, with_prices
+from hwmodels.nest.price.closed_form import PRICE_FIELDS, price, prices_of, sensitivity, with_prices
 from hwmodels.nest.price.overlap import double_buffered_ticks
 from hwmodels.nest.price.skeleton import cores, skeleton_of
 from hwmodels.nest.replay.referee import replay
@@ -177,7 +177,7 @@ def test_every_price_is_raised_or_refused() -> None:
 
 # ---- How often a nest pays each price: by hand, and the same from the counts of the closed form ----------------------
 
-FIELDS = [field for field in PRICES if "row" not in field and "refresh" not in field]
+FIELDS = [field for field in PRICE_FIELDS if "row" not in field and "refresh" not in field]
 LAYER = Layer.conv("x", channels=2, filters=8, size=(4, 4))
 
 
@@ -251,7 +251,7 @@ def test_what_a_machine_does_not_count_has_no_price() -> None:
 def test_time_that_is_no_known_price_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counts are told apart by scaling all prices: one that is forgotten is noticed, never fitted around."""
     nest = solve(LAYER, counted_machine(), pins=["partition=KS"]).layers[0].schedule
-    monkeypatch.delitem(PRICES, "compute.cycle_ticks")
+    monkeypatch.delitem(PRICE_FIELDS, "compute.cycle_ticks")
     with pytest.raises(InputError, match="has prices beside"):
         sensitivity(LAYER, counted_machine(), nest, ["layer_ticks"])
 
@@ -261,7 +261,7 @@ def test_every_price_of_a_nest_is_known() -> None:
         f"compute.{name}" for name in Compute.model_fields
     }
     fields |= set(Machine.model_fields)
-    assert {name for name in fields if name.endswith("_ticks")} == set(PRICES)
+    assert {name for name in fields if name.endswith("_ticks")} == set(PRICE_FIELDS)
 
 
 # ---- Bytes of a nest by operand and cause: by hand, and that the parts are the whole on random nests -----------------

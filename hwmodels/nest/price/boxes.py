@@ -35,6 +35,7 @@ import numpy as np
 from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.choices import JOINT, Choices, Factors, Term, times
 from hwmodels.nest.price.pieces import Pieces, Window, nominal
+from hwmodels.transfer import PRICES
 from instances.errors import InputError
 from instances.machine.machine import Machine, Transfer
 from instances.network.workload import DIMS, Layer
@@ -233,7 +234,7 @@ def _sums(chain: Ints, value: Ints, chains: int) -> Ints:
 
 
 #: All kinds of counts that tables hold.
-KINDS = frozenset({"calls", "segments", "bursts", "bytes"})
+KINDS = frozenset(count for count, price in PRICES.items() if not price.whole)
 
 
 def input_windows(layer: Layer, resident: int | None = None) -> dict[str, Window]:

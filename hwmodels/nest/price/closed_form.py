@@ -1,7 +1,7 @@
 """The closed-form price of one nest on one machine (`price`), and how its time depends on the prices (`sensitivity`).
 
-**Sensitivity** is what a calibration fits. Let x be the prices of a machine in ticks (`PRICES`: of a call, a segment, a
-burst, a byte, a compute cycle, a layer). A nest whose decisions are kept takes
+**Sensitivity** is what a calibration fits. Let x be the prices of a machine in ticks (`PRICE_FIELDS`: of a call, a
+segment, a burst, a byte, a compute cycle, a layer). A nest whose decisions are kept takes
 
     T(x) = max over paths p of sum_j a[p, j] * x[j]   [ticks]
 
@@ -22,7 +22,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hwmodels import transfer
 from hwmodels.nest.homes import energy_of, housed, ticks_of
 from hwmodels.nest.price.choices import Choices, Steps, lined, trees_of
 from hwmodels.nest.price.overlap import double_buffered_ticks
@@ -32,6 +31,7 @@ from hwmodels.nest.price.snake import snake_counts
 from hwmodels.nest.price.tables import nest_tables
 from hwmodels.outcome import OPERANDS, Counts, Outcome
 from hwmodels.schedule import Nest
+from hwmodels.transfer import PRICES
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
@@ -81,9 +81,9 @@ def price(layer: Layer, machine: Machine, nest: Nest) -> Outcome:
 
 
 #: The prices of problems tiling and slicing, by the name of the machine's field, and what pays them.
-PRICES: dict[str, str] = {
+PRICE_FIELDS: dict[str, str] = {
     "layer_ticks": "layers",
-    **{f"transfer.{price.field}": price.paid for price in transfer.PRICES.values()},
+    **{f"transfer.{price.field}": price.paid for price in PRICES.values()},
     "compute.cycle_ticks": "compute cycles",
 }
 #: Scaled times stay below 2**this: every number on the way is exact, as an integer and as a double.
@@ -100,7 +100,7 @@ class Sensitivity:
 
 def prices_of(machine: Machine) -> dict[str, int]:
     """Return all prices of a machine in ticks, by field."""
-    return {field: _get(machine, field) for field in PRICES}
+    return {field: _get(machine, field) for field in PRICE_FIELDS}
 
 
 def with_prices(machine: Machine, prices: Mapping[str, int]) -> Machine:
@@ -127,24 +127,25 @@ def _get(machine: Machine, field: str) -> int:
 
 
 def _refuse(machine: Machine, prices: Mapping[str, int]) -> None:
-    for kind in ("burst", "row", "refresh"):
-        if prices.get(f"transfer.{kind}_ticks") and not getattr(machine.transfer, f"{kind}_bytes"):
+    for one in PRICES.values():
+        if one.size and prices.get(f"transfer.{one.field}") and not getattr(machine.transfer, one.size):
             raise InputError(
-                f"machine {machine.name}: transfer.{kind}_ticks has a price, so transfer.{kind}_bytes must be positive"
+                f"machine {machine.name}: transfer.{one.field} has a price, so transfer.{one.size} must be positive"
             )
 
 
 def sensitivity(layer: Layer, machine: Machine, nest: Nest, fields: Sequence[str]) -> Sensitivity:
-    """Return the time of a nest and the counts of some prices (keys of `PRICES`), see the module docstring.
+    """Return the time of a nest and the counts of some prices (keys of `PRICE_FIELDS`), see the module docstring.
 
-    Raises InputError if the machine cannot be priced (`price`), or takes time that is none of `PRICES`.
+    Raises InputError if the machine cannot be priced (`price`), or takes time that is none of `PRICE_FIELDS`.
     """
     prices = prices_of(machine)
     ticks = price(layer, machine, nest).time_ticks
     scale = 1 << max(0, _BITS - ticks.bit_length())
     scaled = {field: value * scale for field, value in prices.items()}
     if price(layer, with_prices(machine, scaled), nest).time_ticks != ticks * scale:
-        raise InputError(f"machine {machine.name}: has prices beside {', '.join(PRICES)}: counts cannot be told apart")
+        known = ", ".join(PRICE_FIELDS)
+        raise InputError(f"machine {machine.name}: has prices beside {known}: counts cannot be told apart")
     counts = []
     for field in fields:
         more = with_prices(machine, {**scaled, field: scaled[field] + 1})

@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.calibration import UNCOUNTED, Identified, Price, identify, rounded
-from hwmodels.nest.price.closed_form import PRICES, prices_of, with_prices
+from hwmodels.nest.price.closed_form import PRICE_FIELDS, prices_of, with_prices
+from hwmodels.transfer import PRICES
 from instances.errors import InputError, choices, did_you_mean
 from instances.jsonfile import shown
 from instances.machine.machine import Machine
@@ -74,19 +75,19 @@ def pick_prices(machine: Machine, texts: Sequence[str], force: Sequence[str]) ->
 
 
 def _resolve(name: str) -> str:
-    matches = [field for field in PRICES if name in (field, field.rpartition(".")[2])]
+    matches = [field for field in PRICE_FIELDS if name in (field, field.rpartition(".")[2])]
     if matches:
         return matches[0]
-    hint = did_you_mean(name, [*PRICES, *(f.rpartition(".")[2] for f in PRICES)], 2, 0.5)
-    raise InputError(f"price {shown(name)}: {hint}expected {', '.join(PRICES)}, as in --fit {_EXAMPLE}")
+    hint = did_you_mean(name, [*PRICE_FIELDS, *(f.rpartition(".")[2] for f in PRICE_FIELDS)], 2, 0.5)
+    raise InputError(f"price {shown(name)}: {hint}expected {', '.join(PRICE_FIELDS)}, as in --fit {_EXAMPLE}")
 
 
 def _check(machine: Machine, field: str) -> None:
-    kind = field.rpartition(".")[2].removesuffix("_ticks")
-    if kind in ("row", "refresh"):
+    count, price = next(((name, one) for name, one in PRICES.items() if field == f"transfer.{one.field}"), ("", None))
+    if price and price.whole:
         raise InputError(f"--fit {field}: plans of problem {machine.problem} count no DRAM rows and no refresh periods")
-    if kind == "burst" and not machine.transfer.burst_bytes:
-        raise InputError(f"--fit {field}: {machine.name} has no bursts: add --set transfer.burst_bytes=128")
+    if price and price.size and not getattr(machine.transfer, price.size):
+        raise InputError(f"--fit {field}: {machine.name} has no {count}: add --set transfer.{price.size}=128")
 
 
 def _default(machine: Machine, field: str, value: int) -> tuple[int, int]:

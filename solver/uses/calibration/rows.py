@@ -140,7 +140,7 @@ class Pricing:
     Parameters
     ----------
     fields : sequence of str
-        The fitted prices, of `hwmodels.nest.price.closed_form.PRICES`.
+        The fitted prices, of `hwmodels.nest.price.closed_form.PRICE_FIELDS`.
     fixed : bool
         Whether the plans of the first prices stay.
     jobs : int

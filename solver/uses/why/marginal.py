@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from hwmodels.nest.homes import housed
-from hwmodels.nest.price.closed_form import PRICES, sensitivity
+from hwmodels.nest.price.closed_form import PRICE_FIELDS, sensitivity
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
@@ -57,7 +57,7 @@ def curve(again: Again, layer: str, name: str) -> Curve:
     question = again.question
     over = field_of(question.machine, again.problem.name, name)
     objective = question.objectives[0]
-    priced = isinstance(question.target, Layer) and over.path in PRICES and over.path != "transfer.row_ticks"
+    priced = isinstance(question.target, Layer) and over.path in PRICE_FIELDS and over.path != "transfer.row_ticks"
     made = _priced(again, over, objective) if priced else _stepped(again, over)
     points = [
         Point(x=x, shown=_shown(over, x / made.scale, question.machine), value=one.value, status=one.status,

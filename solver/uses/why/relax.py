@@ -19,9 +19,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from hwmodels import transfer
 from hwmodels.nest.homes import repriced
-from hwmodels.nest.price.closed_form import PRICES
+from hwmodels.nest.price.closed_form import PRICE_FIELDS
+from hwmodels.transfer import PRICES
 from instances.errors import InputError, choices, did_you_mean
 from instances.machine.fields import rows
 from instances.machine.machine import Machine, Transfer
@@ -33,7 +33,7 @@ from solver.plan.why import Cause
 #: Bytes that hold every layer.
 ENDLESS = 2**40
 #: What each price of a transfer is paid for.
-_PAID: dict[str, Cause] = {price.field: price.cause for price in transfer.PRICES.values()}
+_PAID: dict[str, Cause] = {price.field: price.cause for price in PRICES.values()}
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def _prices(machine: Machine, pins: tuple[str, ...]) -> Iterator[Relaxed]:
         "compute.cycle_ticks": ("compute", "computing for nothing"),
         "layer_ticks": ("layer", "no time of the layer's own"),
     }
-    for field, what in PRICES.items():
+    for field, what in PRICE_FIELDS.items():
         section, _, name = field.rpartition(".")
         cause, said = told[field] if field in told else (_PAID[name], f"{what} for nothing")
         owners = machine.transfers if section == "transfer" else (machine.compute if section else machine,)
@@ -178,7 +178,7 @@ _KINDS: dict[str, tuple[Cause, bool]] = {
     "weight_bytes": ("memory", True), "bank_bytes": ("memory", True), "global_bytes": ("memory", True),
     "local_bytes": ("memory", True), "memory_bytes": ("memory", True), "reserved_bytes": ("memory", False),
     "banks.count": ("memory", True), "engine.banks": ("memory", True), "mesh.banks": ("memory", True),
-    **{price.field: (price.cause, False) for price in transfer.PRICES.values()}, "layer_ticks": ("layer", False),
+    **{price.field: (price.cause, False) for price in PRICES.values()}, "layer_ticks": ("layer", False),
     "bytes_per_cycle": ("bandwidth", True), "byte_ps": ("bandwidth", False), "move_ps": ("bandwidth", False),
     "memcpy_us": ("bandwidth", False), "map_us": ("bandwidth", False), "unmap_us": ("bandwidth", False),
     "send_ns": ("bandwidth", False), "receive_ns": ("bandwidth", False), "serial_ns": ("bandwidth", False),
