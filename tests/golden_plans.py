@@ -20,6 +20,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from formulations.mapping.problem import MappingPart
+from formulations.tiling.problem import NESTS
 from hwmodels.schedule import Nest
 from instances.applications import Application, Applications
 from instances.load import load_machine
@@ -32,9 +33,9 @@ from instances.zoo.chains import chain, skip
 from solver import Plan, front_engine, pareto, size_engine, solve
 from solver.calls.solve import ask as question
 from solver.plan.front import Front
-from solver.problems.layers import fronts, prepare
 from solver.problems.mapping import BoardProblem
 from solver.problems.registry import problem_of
+from solver.problems.tiling import fronts, prepare
 
 Json = Any  # what is recorded of an answer
 
@@ -130,7 +131,8 @@ def case(
 
 def front(target: Network, machine: str, *, axes: tuple[str, ...], **options: Any) -> object:
     """The fronts of all layers."""
-    return fronts(prepare(question(target, machine, **options)[1]), axes)
+    asked = question(target, machine, **options)[1]
+    return fronts(prepare(NESTS[asked.problem], asked), axes)
 
 
 def whole_front(target: Network, machine: str, **options: Any) -> object:

@@ -13,7 +13,7 @@ from hwmodels.transfer import lpddr4, request, ticks
 from instances.load import load_machine, load_network
 from instances.network.workload import Layer
 from solver.ask.progress import Silent
-from solver.problems.layers import decide
+from solver.problems.tiling import decide_space
 from solver.uses.bench.tso import ALONE, SLICES, TILES, figure_1, modelled, table2, tile_bursts
 from solver.uses.bench.tso import PUBLISHED as TABLE_II
 from tests.effort import in_turn
@@ -44,7 +44,7 @@ def test_peer_layers_at_64_kib(
     machine = load_machine("scratchpad_64k", {"psum_bytes": "1", **settings})
     formulation = NESTS["tiling"]
     space = formulation.build(peer(name), machine, parse_pins(pins, formulation.decisions))
-    found = decide(space, ("bytes",), engine)
+    found = decide_space(space, ("bytes",), engine)
     assert found.status == "OPTIMAL"
     assert found.values
     assert found.values["bytes"] == found.bound == moved
@@ -70,7 +70,7 @@ def fifth_convolution(settings: dict[str, str], pins: tuple[str, ...]) -> int:
     formulation = NESTS["slicing"]
     layer = load_network("inception_v3").conv_layers[4]
     space = formulation.build(layer, load_machine("nmp", settings), parse_pins(pins, formulation.decisions))
-    found = decide(space, ("time",))
+    found = decide_space(space, ("time",))
     assert found.values
     return found.values["time"]
 
@@ -151,13 +151,13 @@ def test_every_layer_proven_equal_by_all_engines(network: str, machine: str, pin
     distinct = list({layer.signature(): layer for layer in load_network(network).conv_layers}.values())
     for layer in distinct[::3]:  # `certile bench engines` takes them all
         space: Space = formulation.build(layer, target, parse_pins(pins, formulation.decisions))
-        oracle = decide(space, ("time",))
+        oracle = decide_space(space, ("time",))
         assert oracle.schedule is not None
         walked = replay(layer, target, oracle.schedule, execute=False)
         assert walked.ok
         assert walked.outcome.measures == oracle.values
         for engine in ("cp-sat", "milp"):
-            found = decide(space, ("time",), engine, bounding=engine == "cp-sat")
+            found = decide_space(space, ("time",), engine, bounding=engine == "cp-sat")
             assert found.values
             # ties beyond time are broken within bounded work
             assert (found.status, found.values["time"], found.bound) == ("OPTIMAL", oracle.bound, oracle.bound)
@@ -171,15 +171,15 @@ def test_free_hold_depths_of_every_layer_proven_equal_by_all_engines(network: st
     distinct = list({layer.signature(): layer for layer in load_network(network).conv_layers}.values())
     for layer in distinct[:: 4 if network == "mobilenet_v2" else 2]:  # layers that differ little come in pairs
         space = formulation.build(layer, machine, parse_pins((), formulation.decisions))
-        oracle = decide(space, (objective,))
+        oracle = decide_space(space, (objective,))
         assert oracle.schedule is not None
         assert replay(layer, machine, oracle.schedule, execute=False).outcome.measures == oracle.values
-        uniform = decide(space.uniform(), (objective,)).values
+        uniform = decide_space(space.uniform(), (objective,)).values
         assert uniform is None or (oracle.values and oracle.values[objective] <= uniform[objective])
         assert oracle.values
         assert oracle.bound <= oracle.values[objective]
         for engine in ("cp-sat", "milp"):
-            found = decide(space, (objective,), engine)
+            found = decide_space(space, (objective,), engine)
             assert found.values
             assert (found.status, found.values[objective]) == (oracle.status, oracle.values[objective])
             assert found.bound <= found.values[objective]

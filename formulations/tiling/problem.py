@@ -173,7 +173,10 @@ class Nests(problem.Formulation[Nest]):
         self.libraries = dict.fromkeys(("exhaustive", *heuristics), "numpy")
 
     def read(self, network: Network, machine: Machine, pins: Pins, layers: Sequence[str] | None) -> list[NestPart]:
-        """Return the layers by themselves: every conv and matmul layer, or those named."""
+        """Return the layers by themselves: every conv and matmul layer, or those named.
+
+        The protocol asks for it; a solve reads them in `solver.problems.tiling.prepare`, which knows homes and kinds.
+        """
         picked = network.conv_layers if layers is None else [network.layer(name) for name in layers]
         return [NestPart(layer, machine, self.build, pins) for layer in picked]
 

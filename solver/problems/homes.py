@@ -53,7 +53,7 @@ class Choice:
     """`status`, `bound`: of the network: over all homes and all plans."""
 
 
-def assignments(places: Places, table: Table) -> Iterator[Assignment]:
+def homes_of(places: Places, table: Table) -> Iterator[Assignment]:
     """The homes that the operands of a layer may have."""
     return (tuple(one.items()) for one in places.assignments(table.operands))
 
@@ -133,7 +133,7 @@ def _tables(
     """The tables of the layers that have plans: their measures, or (`bounds`) what none is below in the first."""
     for table in places.tables:
         values: dict[tuple[str, ...], tuple[int, ...]] = {}
-        for homes in assignments(places, table):
+        for homes in homes_of(places, table):
             plan, names = plans[table.layer, homes], tuple(name for _, name in homes)
             if bounds and plan.status != "INFEASIBLE":
                 values[names] = (plan.bound or 0,)

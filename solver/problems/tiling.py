@@ -4,42 +4,42 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from formulations.clock import Clock
-from formulations.homes.space import Places
-from formulations.pins import parse_pins
+from formulations.clock import ENDLESS, Clock
+from formulations.homes.space import Places, check_home_pins, places_of
+from formulations.pins import Pins, parse_pins
 from formulations.problem import Part
+from formulations.tiling.front import AXES, NestFront, front_of_space, unbeaten
 from formulations.tiling.part import Assignment, NestPart
-from formulations.tiling.problem import TILING, Nests, largest_tile
+from formulations.tiling.problem import NESTS, TILING, Nests, largest_tile
 from formulations.tiling.search import Search
-from formulations.tiling.space import complete, stages
+from formulations.tiling.space import Space, complete, stages
 from hwmodels.nest.buffers import buffer_lines
+from hwmodels.nest.homes import assignments
 from hwmodels.nest.price.limits import lower_bound_bytes
+from hwmodels.outcome import MEASURES
 from hwmodels.schedule import Nest
-from instances.errors import InputError
+from instances.applications import Applications
+from instances.errors import InputError, PlanMismatch
+from instances.machine.machine import Machine
+from instances.network.buffers import Buffers
+from instances.network.variants import Variants
 from instances.network.workload import Layer
+from instances.problems import nested
+from solver.ask.options import pick_layers
 from solver.ask.question import Question
 from solver.plan.claims import Claim, bounds_of, gap_of, picked
 from solver.plan.front import Front, FrontPart, FrontPoint
-from solver.plan.plan import Asked, Objective, PartPlan, Plan, Status
-from solver.problems.homes import HomesPlan, assigned, assignments, choose, fitting, problems_of_homes
-from solver.problems.layers import (
-    AXES,
-    GIVEN,
-    LayerRow,
-    Request,
-    fronts,
-    job_of,
-    layer_rows,
-    part_of,
-    prepare,
-    some_homes,
-)
+from solver.plan.plan import Asked, Objective, PartPlan, Plan, Status, proof
+from solver.problems.homes import HomesPlan, assigned, choose, fitting, homes_of, problems_of_homes
+from solver.problems.layers import GIVEN, LayerRow, layer_rows
 from solver.problems.problem import Explained, Problem
 from solver.search.deciding import Job, accepted
-from solver.search.loop import Answer
+from solver.search.loop import Answer, decide_part, fallback
 from solver.search.verdict import Verdict, price_and_replay, sum_of
 from solver.show.tables import GAP, Column, Sheet, conflicts_of, few, name_column, percent, ratio
 from solver.show.words import decision_columns, decision_text, label, measure_columns, workload_text
@@ -51,7 +51,13 @@ if TYPE_CHECKING:
 
 
 class LayersProblem(Problem):
-    """Layers, each by itself; where their operands lie off the chip is decided for all together."""
+    """Layers, each by itself; where their operands lie off the chip is decided for all together.
+
+    Without memories in `off_chip` a solve is that of `Problem`, with `parts`, `job` and `lost` of here (`parts` is
+    given layers that are picked already). With them `solve_request` has every layer decided in all homes (`_options`),
+    `choose` of homes.py takes some, and `housed` says status and bound over all. A check is that of `Problem` with
+    `parts_of` (each nest in its homes) and `problems_of_homes` beside it; `_first_pass` doubts layers, no engine does.
+    """
 
     formulation: Nests
     shared_type = HomesPlan
@@ -70,7 +76,7 @@ class LayersProblem(Problem):
 
     def parts(self, question: Question) -> list[NestPart]:
         """The layers; where they lie off the chip is open."""
-        request = prepare(question)
+        request = prepare(self.formulation, question)
         return [request.part(layer) for layer in request.layers]
 
     def able(self, plan: Plan) -> Mapping[str, bool]:
@@ -79,7 +85,7 @@ class LayersProblem(Problem):
 
     def target_of(self, question: Question) -> tuple[Layer, ...]:
         """The layers that are planned."""
-        return question.target if isinstance(question.target, tuple) else prepare(question).layers
+        return question.target if isinstance(question.target, tuple) else prepare(self.formulation, question).layers
 
     def question(self, plan: Plan) -> Question:
         """What a stored plan was asked: its layers, or the only one."""
@@ -107,14 +113,14 @@ class LayersProblem(Problem):
 
         The time limit is shared out evenly; what one layer leaves over goes to the others.
         """
-        return self.decided(prepare(question))
+        return self.solve_request(prepare(self.formulation, question))
 
-    def decided(self, request: Request) -> Plan:
+    def solve_request(self, request: Request) -> Plan:
         """Plan what is asked; where there are several memories off the chip, for all homes, of which some are chosen.
 
         Raises PlanMismatch if engine, price and replay disagree.
         """
-        asked, places, start = request.asked, request.places, time.monotonic()
+        asked, places, start = request.question, request.places, time.monotonic()
         if places is None:
             return super().solve(asked)
         with asked.watch() as watch:
@@ -144,7 +150,7 @@ class LayersProblem(Problem):
     def front(self, question: Question, axes: tuple[str, ...]) -> Front:
         """The exact front of every layer; axes: two or three."""
         wanted = axes or ("bytes", "time")
-        request = prepare(question)
+        request = prepare(self.formulation, question)
         by_name = {layer.name: layer for layer in request.layers}
         parts = []
         for name, found in fronts(request, wanted, time_limit_s=question.time_limit_s).items():
@@ -154,19 +160,21 @@ class LayersProblem(Problem):
                 decision = part.space.decision(point.nest)
                 body = {"measures": point.measures, "nest": point.nest.to_json(), "decision": decision}
                 details = {
-                    "x limit": ratio(point.measures["bytes"], lower_bound_bytes(by_name[name], request.asked.machine)),
-                    "time (us)": f"{point.measures['time'] * request.asked.machine.tick_ps / 1e6:,.1f}",
+                    "x limit": ratio(
+                        point.measures["bytes"], lower_bound_bytes(by_name[name], request.question.machine)
+                    ),
+                    "time (us)": f"{point.measures['time'] * request.question.machine.tick_ps / 1e6:,.1f}",
                     "on chip": f"{point.ocm:,}",
                 }
                 values = dict(zip(found.axes, point.values, strict=True))
                 points.append(FrontPoint(values, body, decision_text(decision), details=details))
             parts.append(FrontPart(name, tuple(points), found.complete, found.proven))
         units = {axis: self.axes[axis] for axis in wanted}
-        return Front(self.name, request.asked.title, request.asked.machine.name, units, tuple(parts))
+        return Front(self.name, request.question.title, request.question.machine.name, units, tuple(parts))
 
     def explain(self, question: Question) -> Iterator[Explained]:
         """Layer by layer, exactly."""
-        request = prepare(question)
+        request = prepare(self.formulation, question)
         for layer in request.layers:
             part = request.part(layer, some_homes(layer, question.machine))
             yield Explained(layer.name, part.explain(), part.space.size)
@@ -305,7 +313,7 @@ class LayersProblem(Problem):
             self.question(plan), target=plan.network_data, title=plan.network, engine=engine, time_limit_s=time_limit_s,
             jobs=jobs,
         )  # fmt: skip
-        return self.decided(prepare(asked, plan.shared.places(rooms) if plan.shared else None))
+        return self.solve_request(prepare(self.formulation, asked, plan.shared.places(rooms) if plan.shared else None))
 
 
 def _options(request: Request, places: Places, needed: dict[str, Assignment]) -> dict[tuple[str, Assignment], NestPart]:
@@ -315,7 +323,7 @@ def _options(request: Request, places: Places, needed: dict[str, Assignment]) ->
     large = sorted(places.tables, key=lambda table: -sum(open_[x] for x in table.operands.values()))
     found = {(name, homes): request.part(layers[name], homes) for name, homes in needed.items()}
     for table in large:
-        for homes in assignments(places, table):
+        for homes in homes_of(places, table):
             if (table.layer, homes) not in found:
                 found[table.layer, homes] = request.part(layers[table.layer], homes, optional=True)
     return found
@@ -326,6 +334,132 @@ def _over_homes(objective: Objective | None, status: Status, bound: int | None) 
     if objective is None:
         return {"bound": None, "gap": None}
     return {"status": status, "bound": bound, "gap": gap_of(objective.value, bound)}
+
+
+# ---- requests --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked about layers, checked; `places` where the machine has several memories off the chip."""
+
+    question: Question
+    """About the layers themselves."""
+    layers: tuple[Layer, ...]
+    formulation: Nests
+    pins: Pins
+    places: Places | None = None
+
+    def part(self, layer: Layer, homes: Assignment = (), *, optional: bool = False) -> NestPart:
+        """A layer with homes of its operands."""
+        return NestPart(
+            layer, self.question.machine, self.formulation.build, self.pins, full=self.question.full, homes=homes,
+            optional=optional, bounding=self.question.bounding,
+        )  # fmt: skip
+
+
+def prepare(formulation: Nests, question: Question, places: Places | None = None) -> Request:
+    """Check everything that is asked, before any time is spent; raises InputError.
+
+    Layers of a plan are given with their `places`, if they have any.
+    """
+    machine, target = question.machine, question.target
+    if isinstance(target, Applications):
+        raise InputError("several applications are planned together, by problem applications only")
+    if isinstance(target, Buffers | Variants):
+        raise InputError(f"target {target.name}: problem {question.problem} plans networks, this is something else")
+    if machine.problem not in nested():
+        raise InputError(f"machine {machine.name}: it is meant for problem {machine.problem}, not {question.problem}")
+    demands = parse_pins(question.pins, formulation.decisions)
+    check_home_pins(machine, demands)
+    if isinstance(target, tuple):
+        return Request(question, target, formulation, demands, places)
+    picked = pick_layers(target, question.layers, all_kinds=question.all_kinds)
+    if machine.off_chip:
+        places = places_of(target, picked, machine, demands)
+    return Request(replace(question, target=picked, title=target.name), picked, formulation, demands, places)
+
+
+#: Seconds that a quick plan may take.
+_QUICK_S = 5.0
+
+
+def job_of(formulation: Nests, part: NestPart, objectives: tuple[str, ...], engine: str) -> Job:
+    """Return the work of deciding a layer."""
+    return Job(part, objectives, partial(searched, formulation, engine), partial(fallback, formulation), _QUICK_S)
+
+
+def searched(
+    formulation: Nests, engine: str, part: NestPart, objectives: tuple[str, ...], clock: Clock
+) -> Answer[Nest]:  # fmt: skip
+    """Decide a layer, and say which of several objectives are proven; it is one piece, whatever was asked."""
+    said = decide_part(formulation, part, objectives, engine, clock)
+    proven = takewhile(lambda name: said.bounds[name] == said.values.get(name), objectives)
+    claims = proof(objectives, proven) if said.values and engine in formulation.engines else {}
+    stats = {**said.stats, **claims}
+    return replace(said, stats={name: value for name, value in stats.items() if name != "pieces"})
+
+
+def decide_space(
+    space: Space, objectives: Sequence[str], engine: str = "exhaustive", clock: Clock = ENDLESS, *,
+    bounding: bool = True,
+) -> Answer[Nest]:  # fmt: skip
+    """Decide a space by an engine of its problem; the values are time, bytes and energy."""
+    start, part = time.monotonic(), NestPart.of(space, bounding=bounding)
+    said = searched(NESTS[space.problem], engine, part, tuple(objectives), clock)
+    values = {name: said.values[name] for name in MEASURES if said.values}
+    return replace(said, values=values, wall_s=time.monotonic() - start)
+
+
+def part_of(row: LayerRow, plan: Plan, formulation: Nests, pins: Pins) -> NestPart:
+    """The layer that a row is about, with the homes of its schedule; with some where it has none."""
+    homes = row.schedule.homes if row.schedule else some_homes(row.workload, plan.machine_data)
+    given = plan.engine == GIVEN
+    return NestPart(row.workload, plan.machine_data, formulation.build, pins, homes=homes, given=given)
+
+
+def some_homes(layer: Layer, machine: Machine) -> Assignment:
+    """Homes that the operands of a layer may have: memory on chip does not depend on them."""
+    return tuple(assignments(layer, machine)[0].items())
+
+
+def fronts(request: Request, axes: Sequence[str], *, time_limit_s: float | None = None) -> dict[str, NestFront]:
+    """Return the front of every layer of a request, each point replayed; equal layers are searched once.
+
+    Raises InputError as `front_of_space`, and PlanMismatch if price and replay of a point do not agree.
+    """
+    found: dict[str, NestFront] = {}
+    known: dict[object, NestFront] = {}
+    end = None if time_limit_s is None else time.monotonic() + time_limit_s
+    for layer in request.layers:
+        if layer.signature() not in known:
+            known[layer.signature()] = _housed(request, layer, axes, end)
+            for point in known[layer.signature()].points:
+                if faults := price_and_replay(request.part(layer, point.nest.homes), point.nest).faults:
+                    raise PlanMismatch(f"layer {layer.name}: {'; '.join(faults)}")
+        found[layer.name] = known[layer.signature()]
+    return found
+
+
+def _housed(request: Request, layer: Layer, axes: Sequence[str], end: float | None) -> NestFront:
+    """The front of a layer by itself over all homes that its operands may have."""
+    places = (
+        places_of(layer, (layer,), request.question.machine, request.pins)
+        if request.question.machine.off_chip
+        else None
+    )
+    ways = [one for t in places.tables for one in places.assignments(t.operands)] if places else [{}]
+    found = []
+    for number, homes in enumerate(ways):
+        left = None if end is None else max(0.0, end - time.monotonic()) / (len(ways) - number)
+        space = request.part(layer, tuple(homes.items())).space
+        found.append((homes, front_of_space(space, axes, time_limit_s=left)))
+    points = [replace(point, nest=point.nest.at(homes)) for homes, one in found for point in one.points]
+    kept = tuple(sorted(unbeaten(points), key=lambda p: p.values))
+    return NestFront(tuple(axes), kept, all(f.complete for _, f in found), all(f.proven for _, f in found))
+
+
+# ---- showing ---------------------------------------------------------------------------------------------------------
 
 
 def nest_table(plan: Plan, others: Mapping[str, Plan]) -> Sheet:

@@ -11,10 +11,11 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 
+from formulations.tiling.problem import NESTS
 from hwmodels.nest.homes import assignments
 from instances.errors import InputError
 from solver.calls.solve import ask
-from solver.problems.layers import fronts, prepare
+from solver.problems.tiling import fronts, prepare
 from tests.adversary.anneal import Goal, Witness, searched
 from tests.adversary.moves import form_of
 from tests.adversary.nest_claims import LIMIT_S, Claim, contradicted, own_witness
@@ -22,7 +23,7 @@ from tests.adversary.nest_claims import LIMIT_S, Claim, contradicted, own_witnes
 
 def front_faults(goal: Goal, problem: str, rng: random.Random, *, tries: int) -> Iterator[str]:
     """Yield what is wrong with one random point of the front, or with its end."""
-    request = prepare(ask(goal.layer, goal.machine, problem=problem, pins=goal.pins)[1])
+    request = prepare(NESTS[problem], ask(goal.layer, goal.machine, problem=problem, pins=goal.pins)[1])
     try:
         found = fronts(request, ("bytes", "ocm"), time_limit_s=LIMIT_S)[goal.layer.name]
     except InputError:  # no shared memory

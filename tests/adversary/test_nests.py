@@ -12,6 +12,7 @@ import pytest
 from formulations.clock import Clock
 from formulations.pins import Pins
 from formulations.tiling import space as floors
+from formulations.tiling.front import NestFront, Point
 from formulations.tiling.part import NestPart
 from formulations.tiling.problem import Nests
 from hwmodels.nest.price.pieces import Window
@@ -21,8 +22,7 @@ from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.machine.machine import Machine, Transfer
 from instances.network.workload import DIMS, Layer
-from solver.problems import layers as nests
-from solver.problems.layers import Front, Point
+from solver.problems import tiling as nests
 from solver.search.loop import Answer
 from tests.adversary import demands, nest_fronts, nest_tester
 from tests.adversary.anneal import Goal, Witness, confirmed, searched
@@ -305,7 +305,7 @@ def _no_halo(layer: Layer, resident: int | None = None) -> dict[str, Window]:
 
 
 def _engine(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
-    monkeypatch.setattr("solver.problems.layers.searched", run)
+    monkeypatch.setattr("solver.problems.tiling.searched", run)
 
 
 FAULTS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
@@ -389,7 +389,7 @@ def test_wrong_fronts_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A front of the old nest alone: in its memory 79 bytes are possible, not 99; in one byte less something fits."""
     layer, one, items, claimed, least = OLD["strips of columns"]
     point = Point((claimed, 19), {"bytes": claimed}, 19, Nest(tuple(items)))
-    old = Front(("bytes", "ocm"), (point,), complete=True, proven=True)
+    old = NestFront(("bytes", "ocm"), (point,), complete=True, proven=True)
     monkeypatch.setattr(nest_fronts, "fronts", lambda *args, **options: {layer.name: old})
     goal = Goal(layer, one, ("bytes",))
     said = {x for seed in range(4) for x in nest_fronts.front_faults(goal, "tiling", random.Random(seed), tries=2000)}

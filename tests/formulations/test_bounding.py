@@ -14,7 +14,7 @@ from formulations.tiling.tiling import build
 from instances.load import load_machine
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
-from solver.problems.layers import decide
+from solver.problems.tiling import decide_space
 from tests.effort import tries
 from tests.formulations.test_exactness import free_cases, space
 
@@ -152,9 +152,9 @@ def test_a_box_that_nothing_of_fits_has_no_leaves(monkeypatch: pytest.MonkeyPatc
 @given(free_cases())
 def test_the_optimum_does_not_depend_on_where_boxes_are_cut(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:
     layer, machine, objective, pins = case
-    found = [decide(space(layer, machine, pins), (objective,))]
+    found = [decide_space(space(layer, machine, pins), (objective,))]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(member, "_LARGE", 0)
         patch.setattr(bounding, "_LAID", 4)
-        found.append(decide(space(layer, machine, pins), (objective,)))
+        found.append(decide_space(space(layer, machine, pins), (objective,)))
     assert found[0].values == found[1].values

@@ -21,7 +21,7 @@ from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.machine.machine import Machine, Transfer
 from instances.network.workload import Layer
 from solver import check, solve
-from solver.problems.layers import decide
+from solver.problems.tiling import decide_space
 from solver.search.loop import Answer
 from tests.adversary.anneal import Goal
 from tests.adversary.tiny import enumerated
@@ -156,7 +156,7 @@ def test_five_columns_by_hand() -> None:
 
 def solved(layer: Layer, on: Machine, objective: str, engine: str = "exhaustive") -> Answer[Nest]:
     formulation = NESTS["tiling"]
-    found = decide(formulation.build(layer, on, parse_pins((), formulation.decisions)), (objective,), engine)
+    found = decide_space(formulation.build(layer, on, parse_pins((), formulation.decisions)), (objective,), engine)
     assert found.schedule is not None
     walked = replay(layer, on, found.schedule, execute=layer.macs < 100_000)
     assert walked.ok

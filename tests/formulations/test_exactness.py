@@ -24,7 +24,7 @@ from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.machine.machine import Compute, Machine, Transfer
 from instances.network.workload import DIMS, Layer
-from solver.problems.layers import decide
+from solver.problems.tiling import decide_space
 from solver.search.loop import Answer
 from tests.effort import tries
 
@@ -156,12 +156,12 @@ def agree(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:
     """All engines, the unreduced space and the replay give one answer."""
     layer, machine, objective, pins = case
     reduced = space(layer, machine, pins)
-    best = decide(reduced, (objective,))
+    best = decide_space(reduced, (objective,))
     unreduced(case, best)
     known = points(reduced) <= MOST_SOLVED
     for engine in SOLVERS:
         for bounding in (True, False) if known else (True,):
-            found = decide(reduced, (objective,), engine, bounding=bounding)
+            found = decide_space(reduced, (objective,), engine, bounding=bounding)
             if not best.values or not found.values:
                 assert (found.status, found.values) == (best.status, best.values)
                 continue
@@ -189,7 +189,7 @@ def unreduced(case: tuple[Layer, Machine, str, tuple[str, ...]], best: Answer[Ne
     whole = space(layer, machine, pins, full=True)
     if points(whole) > MOST_POINTS:
         return
-    full = decide(whole, (objective,), bounding=False)
+    full = decide_space(whole, (objective,), bounding=False)
     if not best.values or not full.values:
         assert (full.status, full.values) == (best.status, best.values)
         return
@@ -243,7 +243,7 @@ def test_no_nest_whatsoever_moves_fewer_bytes(layer: Layer, machine: Machine, da
     nest = any_nest(data.draw, layer, machine)
     moved = price(layer, machine, nest)
     exactly = machine.model_copy(update={"ocm_bytes": moved.occupancy_bytes["ocm"]})
-    best = decide(space(layer, exactly, ()), ("bytes",))
+    best = decide_space(space(layer, exactly, ()), ("bytes",))
     assert best.bound <= moved.bytes
     if best.status == "OPTIMAL" or all(item.cuts == () for item in nest.items if isinstance(item, Loop)):
         assert best.values

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from formulations.pins import Pins, parse_pins
+from formulations.tiling.front import front_of_space
 from formulations.tiling.problem import NESTS
 from formulations.tiling.space import Space
 from hwmodels.nest.price.closed_form import price
@@ -17,7 +18,6 @@ from instances.errors import InputError
 from instances.machine.machine import Machine, Transfer
 from instances.network.workload import Layer
 from solver.cli.main import main
-from solver.problems.layers import front
 from tests.formulations.test_exactness import MOST_POINTS, free_cases, space
 
 LAYER = Layer.conv("x", channels=3, filters=4, size=(5, 5), kernel=(3, 3), pad=(1, 1, 1, 1))
@@ -59,7 +59,7 @@ def test_three_axes_are_brute_force() -> None:
     layer = Layer.conv("y", channels=2, filters=2, size=(3, 1), kernel=(2, 1))
     machine = MACHINE.model_copy(update={"ocm_bytes": 20})
     axes = ("bytes", "time", "ocm")
-    found = front(tiling(layer, machine), axes)
+    found = front_of_space(tiling(layer, machine), axes)
     assert found.complete
     assert {p.values for p in found.points} == brute(tiling(layer, machine, full=True), axes)
 
@@ -72,7 +72,7 @@ def test_any_front_is_brute_force(case: tuple[Layer, Machine, str, tuple[str, ..
     own = space(layer, machine, pins)
     if own.size["points"] > MOST_POINTS // 4:
         return
-    found = front(own, ("bytes", "time"))
+    found = front_of_space(own, ("bytes", "time"))
     assert {p.values for p in found.points} == brute(space(layer, machine, pins, full=True), ("bytes", "time"))
     for point in found.points:
         closed = price(layer, machine, point.nest)
@@ -84,8 +84,8 @@ def test_any_front_is_brute_force(case: tuple[Layer, Machine, str, tuple[str, ..
 def test_pins_and_infeasible_layers_have_their_front() -> None:
     decisions = NESTS["tiling"].decisions
     pinned = NESTS["tiling"].build(LAYER, MACHINE, parse_pins(("resident=W",), decisions))
-    assert front(pinned).points[0].values[0] >= front(tiling(LAYER, MACHINE)).points[0].values[0]
-    nothing = front(tiling(LAYER, MACHINE.model_copy(update={"ocm_bytes": 1})))
+    assert front_of_space(pinned).points[0].values[0] >= front_of_space(tiling(LAYER, MACHINE)).points[0].values[0]
+    nothing = front_of_space(tiling(LAYER, MACHINE.model_copy(update={"ocm_bytes": 1})))
     assert (nothing.points, nothing.complete) == ((), True)
 
 
@@ -94,15 +94,15 @@ def test_ties_that_are_cut_short_end_no_front(monkeypatch: pytest.MonkeyPatch) -
     """Once a long proof left no work for ties by other measures, and the front was empty."""
     machine = MACHINE.model_copy(update={"ocm_bytes": 40})
     small = tiling(Layer.conv("y", channels=2, filters=3, size=(4, 2), kernel=(2, 1)), machine)
-    whole = front(small, ("bytes", "ocm"))
+    whole = front_of_space(small, ("bytes", "ocm"))
     monkeypatch.setattr("formulations.tiling.search.TIES", -1)
-    cut = front(small, ("bytes", "ocm"))
+    cut = front_of_space(small, ("bytes", "ocm"))
     assert len(whole.points) > 1
     assert ([p.values for p in cut.points], cut.complete) == ([p.values for p in whole.points], True)
 
 
 def test_no_time_no_front() -> None:
-    found = front(tiling(LAYER, MACHINE), time_limit_s=0)
+    found = front_of_space(tiling(LAYER, MACHINE), time_limit_s=0)
     assert not found.complete
 
 
@@ -127,7 +127,7 @@ def test_bad_axes(axes: tuple[str, ...], machine: Machine | str, message: str) -
         machine = load_machine(machine)
     found = NESTS[machine.problem].build(LAYER, machine, Pins())
     with pytest.raises(InputError, match=message):
-        front(found, axes)
+        front_of_space(found, axes)
 
 
 def test_the_command_prints_and_writes_fronts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ from hwmodels.nest.price.bilinear import Bilinear
 from instances.errors import InputError
 from instances.machine.machine import Compute, Transfer
 from instances.network.workload import Layer
-from solver.problems.layers import decide
+from solver.problems.tiling import decide_space
 from tests.small import byte_machine
 
 LAYER = Layer.conv("x", channels=6, filters=7, size=(9, 8), kernel=(3, 3), pad=(1, 1, 1, 1))
@@ -203,8 +203,8 @@ def test_bilinear_merges_and_refuses_what_overflows() -> None:
 @pytest.mark.parametrize("name", ["cp-sat", "milp", "milp-cbc"])
 def test_full_objective_vectors_are_equal(name: str, objectives: tuple[str, ...]) -> None:
     space = NESTS["tiling"].build(LAYER, machine(), Pins())
-    best = decide(space, objectives)
-    found = decide(space, objectives, name)
+    best = decide_space(space, objectives)
+    found = decide_space(space, objectives, name)
     assert (found.status, found.values, found.bound) == (best.status, best.values, best.bound)
     assert found.stats.get("proven") == best.stats.get("proven")
     # time beyond all candidates is bounded, not proven
@@ -217,16 +217,16 @@ def test_full_objective_vectors_are_equal(name: str, objectives: tuple[str, ...]
 @pytest.mark.parametrize("name", ["cp-sat", "milp", "milp-cbc", "exhaustive"])
 def test_infeasible_is_proven(name: str) -> None:
     space = NESTS["tiling"].build(LAYER, machine(ocm_bytes=3), Pins())
-    found = decide(space, ("time",), name)
+    found = decide_space(space, ("time",), name)
     assert (found.status, found.schedule, found.values, found.bound) == ("INFEASIBLE", None, {}, None)
 
 
 @pytest.mark.parametrize("name", ["cp-sat", "milp", "exhaustive"])
 def test_no_time_is_no_proof(name: str) -> None:
     space = NESTS["tiling"].build(LAYER, machine(), Pins())
-    found = decide(space, ("time",), name, clock=Clock.of(0.0), bounding=False)
+    found = decide_space(space, ("time",), name, clock=Clock.of(0.0), bounding=False)
     assert found.status in ("FEASIBLE", "NO_SOLUTION_FOUND")
-    best = decide(space, ("time",)).values
+    best = decide_space(space, ("time",)).values
     assert found.bound is None or found.bound <= best["time"]
 
 
@@ -241,5 +241,5 @@ def test_a_milp_answer_that_floats_made_up_is_not_called_optimal(monkeypatch: py
 
     space = NESTS["tiling"].build(LAYER, machine(), Pins().plus("holds", "uniform"))
     monkeypatch.setattr(milp, "build_milp", cheaper)
-    found = decide(space, ("time",), "milp", bounding=False)
+    found = decide_space(space, ("time",), "milp", bounding=False)
     assert found.status == "FEASIBLE"

@@ -17,6 +17,7 @@ from formulations.homes.problem import Homes, Housing
 from formulations.homes.space import TASTE, Item, Places, Table, places_of
 from formulations.pins import Pins, parse_pins
 from formulations.tiling import tiling
+from formulations.tiling.problem import TILING
 from hwmodels.nest.homes import assignments, machine_with_homes
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.limits import least_energy, lower_bound_bytes
@@ -37,7 +38,7 @@ from solver.calls.solve import show
 from solver.cli.main import main
 from solver.plan.plan import Plan
 from solver.problems import homes as homes_solve
-from solver.problems.layers import fronts, prepare
+from solver.problems.tiling import fronts, prepare
 from solver.search import driver_cp_sat, driver_milp
 from solver.search import loop as search
 from solver.search.loop import Answer, unanswered
@@ -285,9 +286,9 @@ def test_pins_on_homes() -> None:
 @pytest.mark.slow(2)
 def test_fronts_are_over_all_homes() -> None:
     on = machine({"IN": ["near"], "W": ["near", "far"], "OUT": ["near"]}, ocm_bytes=60)
-    found = fronts(prepare(question(LAYER, on)[1]), ("bytes", "time"))["x"]
+    found = fronts(prepare(TILING, question(LAYER, on)[1]), ("bytes", "time"))["x"]
     alone = [
-        fronts(prepare(question(LAYER, settled_alone(LAYER, on, homes))[1]), ("bytes", "time"))["x"].points
+        fronts(prepare(TILING, question(LAYER, settled_alone(LAYER, on, homes))[1]), ("bytes", "time"))["x"].points
         for homes in assignments(LAYER, on)
     ]
     every = {p.values for points in alone for p in points}
@@ -472,9 +473,9 @@ def answered(plan: Plan) -> Answer[Nest]:
 def test_homes_that_nobody_had_time_for_keep_a_bound() -> None:
     # IN 10 + 32 and OUT 10 + 64 in near, W 50 in far: no plan with these homes takes fewer than 32 + 64 + 3 * 8 ticks
     on = machine({"IN": ["near"], "W": ["near", "far"], "OUT": ["near"]})
-    request = prepare(Question(LAYER, on, ("time",)))
+    request = prepare(TILING, Question(LAYER, on, ("time",)))
     (table,) = request.places.tables
-    parts = {("x", homes): request.part(LAYER, homes) for homes in homes_solve.assignments(request.places, table)}
+    parts = {("x", homes): request.part(LAYER, homes) for homes in homes_solve.homes_of(request.places, table)}
     plans = {name: unanswered(part, ("time",)) for name, part in parts.items()}
     near = next(homes for homes in plans if dict(homes[1])["W"] == "near")
     near_only = solve(LAYER, on, pins=["home_W=near"])
@@ -487,10 +488,10 @@ def test_homes_that_nobody_had_time_for_keep_a_bound() -> None:
 def test_homes_are_kept_when_ctrl_c_ends_a_search(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The homes with the least time stay; which of equal ones is not asked any more, so nothing is proven."""
     on, calls = machine({"IN": ["near"], "W": ["near", "far"], "OUT": ["near"]}), []
-    request = prepare(Question(LAYER, on, ("time",)))
+    request = prepare(TILING, Question(LAYER, on, ("time",)))
     (table,) = request.places.tables
     made = {("x", homes): solve(LAYER, on, pins=[f"home_W={dict(homes)['W']}"])
-            for homes in homes_solve.assignments(request.places, table)}  # fmt: skip
+            for homes in homes_solve.homes_of(request.places, table)}  # fmt: skip
     every = {name: answered(plan) for name, plan in made.items()}
     best = homes_solve.choose(request.places, every, ("time",), engine)
     for driver in (driver_cp_sat, driver_milp):

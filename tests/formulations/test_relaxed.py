@@ -22,7 +22,7 @@ from hwmodels.nest.price.relaxed import ideal_cut, ideal_windows, part_window
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
-from solver.problems.layers import decide
+from solver.problems.tiling import decide_space
 from tests.adversary.anneal import Goal, searched
 from tests.adversary.layers import random_layer, random_machine
 from tests.adversary.moves import Moves, nest_of
@@ -125,7 +125,7 @@ def bounded(seed: int, cores: bool) -> None:
         beyond = search._open
         exact = any(member.exact((measure,)) for member in space.members)  # what they miss is no nest beyond
         assert exact or beyond is None or beyond <= value
-        found = decide(space, (measure,), clock=Clock.of(20))
+        found = decide_space(space, (measure,), clock=Clock.of(20))
         assert found.values
         assert found.bound <= min(value, found.values[measure])
         assert found.status != "OPTIMAL" or found.bound == found.values[measure]

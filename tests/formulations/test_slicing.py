@@ -18,7 +18,7 @@ from instances.load import load_machine
 from instances.machine.machine import Compute, Machine, Transfer
 from instances.network.workload import Layer
 from solver import solve
-from solver.problems.layers import decide
+from solver.problems.tiling import decide_space
 from tests.small import byte_machine
 
 SLICING = NESTS["slicing"]
@@ -43,7 +43,7 @@ def paper(layer: Layer, on: Machine, *pins: str, full: bool = False) -> Space:
 
 
 def best(space: Space, objective: str = "time", engine: str = "exhaustive") -> dict[str, int] | None:
-    return decide(space, (objective,), engine).values
+    return decide_space(space, (objective,), engine).values
 
 
 def test_slices_of_algorithm_2() -> None:
@@ -112,7 +112,7 @@ def test_is_is_contained_in_os() -> None:
         for dataflow in DATAFLOWS:
             pinned = best(paper(LAYER, on, f"dataflow={dataflow}"))
             assert pinned is None or pinned["time"] >= free["time"]
-        full = decide(paper(LAYER, on, full=True), ("time",), bounding=False).values
+        full = decide_space(paper(LAYER, on, full=True), ("time",), bounding=False).values
         assert full == free
 
 
@@ -156,7 +156,7 @@ def test_heuristics_are_never_below_the_optimum() -> None:
     space = build(layer, load_machine("nmp"))
     optimum = best(space)
     for engine in ("greedy", "naive", "tso-noburst"):
-        found = decide(space, ("time",), engine)
+        found = decide_space(space, ("time",), engine)
         assert found.values
         assert found.values["time"] >= optimum["time"]
         assert found.schedule is not None

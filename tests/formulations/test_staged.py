@@ -19,7 +19,7 @@ from instances.load import load_machine, load_network, parse_overrides
 from instances.machine.machine import Machine, Transfer
 from instances.network.workload import Layer
 from solver import solve
-from solver.problems.layers import decide
+from solver.problems.tiling import decide_space
 
 LAYER = Layer.conv("x", channels=3, filters=4, size=(6, 5), kernel=(3, 3), pad=(1, 1, 1, 1))
 MACHINE = Machine(
@@ -41,7 +41,7 @@ def _space(layer: Layer = LAYER, machine: Machine = MACHINE, *pins: str) -> Spac
 @pytest.mark.few(3)
 @pytest.mark.parametrize("name", PROVING)
 def test_two_proven_objectives_are_optimal(name: str) -> None:
-    found = decide(_space(), ("bytes", "time"), name)
+    found = decide_space(_space(), ("bytes", "time"), name)
     assert (found.status, found.stats["proven"]) == ("OPTIMAL", "bytes,time")
     assert found.values
     assert found.bound == found.values["bytes"]
@@ -55,26 +55,26 @@ def test_one_of_two_proven_is_feasible_with_its_bound(monkeypatch: pytest.Monkey
         return (yield from asked(search, branch, measure, *rest)) if measure != "time" else Answer(None, 0, done=False)
 
     monkeypatch.setattr(Staged, "_asked", tired)
-    found = decide(_space(), ("bytes", "time"), "cp-sat")
+    found = decide_space(_space(), ("bytes", "time"), "cp-sat")
     assert found.values
     assert (found.status, found.bound) == ("FEASIBLE", found.values["bytes"])
     assert found.stats["proven"] == "bytes"
-    unasked = decide(_space(), ("bytes",), "cp-sat")
+    unasked = decide_space(_space(), ("bytes",), "cp-sat")
     assert unasked.status == "OPTIMAL", "time only breaks ties"
     assert "proven" not in unasked.stats
 
 
 def test_exhaustive_search_that_is_late_for_the_second_objective(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Search, "_late", lambda search: bool(search.kept))
-    found = decide(_space(), ("bytes", "time"))
+    found = decide_space(_space(), ("bytes", "time"))
     assert found.values
     assert (found.status, found.bound, found.stats["proven"]) == ("FEASIBLE", found.values["bytes"], "bytes")
-    assert decide(_space(), ("bytes",)).status == "OPTIMAL"
+    assert decide_space(_space(), ("bytes",)).status == "OPTIMAL"
 
 
 def test_energy_is_proven_with_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Search, "_late", lambda search: bool(search.kept))
-    found = decide(_space(), ("energy", "bytes"))
+    found = decide_space(_space(), ("energy", "bytes"))
     assert (found.status, found.stats["proven"]) == ("OPTIMAL", "energy,bytes")
 
 
@@ -86,8 +86,8 @@ def test_energy_is_proven_with_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("objective", ["bytes", "time", "energy"])
 @pytest.mark.parametrize("name", ["exhaustive", "cp-sat", "milp"])
 def test_there_is_a_plan_with_a_true_bound_whatever_the_limit(name: str, objective: str, machine: Machine) -> None:
-    best = decide(_space(machine=machine), (objective,))
-    found = decide(_space(machine=machine), (objective,), name, clock=Clock.of(1e-9))
+    best = decide_space(_space(machine=machine), (objective,))
+    found = decide_space(_space(machine=machine), (objective,), name, clock=Clock.of(1e-9))
     assert best.status == "OPTIMAL" or (machine is DOUBLE and objective == "time")
     assert best.values
     assert found.values
@@ -106,7 +106,7 @@ def test_a_bound_without_a_search_prices_nothing(
 ) -> None:
     one = load_network(network).layer(layer)
     space = _space(one, load_machine(machine, parse_overrides([])))
-    best = decide(space, ("bytes",))
+    best = decide_space(space, ("bytes",))
 
     def refused(*_: object, **__: object) -> Branch:
         raise AssertionError("a branch was priced: that takes minutes without a plan to compare with")
@@ -133,10 +133,10 @@ def test_double_buffering_on_256_kib_ends_with_a_plan() -> None:
 
 def test_a_proof_by_timelines_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a limit: a search that would lay out more timelines says FEASIBLE and the bound of the next one."""
-    best = decide(_space(machine=DOUBLE), ("time",))
+    best = decide_space(_space(machine=DOUBLE), ("time",))
     monkeypatch.setattr("formulations.tiling.search.FIRST_TIMELINES", 1)
     monkeypatch.setattr("formulations.tiling.search.MOST_TIMELINES", 1)
-    found = decide(_space(machine=DOUBLE), ("time",))
+    found = decide_space(_space(machine=DOUBLE), ("time",))
     assert found.status == "FEASIBLE"
     assert found.stats["left_open"]
     assert best.values

@@ -16,7 +16,7 @@ from instances.errors import InputError
 from instances.load import load_machine
 from instances.machine.machine import Compute, Machine, Transfer
 from instances.network.workload import Layer
-from solver.problems.layers import decide
+from solver.problems.tiling import decide_space
 from tests.small import byte_machine
 
 TILING = NESTS["tiling"]
@@ -39,7 +39,7 @@ def textbook(layer: Layer, on: Machine, *pins: str, full: bool = False) -> Space
 
 
 def best(space: Space, objective: str = "bytes", engine: str = "exhaustive") -> dict[str, int] | None:
-    return decide(space, (objective,), engine).values
+    return decide_space(space, (objective,), engine).values
 
 
 def test_everything_fits_so_everything_moves_once(engine: str) -> None:
@@ -132,7 +132,7 @@ def test_reduced_space_loses_nothing(layer: Layer, layout: tuple[str, str], buff
         for objective in ("time", "bytes"):
             reduced = best(textbook(layer, on), objective)
             whole = textbook(layer, on, full=True)
-            assert reduced == decide(whole, (objective,), bounding=False).values
+            assert reduced == decide_space(whole, (objective,), bounding=False).values
 
 
 @pytest.mark.slow(2)
@@ -166,7 +166,7 @@ def test_every_operand_at_its_own_depth(engine: str) -> None:
     # whole, IN (2) and OUT (1) pass pixel by pixel and filter by filter: 7 bytes suffice to move everything once.
     assert best(build(TINY, machine(7)), engine=engine) == {"time": 68, "bytes": 68, "energy": 200}
     assert best(textbook(TINY, machine(7)), engine=engine) != {"time": 68, "bytes": 68, "energy": 200}
-    found = decide(build(TINY, machine(7)), ("bytes",), engine).schedule
+    found = decide_space(build(TINY, machine(7)), ("bytes",), engine).schedule
     assert next(item for item in found.items if isinstance(item, Hold)).operand == "W"
 
 
@@ -207,7 +207,7 @@ def test_pins_are_met_by_every_engine(pin: str, met: Callable[[Nest], bool], eng
     size = 600 if "resident" in pin else 120
     on = machine(size, psum_bytes=2, sliding=True, compute=Compute(model="array", rows=2, cols=4))
     free, space = best(build(WIDE, on)), build(WIDE, on, pin)
-    found = decide(space, ("bytes",), engine)
+    found = decide_space(space, ("bytes",), engine)
     assert found.schedule is not None
     assert met(found.schedule)
     assert space.contains(found.schedule)
@@ -260,7 +260,7 @@ def test_only_equality_of_resident_is_understood() -> None:
 
 def test_every_listed_nest_is_in_its_space_and_no_other() -> None:
     space = build(WIDE, machine(200, sliding=True))
-    found = decide(space, ("bytes",)).schedule
+    found = decide_space(space, ("bytes",)).schedule
     assert found is not None
     assert space.contains(found)
     # OUT stands inside a loop that it does not depend on
@@ -318,7 +318,7 @@ def test_double_buffering_by_hand() -> None:
     nest = Nest((Loop("c", 2), Hold("IN"), Hold("W"), Hold("OUT")))
     assert price(layer, on, nest).time_ticks == 13
     # one step: 5 + 8 + 4 = 17; four steps: 2 + 4 * 2 + 1 = 11, the best; the footprints count twice
-    found = decide(textbook(layer, on), ("time",))
+    found = decide_space(textbook(layer, on), ("time",))
     assert found.values
     assert found.values["time"] == 11
 

@@ -19,7 +19,7 @@ from formulations.tiling.problem import NESTS
 from instances.machine.machine import Machine, Transfer
 from instances.network.workload import Layer
 from solver.ask.watch import Watch
-from solver.problems.layers import job_of
+from solver.problems.tiling import job_of
 from solver.search.deciding import Job
 from solver.search.workers import GRACE_S, answer, run, run_here, run_in_processes, share_of
 

@@ -25,7 +25,7 @@ from hwmodels.schedule import Nest
 from instances.load import load_machine, load_network
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
-from solver.problems.layers import decide
+from solver.problems.tiling import decide_space
 from solver.search.loop import Answer
 from solver.show.words import decision_text
 from solver.uses.bench.report import Cell, Report, Section, Suite, Table, geomean, timed
@@ -51,7 +51,7 @@ def peer_layers() -> tuple[Layer, ...]:
 
 def value_by(space: Space, objective: str, engine: str = "exhaustive") -> int | None:
     """What an engine finds; None without a plan."""
-    return decide(space, (objective,), engine).values.get(objective)
+    return decide_space(space, (objective,), engine).values.get(objective)
 
 
 # ---- engines, and heuristics over the optimum ------------------------------------------------------------------------
@@ -104,13 +104,13 @@ def _by_engines(case: Case) -> list[Cell]:
     worst = {(e, b): 0.0 for e in _SOLVERS for b in (True, False)}
     spaces = case.spaces()
     for space in spaces:
-        oracle = decide(space, ("time",))
+        oracle = decide_space(space, ("time",))
         if oracle.schedule is not None:
             outcome = replay(space.layer, space.machine, oracle.schedule, execute=False)
             agrees &= outcome.ok and outcome.outcome.measures == oracle.values
         answers = [oracle]
         for engine, bounding in worst:
-            result, wall = timed(partial(decide, space, ("time",), engine, bounding=bounding))
+            result, wall = timed(partial(decide_space, space, ("time",), engine, bounding=bounding))
             worst[engine, bounding] = max(worst[engine, bounding], wall)
             answers.append(result)
         equal &= _agree(answers, "time")
@@ -175,9 +175,9 @@ def _bytes_and_time(layer: Layer) -> list[list[Cell]]:
     machine = load_machine("scratchpad_64k", _COUNTED)
     space = space_of(layer, machine)
     found = {
-        "fewest bytes": decide(space, ("bytes",)), "least time": decide(space, ("time",)),
-        "textbook, time": decide(space.uniform(), ("time",)), "greedy": decide(space, ("time",), "greedy"),
-        "naive": decide(space, ("time",), "naive"),
+        "fewest bytes": decide_space(space, ("bytes",)), "least time": decide_space(space, ("time",)),
+        "textbook, time": decide_space(space.uniform(), ("time",)), "greedy": decide_space(space, ("time",), "greedy"),
+        "naive": decide_space(space, ("time",), "naive"),
     }  # fmt: skip
     fastest, rows = found["least time"].values, list[list[Cell]]()
     for name, result in found.items():
@@ -204,7 +204,7 @@ def _every_layer(network: str, objective: str) -> list[Cell]:
     proven, gap = 0, 0.0
     for layer in layers:
         space = space_of(layer, machine)
-        best, textbook = decide(space, (objective,)), value_by(space.uniform(), objective)
+        best, textbook = decide_space(space, (objective,)), value_by(space.uniform(), objective)
         seconds[layer.name] = best.wall_s
         proven += best.status == "OPTIMAL"
         if best.values and textbook:
@@ -231,7 +231,7 @@ def _free_on_nmp(objective: str) -> list[Cell]:
 def _grown(layer: Layer, kib: int) -> list[Cell]:
     machine = load_machine("scratchpad_64k", {"ocm_bytes": str(kib * 1024), "psum_bytes": "1"})
     space = space_of(layer, machine)
-    found = decide(space, ("bytes",))
+    found = decide_space(space, ("bytes",))
     looked = int(str(found.stats["looked_at"]))
     return [layer.name, kib, found.values.get("bytes"), space.size["points"], looked, found.wall_s]
 
@@ -290,7 +290,7 @@ _SETTINGS = (
 def _least_bytes(table: _Setting, layer: Layer, size: str) -> list[Cell]:
     machine = load_machine(f"scratchpad_{size}", dict(table.settings))
     space = space_of(layer, machine, *table.pins)
-    best = decide(space, ("bytes",))
+    best = decide_space(space, ("bytes",))
     least, limit = compulsory_bytes(layer, machine), lower_bound_bytes(layer, machine)
     head: list[Cell] = [layer.name, int(size.removesuffix("k")), least, limit]
     if best.schedule is None or not best.values:
@@ -303,7 +303,7 @@ def _least_bytes(table: _Setting, layer: Layer, size: str) -> list[Cell]:
     others = [value_by(whole.uniform(), "bytes"), value_by(whole, "bytes", "greedy"), value_by(whole, "bytes", "naive")]
     proofs: list[Cell] = []
     for engine in table.solvers:
-        found = decide(space, ("bytes",), engine)
+        found = decide_space(space, ("bytes",), engine)
         if not _agree((best, found), "bytes"):
             raise RuntimeError(f"{layer.name}: {engine} says {found.status} {found.values}, not {best.values}")
         proofs.append(found.wall_s)
@@ -353,7 +353,7 @@ def _searched(full: bool) -> tuple[float, int]:
     start, points = time.monotonic(), 0
     for layer in layers:
         space = NESTS["slicing"].build(layer, machine, _PAPER, full=full)
-        points += int(str(decide(space, ("time",), bounding=not full).stats["looked_at"]))
+        points += int(str(decide_space(space, ("time",), bounding=not full).stats["looked_at"]))
     return time.monotonic() - start, points
 
 
@@ -364,7 +364,7 @@ def _search(name: str) -> list[Cell]:
 
 
 def _bounded(engine: str, title: str, bounding: bool) -> list[Cell]:
-    times = [decide(space, ("time",), engine, bounding=bounding).wall_s for space in _spaces(title)]
+    times = [decide_space(space, ("time",), engine, bounding=bounding).wall_s for space in _spaces(title)]
     return [f"{engine}, {title}", len(times), bounding, max(times), sum(times) / len(times)]
 
 

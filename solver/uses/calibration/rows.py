@@ -20,8 +20,8 @@ from solver.ask.options import AUTO, parse_objectives, pick_layers, pick_nests
 from solver.ask.progress import Progress
 from solver.ask.watch import Watch
 from solver.plan.plan import Plan
-from solver.problems.layers import job_of
 from solver.problems.registry import pick_problem
+from solver.problems.tiling import job_of
 from solver.search.deciding import Job, accepted
 from solver.search.loop import Answer
 from solver.search.verdict import price_and_replay

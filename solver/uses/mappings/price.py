@@ -37,7 +37,8 @@ from instances.problems import nested
 from solver.ask.options import as_texts, check_time_limit, pick_layers, pick_machine, pick_target
 from solver.calls.solve import Texts, ask, solve
 from solver.plan.plan import Plan, Status
-from solver.problems.layers import LayerRow, decide, is_layers
+from solver.problems.layers import LayerRow, is_layers
+from solver.problems.tiling import decide_space
 from solver.search.verdict import price_and_replay
 from solver.show.tables import Column, Sheet, ratio, render
 from solver.uses.mappings.compare import reasons
@@ -74,7 +75,7 @@ def best_tile(mapped: Mapped, machine: Machine, objectives: tuple[str, ...], lim
     space = _space(
         layer, machine_with_homes(layer, machine, dict(mapped.nest.homes)), _without_idle(layer, mapped.nest)
     )
-    found = decide(space, objectives, clock=Clock.of(limit_s))
+    found = decide_space(space, objectives, clock=Clock.of(limit_s))
     if found.schedule is None:
         return Improvement(kept, None, None, found.status, found.bound)
     better = replace(mapped, nest=found.schedule.at(dict(mapped.nest.homes)))

@@ -13,7 +13,7 @@ from formulations.clock import Clock
 from formulations.tiling.part import NestPart
 from formulations.tiling.problem import NESTS, Nests
 from hwmodels.schedule import Nest
-from solver.problems.layers import job_of, searched
+from solver.problems.tiling import job_of, searched
 from solver.search.deciding import Job
 from solver.search.loop import Answer
 
