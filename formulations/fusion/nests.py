@@ -215,7 +215,7 @@ class Plans:
         """Find e(rows, banks) and all that follows from it; False if the time ran out.
 
         It ends early at what searches with more rows or banks have proven. Of nests that move as little it finds the
-        smallest, not the fastest: that is looked for where a plan keeps it (`Layers.faster`).
+        smallest, not the fastest: that is looked for where a plan keeps it (`Layers.faster` of schedule.py).
         """
         self.searches += 1
         start, banks = time.monotonic(), self._asked(banks)
