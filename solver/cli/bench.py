@@ -12,7 +12,7 @@ from instances.errors import InputError
 from solver.ask import options
 from solver.ask.progress import progress_bar
 from solver.cli.exits import DISAGREEMENT
-from solver.cli.saving import JsonOpt
+from solver.cli.flags import JsonOpt
 from solver.show import console
 
 

@@ -10,7 +10,7 @@ import typer
 from instances.errors import InputError
 from solver.ask import options
 from solver.ask.progress import progress_bar
-from solver.cli.saving import JobsOpt, JsonOpt
+from solver.cli.flags import JobsOpt, JsonOpt
 from solver.show import console
 from solver.uses.calibration.calibrate import calibrate as run
 

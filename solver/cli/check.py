@@ -12,7 +12,7 @@ from solver.ask import options
 from solver.calls.check import CheckReport
 from solver.calls.check import check as check_plan
 from solver.cli.exits import CHECK_FAILED, UNDECIDED
-from solver.cli.saving import JsonOpt, PlanArg
+from solver.cli.flags import JsonOpt, PlanArg
 from solver.show import console
 
 

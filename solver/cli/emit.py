@@ -11,7 +11,7 @@ from instances.problems import either, nested
 from solver.ask.progress import progress_bar
 from solver.ask.sizes import Sizes
 from solver.calls.check import sound_plan
-from solver.cli.saving import BatchOpt, LimitOpt, PlanArg, SetOpt, ShapeOpt, SymbolOpt, ValueOpt
+from solver.cli.flags import BatchOpt, LimitOpt, PlanArg, SetOpt, ShapeOpt, SymbolOpt, ValueOpt
 from solver.show import console
 from solver.uses.emit.emit import compile_model, emit_c
 from solver.uses.emit.states import parse_states

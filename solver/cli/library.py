@@ -11,7 +11,7 @@ from instances.errors import InputError
 from instances.library_format import LIBRARY_FORMAT, Family, Instance, Proof, chosen, instance, load_family
 from solver.ask import options
 from solver.cli.exits import CHECK_FAILED
-from solver.cli.saving import JsonOpt
+from solver.cli.flags import JsonOpt
 from solver.show import console
 from solver.show.tables import Column, Sheet
 

@@ -14,8 +14,7 @@ from solver.ask import options
 from solver.ask.sizes import Sizes
 from solver.calls.check import sound_plan
 from solver.cli.exits import EXIT_CODES
-from solver.cli.saving import BatchOpt, JsonOpt, SetOpt, ShapeOpt, SymbolOpt, ValueOpt
-from solver.cli.saving import save as save_plan
+from solver.cli.flags import BatchOpt, JsonOpt, SetOpt, ShapeOpt, SymbolOpt, ValueOpt
 from solver.show import console
 from solver.uses.mappings.files import FORMATS, nests_of, read, written
 from solver.uses.mappings.price import LIMIT_S, LayerPrice, PricedMapping, price, workloads_of
@@ -84,7 +83,9 @@ def price_(
     )  # fmt: skip
     saved = []
     if out is not None:
-        saved = [save_plan(found.plan, out) if found.plan else f"{out} is not written: the mapping does not fit"]
+        saved = [
+            console.write_plan(found.plan, out) if found.plan else f"{out} is not written: the mapping does not fit"
+        ]
     if as_json:
         console.emit(json.dumps(_as_json(found), indent=1))
     else:

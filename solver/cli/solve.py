@@ -19,8 +19,7 @@ from solver.calls.solve import answered, ask, kind_of
 from solver.calls.solve import pareto as find_front
 from solver.calls.solve import show as show_plan
 from solver.cli.exits import EXIT_CODES
-from solver.cli.saving import BatchOpt, JobsOpt, JsonOpt, LimitOpt, PlanArg, SetOpt, ShapeOpt, SymbolOpt, ValueOpt
-from solver.cli.saving import save as save_plan
+from solver.cli.flags import BatchOpt, JobsOpt, JsonOpt, LimitOpt, PlanArg, SetOpt, ShapeOpt, SymbolOpt, ValueOpt
 from solver.plan.plan import Plan
 from solver.show import console
 from solver.show.tables import front_line, front_table
@@ -132,13 +131,13 @@ def solve(
     else:
         target = _load(network, batch, size, Sizes.parse(symbol, shape, value))
     names = list(dict.fromkeys(name.strip() for name in compare.split(",") if name.strip()))
-    asked, question = ask(
+    chosen, question = ask(
         target, machine, problem=problem, engine=engine, objective=objective, pins=pin, settings=set_, layers=layer,
         profile=profile, time_limit_s=time_limit, memory_limit=memory_limit,
         jobs=jobs, progress=progress_bar(), all_kinds=all_kinds, full=full,
         bounding=not no_bounding,
     )  # fmt: skip
-    rivals = {name: replace(question, engine=asked.engine(name, question.objectives)) for name in names}
+    rivals = {name: replace(question, engine=chosen.engine(name, question.objectives)) for name in names}
     if isinstance(question.target, Network | Applications):
         _warn(question.network.warnings)
         for line in unlike_elements(question.network, question.machine):
@@ -148,16 +147,16 @@ def solve(
     def save(plan: Plan) -> None:
         if out is not None:
             try:
-                saved.append(save_plan(plan, out, shown=as_json))
+                saved.append(console.write_plan(plan, out, shown=as_json))
             except OutputError as error:  # the plan is saved elsewhere; the rest is done all the same
                 lost.append(error)
 
-    plan = answered(asked, question, save)
-    others = {name: asked.solve(rival) for name, rival in rivals.items()}
+    plan = answered(chosen, question, save)
+    others = {name: chosen.solve(rival) for name, rival in rivals.items()}
     if as_json:
         console.emit(_as_json(plan, others))
     else:
-        console.emit_tables(*asked.table(plan, others), *saved)
+        console.emit_tables(*chosen.table(plan, others), *saved)
     for error in lost:
         raise error
     return EXIT_CODES[plan.status]
@@ -275,11 +274,11 @@ def explain(
     as_json: JsonOpt = False,
 ) -> int:
     """Say how large a layer's search space is or, if nothing fits, which demands conflict (exit code 3)."""
-    asked, question = ask(
+    chosen, question = ask(
         _load(network, batch, size, Sizes.parse(symbol, shape, value)), machine, problem=problem, pins=pin,
         settings=set_, layers=layer, all_kinds=all_kinds, full=full,
     )  # fmt: skip
-    parts = list(asked.explain(question))
+    parts = list(chosen.explain(question))
     if as_json:
         rows = [
             {"layer": one.part, "feasible": not one.conflicts, "conflicts": list(one.conflicts), "size": dict(one.size)}
@@ -291,6 +290,6 @@ def explain(
             said = f"infeasible: {'; '.join(one.conflicts)}" if one.conflicts else "feasible"
             size = "; " + ", ".join(f"{count:,} {what}" for what, count in one.size.items()) if one.size else ""
             console.emit(console.printable(f"{one.part or question.name}: {said}{size}"))
-        for name, about in asked.pins.items():
+        for name, about in chosen.pins.items():
             console.emit(f"  --pin {name}: {about}")
     return EXIT_CODES["INFEASIBLE"] if any(one.conflicts for one in parts) else 0

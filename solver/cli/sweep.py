@@ -12,8 +12,7 @@ from typer.core import TyperGroup
 from instances.errors import InputError
 from solver.ask import options
 from solver.cli.exits import EXIT_CODES, UNDECIDED
-from solver.cli.saving import JobsOpt
-from solver.cli.saving import save as save_plan
+from solver.cli.flags import JobsOpt
 from solver.show import console
 from solver.uses.sweep.front import machine_fronts
 from solver.uses.sweep.rows import Sweep, load_sweep
@@ -211,7 +210,7 @@ def plan(
         hint = f"; they differ in {', '.join(differ)}" if differ else ""
         raise InputError(f"--where {' '.join(where or ()) or '(none)'}: {len(sweep.rows):,} rows, one is needed{hint}")
     found = sweep.plan(sweep.rows[0])
-    saved = [] if out is None else [save_plan(found, out)]
+    saved = [] if out is None else [console.write_plan(found, out)]
     if as_json:
         console.emit(found.to_json().rstrip())
     else:

@@ -18,7 +18,7 @@ from instances.problems import PROBLEMS, either, nested
 from solver.ask import options
 from solver.ask.names import version
 from solver.ask.sizes import Sizes
-from solver.cli.saving import BatchOpt, SetOpt, ShapeOpt, SymbolOpt, ValueOpt
+from solver.cli.flags import BatchOpt, SetOpt, ShapeOpt, SymbolOpt, ValueOpt
 from solver.problems.registry import pick_problem
 from solver.show.console import complain, emit, printable, write
 

@@ -12,7 +12,7 @@ from instances.network.variants import variants_text
 from instances.problems import either, nested
 from solver.ask import options
 from solver.ask.sizes import Sizes
-from solver.cli.saving import BatchOpt, SetOpt, ShapeOpt, SymbolOpt, ValueOpt
+from solver.cli.flags import BatchOpt, SetOpt, ShapeOpt, SymbolOpt, ValueOpt
 from solver.show import console
 
 _MOST_PPM = 1_000_000

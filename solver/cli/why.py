@@ -9,7 +9,7 @@ import typer
 from solver.ask import options
 from solver.calls.check import sound_plan
 from solver.cli.exits import EXIT_CODES
-from solver.cli.saving import JsonOpt, PlanArg
+from solver.cli.flags import JsonOpt, PlanArg
 from solver.show import console
 from solver.uses.why.ask import why as explain
 

@@ -17,7 +17,9 @@ from solver.show.tables import printable, render
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["complain", "emit", "emit_tables", "lost_output", "printable", "write"]
+    from solver.plan.plan import Plan
+
+__all__ = ["complain", "emit", "emit_tables", "lost_output", "printable", "write", "write_plan"]
 
 
 def complain(what: str, text: str) -> None:
@@ -88,3 +90,28 @@ def _rescued(path: Path, data: str | bytes) -> Path | None:
         shutil.rmtree(folder, ignore_errors=True)
         return None
     return place
+
+
+def write_plan(plan: Plan, out: str, *, shown: bool = False) -> str:
+    """Write a plan, and return a line that says so. One without a solution never takes the place of one that has.
+
+    Raises OutputError as `write`. What an interrupted run did get done is written beside it then, as ``OUT.partial``.
+    """
+    if plan.status in ("OPTIMAL", "FEASIBLE") or not _solved(out):
+        write(out, plan.file_text(out), shown=shown)
+        return f"written to {out}"
+    aside = f"{out}.partial"
+    if not any(part.status in ("OPTIMAL", "FEASIBLE") for part in plan.parts):
+        return f"{out} is left as it is: it holds a plan, this run found none"
+    write(aside, plan.file_text(aside), shown=shown)
+    return f"{out} is left as it is: it holds a plan, this run has none for some layers; the others are in {aside}"
+
+
+def _solved(path: str) -> bool:
+    """Whether a file is there that holds a plan with a solution."""
+    from solver.plan.plan import Plan  # late: not every command reads plans
+
+    try:
+        return Plan.load(path).status in ("OPTIMAL", "FEASIBLE")
+    except InputError:
+        return False
