@@ -297,10 +297,11 @@ class Formulation(ABC, Generic[S]):
     proves nothing for all schedules; it may raise Unable).
     """
     starts: tuple[str, ...] = ()
-    """Heuristics that a search begins with, in half of its time; those that take hardly any time, the better one first:
-    they doubt claims, and answer when the time is up (their goal's clock is over then).
-    """
+    """Heuristics that a search begins with, in half of its time."""
     quick: tuple[str, ...] = ()
+    """Those that take hardly any time, the better one first: they answer when the time is up (their goal's clock is
+    over then), and doubt claims.
+    """
     ties: tuple[str, ...] = ()
     """Measures that decide among schedules with the same values of all that is asked for, where an engine proves."""
     tie_share: float | None = None

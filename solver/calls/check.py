@@ -73,7 +73,7 @@ def _mismatches(plan: Plan) -> tuple[list[str], Derived]:
     derived = Derived((), 0)
     try:
         derived = problem_of(plan).derive(plan)
-        found = [*derived.problems, *basics(plan)]
+        found = [*derived.faults, *basics(plan)]
     except InputError as error:
         found = [str(error)]
     except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -180,7 +180,7 @@ def _unfounded(plan: Plan) -> Iterator[str]:
     if able[plan.engine]:
         return
     claims = [one for one in claims_of(plan) if not one.nothing and one.status != "INFEASIBLE"]
-    for engine in dict.fromkeys((*problem.quick[:1], plan.engine)) if problem.floors else ():
+    for engine in dict.fromkeys((*problem.doubting_engines[:1], plan.engine)) if problem.floors else ():
         shown = _claims_again(plan, engine, None) if claims else {}
         claims = [one for one in claims if one.part not in shown or not one.proven_by(shown[one.part])]
     for claim in claims:

@@ -124,19 +124,18 @@ def solve(
     PlanMismatch
         If engine, price and replay disagree: a defect of certile.
     """
-    asked, question = ask(**locals())  # all that is said, by its name
-    return answered(asked, question)
+    return answered(*ask(**locals()))  # all that is said, by its name
 
 
-def answered(problem: Problem, question: Question, first: Callable[[Plan], None] = lambda plan: None) -> Plan:
+def answered(problem: Problem, question: Question, before_keeping: Callable[[Plan], None] = lambda plan: None) -> Plan:
     """Return the plan of a question: one that was proven before, or a new one.
 
-    `first` is done with it before it is kept for the next time: a folder of kept plans may be slow, or full.
+    `before_keeping` saves it before it is kept for the next time: a folder of kept plans may be slow, or full.
     """
     path = path_of(question)
     before = kept(path, problem, question)
     plan: Plan = problem.solve(question) if before is None else before
-    first(plan)
+    before_keeping(plan)
     if before is None:
         keep(path, plan)
     return plan
@@ -170,16 +169,16 @@ def pareto(
         For bad input, and if the problem has no front of these axes.
     """
     said = locals()  # by its name
-    asked, question = ask(**{name: value for name, value in said.items() if name != "axes"})
+    chosen, question = ask(**{name: value for name, value in said.items() if name != "axes"})
     names = tuple(part.strip() for text in as_texts("axes", axes) for part in text.split(","))
-    if not asked.axes:
-        raise InputError(f"problem {asked.name} has no front")
+    if not chosen.axes:
+        raise InputError(f"problem {chosen.name} has no front")
     for name in names:
-        if name not in asked.axes or names.count(name) > 1:
-            raise InputError(f"axes {','.join(names)}: problem {asked.name} has fronts of {choices(asked.axes)}")
-    if engine != AUTO and not asked.front_engines:
-        raise InputError(f"--engine: the front of problem {asked.name} has one way to be found")
-    return asked.front(question, names)
+        if name not in chosen.axes or names.count(name) > 1:
+            raise InputError(f"axes {','.join(names)}: problem {chosen.name} has fronts of {choices(chosen.axes)}")
+    if engine != AUTO and not chosen.front_engines:
+        raise InputError(f"--engine: the front of problem {chosen.name} has one way to be found")
+    return chosen.front(question, names)
 
 
 def explain(
@@ -201,8 +200,8 @@ def explain(
 
     Parameters and errors as in `solve`.
     """
-    asked, question = ask(**locals())  # all that is said, by its name
-    return tuple(asked.explain(question))
+    chosen, question = ask(**locals())  # all that is said, by its name
+    return tuple(chosen.explain(question))
 
 
 def show(plan: Plan | str | os.PathLike[str], layer: str | None = None, *, details: bool = False) -> str:
@@ -256,18 +255,18 @@ def ask(
     set_fields = as_texts("settings", settings)
     loaded, own = _target(target, Sizes.of(symbols, shapes, values))
     real = pick_machine(own if machine is None else machine, set_fields)
-    asked = _problem(problem, real, loaded)
+    chosen = _problem(problem, real, loaded)
     try:
-        objectives = asked.objectives(objective, loaded)
-        chosen = asked.engine(engine, objectives)
+        objectives = chosen.objectives(objective, loaded)
+        engine_name = chosen.engine(engine, objectives)
     except InputError as error:
-        raise InputError(f"{error}{_elsewhere(asked, as_texts('objective', objective), engine)}") from None
+        raise InputError(f"{error}{_elsewhere(chosen, as_texts('objective', objective), engine)}") from None
     given = {"layers": layers, "profile": profile, "full": full, "bounding": not bounding, "all_kinds": all_kinds}
-    wrong = [_OPTIONS[name] for name, value in given.items() if value not in (None, False) and name not in asked.takes]
+    wrong = [_OPTIONS[name] for name, value in given.items() if value not in (None, False) and name not in chosen.takes]
     if wrong:
-        raise InputError(f"{', '.join(wrong)}: not for problem {asked.name}")
-    return asked, Question(
-        loaded, real, objectives, asked.name, chosen,
+        raise InputError(f"{', '.join(wrong)}: not for problem {chosen.name}")
+    return chosen, Question(
+        loaded, real, objectives, chosen.name, engine_name,
         pins=as_texts("pins", pins), settings=set_fields,
         layers=None if layers is None else tuple(dict.fromkeys(as_texts("layers", layers))),
         profile=profile if isinstance(profile, Profile | None) else load_profile(profile),
@@ -277,14 +276,14 @@ def ask(
     )  # fmt: skip
 
 
-def _elsewhere(asked: Problem, objectives: Sequence[str], engine: str) -> str:
+def _elsewhere(problem: Problem, objectives: Sequence[str], engine: str) -> str:
     """Which problems know a name that this one does not."""
     names = [name.strip() for text in objectives for name in text.split(",")]
-    strange = [name for name in (*names, engine) if name not in {*asked.measures, *asked.engines, AUTO}]
+    strange = [name for name in (*names, engine) if name not in {*problem.measures, *problem.engines, AUTO}]
     for name in strange:
         knowing = [one.name for one in PROBLEMS.values() if name in {*one.measures, *one.engines}]
         if knowing:
-            return f"; problem {' and '.join(knowing)} has {name}, this is problem {asked.name}"
+            return f"; problem {' and '.join(knowing)} has {name}, this is problem {problem.name}"
     return ""
 
 
@@ -295,7 +294,7 @@ def _target(target: Target | Plan | str | os.PathLike[str], sizes: Sizes) -> tup
             raise InputError("symbols, shapes, values: of an ONNX file named by its path, and this is an object")
         return sizes.load(target), None
     if isinstance(target, Plan):
-        return FACES["buffers_of"](target), target.machine_data
+        return FACES["buffers_of"](target), target.machine_data  # FACES: filled in solver/__init__.py
     if isinstance(target, Applications | Buffers):
         return target, None
     if isinstance(target, Variants):
@@ -353,9 +352,9 @@ def _problem(name: str | None, machine: Machine, target: Target) -> Problem:
     planning = [one for one, line in LINES.items() if line.target == type(target).__name__]
     if what and (name is None or (name in LINES and LINES[name].several in planning)):
         name = planning[0]
-    asked = pick_problem(machine.problem if name is None else name)
-    if what and asked.name not in planning:
+    chosen = pick_problem(machine.problem if name is None else name)
+    if what and chosen.name not in planning:
         raise InputError(f"problem {name} plans networks, these are {what}; problem {choices(planning)} plans them")
-    if isinstance(target, Layer) and not asked.single:
-        raise InputError(f"target {target.name}: problem {asked.name} plans whole networks, this is one layer")
-    return asked
+    if isinstance(target, Layer) and not chosen.single:
+        raise InputError(f"target {target.name}: problem {chosen.name} plans whole networks, this is one layer")
+    return chosen

@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
@@ -185,8 +185,6 @@ class Plan(Frozen):
     model_config = ConfigDict(
         frozen=True, extra="forbid", json_schema_extra={"$schema": "https://json-schema.org/draft/2020-12/schema"}
     )
-    TYPES: ClassVar[dict[str, PlanTypes]] = {}
-    """By problem, filled by the problems."""
 
     format: Literal["certile-plan/3"]
     certile: str
@@ -231,7 +229,13 @@ class Plan(Frozen):
     @model_serializer(mode="wrap")
     def _typed(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
         """Write schedules and figures as their types do."""
-        return self.TYPES[self.problem].written(self, write(self)) if self.problem in self.TYPES else write(self)
+        return self.types.written(self, write(self)) if self.problem in PROBLEMS else write(self)
+
+    @property
+    def types(self) -> PlanTypes:
+        """Of what the problem puts in its plans."""
+        types: PlanTypes = FACES["problem_of"](self).types  # FACES is filled in solver/__init__.py
+        return types
 
     @property
     def size(self) -> int:
@@ -295,8 +299,7 @@ class Plan(Frozen):
         if name not in PROBLEMS:
             raise InputError(f"{where}: field problem is {shown(fields.get('problem'))}, expected {choices(PROBLEMS)}")
         plan = validate(cls, dict(fields), where)
-        types: PlanTypes = FACES["problem_of"](plan).types
-        return types.read(plan, where)
+        return plan.types.read(plan, where)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Plan:

@@ -198,7 +198,7 @@ class BanksProblem(Problem):
     def __init__(self) -> None:
         super().__init__(BankFormulation())
         self.axes = {"bytes": "bytes", "time": "ticks"}
-        self.quick = ("no-reuse", "double-buffer", "min", "min-all", "dls", "hide", "beam")
+        self.doubting_engines = ("no-reuse", "double-buffer", "min", "min-all", "dls", "hide", "beam")
         self.others = {"dynamic": ("cp-sat", "dynamic"), "": ("dynamic",)}
 
     def engine(self, name: str, objectives: tuple[str, ...]) -> str:

@@ -150,7 +150,7 @@ class HybridProblem(Problem):
                 chains, complete = reading.front(Point(NEVER, NEVER), limit)
                 runs, proven = [reading.program(chain) for chain in chains], proven and complete
             except TimeUp:
-                known = quickest(self.formulation, part, "bytes", self.quick), reading.so_far()
+                known = quickest(self.formulation, part, "bytes", self.formulation.quick), reading.so_far()
                 runs, proven = [run for run in known if run is not None], False
             found |= {run: dict(part.price(run).measures) for run in runs}
         points = lowest(Point(one["bytes"], one["time"]) for one in found.values())

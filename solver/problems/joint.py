@@ -118,7 +118,7 @@ class RunRow:
 
 def is_shared(plan: Plan) -> bool:
     """Whether a plan is of a network in a shared memory: layers and groups, with what stays on chip."""
-    return bool(plan.TYPES[plan.problem].figures == tuple[RunFigures, ...])
+    return bool(plan.types.figures == tuple[RunFigures, ...])
 
 
 def rows_of(plan: Plan) -> list[RunRow]:

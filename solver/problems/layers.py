@@ -68,7 +68,7 @@ class LayerRow:
 
 def is_layers(plan: Plan) -> bool:
     """Whether a plan is of layers by themselves, with a nest each."""
-    return bool(plan.TYPES[plan.problem].figures == NestFigures)
+    return bool(plan.types.figures == NestFigures)
 
 
 def layer_rows(plan: Plan) -> tuple[LayerRow, ...]:

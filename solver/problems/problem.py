@@ -66,7 +66,7 @@ class Engine:
 class Derived:
     """What does not follow from the decisions of a plan, and how many schedules were replayed, and executed."""
 
-    problems: tuple[str, ...]
+    faults: tuple[str, ...]
     schedules: int
     executed: int = 0
 
@@ -98,6 +98,8 @@ class Problem:
     """What a front is about if nothing is asked for."""
     others: Mapping[str, tuple[str, ...]]
     """By engine of a plan the ones to ask for a proof, the best first; "" for engines that are not named."""
+    doubting_engines: tuple[str, ...]
+    """What doubts claims in a check, the quickest first: `Formulation.quick`, or quick engines in place of these."""
     explains: bool
     """Whether a check derives itself, exactly, that nothing fits."""
     shared_type: Any = None
@@ -109,13 +111,13 @@ class Problem:
         self.measures, self.usual = formulation.measures, next(iter(formulation.measures))
         self.pins = {name: str(decision) for name, decision in formulation.decisions.items()}
         names = tuple(formulation.engines)
-        self.auto, self.quick, self.floors = names[0], formulation.quick, formulation.floors
+        self.auto, self.floors = names[0], formulation.floors
+        self.doubting_engines = formulation.quick
         self.others = {**{name: tuple(o for o in names if o != name) or (name,) for name in names}, "": names}
         self.axes = formulation.measures if len(formulation.measures) > 1 else {}
         self.explains = not formulation.whole
         self.takes = frozenset() if formulation.whole else frozenset({"layers"})
         self.types = PlanTypes(formulation.target, formulation.schedule, formulation.figures, self.shared_type)
-        Plan.TYPES[self.name] = self.types
 
     @property
     def engines(self) -> Mapping[str, Engine]:
@@ -153,14 +155,14 @@ class Problem:
         return parts if question.layers is None else [known[name] for name in question.layers]
 
     def ready(self, question: Question) -> None:
-        """Check everything that is asked, before any time is spent; raises InputError."""
+        """Make what a solve makes before it decides, to see whether it is refused: raises InputError as `solve`."""
         self.parts(question)
 
     def target_of(self, question: Question) -> Any:
         """Return what is planned, as a plan holds it."""
         return question.subject
 
-    def asked(self, question: Question) -> Asked:
+    def options_of(self, question: Question) -> Asked:
         """Return what a plan says of a question beside network, machine and objectives."""
         return Asked(
             time_limit_s=question.time_limit_s, settings=question.settings, layers=question.layers or (),
@@ -217,7 +219,7 @@ class Problem:
             "format": FORMAT, "certile": version(), "problem": self.name, "network": question.name,
             "machine": machine.name, "engine": question.engine, "objectives": question.objectives,
             "engine_version": next((one.said.versions for one in verdicts if one.said.versions), ""),
-            "unit": self.unit(question.objectives[0]), "options": self.asked(question),
+            "unit": self.unit(question.objectives[0]), "options": self.options_of(question),
             "network_digest": digest(as_json(self.types.target, target)), "network_data": target,
             "machine_digest": digest(machine.model_dump(mode="json")), "machine_data": machine,
             "wall_s": time.monotonic() - start, "stats": self._stats(question.objectives, verdicts, rows),
@@ -284,7 +286,7 @@ class Problem:
         if self.explains:
             yield from (Explained(part.name, part.explain(), {}) for part in self.parts(question))
             return
-        plan = self.solve(replace(question, engine=self.quick[0]))
+        plan = self.solve(replace(question, engine=self.doubting_engines[0]))
         if plan.objective is None:
             plan = self.solve(question)
         none = () if plan.objective is not None else ("no plan was found",)
@@ -299,13 +301,13 @@ class Problem:
     def derive(self, plan: Plan) -> Derived:
         """Price and replay every schedule again."""
         verdicts: list[Verdict] = []
-        problems = tuple(dict.fromkeys(self.faults(plan, verdicts)))
+        faults = tuple(dict.fromkeys(self.faults(plan, verdicts)))
         executed = sum(one.walked.executed for one in verdicts if one.walked is not None)
         made = [one.said.schedule for one in verdicts if one.priced is not None]
-        return Derived(problems, sum(len(one) if isinstance(one, tuple) else 1 for one in made), executed)
+        return Derived(faults, sum(len(one) if isinstance(one, tuple) else 1 for one in made), executed)
 
     def faults(self, plan: Plan, verdicts: list[Verdict]) -> Iterator[str]:
-        """Yield what does not follow from the decisions of a plan; a verdict for each row that can be read."""
+        """Yield what does not follow from a plan's decisions; fill `verdicts`, one of each row that can be read."""
         if strange := [name for name in plan.objectives if self.unit(name) is None]:
             yield f"objectives: {', '.join(strange)}: problem {self.name} minimises {' and '.join(self.measures)}"
             return
@@ -317,9 +319,9 @@ class Problem:
         except InputError as error:
             yield str(error)
             return
-        asked = self.asked(question)
+        options = self.options_of(question)
         for name in sorted(Asked.model_fields.keys() - {"time_limit_s", "settings", "most"}):
-            yield from unequal(f"options.{name}", getattr(plan.options, name), getattr(asked, name))
+            yield from unequal(f"options.{name}", getattr(plan.options, name), getattr(options, name))
         if [row.name for row in plan.parts] != [part.name for part in parts]:
             names = ", ".join(row.name for row in plan.parts), ", ".join(part.name for part in parts)
             yield f"parts: the plan has {names[0] or 'none'}, there are {names[1]}"
@@ -396,12 +398,12 @@ class Problem:
             if self.explains:
                 return
         proves = status == "INFEASIBLE" or plan.engine in self.formulation.engines
-        for name in islice(self.doubting(verdict.part, plan, proves=proves), 1):
+        for name in islice(self.heuristics_that_fit(verdict.part, plan, proves=proves), 1):
             yield f"status {status}: engine {name} has a schedule"
 
-    def doubting(self, part: Part[Any], plan: Plan, *, proves: bool) -> Iterator[str]:
+    def heuristics_that_fit(self, part: Part[Any], plan: Plan, *, proves: bool) -> Iterator[str]:
         """Yield quick heuristics that have a schedule where a plan has none: its own, or any if its engine proves."""
-        for name in self.quick if proves else {plan.engine} & set(self.quick):
+        for name in self.doubting_engines if proves else {plan.engine} & set(self.doubting_engines):
             if quickest(self.formulation, part, plan.objectives[0], [name]) is not None:
                 yield name
 
@@ -427,7 +429,7 @@ class Problem:
     ) -> Iterator[tuple[str, dict[str, Claim]]]:
         """Yield what is found in so many seconds, by whom and by part; `again` has an engine solve the question."""
         end = Clock.of(seconds)
-        for engine in self.quick:
+        for engine in self.doubting_engines:
             if not end.over and engine != plan.engine:
                 yield engine, again(engine)
 

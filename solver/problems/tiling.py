@@ -92,10 +92,10 @@ class LayersProblem(Problem):
         question, layers = super().question(plan), plan.network_data
         return replace(question, target=layers[0]) if len(layers) == 1 else question
 
-    def asked(self, question: Question) -> Asked:
+    def options_of(self, question: Question) -> Asked:
         """The pins in one form."""
         pins = tuple(parse_pins(question.pins, self.formulation.decisions).to_json())
-        return super().asked(question).model_copy(update={"pins": pins, "layers": (), "all_kinds": False})
+        return super().options_of(question).model_copy(update={"pins": pins, "layers": (), "all_kinds": False})
 
     # ---- deciding ----------------------------------------------------------------------------------------------------
 
@@ -186,7 +186,7 @@ class LayersProblem(Problem):
         pins = parse_pins(plan.options.pins, self.formulation.decisions)
         return [part_of(row, plan, self.formulation, pins) for row in layer_rows(plan)]
 
-    def doubting(self, part: Part[Nest], plan: Plan, *, proves: bool) -> Iterator[str]:
+    def heuristics_that_fit(self, part: Part[Nest], plan: Plan, *, proves: bool) -> Iterator[str]:
         """None: a layer that there was no time for has no plan."""
         return iter(())
 

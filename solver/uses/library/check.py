@@ -48,8 +48,7 @@ def decisions(plan: Plan) -> dict[str, Any]:
     """Return the decisions of a plan as JSON data; nothing if it has no schedule."""
     if plan.objective is None:
         return {}
-    schedule = Plan.TYPES[plan.problem].schedule
-    return {"parts": [{"name": row.name, "schedule": as_json(schedule, row.schedule)} for row in plan.parts]}
+    return {"parts": [{"name": row.name, "schedule": as_json(plan.types.schedule, row.schedule)} for row in plan.parts]}
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ def _of_parts(problem: Problem, parts: Sequence[Part[Any]], data: Mapping[str, A
     for number, row in enumerate(rows):
         if row.get("schedule") is None:
             raise InputError(f"parts[{number}]: there is no schedule")
-        yield validate_as(Plan.TYPES[problem.name].schedule, row["schedule"], f"parts[{number}].schedule")
+        yield validate_as(problem.types.schedule, row["schedule"], f"parts[{number}].schedule")
 
 
 def with_engine(question: Question, engine: str, time_limit_s: float | None) -> Question:

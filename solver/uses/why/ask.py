@@ -110,7 +110,7 @@ def _rivals(again: Again, base: Found, problem: Problem) -> list[Rival]:
     """Every value of every closed choice, and what quick heuristics decide."""
     formulation = getattr(problem, "formulation", None)
     decisions: Mapping[str, Decision] = getattr(formulation, "decisions", {})
-    quick = [name for name in problem.quick if name in problem.engines and not problem.engines[name].proves]
+    quick = [name for name in problem.doubting_engines if name in problem.engines and not problem.engines[name].proves]
     return rivals(again, base, of_choices(decisions, again.question.pins), quick)
 
 
