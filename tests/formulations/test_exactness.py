@@ -22,7 +22,8 @@ from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.limits import lower_bound_bytes
 from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
-from instances.machine.machine import Compute, Machine, Transfer
+from hwmodels.transfer import PRICES, WINDOWS
+from instances.machine.machine import Compute, Machine
 from instances.network.workload import DIMS, Layer
 from solver.problems.tiling import decide_space
 from solver.search.loop import Answer
@@ -86,14 +87,12 @@ def machines(draw: st.DrawFn, *, cores: bool, serial: bool = False) -> Machine:
         "psum_first_read": draw(st.booleans()),
         "reserved_bytes": draw(st.sampled_from([0, 5])),
         "overlap": draw(st.sampled_from(["auto", "serial", "transfer_only"])),
-        "transfer": Transfer(
-            call_ticks=draw(st.integers(0, 9)),
-            segment_ticks=draw(st.integers(0, 5)),
-            burst_ticks=draw(st.sampled_from([0, 3])),
-            burst_bytes=draw(st.sampled_from([4, 8, 16])),
-            burst_count="aligned" if edges == "uniform" else draw(st.sampled_from(["aligned", "address"])),
-            byte_ticks=draw(st.integers(0, 3)),
-        ),
+        "transfer": {
+            **{one.field: draw(st.integers(0, 9)) for one in PRICES.values() if not one.size},
+            **{one.field: draw(st.sampled_from([0, 3])) for one in WINDOWS},
+            **{one.size: draw(st.sampled_from([4, 8, 16])) for one in WINDOWS},
+            "burst_count": "aligned" if edges == "uniform" else draw(st.sampled_from(["aligned", "address"])),
+        },
         "compute": draw(
             st.sampled_from(
                 [
@@ -131,7 +130,7 @@ def cases(draw: st.DrawFn) -> tuple[Layer, Machine, str, tuple[str, ...]]:
 def free_cases(draw: st.DrawFn) -> tuple[Layer, Machine, str, tuple[str, ...]]:
     """A tiny layer with free hold depths and pieces, on a machine whose time is a table and counts no bursts."""
     machine = draw(machines(cores=draw(st.booleans()), serial=True))
-    transfer = machine.transfer.model_copy(update={"burst_ticks": 0})
+    transfer = machine.transfer.model_copy(update=dict.fromkeys((one.field for one in WINDOWS), 0))
     return draw(layers(tiny=True)), machine.model_copy(update={"transfer": transfer}), draw(
         st.sampled_from(["time", "bytes", "energy"])
     ), draw(st.sampled_from([(), (), ("pieces=even",)]))  # fmt: skip

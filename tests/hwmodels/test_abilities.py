@@ -15,6 +15,7 @@ from hwmodels.nest.replay import tiles as replay_tiles
 from hwmodels.nest.replay.referee import Replay, replay
 from hwmodels.outcome import Outcome
 from hwmodels.schedule import Hold, Item, Loop, Nest
+from hwmodels.transfer import PRICES, WINDOWS
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.workload import DIMS, RELEVANT, Layer
@@ -107,8 +108,8 @@ def any_machine(dice: Random, line: bool, snake: bool) -> Machine:
         w_layout=dice.choice(["OIHW", "OHWI"]), out_bytes=dice.choice([1, 2, 3]), psum_bytes=dice.choice([1, 2, 4]),
         bias_bytes=dice.choice([0, 2]),
         transfer={
-            "call_ticks": dice.randint(0, 9), "segment_ticks": dice.randint(0, 5), "burst_ticks": dice.randint(0, 3),
-            "burst_bytes": dice.choice([2, 4, 8]), "byte_ticks": 1,
+            **{one.field: dice.randint(0, 5) for one in PRICES.values() if not one.whole},
+            **{one.size: dice.choice([2, 4, 8]) for one in WINDOWS},
         },
         compute={"model": dice.choice(["none", "array"]), "cycle_ticks": dice.randint(0, 9), "rows": 2, "cols": 2},
     )  # fmt: skip

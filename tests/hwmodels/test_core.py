@@ -15,6 +15,7 @@ from hwmodels.nest.price.choices import Choices
 from hwmodels.nest.price.core import CoreTables
 from hwmodels.nest.price.pieces import Pieces, Window, cut, nominal, trips, windows
 from hwmodels.nest.price.skeleton import Skeleton, cores
+from hwmodels.outcome import Counts
 from hwmodels.schedule import Spatial
 from instances.machine.machine import Compute, Machine, Transfer
 from instances.network.workload import DIMS, Layer
@@ -301,9 +302,9 @@ def test_counts_of_one_nominal_box() -> None:
     # T_R = 2, T_C = 4 of a 3x3 kernel: 4 rows (at most the map of 4) of all 4 columns, 1 of 2 channels: one run of 16 B
     tile = {d: np.array([v], np.int64) for d, v in {"b": 1, "g": 1, "m": 3, "n": 1, "r": 2, "c": 4}.items()}
     terms = box_terms(LAYER, machine(), "IN", tile, chosen(tile))
-    assert {k: value(t) for k, t in terms.items()} == {"calls": 1, "segments": 1, "bursts": 4, "bytes": 16}
+    assert Counts(**{k: value(t) for k, t in terms.items()}) == Counts(calls=1, segments=1, bursts=4, bytes=16)
     terms = box_terms(LAYER, machine(), "OUT", tile, chosen(tile))
-    assert {k: value(t) for k, t in terms.items()} == {"calls": 1, "segments": 3, "bursts": 6, "bytes": 24}
+    assert Counts(**{k: value(t) for k, t in terms.items()}) == Counts(calls=1, segments=3, bursts=6, bytes=24)
 
 
 def test_only_the_asked_kinds_are_counted_and_only_the_input_of_a_like_core_is_new() -> None:
@@ -318,7 +319,7 @@ def test_only_the_asked_kinds_are_counted_and_only_the_input_of_a_like_core_is_n
     assert {op: value(r["bytes"]) for op, r in again.items()} == {
         op: value(r["bytes"]) for op, r in two.transfers(frozenset({"bytes"})).items()
     }
-    assert {"calls", "segments", "bursts", "bytes"} == KINDS
+    assert {"calls", "segments", "bursts", "bytes"} <= KINDS
 
 
 # ---- Pieces of a dimension, their input windows and the sums over them -----------------------------------------------

@@ -18,7 +18,7 @@ from hwmodels.nest.price.skeleton import cores, skeleton_of
 from hwmodels.nest.replay.referee import replay
 from hwmodels.outcome import Counts
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
-from hwmodels.transfer import COUNTS
+from hwmodels.transfer import COUNTS, PRICES, WINDOWS
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.machine.machine import Broadcast, Compute, Machine, Transfer
@@ -137,8 +137,8 @@ WAYS: dict[str, tuple[dict[str, object], tuple[Spatial, ...]]] = {
         (Spatial("g", 1, "tle"), Spatial("m", 1, "tlt")),
     ),
 }
-#: Prices that tile plans refuse: rows and refreshes are counted for a request, and whole maps make one.
-REFUSED = ("rows", "refreshes")
+#: Prices that tile plans refuse: they are counted for a request, and whole maps make one.
+REFUSED = tuple(count for count, one in PRICES.items() if one.whole)
 
 
 @pytest.mark.few(12)
@@ -153,7 +153,7 @@ def test_a_dearer_price_is_paid_in_every_timing(count: str, way: str) -> None:
     fields, spatial = WAYS[way]
     hold = Hold("IN", line=bool(fields.get("line")))
     nest = Nest((*spatial, Loop("m", 1), Loop("n", 1), Hold("W"), Loop("r", 2), Loop("c", 3), hold, Hold("OUT")))
-    prices = {"burst_bytes": 4, "byte_ticks": 1, "call_ticks": 5, "segment_ticks": 2, "burst_ticks": 3}
+    prices = {one.field: 3 for one in PRICES.values() if not one.whole} | {one.size: 4 for one in WINDOWS}
     dearer = prices | {COUNTS[count]: prices[COUNTS[count]] + 7}
     times = []
     for transfer in (prices, dearer):
@@ -166,9 +166,8 @@ def test_a_dearer_price_is_paid_in_every_timing(count: str, way: str) -> None:
 
 @pytest.mark.parametrize("count", REFUSED)
 def test_prices_that_tiles_do_not_pay_are_refused(count: str) -> None:
-    size = "row_bytes" if count == "rows" else "refresh_bytes"
     with pytest.raises(InputError, match=COUNTS[count].removesuffix("_ticks")):
-        price(TINY, machine(transfer=Transfer.model_validate({COUNTS[count]: 1, size: 8})), Nest(HOLDS))
+        price(TINY, machine(transfer=Transfer.model_validate({COUNTS[count]: 1, PRICES[count].size: 8})), Nest(HOLDS))
 
 
 def test_every_price_is_raised_or_refused() -> None:
@@ -177,7 +176,11 @@ def test_every_price_is_raised_or_refused() -> None:
 
 # ---- How often a nest pays each price: by hand, and the same from the counts of the closed form ----------------------
 
-FIELDS = [field for field in PRICE_FIELDS if "row" not in field and "refresh" not in field]
+#: The prices of machines with bursts.
+FIELDS = [
+    "layer_ticks", "transfer.call_ticks", "transfer.segment_ticks", "transfer.burst_ticks", "transfer.byte_ticks",
+    "compute.cycle_ticks",
+]  # fmt: skip
 LAYER = Layer.conv("x", channels=2, filters=8, size=(4, 4))
 
 

@@ -15,6 +15,7 @@ from hwmodels.nest.replay import walk as replay_walk
 from hwmodels.nest.replay.referee import replay
 from hwmodels.outcome import Counts
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
+from hwmodels.transfer import PRICES
 from instances.machine.machine import Compute, Machine, Transfer
 from instances.network.workload import DIMS, RELEVANT, Layer
 from tests.effort import tries
@@ -450,7 +451,7 @@ def nests(draw: st.DrawFn, layer: Layer, spatial: bool, choose: bool = False, li
 def machines(draw: st.DrawFn) -> Machine:
     price = st.integers(0, 9)
     transfer = {name: draw(price) for name in Transfer.model_fields if name.endswith("_ticks")}
-    transfer |= {f"{k}_bytes": draw(st.sampled_from([2, 3, 4, 8, 16])) for k in ("burst", "row", "refresh")}
+    transfer |= {one.size: draw(st.sampled_from([2, 3, 4, 8, 16])) for one in PRICES.values() if one.size}
     # without the bias of sampling: address-exact bursts have the most to go wrong
     edges, how = draw(st.sampled_from([("true", "address"), ("true", "aligned"), ("uniform", "aligned")]))
     fields: dict[str, object] = {

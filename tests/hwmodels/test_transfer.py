@@ -17,7 +17,7 @@ from hwmodels.nest.price.tables import _distinct
 from hwmodels.nest.replay.referee import replay
 from hwmodels.outcome import Counts
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
-from hwmodels.transfer import COUNTS, bursts_of_segment, lpddr4, request, ticks
+from hwmodels.transfer import COUNTS, PRICES, bursts_of_segment, lpddr4, request, ticks
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.machine.machine import Transfer
@@ -324,7 +324,9 @@ def test_boxes_touch_the_windows_that_their_bytes_lie_in(data: st.DataObject) ->
 @given(st.data())
 def test_the_closed_form_counts_what_the_walk_does(data: st.DataObject) -> None:
     layer, on = data.draw(layers()), data.draw(machines())
-    transfer = on.transfer.model_copy(update={"row_ticks": 0, "row_bytes": 0, "refresh_ticks": 0, "refresh_bytes": 0})
+    transfer = on.transfer.model_copy(
+        update={name: 0 for one in PRICES.values() if one.whole for name in (one.field, one.size)}
+    )
     if on.edge_tiles == "true":
         transfer = transfer.model_copy(update={"burst_count": "address"})
     on = on.model_copy(update={"transfer": transfer})
