@@ -97,17 +97,17 @@ class Outcome(Generic[D]):
 
 
 def run(
-    jobs: Mapping[int, Work[D]], asked: int, watch: Watch, on_done: OnDone[D], *, here_first: bool = False
+    jobs: Mapping[int, Work[D]], processes: int, watch: Watch, on_done: OnDone[D], *, here_first: bool = False
 ) -> Outcome[D]:
     """Run jobs here, or side by side in so many processes.
 
-    `asked` is 0 if nobody says how many: as starting one costs more than most jobs, that is put off for `_HERE_S`;
+    `processes` is 0 if nobody says how many: as starting one costs more than most jobs, that is put off for `_HERE_S`;
     `here_first`: in any case.
     """
-    count = min(asked or processors(), len(jobs))
+    count = min(processes or processors(), len(jobs))
     if count <= 1 or watch.clock.remaining < _START_S:
         return run_here(jobs, watch, on_done)
-    if asked and not here_first:
+    if processes and not here_first:
         return run_in_processes(jobs, count, watch, on_done)
     outcome = run_here(jobs, watch, on_done, seconds=_HERE_S)
     rest = {index: job for index, job in jobs.items() if index not in outcome.shares_s}
