@@ -78,8 +78,8 @@ def window(
     return size, tuple(sorted(pieces.items()))
 
 
-def counted(axes: Sequence[Axis], element: int, price: Transfer) -> tuple[int, int, int, int]:
-    """Calls, runs, burst windows and bytes of all boxes whose ranges are products of these."""
+def priced(axes: Sequence[Axis], element: int, price: Transfer, *, beside: bool = False) -> tuple[int, int]:
+    """Bytes and ticks of all boxes whose ranges are products of these; `beside` others they ride in their calls."""
     whole, runs, windows, calls, size, inner, burst = 1, 0, 0, 1, element, element, price.burst_bytes
     for length, pieces in reversed(axes):
         total = some = full = begun = 0
@@ -98,7 +98,9 @@ def counted(axes: Sequence[Axis], element: int, price: Transfer) -> tuple[int, i
         inner *= length
     if price.burst_count == "address" and burst:
         windows = _touched(axes, element, burst)
-    return calls, runs + whole, windows + (whole * -(-inner // burst) if burst else 0), size
+    windows += whole * -(-inner // burst) if burst else 0
+    ticks = price.segment_ticks * (runs + whole) + price.burst_ticks * windows + price.byte_ticks * size
+    return size, ticks + (0 if beside else price.call_ticks * calls)
 
 
 def _touched(axes: Sequence[Axis], element: int, burst: int) -> int:

@@ -26,9 +26,9 @@ from math import prod
 from typing import NamedTuple
 
 from hwmodels.schedule import Step
-from instances.machine.machine import Machine, Transfer
+from instances.machine.machine import Machine
 from instances.network.workload import DIMS, RELEVANT, Layer
-from tests.adversary.boxes import Axis, Cut, Span, counted, cut, largest, levels, plain, real, window
+from tests.adversary.boxes import Axis, Cut, Span, cut, largest, levels, plain, priced, real, window
 
 #: A loop (dimension, how it cuts) or a Hold (operand, buffers or None).
 Item = tuple[str, Step | None]
@@ -245,12 +245,6 @@ class Pricer:
             slide = d, cuts[d][1][sum(x == d for x, _ in prefix) - 1]
         return self._inputs(pieces, often, slide, number)
 
-    def _ticks(self, price: Transfer, parts: Sequence[tuple[int, int, int, int]], calls: int) -> int:
-        ticks = price.call_ticks * calls
-        for _, runs, windows, size in parts:
-            ticks += price.segment_ticks * runs + price.burst_ticks * windows + price.byte_ticks * size
-        return ticks
-
     def _inputs(
         self, pieces: Pieces, often: int, slide: tuple[str, tuple[int, ...]] | None, number: int | None
     ) -> Cost:  # fmt: skip
@@ -263,10 +257,10 @@ class Pricer:
                 continue  # its only row is there
             whole = [self._input_axis(d, pieces, resident, None) for d in order]
             slid = [self._input_axis(d, pieces, resident, slide) for d in order] if slide else whole
-            counts = counted(slid, self.machine.in_bytes, price)
+            size, paid = priced(slid, self.machine.in_bytes, price)
             tile += self.machine.in_bytes * largest(whole)
-            moved += counts[3] * often
-            ticks += self._ticks(price, [counts], counts[0]) * often
+            moved += size * often
+            ticks += paid * often
         return Cost(tile, moved, ticks, 0)
 
     def _input_axis(self, d: str, pieces: Pieces, resident: int, slide: tuple[str, tuple[int, ...]] | None) -> Axis:
@@ -286,25 +280,21 @@ class Pricer:
         order = "gmnij" if self.machine.w_layout == "OIHW" else "gmijn"
         price = self.machine.transfer_of("W")
         axes = [self._axis(d, pieces) for d in order]
-        parts = [counted(axes, self.machine.w_bytes, price)]
+        size, ticks = priced(axes, self.machine.w_bytes, price)
         tile = self.machine.w_bytes * largest(axes)
         if self.layer.bias and self.machine.bias_bytes:
             beside = len(pieces["n"]) * len(pieces["i"]) * len(pieces["j"])
-            biases = counted(axes[:2], self.machine.bias_bytes, price)
-            parts.append((0, biases[1] * beside, biases[2] * beside, biases[3] * beside))
+            more, paid = priced(axes[:2], self.machine.bias_bytes, price, beside=True)
+            size, ticks = size + more * beside, ticks + paid * beside
             tile += self.machine.bias_bytes * largest(axes[:2])
-        return Cost(tile, sum(p[3] for p in parts) * often, self._ticks(price, parts, parts[0][0]) * often, 0)
+        return Cost(tile, size * often, ticks * often, 0)
 
     def _out(self, pieces: Pieces, often: int) -> Cost:
         order = "bgmrc" if self.machine.out_layout == "CHW" else "brcgm"
         price, resident = self.machine.transfer_of("OUT"), self.layer.resident_out
         final = [self._axis(d, pieces, resident if d == "r" else 0) for d in order]
         kept = [self._axis(d, pieces) for d in order]
-        done = counted(final, self.machine.out_bytes, price)
-        back = counted(kept, self.machine.psum_bytes, price)
+        size, paid = priced(final, self.machine.out_bytes, price)
+        back, sums = priced(kept, self.machine.psum_bytes, price)
         leave, come = often - 1, often if self.machine.psum_first_read else often - 1
-        sums = self._ticks(price, [back], back[0])
-        return Cost(
-            largest(kept),
-            done[3] + back[3] * (leave + come), sums * come, self._ticks(price, [done], done[0]) + sums * leave,
-        )  # fmt: skip
+        return Cost(largest(kept), size + back * (leave + come), sums * come, paid + sums * leave)
