@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ortools.sat.python import cp_model
@@ -12,14 +13,17 @@ from ortools.sat.python import cp_model
 import certile
 from formulations.clock import Clock
 from formulations.pins import Pins
-from formulations.problem import Model, Priced, Replayed
+from formulations.problem import Goal, Model, Priced, Replayed
 from instances.load import load_machine
 from instances.network.network import Network
 from instances.network.operators import Conv, Input
 from instances.problems import PROBLEMS, Line
+from solver.ask.question import Question
 from solver.cli.main import main
-from solver.search import driver_cp_sat, driver_milp
-from solver.search.loop import decide_part
+from solver.search import deciding, driver_cp_sat, driver_milp
+from solver.search.driver import Said
+from solver.search.driver_milp import MilpAnswer
+from solver.search.loop import Answer, _PartSearch, decide_part
 from solver.search.verdict import price_and_replay
 from tests.knapsack import Knapsack
 from tests.knapsack import problem as knapsack
@@ -192,6 +196,191 @@ def test_nothing_in_a_model_that_proves_nothing_is_no_proof(
 def test_what_is_not_searched_as_time_is_over_has_its_floor(engine: str) -> None:
     """{5} moves 12 + 9 * 7 = 75; that nothing moves fewer than 12 is all that is known of the rest."""
     assert started(ROW, engine, Clock(0.0, lambda: 1.0)) == ("FEASIBLE", 75, 12)
+
+
+FIVE, BOTH = Kept(layers=("c5",)), Kept(layers=("c3", "c4"))  # 75 bytes and 57, of 12 that must move
+
+
+def _no_schedule(_: object) -> Kept:
+    raise certile.InputError("out of the model")
+
+
+def milp(status: Any, objective: float) -> MilpAnswer:
+    """Without a bound: coefficients are too large to believe one."""
+    return MilpAnswer(status, None, False, objective, False)
+
+
+#: What a solver says of a model whose solution is {5}, where 12 are proven; the schedule, the bound, whether to ask
+#: again, and what is proven then.
+REPORTS: list[tuple[Said, dict[str, object], tuple[Kept | None, int | None, bool, int]]] = [
+    (Said("OPTIMAL", 75, False), {}, (FIVE, 75, False, 12)),
+    (Said("OPTIMAL", 20, False), {"base": 15, "unit": 3}, (FIVE, 75, False, 12)),
+    (Said("FEASIBLE", 20, False), {}, (FIVE, 20, False, 12)),
+    (Said("FEASIBLE", 5, False), {}, (FIVE, 12, False, 12)),  # less than is known
+    (Said("FEASIBLE", None, False), {}, (FIVE, 12, False, 12)),
+    (Said("FEASIBLE", 5, False), {"own_bound": True}, (FIVE, 5, False, 12)),
+    (Said("FEASIBLE", None, False), {"own_bound": True}, (FIVE, 0, False, 12)),
+    (Said("OPTIMAL", 75, False), {"proves": False}, (FIVE, 12, False, 12)),
+    (Said("NO_SOLUTION_FOUND", 20, False), {}, (None, 20, False, 12)),
+    (Said("NO_SOLUTION_FOUND", None, False), {}, (None, 12, False, 12)),
+    (Said("INFEASIBLE", None, False), {}, (None, None, False, 12)),
+    (Said("INFEASIBLE", None, False), {"proves": False}, (None, 12, False, 12)),
+    (Said("OPTIMAL", 20, False), {"decode": _no_schedule}, (None, 20, False, 12)),
+    (Said("OPTIMAL", 20, False), {"decode": lambda _: None}, (None, 20, True, 20)),  # a cut: the piece grew tighter
+    (Said("OPTIMAL", 20, False), {"decode": lambda _: None, "own_bound": True}, (None, 20, True, 12)),
+    (Said("FEASIBLE", 20, True), {"decode": lambda _: None}, (None, 20, False, 12)),  # Ctrl-C: nobody asks again
+    (milp("OPTIMAL", 75.4), {"priced": True}, (FIVE, 75, False, 12)),
+    (milp("OPTIMAL", 20.0), {"priced": True, "base": 15, "unit": 3}, (FIVE, 75, False, 12)),
+    (milp("OPTIMAL", 74.4), {"priced": True}, (FIVE, 12, False, 12)),  # not what it costs
+    (milp("OPTIMAL", 75.0), {}, (FIVE, 12, False, 12)),
+    (milp("OPTIMAL", 75.0), {"priced": True, "proves": False}, (FIVE, 12, False, 12)),
+    (milp("FEASIBLE", 75.0), {"priced": True}, (FIVE, 12, False, 12)),  # cut short: less may be left
+    (milp("OPTIMAL", 33.0), {"priced": True, "cost": lambda: 33}, (FIVE, 33, False, 12)),
+]
+
+
+@pytest.mark.parametrize(("said", "more", "wanted"), REPORTS)
+def test_what_a_solver_says_of_a_model(
+    said: Said, more: dict[str, object], wanted: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = _PartSearch(Knapsack(), Weights(ROW, SMALL, Pins()), "cp-sat")
+    search.proven = 12
+    monkeypatch.setattr(search, "solved", lambda *_: (said, None))
+    told = search.report(Model(None, **{"decode": lambda _: FIVE, **more}), Goal("bytes"))
+    assert (told.schedule, told.bound, told.again, search.proven) == wanted
+
+
+def test_nobody_asks_a_solver_again_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    search = _PartSearch(Knapsack(), Weights(ROW, SMALL, Pins()), "cp-sat")
+    monkeypatch.setattr(search, "solved", lambda *_: (Said("FEASIBLE", 20, False), None))
+    assert not search.report(Model(None, lambda _: None), Goal("bytes", clock=Clock(0.0, lambda: 1.0))).again
+
+
+def told(
+    monkeypatch: pytest.MonkeyPatch, said: list[tuple[Kept | None, int | None]], *objectives: str,
+    most: dict[str, int] | None = None, seen: list[float | None] | None = None, **fields: object,
+) -> tuple[Answer[Kept], list[tuple[object, ...]]]:  # fmt: skip
+    """What is answered where a search says these one after the other, and each question: measure, below, caps, least.
+
+    There are 16 seconds, which do not pass; `seen` gets how many each question has.
+    """
+    asked, answers, formulation, clock = [], iter(said), Knapsack(), Clock(16.0, lambda: 0.0)
+    for name, value in fields.items():
+        setattr(formulation, name, value)
+
+    def exact(self: Subsets, goal: Goal, engine: str) -> tuple[Kept | None, int | None]:
+        asked.append((goal.measure, goal.below, dict(goal.caps), dict(goal.least)))
+        (seen if seen is not None else []).append(goal.clock.left)
+        return next(answers)
+
+    monkeypatch.setattr(Subsets, "exact", exact)
+    return decide_part(formulation, Weights(ROW, SMALL, Pins()), objectives, "exact", clock, most=most), asked
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "bounds", "asked"),
+    [
+        ([(BOTH, 57), (None, None)], "OPTIMAL", {"bytes": 57, "room": 7},
+         [("bytes", None, {}, {}), ("room", 7, {"bytes": 57}, {"bytes": 57})]),
+        ([(FIVE, 60), (None, 3)], "FEASIBLE", {"bytes": 60, "room": 3},  # {5} takes 5 bytes of room
+         [("bytes", None, {}, {}), ("room", 5, {"bytes": 75}, {"bytes": 60})]),
+        ([(None, 20)], "NO_SOLUTION_FOUND", {"bytes": 20, "room": 0}, [("bytes", None, {}, {})]),
+        ([(None, None)], "INFEASIBLE", {"bytes": None, "room": None}, [("bytes", None, {}, {})]),
+        ([(FIVE, 75), (BOTH, 3)], "FEASIBLE", {"bytes": 75, "room": 3},  # 7 bytes of room are more than 5
+         [("bytes", None, {}, {}), ("room", 5, {"bytes": 75}, {"bytes": 75})]),
+    ],
+)  # fmt: skip
+def test_goals_one_after_the_other(
+    said: list[tuple[Kept | None, int | None]], status: str, bounds: dict[str, int | None], asked: list[object],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    found, questions = told(monkeypatch, said, "bytes", "room", quick=())
+    assert (found.status, dict(found.bounds), questions) == (status, bounds, asked)
+
+
+def test_ties_have_no_bound_and_caps_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, asked = told(monkeypatch, [(FIVE, 75), (None, None)], "bytes", most={"room": 5}, ties=("room",))
+    assert (found.status, found.bounds) == ("OPTIMAL", {"bytes": 75})
+    assert asked == [("bytes", None, {"room": 5}, {}), ("room", 5, {"room": 5, "bytes": 75}, {"bytes": 75})]
+    found, _ = told(monkeypatch, [(FIVE, 40)], "bytes", most={"bytes": 60}, quick=("largest",))  # {5} moves 75
+    assert (found.status, found.schedule, found.bounds) == ("NO_SOLUTION_FOUND", None, {"bytes": 40})
+
+
+@pytest.mark.parametrize(
+    ("fields", "seconds"),
+    [({}, [8, 16]), ({"halves": False}, [16, 16]), ({"ties": ("bytes",), "tie_share": 9.0}, [16, 1])],
+)
+def test_an_objective_has_half_of_the_time_where_others_follow_and_ties_a_second(
+    fields: dict[str, object], seconds: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[float | None] = []
+    names = ("room",) if "ties" in fields else ("room", "bytes")
+    told(monkeypatch, [(FIVE, 0), (None, 20)], *names, seen=seen, **fields)
+    assert seen == pytest.approx(seconds, abs=0.1)  # of what the objectives took ties have nine times as much
+
+
+# ---- the front, and answers that are tried again ---------------------------------------------------------------------
+
+NOTHING, AXES = Kept(layers=()), ("bytes", "room")
+
+
+def axed(schedule: Kept | None, status: Any, **stats: bool) -> Answer[Kept]:
+    """An answer whose bounds are what its status says."""
+    values = {} if schedule is None else dict(Weights(ROW, SMALL, Pins()).price(schedule).measures)
+    bounds = {name: values.get(name) if status == "OPTIMAL" else None for name in AXES}
+    return Answer(schedule, values, bounds, status, stats=stats)
+
+
+@pytest.mark.parametrize(
+    ("said", "points", "proven"),
+    [
+        ([axed(BOTH, "OPTIMAL"), axed(None, "INFEASIBLE")], 1, True),
+        ([axed(BOTH, "OPTIMAL"), axed(None, "NO_SOLUTION_FOUND")], 1, False),  # the time ended: points may be missing
+        ([axed(BOTH, "FEASIBLE"), axed(None, "INFEASIBLE")], 1, False),
+        ([axed(BOTH, "OPTIMAL"), axed(FIVE, "OPTIMAL", interrupted=True)], 2, False),
+        ([axed(BOTH, "OPTIMAL"), axed(NOTHING, "OPTIMAL")], 2, True),  # nothing takes less room than none
+        ([axed(BOTH, "FEASIBLE"), axed(NOTHING, "OPTIMAL")], 2, False),
+        ([axed(None, "INFEASIBLE")], 0, True),
+    ],
+)
+def test_a_front_is_proven_if_every_point_and_its_end_is(
+    said: list[Answer[Kept]], points: int, proven: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A point is searched for with less room than the one before took: 6 after {3, 4}, 4 after {5}."""
+    answers, caps = iter(said), []
+
+    def decided(*_: object, most: dict[str, int], **__: object) -> Answer[Kept]:
+        caps.append(dict(most))
+        return next(answers)
+
+    monkeypatch.setattr(deciding, "decide_part", decided)
+    found, sure = deciding.lowest(Knapsack(), Weights(ROW, SMALL, Pins()), Question(ROW, SMALL, AXES), AXES)
+    assert (len(found), sure) == (points, proven)
+    assert caps == [{}, {"room": 6}][: len(said)]
+
+
+def said(schedule: Kept | None, bound: int | None, status: Any = "FEASIBLE") -> Answer[Kept]:
+    return Answer(schedule, axed(schedule, status).values, {"bytes": bound}, status, wall_s=1.5)
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "wanted"),
+    [
+        (None, said(FIVE, 20), (FIVE, 20, "FEASIBLE", 1.5)),
+        (said(FIVE, 20), said(BOTH, 12), (BOTH, 20, "FEASIBLE", 3.0)),
+        (said(BOTH, None), said(FIVE, 30), (BOTH, 30, "FEASIBLE", 3.0)),
+        (said(FIVE, None), said(FIVE, None), (FIVE, None, "FEASIBLE", 3.0)),
+        (said(FIVE, 20), said(None, 75, "NO_SOLUTION_FOUND"), (FIVE, 75, "OPTIMAL", 3.0)),
+        (said(None, 20, "NO_SOLUTION_FOUND"), said(FIVE, 12), (FIVE, 20, "FEASIBLE", 3.0)),
+        (said(FIVE, 20), said(BOTH, 57, "OPTIMAL"), (BOTH, 57, "OPTIMAL", 1.5)),
+        (said(None, 20, "NO_SOLUTION_FOUND"), said(None, None, "INFEASIBLE"), (None, None, "INFEASIBLE", 1.5)),
+    ],
+)
+def test_of_two_answers_the_better_schedule_and_the_better_bound(
+    one: Answer[Kept] | None, two: Answer[Kept], wanted: tuple[object, ...]
+) -> None:
+    found = deciding._better(one, two)
+    assert (found.schedule, found.bound, found.status, found.wall_s) == wanted
 
 
 # ---- the verdict -----------------------------------------------------------------------------------------------------
