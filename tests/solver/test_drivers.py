@@ -9,6 +9,7 @@ import subprocess
 import threading
 from collections.abc import Callable
 from math import inf, nan
+from pathlib import Path
 from typing import Any
 
 import pulp
@@ -58,7 +59,7 @@ def ctrl_c(after: float) -> None:
 
 def test_cp_sat_is_told_to_stop_and_keeps_what_it_has() -> None:
     model, taken = knapsacks(1, 200)
-    ctrl_c(1.0)
+    ctrl_c(0.3)
     said = driver_cp_sat.solve(model, 60)
     assert (said.status, said.stopped, said.stats["interrupted"]) == ("FEASIBLE", True, True)
     assert said.bound < said.solver.objective_value < 0
@@ -159,6 +160,54 @@ def test_milp_answers(solver: driver_milp.MilpSolver, monkeypatch: pytest.Monkey
     del problem.constraints["_C2"]
     large = driver_milp.solve(solver, problem)
     assert (large.status, large.bound, large.agrees(9)) == ("OPTIMAL", None, True)
+
+
+#: The first line of CBC's solution of min 3 x with x = 2, and what is made of it: status, bound, objective.
+CBC = [
+    ("Optimal - objective value 6", ("OPTIMAL", 6, 6.0)),
+    ("Stopped on time - objective value 6", ("FEASIBLE", None, 6.0)),
+    ("Stopped on time (no integer solution - continuous used) - objective value 1", ("NO_SOLUTION_FOUND", None, None)),
+    ("Infeasible - objective value 0", ("INFEASIBLE", None, None)),
+    ("Integer infeasible - objective value 0", ("INFEASIBLE", None, None)),
+    ("Unbounded - objective value 0", ("NO_SOLUTION_FOUND", None, None)),
+]
+
+
+@pytest.mark.parametrize(("said", "wanted"), CBC)
+def test_what_cbc_says(said: str, wanted: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script in the place of CBC: its last argument names the file that the solution goes to."""
+    script = tmp_path / "cbc"
+    write = f'shift $(($# - 1))\nprintf "{said}\\n 0 X0000000 2 3\\n" > "$1"'
+    script.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\n{write}')
+    script.chmod(0o755)
+    monkeypatch.setattr(driver_milp._Cbc, "pulp_cbc_path", str(script))
+    problem = pulp.LpProblem("toy", pulp.LpMinimize)
+    x = pulp.LpVariable("x", 0, 9, cat="Integer")
+    problem += x >= 1
+    problem.setObjective(3 * x)
+    found = driver_milp.solve("cbc", problem, 7.5)
+    assert (found.status, found.bound, found.objective) == wanted
+    assert found.agrees(6) == (found.status == "OPTIMAL")
+    assert "-sec 7.5 -ratio 0.0 -allow 0.49 -threads 1 " in (tmp_path / "asked").read_text()
+    script.write_text("#!/bin/sh\nexit 3")
+    with pytest.raises(pulp.PulpSolverError, match="CBC ended with 3 and no answer"):
+        driver_milp.solve("cbc", problem)
+
+
+def test_highs_that_has_no_time() -> None:
+    """What it has then is no optimum; and no solution, where 40 things have to fill four sacks to the last gram."""
+    found = driver_milp.solve("highs", milp_knapsacks(60), 1e-9)
+    assert (found.status in ("FEASIBLE", "NO_SOLUTION_FOUND"), found.stopped) == (True, False)
+    assert found.least(-(10**9)) < (found.objective or 0) or not found.solved
+    assert not found.agrees(found.objective or 0)
+    draw, problem = random.Random(1), pulp.LpProblem("split", pulp.LpMinimize)
+    taken = [pulp.LpVariable(f"x{n}", cat="Binary") for n in range(40)]
+    problem.setObjective(pulp.lpSum(taken))
+    for _ in range(4):
+        sizes = [draw.randint(10, 1000) for _ in taken]
+        problem += pulp.lpSum(size * x for size, x in zip(sizes, taken, strict=True)) == sum(sizes) // 2
+    found = driver_milp.solve("highs", problem, 1e-9)
+    assert (found.status, found.objective, found.agrees(0)) == ("NO_SOLUTION_FOUND", None, False)
 
 
 @pytest.mark.parametrize("solver", ["highs", "cbc"])
