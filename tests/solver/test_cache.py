@@ -6,12 +6,16 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import certile
+from instances.load import load_machine
+from instances.measured import Profile
+from solver.ask.progress import Bar
 from solver.calls import cache
 from solver.calls.cache import path_of
 from solver.calls.solve import answered, ask
@@ -153,6 +157,27 @@ def test_what_is_no_file_is_left_alone(
     make(str(path))
     assert solved().status == "OPTIMAL"
     assert list(tmp_path.iterdir()) == [path]
+
+
+#: Another value of every field of a question that decides its answer; limits and how it is told do not.
+OTHERS: dict[str, Any] = {
+    "target": chain(2, 2, size=3), "machine": load_machine("scratchpad_24k"), "objectives": ("time",),
+    "problem": "slicing", "engine": "cp-sat", "pins": ("T_M<=1",), "layers": ("c0",), "full": True, "bounding": False,
+    "all_kinds": True, "profile": Profile(network="chain", times={"c0": {"gpu": 2.0}}),
+}  # fmt: skip
+
+
+def test_whatever_decides_an_answer_is_in_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also measured times of the same network."""
+    monkeypatch.setenv("CERTILE_CACHE", "somewhere")
+    one = ask(SMALL, "scratchpad_24k", **ASKED)[1]
+    same = {"settings": ("ocm_bytes=20",), "time_limit_s": 1.0, "memory_bytes": 1 << 30, "jobs": 2, "title": "x",
+            "progress": Bar()}  # fmt: skip
+    assert {*OTHERS, *same} == {field.name for field in fields(one)}
+    assert {path_of(replace(one, **{name: value})) for name, value in same.items()} == {path_of(one)}
+    others = [replace(one, **{name: value}) for name, value in OTHERS.items()]
+    others.append(replace(one, profile=Profile(network="chain", times={"c0": {"gpu": 3.0}})))
+    assert len({path_of(other) for other in (one, *others)}) == 1 + len(others)
 
 
 def test_the_plan_is_saved_before_it_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

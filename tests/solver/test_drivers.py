@@ -59,7 +59,7 @@ def ctrl_c(after: float) -> None:
 
 def test_cp_sat_is_told_to_stop_and_keeps_what_it_has() -> None:
     model, taken = knapsacks(1, 200)
-    ctrl_c(0.3)
+    ctrl_c(1.0)
     said = driver_cp_sat.solve(model, 60)
     assert (said.status, said.stopped, said.stats["interrupted"]) == ("FEASIBLE", True, True)
     assert said.bound < said.solver.objective_value < 0

@@ -96,7 +96,8 @@ def test_memory_that_ends_is_no_plan(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.fixture
 def good(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     path = tmp_path / "plan.json"
-    assert main([*C1, "-o", str(path)]) == 0
+    assert main([*C1, "-e", "greedy", "-o", str(path)]) == 0
+    assert Plan.load(path).status == "FEASIBLE"
     capsys.readouterr()
     return path
 
@@ -128,8 +129,14 @@ def test_a_file_without_a_solution_is_replaced(tmp_path: Path, fakes: None) -> N
     assert Plan.load(path).layers[0].status == "NO_SOLUTION_FOUND"
     assert main([*C1, "--set", "ocm_bytes=5", "-o", str(path)]) == 3
     assert Plan.load(path).layers[0].status == "INFEASIBLE"
-    assert main([*C1, "-o", str(path)]) == 0
-    assert Plan.load(path).status in ("OPTIMAL", "FEASIBLE")
+    for more, status in (
+        ((), "OPTIMAL"),
+        (("-e", "greedy"), "FEASIBLE"),
+        ((), "OPTIMAL"),
+        (("-e", "gives_up"), "OPTIMAL"),
+    ):
+        assert main([*C1, *more, "--objective", "bytes", "-o", str(path)]) == (4 if "gives_up" in more else 0)
+        assert Plan.load(path).status == status
 
 
 def test_joint_plans_keep_good_files_too(good: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -223,23 +223,33 @@ def test_what_claims_nothing_is_no_lie_but_a_better_plan_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "state", "said"),
+    ("said", "state"),
     [
-        ("FEASIBLE", "undecided", "the optimum not decided by"),
-        ("NO_SOLUTION_FOUND", "undecided", "the optimum not decided by"),
-        ("OPTIMAL", "proven", "the optimum proven again by"),
-        ("INFEASIBLE", "proven", "the optimum proven again by"),
+        ([("OPTIMAL", "OPTIMAL")], "proven"),
+        ([("INFEASIBLE", "OPTIMAL")], "proven"),
+        ([("FEASIBLE", "FEASIBLE"), ("FEASIBLE", "FEASIBLE")], "undecided"),
+        ([("OPTIMAL", "FEASIBLE"), ("OPTIMAL", "NO_SOLUTION_FOUND")], "undecided"),  # some of it is not all
+        ([("OPTIMAL", "FEASIBLE"), ("FEASIBLE", "OPTIMAL")], "proven"),  # one engine the one, one the other
     ],
 )
-def test_an_engine_that_has_not_finished_proves_nothing_of_a_plan_that_claims_nothing(
-    status: str, state: str, said: str, monkeypatch: pytest.MonkeyPatch
+def test_a_plan_is_proven_if_all_layers_are(
+    said: list[tuple[str, str]], state: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = solve("lenet5", "scratchpad_64k", engine="naive", layers="c3", objective="bytes")
-    answer = plan.model_copy(update={"parts": (plan.parts[0].model_copy(update={"status": status}),)})
-    monkeypatch.setattr(type(problem_of(plan)), "resolve", lambda *_: answer)
+    """Answers of one engine after the other to two layers of which nothing is claimed; none is asked in vain."""
+    plan = solve("lenet5", "scratchpad_64k", engine="naive", layers=["c3", "f6"], objective="bytes")
+    answers = [
+        plan.model_copy(update={"parts": tuple(
+            row.model_copy(update={"status": status}) for row, status in zip(plan.parts, pair, strict=True)
+        )})
+        for pair in said
+    ]  # fmt: skip
+    asked = iter(answers)
+    monkeypatch.setattr(type(problem_of(plan)), "resolve", lambda *_: next(asked))
     found = prove(plan, None)
-    assert (found.state, found.refutations) == (state, ())
-    assert found.said.startswith(f"nothing was claimed; {said} ")
+    assert (found.state, found.refutations, list(asked)) == (state, (), [])
+    assert found.said.startswith(
+        f"nothing was claimed; the optimum {'proven again' if state == 'proven' else 'not decided'} by "
+    )
 
 
 @pytest.mark.slow(7)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import psutil
@@ -18,14 +18,17 @@ import pytest
 
 import certile
 from instances.errors import InputError
+from solver.ask.watch import Watch
 from solver.cli.main import main
+from solver.cli.sweep import _code
+from solver.uses.sweep import run as sweep_run
 from solver.uses.sweep.estimate import Estimate
 from solver.uses.sweep.front import machine_fronts
 from solver.uses.sweep.pools import LocalPool, PoolLost
 from solver.uses.sweep.rows import Sweep, load_sweep
 from solver.uses.sweep.run import run_sweep, sweep
 from solver.uses.sweep.show import group_table, table_csv, table_json
-from solver.uses.sweep.tasks import Solved
+from solver.uses.sweep.tasks import FAILED, Solved, Task
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Of 5 bytes there is no plan for either layer.
@@ -327,7 +330,27 @@ def test_reasons_why_points_mean_nothing() -> None:
     assert said[6:] == ["and 1 more kind of such points"]
 
 
-@pytest.mark.slow(3)
+class Here:
+    """A pool without processes."""
+
+    def __init__(self, count: int) -> None:
+        self.room, self.waiting = count, list[Task]()
+
+    put = property(lambda self: self.waiting.append)
+
+    def get(self, seconds: float) -> Solved:
+        return self.waiting.pop(0).decide(None, Watch())
+
+    def close(self) -> None:
+        """Nothing is left."""
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep_run, "LocalPool", Here)
+
+
+@pytest.mark.usefixtures("here")
 def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.yaml").write_text(json.dumps(SPEC))
@@ -389,7 +412,16 @@ def test_bad_options_are_one_line(
     assert len(err.splitlines()) == 1
 
 
-@pytest.mark.slow(3)
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [({}, 0), *(({status: 1}, 4) for status in (*FAILED, "WAITING") if status != "DEFECT"), ({"DEFECT": 1}, 6),
+     ({"DEFECT": 1, "TIME_OUT": 2}, 6)],
+)  # fmt: skip
+def test_how_a_sweep_ends(said: dict[str, int], code: int) -> None:
+    assert _code(SimpleNamespace(tasks={"OPTIMAL": 3, "FEASIBLE": 1, "INFEASIBLE": 2, **said})) == code
+
+
+@pytest.mark.usefixtures("here")
 def test_failures_are_shown_and_retried(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spec, path = tmp_path / "s.json", str(tmp_path / "a.sqlite")
     spec.write_text(json.dumps({**SPEC, "set": {"ocm_bytes": [512, 0]}, "pins": ["order=OS", "ordre=OS"]}))
