@@ -3,6 +3,10 @@
 A layer, a machine and pins stand for a `Space` of nests (`formulations.tiling.tiling`). It is built when it is first
 asked for: building counts as search. Where a machine has several memories off the chip the homes of the operands
 are settled first (`formulations.homes`): a part for each of them.
+
+One `Search` of a part goes through its objectives: `solver.search` asks for them goal by goal, `_Whole.steps` has
+`Search.minimise` take up each where it left off (`NestPart.begun`), and `_Whole.floor` claims nothing meanwhile, so
+that no goal is passed over.
 """
 
 from __future__ import annotations

@@ -103,7 +103,10 @@ class Search:
     _laid: int = 0
 
     def run(self) -> Pick | None:
-        """Settle all objectives, then break ties by the other measures; `solver.search` calls `minimise` itself."""
+        """Settle all objectives, then break ties by the other measures.
+
+        For callers without a loop of goals: a solve goes by `minimise` (`_Whole.steps` of part.py).
+        """
         for measure in stages(self.objectives, self.space.machine):
             if not self.polishing and measure not in (*self.aims, *self.objectives):
                 break

@@ -279,7 +279,7 @@ class Plan(Frozen):
         return rows[name]
 
     def to_json(self) -> str:
-        """Return the plan file's text."""
+        """Return the plan file's text; `_typed` above writes schedules."""
         return json.dumps(self.model_dump(mode="json"), indent=1) + "\n"
 
     def file_text(self, path: str | os.PathLike[str]) -> str:

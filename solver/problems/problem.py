@@ -128,7 +128,10 @@ class Problem:
     # ---- what is asked -----------------------------------------------------------------------------------------------
 
     def engine(self, name: str, objectives: tuple[str, ...]) -> str:
-        """Return the name of an engine that can minimise the objectives, `auto` resolved; raises InputError."""
+        """Return the name of an engine that can minimise the objectives; raises InputError.
+
+        `auto` is the first of `Formulation.engines`.
+        """
         chosen = self.auto if name == AUTO else name
         if chosen not in self.engines:
             raise unknown(f"engine for problem {self.name}", name, {AUTO, *self.engines})

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from instances import problems as registry
 from instances.late import load
+from instances.problems import PROBLEMS as LINES
+from instances.problems import Line
 from solver.ask.names import unknown
 
 if TYPE_CHECKING:
@@ -24,20 +25,20 @@ class _Problems(Mapping[str, "Problem"]):
 
     def __getitem__(self, name: str) -> Problem:
         if name not in self._made:
-            self._made[name] = _made(name, registry.PROBLEMS[name])
+            self._made[name] = _made(name, LINES[name])
         return self._made[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in registry.PROBLEMS
+        return name in LINES
 
     def __iter__(self) -> Iterator[str]:
-        return iter(registry.PROBLEMS)
+        return iter(LINES)
 
     def __len__(self) -> int:
-        return len(registry.PROBLEMS)
+        return len(LINES)
 
 
-def _made(name: str, line: registry.Line) -> Problem:
+def _made(name: str, line: Line) -> Problem:
     """Return a problem: of a class of its own in `solver`, or of a formulation alone."""
     if not line.package and find_spec(f"solver.problems.{name}"):
         made: Problem = load(f"solver.problems.{name}:PROBLEM")()

@@ -386,10 +386,10 @@ _QUICK_S = 5.0
 
 def job_of(formulation: Nests, part: NestPart, objectives: tuple[str, ...], engine: str) -> Job:
     """Return the work of deciding a layer."""
-    return Job(part, objectives, partial(searched, formulation, engine), partial(fallback, formulation), _QUICK_S)
+    return Job(part, objectives, partial(decide_layer, formulation, engine), partial(fallback, formulation), _QUICK_S)
 
 
-def searched(
+def decide_layer(
     formulation: Nests, engine: str, part: NestPart, objectives: tuple[str, ...], clock: Clock
 ) -> Answer[Nest]:  # fmt: skip
     """Decide a layer, and say which of several objectives are proven; it is one piece, whatever was asked."""
@@ -406,7 +406,7 @@ def decide_space(
 ) -> Answer[Nest]:  # fmt: skip
     """Decide a space by an engine of its problem; the values are time, bytes and energy."""
     start, part = time.monotonic(), NestPart.of(space, bounding=bounding)
-    said = searched(NESTS[space.problem], engine, part, tuple(objectives), clock)
+    said = decide_layer(NESTS[space.problem], engine, part, tuple(objectives), clock)
     values = {name: said.values[name] for name in MEASURES if said.values}
     return replace(said, values=values, wall_s=time.monotonic() - start)
 

@@ -255,7 +255,8 @@ class _PartSearch(Generic[S]):
                 found.append(floor)
                 continue
             self.stats["pieces"] = cast(int, self.stats["pieces"]) + 1
-            schedule, bound = self.ask(piece, replace(goal, below=min(value, default=None), known=self.known), floor)
+            asked = replace(goal, below=min(value, default=None), known=self.known)
+            schedule, bound = self.search_piece(piece, asked, floor)
             for one in (schedule, piece.so_far()):
                 if one is not None:
                     self.take(one, goal)
@@ -275,7 +276,7 @@ class _PartSearch(Generic[S]):
         parts = piece.split(replace(goal, below=value[0])) if value and bound < value[0] else ()
         return min([*self.floors(parts, goal), *self.value(goal)]) if parts else bound
 
-    def ask(self, piece: Piece[S], goal: Goal, floor: int) -> tuple[S | None, int | None]:
+    def search_piece(self, piece: Piece[S], goal: Goal, floor: int) -> tuple[S | None, int | None]:
         """Search a piece; the bound is None if nothing in it meets the goal, and the floor if nothing else is known."""
         self.proven = floor
         goal, where = replace(goal, stats={}), f" ({piece.name})" if piece.name else ""

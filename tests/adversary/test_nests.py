@@ -260,7 +260,7 @@ def test_simpler_cases_are_simpler() -> None:
 # ---- planted faults ----------------------------------------------------------------------------------------------
 
 
-_SEARCHED = nests.searched
+_DECIDE_LAYER = nests.decide_layer
 Run = Callable[[Nests, str, NestPart, tuple[str, ...], Clock], Answer[Nest]]
 
 
@@ -268,10 +268,10 @@ def _greedy_if_worse(status: str, extra: int | None) -> Run:
     """An engine that hands out the heuristic's plan where it is worse: as optimal, or with a bound `extra` too high."""
 
     def run(formulation: Nests, engine: str, part: NestPart, objectives: tuple[str, ...], clock: Clock) -> Answer[Nest]:
-        best = _SEARCHED(formulation, engine, part, objectives, clock)
+        best = _DECIDE_LAYER(formulation, engine, part, objectives, clock)
         if engine != "exhaustive" or best.schedule is None:
             return best
-        plain, first = _SEARCHED(formulation, "greedy", _anew(part), objectives, clock), objectives[0]
+        plain, first = _DECIDE_LAYER(formulation, "greedy", _anew(part), objectives, clock), objectives[0]
         if plain.schedule is None or plain.values[first] <= best.values[first]:
             return best
         value = plain.values[first]
@@ -292,7 +292,7 @@ def _never_fits(
     formulation: Nests, engine: str, part: NestPart, objectives: tuple[str, ...], clock: Clock
 ) -> Answer[Nest]:  # fmt: skip
     if engine != "exhaustive":
-        return _SEARCHED(formulation, engine, part, objectives, clock)
+        return _DECIDE_LAYER(formulation, engine, part, objectives, clock)
     return Answer(None, {}, dict.fromkeys(objectives), "INFEASIBLE")
 
 
@@ -305,7 +305,7 @@ def _no_halo(layer: Layer, resident: int | None = None) -> dict[str, Window]:
 
 
 def _engine(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
-    monkeypatch.setattr("solver.problems.tiling.searched", run)
+    monkeypatch.setattr("solver.problems.tiling.decide_layer", run)
 
 
 FAULTS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {

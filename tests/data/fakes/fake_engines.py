@@ -13,7 +13,7 @@ from formulations.clock import Clock
 from formulations.tiling.part import NestPart
 from formulations.tiling.problem import NESTS, Nests
 from hwmodels.schedule import Nest
-from solver.problems.tiling import job_of, searched
+from solver.problems.tiling import decide_layer, job_of
 from solver.search.deciding import Job
 from solver.search.loop import Answer
 
@@ -35,7 +35,7 @@ def _named(part: NestPart, text: str) -> bool:
 
 def honest(part: NestPart, objectives: Objectives, clock: Clock) -> Answer[Nest]:
     """The real exhaustive search."""
-    return searched(NESTS["tiling"], "exhaustive", part, objectives, clock)
+    return decide_layer(NESTS["tiling"], "exhaustive", part, objectives, clock)
 
 
 def unproven(part: NestPart, objectives: Objectives, clock: Clock) -> Answer[Nest]:
@@ -46,7 +46,7 @@ def unproven(part: NestPart, objectives: Objectives, clock: Clock) -> Answer[Nes
 def uses_its_time(part: NestPart, objectives: Objectives, clock: Clock) -> Answer[Nest]:
     """Finds something, at once, and waits for the end of its time; what it was given is in the stats."""
     given = clock.left
-    found = searched(NESTS["tiling"], "greedy", part, objectives, clock)
+    found = decide_layer(NESTS["tiling"], "greedy", part, objectives, clock)
     time.sleep(0.0 if given is None else clock.remaining)
     return _loose(found, given_s=given)
 
