@@ -127,6 +127,7 @@ def test_rows_are_read_exactly(tmp_path: Path) -> None:
         tmp_path, "# mine\n\nnetwork,layer,pins,measured,unit\nlenet5,,,1.25,ms\nlenet5,conv1,T_C=4; T_R=2,7,ticks\n"
     )
     first, second = table.rows
+    assert second.group == "lenet5"  # rows of a network are left out together, of whichever layer
     assert (first.value, first.unit, first.line, first.group, first.name) == (
         Fraction(5, 4),
         "ms",

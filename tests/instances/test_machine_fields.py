@@ -13,7 +13,7 @@ from typing import Any, get_args, get_origin
 
 import jsonschema
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 import instances
 from instances.errors import InputError
@@ -225,6 +225,57 @@ def test_who_reads_a_field(problem: str, monkeypatch: pytest.MonkeyPatch, tmp_pa
     }  # asked whether they are there
     assert read - said - sections == set(), "read, and the table does not say so"
     assert said - read - for_all - AT_LOAD == set(), "the table says that these are read"
+
+
+# --- what cannot be ---------------------------------------------------------------------------------------------------
+
+ONE_CORE = "line and snake are defined for one core"
+COUNTING = r"needs edge_tiles 'true' and reading 'consistent'"
+
+
+@pytest.mark.parametrize(("machine", "fields", "said"), [
+    ("scratchpad_64k", {"snake": True, "tlts": 4}, f"{ONE_CORE}, not 1 x 4"),
+    ("scratchpad_64k", {"line": True, "sliding": True, "tles": 2}, f"{ONE_CORE}, not 2 x 1"),
+    ("scratchpad_64k", {"line": True, "sliding": False}, "line needs sliding"),
+    *[("scratchpad_64k", {"sliding": False, one: True, other: value}, COUNTING) for one in ("sliding", "snake")
+      for other, value in (("edge_tiles", "uniform"), ("reading", "literal"))],
+    ("scratchpad_64k", {"overlap": "double_buffered"}, "'double_buffered' needs buffering 'double' or 'choose'"),
+    ("scratchpad_64k", {"reserved_bytes": 65_536}, "reserved_bytes 65536 leaves nothing of memory ocm"),
+    ("scratchpad_64k", {"ocm_banks": 65_537}, "ocm_banks 65537 needs a shared memory"),
+    ("scratchpad_64k", {"ocm_bytes": None}, "give ocm_bytes, or all of"),
+    ("scratchpad_64k", {"w_buffer_bytes": 4}, "give either ocm_bytes or the three buffer sizes"),
+    ("scratchpad_64k", {"homes": {"IN": ["far"]}}, "homes need off_chip"),
+    ("scratchpad_64k", {"problem": "banks"}, "'banks' needs section banks"),
+    ("scratchpad_64k", {"problem": "boat"}, "Input should be 'tiling'"),
+    ("scratchpad_64k", {"transfer": None}, "Input should be an object"),
+    ("nmp", {"im2col_rows": 2}, "im2col_rows needs a shared memory"),
+    ("nmp", {"ocm_banks": 2}, "ocm_banks 2 needs a shared memory"),
+    ("nmp", {"out_buffer_bytes": None}, "give ocm_bytes, or all of"),
+    ("midap", {"ocm_bytes": 9}, "give either banks or other on-chip memories"),
+    ("midap", {"w_buffer_bytes": 9}, "give either banks or other on-chip memories"),
+    ("midap", {"compute": {"model": "none"}}, "compute.cycle_ticks is 0: give 1 or more"),
+    ("midap", {"problem": "tiling"}, "section banks needs problem 'banks' or 'hybrid'"),
+    ("midap", {"layer_ticks": 3}, "broadcast and layer_ticks are for problems"),
+    ("midap", {"broadcast": {"input": "tle"}}, "broadcast and layer_ticks are for problems"),
+    ("tpu_128", {"ocm_bytes": 9}, "give either mesh or other on-chip memories"),
+    ("several", {"byte_fj": 3}, "give either byte_fj or off_chip"),
+    ("several", {"reading": "literal"}, "off_chip needs reading 'consistent'"),
+    ("several", {"transfer": {}}, "give either transfer or off_chip"),
+    ("several", {"homes": {"IN": ["near"], "W": ["far"]}}, r"homes.OUT: name one or more of near, far"),
+    ("several", {"homes": {"IN": ["near", "near"], "W": ["near"], "OUT": ["near"]}}, "homes.IN: name one or more"),
+    ("several", {"homes": {"IN": ["near"], "W": ["near"], "PSUM": ["near"]}}, "there is no operand PSUM"),
+    ("several", {"homes": {"IN": ["deep"], "W": ["near"], "OUT": ["near"]}}, "there is no memory deep off the chip"),
+])  # fmt: skip
+def test_machines_that_cannot_be(machine: str, fields: dict[str, object], said: str) -> None:
+    base = several_memories("scratchpad_64k") if machine == "several" else load_machine(machine)
+    with pytest.raises(ValidationError, match=said):
+        Machine.model_validate_json(json.dumps(base.model_dump(mode="json") | fields))
+
+
+def test_memory_blocks_are_of_one_bank_each() -> None:
+    """Banks of 5,000 bytes in blocks of 4,096 take two each."""
+    engine = load_machine("partial_cnn_16").engine
+    assert engine.model_copy(update={"banks": 3, "bank_bytes": 5000, "bram_bytes": 4096}).brams_used == 6
 
 
 # --- templates -------------------------------------------------------------------------------------------------------

@@ -7,8 +7,11 @@ import pytest
 from pydantic import ValidationError
 
 from instances.errors import InputError
+from instances.machine.sections import Banks
+from instances.network.feature_maps import FeatureMap, Height, Pooled, Stage, stages
 from instances.network.network import Network
-from instances.network.operators import Conv, Eltwise, Input, MatMul, Opaque, Operator, Pool, Reshape
+from instances.network.operators import Concat, Conv, Eltwise, Input, MatMul, Opaque, Operator, Pool, Reshape
+from instances.network.tasks import Task, Tensor, tasks, tensors
 
 
 def operators() -> list[Operator]:
@@ -133,3 +136,92 @@ def test_a_network_is_frozen_and_comparable() -> None:
     assert network() == network()
     with pytest.raises(ValidationError):
         network().name = "other"
+
+
+# ---- a network as stages, tasks and tensors, by hand -----------------------------------------------------------------
+
+WRITTEN, READ = 4, 8
+BANKS = Banks(count=4, map_bytes=4096, weight_bytes=300, filters=WRITTEN, lanes=READ, bias_bytes=2, pool_channels=16,
+              bus="weights_first")  # fmt: skip
+
+
+def test_stages() -> None:
+    """Maps are (channels, rows, columns). A map that is read by lanes is stored in 8s, others in 4s."""
+    half = {"kernel": (3, 3), "stride": (1, 2), "pad": (1, 1, 1, 1)}
+    patches = {"kernel": (3, 2), "stride": (2, 1), "pad": (1, 0, 0, 1), "bias": True}
+    apart = {"groups": 3, "kernel": (2, 2), "pad": (1, 1, 1, 1), "dilation": (2, 2), "bias": True}
+    nine = (1, 9, 3, 3)
+    found = stages(network(
+        Input(name="x", shape=(1, 3, 6, 5)), Conv(name="p", inputs=("x",), shape=(1, 9, 3, 5), filters=9, **patches),
+        Conv(name="d", inputs=("p",), shape=nine, filters=9, groups=9, batch_norm=True, **half),
+        Pool(name="m", inputs=("p",), shape=nine, fn="max", **half),
+        Conv(name="c", inputs=("p",), shape=nine, filters=9, kernel=(1, 1), stride=(1, 2)),
+        Eltwise(name="s", inputs=("d", "m", "c"), shape=nine, fn="add"),
+        Eltwise(name="r", inputs=("s",), shape=nine, fn="relu"),
+        Conv(name="g", inputs=("r",), shape=(1, 6, 3, 3), filters=6, **apart),
+        Conv(name="h", inputs=("r",), shape=(1, 5, 3, 3), filters=5, kernel=(1, 1)),
+        Concat(name="j", inputs=("g", "h"), shape=(1, 11, 3, 3)),
+        Conv(name="e", inputs=("j",), shape=(1, 7, 2, 3), filters=7, kernel=(2, 1)),
+        Pool(name="a", inputs=("e",), shape=(1, 7, 1, 1), fn="global_avg"),
+        Reshape(name="f", inputs=("a",), shape=(1, 7)),
+        MatMul(name="y", inputs=("f",), shape=(1, 3), out_features=3, bias=True),
+    ), BANKS)  # fmt: skip
+    dw = {"taps": 3, "stride": 2, "before": 1, "after": 1, "written": 3 * 16, "groups": 2, "tap_cycles": 2 + 3 + 2,
+          "first_cycles": 2, "cycles": 2 * 7 * 7}  # fmt: skip
+    assert found.stages == (
+        # patches of 3*2*3 = 18 bytes, 3 words; 3 groups of filters, 3 rows, 5 columns
+        Stage("p", "patches", "x", "p", weight_bytes=12 * 24, written=3 * 12, groups=3, tap_cycles=9, first_cycles=3,
+              cycles=3 * 9 * 5),
+        # 9 channels are 2 groups of lanes; of 3 rows (columns) 2, 3 and 2 taps lie inside; a batch norm has a bias
+        Stage("d", "depthwise", "p", "d", weight_bytes=9 * 16, bias_bytes=16 * 2, **dw),
+        Stage("m", "pool", "p", "m", **dw),
+        Stage("c", "conv", "p", "c", stride=2, weight_bytes=12 * 16, written=3 * 12, groups=3, tap_cycles=3 * 2,
+              first_cycles=2, cycles=3 * 6 * 3),
+        # two words a pixel for each operand but one, which comes with another
+        Stage("s", "sum", "d", "s", ("m", "c"), written=3 * 16, tap_cycles=3 * 4, first_cycles=4, cycles=12 * 3),
+        # 3 channels a group: a word a row; columns have 1, 2 and 1 taps inside
+        Stage("g", "conv", "s", "j", taps=2, dilation=2, before=1, after=1, weight_bytes=8 * 2 * 8, bias_bytes=8 * 2,
+              written=3 * 8, groups=2, tap_cycles=3, first_cycles=1, cycles=2 * 3 * 4),
+        Stage("h", "conv", "s", "j", offset=6, weight_bytes=8 * 16, written=3 * 8, groups=2, tap_cycles=6,
+              first_cycles=2, cycles=2 * 6 * 3),
+        # 22 bytes of two rows are 3 words; 8 averages in 4s
+        Stage("e", "conv", "j", "a", weight_bytes=8 * 24, written=8, groups=2, tap_cycles=6, first_cycles=3,
+              cycles=2 * 6 * 3 + 2, pooled=Pooled(3, 2, 2)),
+        Stage("y", "conv", "a", "y", weight_bytes=4 * 8, bias_bytes=4 * 2, written=4, tap_cycles=1, first_cycles=1,
+              cycles=1),
+    )  # fmt: skip
+    maps = {"x": (15, 1, 24, 24), "p": (5, 3, 9, 16), **dict.fromkeys("dmcs", (3, 3, 9, 16)), "j": (3, 3, 11, 12),
+            "a": (1, 1, 7, 8), "y": (1, 1, 3, 4)}  # fmt: skip
+    assert found.maps == {name: FeatureMap(name, *sizes) for name, sizes in maps.items()}
+    assert found.users == {"x": ("p",), "p": ("d", "m", "c"), **dict.fromkeys("dmc", ("s",)), "s": ("g", "h"),
+                           "j": ("e",), "a": ("y",), "y": ()}  # fmt: skip
+    assert (found.heights["d"], found.heights["g"]) == (Height(3, 1, 1, 1, (2, 3, 2)), Height(2, 1, 2, 1, (1, 1, 1)))
+    with pytest.raises(InputError, match="'s' joins maps of different shapes"):
+        stages(network(Input(name="x", shape=(1, 3, 2, 2)), Input(name="z", shape=(1, 3, 1, 1)),
+                       Eltwise(name="s", inputs=("x", "z"), shape=(1, 3, 2, 2), fn="add")), BANKS)  # fmt: skip
+
+
+def test_tasks_and_tensors() -> None:
+    """Of 4 x 6 elements a product with constants, and one with an input that stands late."""
+    net = network(
+        Input(name="x", shape=(1, 4, 6)), Eltwise(name="r", inputs=("x",), shape=(1, 4, 6), fn="relu"),
+        MatMul(name="k", inputs=("x",), shape=(1, 4, 5), out_features=5), Input(name="w", shape=(1, 6, 5)),
+        MatMul(name="m", inputs=("r", "w"), shape=(1, 4, 5)), Concat(name="j", inputs=("k", "m"), shape=(1, 8, 5)),
+        Eltwise(name="s", inputs=("j", "j"), shape=(1, 8, 5), fn="add"),
+        Eltwise(name="t", inputs=("m",), shape=(1, 4, 5), fn="tanh"),
+        Eltwise(name="u", inputs=("s",), shape=(1, 8, 5), fn="softmax"),
+    )  # fmt: skip
+    found = tensors(net)
+    # inputs are there from the begin; what is joined from its first part on; results, j by its part m, to the end
+    assert found.maps == (Tensor("x", 0, 24, 0, 4), Tensor("j", 40, 0, 2, 8), Tensor("w", 0, 30, 0, 4),
+                          Tensor("s", 40, 0, 6, 8))  # fmt: skip
+    assert [(u.layer.name, u.reads, u.weights, u.writes) for u in found.uses] == [
+        ("k", (0,), None, 1), ("m", (0,), 2, 1), ("s", (1,), None, 3),
+    ]  # fmt: skip
+    graph = tasks(net)
+    assert graph.tasks == (
+        Task("x", "input", 0, 24, 0, 0, ("relu",)), Task("k", "matmul", 120, 20, 6, 0), Task("w", "input", 0, 30, 0, 0),
+        Task("m", "matmul", 120, 20, 6, 0, ("tanh",)), Task("j", "concat", 0, 40, 0, 80),
+        Task("s", "add", 0, 40, 0, 120), Task("u", "softmax", 0, 40, 0, 80), Task("t", "reshape", 0, 20, 0, 0),
+    )  # fmt: skip
+    assert graph.edges == ((0, 1), (0, 3), (2, 3), (1, 4), (3, 4), (4, 5), (5, 6), (3, 7))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 from pathlib import Path
 
@@ -14,15 +15,15 @@ from onnx.reference import ReferenceEvaluator
 from formulations.compulsory import compulsory_bytes
 from instances.load import load_machine
 from instances.network.network import Network
-from instances.network.operators import Concat, Input
+from instances.network.operators import Concat
 from instances.network.stores import stores
-from instances.onnx.model import read_model
 from instances.onnx.reader import read_onnx
 from instances.onnx.shapes import MOST_INDICES
 from solver.uses.emit.emit import compile_model
 from tests.effort import tries
 from tests.emitted import build_and_run
-from tests.onnx_models import Net
+from tests.onnx_models import MODELS, Net
+from tests.operator_models import KINDS, computed, model, run
 
 FLOAT = TensorProto.FLOAT
 FLOATS = dict.fromkeys(("in_bytes", "w_bytes", "out_bytes"), 4)
@@ -155,36 +156,28 @@ def test_indices_beyond_the_map_are_an_error(tmp_path: Path) -> None:
 # --- what the operators of the network compute, one after the other ---------------------------------------------------
 
 
-def computed(path: Path, x: np.ndarray) -> np.ndarray:
-    """The result of a model of one input, by the nodes that its operators are said to be."""
-    model = read_model(path)
-    values = {model.tensor_of.get(name, name): x for name in model.inputs.values()}
-    for operator in model.network.operators:
-        if isinstance(operator, Input):
-            tensor = model.tensor_of[operator.name]
-            if tensor not in values:
-                values[tensor] = model.constant(tensor)
-            continue
-        node = model.node(operator.name)
-        given = [values[model.tensor_of[name]] for name in operator.inputs]
-        if node.op == "certile.Resample":
-            taken = model.constant(node.input(1))
-            made = np.einsum("ij,bcjk->bcik", taken, given[0])
-        else:
-            own = {t: model.tensor_of.get(model.makers.get(t, ""), t) for t in node.proto.input if t}
-            feeds = {t: values[name] if name in values else model.constant(t) for t, name in own.items()}
-            infos = [
-                helper.make_tensor_value_info(t, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
-                for t, v in feeds.items()
-            ]
-            out = helper.make_tensor_value_info(node.output, FLOAT, None)
-            graph = helper.make_graph([node.proto], "one", infos, [out])
-            (made,) = ReferenceEvaluator(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])).run(
-                None, feeds
-            )
-        assert made.shape == operator.shape, operator.name
-        values[model.tensor_of[operator.name]] = made
-    return values[model.tensor_of[model.results[model.outputs[0]]]]
+def one_result(path: Path, x: np.ndarray) -> np.ndarray:
+    (made,) = computed(path, {"x": x}).values()
+    return made
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "models"])
+def test_what_operators_are_read_as_computes_the_same(kind: str, tmp_path: Path) -> None:
+    """All of them within 1e-5 of the largest result, with windows, groups and axes as they are planned."""
+    path, random = tmp_path / "one.onnx", np.random.default_rng(3)
+    made = {name: partial(model, case) for name, case in KINDS.get(kind, {}).items()} or MODELS
+    for name in made.keys() - {"dynamic_matmul", "dynamic_lstm"}:  # which are quantised as the data say
+        onnx.save(made[name](), path)
+        infos = [(info.name, info.type.tensor_type) for info in onnx.load(path).graph.input]
+        sizes = {name: [size.dim_value for size in kind.shape.dim] for name, kind in infos}
+        feeds = {
+            name: (random.normal(size=sizes[name]) if kind.elem_type == FLOAT else random.integers(5, size=sizes[name]))
+            .astype(helper.tensor_dtype_to_np_dtype(kind.elem_type)) for name, kind in infos
+        }  # fmt: skip
+        found = computed(path, feeds)
+        for tensor, value in run(onnx.load(path), feeds).items():
+            assert found[tensor].shape == (value.shape or (1,)), name
+            assert np.abs(found[tensor] - value).max() < 1e-5 * np.abs(value).max(), name
 
 
 def _any(rng: np.random.Generator, op: str, shape: tuple[int, ...]) -> tuple[np.ndarray, dict[str, int]]:
@@ -232,7 +225,7 @@ def test_elements_go_where_the_operator_says(op: str, seed: int, tmp_path: Path)
     onnx.save(net.model(made), path)
     assert not read_onnx(path).opaque
     (wanted,) = ReferenceEvaluator(str(path)).run(None, {"x": x})
-    found = computed(path, x)
+    found = one_result(path, x)
     assert found.shape == wanted.shape
     assert (found == wanted).all()
 
@@ -271,7 +264,7 @@ def test_a_dilated_transposed_convolution(seed: int, tmp_path: Path) -> None:
     onnx.save(net.model(made), path)
     network = read_onnx(path)
     assert not network.opaque
-    assert (computed(path, x) == wanted).all()
+    assert (one_result(path, x) == wanted).all()
     # each input element meets each tap, or each result is one window of all taps
     products = 4 * 3 * prod(kernel) * (prod(size) if max(stride) > 1 else prod(out))
     assert network.macs == products

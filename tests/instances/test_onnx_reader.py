@@ -138,14 +138,15 @@ def test_conv_attributes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("mode", "pad", "size"),
-    [("SAME_UPPER", (0, 0, 1, 1), 4), ("SAME_LOWER", (1, 1, 0, 0), 4), ("VALID", (0, 0, 0, 0), 3)],
+    [("SAME_UPPER", (0, 1, 1, 2), (4, 4)), ("SAME_LOWER", (1, 2, 0, 1), (4, 4)), ("VALID", (0, 0, 0, 0), (3, 2))],
 )
-def test_auto_pad(tmp_path: Path, mode: str, pad: tuple[int, ...], size: int) -> None:
+def test_auto_pad(tmp_path: Path, mode: str, pad: tuple[int, ...], size: tuple[int, int]) -> None:
     m = Model(1, 1, 8, 8)
     m.constant("w", 1, 1, 3, 3)
-    m.node("Conv", "x,w", "y", strides=[2, 2], auto_pad=mode)  # SAME: (4-1)*2+3-8 = 1 row of padding
+    # SAME: (4-1)*2+3-8 = 1 row of padding; taps of columns lie apart: 3 columns
+    m.node("Conv", "x,w", "y", strides=[2, 2], dilations=[1, 2], auto_pad=mode)
     op = m.read(tmp_path).operators[1]
-    assert (op.pad, op.shape) == (pad, (1, 1, size, size))
+    assert (op.pad, op.shape) == (pad, (1, 1, *size))
 
 
 def test_batch_norm_folds_into_its_convolution_only(tmp_path: Path) -> None:
@@ -563,15 +564,30 @@ def test_a_transposed_convolution_of_a_constant_is_planned(tmp_path: Path) -> No
     assert (network.opaque, network.macs) == ((), 25 * 3 * 2 * 9)
 
 
-def test_other_work_on_constants_is_left_out_with_a_word(tmp_path: Path) -> None:
-    """Recurrent cells: 5 steps of a batch of 2, 16 gates of 3 inputs and 4 states."""
-    m = Model(5, 1, 2, 4)
-    m.constant("steps", 5, 2, 3)
-    m.constant("w", 1, 16, 3)
-    m.constant("r", 1, 16, 4)
-    m.node("LSTM", "steps,w,r", "states", hidden_size=4)
-    m.node("Add", "x,states", "y")
-    assert m.read(tmp_path).description.endswith(f"left out: LSTM x1 ({5 * 2 * 16 * 7:,} MACs)")
+PAST = ((1, 2, 3, 4), (1, 2, 5, 4), (1, 2, 5, 3), None, (1, 2, 2, 4), (1, 2, 2, 3))
+
+
+@pytest.mark.parametrize(("op", "shapes", "fields", "left"), [
+    # 5 steps of a batch of 2, 16 gates of 3 inputs and 4 states
+    ("LSTM", ((5, 2, 3), (1, 16, 3), (1, 16, 4)), {"hidden_size": 4}, f"LSTM x1 ({5 * 2 * 16 * 7:,} MACs)"),
+    ("Gemm", ((40, 60), (40, 50)), {"transA": 1}, f"Gemm x1 ({60 * 50 * 40:,} MACs)"),
+    ("Einsum", ((20, 3), (3, 40), (40, 50)), {"equation": "ij,jk,kl->il"}, "Einsum x1 (240,000 MACs)"),
+    # 5 keys and 2 of before meet 3 queries of 4 in 2 heads, and make 3 of each
+    ("Attention", PAST, {}, f"Attention x1 ({7 * 2 * 3 * (4 + 3)} MACs)"),
+    ("DFT", ((1, 8, 2),), {}, "DFT x1 (MACs not known)"), ("Relu", ((2, 3),), {}, ""),
+])  # fmt: skip
+def test_other_work_on_constants_is_left_out_with_a_word(
+    op: str, shapes: tuple[tuple[int, ...] | None, ...], fields: dict[str, object], left: str, tmp_path: Path
+) -> None:
+    m = Model(2, shapes[0][op == "Gemm"], opset=23 if op == "Attention" else 17)
+    names = [m.constant(f"c{k}", *shape) if shape else "" for k, shape in enumerate(shapes)]
+    m.node(op, ",".join(names), "made", **fields)
+    if op in ("Gemm", "Einsum"):  # a product that makes weights
+        m.node("MatMul", "x,made", "y")
+    else:
+        m.node("Relu", "x", "y")
+        m.outputs = [helper.make_tensor_value_info(name, FLOAT, None) for name in ("y", "made")]
+    assert m.read(tmp_path).description.partition("left out: ")[2] == left
 
 
 def test_a_convolution_of_constants_that_cannot_be_planned_is_named(tmp_path: Path) -> None:

@@ -182,6 +182,8 @@ def sizes(*values: int) -> dict[str, np.ndarray]:
     ("nearest", (12, 8), (4, (6, 4), (1, 1), (1, 1))),
     ("linear", (12, 8), (4, (6, 4), (3, 3), (1, 1))),  # a neighbour at each side
     ("cubic", (12, 8), (4, (6, 4), (5, 5), (1, 1))),
+    ("cubic", (6, 8), (2, (6, 4), (1, 5), (1, 1))),  # rows stay as they are
+    ("cubic", (3, 4), (1, (3, 4), (4, 1), (2, 1))),
     ("nearest", (9, 4), (3, (3, 4), (2, 1), (2, 1))),  # two rows become three
     ("linear", (9, 4), (3, (3, 4), (4, 1), (2, 1))),
     ("linear", (3, 2), (1, (3, 2), (2, 2), (2, 2))),  # every element of a block is read

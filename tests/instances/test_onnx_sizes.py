@@ -119,6 +119,7 @@ REFUSED: list[tuple[Sizes, dict[str, object], str]] = [
     ([1, 3, "H", 8], {"symbols": {"H": 4}, "shapes": {"x": (1, 3, 5, 8)}}, "symbol H=4, and the shape of 'x' has 5"),
     (["N", 3, 8, 8], {"batch": 2, "shapes": {"x": (3, 3, 8, 8)}}, "batch 2, and the shape of 'x' begins with 3"),
     ([1, 3, -2, 8], {}, "input 'x' has the negative size -2 at axis 2"),
+    (["N", 3, "N", 8], {}, "'N' are open: add --symbol N=SIZE, or --shape x=1,3,H,8 with numbers for H"),
 ]  # fmt: skip
 
 

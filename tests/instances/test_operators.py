@@ -202,6 +202,26 @@ def test_every_window_touches_the_map(size: int, kernel: int, stride: int, pad: 
     assert all(start < size and start + kernel > 0 for start in starts)
 
 
+def test_layers_are_equal_if_all_but_their_names_are() -> None:
+    """So that no layer gets the plan, and the bound, of another one."""
+    layer = eltwise("", "rc")
+    changed = {layer.model_copy(update={field: "other"}).signature() for field in Layer.model_fields}
+    assert len(changed) == len(Layer.model_fields)
+    assert layer.signature() in changed  # of another name
+
+
+@pytest.mark.parametrize(("fields", "said"), [
+    ({"n": 2}, "a pool layer has m = n = 1 per group and weights 'none'"),
+    ({"weights": "constant"}, "a pool layer has m = n = 1 per group"),
+    ({"kind": "resample", "n": 2}, "a resample layer has n = 1 and weights 'none'"),
+    ({"inputs": 2}, "only an eltwise layer has more than one input operand"),
+    ({"resident_w": True}, "resident_w: a pool layer without weights has none on chip"),
+])  # fmt: skip
+def test_layers_without_weights(fields: dict[str, object], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        Layer.model_validate(eltwise(inputs=1).model_dump() | {"kind": "pool"} | fields)
+
+
 # ---- Operands of element-wise layers that are broadcast: how shapes become b, g, r, c, and what a layer s
 
 
