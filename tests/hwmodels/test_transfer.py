@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
+from random import Random
 
 import numpy as np
 import pytest
@@ -11,9 +13,11 @@ from hypothesis import strategies as st
 
 from hwmodels.nest.price.bilinear import Bilinear, Ints
 from hwmodels.nest.price.boxes import Box, Stored, box_bursts, burst_products, windows_touched
+from hwmodels.nest.price.choices import Choices
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.pieces import cut, nominal
-from hwmodels.nest.price.tables import _distinct
+from hwmodels.nest.price.skeleton import Skeleton
+from hwmodels.nest.price.tables import _distinct, nest_tables
 from hwmodels.nest.replay.referee import replay
 from hwmodels.outcome import Counts
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
@@ -21,7 +25,7 @@ from hwmodels.transfer import COUNTS, PRICES, bursts_of_segment, lpddr4, request
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.machine.machine import Transfer
-from instances.network.workload import Layer
+from instances.network.workload import DIMS, RELEVANT, Layer
 from solver import solve
 from tests.effort import tries
 from tests.hwmodels.test_replay_walk import layers, machines, nests
@@ -35,6 +39,10 @@ def test_every_count_has_its_price() -> None:
     )  # fmt: skip
     assert ticks(price, Counts(1, 2, 3, 4, 5, 6)) == 654_321
     assert set(COUNTS.values()) == {f for f in Transfer.model_fields if f.endswith("_ticks")}
+    assert {count: one.cause for count, one in PRICES.items()} == {
+        "calls": "startup", "segments": "runs", "bursts": "bursts", "rows": "bandwidth", "refreshes": "bandwidth",
+        "bytes": "bandwidth",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -332,3 +340,71 @@ def test_the_closed_form_counts_what_the_walk_does(data: st.DataObject) -> None:
     on = on.model_copy(update={"transfer": transfer})
     nest = data.draw(nests(layer, on.tles > 1, on.buffering == "choose", on.line))
     assert price(layer, on, nest) == replay(layer, on, nest, execute=False).outcome
+
+
+@pytest.mark.parametrize("seed", range(tries(40, 300)))
+def test_tables_of_many_nests_have_the_price_of_each(seed: int) -> None:
+    """Nests that differ in steps, by address and not, on one core or more; overlapping, time is at most the price.
+
+    Bounds are at most it, too: for any pieces as large as these, and for any steps of the other dimensions (`floor`).
+    """
+    dice = Random(seed)
+    stride, taps, groups, layout = dice.choice([1, 1, 2]), dice.choice([2, 3]), dice.choice([1, 1, 2]), seed % 2
+    layer = Layer.conv(
+        "x", channels=3 * groups, filters=4 * groups, size=(5, 6), kernel=(taps, taps), pad=(1, 1, 1, 0),
+        stride=(stride, 1), groups=groups, batch=dice.choice([1, 2]), bias=seed % 3 == 0,
+    )  # fmt: skip
+    shared = dice.choice("rcm")
+    over = (Spatial(shared, layer.extent(shared) - 1, "tle"),) if seed % 3 == 0 else ()
+    on = machine(
+        ocm_bytes=9999, psum_bytes=16, bias_bytes=2, in_bytes=dice.choice([1, 3]), byte_fj=3, mac_fj=1,
+        in_layout=("CHW", "HWC")[layout], out_layout=("HWC", "CHW")[layout], tles=2 if over else 1,
+        buffering="single" if over else dice.choice(["single", "double", "choose"]), sliding=dice.random() < 0.4,
+        transfer={"call_ticks": 5, "segment_ticks": 2, "burst_ticks": 3, "burst_bytes": dice.choice([4, 6, 8]),
+                  "burst_count": dice.choice(["address", "address", "aligned"]), "byte_ticks": 1},
+        compute={"model": dice.choice(["none", "tile", "array"]), "cycle_ticks": 3, "macs_per_cycle": 4, "rows": 2},
+    )  # fmt: skip
+    order = dice.sample(["r", "c", "m", "n", *dice.sample("bgij", 1), *dice.sample("rcmn", 1)], 6)
+    if over:  # what is shared innermost: the last core may not cut it
+        order.append(order.pop(order.index(shared)))
+    share = {d: layer.extent(d) for d in DIMS} | {item.dim: item.step for item in over}
+    chains = {d: [_falling(dice, share[d], order.count(d)) for _ in range(3)] for d in DIMS}
+    tiles = {d: np.array([(share[d], *chain)[-1] for chain in few]) for d, few in chains.items()}
+    depths = {op: [k for k in (6, 5, 4) if order[k - 1] in RELEVANT[op]] for op in layer.operands}
+    full = seed % 2 == 0 and all(depths.values()) and all(share[d] > order.count(d) for d in order)
+    depth = {operand: dice.choice(few if full else [4, 5, 6]) for operand, few in depths.items()}
+    skeleton = Skeleton(over, tuple(order), depth, {"IN": 1} if on.buffering == "choose" else {}, full)
+    last = order[depth["IN"] - 1]
+    slides = ((last, order[: depth["IN"] - 1].count(last)),) if full and on.sliding and last in "rcij" else ()
+    choices = Choices.product({d: np.array(few, np.int64).reshape(3, -1) for d, few in chains.items()}, tiles, slides)
+    free = replace(choices, ideal=dict.fromkeys(dice.choice([DIMS, "ricj", "mn"]), "steps"))
+    floor = Choices.floor(choices.steps, tiles, slides)
+    found, least, lowest = (
+        nest_tables(layer, on, skeleton, some, measures=("time", "bytes", "energy"), detail=True)
+        for some in (choices, free, floor)
+    )
+    for _ in range(4):
+        s, q = (dice.randrange(size) for size in choices.shape)
+        places = [3 * k + int(choices.index[d][s if d in "brc" else q]) for k, d in enumerate("brcgmn")]
+        bounds = [(lowest, place, place) for place in places] + [(least, s, q)] * (full or not on.sliding)
+        one = price(layer, on, skeleton.nest(choices.chain(s, q), layer))
+        if full and over:  # smaller cores may have loops that cut nothing, which tables count all the same
+            bounds = bounds[-1:]
+        else:
+            time = max(table.at(s, q) for table in found.time)
+            assert time == one.time_ticks if found.exact else time <= one.time_ticks
+            counts = {row: Counts(**{k: t.at(s, q) for k, t in kinds.items()}) for row, kinds in found.counts.items()}
+            assert (counts, found.bytes.at(s, q), found.energy.at(s, q)) == (one.by_operand, one.bytes, one.energy_fj)
+        assert {m: max(t.at(s, q) for t in parts) for m, parts in found.capacity.items()} == one.occupancy_bytes
+        for few, *at in bounds:
+            assert max(table.at(*at) for table in few.time) <= one.time_ticks
+            assert few.bytes.at(*at) <= one.bytes
+            assert few.energy.at(*at) <= one.energy_fj
+            assert all(t.at(*at) <= one.occupancy_bytes[m] for m, parts in few.capacity.items() for t in parts)
+
+
+def _falling(dice: Random, share: int, loops: int) -> list[int]:
+    """Steps of so many loops, each smaller than the one before if they can be."""
+    if share > loops:
+        return sorted(dice.sample(range(1, share), loops), reverse=True)
+    return sorted((dice.randint(1, share) for _ in range(loops)), reverse=True)
