@@ -24,6 +24,7 @@ from hwmodels.nest.price.limits import (
 )
 from hwmodels.nest.price.pieces import Window
 from hwmodels.schedule import Hold, Item, Loop, Nest
+from instances.machine.machine import Machine
 from instances.network.workload import DIMS, Layer
 from tests.effort import tries
 from tests.small import byte_machine
@@ -68,6 +69,22 @@ def test_energy_counts_bytes_and_macs() -> None:
     """32 + 6 + 48 bytes of 11, and 16 * 2 * 3 MACs of 2; nothing more has to move in so much memory."""
     layer = Layer.conv("x", channels=2, filters=3, size=(4, 4))
     assert least_energy(layer, machine(byte_fj=11, mac_fj=2)) == 86 * 11 + 96 * 2
+
+
+@pytest.mark.parametrize("dear", ["IN", "W", "OUT"])
+def test_what_moves_again_takes_the_least_energy_of_a_byte(dear: str) -> None:
+    """Every operand has 1,600 bytes; at 7 or 2 fJ each once, what the phases add at 2."""
+    homes = {op: ["dear" if op == dear else "near"] for op in ("IN", "W", "OUT")}
+    off_chip = [
+        {"name": name, "transfer": {"byte_ticks": fj}, "byte_fj": fj} for name, fj in (("near", 2), ("dear", 7))
+    ]
+    plain = machine(ocm_bytes=100, overlap="transfer_only").model_dump(exclude={"transfer", "byte_fj"})
+    on = Machine.model_validate({**plain, "off_chip": off_chip, "homes": homes})
+    layer = Layer.matmul("x", rows=40, inner=40, cols=40)
+    more = lower_bound_bytes(layer, on) - 4800
+    assert more > 4000
+    assert least_energy(layer, on) == 1600 * (7 + 2 + 2) + 2 * more
+    assert least_time(layer, on) == 2 * (4800 + more)
 
 
 def test_matrix_product_by_hand() -> None:

@@ -10,7 +10,7 @@ from formulations.tiling.slicing import PARTITIONS, partition_cuts
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.literal import tso_dataflow
 from hwmodels.nest.price.skeleton import Skeleton
-from hwmodels.outcome import Outcome
+from hwmodels.outcome import Counts, Outcome
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
 from instances.errors import InputError
 from instances.machine.machine import Compute, Machine, Transfer
@@ -85,6 +85,23 @@ def test_loads_and_stores_of_equations_3_to_5(partition: str, dataflow: str) -> 
     moved = outcome.total
     assert outcome.transfer_ticks == 5 * moved.bursts + moved.bytes
     assert outcome.time_ticks == outcome.transfer_ticks + 1344
+
+
+@pytest.mark.parametrize("dataflow", ["IS", "OS", "WS"])
+@pytest.mark.parametrize("partition", PARTITIONS)
+def test_groups_and_batches_multiply_every_count(partition: str, dataflow: str) -> None:
+    """Two groups and three images, one by one, each as `LAYER`; weights that are held stay for all images."""
+    one = price(LAYER, tso(), nest(partition, dataflow)).by_operand
+    layer = LAYER.model_copy(update={"b": 3, "g": 2})
+    items = nest(partition, dataflow).items
+    spatial = [item for item in items if isinstance(item, Spatial)]
+    many = Nest((*spatial, Loop("g", 1), *(i for i in items if i not in spatial)))
+    many = Nest(
+        (*many.items[: many.items.index(Loop("r", 2))], Loop("b", 1), *many.items[many.items.index(Loop("r", 2)) :])
+    )
+    for op, counts in price(layer, tso(), many).by_operand.items():
+        times = 2 if op == "W" and dataflow == "WS" else 6
+        assert counts == Counts(*(times * value for value in one[op].to_json().values()))
 
 
 def test_the_nests_are_the_ones_of_the_formulation() -> None:

@@ -294,6 +294,20 @@ def test_two_loops_share_a_product() -> None:
     assert (found["W", "again", "r"], found["W", "again", "c"]) == (4, 24)
 
 
+def test_passes_are_those_of_a_loop_in_one_of_the_loop_outside() -> None:
+    """16 filters by 8, 4 and 1: 2, 2 and 4 passes; 8 on a core by 3: 3 passes; in 3, 9 and 4, then by 2: 3 and 5."""
+    layer = Layer.conv("x", channels=1, filters=16, size=(2, 1))
+    loops = (Loop("m", 8), Loop("m", 4), Loop("m", 1), Loop("r", 1))
+    for items, told in (
+        (loops, [(0, 2, 2), (1, 2, 4), (2, 4, 24)]),
+        ((Spatial("m", 8, "tle"), Loop("m", 3), Loop("r", 1)), [(0, 2, 2), (1, 3, 8)]),
+        ((Loop("m", 9, (3, 12)), Loop("m", 2), Loop("r", 1)), [(0, 3, 4), (1, 5, 12)]),
+    ):
+        nest, on = Nest((*items, *ALL)), plain(tles=2)
+        found = [(one.at, one.passes, one.bytes) for one in shares(layer, on, nest) if one.dim == "m"]
+        assert found == told
+
+
 def test_halo_slides_away() -> None:
     # rows 0..5 of 2 pixels, windows of 3 rows, one output row at a time: 4 windows of 6 bytes, 12 bytes needed
     rows = Layer.conv("rows", channels=1, filters=1, size=(6, 2), kernel=(3, 1))
@@ -416,7 +430,11 @@ def test_three_steps_by_hand() -> None:
     )  # fmt: skip
     # L(0) = IN 5 + W 2 = 7, L(1) = L(2) = 5; S = 7 each; C = 6 each
     # 7 + max(6, L1 5) + max(6, L2 5, S0 7) + max(6, S1 7) + S2 7
-    assert both(layer, on, Loop("c", 2), *HOLDS) == 7 + 6 + 7 + 7 + 7
+    nest = (Loop("c", 2), *HOLDS)
+    assert both(layer, on, *nest) == 7 + 6 + 7 + 7 + 7
+    # L(0) is 2 calls, 2 runs and 5 bytes, each S a call, a run and 6 bytes, C 2 cycles; near a tie (6 and 5, 6 and 7)
+    fields = [field for field in FIELDS if "burst" not in field]
+    assert sensitivity(layer, on, Nest(nest), fields).counts == (1, 2 + 3, 2 + 3, 5 + 3 * 6, 2)
 
 
 def test_a_smaller_last_tile_is_cheaper_in_every_part() -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import TypeAdapter
 
+from hwmodels.nest.price.closed_form import price
+from hwmodels.nest.replay.cores import cover_faults, replay_cores
 from hwmodels.nest.replay.referee import replay
 from hwmodels.outcome import Counts
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
@@ -242,6 +245,12 @@ def test_spatial_over_clusters_and_cores() -> None:
         assert result.outcome.occupancy_bytes == {"ocm": 8 + 12 + 6}
 
 
+def test_places_are_counted_from_the_begin_of_a_core() -> None:
+    # rows [0,2) and [2,4), each cut at its own row 1: windows of rows 0-1 0-2 | 1-3 2-3, 10 rows of 4 in 2 channels
+    rows = rows_of(TINY, machine(tles=2), Spatial("r", 2, "tle"), Loop("r", 1, (1,)), *ALL)
+    assert (rows["IN"].calls, rows["IN"].bytes) == (4, 80)
+
+
 def test_the_busiest_cluster_is_one_cluster() -> None:
     layer = Layer.conv("top", channels=1, filters=1, size=(5, 1), kernel=(5, 1), pad=(4, 0, 0, 0))
     nest = Nest((Spatial("r", 3, "tle"), *ALL))
@@ -311,26 +320,92 @@ def test_reduction_over_cores_never_meets() -> None:
     assert not result.executed
 
 
+@pytest.mark.parametrize(("buffering", "wrong", "right"), [("single", 2, 1), ("double", 1, 2)])
+def test_buffers_that_the_machine_does_not_have(buffering: str, wrong: int, right: int) -> None:
+    """Refused even in enough memory; a machine that leaves the choice has either."""
+    for on, number, ok in ((buffering, wrong, False), (buffering, right, True), ("choose", wrong, True)):
+        found = replay(TINY, machine(buffering=on), Nest((Hold("W"), Hold("IN", number), Hold("OUT"))))
+        assert found.ok == ok
+        assert ok or f"Hold(IN) states {wrong} buffers" in found.faults[0]
+
+
+def test_outputs_of_no_core() -> None:
+    halves = replay_cores(TINY, Nest((Spatial("r", 2, "tle"), *ALL)))
+    assert cover_faults(TINY, halves) == []
+    assert cover_faults(TINY, halves[1:]) == ["output: some elements belong to no core"]
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (3, "expected an object"),
+        ({"loop": "z", "step": 1}, "unknown dimension"),
+        *(({"loop": "r", "step": step}, "step must be a positive integer") for step in (0, True, 1.0)),
+        *(({"loop": "r", "step": 1, "cuts": cuts}, "cuts must be a list of integers") for cuts in (3, [True], [1.0])),
+        ({"hold": "X"}, "unknown operand"),
+        *(({"hold": "IN", "buffers": number}, "buffers must be 1 or 2") for number in (0, 3, True, 1.0)),
+        ({"hold": "IN", "line": 1}, "line must be true or false"),
+        ({"spatial": "r", "step": 1, "over": "mesh"}, "unknown level"),
+        ({"spatial": "r", "step": 1}, "keys"),
+        ({"spatial": "r", "step": 1, "over": "tle", "cuts": [1]}, "keys"),
+        ({"loop": "r", "step": 1, "over": "tle"}, "keys"),
+        ({"hold": "IN", "step": 1}, "keys"),
+    ],
+)
+def test_items_of_files_are_refused(row: object, said: str) -> None:
+    with pytest.raises(InputError, match=rf"^nest\[1\]: .*{said}"):
+        Nest.from_json([{"hold": "W"}, row])
+
+
+def test_nests_in_files() -> None:
+    """As they are written they are read; what is missing, unknown or no home of an operand is refused."""
+    nest = Nest((Spatial("m", 2, "tle"), Loop("r", 3, (1, 4)), Hold("IN", 2, line=True), Hold("W"), Hold("OUT", 1)))
+    files = TypeAdapter(Nest)
+    for one in (nest, nest.at({"IN": "a", "OUT": "b"})):
+        assert files.validate_json(files.dump_json(one)) == files.validate_python(one) == one
+    rows = nest.to_json()
+    for wrong in ({}, {"nest": rows, "more": 1}, {"nest": rows, "homes": {"X": "a"}}, {"nest": rows, "homes": {"W": 1}},
+                  {"nest": rows, "homes": ["a"]}, {"nest": 3}, 3):  # fmt: skip
+        with pytest.raises(ValueError, match=r"homes|expected a list"):
+            files.validate_python(wrong)
+
+
 @pytest.mark.parametrize(
     ("items", "message"),
     [
+        ((Loop("r", 3, (0, 3)), *ALL), "must ascend from 1 to at most 3"),
+        ((Loop("r", 4, (4,)), *ALL), "must ascend from 1 to at most 3"),
+        ((Spatial("r", 2, "tle"), Loop("r", 2, (2,)), *ALL), "must ascend from 1 to at most 1"),
+        ((Loop("r", 2, (2, 2)), *ALL), "must ascend"),
+        ((Loop("r", 2, (1,)), *ALL), "the largest piece has 3, step says 2"),
+        ((Loop("r", 3, (1,)), Loop("r", 1, (2,)), *ALL), "the largest piece has 2, step says 1"),
+        ((Hold("IN"), Hold("W", line=True), Hold("OUT")), "only IN is held in lines"),
+        ((Hold("IN", line=True), Hold("W"), Hold("OUT")), "has none"),
+        ((Loop("m", 0), *ALL), r"must be 1\.\.3"),
         ((Loop("m", 2), Spatial("r", 1, "tle"), *ALL), "stands inside a loop"),
         ((Hold("W"), Spatial("r", 1, "tle"), Hold("IN"), Hold("OUT")), "stands inside a hold"),
         ((Spatial("m", 2, "tlt"), Spatial("r", 1, "tle"), *ALL), "stands inside tlt"),
         ((Spatial("m", 2, "mesh"), *ALL), "unknown level 'mesh'"),
         ((Loop("z", 2), *ALL), "unknown dimension 'z'"),
-        ((Loop("m", 9), *ALL), "must be 1..4"),
+        ((Loop("m", 4), *ALL), r"must be 1\.\.3"),
+        ((Loop("m", 2), Loop("m", 3), *ALL), r"must be 1\.\.2"),
+        ((*ALL, Hold("W")), "holds"),
         ((Hold("IN"), Hold("OUT")), "holds"),
     ],
 )
 def test_malformed_nests(items: tuple[Item, ...], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        replay(POINT, machine(), Nest(items))
+        replay(TINY, machine(), Nest(items))
 
 
 def test_undefined_settings() -> None:
     with pytest.raises(InputError, match="uniform"):
         replay(POINT, machine(edge_tiles="uniform", transfer=Transfer(burst_bytes=8, burst_count="address")), Nest(ALL))
+    for reader in (replay, price):  # tiles of one size are those of equal steps
+        with pytest.raises(InputError, match="equal tiles"):
+            reader(TINY, machine(edge_tiles="uniform"), Nest((Loop("r", 3, (1,)), *ALL)))
+    with pytest.raises(InputError, match="single core"):
+        price(POINT, machine(buffering="double", tlts=2), Nest((Spatial("r", 1, "tlt"), *ALL)))
     with pytest.raises(InputError, match="one core"):
         replay(POINT, machine(buffering="double", tlts=2), Nest(ALL))
     huge = Layer.conv("huge", channels=4096, filters=4096, size=(64, 64))

@@ -225,6 +225,19 @@ def test_cores_are_parallel_loops() -> None:
     assert lines[2].startswith("    load W[m m0 to")
 
 
+@pytest.mark.parametrize("dim", ["r", "c"])
+def test_the_buffer_of_all_cores_is_that_of_an_inner_one(dim: str) -> None:
+    """8 rows or columns by 2: an inner core needs 4 of them, the first one, at the padding, 3."""
+    cores = {"problem": "slicing", "tles": 4, "im2col_rows": 2, "im2col_channels": "tile"}
+    machine = Machine.model_validate({**FIELDS, "sliding": False, "reserved_bytes": 7, **cores})
+    placed = buffers(LAYER, machine, Nest((Spatial(dim, 2, "tle"), Loop("n", 3), Hold("IN"), Hold("W"), Hold("OUT"))))
+    assert placed[1].extents == {"n": 3, "r": 8, "c": 8} | {dim: 4}
+    # 6 filters of 3 channels and 3x3 taps; 6 x 16 sums of 4 bytes; two rows of 3x3 taps of the 3 channels of a tile
+    sizes = {"reserved": 7, "IN": 3 * 8 * 4, "W": 6 * 3 * 9, "OUT": 6 * 8 * 2 * 4, "im2col": 2 * 9 * 3}
+    assert {one.name: one.bytes for one in placed} == sizes
+    assert str(placed[-1]).split() == [f"{sum(sizes.values()) - 54:,}", "54", "1", "im2col"]
+
+
 def test_a_load_that_serves_several_cores_says_so() -> None:
     """Inside two parallel loops a reader would count 4 loads of IN; one serves the cores of a cluster."""
     machine = Machine.model_validate(
