@@ -47,7 +47,8 @@ def _cell(op: str, gates: int, steps: int, batch: int, direction: str = "forward
     constants: list[object] = [_weights(ways, gates * hidden, inputs), _weights(ways, gates * hidden, hidden)]
     constants.append(_weights(ways, 2 * gates * hidden) if bias else None)
     if state:
-        constants += [None, _weights(ways, batch, hidden)] + ([_weights(ways, batch, hidden)] if op == "LSTM" else [])
+        states = [_weights(ways, batch, hidden) * (np.arange(hidden) > 0) for _ in range(1 + (op == "LSTM"))]
+        constants += [None, *(each.astype(_FLOAT) for each in states)]  # some of their numbers are zero
     return (steps, batch, inputs), op, constants, {"hidden_size": hidden, "direction": direction, **attributes}
 
 
@@ -105,6 +106,7 @@ TRANSPOSED: dict[str, Case] = {
     "groups": _transposed((4, 5), (4, 2, 4, 4), strides=[2, 2], pads=[1, 1, 1, 1], group=2),
     "groups that overlap": _transposed((4, 5), (4, 2, 3, 3), strides=[2, 2], group=2),
     "groups apart": _transposed((4, 5), (4, 2, 2, 2), strides=[2, 2], group=2, bias=False),
+    "dilated apart": _transposed((4, 5), (4, 3, 2, 2), strides=[2, 2], dilations=[3, 1]),
     "kernel below stride": _transposed((4, 5), (4, 3, 2, 2), strides=[3, 3], output_padding=[1, 0]),
     "strides that differ": _transposed((4, 5), (4, 3, 4, 3), strides=[2, 1], pads=[1, 1, 1, 1]),
     "sequence": _transposed((7,), (4, 3, 4), strides=[2], pads=[1, 1]),
@@ -129,17 +131,18 @@ CELLS: dict[str, Case] = {
     "LSTM": _cell("LSTM", 4, 3, 2), "LSTM reverse": _cell("LSTM", 4, 3, 1, "reverse"),
     "LSTM both": _cell("LSTM", 4, 2, 2, "bidirectional", state=True),
     "LSTM without biases": _cell("LSTM", 4, 2, 2, bias=False),
-    "LSTM coupled": _cell("LSTM", 4, 2, 2, input_forget=1), "LSTM clipped": _cell("LSTM", 4, 2, 2, clip=0.3),
+    "LSTM coupled": _cell("LSTM", 4, 2, 2, input_forget=1), "LSTM clipped": _cell("LSTM", 4, 6, 2, clip=0.6),
     "LSTM of other functions": _cell("LSTM", 4, 2, 1, activations=["HardSigmoid", "Relu", "Softsign"],
                                      activation_alpha=[0.3], activation_beta=[0.4]),
     "GRU": _cell("GRU", 3, 3, 2), "GRU reset behind": _cell("GRU", 3, 3, 2, linear_before_reset=1),
     "GRU both": _cell("GRU", 3, 2, 2, "bidirectional", linear_before_reset=1, state=True),
     "GRU reverse": _cell("GRU", 3, 2, 1, "reverse", state=True),
-    "RNN": _cell("RNN", 1, 3, 2), "RNN both": _cell("RNN", 1, 3, 2, "bidirectional", bias=False),
+    "RNN": _cell("RNN", 1, 3, 2), "RNN both": _cell("RNN", 1, 3, 2, "bidirectional", bias=False, state=True),
     "RNN Relu": _cell("RNN", 1, 3, 2, activations=["Relu"], clip=0.5),
     "GRU of other functions": _cell("GRU", 3, 2, 1, "bidirectional", activation_alpha=[0.5, 0.3, 0.7, 2.0],
                                     activation_beta=[0.4, 0.6],
                                     activations=["HardSigmoid", "LeakyRelu", "Affine", "Elu"]),
+    "RNN HardSigmoid": _cell("RNN", 1, 2, 1, activations=["HardSigmoid"]),
     "RNN ScaledTanh": _cell("RNN", 1, 3, 2, activations=["ScaledTanh"], activation_alpha=[1.5], activation_beta=[0.5]),
 }  # fmt: skip
 
@@ -182,6 +185,7 @@ FUNCTIONS: dict[str, Case] = {
     "Softmax of channels": ((1, 4, 5, 6), "Softmax", [], {"axis": 1}),
     "Softmax of rows": ((1, 4, 5, 6), "Softmax", [], {"axis": 2}),
     "LogSoftmax": ((1, 4, 5, 6), "LogSoftmax", [], {"axis": 3}),
+    "LayerNormalization by itself": ((6,), "LayerNormalization", ["x", "x"], {"axis": 0}),
     "LayerNormalization": ((1, 4, 5, 6), "LayerNormalization", [_weights(6), _weights(6)], {"axis": -1}),
     "LayerNormalization of maps": ((1, 4, 5, 6), "LayerNormalization", [_weights(5, 6)], {"axis": 2}),
     "InstanceNormalization": ((1, 4, 5, 6), "InstanceNormalization", [_weights(4), _weights(4)], {}),
@@ -206,6 +210,7 @@ OTHERS: dict[str, Case] = {
     "Einsum of weights first": ((2, 3, 4), "Einsum", ["x"], {"equation": "oj,...ij->...io", "first": _weights(5, 4)}),
     "MatMul of weights first": ((2, 4, 3), "MatMul", ["x"], {"first": _weights(5, 4)}),
     "MatMul by a vector": ((2, 3, 4), "MatMul", [_weights(4)], {}),
+    "MatMul by one": ((3, 4), "MatMul", [_weights(1, 4, 5)], {}),
     "MatMul of few by many": ((3, 4), "MatMul", [_weights(2, 4, 5)], {}),
     "Gemm of itself": ((4, 3), "Gemm", ["x", _weights(3)], {"transA": 1}),
     "Gemm of itself turned": ((4, 3), "Gemm", ["x", _weights(1, 4)], {"transB": 1, "alpha": 0.5, "beta": 3.0}),
@@ -247,7 +252,10 @@ OTHERS: dict[str, Case] = {
     "GlobalMaxPool of a sequence": ((2, 3, 5), "GlobalMaxPool", [], {}),
     "MaxPool of padded frames": ((1, 2, 4, 5, 6), "MaxPool", [], {"kernel_shape": [3, 2, 2], "strides": [1, 2, 1],
                                                                   "pads": [1, 0, 0, 1, 1, 0]}),
-    "Conv of padded frames": ((1, 2, 4, 5, 3), "Conv", [_weights(3, 2, 2, 1, 1), _weights(3)],
+    "Conv of frames apart": ((1, 2, 5, 5, 6), "Conv", [_weights(3, 2, 2, 3, 3)], {"dilations": [2, 1, 1]}),
+    "AveragePool of padded frames": ((1, 2, 4, 5, 6), "AveragePool", [], {
+        "kernel_shape": [2, 2, 2], "pads": [1, 0, 1, 0, 1, 0], "count_include_pad": 1}),
+    "Conv of padded frames": ((1, 2, 5, 5, 3), "Conv", [_weights(3, 2, 2, 1, 1), _weights(3)],
                               {"pads": [1, 0, 0, 0, 0, 0], "strides": [2, 1, 1], "dilations": [2, 1, 1]}),
     "MeanVarianceNormalization": ((2, 3, 4, 5), "MeanVarianceNormalization", [], {"axes": [1, 3]}),
     "MaxPool of frames": ((1, 2, 4, 6, 6), "MaxPool", [], {"kernel_shape": [2, 2, 2], "strides": [2, 2, 2]}),
@@ -292,6 +300,8 @@ PADDED: dict[str, Case] = {
                                 pad=("constant", np.array(1.0, _FLOAT))),
     "Conv dilated": _padded((1, 2, 7, 6), [0, 0, 2, 0, 0, 0, 0, 2], "Conv", _weights(4, 2, 3, 3), dilations=[2, 1],
                             pads=[1, 0, 0, 0]),
+    "Conv of what others read": _padded((1, 2, 5, 6), [0, 0, 1, 1, 0, 0, 1, 1], "Conv", _weights(2, 2, 3, 3),
+                                        pads=[1, 1, 1, 1], then=[("Add", "padded")]),
     "Conv far away": _padded((1, 2, 7, 6), [0, 0, 0, 3, 0, 0, 0, 0], "Conv", _weights(4, 2, 3, 3), dilations=[2, 1]),
     "Conv same": _padded((1, 2, 7, 6), [0, 0, 1, 0, 0, 0, 0, 1], "Conv", _weights(4, 2, 3, 3), auto_pad="SAME_UPPER",
                          strides=[2, 2]),
@@ -425,7 +435,7 @@ def as_read(path: Path) -> tuple[OnnxModel, onnx.ModelProto]:
         made, given = names[o.name], [names[name] for name in o.inputs]
         if isinstance(o, Input):
             if o.name not in found.inputs.values():
-                held[made] = found.constant(made)
+                held[made] = found.constant(made) * (not o.zeros)
             continue
         node, behind = found.node(o.name), [*map(Node, found.folded.get(o.name, ()))]
         chain = [made] if not behind else [f"{made}:{k}" for k in range(len(behind))] + [made]

@@ -210,10 +210,13 @@ def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, t
 
 
 def test_layers_in_words() -> None:
-    layer = parse_layer("channels=4 filters=8 size=10x12 kernel=3x3 stride=2 pad=1x0 groups=2 batch=3", "here")
+    text = "channels=4 filters=8 size=10x12 kernel=3x2 stride=2x1 pad=1x0 dilation=2x3 groups=2 batch=3"
+    layer = parse_layer(text, "here")
     assert (layer.b, layer.g, layer.n, layer.m, layer.h, layer.l) == (3, 2, 2, 4, 10, 12)
-    # (10 + 2 - 3) // 2 + 1 = 5 rows, (12 - 3) // 2 + 1 = 5 columns
-    assert (layer.r, layer.c, layer.stride_w, layer.pad_top, layer.pad_left) == (5, 5, 2, 1, 0)
+    # (10 + 2 - 5) // 2 + 1 = 4 rows, (12 - 4) // 1 + 1 = 9 columns
+    assert (layer.r, layer.c, layer.kh, layer.kw, layer.stride_h, layer.stride_w) == (4, 9, 3, 2, 2, 1)
+    assert (layer.dilation_h, layer.dilation_w, layer.pad_top, layer.pad_left) == (2, 3, 1, 0)
+    assert parse_layer("channels=4 filters=8 size=5 stride=2", "here").c == 3
 
 
 def test_bundled_rows_are_what_the_papers_print() -> None:

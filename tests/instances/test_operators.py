@@ -9,7 +9,18 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from instances.frozen import digest
-from instances.network.operators import Concat, Conv, Eltwise, Input, MatMul, Opaque, Pool, Reshape, element_wise
+from instances.network.operators import (
+    Concat,
+    Conv,
+    Correlation,
+    Eltwise,
+    Input,
+    MatMul,
+    Opaque,
+    Pool,
+    Reshape,
+    element_wise,
+)
 from instances.network.workload import Layer
 from tests.effort import tries
 
@@ -109,9 +120,30 @@ def test_products_of_two_inputs() -> None:
     assert (shared.g, shared.r, shared.n, shared.m) == (1, 14, 64, 9)
     with pytest.raises(ValueError, match="inner sizes differ: 64"):
         plain.infer(shapes)
+    # A transposed left operand has its matrices apart: a product for each.
+    turned = MatMul(name="f", inputs=("a", "b"), shape=(1,), transpose_a=True, bias=True)
+    apart = turned.layer([(2, 64, 7), (64, 9)])
+    assert (apart.g, apart.r, apart.n, apart.m) == (2, 7, 64, 9)
+    assert turned.count_parameters([(2, 64, 7), (64, 9)]) == 9
+    with pytest.raises(ValueError, match="needs matrices"):
+        plain.infer([(64,), (64, 9)])
+
+
+def test_correlation() -> None:
+    """Of 3 rows at most in steps of 2: -2, 0 and 2; of 7 columns in steps of 3: -6 to 6."""
+    match = Correlation(name="c", inputs=("x", "y"), shape=(1,), displacement=(3, 7), stride=(2, 3))
+    assert match.infer([MAP, MAP]) == (2, 3 * 5, 8, 10)
+    layer = match.layer([MAP, MAP])
+    assert (layer.b, layer.n, layer.m, layer.r, layer.c, layer.weights) == (2, 6, 1, 8, 10, "activation")
+    assert (layer.kh, layer.kw, layer.dilation_h, layer.dilation_w) == (3, 5, 2, 3)
+    assert (layer.pad_top, layer.pad_left) == (2, 6)
+    with pytest.raises(ValueError, match="the maps differ"):
+        match.infer([MAP, (2, 6, 8, 9)])
 
 
 def test_matmul_fields_go_together() -> None:
+    with pytest.raises(ValueError, match=r"needs \(rows, features\)"):
+        MatMul(name="f", inputs=("x",), shape=(1,), out_features=3).infer([(5,)])
     with pytest.raises(ValidationError, match="needs out_features"):
         MatMul(name="f", inputs=("x",), shape=(1,))
     with pytest.raises(ValidationError, match="drop out_features"):
