@@ -14,6 +14,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 from instances.network.operators import Concat, Conv, Input, MatMul, Pool, Resample, Reshape
+from instances.network.workload import Layer
 from instances.onnx.graph import Node
 from instances.onnx.model import OnnxModel, read_model
 from tests.onnx_models import model_of
@@ -389,18 +390,20 @@ def _channels(case: Case) -> int:
 # ---- what a model is read as -----------------------------------------------------------------------------------------
 
 
-def _window(o: Conv | Pool) -> dict[str, object]:
-    window = {"kernel_shape": o.kernel, "strides": o.stride, "pads": o.pad}
-    return window | ({"dilations": o.dilation} if o.dilation != (1, 1) else {})
+def _window(o: Conv | Pool, layer: Layer) -> dict[str, object]:
+    """As it is planned; what lies behind a map is not said there."""
+    apart = {"dilations": (layer.dilation_h, layer.dilation_w)} if o.dilation != (1, 1) else {}
+    return apart | {"kernel_shape": (layer.kh, layer.kw), "strides": (layer.stride_h, layer.stride_w),
+                    "pads": (layer.pad_top, layer.pad_left, *o.pad[2:])}  # fmt: skip
 
 
-def _pooling(o: Pool, node: Node, opset: int) -> tuple[str, list[str], dict[str, object]]:
+def _pooling(o: Pool, layer: Layer, node: Node, opset: int) -> tuple[str, list[str], dict[str, object]]:
     """Its operator, further inputs, attributes; a reduction is of rows and columns, however they came there."""
     if o.fn == "max":
-        return "MaxPool", [], _window(o) | {"ceil_mode": int(o.ceil_mode)}
+        return "MaxPool", [], _window(o, layer) | {"ceil_mode": int(o.ceil_mode)}
     if o.fn == "avg":
         counted = {"count_include_pad": node.integer("count_include_pad", 0), "ceil_mode": int(o.ceil_mode)}
-        return "AveragePool", [], _window(o) | counted
+        return "AveragePool", [], _window(o, layer) | counted
     late = opset >= 18 or node.op == "ReduceSum"
     if not node.op.startswith("Reduce") or late:
         return node.op, ["rows, columns"] if node.op.startswith("Reduce") else [], {}
@@ -414,6 +417,7 @@ def as_read(path: Path) -> tuple[OnnxModel, onnx.ModelProto]:
     """
     found = read_model(path)
     nodes, held, names = list[onnx.NodeProto](), dict[str, np.ndarray](), found.tensor_of
+    layers = {layer.name: layer for layer in found.network.layers}
 
     def own(tensor: str) -> str:
         if tensor and tensor not in found.makers and tensor not in names.values():
@@ -446,10 +450,16 @@ def as_read(path: Path) -> tuple[OnnxModel, onnx.ModelProto]:
         elif isinstance(o, Conv):
             weights = found.constant(node.input(1))
             held[f"{made}:w"] = weights.reshape(*weights.shape[:2], *o.kernel)
-            put("Conv", [given[0], f"{made}:w", own(node.input(2))], chain[0], group=o.groups, **_window(o))
+            put(
+                "Conv",
+                [given[0], f"{made}:w", own(node.input(2))],
+                chain[0],
+                group=layers[o.name].g,
+                **_window(o, layers[o.name]),
+            )
         elif isinstance(o, Pool):
             held["rows, columns"] = np.array([2, 3])
-            op, inputs, fields = _pooling(o, node, found.opset)
+            op, inputs, fields = _pooling(o, layers[o.name], node, found.opset)
             put(op, [*given, *inputs], made, **fields)
         elif isinstance(o, Resample) and len(given) == 1:
             for k, equation in ((1, "bcjk,ij->bcik"), (2, "bckj,ij->bcki")):

@@ -83,6 +83,11 @@ KINDS: dict[str, tuple[tuple[int, ...], dict[str, tuple[int, ...]], Nodes, dict[
         [("ConvTranspose", f"{one} w", out, {"strides": [2, 2], "pads": [1, 1, 1, 1]}) for one, out in ("xa", "zb")],
         {f"b:phase{k}": f"a:phase{k}" for k in range(4)}, 256,
     ),
+    "transposed convolutions that begin elsewhere: other taps make a phase": (
+        MAP, {"w": (4, 4, 4, 4)},
+        [("ConvTranspose", f"{one} w", out, {"strides": [2, 2], "pads": pads})
+         for one, out, pads in (("x", "a", [1, 1, 1, 1]), ("z", "b", [0, 0, 2, 2]))], {}, 512,
+    ),
     "videos, frame by frame": (
         (1, 4, 3, 6, 6), {"w": (4, 4, 3, 3, 3)},
         [("Conv", "x w", "a", {"pads": [1] * 6}), ("Conv", "a w", "b", {"pads": [1] * 6})], {"b": "a"}, 432,
