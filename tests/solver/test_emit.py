@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 import re
 import subprocess
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -18,12 +20,15 @@ from hwmodels.schedule import FusedRun, Hold, Loop, Nest
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.machine.machine import Machine, Transfer
+from instances.network.network import Network
+from instances.network.operators import Input
 from instances.network.workload import Layer
 from solver.calls.solve import solve
+from solver.uses.emit.chip import _tensor
 from solver.uses.emit.emit import compile_model, emit_c, files_of
 from solver.uses.emit.offchip import placed
 from solver.uses.emit.program import Planned, single_layers
-from solver.uses.emit.text import comment, function, identifier, total
+from solver.uses.emit.text import comment, function, identifier, literal, total
 from tests.effort import in_turn, tries
 from tests.emitted import (
     BUILDS,
@@ -38,6 +43,7 @@ from tests.emitted import (
     write,
 )
 from tests.onnx_models import model_of
+from tests.written import built
 
 pytestmark = needs_gcc
 
@@ -45,6 +51,30 @@ pytestmark = needs_gcc
 def random_program(seed: int, number: int) -> dict[str, str]:
     rng = random.Random(seed)
     return single_layers([random_case(rng, f"case{k}") for k in range(number)])
+
+
+def test_layers_compute_and_move_what_is_planned(tmp_path: Path) -> None:
+    """Cores, snakes, lines, double buffers, free cuts, first reads, spilled sums: seeds that run nearly every line."""
+    cases = [random_case(random.Random(seed), f"case{seed}") for seed in (48, 25, 32, 27, 35, 1, 38, 58)]
+    # by turns in three loops: the pixel at which a filter ends is the one at which the next begins, and stays
+    layer = Layer.conv("snake", channels=1, filters=2, size=(2, 2), kernel=(1, 1))
+    machine = Machine(
+        name="m", tick_ps=1, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=4, ocm_bytes=99, snake=True,
+        transfer=Transfer(byte_ticks=1),
+    )  # fmt: skip
+    nest = Nest((Loop("m", 1), Loop("r", 1), Loop("c", 1), Hold("IN"), Hold("W"), Hold("OUT")))
+    assert "9 of 9 layers" in built(single_layers([*cases, Planned(layer, machine, nest)]), tmp_path / "c")
+
+
+def test_kept_rows_of_images_lie_apart() -> None:
+    """Row by row, in each the images; every element has a place of its own, and all of them are as many as places."""
+    network, shape = Network(name="n", operators=(Input(name="x", shape=(2, 3, 4, 5)),)), (2, 3, 4, 5)
+    for layout in ("CHW", "HWC"):
+        machine = load_machine("scratchpad_64k").model_copy(update={"out_layout": layout})
+        made = _tensor(network.operators[0], SimpleNamespace(whole=False), machine)  # type: ignore[arg-type]
+        at = sum(np.indices(shape)[k] * made.pitch[k] for k in range(4))
+        assert sorted(at.ravel()) == list(range(120))
+        assert [set(at[:, :, r].ravel() // 30) for r in range(4)] == [{0}, {1}, {2}, {3}]
 
 
 @pytest.mark.slow(3)
@@ -196,6 +226,8 @@ def test_text_of_c() -> None:
     assert total(("r", 2), ("i", 1), ("1", -1)) == "r * 2 + i - 1"
     assert total(("3", 2), ("1", -1)) == "5"
     assert total(("j", -2), ("1", 3)) == "3 - j * 2"
+    drawn = np.random.default_rng(1).normal(size=200).astype(np.float32)
+    assert all(np.float32(literal(float(x)).removesuffix("f")) == x for x in drawn)  # to the last bit
     assert function("void f", [], ["return;"]) == ["void f(void)", "{", "    return;", "}"]
 
 
@@ -220,8 +252,11 @@ def test_sums_of_a_tile_that_is_taken_again_at_once(tmp_path: Path) -> None:
 # ---- networks ----------------------------------------------------------------------------------------------------
 
 
-def emitted_networks(problem: str, seeds: range, folder: Path, flags: str) -> int:
-    """Emit, build and run plans of random networks; returns how many keep a map on chip or run layers in groups."""
+def emitted_networks(problem: str, seeds: Iterable[int], folder: Path, flags: str) -> int:
+    """Emit, build and run plans of random networks; returns how many keep a map on chip or run layers in groups.
+
+    Without flags as fast as may be.
+    """
     kept = 0
     for seed in seeds:
         rng = random.Random(seed)
@@ -229,11 +264,18 @@ def emitted_networks(problem: str, seeds: range, folder: Path, flags: str) -> in
         plan = solve(network, random_scratchpad(rng, network), problem=problem)
         if not plan.decided:  # a layer that does not fit
             continue
-        emit_c(plan, folder / str(seed))
-        assert "results and transfers as planned" in build_and_run(folder / str(seed), flags)
+        if flags:
+            emit_c(plan, folder / str(seed))
+        printed = build_and_run(folder / str(seed), flags) if flags else built(files_of(plan), folder / str(seed))
+        assert "results and transfers as planned" in printed
         fused = any(isinstance(run, FusedRun) for run in plan.schedule)
         kept += fused if problem == "fusion" else any(run.residents for run in plan.schedule)
     return kept
+
+
+def test_networks_with_maps_on_chip(tmp_path: Path) -> None:
+    """Two images and one, maps that are joined, gated, pooled: seeds that run nearly every line."""
+    assert emitted_networks("joint", (20, 21), tmp_path, "") == 2
 
 
 @pytest.mark.slow(8)

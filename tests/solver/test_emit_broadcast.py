@@ -34,6 +34,7 @@ from tests.formulations.test_joint_weights import CASES, FAR, machine
 from tests.onnx_models import model_of
 from tests.quantised import Maker
 from tests.solver.test_emit import numbers
+from tests.written import built
 
 pytestmark = needs_gcc
 
@@ -293,16 +294,14 @@ def drawn(rng: random.Random) -> dict[str, str | bytes]:
 @pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(tries(1, 40)))
 def test_random_networks(tmp_path: Path, seed: int) -> None:
-    write(drawn(random.Random(seed)), tmp_path / "c")
-    assert PLANNED in build_and_run(tmp_path / "c", BUILDS[1])
+    assert PLANNED in built(drawn(random.Random(seed)), tmp_path / "c")
 
 
 @pytest.mark.few(3)
 @pytest.mark.parametrize("case", [case for case in CASES if "turns" in case or "late" in case or "matrix" in case])
 def test_weights_by_hand(tmp_path: Path, case: str) -> None:
     """Two tensors by turns; one that comes late; a matrix from outside; bytes and banks."""
-    write(files_of(joint(*CASES[case])), tmp_path / "c")
-    assert PLANNED in build_and_run(tmp_path / "c", BUILDS[3])
+    assert PLANNED in built(files_of(joint(*CASES[case])), tmp_path / "c")
 
 
 @pytest.mark.slow(2)

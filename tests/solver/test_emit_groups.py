@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
+import numpy as np
 import pytest
 
 from certile import compile_model, emit_c, solve
@@ -15,6 +19,7 @@ from solver.uses.emit import onchip
 from tests.effort import thinned, tries
 from tests.emitted import BUILDS, build_and_run, light_model, random_group, write
 from tests.solver.test_emit import FLOATS, difference, emitted_networks
+from tests.written import built
 
 Files = Mapping[str, str | bytes]
 
@@ -29,21 +34,49 @@ def packed(files: Files) -> bool:
     return "certile_reshape" in text_of(files, "group_")
 
 
-def run_groups(seeds: range, folder: Path, flags: str, *, broadcast: bool = False) -> Counter[str]:
+def run_groups(seeds: Iterable[int], folder: Path, flags: str, *, broadcast: bool = False) -> Counter[str]:
     """Write, build and run random groups in the least memory; returns how they are written.
 
-    `broadcast`: with operands that are broadcast.
+    `broadcast`: with operands that are broadcast. Without flags as fast as may be.
     """
     how: Counter[str] = Counter()
     for seed in seeds:
         planned = random_group(random.Random(seed), broadcast=broadcast)
         files = planned.files()
-        write(files, folder / str(seed))
-        assert "results and transfers as planned" in build_and_run(folder / str(seed), flags)
+        if flags:
+            write(files, folder / str(seed))
+        printed = build_and_run(folder / str(seed), flags) if flags else built(files, folder / str(seed))
+        assert "results and transfers as planned" in printed
         run = planned.runs[0]
         how["turns" if getattr(run, "blocks", ()) else "packed" if packed(files) else "standing"] += 1
         how["images"] += planned.network.operators[0].shape[0] > 1
     return how
+
+
+def test_groups_in_the_bytes_that_are_counted(tmp_path: Path) -> None:
+    """Seeds that run nearly every line of groups: turns, packed and standing strips, images, and broadcast operands."""
+    how = run_groups((2, 30, 38), tmp_path, "") + run_groups((7,), tmp_path, "", broadcast=True)
+    assert how.keys() >= {"turns", "standing", "images"}, how
+
+
+def test_maps_that_move_overwrite_none() -> None:
+    """Random maps one behind the other, of which some go, some come and some have fewer rows from then on."""
+    rng = random.Random(1)
+    for _ in range(60):
+        rows = [{s: rng.randint(1, 9) for s in sorted(rng.sample(range(7), 4))} for _ in "ab"]
+        rows[1] = {s: min(size, rows[0].get(s, size)) for s, size in rows[1].items()}
+        maps, memory = {}, np.zeros(99, int)
+        for begin, sizes in enumerate(rows):
+            for (s, size), at in zip(sizes.items(), accumulate(sizes.values(), initial=0), strict=False):
+                maps[begin, s] = at
+                memory[at : at + size] = memory[at : at + size] if begin else np.arange(size) + 100 * s
+        runs = [SimpleNamespace(residents={s: (size,) for s, size in sizes.items()}) for sizes in rows]
+        chip = SimpleNamespace(begins=[0, 1, 2], runs=runs, addresses=SimpleNamespace(maps=maps))
+        chip._map_bytes = lambda run, s: run.residents[s][0]
+        for source, to, size in onchip.OnChip.moves(cast(onchip.OnChip, chip), 1):
+            memory[to : to + size] = memory[source : source + size].copy()
+        for s in rows[0].keys() & rows[1].keys():
+            assert list(memory[maps[1, s] : maps[1, s] + rows[1][s]]) == [100 * s + k for k in range(rows[1][s])]
 
 
 @pytest.mark.slow(3)

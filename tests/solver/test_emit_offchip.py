@@ -76,7 +76,7 @@ def test_no_two_tensors_meet(seed: int) -> None:
     """Random lifetimes: those that are there together lie apart, in at most 1/8 more than what is there at one time."""
     rng = random.Random(seed)
     steps, found = rng.randint(3, 30), OffChip(30)
-    for k in range(rng.randint(4, 40)):
+    for k in range(rng.randint(4, 15)):
         found.add(f"t{k}", rng.randint(1, 999), "dram")
         for _ in range(2):
             found.touch([f"t{k}"], rng.randrange(steps))

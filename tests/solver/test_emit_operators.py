@@ -22,6 +22,7 @@ from tests.effort import THOROUGH, in_turn
 from tests.emitted import BUILDS, BYTES, FLOATS, build_and_run
 from tests.onnx_models import MODELS, model_of, saved
 from tests.operator_models import KINDS, model
+from tests.written import built, planned, text_model
 
 STRICT = f"-O{int(THOROUGH)} -Wall -Wextra -Werror"
 #: Models of 8 bits, and those that are refused, with a part of the reason.
@@ -60,6 +61,72 @@ def test_every_operator(tmp_path: Path, kind: str, name: str) -> None:
 def test_every_operator_on_chip(tmp_path: Path, kind: str, name: str, problem: str) -> None:
     """No operator is refused because of what a plan of whole networks keeps."""
     assert run(kind, name, tmp_path, problem, random.Random(name).choice(BUILDS)) < 1e-5
+
+
+#: Layers, and below functions and moves of the host, each with what a slip would change: unlike axes, pads, numbers.
+LAYERS = [
+    "a = Conv<group=2,dilations=[2,1],strides=[1,2],pads=[1,0,2,1]>(x, w6_2_3_2, w6) "
+    "b = BatchNormalization<epsilon=0.1>(a, p6, w6, w6b, p6b) c = Relu(b)",
+    "d = Conv(x, w4_4_1_1) e = BatchNormalization(d, p4, w4, w4b, p4b)",  # one tensor of weights, two norms
+    "d2 = Conv(x, w4_4_1_1) e2 = BatchNormalization(d2, p4c, w4c, w4b, p4b)",
+    "f = AveragePool<kernel_shape=[2,3],count_include_pad=1,pads=[0,0,1,1]>(x)",
+    "g = AveragePool<kernel_shape=[3,2],strides=[2,1],pads=[1,0,1,1]>(x)", "h = GlobalAveragePool(x)",
+    "i = MaxPool<kernel_shape=[3,2],strides=[2,1],pads=[1,0,1,1],dilations=[1,2]>(x)",
+    "j = Gemm<transA=1,alpha=0.5,beta=2.0>(v, w3_4, w4)", "k = Gemm<transB=1,alpha=1.5,beta=0.5>(v, w2_5, w2)",
+    'l = Resize<mode="linear">(x, , , n2_4_10_18)', 'm = Resize<mode="linear">(x, , , n2_4_7_4)',
+    "o = ConvTranspose<group=2,strides=[2,1],pads=[1,0,1,1],output_padding=[1,0]>(x, w4_2_4_3, w4)",
+    "q = Relu(x) r = Sigmoid(x) s = Mean(q, x, r)", "t = Sub(r, d)", "u = ReduceL2(x, n2)", "y = ReduceMin(x, n2_3)",
+    "z = ReduceL1(x, n1)", "aa = ReduceSumSquare(x, n3)", "ab = Abs(x) ac = ReduceLogSum(ab, n2)",
+    'ad = GridSample<mode="linear",padding_mode="zeros">(x, at)',
+    'ae = GridSample<mode="cubic",padding_mode="reflection",align_corners=1>(x, at)',
+    "af = Transpose<perm=[0,1,3,2]>(x) ag = MatMul(x, af)",
+    "ah, ai, aj = LSTM<hidden_size=3>(seq, w1_12_2, w1_12_3, w1_24, , w1_2_3, w1_2_3b)",
+]  # fmt: skip
+FUNCTIONS = """Relu Sigmoid Tanh Exp Neg Reciprocal Erf Floor Ceil Sin Cos Tan Softplus Softsign Sign HardSwish Mish
+    Abs Gelu Gelu<approximate="tanh"> LeakyRelu LeakyRelu<alpha=0.3> Elu<alpha=0.7> Celu<alpha=0.7>
+    Selu<alpha=1.2,gamma=0.8> Selu HardSigmoid HardSigmoid<alpha=0.3,beta=0.4> Shrink<lambd=0.3,bias=0.1>
+    ThresholdedRelu<alpha=0.4> Softmax<axis=1> LogSoftmax<axis=-2> LpNormalization<axis=1,p=1>
+    LpNormalization<axis=-1> LRN<size=3,alpha=0.2,beta=0.6,bias=1.5> Transpose Transpose<perm=[0,2,3,1]>
+    DepthToSpace<blocksize=2> DepthToSpace<blocksize=2,mode="CRD">"""
+HOST = [
+    "k = Conv(x, w4_4_1_1)", "z = Tanh(k)", "q = Abs(k)", "o = Pad(z, n0_0_0_0_0_0_1_0)", "e = Slice(z, n0, n1, n2)",
+    "r = Mul(z, f0) s = Add(r, h3) t = Round(s)",  # half to even
+    *(f"a{k} = {one}(z)" for k, one in enumerate(FUNCTIONS.split())),
+    *(f"b{k} = {one}" for k, one in enumerate([
+        "Sqrt(q)", "Log(q)", "Sub(z, f1_5)", "Sub(f2, z)", "Div(f2, q)", "Div(z, f3)", "Pow(f2, z)", "Pow(q, f2_5)",
+        "Max(z, f0_2)", "Min(fm0_2, z)", "PRelu(z, f0_4)", "PRelu(z, w4_1_1)", "Clip(z, fm0_5)", "Clip(z, , f0_4)",
+        "BatchNormalization<epsilon=0.1>(z, p4, w4, w4b, p4b)", "LayerNormalization(z, w6, w6b)",
+        "LayerNormalization<axis=2,epsilon=0.1>(z, w5_6)", "InstanceNormalization<epsilon=0.1>(z, w4, w4b)",
+        "GroupNormalization<num_groups=2>(z, w4, w4b)", "Pad(z, n0_1_0_0_0_3_0_0)", "Pad(z, n0_0_1_2_0_0_0_1, f1_5)",
+        'Pad<mode="reflect">(z, n0_0_1_2_0_0_2_1)', 'Pad<mode="edge">(z, n1_2_2_0, , n2_m1)', "Slice(z, nm3, nm1, nm1)",
+        "Slice(z, n1_0, n5_6, n2_3, n2_3)", "Slice(z, n4_5, nm5_m100, n2_3, nm2_m2)", "Gather<axis=1>(z, n2_0_m1)",
+        "Gather<axis=-1>(z, n0_1_m1_0)", "Expand(e, n2_4_3_6)", "Tile(z, n1_2_1_3)", "Reshape(z, n2_5_4_6)",
+        "SpaceToDepth<blocksize=2>(o)", "Concat<axis=1>(z, q, z)", "Concat<axis=2>(z, o)",
+    ])),
+    "i0, i1, i2 = Split<axis=1>(z, n1_2_1) i3 = Exp(i1)", "j0, j1 = Split<axis=2,num_outputs=2>(z) j2 = Exp(j1)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("lines", [LAYERS, HOST])
+def test_operators_side_by_side(tmp_path: Path, lines: list[str]) -> None:
+    """Of two images, each result within 1e-5 of the largest one that onnxruntime has."""
+    pytest.importorskip("onnxruntime")
+    others = ", float[3,5] v, float[2,3,4,2] at, float[1,2,2] seq" if lines is LAYERS else ""
+    text_model(tmp_path / "m.onnx", f"float[2,4,5,6] x{others}", lines)
+    assert difference(built(planned(tmp_path / "m.onnx", FLOATS).files(), tmp_path / "c")) < 1e-5
+
+
+@pytest.mark.parametrize(("opset", "line", "said"), [
+    (12, "y = Softmax<axis=1>(z)", ", 2, 120, 1, 0);"),  # all from an axis on
+    (13, "y = Softmax<axis=1>(z)", ", 2, 4, 30, 0);"), (12, "y = LogSoftmax<axis=2>(z)", ", 8, 30, 1, 1);"),
+    # a scale for each of two groups, for 60 elements one; one for each of four channels
+    (18, "y = GroupNormalization<num_groups=2>(z, w2, w2b)", ", 4, 60, 9.99999975e-06f, scale, shift, 2, 60);"),
+    (21, "y = GroupNormalization<num_groups=2>(z, w4, w4b)", ", 4, 60, 9.99999975e-06f, scale, shift, 2, 30);"),
+])  # fmt: skip
+def test_what_an_opset_says(tmp_path: Path, opset: int, line: str, said: str) -> None:
+    """Rows, their elements, and what lies between these: of maps of 2 images, 4 channels, 5 x 6 pixels."""
+    text_model(tmp_path / "m.onnx", "float[2,4,5,6] x", ["z = Conv(x, w4_4_1_1)", line], opset)
+    assert said in str(planned(tmp_path / "m.onnx", FLOATS).files()["network.c"])
 
 
 def test_what_the_host_needs_lies_in_memory(tmp_path: Path) -> None:

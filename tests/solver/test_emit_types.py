@@ -22,6 +22,7 @@ from solver.uses.emit.program import runtime
 from tests.emitted import BUILDS, BYTES, FLOATS, build_and_run, needs_gcc, random_scratchpad, small_model, write
 from tests.onnx_models import model_of
 from tests.quantised import Maker, program_by_random_nests, quantised_model, quantised_network
+from tests.written import built, planned
 
 pytestmark = needs_gcc
 
@@ -39,11 +40,18 @@ def compared(printed: str) -> tuple[int, int, int]:
     return exact, elements, steps
 
 
-def run_random(seed: int, folder: Path, flags: str, elements: dict[str, int], **kinds: object) -> tuple[int, int]:
-    """Build and run a random model with random nests; returns exact elements and all, (0, 0) if nothing compares."""
+def run_random(
+    seed: int, folder: Path, flags: str, elements: dict[str, int], **kinds: object
+) -> tuple[int, int]:  # fmt: skip
+    """Build and run a random model with random nests; returns exact elements and all, (0, 0) if nothing compares.
+
+    Without flags each layer is one tile.
+    """
     rng = random.Random(seed)
     folder.mkdir()
     quantised_model(rng, folder / "m.onnx", **kinds)
+    if not flags:
+        return compared(built(planned(folder / "m.onnx", elements).files(), folder / "c"))[:2]
     files = program_by_random_nests(rng, folder / "m.onnx", **elements)
     if "expected.bin" not in files:  # onnxruntime has no kernel
         return 0, 0
@@ -58,13 +66,15 @@ def run_random(seed: int, folder: Path, flags: str, elements: dict[str, int], **
 # ---- quantised ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow(3)
-@pytest.mark.parametrize(("operators", "kind", "weights"), [(False, "uint8", "int8"), (True, "uint8", "uint8")])
-def test_random_quantised_layers(tmp_path: Path, operators: bool, kind: str, weights: str) -> None:
+@pytest.mark.parametrize(("operators", "kind", "weights", "flags"), [
+    (False, "int8", "int8", ""), (True, "uint8", "uint8", ""),
+    pytest.param(False, "uint8", "int8", QUICK, marks=pytest.mark.slow(3)),
+])  # fmt: skip
+def test_random_quantised_layers(tmp_path: Path, operators: bool, kind: str, weights: str, flags: str) -> None:
     """Zero points, padding, groups, scales by channel, spilled sums: as onnxruntime, but for one step at ties."""
     pytest.importorskip("onnxruntime")
     kinds = {"operators": operators, "kind": kind, "weight_kind": weights}
-    exact, number = run_random(7, tmp_path / "7", QUICK, BYTES | {"bias_bytes": 4}, **kinds)
+    exact, number = run_random(7, tmp_path / "7", flags, BYTES | {"bias_bytes": 4}, **kinds)
     assert number > 0
     assert exact >= 0.97 * number
 
@@ -236,6 +246,24 @@ def test_sums_that_may_be_too_large(tmp_path: Path) -> None:
     maker.save(tmp_path / "m.onnx", (1, 4, 4, 4))
     with pytest.raises(InputError, match=r"sums may reach [\d,]+, integers of psum_bytes 4 2,147,483,647: plan with"):
         compile_model(tmp_path / "m.onnx", "scratchpad_64k", tmp_path / "c", settings=HALVES)
+
+
+def test_sums_that_their_bias_makes_too_large(tmp_path: Path) -> None:
+    """A weight of 1 by inputs up to 255 may reach 255: 2^31 - 256 more are well, 2^31 - 128 too many."""
+    for bias, said in ((2**31 - 256, None), (2**31 - 128, "sums may reach 2,147,483,775, integers of psum_bytes 4")):
+        nodes = [helper.make_node("QLinearConv", ["q", "s", "z", "w", "s", "zw", "s", "z", "b"], ["y"])]
+        held = {"s": np.float32(1), "z": np.uint8(0), "zw": np.int8(0), "w": np.ones((1, 1, 1, 1), np.int8),
+                "b": np.array([bias], np.int32)}  # fmt: skip
+        nodes.insert(0, helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]))
+        onnx.save(model_of(nodes, {"x": (1, 1, 2, 2)}, held=held), tmp_path / "m.onnx")
+        meaning = planned(tmp_path / "m.onnx", BYTES).meaning
+        assert meaning is not None
+        step = next(o for o in meaning.model.network.operators if o.name == meaning.model.network.layers[0].name)
+        if said is None:
+            meaning.trained(step, meaning.model.network.layers[0])
+        else:
+            with pytest.raises(InputError, match=said):
+                meaning.trained(step, meaning.model.network.layers[0])
 
 
 def test_a_map_that_is_no_weight(tmp_path: Path) -> None:
