@@ -16,8 +16,10 @@ from ortools.sat.python import cp_model
 
 from formulations.applications.cp_sat import applications_cp_model
 from formulations.applications.problem import hunted
+from formulations.applications.search import SEARCHES, Asked
 from formulations.applications.space import Goal, Rule, Several, Stream, answers, responses
 from formulations.mapping.space import Mapping, Schedule
+from formulations.problem import Report
 from hwmodels.board.replay import Referee, Repeated
 from instances.applications import applications, is_several
 from instances.errors import InputError
@@ -29,6 +31,7 @@ from solver.calls.solve import ask as question
 from solver.calls.solve import show
 from solver.cli.main import main
 from solver.problems.applications import ApplicationsProblem, rows_of
+from solver.search import driver_cp_sat
 from solver.uses.bench.applications import row
 from tests.effort import tries
 from tests.lies import Lie, changed
@@ -183,6 +186,26 @@ def test_the_model_is_every_schedule(made: Several, goal: tuple[int, ...]) -> No
         assert value_of(made, built.chosen(solver), aim) == min(values)
         unit = 1 if goal else made.mapping.energy_unit
         assert round(solver.objective_value) * unit == min(values)
+
+
+@settings(max_examples=tries(6, 40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(made=instances(), goal=st.sampled_from([(), (0,), (1,), (0, 1)]))
+def test_what_the_first_model_leaves_open_is_refuted(made: Several, goal: tuple[int, ...]) -> None:
+    """Nothing is known of the first model: better schedules are asked for until there are none."""
+    aim = Goal(goal)
+    values = [value for one in answers(made) if (value := value_of(made, one, aim)) is not None]
+    steps = SEARCHES["auto"](Asked(made, aim))
+    model, report = next(steps), Report[Schedule](None, 0)
+    try:
+        while True:
+            model = steps.send(report)
+            said = driver_cp_sat.solve(model.model)
+            bound = None if said.status == "INFEASIBLE" else said.bound or 0
+            report = Report(model.decode(said.solver) if said.solved else None, bound)
+    except StopIteration as end:
+        schedule, bound = end.value
+    assert (bound, schedule is None) == (min(values, default=None), not values)
+    assert schedule is None or value_of(made, schedule, aim) == bound
 
 
 @settings(max_examples=tries(20, 60), deadline=None)

@@ -234,6 +234,14 @@ def test_a_bound_of_the_problem_is_none_of_merged_cores() -> None:
         assert (said.status, said.bound) == ("OPTIMAL", 23)
 
 
+@pytest.mark.parametrize("engine", ["auto", "milp", "cp-sat", "exhaustive"])
+def test_cores_of_other_times_are_not_merged(engine: str) -> None:
+    """Task 1 runs on the second core only, 9 and a copy of 1; the others, 2 each, on the first one: 10."""
+    made = instance([[2, 2], [None, 9], [2, 2]], [(0, 1), (1, 2)], 1, (1, 1))
+    said = answer(engine, made, "period", Limits(), 20)
+    assert (said.status, said.bound) == ("OPTIMAL", 10)
+
+
 @settings(max_examples=tries(8, 20), deadline=None, suppress_health_check=list(HealthCheck))
 @given(mappings(5), st.sampled_from([("clustering", (1,)), ("clustering-most", (0, 1))]))
 def test_clustering_is_the_best_of_all_clusterings(made: Mapping, kind: tuple[str, tuple[int, ...]]) -> None:
@@ -303,6 +311,12 @@ def plan() -> Plan:
 def test_a_plan_is_proven_and_checks(plan: Plan, tmp_path: Path) -> None:
     assert (plan.status, plan.gap, plan.part.replay.ok) == ("OPTIMAL", 0.0, True)
     assert max(sum(one.loads) for one in plan.part.figures.processors) == plan.measures["period"] == plan.bound
+    size = {task.name: 4 * task.results for task in tasks(load_network("mobilenet_v1")).tasks}
+    waiting = [size[row.source] * row.buffers for row in plan.schedule.waiting]
+    assert list(plan.part.figures.waiting_bytes) == waiting
+    for one in plan.part.figures.processors:
+        took = zip(plan.schedule.tasks, plan.part.figures.tasks, strict=True)
+        assert sum(each.time + each.copies for row, each in took if row.processor == one.name) == one.loads[0]
     plan.save(tmp_path / "plan.json")
     assert check(tmp_path / "plan.json").problems == ()
     assert Plan.load(tmp_path / "plan.json") == plan
@@ -578,9 +592,10 @@ def test_a_task_that_an_accelerator_cannot_run_is_elsewhere(tmp_path: Path) -> N
 
 def test_a_clock_that_other_cores_slow_down_is_corrected() -> None:
     """3.3.3.1: measured on two cores at 2.31 GHz, it takes 2.31/1.79 times as long if all are busy."""
-    times = {task.name: {"2": 100.0, "gpu": 7.0} for task in tasks(load_network("lenet5")).tasks}
-    made = planned("lenet5", profile=Profile(times=times, clock="alone"), pins=["cpu_config=2,2"])
-    assert "profile (us): 2 129, gpu 7" in show(made, "c1")  # 100 us * 2310/1790
+    for cores, config, said in (("2", "2,2", "2 129"), ("1*", "1,1,1,1", "1* 151")):  # 100 us * 2310/1790, 2700/1790
+        times = {task.name: {cores: 100.0, "gpu": 7.0} for task in tasks(load_network("lenet5")).tasks}
+        made = planned("lenet5", profile=Profile(times=times, clock="alone"), pins=[f"cpu_config={config}"])
+        assert f"profile (us): {said}, gpu 7" in show(made, "c1")
 
 
 @pytest.mark.parametrize(

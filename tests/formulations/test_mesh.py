@@ -39,7 +39,7 @@ from solver.search.loop import decide_part
 from solver.uses.bench.table3 import PUBLISHED, averages, points
 from tests.adversary.mesh import best
 from tests.adversary.mesh_cases import Case
-from tests.effort import in_turn, thinned, tries
+from tests.effort import THOROUGH, tries
 from tests.lies import problems
 from tests.mesh_answers import answer
 
@@ -112,16 +112,6 @@ def all_prices(layer: Layer, machine: str) -> list[tuple[dict[str, int], Choice]
     """What every choice that fits costs, in all measures; the machine as JSON."""
     on = Machine.model_validate_json(machine)
     return [(price(layer, on, c)[0], c) for c in every_choice(layer, on) if fits(layer, on, c)]
-
-
-def least(layer: Layer, machine: Machine, measure: str) -> int | None:
-    """The optimum by full enumeration; a layout where units have banks."""
-    found = all_prices(layer, machine.model_dump_json(exclude_none=True))
-    for costs, choice in sorted(found, key=lambda one: one[0][measure]):
-        value = costs[measure]
-        if machine.mesh.kind != "teu" or layout_of(layer, machine, choice) is not None:
-            return value
-    return None
 
 
 # ---- workloads -------------------------------------------------------------------------------------------------------
@@ -304,45 +294,6 @@ def test_time_by_hand() -> None:
     assert answer("exhaustive", column, single, "time").value == 2
 
 
-SMALL = [
-    (conv(m=2, n=2, r=3, c=1, kh=2), {"input_buffer_bytes": 6, "psum_buffer_bytes": 12}),
-    (conv(m=3, n=1, r=4, c=1, kh=3, pad_top=1), {"input_buffer_bytes": 4, "psum_buffer_bytes": 16}),
-    (conv(m=1, g=3, n=1, r=3, c=1, kh=2), {"input_buffer_bytes": 5, "psum_buffer_bytes": 8}),
-    (Layer.matmul("mm", rows=5, inner=3, cols=4), {"input_buffer_bytes": 5, "psum_buffer_bytes": 16}),
-    (conv(m=2, n=3, r=3, c=1, kh=1, stride_h=2, h=6), {"rows": 1, "cols": 3, "input_buffer_bytes": 8}),
-    (matching(r=3, c=1, kh=3), {"input_buffer_bytes": 6, "psum_buffer_bytes": 12}),
-]
-
-
-# the global buffer moves as many bytes as DRAM here
-@pytest.mark.slow(4)
-@pytest.mark.parametrize(("at", "measure"), thinned(product(range(len(SMALL)), ["dram", "time"]), 3))
-def test_engines_find_the_least_of_all_choices(at: int, measure: str) -> None:
-    layer, changes = SMALL[at]
-    machine = mesh_machine(pes=2, **changes)
-    expected = least(layer, machine, measure)
-    for engine in EXACT:
-        said = answer(engine, layer, machine, measure)
-        assert (said.status, said.value, said.bound) == ("OPTIMAL", expected, expected), engine
-        assert said.choice is not None
-        assert said.layout is not None
-    for engine in ("greedy", "no-sharing"):
-        other = answer(engine, layer, machine, measure)
-        assert other.value is None or other.value >= expected
-        assert other.bound is None
-
-
-@pytest.mark.slow(3)
-@pytest.mark.parametrize("kind", ["systolic", "row_stationary"])
-@pytest.mark.parametrize(("layer", "measure"), in_turn([(layer,) for layer in LAYERS[:3]], list(MEASURES)))
-def test_engines_find_the_least_of_all_choices_on_arrays(kind: str, measure: str, layer: Layer) -> None:
-    machine = array_machine(kind, global_bytes=60)
-    expected = least(layer, machine, measure)
-    for engine in EXACT:
-        said = answer(engine, layer, machine, measure)
-        assert (said.status, said.value) == ("OPTIMAL", expected), engine
-
-
 #: By machine and pins the least bytes and time of all choices that keep them (`test_pinned_by_enumeration`).
 PINNED = [
     ("teu", (), (22, 11)), ("teu", ("P_B=2", "T_R=1"), (24, 12)), ("teu", ("rows=g", "cols=b"), (34, 19)),
@@ -384,8 +335,8 @@ def test_pinned_by_enumeration(kind: str, pins: tuple[str, ...], least: tuple[in
     found = [one for one in every_choice(layer, machine, tuple(SHARES), along) if keeps(one, asked)]
     costs = [(price(layer, machine, one)[0], one) for one in found if fits(layer, machine, one)]
     for measure, value in zip(("dram", "time"), least, strict=True):
-        in_turn_ = sorted(costs, key=lambda one: one[0][measure])
-        laid = (c[measure] for c, one in in_turn_ if not along or layout_of(layer, machine, one) is not None)
+        ordered = sorted(costs, key=lambda one: one[0][measure])
+        laid = (c[measure] for c, one in ordered if not along or layout_of(layer, machine, one) is not None)
         assert next(laid) == value
 
 
@@ -398,7 +349,7 @@ class Bare(MeshFormulation):
 SEEDS = [0, 8, 11, 18, 19, 23, 25, 30, 38, 39, 51, 56]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", range(60) if THOROUGH else SEEDS)
 def test_unaided_engines_find_the_least_of_all_choices(seed: int) -> None:
     """Cases of `tests.adversary.mesh`, whose brute force is by the referee; two objectives."""
     case = Case.drawn(random.Random(seed))
@@ -406,12 +357,13 @@ def test_unaided_engines_find_the_least_of_all_choices(seed: int) -> None:
     least, complete = best(case)
     goals = case.measure, "dram" if case.measure == "time" else "time"
     said = [decide_part(Bare(), part, goals, engine) for engine in EXACT]
-    assert complete
+    assert complete or THOROUGH
     for one in said:
-        assert one.status == ("INFEASIBLE" if least is None else "OPTIMAL")
-        assert one.values.get(goals[0]) == least
-        if least is not None:
-            assert part.least(goals[0]) <= least
+        if complete:
+            assert one.status == ("INFEASIBLE" if least is None else "OPTIMAL")
+            assert one.values.get(goals[0]) == least
+        if one.schedule is not None:
+            assert part.least(goals[0]) <= one.values[goals[0]]
             assert (part.contains(one.schedule), part.replay(one.schedule).faults) == ((), ())
             assert part.replay(one.schedule).measures == one.values
             assert one.values[goals[1]] == said[0].values[goals[1]]

@@ -13,14 +13,15 @@ from ortools.sat.python import cp_model
 
 from formulations.clock import Clock
 from formulations.pins import Pins, parse_pins
-from formulations.placement import explore, search
+from formulations.placement import explore, problem, search
 from formulations.placement import packing as columns
 from formulations.placement.cp_sat import master
 from formulations.placement.instance import GREEDY
 from formulations.placement.packing import Block, Cut, Packing
-from formulations.placement.problem import PlacementFormulation, PlacementPart
+from formulations.placement.problem import MemoryUse, PlacementFormulation, PlacementPart
 from formulations.placement.search import fit, least_peak
 from formulations.problem import Goal
+from hwmodels.schedule import Place, Placement
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.network.buffers import Buffer, Buffers, Gap, Memory
@@ -39,7 +40,11 @@ def solved(given: Buffers, engine: str, *objectives: str, pins: Sequence[str] = 
     if said.schedule is not None:
         walked = part.replay(said.schedule)
         assert (walked.faults, part.contains(said.schedule)) == ((), ())
-        assert walked.measures == part.price(said.schedule).measures
+        priced = part.price(said.schedule)
+        assert walked.measures == priced.measures
+        assert all(sum(few.values()) == priced.measures[name] for name, few in priced.terms.items())
+        (piece,) = part.pieces(Goal("bytes"))
+        assert all(piece.floor(Goal(name)) <= value for name, value in priced.measures.items())
     return said
 
 
@@ -60,6 +65,28 @@ SHRINKS = (
 def test_a_buffer_that_loses_bytes_leaves_room(engine: str) -> None:
     said = solved(few(*SHRINKS, sizes=(20,)), engine, "peak")
     assert (said.status, said.values["peak"]) == ("OPTIMAL", 10)
+
+
+def test_how_full_memories_are() -> None:
+    """a from 0 to 3 and b from 4 to 9 at time 0; c at 4 at time 1, beside 4 of a and 2 of b."""
+    part = PlacementPart(few(*SHRINKS, sizes=(20, 5)), Pins())
+    made = Placement((Place("a", "m0", 0), Place("b", "m0", 4), Place("c", "m0", 6)))
+    assert part.figures_of(made, part.replay(made)) == (MemoryUse("m0", 20, 10, 10), MemoryUse("m1", 5, 0, 0))
+
+
+def test_bytes_of_a_block_by_time() -> None:
+    """Times of one size one after the other are one gap, those on both sides of a full time are two."""
+    gaps = [Gap(lower=1, upper=2), Gap(lower=3, upper=4)]
+    assert list(Block("a", 0, (10, 0, 10, 0)).buffer().gaps) == gaps
+    gaps = [Gap(lower=3, upper=5, window=(0, 2)), Gap(lower=5, upper=6)]
+    assert list(Block("b", 2, (4, 2, 2, 0, 4)).buffer().gaps) == gaps
+
+
+def test_the_least_that_leaves_is_counted_by_bytes_in_parts() -> None:
+    """101 bytes in 51: half of the 100 bytes, at 12 for all, are 6; the byte at 10 is dearer. All 100 have to leave."""
+    pair = [Buffer(name=f"b{n}", lower=0, upper=1, size=n, spill=price) for n, price in ((1, 10), (100, 12))]
+    assert PlacementPart(few(*pair, sizes=(51,)), Pins()).instance.least_spill == 6
+    assert solved(few(*pair, sizes=(51,)), "search", "bytes").values["bytes"] == 12
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -154,6 +181,18 @@ def test_more_than_the_load_may_be_needed(engine: str) -> None:
     assert (said.status, said.values["peak"]) == ("OPTIMAL", 8)  # d from 4 to 8
 
 
+@pytest.mark.parametrize("sizes", [(12,), (7,), (8, 2), (6, 4), (7, 1)])
+def test_models_go_on_where_the_search_gives_up(monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...]) -> None:
+    """TIGHT with a in the middle takes 8 bytes, or 6 where d has a memory of 4."""
+    for name in ("_NODES", "_SHARED_NODES"):
+        monkeypatch.setattr(problem, name, 1)
+    middle = few(*(b.model_copy(update={"offset": 2}) if b.name == "a" else b for b in TIGHT), sizes=sizes)
+    for objective in ("peak", "bytes"):
+        said, known = solved(middle, "search", objective), solved(middle, "cp-sat", objective)
+        assert (said.status, said.values.get(objective)) == (known.status, known.values.get(objective))
+        assert (said.status == "INFEASIBLE") == (sizes[0] == 7)
+
+
 def test_infeasible_says_why() -> None:
     wide = few(Buffer(name="a", lower=0, upper=1, size=11, memories=("m0",)), sizes=(10, 20))
     assert PlacementPart(wide, Pins()).explain() == ("buffer a needs 11 bytes, there are 10 in m0",)
@@ -240,6 +279,12 @@ def disagreements(number: int) -> int:
 
 def test_the_search_finds_addresses_if_there_are_some() -> None:
     assert disagreements(tries(250, 2_500)) == 0
+
+
+def test_a_single_partner_takes_its_bank_to_the_end() -> None:
+    """b has to lie at 8, in the first bank of 16: a, of 4 bytes, comes after it in the second one."""
+    a, b = Buffer(name="a", lower=0, upper=1, size=4), Buffer(name="b", lower=0, upper=1, size=8, offset=8)
+    assert fit(Packing([a, b], {0: [1], 1: [0]}, 16), 20).addresses == (16, 8)
 
 
 def test_compiled_or_not_the_search_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
