@@ -11,11 +11,14 @@ for of equal optima another version of the solver may find another one.
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from pydantic import BaseModel
 
@@ -30,7 +33,7 @@ from instances.network.feature_maps import Stage
 from instances.network.network import Network
 from instances.problems import PROBLEMS
 from instances.zoo.chains import chain, skip
-from solver import Plan, front_engine, pareto, size_engine, solve
+from solver import Plan, front_engine, pareto, show, size_engine, solve
 from solver.calls.solve import ask as question
 from solver.plan.front import Front
 from solver.problems.mapping import BoardProblem
@@ -272,6 +275,15 @@ CASES = (
     case("partial_engine", "sizes", front_engine, ["lenet5"], "partial_cnn_16", most=8),
 )  # fmt: skip
 
+#: Requests whose plans are also recorded as people see them, by problem.
+SHOWN: dict[str, tuple[str, ...]] = {
+    "tiling": ("time, bytes, double buffered",), "slicing": ("time, exhaustive",), "homes": ("time",),
+    "banks": ("bytes, dynamic",), "hybrid": ("bytes, dynamic",), "joint": ("a sum, dynamic",),
+    "fusion": ("halo computed again",), "mapping": ("latency, exhaustive", "divided tasks"),
+    "applications": ("response, exhaustive",), "mesh": ("dram, exhaustive", "row stationary", "systolic"),
+    "partial_engine": ("bytes, exhaustive",), "placement": ("bytes, search",), "selection": ("period, search",),
+}  # fmt: skip
+
 #: Of every problem a request that is decided at once.
 FIRST: dict[str, Case] = {one.problem: one for one in reversed(CASES)}
 
@@ -348,6 +360,24 @@ def plain(value: Any) -> Json:
     return value
 
 
+def shown(plan: Plan) -> str:
+    """What people see of a plan: in short, in detail, and the data of its figures; without seconds."""
+    rows = tuple(row.model_copy(update={"wall_s": 0.0}) for row in plan.parts)
+    still = plan.model_copy(update={"wall_s": 0.0, "parts": rows})
+    with patch.dict(os.environ, {"COLUMNS": "200"}):
+        texts = [show(still), show(still, details=True)]
+    drawn = (
+        json.loads(json.dumps(plain(one)), parse_float=lambda text: round(float(text), 9)) for one in plan.figures()
+    )
+    return "\n".join([*texts, *map(json.dumps, drawn), ""])
+
+
+def shown_file(one: Case) -> Path | None:
+    """Where what is shown of the plan of a request is recorded, if it is."""
+    name = re.sub(r"\W+", "-", f"{one.problem} {one.name}")
+    return FOLDER / "shown" / f"{name}.txt" if one.name in SHOWN[one.problem] else None
+
+
 def differences(golden: Json, found: Json, where: str = "") -> Iterator[str]:
     """Every place where two records differ."""
     if isinstance(golden, dict) and isinstance(found, dict):
@@ -373,13 +403,14 @@ def golden(problem: str) -> dict[str, Json]:
 
 def write(problems: Sequence[str]) -> None:
     """Record all plans of some problems: a file for every problem, a line for every case."""
-    FOLDER.mkdir(exist_ok=True)
+    (FOLDER / "shown").mkdir(parents=True, exist_ok=True)
     for problem in problems:
-        rows = [
-            f"{json.dumps(one.name)}: {json.dumps(one.answer(), separators=(',', ':'))}"
-            for one in CASES
-            if one.problem == problem
-        ]
+        rows = []
+        for one in (one for one in CASES if one.problem == problem):
+            answer = one.solve()
+            rows.append(f"{json.dumps(one.name)}: {json.dumps(one.record(answer), separators=(',', ':'))}")
+            if (path := shown_file(one)) is not None:
+                path.write_text(shown(answer), encoding="utf-8")
         (FOLDER / f"{problem}.json").write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
 
 
