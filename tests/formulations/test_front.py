@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from formulations.pins import Pins, parse_pins
-from formulations.tiling.front import front_of_space
+from formulations.tiling import front
+from formulations.tiling.front import Point, front_of_space
 from formulations.tiling.problem import NESTS
 from formulations.tiling.space import Space
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.replay.referee import replay
+from hwmodels.schedule import Nest
 from instances.errors import InputError
 from instances.machine.machine import Machine, Transfer
 from instances.network.workload import Layer
@@ -62,6 +65,22 @@ def test_three_axes_are_brute_force() -> None:
     found = front_of_space(tiling(layer, machine), axes)
     assert found.complete
     assert {p.values for p in found.points} == brute(tiling(layer, machine, full=True), axes)
+
+
+def test_three_axes_leave_out_no_size_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In all of the memory (10, 20) and (12, 10) beat (11, 25), which takes 8 bytes: fewer than 9 and more than 6."""
+    plans = {(10, 20, 9), (12, 10, 6), (11, 25, 8), (30, 30, 3)}
+
+    def two(*asked: Any) -> tuple[list[Point], bool, bool]:
+        fits = [one for one in plans if one[2] <= asked[3].get("ocm", 99)]
+        best = [one for one in fits if not any(x != one and x[0] <= one[0] and x[1] <= one[1] for x in fits)]
+        return [Point(one, {}, one[2], Nest(())) for one in best], True, True
+
+    monkeypatch.setattr(front, "_two", two)
+    found = front_of_space(
+        tiling(Layer.conv("y", channels=1, filters=1, size=(1, 1)), MACHINE), ("bytes", "time", "ocm")
+    )
+    assert [point.values for point in found.points] == sorted(plans)
 
 
 @pytest.mark.slow(7)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -23,11 +24,14 @@ from instances.load import load_machine
 from instances.network.network import Network
 from instances.network.operators import Conv, Input, MatMul, Resample, Reshape
 from instances.zoo.chains import CHAINS
-from solver import check, show
+from solver import check, pareto, show
 from solver.ask.progress import Silent
 from solver.calls.solve import solve
 from solver.cli.main import main
 from solver.plan.plan import Plan
+from solver.problems import fusion as front
+from solver.search.loop import Answer
+from solver.search.verdict import verdicts_of
 from solver.uses.bench.fusion import HEADS, bank_row, convolutions, fusion_banks, fusion_chains
 from solver.uses.bench.fusion import SUITE as fusion
 from solver.uses.bench.report import Suite
@@ -74,6 +78,25 @@ def test_hand_figures_are_planned() -> None:
 
 
 # ---- what is shown ---------------------------------------------------------------------------------------------------
+
+
+def test_a_front_states_the_fewest_macs_only_if_it_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Strips of 2 rows of two layers of 9,216 MACs, in 448 bytes: halos are computed again, or 12 bytes more move."""
+    settings = {"ocm_bytes": 448, "ocm_banks": 28, "psum_bytes": 1}
+    asked = partial(pareto, TWO, "scratchpad_768k", problem="fusion", settings=settings, pins=[BOTH, "strip=2"])
+    whole = asked()
+    assert [dict(one.values) for one in whole.parts[0].points] == [
+        {"bytes": 1_184, "macs": 25_344}, {"bytes": 1_196, "macs": 18_432},
+    ]  # fmt: skip
+    assert (whole.proven, *(plan.part.bounds for plan in whole.plans)) == (True, *[{"bytes": 800, "macs": 18_432}] * 2)
+    found = [one.part.schedule for one in whole.plans]
+    monkeypatch.setattr(front, "lowest", lambda _, part, *__: (verdicts_of((part, _said(one)) for one in found), False))
+    cut = asked()
+    assert (cut.proven, *(plan.part.bounds for plan in cut.plans)) == (False, *[{"bytes": 800, "macs": None}] * 2)
+
+
+def _said(schedule: object) -> Answer[Any]:
+    return Answer(schedule, {}, {"bytes": None, "macs": None}, "FEASIBLE")
 
 
 def test_a_plan_that_moves_what_must_is_optimal_for_every_schedule() -> None:
