@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ortools.sat.python import cp_model
 
 import certile
 from formulations.clock import Clock
@@ -20,11 +22,12 @@ from instances.network.operators import Conv, Input
 from instances.problems import PROBLEMS, Line
 from solver.ask.question import Question
 from solver.cli.main import main
+from solver.plan.plan import Objective, PartPlan, worst
 from solver.search import deciding, driver_cp_sat, driver_milp
 from solver.search.driver import Said
 from solver.search.driver_milp import MilpAnswer
 from solver.search.loop import Answer, _PartSearch, decide_part
-from solver.search.verdict import price_and_replay
+from solver.search.verdict import price_and_replay, proven_of, rows_of, totals_of, verdicts_of
 from tests.knapsack import Knapsack
 from tests.knapsack import problem as knapsack
 from tests.knapsack.problem import Kept, Subsets, Weights
@@ -175,21 +178,6 @@ def test_a_piece_is_searched_for_a_schedule_that_is_better_by_one(
     assert started(row_of(3, 4, 6), engine) == ("OPTIMAL", 19, 19)
     monkeypatch.setattr(Subsets, "floor", lambda *_: 18)
     assert started(row_of(3, 4, 6), engine) == ("OPTIMAL", 19, 19)
-
-
-@pytest.mark.parametrize(("proves", "said"), [(False, ("FEASIBLE", 75, 12)), (True, ("OPTIMAL", 75, 75))])
-def test_nothing_in_a_model_that_proves_nothing_is_no_proof(
-    proves: bool, said: tuple[str, int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A model without solutions says that nothing is below {5} only if it stands for the whole piece."""
-
-    def empty(*_: object) -> Model[Kept]:
-        model = cp_model.CpModel()
-        model.add_bool_or([])
-        return Model(model, lambda _: None, proves=proves)
-
-    monkeypatch.setattr(Subsets, "cp_sat", empty)
-    assert started(ROW, "cp-sat") == said
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -409,3 +397,68 @@ def test_what_only_price_or_only_replay_has_is_a_difference(
     monkeypatch.setattr(part, "price", lambda _: Priced(priced[0], counts=priced[1]))
     monkeypatch.setattr(part, "replay", lambda _: Replayed(walked[0], counts=walked[1]))
     assert price_and_replay(part, Kept(layers=())).disagreements == said
+
+
+def rows(*answers: Answer[Kept]) -> list[PartPlan]:
+    """What a plan says of parts called r0, r1, ..., with these answers."""
+    pairs = []
+    for number, answer in enumerate(answers):
+        part = Weights(ROW, SMALL, Pins())
+        part.name = f"r{number}"
+        pairs.append((part, answer))
+    return list(rows_of(verdicts_of(pairs)))
+
+
+def test_what_a_plan_says_of_all_parts() -> None:
+    """75 and 57 bytes with 5 and 7 of room; what is first moved, 12 each, and again."""
+    found = partial(totals_of, AXES, unit="bytes", where=lambda row: f"{row.name}: ")
+    both = found(rows(axed(FIVE, "OPTIMAL"), said(BOTH, 20)))
+    assert both == {
+        "status": "FEASIBLE", "bound": 95, "gap": 37 / 132, "conflicts": (), "measures": {"bytes": 132, "room": 12},
+        "objective": Objective(value=132, unit="bytes", terms={"first": 24, "again": 108}),
+    }  # fmt: skip
+    lost = found(rows(axed(FIVE, "OPTIMAL"), said(None, 20, "NO_SOLUTION_FOUND")))
+    nothing = {"gap": None, "objective": None, "measures": None}
+    assert lost == {"status": "NO_SOLUTION_FOUND", "bound": 95, "conflicts": (), **nothing}
+    none = found(rows(axed(FIVE, "OPTIMAL"), replace(said(None, 20, "INFEASIBLE"), conflicts=("full",))))
+    assert none == {"status": "INFEASIBLE", "bound": None, "conflicts": ("r1: full",), **nothing}
+    assert found(rows(said(FIVE, None), said(BOTH, 20)))["bound"] is None
+
+
+def test_the_status_of_all_is_the_worst() -> None:
+    order: tuple[Any, ...] = ("OPTIMAL", "FEASIBLE", "NO_SOLUTION_FOUND", "INFEASIBLE")
+    for one, two in product(order, order):
+        assert worst((one, two)) == max(one, two, key=order.index)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "proven"),
+    [((75, 5), ["bytes", "room"]), ((75, 3), ["bytes"]), ((60, 5), []), ((75, None), ["bytes"])],
+)
+def test_objectives_are_proven_from_the_first_one_on(bounds: tuple[int | None, ...], proven: list[str]) -> None:
+    """What is proven of room holds for the bytes that were found, which may not be the fewest."""
+    values = axed(FIVE, "FEASIBLE").values
+    one = Answer(FIVE, values, dict(zip(AXES, bounds, strict=True)), "FEASIBLE")
+    part = Weights(ROW, SMALL, Pins())
+    assert proven_of(AXES, verdicts_of([(part, one), (part, axed(FIVE, "OPTIMAL"))])) == proven
+
+
+@pytest.mark.parametrize(
+    ("lie", "said"),
+    [
+        ({}, ""),
+        ({"values": {"bytes": 74, "room": 5}}, "engine says 74, priced 75"),
+        ({"status": "INFEASIBLE"}, "status INFEASIBLE comes with a schedule"),
+        ({"bounds": {"bytes": 74, "room": 5}}, "status OPTIMAL with bound 74 and value 75"),
+        ({"bounds": {"bytes": 75, "room": 6}}, "bounds: room 6 is above the value 5"),
+        ({"schedule": Kept(layers=("c4", "c5"))}, "9 bytes are on chip, there is room for 7"),
+        ({"schedule": Kept(layers=("c5", "c5"))}, "a layer is unknown, or stays twice"),
+    ],
+)
+def test_what_no_plan_is_made_of(lie: dict[str, Any], said: str) -> None:
+    pairs = [(Weights(ROW, SMALL, Pins()), replace(axed(FIVE, "OPTIMAL"), **lie))]
+    if not said:
+        assert deciding.accepted(pairs)[0].faults == ()
+        return
+    with pytest.raises(certile.PlanMismatch, match=f"^row: .*{said}"):
+        deciding.accepted(pairs)

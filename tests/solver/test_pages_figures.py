@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import matplotlib.pyplot as plt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from solver.plan.plan import Plan
 from solver.problems.layers_figures import times_of
 from solver.problems.placement import rows_of
 from solver.show.common import Stay, graph, layer_axis, layout, residency, stacked, tensors, tile_drawing
+from solver.show.interactive import drawn
 from solver.show.printed import image, plot
 from solver.show.roofline import Rate, roofline, roofs, unpadded
 from solver.show.style import short, slugs, spoken
@@ -279,23 +281,61 @@ def test_images_are_the_same_every_time(kind: str) -> None:
         assert image(figure, kind) == image(figure, kind)
 
 
-def test_a_plot_can_stand_in_a_figure_of_a_paper() -> None:
-    import matplotlib.pyplot as plt
-
-    canvas, (left, right) = plt.subplots(1, 2)
-    bars, *_ = _every_kind()
-    assert plot(bars, left) is left
-    assert not right.patches
-    assert len(left.patches) == 2
-    plt.close(canvas)
+def test_both_draw_every_number_where_it_is() -> None:
+    """Bars of one name stand on each other, negative ones to the left of nothing; the rest lies where it lies."""
+    bars, boxes, net, points, tile = _every_kind()
+    canvas, axes = plt.subplots(1, 5)
+    assert [plot(one, ax) is ax for one, ax in zip((bars, boxes, net, points, tile), axes, strict=True)] == [True] * 5
+    assert [(one.get_x(), one.get_width(), one.get_y() + 0.4) for one in axes[0].patches] == [
+        (0, 1, 0), (0, 2, 1), (0, -1, 0), (2, 3, 1),
+    ]  # fmt: skip
+    assert axes[0].lines[0].get_xydata().tolist() == [[1.5, 0]]
+    one, two, marks = drawn(bars)["data"]
+    assert [(x["x"], x["y"]) for x in (one, two, marks)] == [([1, 2], [0, 1]), ([-1, 3], [0, 1]), ([1.5, None], [0, 1])]
+    assert one["hovertext"] == ["a $x$<br>s: 1", "&lt;b&gt;<br>s: 2"]
+    assert [(x.get_x(), x.get_width(), x.get_y(), x.get_height()) for x in axes[1].patches] == [
+        (0, 1, 0, 1),
+        (1, 4, 2, 1),
+    ]
+    assert [x.get_xydata().tolist() for x in axes[1].lines] == [[[0.5, 0], [0.5, 1]], [[0, 2], [1, 2]]]
+    said = [(x["base"], x["x"], x["y"], x["width"]) for x in drawn(boxes)["data"]]
+    assert said == [([0], [1], [0.5], [1]), ([1], [4], [2.5], [1])]
+    assert [(x["x0"], x["x1"], x["y0"], x["y1"]) for x in drawn(boxes)["layout"]["shapes"]] == [
+        (0.5, 0.5, 0, 1),
+        (0, 1, 2, 2),
+    ]
+    nodes = [(node.x, node.y) for node in net.nodes]
+    assert [tuple(x.get_xydata()[0]) for x in axes[2].lines[len(net.edges) :]] == nodes == [(0, 0), (0, 1), (0, 2)]
+    assert [x.get_xydata().tolist() for x in axes[2].lines[: len(net.edges)]] == [[[0, 0], [0, 1]], [[0, 1], [0, 2]]]
+    edges, *shown = drawn(net)["data"]
+    assert (edges["y"], [(x["x"], x["y"]) for x in shown]) == ([0, 1, None, 1, 2, None], [([0], [0]), ([0, 0], [1, 2])])
+    frame = drawn(net)["layout"]["shapes"][0]
+    assert [frame[key] for key in ("x0", "x1", "y0", "y1")] == [-0.35, 0.35, 0.6, 2.4]
+    assert (axes[2].patches[0].get_y(), axes[2].patches[0].get_height()) == (0.6, pytest.approx(1.8))
+    assert [x.get_xydata().tolist() for x in axes[3].lines] == [[[1, 2], [2, 1]]] * 2
+    assert [(x["x"], x["y"]) for x in drawn(points)["data"]] == [([1, 2], [2, 1])] * 2
+    corners = [[*map(list, one.corners), list(one.corners[0])] for one in tile.polygons]
+    assert [list(map(list, zip(x["x"], x["y"], strict=True))) for x in drawn(tile)["data"]] == corners
+    assert len(axes[4].lines) + len(axes[4].patches) == len(corners)
+    assert [(x["x"], x["y"]) for x in drawn(tile)["layout"]["annotations"]] == [(x.x, x.y) for x in tile.labels]
     alone = plot(bars)
     assert alone.figure is not canvas
     plt.close("all")
 
 
 def _every_kind() -> list[Figure]:
-    bars = Bars("b", "Bars", "c.", Axis("us"), ("a $x$", "<b>"), (Series("s", (1, 2)),), marks=(1.5, None), marked="m")
-    boxes = Boxes("x", "Boxes", "c.", Axis("x"), Axis("y"), ("g",), (Box(0, 1, 0, 1, "n"),), limit=2, lines=(0.5,))
+    bars = Bars(
+        "b",
+        "Bars",
+        "c.",
+        Axis("us"),
+        ("a $x$", "<b>"),
+        (Series("s", (1, 2)), Series("t", (-1, 3))),
+        marks=(1.5, None),
+        marked="m",
+    )
+    boxes = Boxes("x", "Boxes", "c.", Axis("x"), Axis("y"), ("g", "h"), (Box(0, 1, 0, 1, "n"), Box(1, 5, 2, 3, "o", 1)),
+                  limit=2, lines=(0.5,))  # fmt: skip
     net = graph("g", "Graph", "c.", chain(4, 4), {"all": ["c0", "c1"]}, {})
     points = scatter(Rows(("n", "a", "b"), (("p", 1, 2), ("q", 2, 1))), "a", "b")
     row = lenet().layers[0]
