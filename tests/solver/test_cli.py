@@ -9,17 +9,23 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
+from instances.errors import InputError
 from instances.library_format import file_schema
 from instances.load import list_machines, list_networks
+from instances.network.network import Network
 from solver import Plan, solve
 from solver.ask.names import version
+from solver.calls.check import CheckReport
 from solver.cli.exits import MEANINGS
 from solver.cli.main import COMMANDS, GROUPS, main
+from solver.plan.front import Front, FrontPart, FrontPoint
 from solver.problems.registry import pick_problem
 
 FAKES = Path(__file__).parents[1] / "data" / "fakes"
@@ -63,14 +69,45 @@ def test_solve_json_is_the_plan_and_the_file(capsys: pytest.CaptureFixture[str],
     assert Plan.from_json(out) == Plan.load(path)
 
 
-def test_options_reach_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
-    args = ["--layer", "c3", "--engine", "cp-sat", "--objective", "bytes,time", "--pin", "T_M<=8", "--pin", "order=OS"]
-    more = ["--set", "ocm_bytes=32768", "--time-limit", "60", "--no-bounding", "--full", "--batch", "2", "--json"]
-    assert main([*LENET, *args, *more]) == 0
-    plan = Plan.from_json(capsys.readouterr().out)
-    assert (plan.engine, plan.objectives, plan.options.pins) == ("cp-sat", ("bytes", "time"), ("T_M<=8", "order=OS"))
-    assert (plan.options.full, plan.options.bounding, plan.options.time_limit_s) == (True, False, 60)
-    assert (plan.machine_data.ocm_bytes, plan.layers[0].workload.b, plan.unit) == (32768, 2, "bytes")
+#: Options of several commands, as they are written and as they are asked, with the commands that have them.
+OPTIONS: list[tuple[tuple[str, ...], dict[str, Any], str]] = [
+    (("-m", "scratchpad_24k"), {"machine": "scratchpad_24k"}, "solve pareto explain"),
+    (("-l", "c3", "-l", "c1"), {"layers": ["c3", "c1"]}, "solve pareto explain"),
+    (("--problem", "slicing"), {"problem": "slicing"}, "solve pareto explain"),
+    (("--pin", "T_M<=8", "--pin", "order=OS"), {"pins": ["T_M<=8", "order=OS"]}, "solve pareto explain"),
+    (("--set", "ocm_bytes=32"), {"settings": ["ocm_bytes=32"]}, "solve pareto explain"),
+    (("--all-kinds",), {"all_kinds": True}, "solve pareto explain"),
+    (("--full",), {"full": True}, "solve explain"),
+    (("--engine", "cp-sat"), {"engine": "cp-sat"}, "solve pareto"),
+    (("--time-limit", "7"), {"time_limit_s": 7.0}, "solve pareto"),
+    (("--memory-limit", "1GiB"), {"memory_limit": "1GiB"}, "solve pareto"),
+    (("--profile", "times.csv"), {"profile": "times.csv"}, "solve pareto"),
+    (("--objective", "bytes,time"), {"objective": "bytes,time"}, "solve"),
+    (("--no-bounding",), {"bounding": False}, "solve"),
+    (("-j", "3"), {"jobs": 3}, "solve"),
+    (("--axes", "bytes,ocm"), {"axes": "bytes,ocm"}, "pareto"),
+]
+
+
+@pytest.mark.parametrize("command", ["solve", "pareto", "explain"])
+def test_every_option_is_asked(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two images of 64 x 48 pixels; beside what is given nothing is asked."""
+    seen: list[Any] = []
+
+    def ask(target: Network, machine: str, **asked: Any) -> None:
+        assert target.operators[0].shape == (2, 1, 64, 48)
+        seen.append({"machine": machine, **{name: one for name, one in asked.items() if name != "progress"}})
+        raise InputError("enough")
+
+    for name in ("ask", "find_front"):
+        monkeypatch.setattr(f"solver.cli.solve.{name}", ask)
+    mine = [(text, asked) for text, asked, commands in OPTIONS if command in commands.split()]
+    sized = [command, "lenet5", "--batch", "2", "--size", "64x48"]
+    assert main([*sized, *(word for text, _ in mine for word in text)]) == 2
+    assert main(sized) == 2
+    wanted = {name: one for _, asked in mine for name, one in asked.items()}
+    usual = {"engine": "auto", "bounding": True, "jobs": 0, "all_kinds": False, "full": False}
+    assert seen == [wanted, {name: usual.get(name) for name in wanted}]
 
 
 def test_compare_adds_a_ratio_column(capsys: pytest.CaptureFixture[str]) -> None:
@@ -198,6 +235,48 @@ def test_check_fails_with_a_line_for_every_mismatch(
     assert "FAILED, " in lines[-1]
     assert main(["check", str(bad), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["ok"] is False
+
+
+REPORT = CheckReport(True, (), 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("report", "code"),
+    [
+        (REPORT, 0), (replace(REPORT, proof="proven"), 0), (replace(REPORT, proof="undecided"), 4),
+        (replace(REPORT, ok=False, problems=("x",), proof="refuted"), 1),
+        (replace(REPORT, ok=False, problems=("x",), proof="undecided"), 1),
+    ],
+)  # fmt: skip
+def test_how_a_check_ends(
+    report: CheckReport, code: int, plan_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A better plan is written where one is asked for, and only if there is one."""
+    seen: list[Any] = []
+    better, out = Plan.load(plan_file), tmp_path / "better.json"
+    for found in (None, better):
+        asked = replace(report, better=found)
+        monkeypatch.setattr("solver.cli.check.check_plan", lambda *a, **k: (seen.append((a, k)), asked)[1])  # noqa: B023
+        assert main(["check", "x.json", "--prove", "--time-limit", "3", "-j", "2", "-o", str(out)]) == code
+        assert out.exists() == (found is not None)
+        assert main(["check", "x.json", "--json"]) == code
+    assert Plan.load(out) == better
+    assert seen[:2] == [
+        (("x.json",), {"prove": True, "time_limit_s": 3.0, "jobs": 2}),
+        (("x.json",), {"prove": False, "time_limit_s": None, "jobs": 0}),
+    ]
+
+
+@pytest.mark.parametrize(("points", "code"), [((1, 2), 0), ((0, 2), 3), ((0, 0), 3)])
+def test_a_front_without_a_plan_is_infeasible(
+    points: tuple[int, ...], code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = tuple(
+        FrontPart(f"c{n}", (FrontPoint({"bytes": 1}, {}),) * count, True, True) for n, count in enumerate(points)
+    )
+    front = Front("tiling", "x", "m", {"bytes": "bytes"}, parts)
+    monkeypatch.setattr("solver.cli.solve.find_front", lambda *_, **__: front)
+    assert main(["pareto", "lenet5", "-m", "nmp"]) == code
 
 
 # --- explain, list, import, doctor, schema, bench --------------------------------------------------------------------

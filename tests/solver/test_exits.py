@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
+from instances.errors import InfeasibleError, InputError, OutputError, PlanMismatch
 from solver.cli.exits import exit_code
 from solver.cli.main import main
 from solver.plan.plan import Plan
@@ -73,21 +75,36 @@ def test_a_full_disk_is_one_line_and_code_5(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("error", [ZeroDivisionError("x"), RuntimeError("x")])
-def test_a_defect_is_no_failed_check(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (ZeroDivisionError("x"), 6, "a defect, please report this: ZeroDivisionError: x"),
+        (RuntimeError("x"), 6, "a defect, please report this: RuntimeError: x"),
+        (PlanMismatch("x"), 6, "plan refused, please report this: x"),
+        (MemoryError(), 4, "no plan: out of memory"),
+        (InputError("x"), 2, "error: x"),
+        (typer.BadParameter("x"), 2, "error: Invalid value: x (see certile --help)"),
+        (InfeasibleError("x"), 3, "infeasible: x"),
+        (OutputError("x"), 5, "output: x"),
+        (OSError(errno.ENOSPC, "full", "plan.json"), 5, "output: file plan.json: full"),
+        (KeyboardInterrupt(), 130, "interrupted: nothing was written"),
+        (typer.Abort(), 130, "interrupted: nothing was written"),
+    ],
+)
+def test_every_error_has_its_code(
+    error: BaseException, code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """1 is a failed check and nothing else."""
+
     def fails() -> None:
         raise error
 
-    assert exit_code(fails) == 6
-    assert capsys.readouterr().err.splitlines()[-1].startswith("certile: ")
+    assert exit_code(fails) == code
+    assert capsys.readouterr().err.splitlines()[-1] == f"certile: {said}"
 
 
-def test_memory_that_ends_is_no_plan(capsys: pytest.CaptureFixture[str]) -> None:
-    def fails() -> None:
-        raise MemoryError
-
-    assert exit_code(fails) == 4
-    assert capsys.readouterr().err.splitlines() == ["certile: no plan: out of memory"]
+def test_a_command_ends_as_it_says() -> None:
+    assert [exit_code(lambda code=code: code) for code in (None, 0, 1, 4, 130)] == [0, 0, 1, 4, 130]
 
 
 # --- a plan without a solution never takes the place of a good one -------------------------------------------------

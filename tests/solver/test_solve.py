@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -20,10 +21,11 @@ from formulations.tiling.search import Search
 from instances.errors import InputError
 from instances.load import load_network
 from instances.machine.machine import Compute
+from instances.measured import Profile
 from instances.network.network import Network
 from instances.network.workload import Layer
 from solver import Plan, PlanMismatch, check, solve
-from solver.calls.solve import show
+from solver.calls.solve import ask, show
 from tests.small import TOY as MACHINE
 
 FAKES = Path(__file__).parents[1] / "data" / "fakes"
@@ -109,6 +111,29 @@ def test_infeasible_is_an_answer_with_conflicts() -> None:
     assert any("68" in c and "64" in c for c in layer.conflicts)
     assert layer.replay is None
     assert check(plan).ok
+
+
+def test_all_that_is_asked_is_in_the_question() -> None:
+    """What decides is there as it was said; names once, and numbers as numbers."""
+    given: dict[str, Any] = {
+        "objective": "bytes,time", "engine": "cp-sat", "pins": {"T_M": 2}, "settings": {"ocm_bytes": 4096},
+        "layers": ["c3", "c1", "c3"], "time_limit_s": 7, "memory_limit": "1GiB", "jobs": 3, "all_kinds": True,
+        "full": True, "bounding": False,
+    }  # fmt: skip
+    problem, question = ask("lenet5", "scratchpad_24k", **given)
+    usual = ask("lenet5", "scratchpad_24k")[1]
+    assert (problem.name, question.machine.ocm_bytes, question.network) == ("tiling", 4096, load_network("lenet5"))
+    wanted = {
+        "objectives": ("bytes", "time"), "engine": "cp-sat", "pins": ("T_M=2",), "settings": ("ocm_bytes=4096",),
+        "layers": ("c3", "c1"), "time_limit_s": 7, "memory_bytes": 1 << 30, "jobs": 3, "all_kinds": True, "full": True,
+        "bounding": False, "machine": question.machine,
+    }  # fmt: skip
+    assert replace(question, progress=usual.progress) == replace(usual, **wanted)
+    asked = ask("lenet5", "galaxy_s9", profile=Profile(times={"c1": {"gpu": 2.0}}))[1]
+    assert asked.profile == Profile(times={"c1": {"gpu": 2.0}})
+    for name, value in {"full": True, "bounding": False, "all_kinds": True, "layers": "c1"}.items():
+        with pytest.raises(InputError, match="not for problem mapping"):
+            ask("lenet5", "galaxy_s9", **{name: value})
 
 
 def test_literal_machines_are_replayed_but_not_compared() -> None:
