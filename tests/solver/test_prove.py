@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from instances.errors import InputError
+from instances.errors import InputError, PlanMismatch
 from instances.load import load_machine, load_network, unmet_overrides
 from solver import Plan, check, pareto, solve
-from solver.calls.check import _impossible
+from solver.calls.check import Proof, _by_part, _impossible, doubts
 from solver.calls.check import prove_again as prove
 from solver.calls.solve import show
 from solver.cli.main import main
@@ -252,6 +252,90 @@ def test_a_plan_is_proven_if_all_layers_are(
     )
 
 
+@pytest.fixture(scope="module")
+def moved() -> Plan:
+    """c1 of lenet5 with the fewest bytes: OPTIMAL."""
+    return solve("lenet5", "scratchpad_64k", layers="c1", objective="bytes")
+
+
+def less(plan: Plan, bytes_: int, *, status: str = "OPTIMAL") -> Plan:
+    """The same with so many bytes fewer, as an engine would say."""
+    (row,), value = plan.parts, plan.objective.value - bytes_
+    bound = value if status == "OPTIMAL" else None
+    said = {"status": status, "measures": {**row.measures, "bytes": value}, "bounds": {"bytes": bound}}
+    objective = plan.objective.model_copy(update={"value": value})
+    return plan.model_copy(update={"parts": (row.model_copy(update=said),), "objective": objective})
+
+
+#: What is said by one engine after the other, what is found, and how many bytes fewer the better plan moves.
+ASKED = [
+    ([(0, "OPTIMAL")], "proven", None),
+    ([(0, "FEASIBLE"), (0, "OPTIMAL")], "proven", None),  # without a bound it proves nothing
+    ([(1, "OPTIMAL")], "refuted", 1),
+    ([(0, "FEASIBLE"), (2, "FEASIBLE")], "refuted", 2),
+    ([InputError("cannot"), (0, "OPTIMAL")], "proven", None),
+    ([InputError("cannot"), PlanMismatch("cannot")], "undecided", None),
+    ([(-3, "FEASIBLE"), (-1, "FEASIBLE")], "undecided", None),
+]
+
+
+@pytest.mark.parametrize(("answers", "state", "better"), ASKED)
+def test_engines_are_asked_until_it_is_known(
+    answers: list[Any], state: str, better: int | None, moved: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 8 seconds the first of two engines has half, the second what is left after 5."""
+    asked, said, seconds = list[tuple[Any, ...]](), iter(answers), iter((0.0, 0.0, 5.0, 9.0))
+
+    def resolve(_: object, plan: Plan, *how: Any) -> Plan:
+        asked.append(how)
+        if isinstance(one := next(said), Exception):
+            raise one
+        return less(plan, one[0], status=one[1])
+
+    monkeypatch.setattr(type(problem_of(moved)), "resolve", resolve)
+    monkeypatch.setattr("solver.calls.check.time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    found = prove(moved, 8.0, 3)
+    assert asked == [("cp-sat", 4.0, 3), ("exhaustive", 3.0, 3)][: len(answers)]
+    assert (found.state, bool(found.refutations)) == (state, state == "refuted")
+    assert (found.better and moved.objective.value - found.better.objective.value) == better
+    assert found.said.count("cannot") == sum(isinstance(one, Exception) for one in answers)
+
+
+def test_no_engine_is_begun_when_the_time_is_over(moved: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter((0.0, 0.0, 8.0))
+    monkeypatch.setattr(type(problem_of(moved)), "resolve", lambda *_: less(moved, -1, status="FEASIBLE"))
+    monkeypatch.setattr("solver.calls.check.time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    assert prove(moved, 8.0).said == "optimality not decided by cp-sat in this time"
+
+
+@pytest.mark.parametrize(
+    ("doubted", "state", "refuted", "problems", "proof", "verdict"),
+    [
+        ([], "proven", (), (), "proven", "legal, claims re-priced; said"),
+        ([], "undecided", (), (), "undecided", "legal, claims re-priced; said"),
+        (["x"], "undecided", (), ("x",), "refuted", "refuted without solving; said"),
+        (["x"], "proven", (), ("x",), "refuted", "refuted without solving; said"),
+        (["x"], "refuted", ("y", "x"), ("y", "x"), "refuted", "said"),
+        (["x"], None, (), ("x",), "none", "refuted: 1 claims"),
+        ([], None, (), (), "none", UNPROVEN),
+    ],
+)
+def test_what_is_refuted_in_either_way_is_not_ok(
+    doubted: list[str], state: Any, refuted: tuple[str, ...], problems: tuple[str, ...], proof: str, verdict: str,
+    moved: Plan, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("solver.calls.check.doubts", lambda *_, **__: doubted)
+    monkeypatch.setattr("solver.calls.check.prove_again", lambda *_: Proof(state, refuted, None, "said"))
+    found = check(moved, prove=state is not None)
+    assert (found.ok, found.problems, found.proof, found.verdict) == (not problems, problems, proof, verdict)
+
+
+def test_an_answer_that_is_no_plan_shows_nothing(moved: Plan) -> None:
+    """Of layers together: what the others have, if they have a plan."""
+    assert _by_part(moved, moved)[""].values == (moved.objective.value,)
+    assert _by_part(moved, moved.model_copy(update={"objective": None}))[""].values == ()
+
+
 @pytest.mark.slow(7)
 def test_a_bound_below_the_optimum_is_proven() -> None:
     plan = forged()
@@ -347,3 +431,6 @@ def test_infeasible_is_believed_only_if_an_engine_says_it_again(
     monkeypatch.setattr("solver.calls.check._claims_again", lambda *_: found)
     lines = list(_impossible(SimpleNamespace(problem="mapping")))
     assert [said in line for line in lines] == [True] * bool(said)
+    nothing = solve("lenet5", "galaxy_s9", pins=["cpu_config=4", "period<=1"], problem="mapping")
+    monkeypatch.setattr(type(problem_of(nothing)), "doubters", lambda *_: ())
+    assert (list(doubts(nothing)), list(doubts(nothing, infeasible=False))) == (lines, [])
