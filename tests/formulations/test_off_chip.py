@@ -7,6 +7,7 @@ import random
 from functools import cache
 from importlib import resources
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -45,7 +46,8 @@ from solver.search.loop import Answer, unanswered
 from tests.adversary.layers import _off_chip, random_layer, random_machine
 from tests.adversary.moves import Moves, nest_of
 from tests.effort import in_turn, tries
-from tests.lies import changed, problems
+from tests.golden_plans import FLASH, FLAT
+from tests.lies import problems
 
 #: In one process: optima by brute force are found once for all engines.
 pytestmark = pytest.mark.xdist_group("homes by brute force")
@@ -503,24 +505,54 @@ def test_homes_are_kept_when_ctrl_c_ends_a_search(engine: str, monkeypatch: pyte
         solve(CHAIN, machine(OPEN, near=130, ocm_bytes=90), engine=engine)
 
 
-@pytest.mark.slow(2)
-def test_check_finds_homes_that_lie() -> None:
-    plan = solve(ALIKE, machine(OPEN, near=130, ocm_bytes=90))
-    assert changed(plan) == plan
+#: What a plan of two layers says of homes, all in sram, and what a check finds: in, c0 and c1 are items 0 to 2 of 64,
+#: 64 and 32 bytes, the weights of c0 (16 bytes) and c1 (8) are items 3 and 4.
+LIES: list[tuple[Any, str]] = [
+    (("shared.items.3.home", "flash"), "homes of layer c0: the plan says {'IN': 'sram', 'W': 'sram', 'OUT': 'sram'}"),
+    (("parts.0.schedule.homes.W", "flash"), "homes of layer c0: the plan says {'IN': 'sram', 'W': 'flash'"),
+    (("shared.peaks.sram", 151), "homes.peaks: the plan says {'sram': 151}, it is {'sram': 152}"),
+    (("shared.items.3.bytes", 15), "homes of layer c0: bytes of c0.weights: the plan says 15, it is 16"),
+    (("shared.items.1.bytes", 63), "homes of layer c0: c0 has 63 bytes, the result 64"),
+    (("shared", None), "homes: machine u256_flash has several memories off the chip, the plan says otherwise"),
+    (("shared.items.0.homes", ["rom"]), "homes: in: machine u256_flash has no memory rom off the chip"),
+    (("shared.items.0.home", "rom"), "homes: in: machine u256_flash has no memory rom off the chip"),
+    (("shared.items.0.homes", ["flash"]), "homes of layer c0: IN may not lie in flash by the machine and the pins"),
+    (("shared.items.1.homes", ["flash"]), "homes of layer c0: OUT may not lie in flash by the machine and the pins"),
+    (("options.pins", ["home_W=flash"]), "homes of layer c0: W may not lie in sram by the machine and the pins"),
+    (("shared.items.3.weights", False), "homes of layer c0: c0.weights is no weights, but W"),
+    (("shared.items.0.weights", True), "homes of layer c0: in is weights, but IN"),
+    (("shared.layers.0.operands.W", 5), "homes: items are numbered 0 to 4, got 5"),
+    (("shared.ties", [[0, 5]]), "homes: items are numbered 0 to 4, got 5"),
+    (("shared.items.0.first", 2), "homes: in is there from 2 to 1"),
+    (("shared.layers.0.layer", "c9"), "homes.layers: the plan says ['c9', 'c1'], it is ['c0', 'c1']"),
+    (("shared.layers.0.operands", {"IN": 0, "W": 3}), "homes of layer c0: operands IN, W, it has IN, W, OUT"),
+    (("shared.items.2.home", None), "homes: some items have no home, although there is a schedule"),
+    (("machine_data.off_chip.0.bytes", 151), "152"),
+    (("bound", 2137), "bound 2137 is above the value 2136"),
+]
 
-    def told(change: object, place: str) -> str:
-        return " ".join(problems(plan, (place, change)))
 
-    other = {"near": "far", "far": "near"}
-    items = plan.shared.items
-    assert "homes of layer a" in told(lambda home: other[home], "shared.items.0.home")
-    assert "peaks" in told({"near": 1}, "shared.peaks")
-    weights = next(k for k, item in enumerate(items) if item.weights)
-    assert "bytes of a.weights" in told(1, f"shared.items.{weights}.bytes")
-    assert "the plan says otherwise" in told(None, "shared")
-    assert "homes of layer a" in told(lambda home: other[home], "parts.0.schedule.homes.IN")
-    assert "is above the value" in told(lambda bound: plan.objective.value + 1, "bound")
-    assert "no memory rom" in told(["rom"], "shared.items.0.homes")
+@pytest.fixture(scope="module")
+def flash() -> Plan:
+    return solve(FLAT, FLASH[0], settings=FLASH[1])
+
+
+@pytest.mark.parametrize(("lie", "said"), LIES)
+def test_check_finds_homes_that_lie(flash: Plan, lie: Any, said: str) -> None:
+    found = problems(flash, lie)
+    assert any(said in line for line in found), found
+
+
+def test_several_objectives_are_proven_only_with_every_layer(flash: Plan) -> None:
+    asked = Pins()
+    both = flash.model_copy(update={"objectives": ("time", "bytes")})
+    said = "status OPTIMAL in several objectives, but some layer is not"
+    assert said not in list(homes_solve.problems_of_homes(both, asked))
+    open_ = (flash.parts[0], flash.parts[1].model_copy(update={"status": "FEASIBLE"}))
+    assert said in list(homes_solve.problems_of_homes(both.model_copy(update={"parts": open_}), asked))
+    assert said not in list(homes_solve.problems_of_homes(flash.model_copy(update={"parts": open_}), asked))
+    plain = flash.model_copy(update={"machine_data": load_machine("scratchpad_24k")})
+    assert "has not several memories" in next(homes_solve.problems_of_homes(plain, asked))
 
 
 @pytest.mark.slow(3)
@@ -542,6 +574,25 @@ def test_the_command_line_says_what_does_not_fit(capsys: pytest.CaptureFixture[s
 
 
 # ---- joint ---------------------------------------------------------------------------------------------------
+
+
+def test_what_joint_asks_of_homes() -> None:
+    """Maps of CHAIN take more than 90 bytes of near; energy is that of bytes alone where all bytes cost the same."""
+
+    def refused(on: Machine, *objectives: str) -> str:
+        with pytest.raises(InputError) as told:
+            homes_solve.check_homes(CHAIN, on, objectives or ("bytes",))
+        return str(told.value)
+
+    assert "IN may lie in near or far: pin home_IN=near" in refused(machine(OPEN))
+    assert "memory near off the chip" in refused(machine(SPLIT, near=90))
+    assert "unlike energy" in refused(machine(SPLIT), "bytes", "energy")
+    homes_solve.check_homes(CHAIN, machine(SPLIT), ("bytes",))
+    homes_solve.check_homes(CHAIN, machine({operand: ["far"] for operand in SPLIT}), ("energy",))
+    pins = parse_pins(["home_IN=near", "home_W!=near", "home_OUT!=far"], TILING.decisions)
+    assert homes_solve.narrowed(machine(OPEN), pins).homes == {"IN": ("near",), "W": ("far",), "OUT": ("near",)}
+    with pytest.raises(InputError, match="pin home_IN!=near: IN may lie in near only"):
+        homes_solve.narrowed(machine(SPLIT), parse_pins(["home_IN!=near"], TILING.decisions))
 
 
 @pytest.mark.slow(3)

@@ -237,6 +237,46 @@ def test_check_fails_with_a_line_for_every_mismatch(
     assert json.loads(capsys.readouterr().out)["ok"] is False
 
 
+#: Commands, the function that each calls, and with what.
+HANDED: list[tuple[str, str, tuple[Any, ...], dict[str, Any]]] = [
+    ("compile m.onnx -m nmp -o out --problem tiling --objective bytes --pin T_C<=3 --set ocm_bytes=5 --time-limit 7 "
+     "--memory-limit 1GiB --batch 2 --requantise float --state h0=hn", "emit.compile_model", ("m.onnx", "nmp", "out"),
+     {"problem": "tiling", "objective": "bytes", "pins": ["T_C<=3"], "settings": ["ocm_bytes=5"], "time_limit_s": 7.0,
+      "memory_limit": "1GiB", "batch": 2, "symbols": {}, "shapes": {}, "values": {}, "requantise": "float",
+      "states": {"h0": "hn"}}),
+    ("why plan.json -l c1 --marginal memory --time-limit 3 --no-rivals", "why.explain", ("read plan.json", "c1"),
+     {"marginal": ["memory"], "time_limit_s": 3.0, "rivals": False}),
+    ("why plan.json", "why.explain", ("read plan.json", None), {"marginal": (), "time_limit_s": None, "rivals": True}),
+    ("show plan.json --layer c1 --all", "solve.show_plan", ("plan.json", "c1"), {"details": True}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "place", "args", "more"), HANDED)
+def test_what_commands_hand_on(
+    line: str, place: str, args: tuple[Any, ...], more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+
+    def called(*args: Any, progress: object = None, **more: Any) -> None:
+        seen.append((args, {name: one or () if name == "marginal" else one for name, one in more.items()}))
+        raise InputError("enough")
+
+    monkeypatch.setattr(f"solver.cli.{place}", called)
+    monkeypatch.setattr("solver.cli.why.sound_plan", lambda path: f"read {path}")
+    assert main(line.split()) == 2
+    assert seen == [(args, more)]
+
+
+@pytest.mark.parametrize(
+    ("status", "options", "code"),
+    [("OPTIMAL", [], 0), ("INFEASIBLE", [], 3), ("INFEASIBLE", ["--marginal", "memory"], 0)],
+)
+def test_how_a_why_ends(status: str, options: list[str], code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("solver.cli.why.sound_plan", lambda _: SimpleNamespace(status=status))
+    monkeypatch.setattr("solver.cli.why.explain", lambda *_, **__: "words")
+    assert main(["why", "plan.json", *options]) == code
+
+
 REPORT = CheckReport(True, (), 1, 1)
 
 
