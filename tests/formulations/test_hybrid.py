@@ -184,8 +184,10 @@ def test_replay_finds_pieces_that_miss_a_halo(monkeypatch: pytest.MonkeyPatch) -
 
 def test_replay_finds_too_few_pieces() -> None:
     found, on = stages_of(pair(), machine()), machine()
-    seen = replay_hybrid(found, on, (GroupRun(2, 4, 4, ((PieceRun(1, ()),),)),))
-    assert "pieces are planned" in seen.faults[0]
+    for counts in ((1, 1), (2, 1, 1), (1, 2, 1, 1)):  # of 4 the first, the last, and two alike between them
+        run = GroupRun(2, 2, 4, tuple((PieceRun(count, ()),) for count in counts))
+        said = f"group one: {list(counts)} pieces are planned, there are [1, 2, 1]"
+        assert replay_hybrid(found, on, (run,)).faults == [said]
 
 
 # ---- all chains ------------------------------------------------------------------------------------------------------

@@ -552,64 +552,77 @@ def test_what_an_unknown_operator_reads_is_in_dram() -> None:
 
 @cache
 def solved() -> tuple[Stores, tuple[LayerRun, ...]]:
-    plan = best_of(with_skip, "FOUR")
-    found = stores(with_skip())
-    return found, plan.schedule
+    """Of 8 banks a has 0 to 2 up to b, half of b has 3 to 5 then, c 0 to 2, the sum 3 to 5; tiles have the others."""
+    return stores(with_skip()), best_of(with_skip).schedule
 
 
-def number_of(name: str) -> int:
-    return next(k for k, store in enumerate(solved()[0].stores) if store.name == name)
+A, B, C, SUM, POOL, IN = range(6)
+HALF = {B: (3, (3, 4, 5))}
+LOST = "rows of a are on chip, in the layer before {} were, or in other banks"
 
 
-def faults(**changes: LayerRun) -> str:
+@pytest.mark.parametrize(
+    ("name", "changes", "said"),
+    [
+        ("a", {}, ""),
+        ("b", {"banks": (6, 7, 0)}, "bank 0 belongs to tiles and to a"),
+        ("b", {"banks": (6, 8)}, "bank 8 of tiles does not exist, m has 8"),
+        ("b", {"banks": (-1, 7)}, "bank -1 of tiles does not exist, m has 8"),
+        ("b", {"banks": (6,)}, "tiles take 48 bytes, 1 banks hold 32"),
+        ("b", {"residents": {A: (6, (0, 1)), **HALF}}, "6 rows of a take 96 bytes, 2 banks hold 64"),
+        ("a", {"residents": {A: (7, (0, 1, 2, 3))}, "banks": (7,)}, "7 rows of a take 112 bytes, 4 banks hold 128"),
+        ("a", {"residents": {A: (-1, (0,))}}, "-1 rows of a take -16 bytes, 1 banks hold 32"),
+        ("b", {"residents": {A: (6, (0, 2, 1)), **HALF}}, "6 " + LOST.format(6)),
+        ("b", {"residents": {A: (2, (1,)), **HALF}}, "2 " + LOST.format(6)),
+        ("sum", {"residents": {A: (1, (7,)), C: (6, (0, 1, 2))}, "banks": (6,)}, "1 " + LOST.format(0)),
+        ("a", {"residents": {C: (1, (0,))}}, "c is on chip, no layer has written it yet"),
+        ("a", {"residents": {IN: (1, (0,))}}, "in must lie in DRAM"),
+        ("a", {"residents": {6: (1, (0,))}}, "maps on chip are numbered 0 to 5, not [6]"),
+        ("b", {"unwritten": 4}, "4 rows of the result are not written, 3 stay on chip"),
+        ("c", {"unwritten": 7}, "7 rows are not written, the result has 6"),
+        ("c", {"unwritten": -1}, "-1 rows are not written, the result has 6"),
+    ],
+)
+def test_an_account_by_hand(name: str, changes: dict[str, object], said: str) -> None:
+    assert faults(**{name: changes}) == (f"layer {name}: {said}" if said else "")
+
+
+def test_what_is_written_is_there_for_others() -> None:
+    """b finds all of a on chip, the sum reads it from DRAM; the result of the network is wanted there."""
+    assert faults(a={"unwritten": 1}) == "layer sum: rows 0 to 0 of a are read from DRAM, a never wrote them"
+    kept = {"residents": {SUM: (6, (3, 4, 5)), POOL: (1, (6,))}, "unwritten": 1}
+    assert faults(pool=kept) == "pool: the result must be in DRAM, some rows are not written"
+
+
+@pytest.mark.parametrize(
+    ("size", "changes", "said"),
+    [
+        (256, {}, ""),  # a beside 160 bytes of tiles
+        (255, {}, "layer a: tiles take 160 bytes, maps on chip leave 159"),
+        (256, {"banks": (6,)}, "layer a: bank 6 does not exist, m has no banks"),
+        (256, {"residents": {A: (6, (2,))}}, "layer a: bank 2 does not exist, m has no banks"),
+        (256, {"residents": {A: (7, ())}}, "layer a: 7 rows of a are on chip, it has 6"),
+        (95, {}, "layer a: maps on chip take 1 bytes more than m has"),
+    ],
+)
+def test_an_account_without_banks(size: int, changes: dict[str, object], said: str) -> None:
     found, runs = solved()
-    names = [layer.name for layer in found.layers]
-    changed = tuple(changes.get(name, run) for name, run in zip(names, runs, strict=True))
-    return "; ".join(replay_fusion(found, FOUR, changed).faults)
+    plain = [replace(x, banks=(), residents={s: (n, ()) for s, (n, _) in x.residents.items()}) for x in runs]
+    on = MACHINE.model_copy(update={"ocm_banks": 0, "ocm_bytes": size})
+    assert next(iter(replay_fusion(found, on, [replace(plain[0], **changes), *plain[1:]]).faults), "") == said
 
 
-def run_of(name: str) -> LayerRun:
+def faults(**changes: dict[str, object]) -> str:
+    """The first fault of the plan with some runs changed."""
     found, runs = solved()
-    return runs[[layer.name for layer in found.layers].index(name)]
-
-
-def test_a_bank_has_one_owner() -> None:
-    run = run_of("b")
-    taken = next(iter(run.residents.values()))[1]
-    assert "belongs to" in faults(b=replace(run, banks=(*run.banks, taken[0])))
-    assert "does not exist" in faults(b=replace(run, banks=(99,)))
-
-
-def test_banks_hold_their_rows_and_tiles() -> None:
-    run = run_of("b")
-    store = next(iter(run.residents))
-    rows, banks = run.residents[store]
-    assert "banks hold" in faults(b=replace(run, residents={**run.residents, store: (rows, banks[:-1])}))
-    assert "tiles take" in faults(b=replace(run, banks=()))
-
-
-def test_rows_do_not_come_back() -> None:
-    back = {number_of("a"): (4, (0, 1))}
-    said = faults(sum=replace(run_of("sum"), residents=back, unwritten=0, banks=(3,)))
-    assert "4 rows of a are on chip, in the layer before 0 were" in said
-
-
-def test_what_is_read_from_dram_was_written() -> None:
-    # the first four rows of a are on chip for b, but the sum reads them from DRAM
-    assert "rows 0 to 3 of a are read from DRAM, a never wrote them" in faults(a=replace(run_of("a"), unwritten=4))
-    assert "5 rows of the result are not written, 4 stay on chip" in faults(a=replace(run_of("a"), unwritten=5))
-
-
-def test_results_are_written() -> None:
-    run, pool = run_of("pool"), number_of("pool")
-    assert "the result must be in DRAM" in faults(
-        pool=replace(run, residents={**run.residents, pool: (1, (3,))}, unwritten=1, banks=(0, 1))
-    )
+    named = zip(found.layers, runs, strict=True)
+    changed = [replace(run, **changes.get(layer.name, {})) for layer, run in named]
+    return next(iter(replay_fusion(found, MACHINE, changed).faults), "")
 
 
 def test_every_layer_runs() -> None:
     found, runs = solved()
-    assert "the plan has 4 layers, the network 5" in replay_fusion(found, FOUR, runs[:-1]).faults[0]
+    assert "the plan has 4 layers, the network 5" in replay_fusion(found, MACHINE, runs[:-1]).faults[0]
 
 
 def test_every_figure_of_every_layer_is_compared() -> None:
@@ -618,7 +631,7 @@ def test_every_figure_of_every_layer_is_compared() -> None:
             walked = super().replay(runs)
             return replace(walked, counts={**walked.counts, "layer b: occupancy_bytes ocm": 3})
 
-    part, (_, runs) = Wrong(with_skip(), FOUR, Pins(())), solved()
+    part, (_, runs) = Wrong(with_skip(), MACHINE, Pins(())), solved()
     (verdict,) = verdicts_of([(part, Answer(runs, {}, {}, "FEASIBLE"))])
     priced = part.price(runs).counts["layer b: occupancy_bytes ocm"]
     assert verdict.disagreements == (f"layer b: occupancy_bytes ocm: priced {priced}, replayed 3",)

@@ -294,6 +294,7 @@ def test_a_simulation_finds_what_is_wrong() -> None:
         return " ".join(replay_mapping(made.graph.edges, made.times, copies, lists, buffers, 22).faults)
 
     assert faults([[(0, 0), (2, 1)], [(1, 1)]], [2, 1]) == ""
+    assert "fall behind" in faults([[(0, 0), (2, 1)], [(1, 1)]], [1, 1])  # read up to 28, made anew from 22 on
     assert "tasks: 3 have to be in the lists once each" in faults([[(0, 0)], [(1, 1)]], [2, 1])
     assert "task 2: processor 1 cannot run it" in faults([[(0, 0)], [(1, 1), (2, 1)]], [2, 1])
     assert "waits forever" in faults([[(2, 0), (0, 0)], [(1, 0)]], [2, 1])

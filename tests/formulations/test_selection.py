@@ -282,6 +282,16 @@ def test_the_referee_refuses(change: dict[str, object], fault: str) -> None:
     assert walked.measures == {}
 
 
+@pytest.mark.parametrize(("pipeline", "allowed"), [("never", ""), ("always", "gpu"), ("choose", " gpu")])
+def test_cuts_are_those_of_the_platform(pipeline: str, allowed: str) -> None:
+    board = platform(pipeline=pipeline)
+    for cut in ("", "gpu"):
+        made = Selection("s", "nominal", (cut,) if cut else (), tuple(Choice(f"l{k}", "f32", "gpu") for k in (0, 1)))
+        faults = replay(chain((option("f32", 1),), (option("f32", 1),)), board, 1000, made).faults
+        refused = [f"cuts {cut or 'nowhere'}: the platform does not allow them"]
+        assert faults == ([] if cut in allowed.split(" ") else refused)
+
+
 def test_the_referee_sees_what_the_space_leaves_out() -> None:
     """Types that no conversion joins, too much memory, a budget, and no accuracy that is left."""
     variants = chain((option("h", 1, "f16", 300_000, bytes=9, uses={"n": 2}),), (option("f", 1, loss=200_000),))

@@ -485,10 +485,11 @@ def test_maps_pass_whole_or_in_rows() -> None:
     assert "c reads join, a part of it was made before the group" in faults(parted, alone(parted.layers[0]), mine)
 
 
-def test_what_must_be_complete_is_made_before_the_group() -> None:
+@pytest.mark.parametrize("names", [("a", "right"), ("right", "a")])
+def test_what_must_be_complete_is_made_before_the_group(names: tuple[str, str]) -> None:
     shape = (1, 4, 4, 4)
     found = read(
-        Input(name="in", shape=shape), conv("a", "in", shape, 4), conv("right", "in", shape, 4),
+        Input(name="in", shape=shape), *(conv(name, "in", shape, 4) for name in names),
         MatMul(name="all", inputs=("a", "right"), shape=shape),
     )  # fmt: skip
     pace, steps, weights = Pace(1, 0, 0, 1), Steps("retain", 1, 1), tuple(map(weights_of, found.layers))

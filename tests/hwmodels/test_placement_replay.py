@@ -69,3 +69,14 @@ def test_bytes_below_a_window_are_free() -> None:
     assert replay(late, Placement((Place("b", "fast", 0), Place("c", "fast", 1)))).faults == (
         "time 2: buffers c and b share bytes of fast",
     )
+
+
+def test_bytes_are_taken_again_at_the_end_of_a_gap() -> None:
+    """a is away from 4 to 6; b may have its bytes then, from 4 to 6 and no longer."""
+    a = Buffer(name="a", lower=0, upper=10, size=4, gaps=(Gap(lower=4, upper=6),))
+    said = {}
+    for lower, upper in ((4, 6), (4, 8), (3, 6)):
+        both = FEW.model_copy(update={"buffers": (a, Buffer(name="b", lower=lower, upper=upper, size=4))})
+        said[lower, upper] = replay(both, Placement((Place("a", "fast", 0), Place("b", "fast", 0)))).faults
+    share = "buffers a and b share bytes of fast"
+    assert said == {(4, 6): (), (4, 8): (f"time 6: {share}",), (3, 6): (f"time 3: {share}",)}
