@@ -22,7 +22,7 @@ from formulations.banks.stage import best, policy
 from formulations.banks.tasks import Action, Prices, Task
 from hwmodels.banks.replay.referee import Chip, replay_banks
 from hwmodels.banks.steps import Pass, PassState, TileGoal
-from hwmodels.schedule import StageRun
+from hwmodels.schedule import StageRun, Tile
 from instances.errors import InputError
 from instances.load import load_network
 from instances.machine.machine import Banks
@@ -353,6 +353,24 @@ def test_a_tile_that_no_window_reads_is_loaded_for_another_stage_only(both: bool
     assert (plan.volume.load, plan.volume.write) == (load, write)
 
 
+@pytest.mark.parametrize(("skipped", "total"), [("c0", 896), ("c1", 896)])
+def test_equal_stages_may_leave_other_tiles(skipped: str, total: int) -> None:
+    """Three equal convolutions, and a sum of the last and of c0 or c1: it stays, whichever of them reads it.
+
+    Maps are a tile of 64 bytes, and three banks hold what is read, made and kept: the input and the result move, and
+    3 * 16 * 16 bytes of weights.
+    """
+    shape = (1, 16, 1, 4)
+    convs = [Conv(name=f"c{k}", inputs=(f"c{k - 1}" if k else "in",), shape=shape, filters=16, kernel=(1, 1))
+             for k in range(3)]  # fmt: skip
+    total_of = Eltwise(name="sum", inputs=("c2", skipped), shape=shape, fn="add")
+    banks = Banks(count=3, map_bytes=3 * 64, weight_bytes=4096, filters=16, lanes=16, patch_channels=0, bias_bytes=0)
+    found = stages(Network(name="n", operators=(Input(name="in", shape=shape), *convs, total_of)), banks)
+    plan = optimum(Walk(found, banks))
+    agrees(found, banks, plan)
+    assert plan.volume.total == total
+
+
 # ---- a published compiler ------------------------------------------------------------------------------------------
 
 
@@ -652,6 +670,67 @@ def test_the_replay_sees_what_is_wrong() -> None:
         small = Banks(count=4, map_bytes=4 * size, weight_bytes=banks.weight_bytes, filters=16, lanes=64)
         faults = [fault for fault in replay_banks(found, small, good).faults if "a column of" in fault]
         assert {fault.split("a column of ")[1].split()[0] for fault in faults} == names
+
+
+def on_chip(*banks: int, loaded: bool = False) -> tuple[Tile, ...]:
+    """Tiles of four columns, in these banks."""
+    return tuple(Tile(bank, 4 * k, 4 * k + 4, loaded) for k, bank in enumerate(banks))
+
+
+#: Maps of 8 columns of 16 bytes, two tiles: a of three taps from DRAM, b reads a, which stays; a sum of both.
+KEPT = (
+    StageRun("a", "in", False, 2, False, 0, ((LOAD, 2), (PROCESS, 2)), on_chip(0, 1, loaded=True), on_chip(2, 3)),
+    StageRun("b", "a", False, 2, False, 2, ((PROCESS, 2),), on_chip(2, 3), on_chip(0, 1)),
+    StageRun("s", "b", False, 0, False, 0, ((PROCESS, 2),), on_chip(0, 1)),
+)
+BARE = {"tiles": (), "results": ()}
+ONE_BY_ONE = {**BARE, "keep": 0}
+
+
+@pytest.mark.parametrize(
+    ("at", "changes", "said", "bank_bytes"),
+    [
+        (0, {}, "", 64),
+        (0, {"tiles": on_chip(0, 0, loaded=True)}, "a: bank 0 is taken twice, for in as well", 64),
+        (0, {"tiles": on_chip(4, 1, loaded=True)}, "a: there is no bank 4", 64),
+        (0, {"tiles": on_chip(0, loaded=True)}, "a: the plan has no bank for tile 1", 64),
+        (0, {"tiles": on_chip(0, 1)}, "a: banks hold [], the plan says [(0, 0, 4), (1, 4, 8)]", 64),
+        (0, {"tiles": (Tile(0, 0, 3, True), Tile(1, 4, 8, True))}, "a: tile 0 is columns 0 to 4, loaded, the plan says "
+         "Tile(bank=0, first=0, end=3, loaded=True)", 64),
+        (0, {"tiles": on_chip(0, 1, 2, loaded=True)}, "a: 3 tiles are stated, 2 are read", 64),
+        (0, {"results": on_chip(2)}, "a: banks hold [(0, 4, 8), (2, 0, 4)] of the result, the plan says [(2, 0, 4)]",
+         64),
+        (0, {"results": on_chip(3, 3)}, "a: bank 3 is taken twice, for a as well", 64),
+        (0, {"source": "b"}, "a: reads b from the banks, its operands are in", 64),
+        (0, {"keep": 3}, "a: keeps 3 tiles, a has fewer", 64),
+        (0, {**BARE, "actions": ((LOAD, 3), (PROCESS, 2))}, "a: nothing is left to load", 64),
+        (1, {"tiles": on_chip(3, 2)}, "b: banks hold [(2, 0, 4), (3, 4, 8)], the plan says [(3, 0, 4), (2, 4, 8)]", 64),
+        (1, {"retain": 3}, "b: only 2 of 3 tiles stay", 64),
+        (1, {"actions": ((PROCESS, 3),)}, "b: processes 3 tiles, 2 are on chip", 64),
+        (1, {"actions": ((PROCESS, 1),)}, "b: only 4 of 8 columns are made", 64),
+        (0, {**ONE_BY_ONE, "actions": ((LOAD, 2), (PROCESS, 1))}, "a: columns [0] are dropped before their last use",
+         16),
+        (0, {**ONE_BY_ONE, "retain": 1, "actions": ((LOAD, 1), (PROCESS, 1), (LOAD, 1))},
+         "a: columns [0] are on chip already", 16),
+    ],
+)  # fmt: skip
+def test_the_replay_of_a_residual_by_hand(at: int, changes: dict[str, Any], said: str, bank_bytes: int) -> None:
+    """The input and the result move, 128 bytes each, and 3 * 256 and 256 of weights."""
+    shape = (1, 16, 1, 8)
+    operators = (
+        Input(name="in", shape=shape),
+        Conv(name="a", inputs=("in",), shape=shape, filters=16, kernel=(1, 3), pad=(0, 1, 0, 1)),
+        Conv(name="b", inputs=("a",), shape=shape, filters=16, kernel=(1, 1)),
+        Eltwise(name="s", inputs=("b", "a"), shape=shape, fn="add"),
+    )
+    banks = Banks(count=4, map_bytes=4 * bank_bytes, weight_bytes=4096, filters=16, lanes=16, patch_channels=0)
+    changed = [replace(run, **(changes if k == at else {})) for k, run in enumerate(KEPT)]
+    moved = replay_banks(stages(Network(name="n", operators=operators), banks), banks, changed)
+    assert next(iter(moved.faults), "") == said
+    if not said:
+        assert (moved.load, moved.weight, moved.streamed, moved.write) == (128, 1024, 0, 128)
+        early = replay_banks(stages(Network(name="n", operators=operators), banks), banks, [KEPT[1], KEPT[0], KEPT[2]])
+        assert early.faults[0] == "b: reads a before a has run"
 
 
 def test_a_step_without_tiles_is_a_fault() -> None:

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import product
+from itertools import combinations_with_replacement, product
 from random import Random
 
 import pytest
 
 from certile import check, pareto, solve
 from formulations.banks.front import decide
-from formulations.banks.network import Point, Walk, lowest
+from formulations.banks.network import Point, Walk
 from formulations.banks.numbers import numbered
 from formulations.banks.readings import clock_of, readings
 from formulations.clock import Clock
-from formulations.hybrid.bounds import Costs, Stagewise
+from formulations.hybrid.bounds import Costs, Program, Stagewise
 from formulations.hybrid.problem import HybridFormulation, HybridPart
-from formulations.hybrid.search import Chain
-from formulations.hybrid.space import DECISIONS, branches, sizes
+from formulations.hybrid.search import Chain, mixes
+from formulations.hybrid.space import DECISIONS, Cut, Pair, Space, branches, sizes
 from formulations.pins import parse_pins
 from formulations.problem import Goal
 from hwmodels.hybrid.replay import Numbers, replay_hybrid
-from hwmodels.schedule import GroupRun, PieceRun
+from hwmodels.schedule import GroupRun, HybridRun, PieceRun
 from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.machine.machine import Machine
@@ -31,6 +31,7 @@ from instances.network.operators import Concat, Conv, Eltwise, Input, Operator, 
 from instances.network.pieces import Box, Group, Key, Piece, Span
 from solver.problems.hybrid import rows_of
 from solver.search.loop import decide_part
+from tests.formulations.test_bank_time import front_of
 
 HYBRID = HybridFormulation()
 
@@ -182,8 +183,25 @@ def test_replay_finds_pieces_that_miss_a_halo(monkeypatch: pytest.MonkeyPatch) -
     assert any("differ" in fault for fault in Numbers(found).run(group, 4, 4))
 
 
+def test_replay_finds_pieces_that_come_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two pieces the first one twice: its 4 columns of 4 rows are left twice, the others never."""
+    found = stages_of(pair(), machine())
+    assert Numbers(found).run(Group(found, 1, 2), 4, 4)[0] == "one is read before it is made"
+    group, piece = Group(found, 0, 2), Group.piece
+    monkeypatch.setattr(Group, "pieces", lambda *_: {piece(group, 0, 0, 4, 4): 1, piece(group, 4, 0, 4, 4): 1})
+    monkeypatch.setattr(Group, "piece", lambda self, _, *more: piece(self, 0, *more))
+    assert Numbers(found).run(group, 4, 4) == [
+        "pieces that count as alike differ", "two: 32 numbers are not left once",
+        "two: its numbers differ from those of layer by layer",
+    ]  # fmt: skip
+
+
 def test_replay_finds_too_few_pieces() -> None:
     found, on = stages_of(pair(), machine()), machine()
+    assert replay_hybrid(found, on, ()).faults == ["0 stages are planned, there are 2"]
+    assert replay_hybrid(found, on, (GroupRun(2, 0, 4, ()),)).faults == ["group one: it cannot run in pieces of 0 x 4"]
+    idle = replay_hybrid(found, on, (GroupRun(2, 8, 4, ((PieceRun(1, ()),),)),))
+    assert (idle.faults[0], [one.ticks for one in idle.pieces]) == ("stages that never run: s0, s1", [0])
     for counts in ((1, 1), (2, 1, 1), (1, 2, 1, 1)):  # of 4 the first, the last, and two alike between them
         run = GroupRun(2, 2, 4, tuple((PieceRun(count, ()),) for count in counts))
         said = f"group one: {list(counts)} pieces are planned, there are [1, 2, 1]"
@@ -221,7 +239,7 @@ class Brute:
             points = [Point(0, 0)]
             for left, top in product(range(0, group.last.columns, columns), range(0, group.last.rows, rows)):
                 more = self.piece(group.piece(left, top, columns, rows))
-                points = lowest([Point(p.bytes + q.bytes, p.ticks + q.ticks) for p in points for q in more])
+                points = front_of([Point(p.bytes + q.bytes, p.ticks + q.ticks) for p in points for q in more])
             made.append(((columns, rows) == (group.last.columns, group.last.rows), points))
         return made
 
@@ -234,8 +252,8 @@ class Brute:
                     for before in (False,) if whole else (False, True):
                         known = chains.get((begin, before), [])
                         made = [Point(p.bytes + q.bytes, p.ticks + q.ticks) for p in known for q in points]
-                        chains[end, whole] = lowest([*chains.get((end, whole), []), *made])
-        return lowest([*chains.get((last, False), []), *chains.get((last, True), [])])
+                        chains[end, whole] = front_of([*chains.get((end, whole), []), *made])
+        return front_of([*chains.get((last, False), []), *chains.get((last, True), [])])
 
 
 def test_models_prove_the_same() -> None:
@@ -250,8 +268,8 @@ def test_models_prove_the_same() -> None:
             assert len(values) == 1
 
 
-def checked(seed: int, stages: int) -> None:
-    network, on = drawn(seed, stages), machine(seed)
+def checked(seed: int, stages: int, **settings: int) -> None:
+    network, on = drawn(seed, stages), machine(seed, **settings)
     expected, here = Brute(network, on).front(), part(network, on)
     for measure in ("bytes", "time"):
         said = decide_part(HYBRID, here, (measure,), "dynamic")
@@ -267,31 +285,78 @@ def checked(seed: int, stages: int) -> None:
         assert proven
         points = [here.price(reading.program(chain)).measures for chain in chains]
         assert [(one["bytes"], one["time"]) for one in points] == [tuple(point) for point in expected]
+        for least, most in expected:
+            for goal in (Goal("time", {"bytes": least}), Goal("bytes", {"time": most})):
+                run, bound = reading.exact(goal, "dynamic")
+                assert here.price(run).measures == {"bytes": least, "time": most}
+                assert bound == (most if goal.measure == "time" else least)
+        assert reading.exact(Goal("time", {"bytes": expected[0].bytes - 1}), "dynamic") == (None, None)
+        assert reading.exact(Goal("time", below=expected[-1].ticks), "dynamic") == (None, None)
 
 
-@pytest.mark.parametrize("seed", [1, 3, 6])
-def test_optima_and_front_are_those_of_all_chains(seed: int) -> None:
-    checked(seed, 3)
+@pytest.mark.parametrize(("seed", "settings"), [(1, {}), (6, {}), (13, {"count": 5})])
+def test_optima_and_front_are_those_of_all_chains(seed: int, settings: dict[str, int]) -> None:
+    """The last one has a front of four plans, the first of these with two pieces of two programs each."""
+    checked(seed, 2 if settings else 3, **settings)
+
+
+def test_pieces_that_are_alike_may_run_unlike_programs() -> None:
+    programs = [Program(Point(*point), ()) for point in ((0, 9), (2, 4), (3, 3), (9, 0))]
+    for many in (1, 2, 3):
+        every = {Point(*map(sum, zip(*(one.point for one in few), strict=True)))
+                 for few in combinations_with_replacement(programs, many)}  # fmt: skip
+        found = mixes(programs, many)
+        assert [mix.point for mix in found] == front_of(list(every))
+        for mix in found:
+            assert sum(number for _, number in mix.uses) == many
+            assert mix.point == tuple(sum(one.point[k] * number for one, number in mix.uses) for k in (0, 1))
+    assert mixes(programs[1:2], 3)[0].point == Point(6, 12)
 
 
 @pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(4))
 def test_bounds_are_below_all_programs(seed: int) -> None:
+    """Of pieces, of stages by themselves, of groups before they are cut, and of what every plan has to do."""
     network, on = drawn(seed, 4), machine(seed)
     brute, costs = Brute(network, on), Costs(on)
     assert on.banks is not None
-    alone = Stagewise(on.banks, clock_of(on), waiting=costs.waiting)
+    alone, free = (
+        Stagewise(on.banks, clock_of(on), waiting=costs.waiting),
+        Space(brute.found, parse_pins([], DECISIONS)),
+    )
+    all_ticks = alone.ticks(brute.found, searched=True) or [0] * 4
     for begin, end in ((0, 4), (0, 2), (1, 3), (2, 4)):
         group = Group(brute.found, begin, end)
+        pairs = {
+            (measure, whole): Pair(costs, group, Cut(begin, end, whole), measure, free, all_ticks)
+            for measure in ("bytes", "time") for whole in (True, False)
+        }  # fmt: skip
         for columns, rows in product(sizes(group.last.columns)[:2], sizes(group.last.rows)[:2]):
-            for piece in group.pieces(columns, rows) or ():
+            total = Point(0, 0)
+            for piece, many in (group.pieces(columns, rows) or {}).items():
                 points, floor = brute.piece(piece), costs.floor(piece, timed=True)
                 if not points:
-                    continue
+                    break
                 assert floor.bytes <= points[0].bytes
                 assert floor.ticks <= points[-1].ticks
                 ticks = alone.ticks(piece.found, searched=True)
                 assert sum(ticks) <= points[-1].ticks
+                total = Point(total.bytes + many * points[0].bytes, total.ticks + many * points[-1].ticks)
+            else:
+                for k, measure in enumerate(("bytes", "time") if total.bytes else ()):
+                    pair = pairs[measure, (columns, rows) == (group.last.columns, group.last.rows)]
+                    assert max(pair.least, pair.every()[columns, rows][1]) <= total[k]
+
+
+def test_what_every_plan_has_to_do_by_hand() -> None:
+    """A tap with a stride of 2 over 8 columns and 4 rows of 16 bytes reads 4 x 2 of them, and makes as many.
+
+    Then weights of 16 x 16 and 16 biases. It computes 8 pixels of a cycle or more each, for one group of 16 filters.
+    """
+    first, on = Input(name="in", shape=(1, 16, 4, 8)), machine(lanes=16, filters=16)
+    (reading,) = part(Network(name="n", operators=(first, conv("a", first, 16, 1, 2))), on).readings.values()
+    clock = clock_of(on)
+    assert reading.least == Point(128 + 256 + 16 + 128, 8 * clock.cycle + clock.fixed)
 
 
 # ---- what is asked ---------------------------------------------------------------------------------------------------
@@ -322,8 +387,101 @@ def test_pins_say_which_groups_there_are() -> None:
         assert said.status == "OPTIMAL"
         assert said.values["bytes"] >= free
         assert not here.contains(said.schedule)
-    with pytest.raises(InputError, match="no stage is called three"):
-        part(pair(), on, "blocks=three")
+
+
+def row(*names: str) -> Stages:
+    """Convolutions of 3x3 one after the other."""
+    operators: list[Operator] = [Input(name="in", shape=(1, 16, 4, 8))]
+    for name in names:
+        operators.append(conv(name, operators[-1], 16, 3))
+    return stages_of(Network(name="row", operators=tuple(operators)), machine())
+
+
+@pytest.mark.parametrize(
+    ("pin", "blocks"),
+    [
+        ("s/a/c", [(0, 1), (1, 3), (3, 4)]), ("a", [(0, 2), (2, 4)]), ("s/a/a/d", [(0, 1), (1, 2), (2, 4)]),
+        ("c/a", "pin blocks=c/a: the stages are not in the network's order"),
+        ("a/three", "pin blocks=a/three: no stage is called three; branches, or the last stages of blocks"),
+    ],
+)  # fmt: skip
+def test_blocks_end_with_stages(pin: str, blocks: list[tuple[int, int]] | str) -> None:
+    """Of stages s/a, a, c and d: names may have slashes, the longest counts."""
+    found = row("s/a", "a", "c", "d")
+    if isinstance(blocks, str):
+        with pytest.raises(InputError) as said:
+            Space(found, parse_pins([f"blocks={pin}"], DECISIONS))
+        assert str(said.value) == blocks
+    else:
+        assert Space(found, parse_pins([f"blocks={pin}"], DECISIONS)).blocks == blocks
+    with pytest.raises(InputError, match="blocks are said once, by ="):
+        Space(found, parse_pins(["blocks=a", "blocks=c"], DECISIONS))
+
+
+EVERY = {(begin, end) for end in range(4) for begin in range(end)}
+SINGLE = {(0, 1), (1, 2), (2, 3)}
+
+
+@pytest.mark.parametrize(
+    ("pins", "whole", "pieces"),
+    [
+        ([], EVERY, EVERY), (["pieces=1"], EVERY, set()), (["pieces>=2"], set(), EVERY), (["pieces=4"], set(), EVERY),
+        (["pieces<=2"], EVERY, EVERY), (["length<=1"], EVERY, SINGLE), (["length=2"], EVERY, {(0, 2), (1, 3)}),
+        (["blocks=b"], {(0, 2), (2, 3), (0, 3)}, {(0, 2), (2, 3)}),
+        (["blocks=b", "length<=1"], {(0, 2), (2, 3), (0, 3)}, {(2, 3)}),
+    ],
+)  # fmt: skip
+def test_groups_that_pins_leave(pins: list[str], whole: set[tuple[int, int]], pieces: set[tuple[int, int]]) -> None:
+    groups = Space(row("a", "b", "c"), parse_pins(pins, DECISIONS)).groups()
+    assert {cut[:2] for cut in groups if cut.whole} == whole
+    assert {cut[:2] for cut in groups if not cut.whole} == pieces
+
+
+def test_long_groups_run_whole_unless_pins_say_otherwise() -> None:
+    found = row(*(f"s{k}" for k in range(9)))
+    for pins, most in (([], 8), (["length<=9"], 9), (["blocks=s8"], 9)):
+        groups = Space(found, parse_pins(pins, DECISIONS)).groups()
+        assert max(cut.end - cut.begin for cut in groups if not cut.whole) == most
+
+
+def group(length: int, columns: int, rows: int, *counts: int) -> GroupRun:
+    return GroupRun(length, columns, rows, tuple((PieceRun(count, ()),) for count in counts))
+
+
+@pytest.mark.parametrize(
+    ("pins", "groups", "said"),
+    [
+        ([], [group(2, 8, 4, 1)], ""),
+        ([], [group(1, 8, 4, 1), group(1, 4, 4, 1, 1)], ""),
+        ([], [group(1, 8, 4, 1), group(1, 8, 4, 1)],
+         "group two runs whole behind one that does: they are one group"),
+        ([], [group(2, 5, 4, 1, 1)], "group one runs in 2 pieces of 5 x 4: pins say no"),
+        ([], [group(2, 8, 3, 1, 1)], "group one runs in 2 pieces of 8 x 3: pins say no"),
+        (["rows=no"], [group(2, 8, 2, 1, 1)], "group one runs in 2 pieces of 8 x 2: pins say no"),
+        (["pieces<=2"], [group(2, 4, 2, 1, 1, 1, 1)], "group one runs in 4 pieces of 4 x 2: pins say no"),
+        (["length<=1"], [group(2, 4, 4, 1, 1)], "group one runs in 2 pieces of 4 x 4: pins say no"),
+        ([], [group(3, 8, 4, 1)], "groups: stages 0 to 3: there are 2"),
+        ([], [group(0, 8, 4, 1)], "groups: stages 0 to 0: there are 2"),
+        ([], [group(2, 8, 0, 1)], "groups: stages 0 to 2: there are 2"),
+        ([], [group(2, 2, 4, 1, 1, 2)], "groups: one: its pieces are not those of Grid(columns=2, rows=4)"),
+        ([], [group(1, 8, 4, 1)], "groups: they have 1 stages, the network has 2"),
+    ],
+)  # fmt: skip
+def test_plans_that_are_none(pins: list[str], groups: list[GroupRun], said: str) -> None:
+    here = part(pair(), machine(3), *pins)
+    (first,) = here.readings
+    try:
+        found = "; ".join(here.contains(HybridRun(first, tuple(groups))))
+    except InputError as error:
+        found = str(error)
+    assert found == said
+
+
+def test_no_chain_fits() -> None:
+    """A column has 4 rows of 16 bytes; a bank of 63 bytes has three of the rows, in pieces."""
+    small = machine(3, map_bytes=3 * 63)
+    assert part(pair(), machine(3)).explain() == part(pair(), small).explain() == ()
+    assert part(pair(), small, "rows=no").explain() == ("network pair: no chain of groups fits in 3 banks",)
 
 
 def test_heuristics_are_no_better_than_the_optimum() -> None:
