@@ -126,6 +126,19 @@ def test_the_printed_rule_forgets_what_is_carried_in() -> None:
     assert responses(several(parts, edges), made.plain((0,) * 5)) == (5, None)
 
 
+def test_lists_that_are_no_plan_and_one_that_never_ends() -> None:
+    """Task 1 waits for 0, which comes after it: released at 3, not done by 10, it counts with twice 10 from 3 on."""
+    edges, times = [(0, 1)], [[2, None], [1, 1]]
+    for lists, said in (
+        (((0,), ()), "the lists hold 1 tasks"), (((0, 1), (1,)), "or some twice; there are 2"),
+        (((), (0, 1)), "task 0: processor 1 cannot run it"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=said):
+            Referee(edges, times, {}, [Repeated(lists, 20)])
+    assert Referee(edges, times, {}, [Repeated(((1, 0), ()), 20)]).run((3,), 10) == [17]
+    assert Referee(edges, times, {(0, 0, 1): 4}, [Repeated(((0,), (1,)), 20)]).run((3,), 10) == [2 + 4 + 1]
+
+
 def test_a_path_is_blocked_wherever_it_comes_to_a_processor() -> None:
     """A: core 2, GPU 3, core 2, a copy takes 1; B: 5 on the core or 4 on the GPU between two tasks of 1 on the core.
 

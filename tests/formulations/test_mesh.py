@@ -277,6 +277,9 @@ def test_figure_2_by_hand() -> None:
     side_by_side = Choice((1, 1, 2, 2, 2, 1, 1, 1), "r", "m", (1, 1, 2, 1, 2, 1, 1, 1))
     assert price(layer, machine, side_by_side)[0]["dram"] == 48
     assert fits(layer, machine, side_by_side)
+    # two steps over n; 2 of 4 units fetch A and 2 B in each, and pass 4 of its words on
+    seen = replay_mesh(layer, machine, side_by_side)
+    assert (seen.fetches, seen.fifo_words, seen.steps) == (8, 32, 2)
     assert price(layer, machine, replace(side_by_side, share="none"))[0]["dram"] == 80
     for pins, value in (((), 64), (("keep=none",), 80)):
         alone = answer("no-sharing", layer, machine, "dram", pins)

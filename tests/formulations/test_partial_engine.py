@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import json
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise, product
@@ -31,9 +32,10 @@ from formulations.partial_engine.orders import (
     price,
     program,
 )
-from formulations.partial_engine.problem import AllChoices, EngineFormulation, EnginePart, OneChoice
+from formulations.partial_engine.problem import DECISIONS, AllChoices, EngineFormulation, EnginePart, OneChoice
 from formulations.partial_engine.size import Size, candidates, front, ranked, rated, sizes
 from formulations.partial_engine.space import Branch, Demands, Game, branch_at, build
+from formulations.pins import parse_pins
 from formulations.problem import Goal
 from hwmodels.partial_engine.price import engine_of, network_cycles, run_pixels, work_of
 from hwmodels.partial_engine.replay import replay_engine
@@ -476,6 +478,8 @@ def test_replay_counts_by_hand() -> None:
         (GOOD.replace("R1.0@f A0@0", "R0.0@f A0@0"), "no two different parts"),
         (GOOD.replace(" S1@0", ""), "output group 1 is never stored"),
         (GOOD.replace("L1@1", "L1@2"), "there is no input place 2"),
+        (GOOD.replace("R0.0@0", "R0.0@1"), "there is no partial place 1, there are 1"),
+        (GOOD.replace("S0@0", "P0@0").replace("S1@0", "B0@0"), "the place is taken"),
         (GOOD.replace("S1@0", "S3@0"), "there is no such group"),
         (GOOD.replace("R1.0@f A0@0", "R1.0@f R1.1@f"), "partial maps 1 are in no place"),
         (GOOD.replace("R1.0@f", "R1.0@f R1.0@f"), "the fresh place holds maps that are not added yet"),
@@ -503,6 +507,31 @@ def test_replay_of_maps_that_stay() -> None:
     assert replay_engine(conv(4, 4), machine(bank=80), 2, (2, 2), steps, held=(True, True)).faults
     assert replay_engine(conv(4, 4), machine(bank=80), 4, (2, 2), from_text(f"L0@0 {text}"), held=(True, True)).faults
     assert replay_engine(conv(4, 4), machine(bank=80), 4, (2, 2), from_text(f"{text} S0@0"), held=(True, True)).faults
+
+
+def test_any_layer_costs_what_the_replay_counts() -> None:
+    """Strides, dilations, padding, groups, a kernel for each map, strips, bytes that differ: heuristics' programs."""
+    rng, planned = random.Random(5), 0
+    for _ in range(tries(40, 200)):
+        kind, channels, filters = rng.choice(["conv", "conv", "depthwise", "pool"]), *rng.choices(range(1, 8), k=2)
+        groups = rng.randint(1, 2) if kind == "conv" else channels
+        size, kernel, stride, dilation = (rng.choices(few, k=2) for few in ((5, 6, 8), (1, 2, 3), (1, 2, 3), (1, 2)))
+        pad = [rng.randint(0, min(1, taps - 1)) for taps in kernel * 2]
+        many = (channels * groups, filters * groups) if kind == "conv" else (channels, channels)
+        layer = Layer.conv("c", channels=many[0], filters=many[1], size=tuple(size), kernel=tuple(kernel),
+                           stride=tuple(stride), dilation=tuple(dilation), pad=tuple(pad), groups=groups)  # fmt: skip
+        if kind == "pool":
+            layer = layer.model_copy(update={"kind": "pool", "weights": "none"})
+        toy = machine(rng.randint(1, 3), bank=rng.choice([300, 2000]), adds=rng.choice(["steps", "hidden"]),
+                      window_taps=rng.randint(1, 9), pair_taps=rng.randint(1, 3))  # fmt: skip
+        toy = toy.model_copy(update={"in_bytes": 2, "w_bytes": 3, "out_bytes": 5, "psum_bytes": 7})
+        part = EnginePart(layer, toy, parse_pins(rng.choice([(), ("strips>=2",)]), DECISIONS))
+        made = EngineFormulation.heuristics[rng.choice(["greedy", "paper"])][1](part, Goal("bytes"))
+        if made is not None:
+            priced, seen = part.price(made), part.replay(made)
+            assert (seen.faults, seen.measures, seen.counts) == ((), priced.measures, priced.counts), layer
+            planned += 1
+    assert planned > 20
 
 
 def test_programs_compute_convolutions() -> None:

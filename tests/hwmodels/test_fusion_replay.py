@@ -447,42 +447,51 @@ def test_streams_fit_the_layers() -> None:
         assert "from outside has readers that do not read it so" in faults(residual(), edited(run, 3, **changes))
 
 
+def bare(found: Stores, first: int, last: int) -> FusedRun:
+    """A group in one step whose paces say nothing."""
+    pace, steps, layers = Pace(1, 0, 0, 1), Steps("retain", 1, 1), found.layers[first : last + 1]
+    streams = tuple(replace(s, rows=pace, columns=pace) for s in plain_streams(found, first, last, False))
+    weights = tuple(map(weights_of, layers))
+    return FusedRun(first, last, steps, steps, streams, weights, {}, (0,) * len(layers), ALL)
+
+
 def test_maps_pass_whole_or_in_rows() -> None:
     shape = (1, 4, 4, 4)
-    flat = read(
-        Input(name="in", shape=shape), conv("a", "in", shape, 4), Reshape(name="flat", inputs=("a",), shape=(1, 64)),
-        MatMul(name="fc", inputs=("flat",), shape=(1, 5), out_features=5),
-    )  # fmt: skip
-    pace = Pace(1, 0, 0, 1)
-    streams = tuple(replace(s, rows=pace, columns=pace) for s in plain_streams(flat, 0, 1, False))
-    run = FusedRun(
-        0,
-        1,
-        Steps("retain", 1, 1),
-        Steps("retain", 1, 1),
-        streams,
-        tuple(map(weights_of, flat.layers)),
-        {},
-        (0, 0),
-        ALL,
-    )
-    assert "fc sees a with other rows or columns" in faults(flat, run)
+    first = Input(name="in", shape=shape), conv("a", "in", shape, 4)
+    join = Concat(name="join", inputs=("in", "a"), shape=(1, 8, 4, 4))
+    flat = read(*first, Reshape(name="flat", inputs=("a",), shape=(1, 64)),
+                MatMul(name="fc", inputs=("flat",), shape=(1, 5), out_features=5))  # fmt: skip
+    assert "fc sees a with other rows or columns" in faults(flat, bare(flat, 0, 1))
     # a concatenation of the input and a map: nobody in the group makes the input's channels
-    mixed = read(
-        Input(name="in", shape=shape), conv("a", "in", shape, 4),
-        Concat(name="join", inputs=("in", "a"), shape=(1, 8, 4, 4)), conv("b", "join", (1, 8, 4, 4), 4),
-    )  # fmt: skip
-    streams = tuple(replace(s, rows=pace, columns=pace) for s in plain_streams(mixed, 0, 1, False))
-    mine = replace(run, streams=streams, weights=tuple(map(weights_of, mixed.layers)))
-    assert "b reads 8 elements a pixel of join, layers before it make 4" in faults(mixed, mine)
-    # and one of which a part was made before
-    parted = read(
-        Input(name="in", shape=shape), conv("a", "in", shape, 4), conv("b", "in", shape, 4),
-        Concat(name="join", inputs=("a", "b"), shape=(1, 8, 4, 4)), conv("c", "join", (1, 8, 4, 4), 4),
-    )  # fmt: skip
-    streams = tuple(replace(s, rows=pace, columns=pace) for s in plain_streams(parted, 1, 2, False))
-    mine = replace(run, first=1, last=2, streams=streams, weights=tuple(map(weights_of, parted.layers[1:])))
-    assert "c reads join, a part of it was made before the group" in faults(parted, alone(parted.layers[0]), mine)
+    mixed = read(*first, join, conv("b", "join", (1, 8, 4, 4), 4))
+    assert "b reads 8 elements a pixel of join, layers before it make 4" in faults(mixed, bare(mixed, 0, 1))
+    # one of which a part was made before
+    parted = read(*first, conv("b", "in", shape, 4), join.model_copy(update={"inputs": ("a", "b")}),
+                  conv("c", "join", (1, 8, 4, 4), 4))  # fmt: skip
+    said = faults(parted, alone(parted.layers[0]), bare(parted, 1, 2))
+    assert "c reads join, a part of it was made before the group" in said
+    # a sum of both parts of a concatenation, which lie in one store
+    both = read(*first, Eltwise(name="sum", inputs=("a", "in"), shape=shape, fn="add"), conv("b", "sum", shape, 4),
+                join, conv("c", "join", (1, 8, 4, 4), 4))  # fmt: skip
+    said = faults(both, alone(both.layers[0]), bare(both, 1, 2))
+    assert "sum reads 2 parts of join from outside: it runs by itself" in said
+    # two that read the input, and a product that does so twice, in its rows and as one row
+    turned = Reshape(name="t", inputs=("in",), shape=(1, 4, 1, 16))
+    two = read(*first, turned, conv("b", "t", (1, 4, 1, 16), 4, 1))
+    assert "readers of a stream of in see other rows or columns of it" in faults(two, bare(two, 0, 1))
+    tall = Input(name="in", shape=(1, 4, 8, 1)), conv("a", "in", (1, 4, 8, 1), 4, 1)
+    outer = read(*tall, turned.model_copy(update={"shape": (1, 4, 1, 8)}),
+                 Eltwise(name="m", inputs=("in", "t"), shape=(1, 4, 8, 8), fn="mul"))  # fmt: skip
+    said = faults(outer, bare(outer, 0, 1))
+    assert "m reads one map twice, broadcast along different dimensions: it runs by itself" in said
+
+
+def test_shared_weights_stay_with_the_first_that_reads_them() -> None:
+    shape = (1, 2, 8, 4)
+    found = read(Input(name="in", shape=shape), conv("a", "in", shape, 2), conv("b", "a", shape, 2, weights_of="a"))
+    run = fused(found)
+    assert faults(found, run) == "layers a to b: weights of b stay with a's"
+    assert faults(found, replace(run, weights=(36, 0))) == ""
 
 
 @pytest.mark.parametrize("names", [("a", "right"), ("right", "a")])
@@ -492,10 +501,7 @@ def test_what_must_be_complete_is_made_before_the_group(names: tuple[str, str]) 
         Input(name="in", shape=shape), *(conv(name, "in", shape, 4) for name in names),
         MatMul(name="all", inputs=("a", "right"), shape=shape),
     )  # fmt: skip
-    pace, steps, weights = Pace(1, 0, 0, 1), Steps("retain", 1, 1), tuple(map(weights_of, found.layers))
-    streams = tuple(replace(s, rows=pace, columns=pace) for s in plain_streams(found, 0, 2, False))
-    run = FusedRun(0, 2, steps, steps, streams, weights, {}, (0, 0, 0), ALL)
-    assert "all begins when right is complete, both are in the group" in faults(found, run)
+    assert "all begins when right is complete, both are in the group" in faults(found, bare(found, 0, 2))
 
 
 def test_rows_that_are_never_written_stay_on_chip() -> None:
