@@ -237,7 +237,7 @@ def test_buffers_lie_one_after_the_other_in_the_banks_of_the_tiles(network: Netw
 
 
 def test_a_plan_without_buffers_is_refused() -> None:
-    (said,) = problems(best_of(with_skip), ("parts.0.figures.0.buffers", None))
+    (said,) = problems(best_of(chain), ("parts.0.figures.0.buffers", None))
     assert said.startswith("figures[0].buffers: the plan says None, it is [{")
 
 
