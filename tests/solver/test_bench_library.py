@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from instances.errors import InputError
 from instances.library_format import Instance, instance
 from solver.ask.progress import Silent
 from solver.cli.main import main
-from solver.uses.bench.library import Run, library, shifted_geomean
+from solver.uses.bench.library import Run, _sums, library, shifted_geomean
 from tests.emitted import residual_model
 
 PAD, OPEN, NONE = "tiling-corners/pad-5x5", "tiling-corners/pinned-tile", "tiling-corners/infeasible-memory"
@@ -62,6 +63,17 @@ def test_later_objectives_count() -> None:
     assert _run(one, "FEASIBLE", best[0], best[1] + 1).verdict == "worse"
     assert _run(one, "FEASIBLE", best[0], best[1] - 1).verdict == "CONTRADICTION"
     assert _run(one, "FEASIBLE", best[0]).verdict == "best reached"  # of a stranger the first one is known
+
+
+def test_sums_by_hand() -> None:
+    """Of a limit of 9 s a proof counts the 1 s that it took, or 9 if it took 20; reached without a proof: 9 s."""
+    one, late = instance(PAD), replace(_run(instance(PAD), "OPTIMAL", 79), seconds=20.0)
+    for runs, took in (([_run(one, "FEASIBLE", 79)], 9), ([_run(one, "OPTIMAL", 79)], 1), ([late], 9)):
+        assert list(_sums(runs, 9.0)) == [["tiling", "mine", 1, int(runs[0].proven), 1, pytest.approx(took), 0.0]]
+    other = _run(instance("placement-corners/two-memories"), "NO_SOLUTION_FOUND")
+    rows = {row[0]: row[2:] for row in _sums([_run(one, "FEASIBLE", 158), other], 9.0)}  # gaps of 50 and 100 %
+    assert rows["tiling"] == [1, 0, 0, pytest.approx(9), pytest.approx(50)]
+    assert rows["all"] == [2, 0, 0, pytest.approx(9), pytest.approx((51 * 101) ** 0.5 - 1)]
 
 
 @pytest.mark.slow(2)

@@ -14,6 +14,8 @@ from hwmodels.nest.price.closed_form import price, with_prices
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.machine.machine import Machine, Transfer
+from instances.network.network import Network
+from instances.network.operators import Conv, Input
 from instances.network.workload import Layer
 from solver import Plan, calibrate, solve
 from solver.cli.main import main
@@ -112,6 +114,23 @@ def test_by_hand(tmp_path: Path) -> None:
     assert [row.counts for row in result.rows] == [(136, 1), (112, 1)]
     assert [row.before for row in result.rows] == pytest.approx([136e-6, 112e-6])
     assert result.fit.freedom == 0
+
+
+def test_equal_layers_of_a_network_are_counted_each(tmp_path: Path) -> None:
+    """The layer of `test_by_hand` twice: 2 * 136 bytes, and the time of two layers."""
+    x = Input(name="x", shape=(1, 2, 4, 4))
+    convs = [Conv(name=name, inputs=("x",), shape=(1, 8, 4, 4), filters=8, kernel=(1, 1)) for name in "ab"]
+    path = tmp_path / "net.json"
+    data = Network(name="net", operators=(x, *convs)).model_dump(mode="json")
+    write(path, json.dumps({"format": "certile-network/1", **data}))
+    machine = Machine(
+        name="m", problem="slicing", tick_ps=1, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=1, tles=2, tlts=2,
+        in_buffer_bytes=64, w_buffer_bytes=64, out_buffer_bytes=64, dram="per_tle", transfer=Transfer(byte_ticks=1),
+    )  # fmt: skip
+    rows = write(tmp_path / "rows.csv", f"network,pins,ticks\n{path},partition=KS,580\n{path},partition=OFM,484\n")
+    result = calibrate(machine, rows, fit=["byte_ticks=0..9", "layer_ticks=0..99"])
+    assert [row.counts for row in result.rows] == [(272, 2), (224, 2)]
+    assert result.ticks == (2, 18)
 
 
 def test_weights_by_hand(tmp_path: Path) -> None:

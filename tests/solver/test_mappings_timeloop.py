@@ -83,6 +83,16 @@ def test_bypass_and_units_side_by_side() -> None:
     assert "folded into the tile: c 13 m 4 j 3 side by side" in notes
 
 
+def test_what_a_permutation_lacks_stands_outside() -> None:
+    """Two blocks of filters are not named: outside the rows, of which there are 2, then 1 in the last pass."""
+    layer = Layer.conv("a", channels=2, filters=4, size=(5, 1))
+    rows = [{"target": "DRAM", "type": "temporal", "factors": "K=2 P=3", "permutation": "P"},
+            {"target": "Buffer", "type": "temporal", "factors": "C=2 K=2 P=2,1", "permutation": "CKP"}]  # fmt: skip
+    nest, notes = timeloop.read({"mapping": rows}, Workload(layer))
+    assert text_of(nest) == "m 2 r 2 | IN | W | OUT"
+    assert any("does not name K: taken as outermost" in note for note in notes)
+
+
 def test_another_level() -> None:
     """What moves into the buffers of the PEs: all loops outside them count, N 3 and K 4 x 4 stay side by side."""
     found = workload("default_problem.yaml")

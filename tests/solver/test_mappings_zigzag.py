@@ -137,6 +137,15 @@ def test_what_it_cannot_say() -> None:
         zigzag.write(nest_of("r 3 | IN", LAYER), ONE, as_json=True)
 
 
+def test_sums_are_held_outside_what_they_add_up() -> None:
+    """Two halves of the channels outside, rows inside: held inside them, 8 results would go out and in as sums."""
+    layer = Layer.matmul("a", rows=4, inner=4, cols=2)
+    nest = held([Loop("n", 2), Loop("r", 1)], layer, machine())
+    assert {row: counts.bytes for row, counts in price(layer, machine(), nest).by_operand.items()} == {
+        "IN": 16, "W": 8, "OUT": 8, "PSUM": 0,
+    }  # fmt: skip
+
+
 @pytest.mark.slow(5)
 def test_the_holds_that_move_least() -> None:
     """Brute force over all depths: what is taken moves as little as the best that fits."""
@@ -236,6 +245,19 @@ def test_dory_comes_back(name: str) -> None:
     assert (
         node["Tiling_parameters"]["L1"]["output_dimensions"] == stated["Tiling_parameters"]["L1"]["output_dimensions"]
     )
+
+
+def test_dory_tiles_see_what_their_windows_see() -> None:
+    """A kernel of 1 x 7, strides of 1 and 2: results of 3 x 4 see 3 rows and 3 * 2 + 7 = 13 columns of 2 channels."""
+    layer = Layer.conv("w", channels=4, filters=6, size=(9, 29), kernel=(1, 7), stride=(1, 2), pad=(0, 3, 0, 3))
+    node = json.loads(dory.write(nest_of("m 2 r 3 c 4 n 2 | IN W OUT", layer), layer)[0])
+    assert node["Tiling_parameters"]["L1"] == {
+        "weights_dimensions": [2, 2], "input_dimensions": [2, 3, 13], "output_dimensions": [2, 3, 4],
+    }  # fmt: skip
+    assert node["Tiling_parameters"]["L2"] == {
+        "weights_dimensions": [6, 4], "input_dimensions": [4, 9, 29], "output_dimensions": [6, 9, 15],
+    }  # fmt: skip
+    assert node["Layer_node_parameters"]["pads"] == [0, 3, 0, 3]
 
 
 @pytest.mark.parametrize(

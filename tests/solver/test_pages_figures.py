@@ -212,7 +212,7 @@ def test_groups_over_the_network() -> None:
 
 
 def test_the_front_of_points_by_hand() -> None:
-    points = [Point(1, 5), Point(2, 5), Point(2, 3), Point(3, 4), Point(4, 1)]
+    points = [Point(1, 5), Point(1.5, 5), Point(2, 3), Point(2, 4), Point(3, 4), Point(4, 1)]
     assert [(p.x, p.y) for p in least(points)] == [(1, 5), (2, 3), (4, 1)]
 
 

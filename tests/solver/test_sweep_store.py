@@ -75,8 +75,10 @@ def test_what_no_answer_depends_on_makes_no_other_task(tmp_path: Path) -> None:
     assert len({p.digest for p in points}) == 6 == len(points) // 2
     points = list(_asked(engines=["auto", "exhaustive"]))
     assert len({p.digest for p in points}) == 6
-    points = list(_asked(engines=["auto", "greedy"]))
-    assert len({p.digest for p in points}) == 12
+    # what an answer depends on does: engines, the time that a search has, machines
+    for more in ({"engines": ["auto", "greedy"]}, {"machines": ["scratchpad_64k", "scratchpad_512k"]}):
+        assert len({p.digest for p in _asked(**more)}) == 12
+    assert len({p.digest for limit in (1, 600) for p in _asked(time_limit_s=limit)}) == 12
 
 
 def test_combinations_that_mean_nothing_are_recorded_and_not_run(tmp_path: Path) -> None:

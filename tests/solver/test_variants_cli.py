@@ -51,6 +51,21 @@ def test_a_profile_of_a_board_is_the_board(tmp_path: Path, capsys: pytest.Captur
     assert plan.objective.value == 1_020
 
 
+def test_half_of_the_bytes_have_times_of_their_own() -> None:
+    """As solved on a machine of one byte where the base has two."""
+    two, one = (
+        load_machine("scratchpad_64k", dict.fromkeys(("in_bytes", "w_bytes", "out_bytes"), n)) for n in ("2", "1")
+    )
+    conv = Conv(name="a", inputs=("x",), shape=(1, 4, 4, 4), filters=4, kernel=(3, 3), pad=(1, 1, 1, 1))
+    tiny = Network(name="tiny", operators=(Input(name="x", shape=(1, 4, 4, 4)), conv))
+    layer = next(one for one in estimate(tiny, two, (), 0).variants.layers if one.name == "a")
+    took = {option.variant: option.time for option in layer.options}
+    for name, on in (("base", two), ("half", one)):
+        assert took[name] == solve(tiny.layers[0], on, objective="time", jobs=1).objective.value * 125 / 1e6
+    assert took["half"] < took["base"]
+    assert {option.variant: option.bytes for option in layer.options} == {"base": 288, "half": 144}
+
+
 def test_tables_hold_the_same(tmp_path: Path) -> None:
     made = estimate(load_network("squeezenet1_1"), load_machine("galaxy_s9"), (0.25, 0.5), 20_000).variants
     write_variants(made, tmp_path / "p.csv")
