@@ -389,6 +389,10 @@ KINDS: dict[str, tuple[list[Operator], int]] = {
         # rows 0 2 4 6, and 0 1 3 4 6 7: pixels 16 + 36 - 16 (0 4 6 in both axes are in both: 9)
         16 + 64 + 4 * (16 + 36 - 9) + 64 + 36,
     ),
+    "windows that leave out rows and columns": (
+        # rows -2 0, 1 3, 4 6, 7 9, and columns -1 2, 1 4, 3 6, 5 8: six of each
+        [X, conv("a", "x", (1, 4, 4, 4), kernel=2, stride=(3, 2), dilation=(2, 3), pad=(2, 1, 2, 2))], 64 + 4 * 36 + 64,
+    ),
     "zeros": (
         [Input(name="z", shape=(6, 4), zeros=True), Input(name="y", shape=(6, 4)),
          MatMul(name="a", inputs=("z",), shape=(6, 4), out_features=4),

@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from formulations.homes.problem import Homes, Housing
+from formulations.homes.problem import Homes, Housing, rows_of
 from formulations.homes.space import TASTE, Item, Places, Table, places_of
 from formulations.pins import Pins, parse_pins
+from formulations.problem import Goal
 from formulations.tiling import tiling
 from formulations.tiling.problem import TILING
 from hwmodels.nest.homes import assignments, machine_with_homes
@@ -432,11 +433,10 @@ def least(places: Places) -> dict[str, int]:
     return dict(min(found, key=lambda one: tuple(one.values()), default={}))
 
 
-@pytest.mark.slow(1)
 @pytest.mark.parametrize("engine", HOMES.engines)
 def test_every_encoding_finds_the_least_of_all_homes(engine: str) -> None:
     rng, gave_up = random.Random(3), 0
-    for _ in range(60):
+    for _ in range(tries(8, 60)):
         places = random_places(rng)
         said, best = search.decide_part(HOMES, Housing(places), (*places.measures, TASTE), engine), least(places)
         if engine == "milp-cbc" and said.status in ("FEASIBLE", "NO_SOLUTION_FOUND"):  # values of very different size
@@ -447,6 +447,26 @@ def test_every_encoding_finds_the_least_of_all_homes(engine: str) -> None:
         assert dict(said.values) == best
         assert said.schedule is None or not list(places.faults(said.schedule))
     assert gave_up <= 2
+
+
+def test_rows_hold_for_homes_that_fit_and_for_no_others() -> None:
+    """Of all homes, those within a cap on time that are not left out; the objective is what they cost in bytes."""
+    rng = random.Random(4)
+    for _ in range(12):
+        places = random_places(rng)
+        part, every = Housing(places), [*product(*(item.homes for item in places.items))]
+        cap, out = rng.choice([part.price(chosen).measures["time"] for chosen in every]), rng.sample(every, 1)
+        rows, read = rows_of(places, Goal("bytes", {"time": cap}), out)
+        for chosen in every:
+            made = [name == home for item, home in zip(places.items, chosen, strict=True) for name in item.homes]
+            for table in places.tables:
+                made += [homes == tuple(chosen[x] for x in table.operands.values()) for homes in table.values]
+            sums = [(sum(n * made[x] for x, n in terms.items()), low, high) for terms, low, high in rows.rows]
+            hold = all((low is None or low <= one) and (high is None or one <= high) for one, low, high in sums)
+            costs = part.price(chosen).measures
+            assert hold == (not part.contains(chosen) and costs["time"] <= cap and chosen not in out)
+            assert rows.base + rows.unit * sum(n * made[x] for x, n in rows.cost.items()) == costs["bytes"]
+            assert read(made.__getitem__) == chosen
 
 
 def test_every_constraint_counts() -> None:
