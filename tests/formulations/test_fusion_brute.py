@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 
 from formulations.compulsory import compulsory_bytes
 from formulations.fusion.arcs import parts_of
-from formulations.fusion.groups import Net
+from formulations.fusion.groups import Net, Window, window
 from formulations.fusion.memory import Memory, Weights
 from formulations.fusion.part import FusionPart
+from formulations.fusion.pins import Demands
 from formulations.fusion.strips import DONE
 from formulations.pins import parse_pins
 from hwmodels.fusion.replay.strips import ALL, _Visit
@@ -20,6 +22,7 @@ from instances.load import load_machine
 from instances.network.network import Network
 from instances.network.operators import Conv, Input
 from instances.network.stores import stores
+from instances.network.workload import Layer
 from solver import check, pareto
 from solver.problems.fusion import FUSION
 from tests.adversary.fusion import TESTER, Case
@@ -101,6 +104,38 @@ def test_parts_of_rows(width: int, parts: list[int]) -> None:
 def test_pins_keep_what_they_say(pin: str) -> None:
     layers = (("conv", (0,), 2), ("stride", (1,), 3), ("point", (2,), 2), ("global", (3,), 1))
     assert said(case(6, 2, 2, layers, pins=(pin,))) == []
+
+
+#: By pin the groups of layers 0..3 that it leaves, as their first and last layers.
+GROUPS: dict[str, Callable[[int, int], bool]] = {
+    "cut=n1": lambda first, last: not (first <= 0 < last), "cut=n2": lambda first, last: not (first <= 1 < last),
+    "cut!=n2": lambda _, last: last != 1, "length=2": lambda first, last: last - first == 1,
+    "length<=2": lambda first, last: last - first <= 1, "length>=3": lambda first, last: last - first >= 2,
+    "fuse=n2..n3": lambda first, last: (first <= 1 and last >= 2) or last < 1 or first > 2,
+    "fuse!=n2..n3": lambda first, last: not (first <= 1 and last >= 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("pin", GROUPS)
+def test_groups_that_pins_leave(pin: str) -> None:
+    layers = (("conv", (0,), 2), ("point", (1,), 3), ("point", (2,), 2), ("point", (3,), 1))
+    one = case(6, 2, 2, layers)
+    demands = Demands(parse_pins([pin], FUSION.decisions), Net.read(one.network, one.machine))
+    left = {(first, last) for last in range(4) for first in range(last + 1) if demands.allows(first, last)}
+    assert left == {(first, last) for last in range(4) for first in range(last + 1) if GROUPS[pin](first, last)}
+    over = {(first, last) for last in range(4) for first in range(last + 1) if demands.over(first, last)}
+    assert not any(one == first and end > last for first, last in over for one, end in left)
+
+
+def test_windows_of_rows_and_columns() -> None:
+    """Reach (taps - 1) * dilation + 1; a layer of one row moves by the map; an operand of one column stands still."""
+    layer = Layer.conv(
+        "x", channels=1, filters=1, size=(9, 11), kernel=(2, 3), stride=(3, 1), dilation=(3, 2), pad=(2, 1, 0, 0)
+    )
+    assert window(layer, "rows") == Window(4, 3, 2, 9, 3)
+    assert window(layer, "columns") == Window(5, 1, 1, 11, 8)
+    assert window(layer, "columns", "c") == Window(1, 0, 0, 1, 8)
+    assert window(Layer.conv("y", channels=1, filters=1, size=(5, 3), kernel=(5, 1)), "rows") == Window(5, 5, 0, 5, 1)
 
 
 def test_pins_that_leave_no_strip_leave_no_group() -> None:

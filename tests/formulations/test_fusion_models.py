@@ -327,6 +327,24 @@ def test_models_need_no_dynamic_programming(monkeypatch: pytest.MonkeyPatch) -> 
     assert decide_part(FUSION, part_of(bottleneck, 4), ("energy",), "dynamic").status != "OPTIMAL"
 
 
+def test_arcs_that_paths_of_some_cost_may_have() -> None:
+    """Each with the least of all paths through it: without the others that is the optimum."""
+    fusion = instance(residual, 6, 64)
+    found = Paths(fusion)
+    costs = found.through(found.least)
+    assert {taken.arc for taken in found.path()} <= set(costs) == {a for a, n in costs.items() if n == found.least}
+    assert found.through(found.least - 1) == {}
+    some = found.through(NEVER - 1)
+    assert len(some) > len(costs)
+    for arc, cost in some.items():
+        between = {last: [a for a in arcs if a is arc or not _meet(a, arc)] for last, arcs in fusion.arcs.items()}
+        assert Paths(replace(fusion, arcs=between)).least == cost
+
+
+def _meet(one: Arc, two: Arc) -> bool:
+    return one.first <= two.last and two.first <= one.last
+
+
 def test_a_solution_out_of_the_model_is_no_path() -> None:
     linear = Linear(instance(bottleneck, 6, 64))
     with pytest.raises(InputError, match="no arc from cut 0"):

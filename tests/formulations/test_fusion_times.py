@@ -39,6 +39,8 @@ def test_a_call_by_hand() -> None:
     assert (ticks_of_call(BURSTS, apart), ticks_of_call(ADDRESSES, apart)) == (3 + 28 + 64, 3 + 28 + 64)
     assert ticks_of_call(BURSTS, [(8, 16, ((4, 64),))]) == 3 + 28 + 64  # as if every run began a window
     assert ticks_of_call(ADDRESSES, [(8, 16, ((4, 64),))]) == 3 + 56 + 64  # each touches two
+    runs = [(8, 16, ((2, 24),))]  # from 8 and from 32 on: two windows, and one
+    assert (ticks_of_call(BURSTS, runs), ticks_of_call(ADDRESSES, runs)) == (3 + 14 + 32, 3 + 21 + 32)
     assert ticks_of_call(DMA, [(0, 0, ())]) == 0
 
 
@@ -64,6 +66,16 @@ def test_price_and_replay_count_alike(transfer: Transfer, layout: str, mode: Mod
         part, run = run_of(machine, mode, width, kept)
         (seen,) = part.walked((run,)).runs
         assert part.prices.price(run).ticks == seen.ticks
+
+
+def test_every_schedule_is_replayed() -> None:
+    """Of one part, whichever of as many groups came before: whole rows move fewer bytes than parts of them."""
+    machine = load_machine("scratchpad_768k", {"ocm_bytes": "1024", "ocm_banks": "40"})
+    part, one = run_of(machine, "lead", 8, (144, 144))
+    other, two = run_of(machine, "recompute", 3, (144, 144))
+    seen = [part.replay((run,)).measures for run in (one, two, one)]
+    assert seen == [part.price((one,)).measures, other.replay((two,)).measures, seen[0]]
+    assert seen[0] != seen[1]
 
 
 # ---- Layers of a group that take turns for channels: which may, bytes on chip, and what it is worth ------------------
