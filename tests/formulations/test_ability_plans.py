@@ -36,18 +36,26 @@ def on(ocm: int, **fields: object) -> Machine:
     return machine(ocm_bytes=ocm, sliding=True, **fields)
 
 
-@pytest.mark.slow(2)
-@pytest.mark.parametrize("engine", EXACT)
-def test_lines_by_hand(engine: str) -> None:
-    # docs/nest.md: in lines IN takes 11 bytes and moves 16; 9 weights and one result beside them are 21 bytes.
-    # Without, IN needs three whole rows for that, 12 bytes; each column twice are 24 (window by window).
-    for fields, moved, status in (({"line": True}, 16 + 9 + 4, "OPTIMAL"), ({}, 24 + 9 + 4, "OPTIMAL")):
-        plan = solve(SQUARE, on(21, **fields), objective="bytes", engine=engine)
-        assert (plan.objective.value if plan.objective else None, plan.status) == (moved, status)
-        assert planned(plan).line == bool(fields)
-        assert check(plan).ok
-    kept = solve(SQUARE, on(21, line=True), objective="bytes", engine=engine, pins=["lines=no"])
-    assert (kept.objective.value, kept.status) == (37, "OPTIMAL")
+@pytest.mark.parametrize(("rows", "columns", "pin", "moved", "loops", "engine"), [
+    # Lines for a window take 5 bytes, and 6 hold its result, too: all once. Without, every pass moves its inputs anew.
+    *((3, 3, "lines=any", 9 + 4, "r c IN OUT", engine) for engine in EXACT),
+    (3, 3, "lines=no", 2 * 2 * 3 + 4, "r c IN OUT", "exhaustive"),
+    (5, 3, "lines=any", 15 + 8, "r c IN OUT", "exhaustive"), (3, 5, "lines=any", 15 + 8, "c r IN OUT", "exhaustive"),
+    # Lines of 4 or 5 are too long: two strips of 4 x 3; if rows must be cut outside columns one of 3 x 5, one of 2 x 5.
+    (4, 5, "lines=any", 2 * 4 * 3 + 12, "c r c IN OUT", "exhaustive"),
+    (4, 5, "output=row_major", 3 * 5 + 2 * 5 + 12, "r c r IN OUT", "cp-sat"),
+    (4, 5, "lines=no", 3 * 2 * 5 + 12, "r c IN OUT", "exhaustive"),
+])  # fmt: skip
+def test_lines_by_hand(rows: int, columns: int, pin: str, moved: int, loops: str, engine: str) -> None:
+    window = Layer.conv("window", channels=1, filters=1, size=(rows, columns), kernel=(2, 2))
+    pool = window.model_copy(update={"kind": "pool", "weights": "none"})
+    plan = solve(pool, on(6, line=True), objective="bytes", engine=engine, pins=[pin])
+    once = rows * columns + (rows - 1) * (columns - 1)
+    bound = moved if pin == "lines=no" else once
+    assert (plan.objective.value, plan.bound, plan.status) == (moved, bound, ("OPTIMAL", "FEASIBLE")[moved > bound])
+    assert planned(plan).line == (pin != "lines=no")
+    assert plan.layers[0].decision["loops"] == loops
+    assert check(plan).ok
 
 
 @pytest.mark.parametrize("engine", EXACT)
@@ -60,6 +68,18 @@ def test_turns_by_hand(engine: str) -> None:
     assert (plan.objective.value, plan.bound, plan.status) == (9, 8, "FEASIBLE")
     forward = solve(rows, on(3), objective="bytes", engine=engine)
     assert (forward.objective.value, forward.status) == (10, "OPTIMAL")
+
+
+@pytest.mark.parametrize(("inner", "ocm", "moved", "forwards"), [
+    # m OUT n IN W, 2 rows of IN at a time: m turns once, and a tile of IN stays: 3 * 2 + 2 * 2, W 6, OUT 4
+    (3, 5, 10 + 6 + 4, 12 + 6 + 4),
+    # m r OUT n IN W, element by element: W stays where r turns (8 - 2), IN where m does (8 - 1), OUT 4
+    (2, 3, 6 + 7 + 4, 8 + 8 + 4),
+])  # fmt: skip
+def test_turns_of_loops_that_are_not_the_best_forwards(inner: int, ocm: int, moved: int, forwards: int) -> None:
+    layer = Layer.matmul("x", rows=2, inner=inner, cols=2)
+    found = [solve(layer, on(ocm, **fields), objective="bytes") for fields in ({"snake": True}, {})]
+    assert [(plan.objective.value, plan.status) for plan in found] == [(moved, "FEASIBLE"), (forwards, "OPTIMAL")]
 
 
 def case(seed: int) -> tuple[Layer, Machine, random.Random] | None:
