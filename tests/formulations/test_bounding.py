@@ -43,19 +43,23 @@ def test_a_box_is_all_its_combinations() -> None:
     assert both.shape[1] == choices.shape[1]
 
 
-def test_the_leaves_of_a_box_keep_every_choice_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Brute force over the whole box: each choice within capacity and limit is in some leaf."""
+@pytest.mark.parametrize(("measure", "most"), [("bytes", 4_000), ("bytes", None), ("ocm", None)])
+def test_the_leaves_of_a_box_keep_every_choice_that_fits(
+    monkeypatch: pytest.MonkeyPatch, measure: str, most: int | None
+) -> None:
+    """Brute force over the whole box: each choice within capacity and limit is in some leaf; None is the least."""
     monkeypatch.setattr(bounding, "_LAID", 10)
     machine = load_machine("scratchpad_64k", {"ocm_bytes": "300", "psum_bytes": "1"})
     found = bounds(machine)
-    most = 4_000
     one = build(LAYER, machine, Pins()).members[0]
     everything = one.priced(found.choices([found.whole()]), ("bytes",))
-    good = everything.feasible() & (everything.bytes.matrix() <= most)
+    (table,) = everything.tables(measure)
+    most = most or int(table.matrix()[everything.feasible()].min())
+    good = everything.feasible() & (table.matrix() <= most)
     assert good.any()
     assert not good.all()
-    leaves = list(found.leaves(found.whole(), {"bytes": most}))
-    assert len(leaves) > 1
+    leaves = list(found.leaves(found.whole(), {measure: most}))
+    assert len(leaves) > 1 or measure == "ocm"
     left = found.choices(leaves)
     assert left.shape[0] < everything.choices.shape[0]
 
@@ -68,6 +72,26 @@ def test_the_leaves_of_a_box_keep_every_choice_that_fits(monkeypatch: pytest.Mon
     assert names(whole, s_dims, good.any(axis=1)) <= names(kept, s_dims, np.ones(left.shape[0], bool))
     assert names(whole, q_dims, good.any(axis=0)) <= names(kept, q_dims, np.ones(left.shape[1], bool))
     assert set(AXES) == {*s_dims, *q_dims} - {"slide"}
+
+
+def test_slides_that_are_left_out_are_no_better() -> None:
+    """For every way to cut rows and columns the fewest bytes of all slides are those of the slides that are kept."""
+    on = load_machine("scratchpad_64k", {"ocm_bytes": "300", "sliding": "true"})
+    one = next(one for one in build(LAYER, on, Pins()).members if len(one.slides) > 1)
+    steps, tiles = one.chains(("bytes",), coarse=True)
+    found = Bounds(LAYER, on, one.skeleton, steps, tiles, one.slides)
+    every = one.priced(found.choices([found.whole()]), ("bytes",))
+    few, dims = every.sliding(), ("b", "r", "c")
+    assert few.choices.shape[0] < every.choices.shape[0]
+
+    def least(branch: Branch) -> dict[tuple[int, ...], int]:
+        of: dict[tuple[int, ...], int] = {}
+        places = zip(*(branch.choices.index[d].tolist() for d in dims), strict=True)
+        for place, moved in zip(places, branch.bytes.matrix()[:, 0].tolist(), strict=True):
+            of[place] = min(of.get(place, moved), moved)
+        return of
+
+    assert least(few) == least(every)
 
 
 @pytest.mark.parametrize("worth", [0.0, 1.0])

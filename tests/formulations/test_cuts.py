@@ -141,6 +141,24 @@ def test_windows_that_compare_alike_have_the_same_chains(of: tuple[Window, int],
     assert cuts._listed.__wrapped__(cut, sizes.tobytes()).tolist() == free_chains(cut, sizes).tolist()
 
 
+@pytest.mark.parametrize(("window", "ranges", "levels", "said"), [
+    # one tap with stride 2 skips rows: complete at one loop where nothing is clipped, or where OUT is cut more often
+    (Window(2, 1, 1, 0, 9), ((0, 5),), (1, 1), True), (Window(2, 1, 1, 0, 9), ((0, 5),), (2, 1), False),
+    (Window(2, 1, 1, 0, 9), ((0, 5),), (1, 2), True), (Window(2, 1, 1, 0, 8), ((0, 5),), (1, 1), False),
+    (Window(3, 1, 2, 1, 9), ((0, 4),), (1, 1), False), (Window(3, 1, 2, 1, 9), ((0, 4),), (0, 1), True),
+    # cores: as long as each other, clipped by no more than a stride
+    (Window(1, 1, 3, 1, 8), ((0, 4), (4, 8)), (1, 1), True), (Window(1, 1, 3, 1, 7), ((0, 4), (4, 7)), (1, 1), False),
+    (Window(1, 1, 5, 2, 8), ((0, 4), (4, 8)), (1, 1), False),
+    # 9 taps, padding 4: three places before the first whole window matter, unless IN and OUT are cut by other loops
+    (Window(1, 1, 9, 4, 9), ((0, 9),), (1, 1), False), (Window(1, 1, 9, 4, 9), ((0, 9),), (2, 1), True),
+    (Window(1, 1, 9, 4, 9), ((0, 9),), (1, 2), True), (Window(1, 1, 7, 3, 9), ((0, 9),), (1, 1), True),
+])  # fmt: skip
+def test_where_an_optimum_is_listed(
+    window: Window, ranges: tuple[tuple[int, int], ...], levels: tuple[int, int], said: bool
+) -> None:
+    assert complete(Cut(window, ranges, levels)) == said
+
+
 def test_five_columns_by_hand() -> None:
     """3 taps, padding 1: 2, 1, 2 columns see 3 columns each; equal steps of 2 see 3, 4 and 2, those of 1 are five."""
     window = Window(1, 1, 3, 1, 5)

@@ -183,6 +183,8 @@ def test_dominance_keeps_the_optimum_and_drops_choices() -> None:
 def test_pareto_by_hand() -> None:
     # columns (1,4) (2,2) (2,3) (4,1) (2,2): (2,3) is above (2,2), the second (2,2) equals the first
     assert pareto(np.array([[1, 2, 2, 4, 2], [4, 2, 3, 1, 2]], np.int64)).tolist() == [0, 1, 3]
+    every = np.arange(33_000, dtype=np.int64)  # more values than 16 bits have
+    assert pareto(np.stack([every, every])).tolist() == [0]
 
 
 def test_bilinear_merges_and_refuses_what_overflows() -> None:

@@ -20,6 +20,7 @@ from formulations.pins import Pins, parse_pins
 from formulations.problem import Goal
 from formulations.tiling import tiling
 from formulations.tiling.problem import TILING
+from formulations.tiling.space import stage_of
 from hwmodels.nest.homes import assignments, machine_with_homes
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.limits import least_energy, lower_bound_bytes
@@ -82,6 +83,8 @@ def test_every_operand_is_priced_in_its_home() -> None:
     assert (outcome.by_operand["IN"].bursts, outcome.by_operand["W"].bursts) == (0, 1)  # near has no bursts
     assert replay(LAYER, on, nest).outcome == outcome
     assert price(LAYER, on, Nest(HOLDS)) == outcome  # a machine that leaves no choice needs no homes in the nest
+    # fewest bytes are the least energy only where all bytes take the same
+    assert (stage_of("energy", on), stage_of("energy", load_machine("scratchpad_64k"))) == ("energy", "bytes")
 
 
 def test_partial_sums_live_where_results_do() -> None:

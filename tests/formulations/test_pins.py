@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from formulations.pins import Decision, Pin, Pins, parse_pins
+from formulations.tiling.family import Restrictions
 from formulations.tiling.problem import NESTS
 from instances.errors import InputError
 from instances.machine.machine import Machine
@@ -116,6 +117,17 @@ def test_every_operator_on_every_tile_size(problem: str, dim: str, op: str, full
     assert sizes <= allowed
     if full:
         assert sizes == allowed
+
+
+@pytest.mark.parametrize(("pin", "even"), [
+    ("T_R%2", "r"), ("T_R=2", ""), ("T_R!=2", ""), ("T_R<=2", ""), ("pieces=even", DIMS), ("pieces=free", ""),
+    ("sizes=divisors", DIMS), ("sizes=free", ""),
+])  # fmt: skip
+def test_pins_that_ask_for_equal_steps(pin: str, even: str) -> None:
+    pins = parse_pins([pin], NESTS["tiling"].decisions)
+    assert Restrictions.of(LAYER, machine("tiling"), pins).even == set(even)
+    uniform = machine("tiling").model_copy(update={"edge_tiles": "uniform"})
+    assert Restrictions.of(LAYER, uniform, pins).even == set(DIMS)
 
 
 @pytest.mark.parametrize(

@@ -188,6 +188,29 @@ def test_the_kernel_may_be_cut(engine: str) -> None:
     assert build(layer, machine(3), "T_I>=2").infeasible
 
 
+def test_fewest_bytes_and_then_fewest_calls(engine: str) -> None:
+    # 67 bytes: not all of 32 + 4 + 32 at a time, but IN and W whole and half of OUT. 2 + 2 calls of 10 ticks, 68 bytes.
+    on = machine(67, transfer=Transfer(byte_ticks=1, call_ticks=10))
+    found = decide_space(build(TINY, on), ("bytes", "time"), engine)
+    assert (found.values["bytes"], found.values["time"]) == (68, 108)
+
+
+@pytest.mark.parametrize(("size", "status"), [(50, "OPTIMAL"), (49, "INFEASIBLE")])
+def test_what_fits_whole_may_not_fit_in_parts(size: int, status: str) -> None:
+    # one filter, sums of 4 bytes: cut over channels IN 16 + W 1 + sums 64, whole IN 32 + W 2 + OUT 16
+    layer = Layer.conv("x", channels=2, filters=1, size=(4, 4))
+    found = decide_space(build(layer, machine(size, psum_bytes=4), "T_R=4", "T_C=4"), ("bytes",))
+    assert (found.status, found.values.get("bytes", 50)) == (status, 50)
+
+
+def test_a_smaller_tile_of_channels_takes_less_scratch() -> None:
+    # IN 4, a filter 4, a result, and scratch for a row of one channel: 10 bytes, where a loop over n is inside all
+    # Holds. Else scratch for 4 channels (13 bytes), or sums for all 8 filters outside the loop over n (8 + 1 + 1 + 1).
+    layer = Layer.conv("x", channels=4, filters=8, size=(1, 1))
+    on = machine(10, im2col_rows=1, im2col_channels="tile")
+    assert best(build(layer, on)) == {"time": 44, "bytes": 44, "energy": 88 + 32}
+
+
 @pytest.mark.slow(1)
 @pytest.mark.parametrize("engine", ["exhaustive", "cp-sat", "milp"])
 @pytest.mark.parametrize(
@@ -321,6 +344,9 @@ def test_double_buffering_by_hand() -> None:
     found = decide_space(textbook(layer, on), ("time",))
     assert found.values
     assert found.values["time"] == 11
+    for engine in ("cp-sat", "milp"):  # asked for a bound of the time until no timeline may be below the best
+        found = decide_space(textbook(layer, on), ("time",), engine, bounding=False)
+        assert (found.status, found.bound, found.values["time"]) == ("OPTIMAL", 11, 11)
 
 
 def test_literal_dma_paper_by_hand() -> None:
