@@ -204,7 +204,7 @@ def test_what_fits_whole_may_not_fit_in_parts(size: int, status: str) -> None:
 
 
 def test_a_smaller_tile_of_channels_takes_less_scratch() -> None:
-    # IN 8 x 4, W 8 x 4, OUT 8 x 8. W whole, a pixel of 4 channels, a result, and scratch for a row of one channel are 38
+    # IN 8 x 4, W 8 x 4, OUT 8 x 8. W whole, a pixel of 4 channels, a result, and scratch for a row of a channel are 38
     # bytes, with a loop over n inside all Holds; for four channels 41. Outside of Hold(IN) it wants 8 sums: 32 + 8 + 2.
     layer = Layer.conv("x", channels=4, filters=8, size=(8, 1))
     on = machine(38, im2col_rows=1, im2col_channels="tile")
