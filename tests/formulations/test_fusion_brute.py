@@ -11,13 +11,14 @@ import pytest
 
 from formulations.compulsory import compulsory_bytes
 from formulations.fusion.arcs import parts_of
-from formulations.fusion.groups import Net, Window, window
-from formulations.fusion.memory import Memory, Weights
+from formulations.fusion.groups import Group, Net, Window, window
+from formulations.fusion.memory import Memory, Option, Weights
 from formulations.fusion.part import FusionPart
 from formulations.fusion.pins import Demands
 from formulations.fusion.strips import DONE
 from formulations.pins import parse_pins
 from hwmodels.fusion.replay.strips import ALL, _Visit
+from instances.errors import InputError
 from instances.load import load_machine
 from instances.network.network import Network
 from instances.network.operators import Conv, Input
@@ -106,6 +107,13 @@ def test_pins_keep_what_they_say(pin: str) -> None:
     assert said(case(6, 2, 2, layers, pins=(pin,))) == []
 
 
+def demands(*pins: str) -> Demands:
+    """Of a chain of four layers, the first of 6 x 2 pixels."""
+    layers = (("conv", (0,), 2), ("point", (1,), 3), ("point", (2,), 2), ("point", (3,), 1))
+    one = case(6, 2, 2, layers)
+    return Demands(parse_pins(pins, FUSION.decisions), Net.read(one.network, one.machine))
+
+
 #: By pin the groups of layers 0..3 that it leaves, as their first and last layers.
 GROUPS: dict[str, Callable[[int, int], bool]] = {
     "cut=n1": lambda first, last: not (first <= 0 < last), "cut=n2": lambda first, last: not (first <= 1 < last),
@@ -118,13 +126,46 @@ GROUPS: dict[str, Callable[[int, int], bool]] = {
 
 @pytest.mark.parametrize("pin", GROUPS)
 def test_groups_that_pins_leave(pin: str) -> None:
-    layers = (("conv", (0,), 2), ("point", (1,), 3), ("point", (2,), 2), ("point", (3,), 1))
-    one = case(6, 2, 2, layers)
-    demands = Demands(parse_pins([pin], FUSION.decisions), Net.read(one.network, one.machine))
-    left = {(first, last) for last in range(4) for first in range(last + 1) if demands.allows(first, last)}
+    pinned = demands(pin)
+    left = {(first, last) for last in range(4) for first in range(last + 1) if pinned.allows(first, last)}
     assert left == {(first, last) for last in range(4) for first in range(last + 1) if GROUPS[pin](first, last)}
-    over = {(first, last) for last in range(4) for first in range(last + 1) if demands.over(first, last)}
+    over = {(first, last) for last in range(4) for first in range(last + 1) if pinned.over(first, last)}
     assert not any(one == first and end > last for first, last in over for one, end in left)
+
+
+@pytest.mark.parametrize(("pins", "said"), [
+    (("macs<=0.99",), "macs<=0.99: every layer must be computed once"), (("macs<=1",), ""), (("macs<=1.2",), ""),
+    (("fuse=n1..n2", "cut=n1"), "fuse=n1..n2 and cut=n1 contradict each other"), (("fuse=n1..n2", "cut=n2"), ""),
+    (("fuse=n2..n3", "cut=n1"), ""), (("fuse!=n1..n2", "cut=n1"), ""), (("fuse=n1..n2", "cut!=n1"), ""),
+])  # fmt: skip
+def test_demands_that_contradict_each_other(pins: tuple[str, ...], said: str) -> None:
+    assert demands(*pins).explain() == ((said,) if said else ())
+
+
+@pytest.mark.parametrize("pin", ["macs>=1", "fuse=n1", "fuse=n2..n1", "fuse=n1..n1", "cut=n9", "fuse=n1..n9"])
+def test_demands_that_are_none(pin: str) -> None:
+    with pytest.raises(InputError, match=f"pin {pin}"):
+        demands(pin)
+
+
+def test_what_demands_say_of_strips() -> None:
+    total = sum(layer.macs for layer in demands().net.layers)
+    assert [demands(*pins).macs for pins in ((), ("macs<=1.05", "macs<=2"))] == [None, int(total * 1.05)]
+    for pins, may in (
+        ((), False),
+        (("recompute=any",), True),
+        (("macs<=2",), True),
+        (("macs<=2", "recompute=no"), False),
+    ):
+        again = Option(4, 2, "recompute", "lead", frozenset())
+        assert demands(*pins).recompute == may
+        assert list(demands(*pins).broken(0, 1, again)) == (
+            [] if may else ["recomputes, which needs pin recompute=any"]
+        )
+    pinned = demands("strip>=4", "strip!=5")
+    assert pinned.heights(Group(pinned.net, 0, 1)) == [6, 4]
+    heights = [h for h in range(1, 7) if not list(pinned.broken(0, 1, Option(h, 2, "lead", "lead", frozenset())))]
+    assert heights == [4, 6]
 
 
 def test_windows_of_rows_and_columns() -> None:

@@ -20,6 +20,7 @@ DECISIONS = {
     "T_C": Decision("columns"),
     "kind": Decision("a choice", ("alpha", "Beta")),
     "way": Decision("an open choice", ("any",), open=True),
+    "share": Decision("a number", decimal=True),
 }
 #: Every dimension has an extent above 1: batch 2, 2 groups of 3 -> 3 channels, 4x4, kernel 2x2.
 LAYER = Layer.conv(
@@ -48,6 +49,8 @@ def machine(problem: str, size: int = 10**6) -> Machine:
         ("kind!=beta", Pin("kind", "!=", "Beta")),
         ("way=ANY", Pin("way", "=", "any")),
         ("way=some new way", Pin("way", "=", "some new way")),
+        ("share<=1.05", Pin("share", "<=", "1.05")),
+        ("share>=020", Pin("share", ">=", "020")),
     ],
 )
 def test_reading(text: str, pin: Pin) -> None:
@@ -60,7 +63,7 @@ def test_reading(text: str, pin: Pin) -> None:
         ("T_C", "expected NAME=VALUE"),
         ("=3", "expected NAME=VALUE"),
         ("T_C<3", "expected NAME=VALUE"),
-        ("T_c=3", r"unknown decision 'T_c' \(did you mean T_C\?\), expected T_C, kind or way"),
+        ("T_c=3", r"unknown decision 'T_c' \(did you mean T_C\?\), expected T_C, kind, share or way"),
         ("zzz=3", "unknown decision 'zzz', expected"),
         ("T_C=0", "T_C takes a positive integer, got '0'"),
         ("T_C=-4", "positive integer"),
@@ -70,6 +73,7 @@ def test_reading(text: str, pin: Pin) -> None:
         ("kind=gamma", "kind takes Beta or alpha, got 'gamma'"),
         ("kind<=alpha", "only = and != apply"),
         ("way%2", "only = and != apply"),
+        *[(f"share<={text}", "takes a number such as 1.05") for text in ("-1", ".5", "1.", "1e3", "1.0000001", "x")],
     ],
 )
 def test_refusals(text: str, message: str) -> None:
