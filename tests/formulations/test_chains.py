@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from formulations.pareto import pareto
-from formulations.tiling.chains import Edge, cheapest, divisors, even_steps, grid, undominated
+from formulations.tiling.chains import Edge, cheapest, divisors, even_steps, grid, rounded, undominated
 from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.pieces import Window, cut, windows
 from hwmodels.nest.replay.referee import replay
@@ -23,6 +23,13 @@ from tests.effort import tries
 
 def every(extent: int) -> Ints:
     return np.arange(1, extent + 1, dtype=np.int64)
+
+
+def test_even_steps_and_multiples_of_lanes() -> None:
+    """Of 10: ceil(10 / k) for every number k of pieces; beside these what fills 4 lanes, 4 and 8; of one lane none."""
+    assert [rounded((10,), every(10), lanes).tolist() for lanes in (4, 1, 0)] == [
+        [1, 2, 3, 4, 5, 8, 10], [1, 2, 3, 4, 5, 10], [1, 2, 3, 4, 5, 10]
+    ]  # fmt: skip
 
 
 def pairs(chains: Ints) -> set[tuple[int, ...]]:

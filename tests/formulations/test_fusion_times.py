@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -12,7 +13,7 @@ from formulations.fusion.memory import Option, turns_of
 from formulations.fusion.part import FusionPart
 from formulations.fusion.schedule import streams_of, ticks_of_call
 from formulations.fusion.strips import Mode
-from formulations.pins import Pins
+from formulations.pins import Pins, parse_pins
 from hwmodels.schedule import Blocks, FusedRun
 from instances.errors import InputError
 from instances.load import load_machine
@@ -23,6 +24,7 @@ from instances.zoo.chains import CHAINS
 from solver import check, show
 from solver.calls.solve import solve
 from solver.plan.plan import Plan
+from solver.problems.fusion import FUSION
 from tests.effort import thinned
 from tests.golden_plans import chain
 from tests.lies import changed
@@ -66,6 +68,24 @@ def test_price_and_replay_count_alike(transfer: Transfer, layout: str, mode: Mod
         part, run = run_of(machine, mode, width, kept)
         (seen,) = part.walked((run,)).runs
         assert part.prices.price(run).ticks == seen.ticks
+
+
+@pytest.mark.parametrize(("pins", "banks", "said"), [
+    ((), 40, "layers c0..c1: recomputes, which needs pin recompute=any"), (("recompute=any",), 40, ""),
+    # strips of 2 of 8 rows need 3 + 4 + 4 + 3 of the first layer, 9,216 * 14 / 8 MACs, and 9,216: 1.375 of 18,432
+    (("macs<=1.374",), 40, "MACs are above 25,325"), (("macs<=1.375",), 40, ""),
+    (("recompute=any", "strip>=3"), 40, "layers c0..c1: strips of 2 rows are not strip>=3"),
+    (("recompute=any",), 2, "layers c0..c1: 608 bytes on chip, there is room for 50"),
+    (("recompute=any", "cut=c0"), 40, "layers c0..c1: breaks cut=c0"),
+])  # fmt: skip
+def test_what_a_group_may_not(pins: tuple[str, ...], banks: int, said: str) -> None:
+    machine = load_machine("scratchpad_768k", {"ocm_bytes": "1024", "ocm_banks": "40"})
+    _, run = run_of(machine, "recompute", 8, (144, 144))
+    part = FusionPart(chain(4, 4, size=8), machine, parse_pins(pins, FUSION.decisions))
+    assert part.contains((replace(run, banks=tuple(range(banks))),)) == ((said,) if said else ())
+    for wrong in ((), (replace(run, first=1),), (run, run)):
+        with pytest.raises(InputError, match=r"does not follow layer|the plan has 0 layers, the network 2"):
+            part.contains(wrong)
 
 
 def test_every_schedule_is_replayed() -> None:

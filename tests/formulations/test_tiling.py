@@ -323,9 +323,38 @@ def test_bad_pins_are_one_clear_line(pin: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_an_order_that_is_none_is_refused() -> None:
-    with pytest.raises(InputError, match="order=rcx"):
-        build(TINY, machine(100), "order=rcx")
+@pytest.mark.parametrize(("pin", "orders"), [
+    ("order=paper", ["brcnm"]), ("order=WS", ["mnbrc"]), ("order=cm", ["brncm"]), ("order=m,n", ["brcmn"]),
+    ("order!=OS", ["brcnm", "mnbrc"]), ("order!=mnbrc", ["brcnm", "brcmn"]), ("order=any", None),
+])  # fmt: skip
+def test_orders_that_pins_leave(pin: str, orders: list[str] | None) -> None:
+    """Of 1 group; letters that are not named stand outermost."""
+    layer = Layer.conv("x", channels=2, filters=2, size=(2, 2), batch=2)
+    found = ["".join(one.skeleton.order) for one in build(layer, machine(100), pin).members]
+    assert found == orders if orders else len(found) > 3
+
+
+@pytest.mark.parametrize("pins", [("order=IS", "order=OS"), ("order=IS", "holds!=uniform")])
+def test_orders_that_contradict_each_other(pins: tuple[str, str]) -> None:
+    assert build(TINY, machine(100), *pins).explain() == tuple(f"pin {pin}" for pin in pins)
+
+
+@pytest.mark.parametrize("pin", ["order=rcx", "order=rr", "order!=any"])
+def test_an_order_that_is_none_is_refused(pin: str) -> None:
+    with pytest.raises(InputError, match=pin):
+        build(TINY, machine(100), pin)
+
+
+@pytest.mark.parametrize(("layer", "tiles"), [
+    (Layer.conv("x", channels=3, filters=6, size=(2, 2)), {"m": [2, 3, 4, 5, 6], "n": [3], "g": [1], "r": [1, 2]}),
+    (Layer.conv("x", channels=5, filters=5, groups=5, size=(2, 2)), {"m": [1], "n": [1], "g": [4, 5], "c": [1, 2]}),
+])  # fmt: skip
+def test_tiles_that_fill_the_array(layer: Layer, tiles: dict[str, list[int]]) -> None:
+    """Filters in 2 rows, channels (depthwise: groups) in 4 columns of lanes, as far as there are so many."""
+    for model, of in (("array", tiles), ("tile", {d: [*range(1, layer.extent(d) + 1)] for d in tiles})):
+        on = machine(1000, compute=Compute(model=model, rows=2, cols=4))
+        sizes = build(layer, on, "array=filled").members[0].sizes
+        assert {d: sizes[d].inner.tolist() for d in tiles} == of
 
 
 def test_many_cores_are_refused() -> None:
