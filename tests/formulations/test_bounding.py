@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 from formulations.pins import Pins
-from formulations.tiling import bounding, member
+from formulations.tiling import bounding, member, search
 from formulations.tiling.bounding import AXES, Bounds, size
 from formulations.tiling.branch import Branch
 from formulations.tiling.tiling import build
 from instances.load import load_machine
-from instances.machine.machine import Machine
+from instances.machine.machine import Machine, Transfer
 from instances.network.workload import Layer
 from solver.problems.tiling import decide_space
 from tests.effort import tries
-from tests.formulations.test_exactness import free_cases, space
+from tests.small import byte_machine
 
 LAYER = Layer.conv("x", channels=4, filters=6, size=(9, 7), kernel=(3, 3), pad=(1, 1, 1, 1))
 
@@ -172,13 +171,20 @@ def test_a_box_that_nothing_of_fits_has_no_leaves(monkeypatch: pytest.MonkeyPatc
     assert found.choices(found.leaves(found.whole(), {})).shape == (0, 0)
 
 
-@settings(max_examples=tries(3, 15), deadline=None, suppress_health_check=list(HealthCheck))
-@given(free_cases())
-def test_the_optimum_does_not_depend_on_where_boxes_are_cut(case: tuple[Layer, Machine, str, tuple[str, ...]]) -> None:
-    layer, machine, objective, pins = case
-    found = [decide_space(space(layer, machine, pins), (objective,))]
+@pytest.mark.parametrize(("layer", "ocm", "objectives", "bounded"), [
+    (Layer.conv("x", channels=1, filters=1, size=(5, 4), kernel=(3, 2)), 9, ("bytes", "time"), True),
+    (Layer.conv("x", channels=1, filters=1, size=(4, 5), kernel=(2, 2), pad=(0, 1, 0, 0)), 8, ("time",), False),
+])  # fmt: skip
+def test_no_block_loses_the_optimum(layer: Layer, ocm: int, objectives: tuple[str, ...], bounded: bool) -> None:
+    """What is laid out, bounded and searched at a time does not matter."""
+    pool = layer.model_copy(update={"kind": "pool", "weights": "none"})
+    on = byte_machine(ocm_bytes=ocm, sliding=True, transfer=Transfer(call_ticks=3, segment_ticks=2, byte_ticks=1))
+    whole = decide_space(build(pool, on, Pins()), objectives)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(member, "_LARGE", 0)
-        patch.setattr(bounding, "_LAID", 4)
-        found.append(decide_space(space(layer, machine, pins), (objective,)))
-    assert found[0].values == found[1].values
+        for module, name, value in (
+            (member, "_LARGE", 3), (member, "_BLOCK", 7), (member, "_TOGETHER", 60), (bounding, "_LAID", 4),
+            (bounding, "_AT_ONCE", 40), (search, "_CHUNK", 50),
+        ):  # fmt: skip
+            patch.setattr(module, name, value)
+        found = decide_space(build(pool, on, Pins()), objectives, bounding=bounded)
+    assert (found.values, found.bounds, found.status) == (whole.values, whole.bounds, whole.status)
