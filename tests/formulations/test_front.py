@@ -57,14 +57,22 @@ def tiling(layer: Layer, machine: Machine, *, full: bool = False) -> Space:
     return NESTS["tiling"].build(layer, machine, Pins(), full=full)
 
 
-@pytest.mark.slow(4.5)
-def test_three_axes_are_brute_force() -> None:
-    layer = Layer.conv("y", channels=2, filters=2, size=(3, 1), kernel=(2, 1))
-    machine = MACHINE.model_copy(update={"ocm_bytes": 20})
-    axes = ("bytes", "time", "ocm")
+@pytest.mark.parametrize(("axes", "rows", "proven"), [
+    (("bytes", "time"), 4, True), (("time", "bytes"), 4, True), (("ocm", "bytes"), 4, True),
+    (("time", "ocm", "bytes"), 3, False),
+])  # fmt: skip
+def test_fronts_are_brute_force(axes: tuple[str, ...], rows: int, proven: bool) -> None:
+    layer = Layer.conv("y", channels=1, filters=1, size=(rows, 3), kernel=(2, 2))
+    layer = layer.model_copy(update={"kind": "pool", "weights": "none"})
+    machine = MACHINE.model_copy(update={"ocm_bytes": 12, "sliding": False})
     found = front_of_space(tiling(layer, machine), axes)
-    assert found.complete
-    assert {p.values for p in found.points} == brute(tiling(layer, machine, full=True), axes)
+    assert (found.complete, found.proven) == (True, proven)
+    assert len(found.points) > 1
+    assert [p.values for p in found.points] == sorted(brute(tiling(layer, machine, full=True), axes))
+    for point in found.points:
+        outcome = price(layer, machine, point.nest)
+        values = {"bytes": outcome.bytes, "time": outcome.time_ticks, "ocm": outcome.occupancy_bytes["ocm"]}
+        assert (tuple(values[axis] for axis in axes), values["ocm"]) == (point.values, point.ocm)
 
 
 def test_three_axes_leave_out_no_size_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
