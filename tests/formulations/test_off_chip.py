@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from formulations.homes.problem import Homes, Housing, rows_of
-from formulations.homes.space import TASTE, Item, Places, Table, places_of
+from formulations.homes.space import TASTE, Item, Places, Table, places_of, weight_bytes
 from formulations.pins import Pins, parse_pins
 from formulations.problem import Goal
 from formulations.tiling import tiling
@@ -340,6 +340,15 @@ FORK = network(
     Concat(name="j", inputs=("s", "a"), shape=(1, 6, 4, 4)), conv("c", "j", 2),
 )  # fmt: skip
 OPEN = {"IN": ["near", "far"], "W": ["far", "near"], "OUT": ["near", "far"]}
+
+
+def test_bytes_of_weights_and_biases() -> None:
+    # 2 groups of 3 filters over 2 channels, 2 x 1: 24 weights of 2 bytes, and 6 biases of 4
+    on = machine(SPLIT, w_bytes=2, bias_bytes=4)
+    layer = Layer.conv("x", channels=4, filters=6, groups=2, kernel=(2, 1), size=(4, 4), bias=True)
+    assert weight_bytes(layer, on) == 48 + 24
+    assert weight_bytes(layer.model_copy(update={"bias": False}), on) == 48
+    assert weight_bytes(Layer.matmul("y", rows=2, inner=3, cols=4, activation=True), on) == 0  # a map, no weights
 
 
 def test_maps_are_there_while_they_are_needed() -> None:

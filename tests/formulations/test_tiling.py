@@ -292,6 +292,20 @@ def test_every_listed_nest_is_in_its_space_and_no_other() -> None:
     assert not build(WIDE, machine(200, sliding=True), "T_M=5").contains(found)
 
 
+@pytest.mark.parametrize(("engine", "size", "tile", "moved"), [
+    # Of steps 1, 2, 4 a tile takes rc (n + m) + nm bytes: of 39 the most MACs are 8 pixels with n = m = 2, in 36 bytes,
+    ("greedy", 39, "2 4 2 2", 68),
+    # of 35 the most bytes 16 pixels with n = m = 1, in 33, and the first order is r c n m: IN 32, W 4, OUT 3 * 32.
+    ("naive", 35, "4 4 1 1", 132),
+])  # fmt: skip
+def test_heuristics_by_hand(engine: str, size: int, tile: str, moved: int) -> None:
+    space = build(TINY, machine(size))
+    found = decide_space(space, ("bytes",), engine)
+    said = space.decision(found.schedule)
+    assert " ".join(str(said[f"T_{d}"]) for d in "RCMN") == tile
+    assert (found.status, found.values["bytes"]) == ("FEASIBLE", moved)
+
+
 def test_conflicting_pins_are_named_and_each_is_needed() -> None:
     space = build(TINY, machine(20), "T_R=4", "T_C=4", "T_M=1", "order=OS")
     conflict = space.explain()
