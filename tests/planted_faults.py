@@ -151,4 +151,20 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("selection milp: one row of the objective", "for column in columns:\n        model",
          "for column in columns[:1]:\n        model"),
     ]),
+    ("formulations/compulsory.py", "tests/formulations/test_compulsory_walked.py", [
+        ("compulsory: windows without dilation", "+ i * layer.dilation_h", "+ i"),
+    ]),
+    ("formulations/homes/problem.py", "tests/formulations/test_off_chip.py", [
+        ("homes KEPT: loose by the least of all", "rows.limit(terms, most - constant)", "rows.limit(terms, most)"),
+    ]),
+    ("formulations/tiling/cuts.py", "tests/formulations/test_cuts.py", [
+        ("cuts: complete where rows are skipped", "(cut.clipped or (inner, outer) == (2, 1))",
+         "cut.clipped and (inner, outer) == (2, 1)"),
+    ]),
+    ("formulations/tiling/staged.py", "tests/formulations/test_tiling.py", [
+        ("staged: a timeline is its bound", "if answer.done and (exact or answer.choice is None):", "if answer.done:"),
+    ]),
+    ("formulations/fusion/part.py", "tests/formulations/test_fusion_times.py", [
+        ("fusion: replay of the schedule before", "self._walked[0] != runs:", "len(self._walked[0]) != len(runs):"),
+    ]),
 ]  # fmt: skip

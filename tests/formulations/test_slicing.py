@@ -9,7 +9,7 @@ import pytest
 from formulations.pins import Pins, parse_pins
 from formulations.tiling.problem import NESTS
 from formulations.tiling.slicing import DATAFLOWS, PARTITIONS, partition_cuts
-from formulations.tiling.space import Space
+from formulations.tiling.space import Space, closed_form_bound
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Hold, Loop, Nest, Spatial
@@ -117,6 +117,8 @@ def test_is_is_contained_in_os() -> None:
     # as printed it is not: Eq. 3 lacks the filter trips
     printed = {flow: best(build(LAYER, machine(reading="literal"), f"dataflow={flow}"))["time"] for flow in DATAFLOWS}
     assert best(build(LAYER, machine(reading="literal")))["time"] == printed["IS"] < min(printed["OS"], printed["WS"])
+    # and may be below what must move: no bound in closed form ends a search
+    assert {closed_form_bound(LAYER, machine(reading="literal"), measure) for measure in ("time", "bytes")} == {0}
 
 
 @pytest.mark.slow(2)

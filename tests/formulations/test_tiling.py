@@ -45,6 +45,8 @@ def best(space: Space, objective: str = "bytes", engine: str = "exhaustive") -> 
 def test_everything_fits_so_everything_moves_once(engine: str) -> None:
     # 32 + 4 + 32 bytes on chip, each moved once; energy 2 fJ * 68 + 1 fJ * 64 MACs
     assert best(build(TINY, machine(68)), engine=engine) == {"time": 68, "bytes": 68, "energy": 200}
+    energy = decide_space(build(TINY, machine(68)), ("energy",), engine)
+    assert (energy.status, energy.bound) == ("OPTIMAL", 200)
 
 
 def test_one_byte_less_and_the_map_is_cut(engine: str) -> None:
