@@ -54,11 +54,22 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("solver/calls/check.py", "tests/solver/test_prove.py", [
         ("prove: proven without an end", 'elif other.status in ("OPTIMAL", "INFEASIBLE") if claim.nothing else',
          "elif claim.nothing or"),
+        ("prove: one layer is enough", "len(settled) == len(claims):\n        state", "settled:\n        state"),
+    ]),
+    ("solver/calls/cache.py", "tests/solver/test_cache.py", [
+        ("cache: times by network", 'profile and profile.model_dump(mode="json")', "profile and profile.network"),
+    ]),
+    ("solver/search/driver_milp.py", "tests/solver/test_drivers.py", [
+        ("cbc: stopped in time", "lp.sol_status == pulp.LpSolutionOptimal", "lp.status == pulp.LpStatusOptimal"),
+    ]),
+    ("solver/search/deciding.py", "tests/solver/test_knapsack.py", [
+        ("front: the time ended", 'proven and said.status == "INFEASIBLE"', "proven"),
     ]),
     ("solver/search/loop.py", "tests/solver/test_knapsack.py", [
         ("search: a floor one too low", "if value and floor >= value[0]:", "if value and floor >= value[0] - 1:"),
         ("search: INFEASIBLE of a part", "return Report(None, None if made.proves else self.proven)",
          "return Report(None, None)"),
+        ("search: bound of a guess", "said.bound if made.proves else None", "said.bound"),
         ("search: time is over, nothing is left", "found.append(floor)\n                continue", "continue"),
     ]),
     ("solver/search/verdict.py", "tests/solver/test_knapsack.py tests/solver/test_check.py", [
