@@ -112,7 +112,7 @@ TAMPERED: list[tuple[Lie, str]] = [
     (("options.pins", ["T_M=1"]), "is no plan of problem tiling with T_M=1"),
     (("options.pins", ["T_Q=1"]), "unknown decision 'T_Q'"),
     (("problem", "slicing"), "slicing"),
-    (("objectives", ["bytes"]), "unit"),
+    (("objectives", ["bytes"]), "unit: the plan says ticks, it is bytes"),
     (("objectives", ["time", "time"]), "one stands twice"),
     (("parts.0.replay.ok", False), "replay"),
     (("parts.0.replay.measures.time", more), "replay.measures"),

@@ -5,10 +5,14 @@ from __future__ import annotations
 import importlib
 import pickle
 import signal
-from collections.abc import Mapping
-from dataclasses import replace
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
+from typing import Any, ClassVar
 
 import pytest
 
@@ -18,8 +22,9 @@ from formulations.tiling.part import NestPart
 from formulations.tiling.problem import NESTS
 from instances.machine.machine import Machine, Transfer
 from instances.network.workload import Layer
-from solver.ask.watch import Watch
+from solver.ask.watch import Watch, used_bytes
 from solver.problems.tiling import job_of
+from solver.search import workers
 from solver.search.deciding import Job
 from solver.search.workers import GRACE_S, answer, run, run_here, run_in_processes, share_of
 
@@ -114,8 +119,8 @@ def test_shares_of_time() -> None:
         return Clock.of(seconds, lambda: 0.0)
 
     assert share_of(clock(None), 10, 1) is None
-    for waiting, workers, expected in ((10, 1, 100), (10, 2, 200), (1, 1, 1000), (1, 4, 1000), (0, 1, 1000)):
-        assert share_of(clock(1000), waiting, workers) == expected
+    for waiting, number, expected in ((10, 1, 100), (10, 2, 200), (1, 1, 1000), (1, 4, 1000), (0, 1, 1000)):
+        assert share_of(clock(1000), waiting, number) == expected
     assert share_of(clock(0), 1, 1) == 0
 
 
@@ -129,6 +134,102 @@ def test_when_time_is_up_layers_have_quick_plans_for_a_while(fakes: ModuleType) 
     assert [a.status for a in outcome.answers.values()] == ["FEASIBLE", "FEASIBLE"]
     now[0] = 2.0 + GRACE_S
     assert run_here(jobs, watch, lambda index, found: None).answers == {}
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What comes of a job, and where."""
+
+    where: str
+    note: str = ""
+
+    def noted(self, note: str) -> _Told:
+        return replace(self, note=note)
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A job that is done at once, here in no time; workers do with it what stands in `said`, one after the other."""
+
+    name: str
+    said: tuple[str, ...]
+
+    def decide(self, time_limit_s: float | None, watch: Watch) -> _Told:
+        assert time_limit_s == 0.0
+        return _Told("here")
+
+
+class _Worker:
+    """A worker without a process."""
+
+    asked: ClassVar[list[tuple[Any, ...]]] = []
+    told = threading.Event()
+    press: Callable[[], None]
+    """What happens while a job waits for `interrupt`."""
+
+    def wait(self) -> None:
+        """It is ready."""
+
+    def ask(self, task: tuple[Any, ...]) -> tuple[str, object]:
+        job = task[0]
+        said = job.said[sum(one[0] == job.name for one in self.asked)]
+        self.asked.append((job.name, *task[1:]))
+        if said == "dies":
+            raise EOFError("ended with code -9")
+        if said == "waits":
+            type(self).press()
+            assert self.told.wait(10)
+        return ("error", ZeroDivisionError(job.name)) if said == "fails" else ("done", _Told("there"))
+
+    def interrupt(self) -> None:
+        self.told.set()
+
+    def end(self) -> None:
+        """Nothing runs."""
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> type[_Worker]:
+    monkeypatch.setattr(workers, "WorkerProcess", _Worker)
+    _Worker.asked.clear()
+    _Worker.told.clear()
+    return _Worker
+
+
+def _jobs(**said: str) -> dict[int, Any]:
+    return {number: _Named(name, tuple(text.split())) for number, (name, text) in enumerate(said.items())}
+
+
+def test_what_kills_workers_is_done_here(worker: type[_Worker], caplog: pytest.LogCaptureFixture) -> None:
+    """Once may be by chance: then another worker has it. Of 90 seconds each has an equal share of what is left."""
+    jobs, done = _jobs(a="done", b="dies done", c="dies dies", d="done"), list[int]()
+    with Watch(90.0, now=lambda: 0.0, memory_bytes=used_bytes() + (1 << 30)) as watch:
+        outcome = run_in_processes(jobs, 2, watch, lambda index, _: done.append(index))
+    died = _Told("here", "ended with code -9")
+    assert outcome.answers == {0: _Told("there"), 1: _Told("there"), 2: died, 3: _Told("there")}
+    assert (sorted(done), outcome.stopped) == ([0, 1, 2, 3], False)
+    assert "b: ended with code -9, it is run again" in caplog.text
+    assert caplog.text.count("c: ended with code -9") == 2
+    assert Counter(name for name, *_ in worker.asked) == {"a": 1, "b": 2, "c": 2, "d": 1}
+    first, second = (next(task for name, *task in worker.asked if name == one) for one in "ab")
+    assert (first[:2], second[:2]) == ([45.0, 90.0], [60.0, 90.0])  # two of four, two of three at a time
+    assert 0 < first[2] <= 1 << 29  # half of what may be taken
+
+
+def test_a_defect_in_a_worker_is_raised_here(worker: type[_Worker]) -> None:
+    with Watch() as watch, pytest.raises(ZeroDivisionError, match="b"):
+        run_in_processes(_jobs(a="done", b="fails"), 2, watch, lambda *_: None)
+
+
+@pytest.mark.parametrize("reason", ["SIGINT", "memory"])
+def test_workers_are_told_to_stop_and_hand_in_what_they_have(reason: str, worker: type[_Worker]) -> None:
+    """What has not begun is done here; a limit of time is each worker's own."""
+    with Watch() as watch:
+        worker.press = partial(watch.stop, reason)
+        outcome = run_in_processes(_jobs(a="waits", b="done"), 1, watch, lambda *_: None)
+    assert outcome.answers[0] == _Told("there")
+    assert outcome.answers[1] == _Told("here")
+    assert outcome.stopped
 
 
 @pytest.mark.slow(3)
