@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,12 +18,14 @@ from formulations.clock import Clock
 from formulations.pins import Pins
 from formulations.problem import Goal, Model, Priced, Replayed
 from instances.load import load_machine
+from instances.measured import Profile
 from instances.network.network import Network
 from instances.network.operators import Conv, Input
 from instances.problems import PROBLEMS, Line
 from solver.ask.question import Question
 from solver.cli.main import main
-from solver.plan.plan import Objective, PartPlan, worst
+from solver.plan.plan import Asked, Objective, PartPlan, worst
+from solver.problems.problem import Problem
 from solver.search import deciding, driver_cp_sat, driver_milp
 from solver.search.driver import Said
 from solver.search.driver_milp import MilpAnswer
@@ -99,6 +102,11 @@ def test_pins_keep_and_lies_are_found() -> None:
     free = certile.solve(ROW, SMALL, problem="knapsack")
     lie = free.model_copy(update={"options": free.options.model_copy(update={"pins": ("most<=1",)})})
     assert "more stay than most" in certile.check(lie).problems[0]
+    five = certile.solve(ROW, roomy := SMALL.model_copy(update={"ocm_bytes": 12}), problem="knapsack", pins=["most<=1"])
+    lie = five.model_copy(update={"options": certile.solve(ROW, roomy, problem="knapsack").options})  # all fit
+    assert certile.check(lie).problems == (
+        "layer row: status OPTIMAL in bytes 75: engine largest has a plan of bytes 12",
+    )
     row = free.parts[0].model_copy(update={"schedule": Kept(layers=("c4", "c5"))})
     assert "room for 7" in certile.check(free.model_copy(update={"parts": (row,)})).problems[0]
     with pytest.raises(certile.InputError, match="unknown decision 'least'"):
@@ -109,6 +117,19 @@ def test_pins_keep_and_lies_are_found() -> None:
         update={"parts": (row,), "status": "OPTIMAL", "bound": 75, "gap": 0.0, "engine": "exact"}
     )
     assert certile.check(claimed, prove=True).proof == "refuted"
+
+
+def test_a_check_asks_what_was_asked() -> None:
+    """All options of a plan, but for the time that it took."""
+    asked = Asked(
+        time_limit_s=3.0, settings=("ocm_bytes=7",), layers=("c3",), pins=("most<=1",), full=True, bounding=False,
+        all_kinds=True, profile=Profile(times={"c3": {"gpu": 2.0}}),
+    )  # fmt: skip
+    plan: Any = SimpleNamespace(options=asked, network_data=ROW, machine_data=SMALL, objectives=("room",))
+    problem = Problem(Knapsack())
+    found = problem.question(plan)
+    assert problem.options_of(found) == asked.model_copy(update={"time_limit_s": None})
+    assert (found.network, found.machine, found.objectives, found.problem) == (ROW, SMALL, ("room",), "knapsack")
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -225,7 +225,7 @@ def test_a_defect_in_a_worker_is_raised_here(worker: type[_Worker]) -> None:
 def test_workers_are_told_to_stop_and_hand_in_what_they_have(reason: str, worker: type[_Worker]) -> None:
     """What has not begun is done here; a limit of time is each worker's own."""
     with Watch() as watch:
-        worker.press = partial(watch.stop, reason)
+        worker.press = staticmethod(partial(watch.stop, reason))
         outcome = run_in_processes(_jobs(a="waits", b="done"), 1, watch, lambda *_: None)
     assert outcome.answers[0] == _Told("there")
     assert outcome.answers[1] == _Told("here")
