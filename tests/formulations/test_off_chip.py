@@ -41,6 +41,7 @@ from solver.calls.solve import show
 from solver.cli.main import main
 from solver.plan.plan import Plan
 from solver.problems import homes as homes_solve
+from solver.problems.registry import problem_of
 from solver.problems.tiling import fronts, prepare
 from solver.search import driver_cp_sat, driver_milp
 from solver.search import loop as search
@@ -583,6 +584,8 @@ def test_several_objectives_are_proven_only_with_every_layer(flash: Plan) -> Non
     open_ = (flash.parts[0], flash.parts[1].model_copy(update={"status": "FEASIBLE"}))
     assert said in list(homes_solve.problems_of_homes(both.model_copy(update={"parts": open_}), asked))
     assert said not in list(homes_solve.problems_of_homes(flash.model_copy(update={"parts": open_}), asked))
+    worse = flash.model_copy(update={"bound": 1602, "status": "FEASIBLE"})  # of 2,136 ticks
+    assert problem_of(flash).totals_of(worse, flash.parts)["gap"] == 0.25
     plain = flash.model_copy(update={"machine_data": load_machine("scratchpad_24k")})
     assert "has not several memories" in next(homes_solve.problems_of_homes(plain, asked))
 

@@ -170,6 +170,8 @@ def test_identical_layers_are_solved_once(fakes: ModuleType, monkeypatch: pytest
     a, _, c = plan.layers
     assert (c.same_as, c.wall_s, c.workload.name) == ("a", 0.0, "c")
     assert c.schedule == a.schedule
+    assert (plan.stats["parts"], plan.stats["distinct"]) == (3, 2)
+    assert "3 layers, 2 distinct" in show(plan)
 
 
 @pytest.mark.slow(3)
