@@ -19,6 +19,7 @@ from formulations.homes.space import TASTE, Item, Places, Table, places_of, weig
 from formulations.pins import Pins, parse_pins
 from formulations.problem import Goal
 from formulations.tiling import tiling
+from formulations.tiling.front import NestFront
 from formulations.tiling.problem import TILING
 from formulations.tiling.space import stage_of
 from hwmodels.nest.homes import assignments, machine_with_homes
@@ -301,6 +302,16 @@ def test_fronts_are_over_all_homes() -> None:
     every = {p.values for points in alone for p in points}
     kept = {v for v in every if not any(w != v and w[0] <= v[0] and w[1] <= v[1] for w in every)}
     assert {p.values for p in found.points} == kept
+
+
+@pytest.mark.parametrize("said", list(product([True, False], repeat=4)))
+def test_a_front_over_homes_is_what_all_of_them_are(said: tuple[bool, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """W lies in near or far: complete and proven of the one, and of the other."""
+    on = machine({"IN": ["near"], "W": ["near", "far"], "OUT": ["near"]})
+    made = iter((NestFront(("bytes", "time"), (), *said[:2]), NestFront(("bytes", "time"), (), *said[2:])))
+    monkeypatch.setattr("solver.problems.tiling.front_of_space", lambda *_, **__: next(made))
+    found = fronts(prepare(TILING, question(LAYER, on)[1]), ("bytes", "time"))["x"]
+    assert (found.complete, found.proven) == (said[0] and said[2], said[1] and said[3])
 
 
 # ---- capacity and networks -----------------------------------------------------------------------------------
