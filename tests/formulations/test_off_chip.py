@@ -22,7 +22,7 @@ from formulations.tiling import tiling
 from formulations.tiling.front import NestFront
 from formulations.tiling.problem import TILING
 from formulations.tiling.space import stage_of
-from hwmodels.nest.homes import assignments, machine_with_homes
+from hwmodels.nest.homes import assignments, machine_with_homes, repriced
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.limits import least_energy, lower_bound_bytes
 from hwmodels.nest.replay.referee import replay
@@ -105,6 +105,11 @@ def test_double_buffered_reads_add_up_over_the_memories() -> None:
     # all in one step: reads of IN (42) and W (50) before, the write of OUT (74) behind, no compute between
     on = machine(SPLIT, buffering="double", ocm_bytes=400)
     assert price(LAYER, on, Nest(HOLDS)).time_ticks == 42 + 50 + 74
+    # biases come with the weights, in a run, a burst and 4 bytes more of far; to and fro, too
+    biased = LAYER.model_copy(update={"bias": True})
+    for one in (on, machine(SPLIT, snake=True)):
+        one = one.model_copy(update={"bias_bytes": 1})
+        assert price(biased, one, Nest(HOLDS)).time_ticks == 42 + (50 + 2 + 4 + 3 * 4) + 74
     # rows of 1: step 0 loads 10 + 8 and W; a load (18) beside a store of 16 bytes (10 + 16 = 26) in between, three
     # times one beside the other but for the first load pair: 68 + 18 + 26 + 26 + 26 + 26
     nest = Nest((Hold("W"), Loop("r", 1), Hold("IN"), Hold("OUT")))
@@ -194,8 +199,21 @@ def test_homes_that_the_machine_does_not_allow() -> None:
             price(LAYER, on, Nest(HOLDS, homes))
         with pytest.raises(InputError, match=r"nest: |may lie in|allows"):
             replay(LAYER, on, Nest(HOLDS, homes)) if homes else on.transfer_of("W")
-    with pytest.raises(InputError, match=r"has one memory"):
-        replay(LAYER, load_machine("scratchpad_24k"), Nest(HOLDS, (("IN", "near"),)))
+    assert {transfer.burst_ticks for transfer in repriced(on, burst_ticks=9).transfers} == {9}
+    pool = LAYER.model_copy(update={"kind": "pool", "g": 2, "m": 1, "n": 1, "weights": "none"})
+    lies = (("IN", "near"), ("W", "far"), ("OUT", "near"))
+    for reader in (price, replay):
+        with pytest.raises(InputError, match=r"has one memory|no off_chip memories"):
+            reader(LAYER, load_machine("scratchpad_24k"), Nest(HOLDS, lies[:1]))
+        with pytest.raises(InputError, match=r"does not have$"):
+            reader(pool, on, Nest((Hold("IN"), Hold("OUT")), lies))
+    # what W of two maps is, a map, lies where IN may
+    product = Layer.matmul("p", rows=4, inner=3, cols=5, activation=True)
+    both = {"IN": "near", "W": "near", "OUT": "near"}
+    assert assignments(product, on) == (both,)
+    assert replay(product, on, Nest(HOLDS).at(both)).ok
+    with pytest.raises(InputError, match="W lies in far"):
+        replay(product, on, Nest(HOLDS, lies))
 
 
 # ---- plans of a layer ----------------------------------------------------------------------------------------

@@ -111,7 +111,8 @@ def any_machine(dice: Random, line: bool, snake: bool) -> Machine:
             **{one.field: dice.randint(0, 5) for one in PRICES.values() if not one.whole},
             **{one.size: dice.choice([2, 4, 8]) for one in WINDOWS},
         },
-        compute={"model": dice.choice(["none", "array"]), "cycle_ticks": dice.randint(0, 9), "rows": 2, "cols": 2},
+        compute={"model": dice.choice(["none", "array", "tile"]), "rows": 2, "cols": 2,
+                 "cycle_ticks": dice.randint(0, 9)},
     )  # fmt: skip
 
 

@@ -242,6 +242,12 @@ def test_a_loop_may_be_moved_last_before_the_input() -> None:
     skeleton = Skeleton((), tuple("rmrcn"), {"OUT": 1, "IN": 4, "W": 5})
     assert skeleton.last(("r", 1)).order == tuple("rmcrn")
     assert skeleton.last(("c", 0)).order == tuple("rmrcn")
+    # without the kernel's loops outside IN, W stands inside one of r, OUT inside r and m; the j inside IN stays
+    skeleton = Skeleton((), tuple("irjmcj"), {"W": 2, "OUT": 4, "IN": 5})
+    assert skeleton.without("ij", "IN") == Skeleton((), tuple("rmcj"), {"W": 1, "OUT": 2, "IN": 3})
+    # lines slide along r and c; m comes before the two, so that one loop more stands outside IN, and W loses one of m
+    skeleton = Skeleton((), tuple("nrcmr"), {"IN": 3, "W": 4, "OUT": 0})
+    assert skeleton.stripped("m") == Skeleton((), tuple("nmrcr"), {"IN": 4, "W": 4, "OUT": 0})
 
 
 def test_steps_of_two_loops_are_read_back() -> None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import itertools
 from functools import partial
-from math import isqrt
+from math import gcd, isqrt
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.limits import (
     _Axis,
+    _Bytes,
     _least_budget,
     _most_macs,
+    _phases,
     _Work,
     compulsory_bytes,
     least_energy,
@@ -63,6 +65,17 @@ def test_biases_inputs_and_element_sizes_count() -> None:
     add = Layer(name="a", kind="eltwise", g=2, m=1, n=1, r=3, c=3, h=3, l=3, inputs=2, weights="none")
     assert tensor_bytes(add, machine()) == {"IN": 36, "OUT": 18}
     assert lower_bound_bytes(add, machine(ocm_bytes=10)) == 54
+
+
+def test_rows_on_chip_do_not_move() -> None:
+    """Rows 2 to 29 of 30 come, 5 of 30 results stay; however little memory is left, MACs on what is there are free."""
+    add = Layer(name="a", kind="eltwise", g=2, m=1, n=1, r=4, c=4, h=4, l=4, inputs=2, weights="none")
+    some = add.model_copy(update={"resident_in": (1, 3)})
+    assert tensor_bytes(some, machine()) == {"IN": 2 * (3 + 1) * 4, "OUT": 32}
+    layer = conv(30, 30, 30, 3, pad=1).model_copy(update={"resident_in": (2,), "resident_out": 5})
+    assert tensor_bytes(layer, machine()) == {"IN": 28 * 30 * 30, "W": 9 * 900, "OUT": 25 * 30 * 30}
+    for one in (layer, layer.model_copy(update={"resident_in": ()}), layer.model_copy(update={"resident_out": 0})):
+        assert lower_bound_bytes(one, machine(ocm_bytes=50)) == compulsory_bytes(one, machine())
 
 
 def test_energy_counts_bytes_and_macs() -> None:
@@ -130,6 +143,33 @@ def test_reads_run_beside_writes() -> None:
     nest = Nest((Hold("W"), Loop("r", 1), Hold("IN"), Hold("OUT")))
     assert price(layer, on, nest).time_ticks == 16 + 32 + 31 * 32 + 2 * 32
     assert least_time(layer, on) == 2064 // 2
+
+
+ARRAY, TILE = ({"cycle_ticks": 3, "model": m, "rows": 2, "cols": 4, "macs_per_cycle": 5} for m in ("array", "tile"))
+
+
+@pytest.mark.parametrize(
+    ("groups", "changes", "expected"),
+    [
+        # 128 bytes in, 64 or 8 of weights, 128 out, 2 ticks each; 16 pixels of 8/2 by 8/4 cycles of 3, or ceil(8/4)
+        (1, {}, 640),
+        (1, {"compute": ARRAY}, 640 + 384),
+        (8, {"compute": ARRAY}, 528 + 96),
+        (2, {"compute": ARRAY}, 576 + 16 * 2 * 2 * 1 * 3),
+        (1, {"compute": TILE}, 640 + 1024 // 5 * 3),  # 204.8 cycles of all MACs: no cycle is a part of one
+        (1, {"compute": ARRAY, "layer_ticks": 7}, 640 + 384 + 7),
+        (1, {"compute": ARRAY, "overlap": "transfer_only", "layer_ticks": 7}, 640 + 7),
+        (1, {"compute": ARRAY, "buffering": "double", "layer_ticks": 7}, 384 + 7),
+        (8, {"compute": ARRAY, "buffering": "double"}, 528 // 2),
+        # two clusters of three cores
+        (1, {"compute": ARRAY, "tles": 2, "tlts": 3, "dram": "per_tle"}, 640 // 2 + 384 // 6),
+        (1, {"compute": ARRAY, "tles": 2, "tlts": 3}, 640 + 384 // 6),
+        (1, {"compute": ARRAY, "reading": "literal", "edge_tiles": "uniform"}, 0),
+    ],
+)  # fmt: skip
+def test_least_times_by_hand(groups: int, changes: dict[str, object], expected: int) -> None:
+    layer = conv(8, 8, 4, groups=groups)
+    assert least_time(layer, machine(transfer={"byte_ticks": 2}, **changes)) == expected
 
 
 @pytest.mark.parametrize("out", [1, 2, 4, 8])
@@ -200,6 +240,32 @@ def test_the_most_macs_are_those_whose_budget_fits(data: st.DataObject) -> None:
     assert found == macs or _least_budget(work, charges, found + 1) > budget
 
 
+@settings(max_examples=tries(40, 200), deadline=None)
+@given(st.data())
+def test_phases_are_those_of_item_4(data: st.DataObject) -> None:
+    """In 1/1024 bytes, as the module says: f by trying all numbers of MACs, then k phases of X behind one of S + X."""
+    size, small = st.integers(1, 4), st.integers(1, 9)
+    macs, fast = data.draw(st.integers(1, 150)), data.draw(small)
+    work = _Work(macs, data.draw(size), *((data.draw(small), data.draw(small), data.draw(small)) for _ in "12"))
+    sizes = _Bytes(fast, *(data.draw(size) for _ in range(4)))
+    loads = [1024 * n for n in sizes[1:4]]
+    charges = tuple(data.draw(st.sampled_from([load, load // 4, 1])) for load in loads)
+    budget = 1024 * fast + data.draw(st.integers(1, 16 * 1024))
+    grain = gcd(1024 * fast, *loads, *charges)
+    slack = max(loads) - grain
+    least = [_least_budget(work, charges, n) for n in range(macs + 1)]
+    most = max(n for n in range(macs + 1) if least[n] <= budget)
+    more = max((x for x in range(0, budget, grain) if 1024 * fast + x + slack <= budget), default=0)
+    assume(most and more)
+    phases = -(-macs // most) - 1
+    charged = least[macs] if not phases else 1024 * fast + phases * more + max(
+        grain, least[macs - phases * most] - 1024 * fast - slack
+    )  # fmt: skip
+    own = (sizes.inputs, sizes.weights, sizes.out)
+    rest = sum((1024 * n - u) * number for n, u, number in zip(own, charges, work.elements, strict=True))
+    assert _phases(work, sizes, charges, budget) == -(-(charged + rest) // 1024)
+
+
 def test_more_memory_never_raises_the_bound_and_enough_leaves_the_compulsory() -> None:
     layer = conv(80, 192, 73, 3)
     bounds = [lower_bound_bytes(layer, machine(ocm_bytes=1024 * k)) for k in (4, 8, 16, 24, 64, 128, 1024)]
@@ -215,7 +281,8 @@ def test_the_memories_of_all_cores_count() -> None:
     assert lower_bound_bytes(layer, machine(**buffers, tles=2, tlts=2)) == lower_bound_bytes(
         layer, machine(ocm_bytes=4096)
     )
-    assert lower_bound_bytes(layer, machine(ocm_bytes=1124, reserved_bytes=100)) == lower_bound_bytes(
+    more = {name: size and size + 100 for name, size in buffers.items()}
+    assert lower_bound_bytes(layer, machine(**more, reserved_bytes=100)) == lower_bound_bytes(
         layer, machine(ocm_bytes=1024)
     )
 

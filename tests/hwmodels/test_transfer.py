@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from random import Random
 
 import numpy as np
@@ -287,6 +288,14 @@ def test_the_optimum_is_of_windows_as_they_lie() -> None:
     # rows in two pieces of columns, IN and OUT alike: by 4, 10 windows each, is less than by 3 and by 5 (12 each)
     found = solve(ROWS, machine(), objective="time", pins=["holds=uniform", "T_R=4", "T_C>=3", "T_C<=5", "order=OS"])
     assert found.layers[0].decision["T_C"] == 4
+    # padded 3x3 on 5 rows of 7, tiles of at most 40 bytes: the best of all sizes, one order
+    layer = Layer.conv("x", channels=1, filters=1, size=(5, 7), kernel=(3, 3), pad=(1, 1, 1, 1))
+    times = []
+    for rows, columns in product(range(1, 6), range(1, 8)):
+        one = price(layer, machine(ocm_bytes=40), Nest((Loop("r", rows), Loop("c", columns), *HOLDS)))
+        times += [one.time_ticks] if one.occupancy_bytes["ocm"] <= 40 else []
+    best = solve(layer, machine(ocm_bytes=40), objective="time", pins=["holds=uniform", "order=OS"])
+    assert (best.status, best.objective.value) == ("OPTIMAL", min(times))
 
 
 def test_too_many_ways_to_cut_rows_and_columns_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
