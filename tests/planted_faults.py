@@ -8,6 +8,16 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("limits: a batch does not share weights", "repeats, layer.b * y.per_tap", "repeats, y.per_tap"),
         ("limits: reads and writes in turn", "max(moving // 2, computing)", "max(moving, computing)"),
         ("limits: wide results when begun", "min(most[2], _UNIT * sizes.out)", "_UNIT * sizes.out"),
+        ("limits: more bytes at the dearest home", "least = min(machine.byte_fj_of", "least = max(machine.byte_fj_of"),
+    ]),
+    ("hwmodels/nest/price/boxes.py", "tests/hwmodels/test_transfer.py", [
+        ("boxes: rolled by a residue less", "residue + 1, axis=1", "residue, axis=1"),
+    ]),
+    ("hwmodels/nest/price/tables.py", "tests/hwmodels/test_transfer.py", [
+        ("tables: sums that are read as writes", 'if row in ("OUT", "PSUM_WRITE") else', 'if operand == "OUT" else'),
+    ]),
+    ("hwmodels/nest/price/core.py", "tests/hwmodels/test_transfer.py", [
+        ("core: loops of a smaller core", "self.skeleton.full or self._smaller(operand))", "self.skeleton.full)"),
     ]),
     ("hwmodels/nest/price/relaxed.py", "tests/hwmodels/test_ideal.py tests/formulations/test_relaxed.py", [
         ("relaxed: segments of what may span", "np.where(self._unsure, 0, self.number - self.full(extent))",

@@ -19,6 +19,9 @@ REFEREES: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("walk: never finished", 'for wrong, what in ((finals == 0, "never', 'for wrong, what in ((finals < 0, "never'),
         ("walk: finished twice", '(finals > 1, "finished', '(finals > 9, "finished'),
     ]),
+    ("hwmodels/nest/replay/referee.py", "tests/hwmodels/test_replay.py", [
+        ("referee: executed with other transfers", " + _call_faults(layer, machine, runs, result)", ""),
+    ]),
     ("hwmodels/placement/replay.py", "tests/hwmodels/test_placement_replay.py", [
         ("placement replay: beyond the memory", "address + buffer.size > memory.bytes:", "address > memory.bytes:"),
         ("placement replay: not aligned", "if address % buffer.alignment:", "if False:"),

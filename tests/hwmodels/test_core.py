@@ -261,6 +261,13 @@ def test_array_compute_is_of_the_true_pieces() -> None:
     # grouped, 2 of 3 filters over 3 channels: each group on its own
     grouped = Layer.conv("g", channels=6, filters=6, groups=2, size=(4, 4))
     assert cycles(grouped, unit) == 2 * 2 * 1 * 16
+    # one channel in or one filter alone is no depthwise layer: ceil(3/2) * ceil(1/4), ceil(1/2) * ceil(5/4)
+    assert cycles(Layer.conv("o", channels=1, filters=3, size=(4, 4)), unit) == 2 * 1 * 16
+    assert cycles(Layer.conv("o", channels=5, filters=1, size=(4, 4)), unit) == 1 * 2 * 16
+    # every input of a sum is added: 2 groups of ceil(16/4) in tiles, ceil(2/4) lanes of 16
+    add = Layer(name="a", kind="eltwise", g=2, m=1, n=1, r=4, c=4, h=4, l=4, inputs=3, weights="none")
+    assert cycles(add, Compute(model="tile", macs_per_cycle=4)) == 3 * 2 * 4
+    assert cycles(add, unit) == 3 * 16
 
 
 def test_no_compute_model_takes_no_time() -> None:

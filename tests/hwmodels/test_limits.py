@@ -151,11 +151,13 @@ ARRAY, TILE = ({"cycle_ticks": 3, "model": m, "rows": 2, "cols": 4, "macs_per_cy
 @pytest.mark.parametrize(
     ("groups", "changes", "expected"),
     [
-        # 128 bytes in, 64 or 8 of weights, 128 out, 2 ticks each; 16 pixels of 8/2 by 8/4 cycles of 3, or ceil(8/4)
+        # 128 bytes in, 64 or 8 of weights, 128 out, 2 ticks each;
+        # 16 pixels of 8/2 by 8/4 cycles of 3, or ceil(8/4); groups 0: one channel
         (1, {}, 640),
         (1, {"compute": ARRAY}, 640 + 384),
         (8, {"compute": ARRAY}, 528 + 96),
         (2, {"compute": ARRAY}, 576 + 16 * 2 * 2 * 1 * 3),
+        (0, {"compute": ARRAY}, (16 + 8 + 128) * 2 + 16 * 4 * 1 * 3),
         (1, {"compute": TILE}, 640 + 1024 // 5 * 3),  # 204.8 cycles of all MACs: no cycle is a part of one
         (1, {"compute": ARRAY, "layer_ticks": 7}, 640 + 384 + 7),
         (1, {"compute": ARRAY, "overlap": "transfer_only", "layer_ticks": 7}, 640 + 7),
@@ -168,7 +170,7 @@ ARRAY, TILE = ({"cycle_ticks": 3, "model": m, "rows": 2, "cols": 4, "macs_per_cy
     ],
 )  # fmt: skip
 def test_least_times_by_hand(groups: int, changes: dict[str, object], expected: int) -> None:
-    layer = conv(8, 8, 4, groups=groups)
+    layer = conv(8, 8, 4, groups=groups) if groups else conv(1, 8, 4)
     assert least_time(layer, machine(transfer={"byte_ticks": 2}, **changes)) == expected
 
 

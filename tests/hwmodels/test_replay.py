@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from pydantic import TypeAdapter
 
 from hwmodels.nest.price.closed_form import price
+from hwmodels.nest.replay import referee
 from hwmodels.nest.replay.cores import cover_faults, replay_cores
 from hwmodels.nest.replay.referee import replay
 from hwmodels.outcome import Counts
@@ -327,6 +330,19 @@ def test_buffers_that_the_machine_does_not_have(buffering: str, wrong: int, righ
         found = replay(TINY, machine(buffering=on), Nest((Hold("W"), Hold("IN", number), Hold("OUT"))))
         assert found.ok == ok
         assert ok or f"Hold(IN) states {wrong} buffers" in found.faults[0]
+
+
+def test_an_execution_that_moves_otherwise_than_the_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transfer of weights that the walk has not, and a place in lines more than 2 rows of 4 and one of 3."""
+    run = referee.executed_nest
+    more = {"W": 2, "OUT": 1, "PSUM": 0, "IN": 4}
+    monkeypatch.setattr(referee, "executed_nest", lambda *a: replace(run(*a), calls=more, places=12))
+    layer = Layer.conv("square", channels=1, filters=1, size=(4, 4), kernel=(3, 3))
+    lined = (Hold("W"), Hold("OUT"), Loop("r", 1), Loop("c", 1), Hold("IN", line=True))
+    assert replay(layer, machine(sliding=True, line=True), Nest(lined)).faults == (
+        "execution: 2 W transfers of layer square, the walk counted 1",
+        "execution: 12 elements in lines, the walk counted 11 bytes",
+    )
 
 
 def test_outputs_of_no_core() -> None:
