@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from functools import cache, partial
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hwmodels.nest.price import overlap
-from hwmodels.nest.price.causes import Share, held_outside, shares
+from hwmodels.nest.price.causes import Share, held_outside, shares, terms_of
 from hwmodels.nest.price.closed_form import PRICE_FIELDS, price, prices_of, sensitivity, with_prices
 from hwmodels.nest.price.overlap import double_buffered_ticks
 from hwmodels.nest.price.skeleton import cores, skeleton_of
@@ -63,6 +64,23 @@ def test_every_field_by_hand() -> None:
     assert outcome.measures == {"time": 984, "bytes": 328, "energy": 3736}
     walked = replay(TINY, machine(), nest)
     assert (walked.outcome, walked.ok, walked.executed) == (outcome, True, True)
+
+
+def test_terms_sum_to_each_measure() -> None:
+    """4 bytes of weights at 3 ticks and 9 fJ, maps of 32 at 1 and 2; 64 MACs of 1 fJ and 5 ticks, 7 a layer."""
+    memories = [{"name": n, "transfer": {"byte_ticks": t}, "byte_fj": fj} for n, t, fj in (("a", 1, 2), ("b", 3, 9))]
+    homes = {"IN": ["a"], "W": ["a", "b"], "OUT": ["a"]}
+    plain = machine(layer_ticks=7, ocm_bytes=99).model_dump(exclude={"transfer", "byte_fj"})
+    on = Machine.model_validate({**plain, "off_chip": memories, "homes": homes, "mac_fj": 1})
+    lies = {"IN": "a", "W": "b", "OUT": "a"}
+    outcome = price(TINY, on, Nest(HOLDS).at(lies))
+    time = {"IN": 32, "W": 12, "OUT": 32, "PSUM": 0, "compute": 320, "layer": 7, "overlap": 0}
+    assert terms_of("time", TINY, on, outcome, lies) == time
+    assert terms_of("energy", TINY, on, outcome, lies) == {"IN": 64, "W": 36, "OUT": 64, "PSUM": 0, "MAC": 64}
+    assert terms_of("bytes", TINY, on, outcome, lies) == {"IN": 32, "W": 4, "OUT": 32, "PSUM": 0}
+    # counts that do not explain the transfers stand as one, with what they save
+    changed = replace(outcome, transfer_ticks=80)
+    assert terms_of("time", TINY, on, changed, lies) == {"transfer": 80, "compute": 320, "layer": 7, "overlap": -4}
 
 
 def test_energy_needs_no_weights_to_move_bytes() -> None:

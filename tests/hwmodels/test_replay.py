@@ -517,3 +517,9 @@ def test_uniform_counts_nominal_tiles() -> None:
     whole = replay(TINY, on, Nest((Loop("r", 3), *ALL))).outcome.by_operand
     assert whole["IN"] == Counts(calls=2, segments=2, bursts=4, bytes=64)
     assert whole["OUT"] == Counts(calls=2, segments=6, bursts=6, bytes=72)
+    # two of three taps: two rows of stride 2 reach over 2 + 1 + 1 of 9, two columns of dilation 2 over 1 + 2 + 1
+    layer = Layer.conv("u", channels=1, filters=1, size=(9, 9), kernel=(3, 3), stride=(2, 1), dilation=(1, 2))
+    for dim, kernel, calls in (("r", "i", 2 * 2), ("c", "j", 3 * 2)):
+        nest = Nest((Loop(dim, 2), Loop(kernel, 2), *ALL))
+        for reader in (price(layer, on, nest), replay(layer, on, nest).outcome):
+            assert (reader.by_operand["IN"].calls, reader.by_operand["IN"].bytes) == (calls, calls * 4 * 9)
