@@ -31,6 +31,10 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("formulations/banks/bounds.py", "tests/formulations/test_bank_overtaking.py", [
         ("bank bounds: a cycle a stage more", "max(0, stage.cycles * cycle - begun)", "max(0, stage.cycles * cycle)"),
     ]),
+    ("formulations/banks/network.py", "tests/formulations/test_banks.py::test_equal_stages_may_leave_other_tiles", [
+        ("banks: programs of other stages", "self._free(state, source), self.stays(source, after, at),",
+         "self._free(state, source),"),
+    ]),
     ("formulations/selection/search.py", "tests/formulations/test_selection.py", [
         ("trellis: converted for each reader", "kinds |= {v[1]}", "kinds |= set()"),
     ]),

@@ -31,6 +31,7 @@ REFEREES: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("placement replay: banks are shared", "if {part.buffer, other.buffer} in foes", "if False"),
         ("placement replay: a bank ends too early", "(part.after - 1) // size + 1", "(part.after - 1) // size"),
         ("placement replay: preferences", "displaced += buffer.size", "displaced += 1"),
+        ("placement replay: a gap has no end", "yield from (gap.lower, gap.upper)", "yield gap.lower"),
         ("placement replay: twice", "if len(places) < len(schedule.places):", "if False:"),
     ]),
     ("hwmodels/selection/replay.py", "tests/formulations/test_selection.py", [
@@ -56,6 +57,16 @@ REFEREES: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("partial replay: added twice", " or fresh[2] & held[2]:", ":"),
         ("partial replay: a taken fresh place", "if held is not None:\n                self._fault",
          "if False:\n                self._fault"),
+    ]),
+    ("hwmodels/joint/replay.py", "tests/formulations/test_joint.py::test_an_account_by_hand", [
+        ("joint replay: banks in any order", "was.banks[: len(banks)] != banks:", "not set(banks) <= set(was.banks):"),
+    ]),
+    ("hwmodels/board/replay.py", "tests/formulations/test_mapping.py::test_a_simulation_finds_what_is_wrong", [
+        ("board replay: one more buffer", "old = inference - self.buffers[e]", "old = inference - self.buffers[e] - 1"),
+    ]),
+    ("hwmodels/hybrid/replay.py", "tests/formulations/test_hybrid.py::test_replay_finds_too_few_pieces", [
+        ("hybrid replay: pieces of other kinds", "counts != list(pieces.values()):",
+         "sum(counts) != sum(pieces.values()):"),
     ]),
     ("hwmodels/fusion/replay/count.py", "tests/hwmodels/test_fusion_replay.py", [
         ("fusion replay: filters come for nothing", "self.moving += self._streamed(k)", "self.moving += 0"),

@@ -585,6 +585,9 @@ def networks(draw: st.DrawFn, stages: int = 3, columns: int = 9) -> Network:
             whole = (1, sum(p.shape[1] for p in parts), *parts[0].shape[2:])
             joined = add(Concat(name=f"f{k}", inputs=tuple(p.name for p in parts), shape=whole, axis=1))
             last = conv(f"f{k}z", joined, keep_size=False)
+    if draw(st.booleans()):  # a result that others may read, too
+        seen = draw(st.sampled_from([x for x in operators if isinstance(x, Conv) and x.name[0] != "f"] or [last]))
+        add(Eltwise(name="seen", inputs=(seen.name,), shape=seen.shape, fn="relu"))
     return Network(name="n", operators=tuple(operators))
 
 
@@ -731,6 +734,30 @@ def test_the_replay_of_a_residual_by_hand(at: int, changes: dict[str, Any], said
         assert (moved.load, moved.weight, moved.streamed, moved.write) == (128, 1024, 0, 128)
         early = replay_banks(stages(Network(name="n", operators=operators), banks), banks, [KEPT[1], KEPT[0], KEPT[2]])
         assert early.faults[0] == "b: reads a before a has run"
+
+
+@pytest.mark.parametrize(
+    ("where", "seen", "maps"),
+    [("chip", False, 256), ("chip", True, 384), ("dram", False, 512), ("dram", True, 512)],
+)
+def test_a_map_is_written_for_a_sum_or_as_a_result(where: Literal["chip", "dram"], seen: bool, maps: int) -> None:
+    """b of a, and their sum: beside weights 128 bytes of the input and of the sum each.
+
+    Where the sum streams a, it is written and read again; as a result of the network it is written anyway.
+    """
+    shape = (1, 16, 1, 8)
+    convs = [Conv(name=name, inputs=(source,), shape=shape, filters=16, kernel=(1, 1), groups=16)
+             for name, source in (("a", "in"), ("b", "a"))]  # fmt: skip
+    operators: list[Operator] = [Input(name="in", shape=shape), *convs]
+    operators.append(Eltwise(name="s", inputs=("b", "a"), shape=shape, fn="add"))
+    if seen:
+        operators.append(Eltwise(name="r", inputs=("a",), shape=shape, fn="relu"))
+    banks = Banks(count=4, map_bytes=256, weight_bytes=4096, filters=16, lanes=16, residuals=where, bias_bytes=0)
+    found = stages(Network(name="n", operators=tuple(operators)), banks)
+    for waiting in (True, False) if where == "dram" else (True,):
+        plan = optimum(Walk(found, banks, waiting=waiting))
+        agrees(found, banks, plan)
+        assert plan.volume.total - plan.volume.weight == maps
 
 
 def test_a_step_without_tiles_is_a_fault() -> None:
