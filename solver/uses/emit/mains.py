@@ -141,9 +141,6 @@ int main(void)
     if (wrong) {{
         puts("FAILED: look at the first layer that is named above: at its loads and stores, then at what it computes");
     }}
-    if (wrong) {{
-        puts("FAILED: look at the first layer that is named above: its loads and stores, then what it computes");
-    }}
     return wrong != 0;
 }}
 """
