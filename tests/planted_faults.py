@@ -101,6 +101,22 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("sweep: a point keeps its old task", "excluded.generation, task = excluded.task WHERE",
          "excluded.generation WHERE"),
     ]),
+    ("solver/uses/emit/values.py", "tests/solver/test_emit_operators.py", [
+        ("emit: a resize of unlike sides", "+ m / {over}", "+ m / {down}"),
+    ]),
+    ("solver/uses/emit/nest.py", "tests/solver/test_emit.py", [
+        ("emit: snakes turn by one loop alone", "(({self.odd} + {number}) & 1)", "({number} & 1)"),
+    ]),
+    ("solver/uses/sweep/tasks.py", "tests/solver/test_sweep_store.py", [
+        ("sweep: a task without its limit", 'machine.digest, "time_limit_s": limit}', "machine.digest}"),
+    ]),
+    ("solver/uses/calibration/rows.py", "tests/solver/test_calibrate.py", [
+        ("calibrate: equal layers counted once", "total + piece.number * count", "total + count"),
+    ]),
+    ("solver/uses/why/again.py", "tests/solver/test_said.py", [
+        ("why: not binding without a proof", "found.bound is not None and found.bound >= base.value",
+         "found.value >= base.value"),
+    ]),
     ("solver/uses/emit/runtime/certile_check.c", "tests/solver/test_emit.py", [
         ("check in C: not the first row", "at[3] >= a->unwritten", "at[3] > a->unwritten"),
     ]),
