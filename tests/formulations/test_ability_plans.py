@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
 import pytest
 
 from formulations.pins import parse_pins
 from formulations.tiling import tiling
+from formulations.tiling.turns import _coarser, _swapped
 from hwmodels.nest.price.closed_form import price
-from hwmodels.schedule import Nest
+from hwmodels.schedule import Hold, Loop, Nest
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
@@ -80,6 +82,22 @@ def test_turns_of_loops_that_are_not_the_best_forwards(inner: int, ocm: int, mov
     layer = Layer.matmul("x", rows=2, inner=inner, cols=2)
     found = [solve(layer, on(ocm, psum_bytes=1, **fields), objective="bytes") for fields in ({"snake": True}, {})]
     assert [(plan.objective.value, plan.status) for plan in found] == [(moved, "FEASIBLE"), (forwards, "OPTIMAL")]
+
+
+def test_changes_that_are_tried_on_a_nest() -> None:
+    """Neighbouring loops over different dimensions swapped; a loop left out, or its step doubled or larger by one."""
+    layer = Layer.conv("x", channels=1, filters=3, size=(5, 4))
+    nest = Nest((Loop("r", 2), Loop("c", 1), Hold("IN"), Loop("m", 1), Hold("W"), Loop("r", 1), Hold("OUT")))
+
+    def said(found: Iterator[Nest]) -> list[str]:
+        return [" ".join(f"{x.dim}{x.step}" if isinstance(x, Loop) else x.operand for x in one.items) for one in found]
+
+    assert said(_swapped(layer, nest)) == ["c1 r2 IN m1 W r1 OUT"]
+    assert said(_coarser(layer, nest)) == [
+        "c1 IN m1 W r1 OUT", "r4 c1 IN m1 W r1 OUT", "r3 c1 IN m1 W r1 OUT",
+        "r2 IN m1 W r1 OUT", *["r2 c2 IN m1 W r1 OUT"] * 2,
+        "r2 c1 IN W r1 OUT", *["r2 c1 IN m2 W r1 OUT"] * 2, "r2 c1 IN m1 W OUT",
+    ]  # fmt: skip
 
 
 def case(seed: int) -> tuple[Layer, Machine, random.Random] | None:

@@ -318,6 +318,14 @@ def test_conflicting_pins_are_named_and_each_is_needed() -> None:
     assert not build(TINY, machine(20), "T_C=4", "T_M=1", "order=OS").infeasible
 
 
+def test_the_least_of_what_plans_need_is_named() -> None:
+    # one pixel of one channel: a byte for each operand, and as much again for each that has two buffers
+    choose = machine(2, buffering="choose", compute=Compute(model="array", cycle_ticks=2))
+    space = build(Layer.conv("line", channels=1, filters=1, size=(1, 4)), choose)
+    assert {buffers for member in space.members for buffers in member.skeleton.buffers.values()} == {1, 2}
+    assert space.explain() == ("memory ocm: the smallest tile of line needs 3 bytes, m has 2",)
+
+
 @pytest.mark.parametrize(
     ("pin", "dim", "allowed"),
     [
