@@ -308,6 +308,20 @@ def test_heuristics_by_hand(engine: str, size: int, tile: str, moved: int) -> No
     assert (found.status, found.values["bytes"]) == ("FEASIBLE", moved)
 
 
+@pytest.mark.parametrize(("pins", "has"), [
+    ((), True), (("T_C<=1",), True), (("T_C=2",), False), (("sizes=divisors",), False), (("pieces=even",), True),
+])  # fmt: skip
+def test_pins_are_about_the_innermost_tile(pins: tuple[str, ...], has: bool) -> None:
+    # columns in pieces of 3 and 1, and these by 1: 3 is no divisor of 4
+    nest = Nest((Hold("W"), Loop("c", 3), Hold("IN"), Loop("c", 1), Hold("OUT")))
+    assert build(TINY, machine(100), *pins).contains(nest) == has
+
+
+def test_what_is_resident_is_not_cut() -> None:
+    pins = ("holds=uniform", "resident=IN", "T_R=2")
+    assert build(TINY, machine(100), *pins).explain() == tuple(f"pin {pin}" for pin in pins)
+
+
 def test_conflicting_pins_are_named_and_each_is_needed() -> None:
     space = build(TINY, machine(20), "T_R=4", "T_C=4", "T_M=1", "order=OS")
     conflict = space.explain()
