@@ -21,7 +21,7 @@ from hwmodels.fusion.replay.strips import ALL, _Visit
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.network.network import Network
-from instances.network.operators import Conv, Input
+from instances.network.operators import Conv, Input, Reshape
 from instances.network.stores import stores
 from instances.network.workload import Layer
 from solver import check, pareto
@@ -29,6 +29,7 @@ from solver.problems.fusion import FUSION
 from tests.adversary.fusion import TESTER, Case
 from tests.adversary.fusion_paths import Paths
 from tests.effort import thinned
+from tests.small import conv
 
 Layers = tuple[tuple[str, tuple[int, ...], int], ...]
 
@@ -166,6 +167,17 @@ def test_what_demands_say_of_strips() -> None:
     assert pinned.heights(Group(pinned.net, 0, 1)) == [6, 4]
     heights = [h for h in range(1, 7) if not list(pinned.broken(0, 1, Option(h, 2, "lead", "lead", frozenset())))]
     assert heights == [4, 6]
+
+
+@pytest.mark.parametrize(
+    ("fn", "legal"), [("identity", True), ("reshape", True), ("transpose", False), ("slice", False)]
+)
+def test_what_is_moved_between_layers_is_in_no_group(fn: str, legal: bool) -> None:
+    shape = (1, 4, 8, 8)
+    moved = Reshape.model_validate({"name": "t", "inputs": ("a",), "shape": shape, "fn": fn})
+    operators = (Input(name="x", shape=shape), conv("a", "x", shape, 4), moved, conv("b", "t", shape, 4))
+    net = Net.read(Network(name="n", operators=operators), load_machine("scratchpad_768k"))
+    assert Group(net, 0, 1).legal == legal
 
 
 def test_windows_of_rows_and_columns() -> None:
