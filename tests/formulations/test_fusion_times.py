@@ -91,11 +91,13 @@ def test_what_a_group_may_not(pins: tuple[str, ...], banks: int, said: str) -> N
 def test_every_schedule_is_replayed() -> None:
     """Of one part, whichever of as many groups came before: whole rows move fewer bytes than parts of them."""
     machine = load_machine("scratchpad_768k", {"ocm_bytes": "1024", "ocm_banks": "40"})
+    machine = machine.model_copy(update={"byte_fj": 7, "mac_fj": 3})
     part, one = run_of(machine, "lead", 8, (144, 144))
     other, two = run_of(machine, "recompute", 3, (144, 144))
     seen = [part.replay((run,)).measures for run in (one, two, one)]
     assert seen == [part.price((one,)).measures, other.replay((two,)).measures, seen[0]]
     assert seen[0] != seen[1]
+    assert seen[0]["energy"] == 7 * seen[0]["bytes"] + 3 * 2 * 9216  # two layers of 4 x 4 x 9 x 64 MACs
 
 
 # ---- Layers of a group that take turns for channels: which may, bytes on chip, and what it is worth ------------------
