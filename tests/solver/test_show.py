@@ -470,6 +470,12 @@ def test_status_line_without_a_bound(plan: Plan) -> None:
     assert "no bound" in show(plan.model_copy(update={"bound": None, "gap": None}))
 
 
+@pytest.mark.parametrize(("proven", "said"), [("time", True), ("time,bytes", False), ("", False)])
+def test_status_line_names_what_is_proven_in_part(plan: Plan, proven: str, said: bool) -> None:
+    half = _changed(plan, stats={"proven": proven}).model_copy(update={"objectives": ("time", "bytes")})
+    assert ("only some of time,bytes proven in 1 of 1 layers: tiny" in show(half)) is said
+
+
 def test_names_from_files_are_only_text(plan: Plan) -> None:
     """Neither rich's markup nor control characters of a layer's name take effect."""
     shown = render(nest_table(_changed(plan, name="[red]a\x1b[0m\n"), {}))
