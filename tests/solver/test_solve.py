@@ -24,7 +24,7 @@ from instances.machine.machine import Compute
 from instances.measured import Profile
 from instances.network.network import Network
 from instances.network.workload import Layer
-from solver import Plan, PlanMismatch, check, solve
+from solver import Plan, PlanMismatch, check, pareto, solve
 from solver.calls.solve import ask, show
 from tests.small import TOY as MACHINE
 
@@ -134,6 +134,19 @@ def test_all_that_is_asked_is_in_the_question() -> None:
     for name, value in {"full": True, "bounding": False, "all_kinds": True, "layers": "c1"}.items():
         with pytest.raises(InputError, match="not for problem mapping"):
             ask("lenet5", "galaxy_s9", **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (lambda: pareto("lenet5", "nmp", axes="bytes,bytes"), "axes bytes,bytes: problem slicing has fronts of"),
+        (lambda: pareto("lenet5", "nmp", engine="greedy"), "--engine: the front of problem slicing has one way"),
+        (lambda: pareto(LAYER, "galaxy_s9", axes="period,energy"), "plans whole networks, this is one layer"),
+    ],
+)
+def test_what_cannot_be_asked(asked: Callable[[], object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        asked()
 
 
 def test_literal_machines_are_replayed_but_not_compared() -> None:
