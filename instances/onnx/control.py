@@ -152,8 +152,9 @@ class _Unroller:
         if any(shape is None for shape in shapes):
             raise Unsupported("a scan of what has no known size")
         lengths = {shape[axis % len(shape)] for shape, axis in zip(shapes, axes, strict=True) if shape}
-        if len(lengths) != 1 or not 0 < (length := lengths.pop()) <= MOST_PASSES:
-            raise Unsupported(f"a scan of {length if lengths else 'unlike'} parts; up to {MOST_PASSES} are planned")
+        length = lengths.pop() if len(lengths) == 1 else 0
+        if not 0 < length <= MOST_PASSES:
+            raise Unsupported(f"a scan of {length or 'unlike'} parts; up to {MOST_PASSES} are planned")
         scanned: list[list[str]] = [[] for _ in range(results)]
         for k in range(length):
             label = f"{node.label}/{k}"
