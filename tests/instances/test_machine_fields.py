@@ -257,7 +257,19 @@ COUNTING = r"needs edge_tiles 'true' and reading 'consistent'"
     ("midap", {"problem": "tiling"}, "section banks needs problem 'banks' or 'hybrid'"),
     ("midap", {"layer_ticks": 3}, "broadcast and layer_ticks are for problems"),
     ("midap", {"broadcast": {"input": "tle"}}, "broadcast and layer_ticks are for problems"),
+    ("midap", {"banks": {"map_bytes": 3}}, "map_bytes 3 is not a byte for each of 4 banks"),
+    ("midap", {"banks": {"writes": "bus"}}, "needs writes 'free'"),
     ("tpu_128", {"ocm_bytes": 9}, "give either mesh or other on-chip memories"),
+    ("vectormesh_128", {"mesh": {"pes": 12}}, "pes 12: a power of two is needed"),
+    ("vectormesh_128", {"mesh": {"banks": 1}}, "banks 1: at least one for each of"),
+    ("tpu_128", {"mesh": {"pes": 2}}, "pes 2: kind systolic has one PE in a unit"),
+    ("eyeriss_128", {"mesh": {"pes": 2}}, "pes 2: kind row_stationary has one PE in a unit"),
+    ("tpu_128", {"mesh": {"local_bytes": 8}}, "kind systolic has no local_bytes"),
+    ("eyeriss_128", {"mesh": {"local_bytes": 0}}, "kind row_stationary needs local_bytes"),
+    ("hikey970", {"processors": {"cpu": {"threads": []}}}, "threads: one entry for each number of cores"),
+    ("hikey970", {"processors": {"cpu": {"alone_mhz": [9] * 9}}}, "alone_mhz: at most one entry"),
+    *[("nmp", {"transfer": {f"{one}_ticks": 3}}, f"{one}_ticks is set, so {one}_bytes must be positive")
+      for one in ("burst", "row", "refresh")],
     ("several", {"byte_fj": 3}, "give either byte_fj or off_chip"),
     ("several", {"reading": "literal"}, "off_chip needs reading 'consistent'"),
     ("several", {"transfer": {}}, "give either transfer or off_chip"),
@@ -266,16 +278,41 @@ COUNTING = r"needs edge_tiles 'true' and reading 'consistent'"
     ("several", {"homes": {"IN": ["near"], "W": ["near"], "PSUM": ["near"]}}, "there is no operand PSUM"),
     ("several", {"homes": {"IN": ["deep"], "W": ["near"], "OUT": ["near"]}}, "there is no memory deep off the chip"),
 ])  # fmt: skip
-def test_machines_that_cannot_be(machine: str, fields: dict[str, object], said: str) -> None:
+def test_machines_that_cannot_be(machine: str, fields: dict[str, Any], said: str) -> None:
     base = several_memories("scratchpad_64k") if machine == "several" else load_machine(machine)
+    whole = base.model_dump(mode="json")
+    for name in fields.keys() & {"banks", "mesh", "processors"}:
+        inner = {"cpu": {**whole[name]["cpu"], **fields[name]["cpu"]}} if name == "processors" else fields[name]
+        fields = {**fields, name: {**whole[name], **inner}}
     with pytest.raises(ValidationError, match=said):
-        Machine.model_validate_json(json.dumps(base.model_dump(mode="json") | fields))
+        Machine.model_validate_json(json.dumps(whole | fields))
 
 
-def test_memory_blocks_are_of_one_bank_each() -> None:
-    """Banks of 5,000 bytes in blocks of 4,096 take two each."""
+def test_sizes_of_an_engine() -> None:
+    """Banks of 5,000 bytes in blocks of 4,096 take two each; 8 lanes of 9 taps and 2 for 16 x 8 pairs are 328 MACs."""
     engine = load_machine("partial_cnn_16").engine
     assert engine.model_copy(update={"banks": 3, "bank_bytes": 5000, "bram_bytes": 4096}).brams_used == 6
+    taps = {"e_in": 16, "e_out": 8, "window_taps": 9, "pair_taps": 2, "dsp_macs": 3}
+    assert engine.model_copy(update=taps).dsps_used == 110
+    assert (engine.sized(8, 24).banks, engine.sized(24, 8).banks) == (24, 24)
+
+
+def test_what_a_machine_says_of_its_memories() -> None:
+    shared = load_machine("scratchpad_64k")
+    assert (shared.bank_bytes, shared.bank_count) == (1, 65_536)
+    five = shared.model_copy(update={"ocm_banks": 5})
+    assert (five.bank_bytes, five.bank_count) == (13_107, 5)
+    ways = {way: shared.model_copy(update={"buffering": way}) for way in ("single", "double", "choose")}
+    assert [m.timing for m in ways.values()] == ["serial", "double_buffered", "double_buffered"]
+    assert [(m.buffers(None), m.buffers(2)) for m in ways.values()] == [(1, 2), (2, 2), (1, 2)]
+    two = several_memories("scratchpad_64k")
+    assert (two.one_energy, two.open) == (True, False)
+    dear = two.off_chip[0].model_copy(update={"byte_fj": 9})
+    assert not two.model_copy(update={"off_chip": (dear, two.off_chip[1])}).one_energy
+    for operand in ("IN", "W", "OUT"):
+        assert two.model_copy(update={"homes": {**two.homes, operand: ("near", "far")}}).open
+    counts = [Transfer(burst_count=way, burst_bytes=size) for way in ("aligned", "address") for size in (0, 64)]
+    assert [(t.by_address, t.window_bytes) for t in counts] == [(False, 1)] * 3 + [(True, 64)]
 
 
 # --- templates -------------------------------------------------------------------------------------------------------

@@ -122,6 +122,21 @@ def two_results() -> onnx.ModelProto:
     return model([made, node("Add", ["y", "v"], ["z"])], "z", constants={"w": W, "c": np.array(True)})
 
 
+def constants() -> onnx.ModelProto:
+    """Each branch has a number of its own, of one name, as others have."""
+    then, other = (graph([node("Mul", ["x", "k"], ["r"])], ["r"], constants={"k": np.float32(k)}) for k in (2, 3))
+    made = node("If", ["c"], ["y"], "if", then_branch=then, else_branch=other)
+    nodes = [made, node("Add", ["y", "k"], ["a"]), node("MatMul", ["a", "w"], ["z"])]
+    return model(nodes, "z", constants={"w": W, "c": np.array(False), "k": np.float32(5)})
+
+
+def unlike() -> onnx.ModelProto:
+    """4 rows beside 6 columns."""
+    inner = graph([node("Add", ["state", "one"], ["next"])], ["next"], [info("state"), info("one"), info("two")])
+    made = node("Scan", ["first", "x", "x"], ["y"], "scan", body=inner, num_scan_inputs=2, scan_input_axes=[0, 1])
+    return model([made], "y", constants={"first": np.zeros(6, np.float32)})
+
+
 def outer() -> onnx.ModelProto:
     """A branch is a tensor from outside, whose name has a slash and which others read later."""
     then, other = graph([node("Identity", ["/in/relu"], ["o"])], ["o"]), graph([node("Neg", ["x"], ["m"])], ["m"])
@@ -163,6 +178,7 @@ CASES: dict[str, Callable[[], onnx.ModelProto]] = {
         [*rows(), node("Size", ["x"], ["k"]), node("Equal", ["k", "n"], ["e"]), node("Not", ["e"], ["c"])], **ZERO
     ),
     "an if in an if": inner_if, "one after the other": in_turn, "two results": two_results,
+    "constants of a branch": constants,
     "a tensor from outside": outer,
     "a loop": lambda: loop(PRODUCT), "no pass": lambda: loop(PRODUCT, 0), "one pass": lambda: loop(PRODUCT, 1),
     "not begun": lambda: loop(PRODUCT, 3, go=False), "begun": lambda: loop(PRODUCT, 2, go=True),
@@ -215,6 +231,8 @@ def of_the_data() -> list[onnx.NodeProto]:
 OPAQUE: dict[str, Callable[[], onnx.ModelProto]] = {
     "a condition of the data": lambda: branch(of_the_data(), level=np.float32(0)),
     "too many passes": lambda: loop(PRODUCT, MOST_PASSES + 1),
+    "unlike parts": unlike,
+    "nothing to stack": lambda: loop(STACKED, 0, ("go2", "h2", "r"), outputs=("y", "all")),
     "without an end": lambda: loop(PRODUCT, None, go=True),
     "until the data say": lambda: loop(
         [*PRODUCT, node("ReduceMax", ["h2"], ["top"], keepdims=0), node("Less", ["top", "level"], ["go2"])],
