@@ -28,6 +28,21 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("relaxed: a window above the least", "_least_window(lo, hi, part)[made.pieces[at]]",
          "_least_window(lo, hi, window)[made.pieces[at]]"),
     ]),
+    ("instances/onnx/products.py", "tests/instances/test_onnx_indices.py", [
+        ("attention: no past is seen", "reach = cached if causal else keys", "reach = 0 if causal else keys"),
+    ]),
+    ("instances/onnx/ops.py", "tests/instances/test_onnx_indices.py", [
+        ("onnx: a reflection as zeros", '"mode", "constant") == "constant"', '"mode", "constant") != "edge"'),
+    ]),
+    ("instances/foreign/products.py", "tests/instances/test_foreign.py", [
+        ("zigzag: as much padding behind as before", "+ 1 - sum(pads[d])", "+ 1 - 2 * pads[d][0]"),
+    ]),
+    ("instances/network/feature_maps.py", "tests/instances/test_network.py", [
+        ("stages: a sum of three as of two", "[words * (len(draft.inputs) - 1)] * out_rows", "[words] * out_rows"),
+    ]),
+    ("instances/network/tasks.py", "tests/instances/test_network.py", [
+        ("tensors: inputs from where they stand", "0 if isinstance(operator, Input) else time", "time"),
+    ]),
     ("formulations/banks/bounds.py", "tests/formulations/test_bank_overtaking.py", [
         ("bank bounds: a cycle a stage more", "max(0, stage.cycles * cycle - begun)", "max(0, stage.cycles * cycle)"),
     ]),

@@ -165,6 +165,10 @@ def moved_through(zero: int) -> onnx.ModelProto:
 
 def test_integers_are_moved_where_quantising_undoes_dequantising() -> None:
     model, other = moved_through(3), moved_through(4)
+    for result in ("t", "q"):  # real numbers that somebody wants, integers by their name
+        wanted = moved_through(3)
+        wanted.graph.output.append(helper.make_tensor_value_info(result, TensorProto.FLOAT, None))
+        assert not move_integers(wanted)
     assert move_integers(model)
     assert [(n.op_type, *n.input) for n in model.graph.node] == [("Transpose", "x"), ("Identity", "t")]
     assert not move_integers(other)
@@ -193,6 +197,14 @@ def test_a_product_of_integers_is_spelled_out() -> None:
     scales = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
     assert scales["n:bias_scale"].tolist() == (np.float32(0.1) * np.float32([0.5, 0.25])).tolist()
     assert not spell_out(model)
+    for axis, opset, spelled in ((0, 12, False), (0, 13, True), (-1, 12, True)):  # once all axes from there on
+        fields = {"axis": axis, "opset": opset, "domain": "com.microsoft"}
+        softmax = helper.make_node("QLinearSoftmax", ["x", "s", "z", "s", "z"], ["y"], "n", **fields)
+        assert spell_out(made([softmax], s=np.float32(0.1), z=np.uint8(3))) == spelled
+    last = helper.make_node("QLinearAveragePool", ["x", "s", "z", "s", "z"], ["y"], "n", domain="com.microsoft",
+                            kernel_shape=[1], channels_last=1)  # fmt: skip
+    assert not spell_out(made([last], s=np.float32(0.1), z=np.uint8(3)))
+    assert standardise(made([last], s=np.float32(0.1), z=np.uint8(3)).graph, 17) == {}
 
 
 def test_what_integers_stand_for(tmp_path: Path) -> None:
@@ -269,6 +281,7 @@ INTEGERS: dict[str, tuple[str, list[object], dict[str, object], tuple[int, ...],
     "QLinearConcat": (MICROSOFT, [*OUT, *BYTE, "x", *TENTH], {"axis": 2}, (2, 3, 4), 0),
     "QGemm": (MICROSOFT, [*BYTE, W.reshape(3, 4), *COLUMNS, np.int32([5, 6, 7]), *OUT], {"transB": 1, "alpha": 0.5},
               (2, 4), 24),
+    "QGemm by columns": (MICROSOFT, [*BYTE, W.reshape(4, 3), *COLUMNS, None, *OUT], {}, (2, 4), 24),
     "QLinearMatMul": ("", [*BYTE, W.reshape(4, 3), *COLUMNS, *OUT], {}, (2, 4), 24),
     "QLinearConv": ("", [*BYTE, W.reshape(3, 4, 1, 1), *COLUMNS, *OUT, np.int32([5, 6, 7])], {}, (1, 4, 2, 2), 48),
     "ConvInteger": ("", ["x", W.reshape(3, 4, 1, 1), Z], {}, (1, 4, 2, 2), 48),
@@ -280,9 +293,9 @@ INTEGERS: dict[str, tuple[str, list[object], dict[str, object], tuple[int, ...],
 def test_integers_are_what_their_scales_say(op: str, tmp_path: Path) -> None:
     """Read by their sizes, and spelled out: as onnxruntime computes them, a step apart at most."""
     domain, given, fields, shape, macs = INTEGERS[op]
-    held = {f"k{n}": value for n, value in enumerate(given) if not isinstance(value, str)}
-    names = [value if isinstance(value, str) else f"k{n}" for n, value in enumerate(given)]
-    node = helper.make_node(op, names, ["y"], "n", domain=domain, **fields)
+    held = {f"k{n}": value for n, value in enumerate(given) if value is not None and not isinstance(value, str)}
+    names = [f"k{n}" if f"k{n}" in held else str(value or "") for n, value in enumerate(given)]
+    node = helper.make_node(op.split()[0], names, ["y"], "n", domain=domain, **fields)
     model = model_of([node], {"x": shape}, "y", held, domain=MICROSOFT, kind=TensorProto.UINT8)
     if op.endswith("Integer"):
         model.graph.output[0].type.tensor_type.elem_type = TensorProto.INT32
