@@ -121,6 +121,22 @@ def test_batch() -> None:
     assert network().with_batch(1) is not four
 
 
+def test_what_is_known_of_places_and_kinds() -> None:
+    """A slice begins elsewhere in a map of another size; results of one operator of no plan are one operator."""
+    cut = Reshape(name="r", inputs=("x",), shape=(1, 2, 2, 4), fn="slice", starts=(0, 0, 1, 0))
+    join = Conv(name="c", inputs=("x",), shape=(1, 1, 4, 4), filters=1, kernel=(1, 1))
+    with pytest.raises(InputError, match="has no other size"):
+        network(Input(name="x", shape=(1, 2, 4, 4)), cut, join).with_size(6, 6)
+    with pytest.raises(InputError, match="size 0x6"):
+        network().with_size(0, 6)
+    two = network(Input(name="x", shape=(2, 2, 4, 4)), cut.model_copy(update={"shape": (2, 2, 2, 4)})).with_batch(1)
+    assert (two.operator("r").shape, two.operator("r").starts) == ((1, 2, 2, 4), ())
+    kept = {"inputs": ("x",), "shape": (1, 2), "kind": "TopK"}
+    several = network(Input(name="x", shape=(1, 2)), Opaque(name="a", macs=5, **kept),
+                      Opaque(name="b", macs=0, result_of="a", **kept), Opaque(name="d", macs=7, **kept))  # fmt: skip
+    assert (several.unplanned, len(several.warnings)) == ("TopK x2 (12 MACs)", 2)
+
+
 def test_batch_that_cannot_be_set() -> None:
     with pytest.raises(InputError, match="batch 0: a positive number"):
         network().with_batch(0)

@@ -16,7 +16,7 @@ from instances.load import load_machine, load_network
 from instances.network.network import unlike_elements
 from instances.network.stores import stores
 from instances.onnx.control import CONTROL
-from instances.onnx.model import read_model
+from instances.onnx.model import evaluated, read_model
 from instances.onnx.ops import HANDLERS
 from instances.onnx.quantised import REPLACED, move_integers, one_for_each, spell_out, standardise
 from instances.onnx.reader import read_onnx
@@ -169,6 +169,10 @@ def test_integers_are_moved_where_quantising_undoes_dequantising() -> None:
         wanted = moved_through(3)
         wanted.graph.output.append(helper.make_tensor_value_info(result, TensorProto.FLOAT, None))
         assert not move_integers(wanted)
+    constant = moved_through(3)
+    constant.graph.node[0].input[0] = "w"
+    constant.graph.initializer.append(numpy_helper.from_array(np.ones((2, 3), np.uint8), "w"))
+    assert not move_integers(constant)
     assert move_integers(model)
     assert [(n.op_type, *n.input) for n in model.graph.node] == [("Transpose", "x"), ("Identity", "t")]
     assert not move_integers(other)
@@ -181,6 +185,9 @@ def test_every_reader_has_a_dequantize_linear_of_its_own() -> None:
     assert [n.op_type for n in model.graph.node] == ["DequantizeLinear", "DequantizeLinear", "Mul"]
     assert len(set(model.graph.node[2].input)) == 2
     assert not one_for_each(model)
+    result = made([nodes[0], helper.make_node("Relu", ["d"], ["y"])], s=np.float32(0.1), z=np.uint8(3))
+    result.graph.output.append(helper.make_tensor_value_info("d", TensorProto.FLOAT, None))
+    assert one_for_each(result)  # a result is a reader, too
 
 
 def test_a_product_of_integers_is_spelled_out() -> None:
@@ -223,6 +230,32 @@ def test_what_integers_stand_for(tmp_path: Path) -> None:
     assert read.quantised("w") is None
     with pytest.raises(InputError, match="a scale for every block"):
         read.constant("blocks")
+    columns = [helper.make_node("DequantizeLinear", ["w", "s", "z"], ["d"]), nodes[1],
+               helper.make_node("MatMul", ["c", "d"], ["y"])]  # fmt: skip
+    model = made(columns, w=np.full((3, 2), 5, np.int8), s=scale[:2], z=np.ones(2, np.int8))
+    onnx.save(model, tmp_path / "m.onnx")
+    assert read_model(tmp_path / "m.onnx").constant("d").tolist() == [[2, 1]] * 3  # along columns, if nothing is said
+    turned = [columns[0], helper.make_node("Transpose", ["d"], ["t"], perm=[1, 0]), nodes[1],
+              helper.make_node("MatMul", ["c", "t"], ["y"])]  # fmt: skip
+    model = made(turned, w=np.full((2, 3), 5, np.int8), s=np.float32([0.5] * 3), z=np.int8([1, 3, 1]))
+    onnx.save(model, tmp_path / "m.onnx")
+    whole = read_model(tmp_path / "m.onnx").quantised("t")
+    assert whole is not None  # one scale, but a zero point for every row now
+    assert (whole.axis, whole.zero.tolist()) == (0, [1, 3, 1])
+
+
+@pytest.mark.parametrize(("op", "inputs"), [
+    ("DynamicQuantizeMatMul", "x w s z b"), ("DynamicQuantizeMatMul", "x w s"),
+    ("MatMulIntegerToFloat", "x w s s z z b"), ("MatMulIntegerToFloat", "x w s s"),
+])  # fmt: skip
+def test_products_of_integers_with_a_bias_or_none(op: str, inputs: str, tmp_path: Path) -> None:
+    """2 rows of 3 by 3 x 4."""
+    node = helper.make_node(op, inputs.split(), ["y"], "n", domain="com.microsoft")
+    onnx.save(made([node], w=np.ones((3, 4), np.uint8), s=np.float32(0.1), z=np.uint8(3), b=np.ones(4, np.float32)),
+              tmp_path / "m.onnx")  # fmt: skip
+    network, biased = read_onnx(tmp_path / "m.onnx"), inputs.endswith("b")
+    assert (network.opaque, network.macs, network.parameters) == ((), 24, 12 + 4 * biased)
+    assert [layer.bias for layer in network.layers] == [biased]
 
 
 # ---- Fused operators, and integers, compute what stands for them -----------------------------------------------------
@@ -275,6 +308,7 @@ INTEGERS: dict[str, tuple[str, list[object], dict[str, object], tuple[int, ...],
     "QLinearWhere": (MICROSOFT, [np.eye(4) > 0, *BYTE, *BYTE, *OUT], {}, (4, 4), 0),
     "QLinearSigmoid": (MICROSOFT, [*BYTE, np.float32(1 / 256), np.uint8(0)], {}, (2, 3, 4), 0),
     "QLinearLeakyRelu": (MICROSOFT, [*BYTE, *OUT], {"alpha": 0.3}, (2, 3, 4), 0),
+    "QLinearLeakyRelu as it is": (MICROSOFT, [*BYTE, *OUT], {}, (2, 3, 4), 0),
     "QLinearSoftmax": (MICROSOFT, [*BYTE, np.float32(1 / 256), np.uint8(0)], {"axis": -1, "opset": 13}, (2, 3, 4), 0),
     "QLinearAveragePool": (MICROSOFT, [*BYTE, *OUT], {"kernel_shape": [2, 3], "pads": [1, 0, 0, 0]}, (1, 2, 4, 5), 0),
     "QLinearGlobalAveragePool": (MICROSOFT, [*BYTE, *OUT], {}, (1, 2, 4, 5), 0),
@@ -305,6 +339,9 @@ def test_integers_are_what_their_scales_say(op: str, tmp_path: Path) -> None:
     (wanted,), (found,) = run(model, {"x": x}).values(), computed(tmp_path / "m.onnx", {"x": x}).values()
     assert network.operators[-1].shape == wanted.shape
     assert np.abs(found.astype(float) - wanted).max() <= 1
+    if op not in ("QLinearWhere", "QLinearSoftmax"):  # and as it is where there is no onnxruntime
+        (other,) = evaluated(tmp_path / "m.onnx", {"x": x}, ["y"])
+        assert np.abs(other.astype(float) - wanted).max() <= 1
 
 
 @pytest.mark.parametrize("opset", [17, 18])

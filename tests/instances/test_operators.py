@@ -248,6 +248,10 @@ def test_layers_are_equal_if_all_but_their_names_are() -> None:
     ({"kind": "resample", "n": 2}, "a resample layer has n = 1 and weights 'none'"),
     ({"inputs": 2}, "only an eltwise layer has more than one input operand"),
     ({"resident_w": True}, "resident_w: a pool layer without weights has none on chip"),
+    ({"resident_out": 4}, "resident rows"), ({"copies": (1, 1)}, r"copies \(1, 1\)"), ({"copies": (25,)}, "have .24."),
+    ({"kind": "conv", "weights": "constant", "copies": (1, 1)}, r"copies \(1, 1\)"),
+    ({"stride_h": 2, "h": 4}, "3 output rows with stride 2 start beyond the 4 input rows"),
+    ({"kind": "correlation", "g": 1}, "g = m = 1 and weights 'activation'"),
 ])  # fmt: skip
 def test_layers_without_weights(fields: dict[str, object], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
