@@ -242,6 +242,12 @@ OTHERS: dict[str, Case] = {
         (1, 3, 4, 5), "Conv", [_weights(4, 3, 1, 1), _weights(4)],
         {"then": [("BatchNormalization", _weights(4), _weights(4), _weights(4), _weights(4) ** 2),
                   ("Mul", _weights(4, 1, 1)), ("Sub", _weights(1, 4, 1, 1)), ("Relu",)]}),
+    "Conv, then by and from numbers": ((1, 3, 4, 5), "Conv", [_weights(4, 3, 1, 1), _weights(4)], {
+        "then": [("~Sub", _weights(4, 1, 1)), ("Sigmoid",), ("~Div", _weights(4, 1, 1))]}),
+    "Conv, then from, then by numbers": ((1, 3, 4, 5), "Conv", [_weights(4, 3, 1, 1)], {
+        "then": [("Div", _weights(4, 1, 1) + 2), ("~Sub", _weights(4, 1, 1)), ("Mul", _weights(4, 1, 1))]}),
+    "Conv divides": ((1, 3, 4, 5), "Conv", [_weights(4, 3, 1, 1), np.full(4, 9, _FLOAT)], {
+        "then": [("~Div", _weights(4, 1, 1))]}),
     "MatMul, then a sum and a factor": ((3, 5), "MatMul", [_weights(5, 4)],
                                         {"then": [("Add", _weights(4)), ("Mul", _weights(4)), ("Add", _weights(4))]}),
     "MaxPool apart": ((1, 2, 9, 8), "MaxPool", [], {"kernel_shape": [3, 2], "strides": [2, 1], "dilations": [2, 3],
@@ -299,6 +305,7 @@ PADDED: dict[str, Case] = {
                                 then=_weights(4, 1, 1)),
     "Conv, then columns": _padded((1, 3, 4, 4), [0, 0, 1, 1, 0, 0, 1, 1], "Conv", _weights(4, 3, 3, 3),
                                   then=_weights(4, 1)),
+    "of more channels behind": _padded((1, 3, 6, 6), [0, 0, 1, 1, 0, 1, 1, 1], "Conv", _weights(4, 4, 3, 3)),
     "of more channels": _padded((1, 3, 6, 6), [0, 1, 1, 1, 0, 0, 1, 1], "Conv", _weights(4, 4, 3, 3)),
     "Conv behind a reflection": _padded((1, 2, 5, 6), [0, 0, 1, 1, 0, 0, 1, 1], "Conv", _weights(4, 2, 3, 3),
                                         pad=("reflect",)),
@@ -377,7 +384,8 @@ def model(case: Case, *, between: bool = False, opset: int = 21) -> onnx.ModelPr
     for behind, *held in [("Add", then)] if isinstance(then, np.ndarray) else then:  # type: ignore[attr-defined]
         given = [made[0], *(constant(f"{made[0]}{k}", value) for k, value in enumerate(held))]
         made = [f"{made[0]}_{behind}"]
-        nodes.append(helper.make_node(behind, given, made))
+        turned = behind.startswith("~")  # the constant comes first
+        nodes.append(helper.make_node(behind.strip("~"), given[::-1] if turned else given, made))
     if between:
         nodes.append(helper.make_node("LeakyRelu", ["y"], ["v"], alpha=0.5))
         nodes.append(helper.make_node("Conv", ["v", constant("w_out", _weights(3, _channels(case), 1, 1))], ["z"]))
@@ -510,7 +518,11 @@ def computed(path: Path, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The results of a file by what its operators are said to be; shapes, and where parts lie, are as planned."""
     found, read = as_read(path)
     values = {found.tensor_of[n]: feeds[t] for t, n in found.inputs.items()} | run(read, feeds)
+    biases = {layer.name: layer.bias for layer in found.network.layers}
     for o in found.network.operators:
+        if isinstance(o, Conv | MatMul) and len(o.inputs) == 1:  # a factor makes no bias
+            taken = {one.op_type for one in found.folded.get(o.name, ())} & {"Add", "Sub", "BatchNormalization"}
+            assert biases[o.name] == bool(found.node(o.name).input(2) or taken), o.name
         assert isinstance(o, Input) or values[found.tensor_of[o.name]].shape == o.shape, o.name
         if isinstance(o, Reshape) and o.starts and found.tensor_of[o.inputs[0]] in values:
             steps = o.steps or (1,) * len(o.shape)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from instances.errors import InputError
-from instances.measured import list_measured, load_measured, parse_layer
+from instances.measured import Profile, list_measured, load_measured, parse_layer
 from instances.network.buffers import (
     Buffer,
     Buffers,
@@ -42,12 +42,15 @@ def test_gaps_leave_extents() -> None:
         Extent(2, 4, 0, 64), Extent(6, 7, 0, 64), Extent(7, 8, 0, 16), Extent(8, 9, 0, 64),
     ]  # fmt: skip
     assert read("id,start,end,size,gaps\nb,2,8,64,4-5 7-7@0:16\n").buffers == (buffer,)
+    (meeting,) = read("id,lower,upper,size,hint,gaps\nb,2,9,64,-1,2-4 4-6@0:16\n").buffers  # -1 is no hint
+    assert (meeting.hint, len([*meeting.extents()])) == (None, 2)
 
 
 def test_what_two_take_together() -> None:
     one = Buffer(name="a", lower=0, upper=4, size=8, gaps=(Gap(lower=2, upper=4, window=(4, 8)),))
     assert together(one, Buffer(name="b", lower=1, upper=3, size=2)) == [(0, 8, 0, 2), (4, 8, 0, 2)]
-    assert together(one, Buffer(name="c", lower=4, upper=5, size=2)) == []
+    behind = Buffer(name="c", lower=4, upper=5, size=2)
+    assert together(one, behind) == together(behind, one) == []
 
 
 def test_all_columns_go_both_ways() -> None:
@@ -88,6 +91,8 @@ def test_places_are_offsets() -> None:
         ("id,lower,upper,size,gaps\na,0,3,4,1-2@0:5\n", "gap 1-2@0:5: it is empty, or beyond the buffer"),
         ("id,lower,upper,size,gaps\na,0,3,4,0-2 1-3\n", "two gaps are at one time"),
         ("id,lower,upper,size,gaps\na,0,3,4,0-3\n", "its gaps leave nothing of it"),
+        ("id,lower,upper,size,gaps\na,0,9,4,1-4 3-6\n", "two gaps are at one time"),
+        ("id,lower,upper,size,memories\na,0,3,4,fast fast\n", "memories fast, fast: one stands twice"),
         ("id,lower,upper,size,alignment,offset\na,0,3,4,4,6\n", "offset 6 is no multiple of alignment 4"),
         ("id,lower,upper,size,conflicts\na,0,3,4,b\n", "conflict a, b: two buffers are needed"),
     ],
@@ -108,7 +113,11 @@ def test_a_json_file_has_memories_of_its_own(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace('["fast"]', '["slow"]'))
     with pytest.raises(InputError, match="buffer a: memory slow: there is fast"):
         load_buffers(path)
-    path.write_text(path.read_text().replace("buffers/1", "buffers/2"))
+    text = path.read_text()
+    path.write_text(text.replace('"bank_bytes": 4}', '"bank_bytes": 4}, {"name": "fast", "bytes": 3}'))
+    with pytest.raises(InputError, match="memories fast, fast: a name stands twice"):
+        load_buffers(path)
+    path.write_text(text.replace("buffers/1", "buffers/2"))
     with pytest.raises(InputError, match="field format is 'certile-buffers/2', this version reads 'certile-buffers/1'"):
         load_buffers(path)
 
@@ -163,6 +172,10 @@ def test_paths_are_beside_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ("network,measured,unit,us\nlenet5,3,us,3\n", "give heads measured and unit"),
         ("name,us\na,3\n", "one of the heads layer, network or plan"),
         ("network,us\nlenet5\n", "line 2: 1 cells under 2 heads"),
+        *[
+            (f"plan,{head},us\np.json,x,3\n", "a plan says all itself")
+            for head in ("network", "pins", "engine", "objective")
+        ],
         ("network,us\nlenet5,\n", "line 2, column us: a number is missing"),
         ("network,us\nlenet5,abc\n", "line 2, column us: 'abc' is not a number"),
         ("network,us\nlenet5,nan\n", "is not a number"),
@@ -217,6 +230,14 @@ def test_layers_in_words() -> None:
     assert (layer.r, layer.c, layer.kh, layer.kw, layer.stride_h, layer.stride_w) == (4, 9, 3, 2, 2, 1)
     assert (layer.dilation_h, layer.dilation_w, layer.pad_top, layer.pad_left) == (2, 3, 1, 0)
     assert parse_layer("channels=4 filters=8 size=5 stride=2", "here").c == 3
+
+
+def test_a_profile_counts_microseconds() -> None:
+    times = {"a": {"1": 2.0, "gpu": None}}
+    assert Profile(times=times, unit="ms").rows(["a"], ["1", "2", "gpu"]) == ({"1": 2000.0, "gpu": None},)
+    assert Profile(times=times, unit="ns").rows(["a"], ["1", "gpu"])[0]["1"] == 0.002
+    with pytest.raises(InputError, match="task a: a time is above 1000 s"):
+        Profile(times={"a": {"1": 1.1e9}}).rows(["a"], ["1"])
 
 
 def test_bundled_rows_are_what_the_papers_print() -> None:

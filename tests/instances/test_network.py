@@ -6,6 +6,7 @@ import networkx as nx
 import pytest
 from pydantic import ValidationError
 
+from instances.applications import Applications, applications
 from instances.errors import InputError
 from instances.machine.sections import Banks
 from instances.network.feature_maps import FeatureMap, Height, Pooled, Stage, stages
@@ -146,6 +147,24 @@ def test_batch_that_cannot_be_set() -> None:
     assert odd.operator("r").shape == (6, 2)
     with pytest.raises(InputError, match="leading dimension is not the batch"):
         network(Input(name="x", shape=(2, 3)), Reshape(name="r", inputs=("x",), shape=(3, 2))).with_batch(1)
+
+
+def test_applications_that_cannot_be() -> None:
+    for text, said in (("lenet5@1.5us", "whole microseconds"), ("lenet5@33ms/34ms", "is after the period")):
+        with pytest.raises(InputError, match=said):
+            applications(text)
+    two = applications("lenet5@33ms,lenet5@20ms/9ms")
+    assert [(one.name, one.period_us, one.deadline_us) for one in two.applications] == [
+        ("lenet5", 33_000, 33_000), ("lenet5#2", 20_000, 9_000),
+    ]  # fmt: skip
+    one = two.applications[0]
+    named = [o.model_copy(update={"name": o.name.replace("#2", ""), "inputs": ()}) for o in two.network.operators[:1]]
+    short = one.model_copy(update={"operators": 1})
+    inputs = [*named, named[0].model_copy(update={"name": f"{one.name}:other"})]
+    with pytest.raises(InputError, match="two have one name"):
+        Applications(Network(name="n", operators=tuple(inputs)), (short, short))
+    with pytest.raises(InputError, match="are not those of the network"):
+        Applications(two.network, two.applications[:1])
 
 
 def test_a_network_is_frozen_and_comparable() -> None:

@@ -331,6 +331,8 @@ def test_cells_that_stay_opaque_say_why_and_how_much(
     assert said in kept.reason
     assert (network.macs, kept.macs) == (0, T * B * GATES[op] * H * (N + H))
     assert [o.op for o in network.operators] == ["input", "opaque", "eltwise"]
+    both = cell(tmp_path, op, outputs=("y", "last"), **options).opaque  # counted once, whatever is read of it
+    assert [(o.macs, o.parameters) for o in both] == [(kept.macs, kept.parameters), (0, 0)]
 
 
 def test_weights_of_another_size_are_refused(tmp_path: Path) -> None:

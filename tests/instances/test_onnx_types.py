@@ -69,6 +69,8 @@ def test_differences_are_one_line(tmp_path: Path) -> None:
         "w_bytes 1)",
     )
     assert unlike_elements(load_network("lenet5"), machine) == ()  # no file, no types
+    brain = network.model_copy(update={"map_type": "bfloat16", "weight_type": "int8"})
+    assert unlike_elements(brain, machine.model_copy(update={"in_bytes": 2, "out_bytes": 2})) == ()
 
 
 def test_types_of_casts(tmp_path: Path) -> None:

@@ -75,6 +75,10 @@ KINDS: dict[str, tuple[tuple[int, ...], dict[str, tuple[int, ...]], Nodes, dict[
          *(("MatMul", f"r {name}", f"{name}.m", {}) for name in "uvt"),
          ("Concat", "x x x x x x x x x x", "r", {"axis": 2})], {"v.m": "u.m"}, 3200,
     ),
+    "made of one tensor by other attributes": (
+        MAP, W4, [("Elu", "w", "u", {}), ("Elu", "w", "v", {"alpha": 2.0}), ("Conv", "x u", "a", {}),
+                  ("Conv", "a v", "b", {})], {}, 32,
+    ),
     "two tensors of equal numbers": (
         MAP, {**W4, "u": (4, 4, 1, 1)}, [("Conv", "x w", "a", {}), ("Conv", "a u", "b", {})], {}, 32,
     ),

@@ -51,6 +51,11 @@ def test_json(tmp_path: Path) -> None:
     assert [x.ps("ms", size) for size in variants.sizes] == [2e9, 1e9]
     assert [y.ps("ms", size) for size in variants.sizes] == [3e9, 1e9]
     assert [size.accuracy_ppm for size in variants.sizes] == [500_000, 250_000]
+    # a layer that reads nothing, an order of techniques that few have, a base behind others
+    apart = read(tmp_path, json.dumps(changed("layers.1.reads", []) | {"order": ["u", "t"]}))
+    assert (apart.edges, apart.techniques) == (((0, 2), (1, 2)), ("t",))
+    two = [{"variant": "w", "stage": "s", "time": 1, "techniques": ["t"]}, *GOOD["layers"][0]["options"]]
+    assert read(tmp_path, json.dumps(changed("layers.0.options", two))).layers[0].base.variant == "v"
 
 
 def test_csv_says_the_same_as_json(tmp_path: Path) -> None:
