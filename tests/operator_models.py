@@ -246,6 +246,7 @@ OTHERS: dict[str, Case] = {
         "then": [("~Sub", _weights(4, 1, 1)), ("Sigmoid",), ("~Div", _weights(4, 1, 1))]}),
     "Conv, then from, then by numbers": ((1, 3, 4, 5), "Conv", [_weights(4, 3, 1, 1)], {
         "then": [("Div", _weights(4, 1, 1) + 2), ("~Sub", _weights(4, 1, 1)), ("Mul", _weights(4, 1, 1))]}),
+    "Conv by numbers": ((1, 3, 4, 5), "Conv", [_weights(4, 3, 1, 1)], {"then": [("Mul", _weights(4, 1, 1))]}),
     "Conv divides": ((1, 3, 4, 5), "Conv", [_weights(4, 3, 1, 1), np.full(4, 9, _FLOAT)], {
         "then": [("~Div", _weights(4, 1, 1))]}),
     "MatMul, then a sum and a factor": ((3, 5), "MatMul", [_weights(5, 4)],

@@ -8,10 +8,12 @@ from pydantic import ValidationError
 
 from instances.applications import Applications, applications
 from instances.errors import InputError
+from instances.load import load_machine
 from instances.machine.sections import Banks
 from instances.network.feature_maps import FeatureMap, Height, Pooled, Stage, stages
 from instances.network.network import Network
 from instances.network.operators import Concat, Conv, Eltwise, Input, MatMul, Opaque, Operator, Pool, Reshape
+from instances.network.stores import Operand, stores
 from instances.network.tasks import Task, Tensor, tasks, tensors
 
 
@@ -234,6 +236,47 @@ def test_stages() -> None:
     with pytest.raises(InputError, match="'s' joins maps of different shapes"):
         stages(network(Input(name="x", shape=(1, 3, 2, 2)), Input(name="z", shape=(1, 3, 1, 1)),
                        Eltwise(name="s", inputs=("x", "z"), shape=(1, 3, 2, 2), fn="add")), BANKS)  # fmt: skip
+
+
+def test_stores() -> None:
+    """Maps of 2 x 4 x 4: a sum of three, parts of channels and of rows, a slice, a transpose, and a gate by means."""
+
+    def conv(name: str, source: str, shape: tuple[int, ...] = (1, 2, 4, 4), **fields: object) -> Conv:
+        given = {"name": name, "inputs": (source,), "shape": shape, "filters": 2, "kernel": (1, 1)}
+        return Conv.model_validate(given | fields)
+
+    whole, tied = (1, 2, 4, 4), {"weights_of": "a", "bias": True}
+    found = stores(network(
+        Input(name="x", shape=whole), Input(name="z", shape=whole, zeros=True), conv("a", "x", bias=True),
+        conv("b", "x", **tied), conv("c", "z", **tied),
+        Eltwise(name="s", inputs=("a", "b", "c"), shape=whole, fn="add"), conv("d", "s", bias=True),
+        conv("e", "s", weights_of="d", bias=True, own_bias=True),
+        Concat(name="j", inputs=("d", "e"), shape=(1, 4, 4, 4)), conv("f", "j"),
+        conv("g", "f"), conv("h", "f"), Concat(name="k", inputs=("g", "h"), shape=(1, 2, 4, 8), axis=3),
+        conv("l", "k", (1, 2, 4, 8)), Reshape(name="r", inputs=("l",), shape=whole, fn="slice", starts=(0, 0, 0, 2)),
+        conv("n", "r"), Reshape(name="t", inputs=("n",), shape=whole, fn="transpose"), conv("o", "t"),
+        Pool(name="p", inputs=("o",), shape=(1, 2, 1, 1), fn="global_avg"),
+        Eltwise(name="y", inputs=("o", "p"), shape=whole, fn="mul"),
+    ))  # fmt: skip
+    # rows, elements of a row by layer, readers; what is whole has one row
+    assert {s.name: (s.rows, dict(s.parts), s.readers) for s in found.stores} == {
+        "a": (1, {0: 32}, (3,)), "b": (1, {1: 32}, (3,)), "c": (1, {2: 32}, (3,)), "s": (4, {3: 8}, (4, 5)),
+        "j": (4, {4: 8, 5: 8}, (6,)), "f": (4, {6: 8}, (7, 8)), "k": (1, {7: 32, 8: 32}, (9,)),
+        "l": (1, {9: 64}, (10,)), "n": (1, {10: 32}, (11,)), "o": (4, {11: 8}, (12, 13)), "p": (1, {12: 2}, (13,)),
+        "y": (4, {13: 8}, ()), "x": (4, {}, (0, 1)), "z": (4, {}, (2,)), "a (weights)": (1, {}, ()),
+        "d (weights)": (1, {}, ()),
+    }  # fmt: skip
+    assert [s.name for s in found.stores if s.whole] == [*"abckln", "a (weights)", "d (weights)"]
+    assert [s.name for s in found.stores if s.dram] == ["x", "z"]
+    assert [(s.name, s.results) for s in found.stores if s.results] == [("y", 32)]
+    assert [s.name for s in found.stores if s.zeros] == ["z"]
+    assert [s.seen(2, 4) for s in found.stores if s.name in ("a", "s", "z")] == [4, 2, 4]
+    assert found.shared == (14, 14, 14, -1, 15, 15, *[-1] * 8)
+    machine = load_machine("scratchpad_64k", {"bias_bytes": "4", "out_bytes": "2"})
+    assert found.stores[14].row_bytes(machine) == 2 * 2 + 2 * 4
+    assert found.stores[15].row_bytes(machine) == 2 * 2  # each layer has biases of its own
+    assert found.stores[4].row_bytes(machine) == 16 * 2
+    assert (found.operand(13, 9), found.operand(13, 10)) == (Operand("", 2, 4, 4), Operand("rc", 2, 1, 1))
 
 
 def test_tasks_and_tensors() -> None:

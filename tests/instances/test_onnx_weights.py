@@ -245,6 +245,9 @@ def test_what_a_layer_takes_into_its_weights_and_bias_is_no_operand(tmp_path: Pa
     )  # fmt: skip
     assert [layer.kind for layer in found.layers] == ["conv"]
     assert found.parameters == 32 + 8 + 8
+    apart = network(tmp_path, (1, 4, 5, 5), [("Conv", ["prev", "w"]), ("Div", ["k", "prev"])], w=zeros(8, 4, 1, 1),
+                    k=channels)  # fmt: skip
+    assert [layer.inputs for layer in apart.layers] == [1, 2]  # numbers that are divided by a map are read
     product = network(
         tmp_path, (1, 6, 8), [("MatMul", ["prev", "w"]), ("Add", ["prev", "b"])], w=zeros(8, 4), b=zeros(4)
     )  # fmt: skip
