@@ -164,8 +164,6 @@ MOVES: dict[str, Case] = {
     "Pad some axes": ((1, 4, 5, 6), "Pad", [_ints(1, 2, 3, 0), None, _ints(-1, 1)], {}),
     "Concat with a constant": ((1, 4, 5, 6), "Concat", [_weights(1, 2, 5, 6), "x"], {"axis": -3}),
     "Split": ((1, 7, 2, 3), "Split", [_ints(2, 5)], {"axis": 1, "made": ["y", "y1"]}),
-    "GatherElements": ((3, 4), "GatherElements", [_ints(2, 0, 0, -1, 1, 2, 0, 0).reshape(2, 4)], {"axis": 0}),
-    "Expand in front": ((4, 1, 3), "Expand", [_ints(2, 4, 5, 1)], {}),
     "Slice of channels": ((1, 4, 5, 6), "Slice", [_ints(1), _ints(3), _ints(1)], {}),
     "Gather any": ((1, 4, 5, 6), "Gather", [_ints(2, 0, 3)], {"axis": 1}),
     "Gather repeated": ((1, 4, 5, 6), "Gather", [_ints(0, 0, 1, 3, 3)], {"axis": 3}),
@@ -187,18 +185,12 @@ FUNCTIONS: dict[str, Case] = {
     "Softmax of channels": ((1, 4, 5, 6), "Softmax", [], {"axis": 1}),
     "Softmax of rows": ((1, 4, 5, 6), "Softmax", [], {"axis": 2}),
     "LogSoftmax": ((1, 4, 5, 6), "LogSoftmax", [], {"axis": 3}),
-    "LayerNormalization by itself": ((6,), "LayerNormalization", ["x", "x"], {"axis": 0}),
     "LayerNormalization": ((1, 4, 5, 6), "LayerNormalization", [_weights(6), _weights(6)], {"axis": -1}),
     "LayerNormalization of maps": ((1, 4, 5, 6), "LayerNormalization", [_weights(5, 6)], {"axis": 2}),
     "InstanceNormalization": ((1, 4, 5, 6), "InstanceNormalization", [_weights(4), _weights(4)], {}),
     "LpNormalization": ((1, 4, 5, 6), "LpNormalization", [], {"axis": 1, "p": 2}),
     "LRN": ((1, 4, 5, 6), "LRN", [], {"size": 3}),
-    "a constant less": ((2, 4, 5), "Sub", ["x"], {"first": _weights(5)}),
-    "PRelu": ((1, 4, 5, 6), "PRelu", [_weights(4, 1, 1)], {}), "a square": ((2, 4, 5), "Mul", ["x"], {}),
-    "a mask": ((2, 4, 5), "Where", ["x", _weights(4, 1)], {"first": _weights(2, 1, 5) > 0}),
-    "the mean of three": ((2, 4, 5), "Mean", ["x", _weights(4, 5)], {}),
-    "more axes": ((4, 5), "Add", [_weights(2, 1, 5)], {}),
-    "BatchNormalization": ((2, 4, 5), "BatchNormalization", [*map(_weights, (4, 4, 4)), _weights(4) ** 2], {}),
+    "PRelu": ((1, 4, 5, 6), "PRelu", [_weights(4, 1, 1)], {}),
     "Elu": ((1, 4, 5, 6), "Elu", [], {"alpha": 0.7}), "Clip": ((1, 4, 5, 6), "Clip", [np.array(-0.5, _FLOAT)], {}),
 }  # fmt: skip
 OTHERS: dict[str, Case] = {
@@ -214,7 +206,6 @@ OTHERS: dict[str, Case] = {
     "MatMul by a vector": ((2, 3, 4), "MatMul", [_weights(4)], {}),
     "MatMul by one": ((3, 4), "MatMul", [_weights(1, 4, 5)], {}),
     "MatMul of few by many": ((3, 4), "MatMul", [_weights(2, 4, 5)], {}),
-    "Gemm of itself": ((4, 3), "Gemm", ["x", _weights(3)], {"transA": 1}),
     "Gemm of itself turned": ((4, 3), "Gemm", ["x", _weights(1, 4)], {"transB": 1, "alpha": 0.5, "beta": 3.0}),
     "Gemm turned": ((3, 4), "Gemm", [_weights(3, 5), _weights(5)], {"transA": 1, "alpha": 0.5, "beta": 2.0}),
     # an addend is a bias only where it is the same for every row
@@ -282,8 +273,6 @@ OTHERS: dict[str, Case] = {
     "ReduceL1": ((1, 4, 5, 6), "ReduceL1", [_ints(3)], {}), "ReduceL2": ((1, 4, 5, 6), "ReduceL2", [_ints(-1)], {}),
     "ReduceSumSquare": ((2, 3, 4), "ReduceSumSquare", [_ints(1)], {}),
     "ReduceMean without axes": ((2, 3, 4), "ReduceMean", [_ints()], {"noop_with_empty_axes": 1, "then": [("Relu",)]}),
-    "ReduceProd": ((2, 3, 4), "ReduceProd", [_ints(0, -1)], {"keepdims": 0}),
-    "ReduceLogSumExp": ((2, 3, 4), "ReduceLogSumExp", [_ints(1)], {}),
     "ReduceMax of two": ((2, 4, 5, 6), "ReduceMax", [_ints(1, 3)], {}),
 }  # fmt: skip
 
@@ -348,6 +337,21 @@ ATTENTION: dict[str, Case] = {
     "causal with a past": _attention((2, 1), (3, 3, 2), is_causal=1, apart=False),
     "masked": _attention((2, 2), (3, 4, 2), np.arange(18).reshape(3, 6) % 4 > 0),
     "both": _attention((2, 2), (3, 3, 0), _weights(2, 1, 3, 3), is_causal=1),
+}  # fmt: skip
+#: What is read, and of which no C is written, or not between convolutions.
+READ: dict[str, Case] = {
+    "Gemm of itself": ((4, 3), "Gemm", ["x", _weights(3)], {"transA": 1}),
+    "GatherElements": ((3, 4), "GatherElements", [_ints(2, 0, 0, -1, 1, 2, 0, 0).reshape(2, 4)], {"axis": 0}),
+    "Expand in front": ((4, 1, 3), "Expand", [_ints(2, 4, 5, 1)], {}),
+    "LayerNormalization by itself": ((6,), "LayerNormalization", ["x", "x"], {"axis": 0}),
+    "a constant less": ((2, 4, 5), "Sub", ["x"], {"first": _weights(5)}),
+    "a square": ((2, 4, 5), "Mul", ["x"], {}),
+    "a mask": ((2, 4, 5), "Where", ["x", _weights(4, 1)], {"first": _weights(2, 1, 5) > 0}),
+    "the mean of three": ((2, 4, 5), "Mean", ["x", _weights(4, 5)], {}),
+    "more axes": ((4, 5), "Add", [_weights(2, 1, 5)], {}),
+    "BatchNormalization": ((2, 4, 5), "BatchNormalization", [*map(_weights, (4, 4, 4)), _weights(4) ** 2], {}),
+    "ReduceProd": ((2, 3, 4), "ReduceProd", [_ints(0, -1)], {"keepdims": 0}),
+    "ReduceLogSumExp": ((2, 3, 4), "ReduceLogSumExp", [_ints(1)], {}),
 }  # fmt: skip
 KINDS: dict[str, dict[str, Case]] = {
     "attention": ATTENTION,

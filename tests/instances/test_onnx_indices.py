@@ -26,7 +26,7 @@ from solver.uses.emit.emit import compile_model
 from tests.effort import tries
 from tests.emitted import build_and_run
 from tests.onnx_models import MODELS, Net
-from tests.operator_models import CELLS, KINDS, Case, computed, model, run
+from tests.operator_models import CELLS, KINDS, READ, Case, computed, model, run
 
 FLOAT = TensorProto.FLOAT
 FLOATS = dict.fromkeys(("in_bytes", "w_bytes", "out_bytes"), 4)
@@ -172,11 +172,14 @@ def one_result(path: Path, x: np.ndarray) -> np.ndarray:
     return made
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "models"])
+EVERY = {**KINDS, "read": READ}
+
+
+@pytest.mark.parametrize("kind", [*EVERY, "models"])
 def test_what_operators_are_read_as_computes_the_same(kind: str, tmp_path: Path) -> None:
     """All of them within 1e-5 of the largest result, with windows, groups and axes as they are planned."""
     path, random = tmp_path / "one.onnx", np.random.default_rng(3)
-    made = {name: partial(model, case) for name, case in KINDS.get(kind, {}).items()} or MODELS
+    made = {name: partial(model, case) for name, case in EVERY.get(kind, {}).items()} or MODELS
     for name in made.keys() - {"dynamic_matmul", "dynamic_lstm"}:  # which are quantised as the data say
         onnx.save(made[name](), path)
         infos = [(info.name, info.type.tensor_type) for info in onnx.load(path).graph.input]
@@ -194,7 +197,7 @@ def test_what_operators_are_read_as_computes_the_same(kind: str, tmp_path: Path)
 @pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "BatchNormalization"])
 def test_what_the_reference_is_not_asked_for(op: str, tmp_path: Path) -> None:
     """Hosts without onnxruntime compute these of their own."""
-    for kind in KINDS.values():
+    for kind in EVERY.values():
         for name, case in kind.items():
             if case[1] == op:
                 onnx.save(model(case), tmp_path / "one.onnx")
