@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from ortools.sat.python import cp_model
 
+from formulations.applications import problem
 from formulations.applications.cp_sat import applications_cp_model
 from formulations.applications.problem import hunted
 from formulations.applications.search import SEARCHES, Asked
@@ -390,6 +391,19 @@ def test_lies_are_found(plan: Plan, message: str) -> None:
     report = check(changed(plan, LIES[message]))
     assert not report.ok
     assert any(re.search(message, line) for line in report.problems), report.problems
+
+
+def test_a_response_that_the_simulation_exceeds_is_a_fault(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a tick; what it just reaches is none. Busy ticks of a processor are those of its tasks and their copies."""
+    made = [row.response for row in rows_of(plan)]
+    for more in (0, 1):
+        monkeypatch.setattr(problem, "hunted", lambda *_, m=more: [made[0], made[1] + m])
+        found = " ".join(check(plan).problems)
+        assert (f"response {made[1]} by analysis, {made[1] + 1} simulated" in found) == bool(more)
+    each = list(zip(plan.schedule.tasks, plan.part.figures.tasks, strict=True))
+    for one in plan.part.figures.processors:
+        took = [(row.task.startswith("lenet5#2:"), t.time + t.copies) for row, t in each if row.processor == one.name]
+        assert one.loads == tuple(sum(ticks for second, ticks in took if second == a) for a in (False, True))
 
 
 def test_no_schedule_says_so() -> None:

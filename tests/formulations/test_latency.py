@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from formulations.mapping import engines
 from formulations.mapping.latency import (
     best_order,
     busy,
@@ -110,6 +111,13 @@ def test_less_energy_takes_longer() -> None:
         said = answer(name, made, "energy", Limits(latency=13), 20)
         refused = ("INFEASIBLE", "NO_SOLUTION_FOUND") if name == "milp-cbc" else ("INFEASIBLE",)
         assert said.status in refused, name
+
+
+def test_a_search_that_gives_up_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the fork the chain of 4, 6 and 2 is a bound, and no more."""
+    assert answer("exhaustive", FORK, "latency", seconds=0.0).bound == 12
+    monkeypatch.setattr(engines, "_STEPS", 3)
+    assert answer("exhaustive", FORK, "latency").bound == 12
 
 
 # ---- engines against everything --------------------------------------------------------------------------------------

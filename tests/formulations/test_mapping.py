@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -14,8 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from formulations.mapping import problem
 from formulations.mapping.latency import pipelined
-from formulations.mapping.problem import replayed
+from formulations.mapping.problem import MappingFormulation, MappingPart, replayed
 from formulations.mapping.search import everything, improved, list_scheduled, seeds, starts
 from formulations.mapping.space import Aim, Assignment, Limits, Mapping, Schedule, build, clusters
 from hwmodels.board.price import copied_ps, estimated, options
@@ -31,6 +33,7 @@ from solver.calls.solve import ask as question
 from solver.calls.solve import show
 from solver.cli.main import main
 from solver.problems.mapping import MappingProblem
+from solver.search.loop import decide_part
 from solver.uses.bench.mapping import case, front_row, latency_row, part_of, split_row
 from tests.effort import thinned, tries
 from tests.lies import Lie, changed
@@ -235,6 +238,14 @@ def test_a_bound_of_the_problem_is_none_of_merged_cores() -> None:
 
 
 @pytest.mark.parametrize("engine", ["auto", "milp", "cp-sat", "exhaustive"])
+def test_a_configuration_may_be_a_tick_better(engine: str) -> None:
+    part = MappingPart("n", {(1,): instance([[6]], []), (2,): instance([[5]], [])})
+    for aim in ("period", "energy"):
+        said = decide_part(MappingFormulation(), part, (aim,), engine)
+        assert (said.status, said.values[aim], said.schedule.cpu_config) == ("OPTIMAL", 5, (2,))
+
+
+@pytest.mark.parametrize("engine", ["auto", "milp", "cp-sat", "exhaustive"])
 def test_cores_of_other_times_are_not_merged(engine: str) -> None:
     """Task 1 runs on the second core only, 9 and a copy of 1; the others, 2 each, on the first one: 10."""
     made = instance([[2, 2], [None, 9], [2, 2]], [(0, 1), (1, 2)], 1, (1, 1))
@@ -299,6 +310,17 @@ def test_a_simulation_finds_what_is_wrong() -> None:
     assert "task 2: processor 1 cannot run it" in faults([[(0, 0)], [(1, 1), (2, 1)]], [2, 1])
     assert "waits forever" in faults([[(2, 0), (0, 0)], [(1, 0)]], [2, 1])
     assert "fall behind" in faults([[(0, 0), (2, 0)], [(1, 0)]], [1, 1])  # stages too early: the core waits for the GPU
+
+
+def test_what_differs_from_the_simulation_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Busy ticks of another number, and an inference that ends later than planned; one that ends earlier is none."""
+    made = instance([[10, 10], [10, 4], [10, 10]], [(0, 1), (1, 2)], 2, (1,), watts=(3, 1))
+    part = MappingPart("n", {(): made})
+    said, seen = part.named(Schedule((0, 1, 0)), ()), replayed(made, (0, 1, 0), pipelined(made, (0, 1, 0), 22), 22)
+    assert part.replay(said).measures == {"period": 22, "energy": 72}
+    for change, fault in (({"busy": (22, 7)}, "busy ticks"), ({"latency": 45}, "latency"), ({"latency": 43}, "")):
+        monkeypatch.setattr(problem, "replayed", lambda *_, c=change: replace(seen, **c))
+        assert " ".join(part.replay(said).faults)[: len(fault) or 1] == fault
 
 
 # ---- plans -----------------------------------------------------------------------------------------------------------

@@ -412,7 +412,10 @@ def test_an_order_may_need_all_stages() -> None:
     """2 x 2 groups of a byte, a place each: both first entries, input 1, output 1, input 0 again: 3 bytes, 4 stages."""
     game = Game((1, 1), (1, 1), 1, 1)
     assert (best_order(game)[0], stages(game, 4)) == (3, 4)
-    assert driver_cp_sat.solve(stages_cp_model(game, 4).model).bound == 3
+    for stay in (False, True):  # nothing has to leave before it is whole
+        made = stages_cp_model(game, 4, stay=stay)
+        said = driver_cp_sat.solve(made.model)
+        assert said.bound == price(game, program(game, made.chosen(said.solver), fresh=1)) == 3
     assert stages(Game((5, 4), (6, 6, 6, 4), 1, 1), 26) == 2 + 4 + (25 - 9) // 4 - 1 - 1 + 1
 
 
@@ -446,6 +449,16 @@ def test_cp_sat_proves_by_the_order_itself() -> None:
         assert (said.status, said.bound) == ("OPTIMAL", 59)
     milp = answer("milp", layer, toy, ("strips=1",))
     assert (milp.status, milp.bound) == ("FEASIBLE", 55)
+    part = EnginePart(layer, toy, parse_pins(("strips=1",), DECISIONS))
+    found = []
+    for bound, n in part.bounds:
+        made = OneChoice(part, part.choices.branches[n], bound).cp_sat(Goal("bytes", below=62))
+        said = driver_cp_sat.solve(made.model)
+        if said.solved:
+            value = part.price(made.decode(said.solver)).measures["bytes"]
+            assert value == made.base + made.unit * said.bound
+            found.append(value)
+    assert min(found) == 59
 
 
 # --- replay ----------------------------------------------------------------------------------------------------------

@@ -112,6 +112,12 @@ def test_the_score_is_a_ratio(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_one_tick_less_than_what_is_known(engine: str) -> None:
+    said = solved(asked(chain((option("base", 6), option("fast", 5))), platform()), "time", engine=engine)
+    assert (said.status, said.values["time"]) == ("OPTIMAL", 5)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_what_one_size_ends_with_lies_between_two_steps_of_another(engine: str) -> None:
     """Losses of 0, 100 and 300 ppm. Within 6 ns the large size (error 500,000) loses 300, the small one (500,150) 100:
     the second one is below 500,300, in steps of 100 from 500,150 on.
@@ -263,6 +269,30 @@ def test_a_platform_limit_is_named() -> None:
     assert part.explain() == ("limit of the platform: memory_bytes 8",)
 
 
+def test_some_accuracy_has_to_be_left() -> None:
+    for loss, status in ((499_999, "OPTIMAL"), (500_000, "INFEASIBLE")):
+        assert solved(asked(chain((option("a", 1, loss=loss),)), platform()), "time").status == status
+
+
+@pytest.mark.parametrize(
+    ("variants", "pins", "said"),
+    [
+        ("ends f32 f32 f32 ends", ("time<=40",), ""), ("ends f32 f32 f32 ends", ("time<=39",), "time 40 is above 39"),
+        ("ends f16 f32 f32 ends", ("l1=f32",), "layer l1: no variant f16 on gpu"), ("ends", (), "5 layers are to be"),
+        ("ends f32 f32 f32 ends", ("frequency!=nominal",), "is not among what is asked for"),
+        ("ends f16 f16 f32 ends", (), "a type that its map cannot be converted to"),
+    ],
+)  # fmt: skip
+def test_choices_that_are_not_asked_for(variants: str, pins: tuple[str, ...], said: str) -> None:
+    """Only to 16 bits there is a way. An excess, or what there is not."""
+    way = Conversion(source="f32", target="f16", call_ns=3)
+    both = (Frequency(name="nominal"), Frequency(name="other", scale={"gpu": 2}))
+    part = asked(REGION, platform(conversions=(way,), frequencies=both), *pins)
+    choices = tuple(Choice(f"l{k}", name, "gpu") for k, name in enumerate(variants.split()))
+    found = " ".join(part.contains(Selection("s", "nominal", (), choices)))
+    assert (said in found, bool(found)) == (True, bool(said))
+
+
 # ---- the referee -----------------------------------------------------------------------------------------------------
 
 
@@ -325,7 +355,7 @@ def test_windows_of_cp_sat_prove_the_same(monkeypatch: pytest.MonkeyPatch) -> No
         case = TESTER.case(random.Random(f"windows {k}"))
         if case.possible:
             said = [solved(case.part, case.aim, engine=engine) for engine in ("search", "exhaustive")]
-            assert said[0].values == said[1].values, k
+            assert (said[0].status, said[0].values) == (said[1].status, said[1].values), k
 
 
 def test_bounds_hold_when_time_is_up() -> None:
