@@ -53,6 +53,22 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("formulations/selection/search.py", "tests/formulations/test_selection.py", [
         ("trellis: converted for each reader", "kinds |= {v[1]}", "kinds |= set()"),
     ]),
+    ("formulations/mesh/cp_sat.py", "tests/formulations/test_mesh.py", [
+        ("mesh cp-sat: buffers aside", "self._sum(cap.what, cap.limit)", "pass"),
+    ]),
+    ("formulations/mesh/problem.py", "tests/formulations/test_mesh.py", [
+        ("mesh: layouts without padding", "taken, most = one.words", "taken, most = one.elements"),
+    ]),
+    ("formulations/mapping/problem.py", "tests/formulations/test_mapping.py", [
+        ("mapping: bytes of the reader wait", "for (i, _), number in", "for (_, i), number in"),
+    ]),
+    ("formulations/selection/frame.py", "tests/formulations/test_selection.py", [
+        ("selection: a score that is the limit", "score_rows(frame, limit + 1)", "score_rows(frame, limit)"),
+    ]),
+    ("formulations/placement/packing.py", "tests/formulations/test_placement.py", [
+        ("blocks: gaps joined over a full time", "if gaps and (gaps[-1].upper, gaps[-1].window) == (time, window):",
+         "if gaps and gaps[-1].window == window:"),
+    ]),
     ("formulations/banks/labels.py", "tests/formulations/test_bank_time.py tests/formulations/test_banks.py", [
         ("labels: a group's bytes rounded down", "-(-(self.sizes[after.made] - self.sizes[state.made]) // groups)",
          "(self.sizes[after.made] - self.sizes[state.made]) // groups"),

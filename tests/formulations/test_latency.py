@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from formulations.clock import Clock
 from formulations.mapping import engines
 from formulations.mapping.latency import (
     best_order,
@@ -115,7 +116,8 @@ def test_less_energy_takes_longer() -> None:
 
 def test_a_search_that_gives_up_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the fork the chain of 4, 6 and 2 is a bound, and no more."""
-    assert answer("exhaustive", FORK, "latency", seconds=0.0).bound == 12
+    asked = engines.Asked(FORK, "latency", Limits(), clock=Clock(0.0))
+    assert engines.exhaustive(asked)[1] == 12
     monkeypatch.setattr(engines, "_STEPS", 3)
     assert answer("exhaustive", FORK, "latency").bound == 12
 

@@ -16,11 +16,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from formulations.clock import Clock
+from formulations.mesh.cp_sat import cp_model_of
 from formulations.mesh.finish import complete, fits, hand, layout_of, vectors
-from formulations.mesh.price import DECISIONS, KEEPS, MEASURES, price, setup_of
+from formulations.mesh.milp import model_of
+from formulations.mesh.price import DECISIONS, KEEPS, MEASURES, Cap, Linear, price, setup_of
 from formulations.mesh.problem import MeshFormulation, MeshPart, keeps
-from formulations.mesh.search import best_pair, halves
-from formulations.mesh.space import members, movable, undominated, ways
+from formulations.mesh.search import Halves, best_pair, halves
+from formulations.mesh.space import Group, Member, members, movable, undominated, ways
 from formulations.pins import Pins, parse_pins
 from hwmodels.mesh.replay import boxes, replay_array, replay_lanes, replay_mesh
 from hwmodels.schedule import SHARES, Choice, Layout, MeshLayout, OperandLayout
@@ -35,6 +37,7 @@ from instances.zoo.chains import chain
 from solver import Plan, check, pareto, solve
 from solver.cli.main import main
 from solver.problems.mesh import Mesh
+from solver.search import driver_cp_sat, driver_milp
 from solver.search.loop import decide_part
 from solver.uses.bench.table3 import PUBLISHED, averages, points
 from tests.adversary.mesh import best
@@ -349,7 +352,7 @@ class Bare(MeshFormulation):
     starts = quick = ()
 
 
-SEEDS = [0, 8, 11, 18, 19, 23, 25, 30, 38, 39, 51, 56]
+SEEDS = [0, 11, 18, 19, 23, 25, 30, 38]
 
 
 @pytest.mark.parametrize("seed", range(60) if THOROUGH else SEEDS)
@@ -370,6 +373,47 @@ def test_unaided_engines_find_the_least_of_all_choices(seed: int) -> None:
             assert (part.contains(one.schedule), part.replay(one.schedule).faults) == ((), ())
             assert part.replay(one.schedule).measures == one.values
             assert one.values[goals[1]] == said[0].values[goals[1]]
+
+
+@pytest.mark.parametrize("measure", ["dram", "time"])
+def test_models_take_the_least_pair_of_options(measure: str) -> None:
+    """Options of no layer: random terms and keys, sums with constants, a cap, a limit, and pairs without a layout."""
+    setup, names = setup_of(conv(), mesh_machine()), ("a", "b", "c")
+    for seed in range(tries(15, 200)):
+        rng = random.Random(seed)
+
+        def half(rng: random.Random = rng) -> Group:
+            rows = [[rng.randint(1, 5) for _ in names] + [rng.randint(0, 1)] for _ in range(rng.randint(2, 6))]
+            made = np.array(rows, dtype=np.int64)
+            return Group(("at",), np.arange(len(rows))[:, None], made[:, :3], made[:, :0], made[:, 3:])
+
+        left, right = half(), half()
+        dram, glb, cycles, room = (
+            Linear({t: even * rng.randint(0, 3) for t in names}, even * rng.randint(0, 9))
+            for even in (1, 1, 1 + seed % 3, 1)
+        )
+        measures, caps = {"dram": dram, "glb": glb, "cycles": cycles}, (Cap("X", room, rng.randint(9, 60)),)
+        limits = {"dram": rng.randint(9, 60)} if seed % 2 else {}
+        forbidden = {(rng.randrange(len(left)), rng.randrange(len(right))) for _ in range(seed % 3)}
+        found = Halves(Member(setup, (left, right), names, measures, caps, (1,)), left, right, limits, forbidden)
+        values = {}
+        for u, v in product(range(len(left)), range(len(right))):
+            terms = dict(zip(names, (left.terms[u] * right.terms[v]).tolist(), strict=True))
+            d, g, c, x = (w.constant + sum(w.factors[t] * terms[t] for t in names) for w in (dram, glb, cycles, room))
+            if left.keys[u] + right.keys[v] == 1 and x <= caps[0].limit and d <= limits.get("dram", d):
+                values[u, v] = d if measure == "dram" else max(c, -(-d // 2), -(-g // 4))
+        values = {pair: value for pair, value in values.items() if pair not in forbidden}
+        least = min(values.values(), default=None)
+        assert best_pair(found, measure)[1] == least, seed
+        built = cp_model_of(found, measure)
+        said = driver_cp_sat.solve(built.model)
+        assert said.solved == bool(values), seed
+        assert not values or said.bound == values[built.chosen(said.solver)] == least, seed
+        linear = model_of(found, measure)
+        assert (linear is None) == (not values), seed
+        if linear is not None:
+            bound = driver_milp.solve("highs", linear.problem).bound
+            assert linear.least + linear.unit * bound == values[linear.chosen()] == least, seed
 
 
 def test_reduced_options_lose_nothing() -> None:
@@ -607,7 +651,7 @@ def test_lies_are_found(plan: Plan, where: tuple[str | int, ...], value: object,
 
 def test_what_a_layout_takes_and_says() -> None:
     """Two copies in 32 bytes: 16 words of IN of a byte, 8 of W of two bytes; padding counts, elements do not."""
-    machine = mesh_machine(copies=2, psum_buffer_bytes=48).model_copy(update={"w_bytes": 2})
+    machine = mesh_machine(copies=2, psum_buffer_bytes=95).model_copy(update={"w_bytes": 2})
     part = MeshPart(Layer.conv("c", channels=1, filters=4, size=(2, 3)), machine)
     made = complete(part.layer, machine, Choice((1, 1, 4, 1, 1, 3, 1, 1), "m", "r", (1, 1, 2, 1, 1, 2, 1, 1)), Pins(),
                     chosen=True)  # fmt: skip
@@ -623,7 +667,7 @@ def test_what_a_layout_takes_and_says() -> None:
     assert "bits c0, c0 are not" in said(given, weights, bits=(("c", 0), ("c", 0)))
     assert "all have" in part.contains(MeshLayout(made.choice))[0]
     over = replace(made, choice=replace(made.choice, tile=(1, 1, 4, 1, 2, 3, 1, 1)))  # 24 sums of 4 bytes
-    assert "PSUM tile OUT: 48 bytes too many" in part.contains(over)
+    assert "PSUM tile OUT: 1 bytes too many" in part.contains(over)
     assert not keeps(Choice((1,) * 8), parse_pins(["T_M>=2"], DECISIONS))
 
 

@@ -68,10 +68,10 @@ def test_a_buffer_that_loses_bytes_leaves_room(engine: str) -> None:
 
 
 def test_how_full_memories_are() -> None:
-    """a from 0 to 3 and b from 4 to 9 at time 0; c at 4 at time 1, beside 4 of a and 2 of b."""
-    part = PlacementPart(few(*SHRINKS, sizes=(20, 5)), Pins())
-    made = Placement((Place("a", "m0", 0), Place("b", "m0", 4), Place("c", "m0", 6)))
-    assert part.figures_of(made, part.replay(made)) == (MemoryUse("m0", 20, 10, 10), MemoryUse("m1", 5, 0, 0))
+    """a from 0 to 3 and b from 4 to 9 at time 0; c from 8 to 11 at time 1, beside 4 of a and 2 of b; 15 may be used."""
+    part = PlacementPart(few(*SHRINKS, sizes=(20, 5)), parse_pins(["cap<=15"], PROBLEM.decisions))
+    made = Placement((Place("a", "m0", 0), Place("b", "m0", 4), Place("c", "m0", 8)))
+    assert part.figures_of(made, part.replay(made)) == (MemoryUse("m0", 15, 12, 10), MemoryUse("m1", 5, 0, 0))
 
 
 def test_bytes_of_a_block_by_time() -> None:
