@@ -18,7 +18,7 @@ from formulations.applications import problem
 from formulations.applications.cp_sat import applications_cp_model
 from formulations.applications.problem import hunted
 from formulations.applications.search import SEARCHES, Asked
-from formulations.applications.space import Goal, Rule, Several, Stream, answers, responses
+from formulations.applications.space import Goal, Rule, Several, Stream, answers, floor, responses
 from formulations.mapping.space import Mapping, Schedule
 from formulations.problem import Report
 from hwmodels.board.replay import Referee, Repeated
@@ -153,6 +153,20 @@ def test_a_path_is_blocked_wherever_it_comes_to_a_processor() -> None:
     made = several(parts, [(0, 1), (1, 2), (3, 4), (4, 5)], copy=1, gpus=1)
     assert responses(made, made.plain((0, 1, 0, 0, 0, 0)))[0] == 19
     assert responses(made, made.plain((0, 1, 0, 0, 1, 0)))[0] == 18
+
+
+def test_the_printed_rule_counts_all_that_follows_a_task() -> None:
+    """A takes 3 of 20 on the core. B, of 30: 2 on the core, 4 and 5 on the GPU: 11, and once A at the first task."""
+    parts: list[tuple[int, int, list[list[int | None]]]] = [(20, 20, [[3, 9]]), (30, 30, [[2, 9], [9, 4], [9, 5]])]
+    made = several(parts, [(1, 2), (2, 3)], gpus=1, rule="printed")
+    assert responses(made, made.plain((0, 0, 1, 1))) == (3 + 2, 11 + 3)
+
+
+def test_a_task_that_reads_two_waits_for_the_later_one() -> None:
+    """2 and 3 side by side, then 1: 4 at least, on two cores; a tick of either costs 1 or 2 fJ: 6 at least."""
+    made = several([(30, 30, [[2, 2], [3, 3], [1, 1]])], [(0, 2), (1, 2)], cores=2)
+    assert (made.paths, floor(made, Goal((0,))), floor(made, Goal(()))) == ((4,), 4, 6)
+    assert responses(made, made.plain((0, 1, 1))) == (4,)
 
 
 # ---- against everything ----------------------------------------------------------------------------------------------
@@ -334,6 +348,7 @@ def test_a_plan_is_proven_checked_and_follows_its_schema(plan: Plan) -> None:
 
 def test_the_least_responses_in_turn(plan: Plan) -> None:
     """The least response of each alone is at most its response when all are minimised together; so is their sum."""
+    assert plan.status == "OPTIMAL"
     least = []
     for number in (1, 2):
         one = solve(TWO, "hikey970", objective=f"response:{number}", pins="cpu_config=1,1,1,1", problem="applications")

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
-from formulations.clock import Clock
+from formulations.clock import ENDLESS, Clock
 from formulations.mesh.cp_sat import cp_model_of
 from formulations.mesh.finish import complete, fits, hand, layout_of, vectors
 from formulations.mesh.milp import model_of
@@ -284,6 +284,11 @@ def test_figure_2_by_hand() -> None:
     seen = replay_mesh(layer, machine, side_by_side)
     assert (seen.fetches, seen.fifo_words, seen.steps) == (8, 32, 2)
     assert price(layer, machine, replace(side_by_side, share="none"))[0]["dram"] == 80
+    single = replace(side_by_side, tile=(1, 1, 2, 1, 2, 1, 1, 1))  # with 3 of n a row of IN begins at 6: 9 words
+    for asked, size in (((), 2), (("T_N=1",), 1)):
+        part = MeshPart(layer, machine, parse_pins(asked, DECISIONS))
+        made = complete(layer, machine, single, part.pins, chosen=True)
+        assert part.polished(made, ENDLESS).choice.tile[3] == size
     for pins, value in (((), 64), (("keep=none",), 80)):
         alone = answer("no-sharing", layer, machine, "dram", pins)
         assert (alone.value, alone.bound, alone.status) == (value, None, "FEASIBLE")
@@ -491,6 +496,9 @@ def test_layout_by_hand() -> None:
     found = layout_of(layer, mesh_machine(), choice)
     assert found.bits == (("m", 0), ("c", 0))
     assert [one.words for one in found.operands] == [6, 4]
+    for size in (12, 11):  # two copies of 6 bytes
+        kept = layout_of(layer, mesh_machine(copies=2, input_buffer_bytes=size), choice)
+        assert (kept is not None) == (size == 12)
 
 
 def test_no_layout_for_strides_beyond_the_banks() -> None:
