@@ -412,10 +412,12 @@ def test_an_order_may_need_all_stages() -> None:
     """2 x 2 groups of a byte, a place each: both first entries, input 1, output 1, input 0 again: 3 bytes, 4 stages."""
     game = Game((1, 1), (1, 1), 1, 1)
     assert (best_order(game)[0], stages(game, 4)) == (3, 4)
-    for stay in (False, True):  # nothing has to leave before it is whole
-        made = stages_cp_model(game, 4, stay=stay)
+    assert driver_cp_sat.solve(stages_cp_model(game, 4).model).bound == 3
+    dear = Game((4, 4), (1, 1), 1, 1)  # an output comes back for 1, or an input for 4
+    for stay, least in ((False, 9), (True, 12)):
+        made = stages_cp_model(dear, 13, stay=stay)
         said = driver_cp_sat.solve(made.model)
-        assert said.bound == price(game, program(game, made.chosen(said.solver), fresh=1)) == 3
+        assert said.bound == price(dear, program(dear, made.chosen(said.solver), fresh=1)) == least
     assert stages(Game((5, 4), (6, 6, 6, 4), 1, 1), 26) == 2 + 4 + (25 - 9) // 4 - 1 - 1 + 1
 
 
