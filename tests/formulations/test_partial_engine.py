@@ -440,6 +440,16 @@ def test_orders_by_stages_close_gaps() -> None:
     assert stages(Game((1,) * 4, (1,) * 3, 1, 1), 99) > MOST_STAGES
 
 
+@pytest.mark.parametrize("engine", ["auto", "cp-sat", "milp"])
+def test_the_choice_that_has_to_move_least_need_not_be_the_best(engine: str) -> None:
+    """5 -> 6 maps of 6x6 in banks of 38 bytes: it moves 702 bytes, another one 576."""
+    layer, toy = conv(5, 6, 6), machine(bank=38)
+    part = EnginePart(layer, toy)
+    assert part.in_passes(part.choices.branches[0]).bytes == 702
+    said = answer(engine, layer, toy)
+    assert (said.status, said.bytes, said.bound) == ("OPTIMAL", 576, 576)
+
+
 def test_cp_sat_proves_by_the_order_itself() -> None:
     """3 -> 5 maps of 2x2 in banks of 13 bytes, whole: 2 x 3 unequal groups; the bounds say 55, all orders 59."""
     toy = machine(bank=13)
