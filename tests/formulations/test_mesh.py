@@ -384,7 +384,7 @@ def test_unaided_engines_find_the_least_of_all_choices(seed: int) -> None:
 def test_models_take_the_least_pair_of_options(measure: str) -> None:
     """Options of no layer: random terms and keys, sums with constants, a cap, a limit, and pairs without a layout."""
     setup, names = setup_of(conv(), mesh_machine()), ("a", "b", "c")
-    for seed in range(tries(15, 200)):
+    for seed in range(200):
         rng = random.Random(seed)
 
         def half(rng: random.Random = rng) -> Group:
@@ -410,6 +410,8 @@ def test_models_take_the_least_pair_of_options(measure: str) -> None:
         values = {pair: value for pair, value in values.items() if pair not in forbidden}
         least = min(values.values(), default=None)
         assert best_pair(found, measure)[1] == least, seed
+        if seed >= tries(15, 200):
+            continue
         built = cp_model_of(found, measure)
         said = driver_cp_sat.solve(built.model)
         assert said.solved == bool(values), seed
