@@ -502,6 +502,7 @@ def test_replay_counts_by_hand() -> None:
         (GOOD.replace("R1.0@f A0@0", "P0@0 R1.0@0"), "a second sum"),  # (ONE)
         (GOOD.replace("R1.0@f A0@0", "R0.0@f A0@0"), "no two different parts"),
         (GOOD.replace(" S1@0", ""), "output group 1 is never stored"),
+        (GOOD.replace("S0@0", "S0@0 R0.0@0"), "a second sum of output group 0"),
         (GOOD.replace("L1@1", "L1@2"), "there is no input place 2"),
         (GOOD.replace("R0.0@0", "R0.0@1"), "there is no partial place 1, there are 1"),
         (GOOD.replace("S0@0", "P0@0").replace("S1@0", "B0@0"), "the place is taken"),
@@ -529,6 +530,10 @@ def test_replay_of_maps_that_stay() -> None:
     steps = from_text(text)
     seen = replay_engine(conv(4, 4), machine(bank=80), 4, (2, 2), steps, held=(True, True))
     assert (seen.faults, seen.bytes, seen.weights) == ([], 16, 16)
+    part = replay_engine(
+        conv(4, 4), machine(bank=80), 4, (2, 2), from_text(text.replace(" R1.1@f A1@1", "")), held=(True, True)
+    )
+    assert part.faults == ["rows 0 to 4: output group 1 is never in a place, whole"]
     assert replay_engine(conv(4, 4), machine(bank=80), 2, (2, 2), steps, held=(True, True)).faults
     assert replay_engine(conv(4, 4), machine(bank=80), 4, (2, 2), from_text(f"L0@0 {text}"), held=(True, True)).faults
     assert replay_engine(conv(4, 4), machine(bank=80), 4, (2, 2), from_text(f"{text} S0@0"), held=(True, True)).faults

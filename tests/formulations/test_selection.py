@@ -166,6 +166,14 @@ def test_a_map_is_converted_once_for_all_readers() -> None:
         assert solved(asked(variants, platform()), "time", engine=engine).values["time"] == 10
 
 
+@pytest.mark.parametrize(("stage", "time"), [("gpu", 5 + 3 + 1), ("cpu", 5 + 9 + 1)])
+def test_a_stage_may_convert_at_a_price_of_its_own(stage: str, time: int) -> None:
+    general = Conversion(source="f16", target="f32", call_ns=9)
+    board = platform(conversions=(general, general.model_copy(update={"stage": "gpu", "call_ns": 3})))
+    variants = chain((option("h", 5, "f16", stage=stage),), (option("f", 1, stage=stage),))
+    assert solved(asked(variants, board), "time").values["time"] == time
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_second_reader_has_the_conversion_of_the_first(engine: str) -> None:
     """One map in 16 bits; b reads it in 32, so that c reads it in 32 for 1, and in 16 bits for 3: 5 + 3 + 1 + 1.
