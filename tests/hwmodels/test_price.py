@@ -124,6 +124,16 @@ def test_energy_and_transfers_sum_over_the_cores_and_time_does_not() -> None:
     assert outcome.occupancy_bytes == {"in": 32, "w": 2, "out": 16}
 
 
+@pytest.mark.parametrize("dim", ["r", "c"])
+def test_inner_cores_see_more_of_the_map(dim: str) -> None:
+    """6 rows or columns by 2, padded 3x3: 3, 4 and 3 of them, 6 bytes each; 9 weights and 12 results a core."""
+    layer = Layer.conv("x", channels=1, filters=1, size=(6, 6), kernel=(3, 3), pad=(1, 1, 1, 1))
+    on, nest = plain(tles=3, dram="per_tle"), Nest((Spatial(dim, 2, "tle"), *HOLDS))
+    outcome = price(layer, on, nest)
+    assert (outcome.by_operand["IN"].bytes, outcome.time_ticks) == (60, 24 + 9 + 12)
+    assert replay(layer, on, nest).outcome == outcome
+
+
 def test_bad_nests_are_refused() -> None:
     with pytest.raises(InputError, match="needs each of"):
         price(TINY, machine(), Nest((Hold("IN"), Hold("OUT"))))

@@ -238,6 +238,18 @@ def test_the_buffer_of_all_cores_is_that_of_an_inner_one(dim: str) -> None:
     assert str(placed[-1]).split() == [f"{sum(sizes.values()) - 54:,}", "54", "1", "im2col"]
 
 
+def test_every_memory_has_its_reserved_bytes() -> None:
+    """2 groups of 3 filters of 2 channels with biases of 2 bytes, in memories of their own."""
+    layer = Layer.conv("x", channels=4, filters=6, size=(8, 8), kernel=(3, 3), groups=2, bias=True)
+    own = {"ocm_bytes": None, "in_buffer_bytes": 999, "w_buffer_bytes": 999, "out_buffer_bytes": 999}
+    machine = Machine.model_validate({**FIELDS, **own, "sliding": False, "reserved_bytes": 7, "bias_bytes": 2})
+    placed = buffers(layer, machine, Nest((Hold("IN"), Hold("W"), Hold("OUT"))))
+    tiles = [("IN", "in", 7, 256), ("W", "w", 7, 6 * 2 * 9 + 6 * 2), ("OUT", "out", 7, 216)]
+    assert [(one.name, one.memory, one.address, one.bytes) for one in placed] == [
+        *(("reserved", memory, 0, 7) for memory in ("in", "w", "out")), *tiles
+    ]  # fmt: skip
+
+
 def test_a_load_that_serves_several_cores_says_so() -> None:
     """Inside two parallel loops a reader would count 4 loads of IN; one serves the cores of a cluster."""
     machine = Machine.model_validate(
