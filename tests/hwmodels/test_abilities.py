@@ -272,6 +272,8 @@ def test_partial_sums_stay_at_the_turn() -> None:
     nest = Nest((Loop("n", 1), Loop("m", 1), Hold("IN"), *HOLDS))
     # one partial write and one read for each, 4 bytes
     assert moved(both(layer, machine(snake=True), nest).outcome)["PSUM"] == (4, 16)
+    # the first visit of either reads, too
+    assert moved(both(layer, machine(snake=True, psum_first_read=True), nest).outcome)["PSUM"] == (6, 24)
     assert moved(both(layer, machine(), nest).outcome)["PSUM"] == (8, 32)
 
 

@@ -146,6 +146,10 @@ def test_pools_have_no_weights_and_groups_multiply() -> None:
     outcome = price(pool, tso(), Nest((*items, Hold("IN"), Hold("OUT"))))
     # alpha_in = 4 * 3 * 2 * 1 * ceil(2/1) = 48, alpha_out = 3 * 2 * 8 = 48
     assert {op: row.calls for op, row in outcome.by_operand.items()} == {"IN": 48, "W": 0, "OUT": 48, "PSUM": 0}
+    add = pool.model_copy(update={"kind": "eltwise", "inputs": 2, "kh": 1, "kw": 1, "h": 6, "l": 6})
+    alone = add.model_copy(update={"inputs": 1})
+    two, one = (price(layer, tso(), Nest((*items, Hold("IN"), Hold("OUT")))) for layer in (add, alone))
+    assert (two.by_operand["IN"].calls, two.compute_ticks) == (2 * 48, 2 * one.compute_ticks)
 
 
 # ---- DMA paper ---------------------------------------------------------------------------------------------------
@@ -191,6 +195,30 @@ def test_ocm_constraint_of_section_4_2() -> None:
     pins = parse_pins(["T_R=2", "T_C=4", "T_N=2", "T_M=3"], formulation.decisions)
     assert not formulation.build(STRIDED, pl330(ocm_bytes=1160), pins).infeasible
     assert formulation.build(STRIDED, pl330(ocm_bytes=1159), pins).infeasible
+
+
+def test_groups_and_batches_are_in_a_tile_or_are_loops() -> None:
+    """3 images of 2 groups: 6 times the bytes; as many calls as alone where they are in a tile, 6 times where loops."""
+    layer, one = STRIDED.model_copy(update={"b": 3, "g": 2}), listing_1_1(STRIDED, pl330())
+    loops = (Loop("r", 2), Loop("c", 4), Loop("n", 2), Loop("m", 3), Hold("IN"), Hold("W"), Hold("OUT"))
+    for more, within, apart in (((), 6, 1), ((Loop("b", 1), Loop("g", 1)), 1, 6)):
+        found = price(layer, pl330(), Nest((*more, *loops)))
+        for op, counts in one.by_operand.items():
+            images = 3 if op == "W" and not more else 1  # weights are those of all images of a tile
+            wanted = (apart * counts.calls, 6 * counts.bytes // images)
+            assert (found.by_operand[op].calls, found.by_operand[op].bytes) == wanted
+        # 64 + 24 and 54 + 3 elements, in two buffers of 4 bytes an element
+        assert found.occupancy_bytes == {"ocm": 8 * ((64 + 24) * within + 57 * min(within, 2))}
+
+
+def test_tiles_of_a_map_are_at_most_the_map() -> None:
+    # 4 rows and columns of stride 2 are 8, the map has 7; two inputs are two calls
+    layer = Layer.conv("s", channels=4, filters=6, size=(7, 7), kernel=(3, 3), stride=(2, 2), pad=(1, 1, 1, 1))
+    moved = price(layer, pl330(), Nest((Hold("IN"), Hold("W"), Hold("OUT")))).by_operand["IN"]
+    assert (moved.calls, moved.segments, moved.bytes) == (1, 7 * 4, 7 * 7 * 4 * 4)
+    add = Layer(name="a", kind="eltwise", g=2, m=1, n=1, r=3, c=3, h=3, l=3, inputs=2, weights="none")
+    moved = price(add, pl330(), Nest((Hold("IN"), Hold("OUT")))).by_operand["IN"]
+    assert (moved.calls, moved.segments, moved.bytes) == (2, 2 * 6, 2 * 18 * 4)
 
 
 def test_without_biases_no_extra_jump() -> None:
