@@ -130,6 +130,7 @@ def both(layer: Layer, on: Machine, nest: Nest) -> Replay:
     """The replay, after checking that it is executed and that the closed form agrees."""
     walked = replay(layer, on, nest, execute=True)
     assert walked.executed, walked.faults
+    assert not [fault for fault in walked.faults if not fault.startswith("memory")]
     assert price(layer, on, nest) == walked.outcome
     return walked
 
