@@ -280,10 +280,10 @@ def test_array_compute_rounds_up_true_pieces() -> None:
 
 
 def test_three_buffers_reserved_and_faults() -> None:
-    on = machine(in_buffer_bytes=40, w_buffer_bytes=60, out_buffer_bytes=60, reserved_bytes=8)
+    on = machine(in_buffer_bytes=40, w_buffer_bytes=61, out_buffer_bytes=56, reserved_bytes=8)
     result = replay(TINY, on, Nest(ALL))
     assert result.outcome.occupancy_bytes == {"in": 40, "w": 62, "out": 56}
-    assert result.faults == ("memory w: 62 bytes of 60",)
+    assert result.faults == ("memory w: 62 bytes of 61",)
     assert not result.ok
     assert result.executed
 
