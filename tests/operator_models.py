@@ -207,6 +207,7 @@ OTHERS: dict[str, Case] = {
     "MatMul by one": ((3, 4), "MatMul", [_weights(1, 4, 5)], {}),
     "MatMul of few by many": ((3, 4), "MatMul", [_weights(2, 4, 5)], {}),
     "Gemm of itself turned": ((4, 3), "Gemm", ["x", _weights(1, 4)], {"transB": 1, "alpha": 0.5, "beta": 3.0}),
+    "Gemm of itself": ((4, 3), "Gemm", ["x", _weights(3)], {"transA": 1, "beta": 0.5}),
     "Gemm turned": ((3, 4), "Gemm", [_weights(3, 5), _weights(5)], {"transA": 1, "alpha": 0.5, "beta": 2.0}),
     # an addend is a bias only where it is the same for every row
     "Gemm with an addend a row": ((3, 5), "Gemm", [_weights(5, 4), _weights(3, 1)], {}),
@@ -340,7 +341,6 @@ ATTENTION: dict[str, Case] = {
 }  # fmt: skip
 #: What is read, and of which no C is written, or not between convolutions.
 READ: dict[str, Case] = {
-    "Gemm of itself": ((4, 3), "Gemm", ["x", _weights(3)], {"transA": 1}),
     "GatherElements": ((3, 4), "GatherElements", [_ints(2, 0, 0, -1, 1, 2, 0, 0).reshape(2, 4)], {"axis": 0}),
     "Expand in front": ((4, 1, 3), "Expand", [_ints(2, 4, 5, 1)], {}),
     "LayerNormalization by itself": ((6,), "LayerNormalization", ["x", "x"], {"axis": 0}),

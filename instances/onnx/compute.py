@@ -229,12 +229,12 @@ def gemm(node: Node, graph: Graph) -> None:
         contract(node, graph, (a, b), terms, _addend(node, graph, c), node.number("alpha", 1.0))
     elif fixed:
         _fully_connected(node, graph, a, b, right, c)
-    elif node.number("alpha", 1.0) != 1.0:
+    elif c or node.number("alpha", 1.0) != 1.0:
         steps = Steps(node, graph)
         made = steps.add(MatMul, [steps.source(a), steps.source(b)], transpose_a=left, transpose_b=right)
         steps.finish(steps.bias(steps.times(made, node.number("alpha", 1.0), "alpha"), _addend(node, graph, c)))
     else:
-        graph.place(node, graph.made(node, MatMul, (a, b), bias=bool(c), transpose_a=left, transpose_b=right))
+        graph.place(node, graph.made(node, MatMul, (a, b), transpose_a=left, transpose_b=right))
 
 
 def _addend(node: Node, graph: Graph, tensor: str) -> str:
