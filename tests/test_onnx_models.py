@@ -160,7 +160,7 @@ def test_every_model_is_planned(name: str, problem: str, tmp_path: Path) -> None
     assert plan.status in ("OPTIMAL", "FEASIBLE")
     assert macs_of(plan) == wanted.macs
     assert plan.objective.value >= wanted.least_bytes
-    assert PROBLEMS[problem].derive(plan).problems == ()
+    assert PROBLEMS[problem].derive(plan).faults == ()
 
 
 @pytest.mark.parametrize("name", MODELS)
