@@ -101,6 +101,15 @@ def test_releases_reach_by_the_response_of_the_other(
     assert (status in (cp_model.OPTIMAL, cp_model.INFEASIBLE), found) == (True, response)
 
 
+def test_the_longest_of_all_that_are_lower_blocks() -> None:
+    """One core, tasks of 2, 3 and 9: the first one waits for the 9 of the third, 11; for the second it were 5."""
+    made = several([(40, 40, [[2]]), (50, 50, [[3]]), (60, 60, [[9]])], [])
+    assert responses(made, made.plain((0, 0, 0)))[0] == 11
+    solver = cp_model.CpSolver()
+    assert solver.solve(applications_cp_model(made, Goal((0,))).model) == cp_model.OPTIMAL
+    assert round(solver.objective_value) == 11
+
+
 def test_the_later_of_two_loose_tasks_begins_when_the_other_ends() -> None:
     """b then c on the other core, a beside c: b 0-1, a 1-2, c 1-2. With a first c ends at 3."""
     made = several([(10, 10, [[1, None], [1, None], [None, 1]])], [(1, 2)], cores=2)

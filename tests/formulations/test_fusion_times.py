@@ -103,10 +103,10 @@ def test_every_schedule_is_replayed() -> None:
 # ---- Layers of a group that take turns for channels: which may, bytes on chip, and what it is worth ------------------
 
 
-def inverted(wide: int = 8, last: int = 3, stride: int = 2, size: int = 8) -> Network:
+def inverted(wide: int = 8, last: int = 3, stride: int = 2, size: int = 8, batch: int = 1) -> Network:
     """Wider, depthwise, narrower, and one more."""
     net = Builder("inverted", "wider, depthwise, narrower")
-    x = net.conv(net.input(1, 4, size, 6), "expand", wide)
+    x = net.conv(net.input(batch, 4, size, 6), "expand", wide)
     x = net.conv(x, "dw", wide, 3, stride=stride, groups=wide)
     x = net.conv(x, "project", last, act="")
     net.conv(x, "next", 5)
@@ -152,6 +152,18 @@ def test_price_is_what_the_referee_counts(rows: str, columns: str) -> None:
                 assert seen.executed
                 count += 1
     assert count == 48
+
+
+def test_sums_of_all_images_lie_in_memory() -> None:
+    """The case above with two images and one option."""
+    part = part_of(inverted(12, 2, 2, batch=2), psum_bytes=2)
+    group = Group(part.net, 0, 3)
+    for first, last in turns_of(group):
+        steps = streams_of(group, Option(2, 3, "lead", "lead"))
+        run = FusedRun(0, 3, *steps, (0,) * 4, {}, (8, 4, 4, 0), tuple(range(part.machine.ocm_banks)),
+                       (Blocks(first, last, 1),))  # fmt: skip
+        (seen,) = part.walked((run,)).runs
+        assert (part.prices.price(run).peak_bytes, seen.executed) == (seen.peak_bytes, True)
 
 
 def test_prices_refuse_other_turns() -> None:

@@ -133,7 +133,8 @@ def test_what_one_size_ends_with_lies_between_two_steps_of_another(engine: str) 
     [
         (("accuracy>=0.5",), {"error": 500_000}), (("accuracy>=0.3141591",), {"error": 685_840}),
         (("seconds<=0.000001",), {"period": 333}), (("seconds<=0.000003",), {"period": 1000}),
-        (("time<=5", "time<=4"), {"time": 4}), (("score<=7", "memory<=0"), {"score": 7, "memory": 0}),
+        (("time<=5", "time<=4"), {"time": 4}), (("time<=4", "time<=5"), {"time": 4}),
+        (("score<=7", "memory<=0"), {"score": 7, "memory": 0}),
     ],
 )  # fmt: skip
 def test_limits_of_pins(pins: tuple[str, ...], limits: dict[str, int]) -> None:
@@ -332,7 +333,9 @@ def test_cuts_are_those_of_the_platform(pipeline: str, allowed: str) -> None:
 
 def test_the_referee_sees_what_the_space_leaves_out() -> None:
     """Types that no conversion joins, too much memory, a budget, and no accuracy that is left."""
-    variants = chain((option("h", 1, "f16", 300_000, bytes=9, uses={"n": 2}),), (option("f", 1, loss=200_000),))
+    variants = chain(
+        (option("h", 1, "f16", 300_000, bytes=9, uses={"n": 1}),), (option("f", 1, loss=200_000, uses={"n": 1}),)
+    )
     board = platform(conversions=(), memory_bytes=8, budgets=(Budget(name="n", most=1),))
     made = Selection("s", "nominal", (), (Choice("l0", "h", "gpu"), Choice("l1", "f", "gpu")))
     faults = " ".join(replay(variants, board, 1000, made).faults)

@@ -314,6 +314,8 @@ def test_energy() -> None:
 def test_too_many_units() -> None:
     result = replay(POINT, machine(), Nest((Spatial("m", 1, "tle"), Spatial("r", 1, "tlt"), *ALL)))
     assert result.faults == ("level tle: 4 units of 1", "level tlt: 2 units of 1")
+    four = Nest((Spatial("m", 1, "tle"), *ALL))  # clusters, of cores there would be enough
+    assert replay(POINT, machine(tles=2, tlts=2), four).faults == ("level tle: 4 units of 2",)
     # 4 filters by 3 and 2: two cores in the first cluster, one in the second
     uneven = Nest((Spatial("m", 3, "tle"), Spatial("m", 2, "tlt"), *ALL))
     assert replay(POINT, machine(tles=2), uneven).faults == ("level tlt: 2 units of 1",)

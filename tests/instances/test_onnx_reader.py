@@ -304,8 +304,12 @@ def test_shape_arithmetic_is_folded(tmp_path: Path) -> None:
     m.node("Div", "n2,two", "n1")
     m.node("Concat", "n1,minus", "t", axis=0)
     m.node("Reshape", "x,t", "y", name="view")
+    m.node("Shape", "x", "rows", start=2, end=3)
+    m.node("Concat", "n1,minus,rows", "u", axis=0)
+    m.node("Reshape", "y,u", "z", name="back")
     net = m.read(tmp_path, batch=3)
-    assert [(o.name, o.shape) for o in net.operators] == [("x", (3, 6, 4, 4)), ("view", (3, 96))]
+    shapes = [("x", (3, 6, 4, 4)), ("view", (3, 96)), ("back", (3, 24, 4))]
+    assert [(o.name, o.shape) for o in net.operators] == shapes
 
 
 def test_symbols(tmp_path: Path) -> None:

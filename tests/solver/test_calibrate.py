@@ -82,6 +82,17 @@ def test_plans_measured_on_a_known_machine_give_it_back(plans, tmp_path_factory,
     assert result.machine_after == machine
 
 
+def test_a_layer_in_words() -> None:
+    """Pairs are rows x columns; pads are above, left, below, right."""
+    from instances.measured import parse_layer
+
+    words = "channels=8 filters=4 size=16x12 kernel=3x1 stride=2x3 pad=1x0 dilation=2x1 groups=2 batch=5"
+    assert parse_layer(words, "") == Layer.conv(
+        words, channels=8, filters=4, size=(16, 12), kernel=(3, 1), stride=(2, 3), pad=(1, 0, 1, 0), dilation=(2, 1),
+        groups=2, batch=5,
+    )  # fmt: skip
+
+
 @pytest.mark.slow(5)
 def test_networks_measured_on_a_known_machine_give_it_back(tmp_path: Path) -> None:
     """Rows of best plans: they are made anew until they are the best ones of the true machine."""

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from instances.load import load_machine
+from instances.machine.sections import OffChip
 from instances.network.operators import Input
 from instances.network.workload import Layer
 from instances.problems import PROBLEMS
@@ -69,6 +70,10 @@ def test_points_of_the_roofline() -> None:
     assert [(p.name, p.x, p.y) for p in cloud.points] == [("a", 10, pytest.approx(100))]
     assert [(p.x, p.y) for p in peak.points] == [(128, 1024), (256, 1024)]
     assert [(p.x, p.y) for p in memory.points] == [(5, 40), (128, 1024)]
+    # of two memories the faster one is the roof: 2 and 8 ticks a byte
+    near, far = ({"name": name, "bytes": 64, "transfer": {"byte_ticks": ticks}} for name, ticks in (("a", 2), ("b", 8)))
+    both = machine.model_copy(update={"off_chip": tuple(OffChip.model_validate(one) for one in (far, near))})
+    assert roofs(both).gbytes == pytest.approx(1000 / (2 * machine.tick_ps))
 
 
 @pytest.mark.parametrize("problem", ["tiling", "slicing", "joint", "banks", "mesh"])

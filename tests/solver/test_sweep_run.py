@@ -214,10 +214,10 @@ def _row(machine: str, objective: str, problem: str, **more: Any) -> dict[str, A
 
 
 def test_machines_of_different_ticks_are_compared_in_picoseconds() -> None:
-    """200 ticks of 5 ps are less than 100 of 20; joint names no measure time, and a mapping minimises its period."""
+    """200 ticks of 5 ps are less than twice 60 of 20; joint has no measure time, a mapping minimises its period."""
     rows = [
         _row("fast", "bytes", "joint", tick_ps=5, time=200, bytes=10, memory_bytes=64),
-        _row("slow", "bytes", "joint", tick_ps=20, time=100, bytes=10, memory_bytes=64),
+        _row("slow", "bytes", "joint", tick_ps=20, time=60, bytes=10, memory_bytes=64, layer="a", repeats=2),
         _row("board", "period", "mapping", tick_ps=1000, period=7, energy=3),
         _row("lost", "period", "mapping", tick_ps=1000, status="TIME_OUT", value=None),
         _row("none", "time", "tiling", tick_ps=1000, status="TIME_OUT", value=None),
@@ -226,7 +226,7 @@ def test_machines_of_different_ticks_are_compared_in_picoseconds() -> None:
     joint, mapping, none = machine_fronts(sweep)
     assert [(p.machine, p.values["time"], p.front) for p in joint.points] == [
         ("fast", 1000, True),
-        ("slow", 2000, False),
+        ("slow", 2400, False),
     ]
     assert joint.units == {"bytes": "bytes", "time": "ps", "memory": "bytes on chip"}
     assert [p.values for p in mapping.front] == [{"period": 7000, "energy": 3}]
