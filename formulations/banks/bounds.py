@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.banks.network import NEVER, Graph, Point, State, Visit, Walk, lowest
+from formulations.banks.network import NEVER, Graph, Point, State, Visit, lowest
 from formulations.banks.search import Programs
 from formulations.banks.tasks import Program, Task
 from formulations.banks.times import Node, Times
@@ -49,12 +49,12 @@ _FAR, _MORE = 2**61, 2**10
 class Alone:
     """What is left from a node to the end, at least; by itself cheap bounds: the work of every stage to come."""
 
-    def __init__(self, walk: Walk, times: Times) -> None:
+    def __init__(self, times: Times) -> None:
         #: The sums ``p*bytes + q*ticks`` that are bounded, bytes and ticks first.
         self.weights = [(1, 0), (0, 1)]
         cycle, fixed = times.clock.cycle, times.clock.fixed
         begun = cycle if times.by_cycle else 0  # a cycle of it may be over as weights come
-        self._work = [max(0, stage.cycles * cycle - begun) + fixed for stage in walk.stages]
+        self._work = [max(0, stage.cycles * cycle - begun) + fixed for stage in times.walk.stages]
         self._after: dict[int, int] = {}
 
     def left(self, node: Node) -> tuple[int, ...] | None:
@@ -76,7 +76,7 @@ class ByState(Alone):
     """The fewest bytes of a graph, and cheap bounds of ticks."""
 
     def __init__(self, graph: Graph, times: Times) -> None:
-        super().__init__(graph.walk, times)
+        super().__init__(times)
         self.graph = graph
 
     def left(self, node: Node) -> tuple[int, ...] | None:
@@ -94,8 +94,8 @@ class ByNode(Alone):
     At first every stage counts with a lower bound on its programs; `tighten` has the programs themselves searched.
     """
 
-    def __init__(self, walk: Walk, times: Times, limit: Clock = ENDLESS) -> None:
-        super().__init__(walk, times)
+    def __init__(self, times: Times, limit: Clock = ENDLESS) -> None:
+        super().__init__(times)
         self.times, self.limit = times, limit
         starts = times.starts(State())
         self.number = {Node(State(), first): at for at, first in enumerate(starts)}
@@ -105,7 +105,7 @@ class ByNode(Alone):
         self._known: dict[object, list[int | None]] = {}
         #: Arcs from node to node by a way, all from one layer of nodes ahead of those from the next.
         self._arcs, self._layers = self._explore()
-        self._ends = [at for node, at in self.number.items() if node.state.done == walk.all]
+        self._ends = [at for node, at in self.number.items() if node.state.done == times.walk.all]
         self._bytes, self._ticks = self._costs(1, 0), self._costs(0, 1)
         self._lefts: list[tuple[int, ...]] = []
         self.bound([])

@@ -200,7 +200,7 @@ class _Search:
 
     def __init__(self, walk: Walk, ways: Ways, aim: Aim, limit: Clock) -> None:
         self.walk, self.ways, self.times, self.aim, self.limit = walk, ways, ways.times, aim, limit
-        self.bounds = Alone(walk, ways.lower)
+        self.bounds = Alone(ways.lower)
         #: Plans by what they cost, and rivals that are no plans of these stages.
         self.known: dict[Point, PathLabel | None] = {}
         self.corners = [(NEVER, NEVER)]
@@ -412,7 +412,7 @@ def _fewest(search: _Search) -> None:
 
 def _fastest(search: _Search) -> None:
     """Find the fewest ticks, then bytes, or the front: by bounds that are cheap at first."""
-    bounds = ByNode(search.walk, search.ways.lower, search.limit)
+    bounds = ByNode(search.ways.lower, search.limit)
     search.bounds = bounds
     least = search.least()
     if least is None:

@@ -58,7 +58,7 @@ def ticks_of_call(transfer: Transfer, runs: Sequence[AddressRuns]) -> int:
         count = len(starts) if size else 0
         moved, segments = moved + count * size, segments + count
         if transfer.burst_bytes and count:
-            one_by_one = starts.tolist() if transfer.burst_count == "address" else [0] * count
+            one_by_one = starts.tolist() if transfer.by_address else [0] * count
             bursts += sum(bursts_of_segment(at, size, transfer.burst_bytes) for at in one_by_one)
     return ticks(transfer, request(transfer, moved, segments, bursts)) if moved else 0
 

@@ -268,7 +268,7 @@ class Transfer(Sparse):
 
     @property
     def by_address(self) -> bool:
-        """Whether anything is counted by where runs of addresses lie: bursts, by the windows that they touch."""
+        """Whether bursts are counted by the windows that runs of addresses touch."""
         return self.burst_count == "address" and self.burst_bytes > 0
 
     @property

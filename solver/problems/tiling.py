@@ -183,8 +183,14 @@ class LayersProblem(Problem):
 
     def parts_of(self, plan: Plan) -> list[NestPart]:
         """The layers, with the homes of their schedules; with some where they have none."""
-        pins = parse_pins(plan.options.pins, self.formulation.decisions)
-        return [part_of(row, plan, self.formulation, pins) for row in layer_rows(plan)]
+        machine, pins = plan.machine_data, parse_pins(plan.options.pins, self.formulation.decisions)
+        return [
+            NestPart(
+                layer, machine, self.formulation.build, pins, given=plan.engine == GIVEN,
+                homes=some_homes(layer, machine) if row.schedule is None else row.schedule.homes,
+            )
+            for row, layer in zip(plan.parts, plan.network_data, strict=True)
+        ]  # fmt: skip
 
     def heuristics_that_fit(self, part: Part[Nest], plan: Plan, *, proves: bool) -> Iterator[str]:
         """None: a layer that there was no time for has no plan."""
@@ -411,13 +417,6 @@ def decide_space(
     return replace(said, values=values, wall_s=time.monotonic() - start)
 
 
-def part_of(row: LayerRow, plan: Plan, formulation: Nests, pins: Pins) -> NestPart:
-    """The layer that a row is about, with the homes of its schedule; with some where it has none."""
-    homes = row.schedule.homes if row.schedule else some_homes(row.workload, plan.machine_data)
-    given = plan.engine == GIVEN
-    return NestPart(row.workload, plan.machine_data, formulation.build, pins, homes=homes, given=given)
-
-
 def some_homes(layer: Layer, machine: Machine) -> Assignment:
     """Homes that the operands of a layer may have: memory on chip does not depend on them."""
     return tuple(assignments(layer, machine)[0].items())
@@ -443,11 +442,8 @@ def fronts(request: Request, axes: Sequence[str], *, time_limit_s: float | None 
 
 def _housed(request: Request, layer: Layer, axes: Sequence[str], end: float | None) -> NestFront:
     """The front of a layer by itself over all homes that its operands may have."""
-    places = (
-        places_of(layer, (layer,), request.question.machine, request.pins)
-        if request.question.machine.off_chip
-        else None
-    )
+    machine = request.question.machine
+    places = places_of(layer, (layer,), machine, request.pins) if machine.off_chip else None
     ways = [one for t in places.tables for one in places.assignments(t.operands)] if places else [{}]
     found = []
     for number, homes in enumerate(ways):

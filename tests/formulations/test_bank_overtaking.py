@@ -137,7 +137,7 @@ def test_a_cycle_may_be_over_as_weights_come_by_hand(cycles: int) -> None:
     for bus, left in (("weights_first", ticks - 16), ("first_come", ticks - 12)):
         banks = Banks(count=4, map_bytes=4096, weight_bytes=4096, filters=4, lanes=4, patch_channels=0, bus=bus)
         walk = Walk(stages(network, banks), banks)
-        bound = Alone(walk, Times(walk, PLAIN.bound() if bus == "weights_first" else replace(PLAIN, overtakes=False)))
+        bound = Alone(Times(walk, PLAIN.bound() if bus == "weights_first" else replace(PLAIN, overtakes=False)))
         assert [(stage.cycles, stage.groups) for stage in walk.stages] == [(cycles, 1)] * 2
         assert [bound.ticks(done) for done in (0b00, 0b01, 0b10, 0b11)] == [2 * left, left, left, 0]
 

@@ -428,10 +428,10 @@ def test_the_front_of_a_network_is_that_of_everything(network: Network, banks: B
     assert [(plan.volume.total, ticks) for plan, ticks in fastest.plans] == expected[-1:]
     walk = Walk(found, banks)
     times, start = Times(walk, clock), State()
-    loose, some, tight = (ByNode(walk, times) for _ in range(3))
+    loose, some, tight = (ByNode(times) for _ in range(3))
     some.tighten(expected[-1].ticks)
     tight.tighten()
-    for bounds in (Alone(walk, times), loose, some, tight):
+    for bounds in (Alone(times), loose, some, tight):
         lefts = [(times.begun(f), bounds.left(Node(start, f))) for f in times.starts(start)]
         assert min(wait + left[1] for wait, left in lefts if left) <= expected[-1].ticks
     for plan, ticks in said.plans:

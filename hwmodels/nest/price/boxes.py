@@ -265,7 +265,7 @@ def runs_of(
     `transfer` says, by address (`burst_products`) or as if every run began one; with `aligned` always so,
     which is never more.
     """
-    burst, exact = transfer.burst_bytes, transfer.burst_count == "address" and not aligned
+    burst, exact = transfer.burst_bytes, transfer.by_address and not aligned
     number = {a.dim: a.pieces.number for a in axes}
     lengths = {a.dim: a.pieces.sum for a in axes}
     result: dict[str, list[tuple[int, Factors]]] = {kind: [] for kind in kinds}
@@ -288,7 +288,7 @@ def runs_of(
         run = element * prod(a.extent for a in axes[j + 1 :])
         if "segments" in kinds:
             result["segments"].append((1, {**outer, axis.dim: axis.pieces.partial(axis.extent), **inner}))
-        if "bursts" in kinds and burst and exact:
+        if "bursts" in kinds and exact:
             *outside, here = _stored(axes, element)[: j + 1]
             result["bursts"] += [(1, times(product, inner)) for product in burst_products(tuple(outside), here, burst)]
         elif "bursts" in kinds and burst:

@@ -176,7 +176,7 @@ class _Timeline:
             segments = np.where(whole, segments, segments * extent)
             whole = whole & (extent == size)
         ticks = price.segment_ticks * segments + price.byte_ticks * segments * run
-        if price.burst_ticks and price.burst_bytes and price.burst_count == "address":
+        if price.burst_ticks and price.by_address:
             axes = [Box(size, *boxes[dim]) for dim, size in shape]
             ticks = ticks + price.burst_ticks * box_bursts(axes, element, price.burst_bytes)
         elif price.burst_bytes:

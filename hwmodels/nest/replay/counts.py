@@ -166,7 +166,7 @@ def call_of(parts: Sequence[tuple[tuple[int, ...], tuple[int, ...], int, int]], 
         runs, aligned = _aligned(shape, extents, element, burst)
         segments += runs
         if burst:
-            bursts += aligned if transfer.burst_count == "aligned" else _windows(shape, extents, element, burst, base)
+            bursts += _windows(shape, extents, element, burst, base) if transfer.by_address else aligned
     if not size:
         return Counts()
     rows = size // transfer.row_bytes if transfer.row_bytes else 0
