@@ -23,11 +23,11 @@ from solver.uses.emit.emit import compile_model, files_of
 from solver.uses.emit.network import recorded
 from solver.uses.emit.preflight import refusals
 from solver.uses.emit.program import runtime
-from solver.uses.emit.requantise import multiplier_of
+from solver.uses.emit.requantise import multiplier_of, shares
 from tests.emitted import BYTES, FLOATS, build_and_run, needs_gcc, small_model
 from tests.onnx_models import model_of
 from tests.quantised import Maker, quantised_model
-from tests.written import built, planned
+from tests.written import built, planned, text_model
 
 
 def twice(path: Path) -> None:
@@ -147,6 +147,8 @@ def test_signed_maps_compare_exactly(tmp_path: Path) -> None:
 # ---- Sums of integers become results by a multiplier and a shift: bit by bit as whole numbers of Python say ----------
 
 RULES = ("double", "single", "even")
+#: Elements of maps of 16 bits.
+WIDE = {"in_bytes": 2, "w_bytes": 1, "out_bytes": 2, "psum_bytes": 8}
 RESULTS = ("a", "b", "sum", "less", "product", "mean", "window", "fc", "most", "least")
 
 
@@ -182,6 +184,46 @@ def test_multipliers_by_hand() -> None:
     assert multiplier_of(2**-40) == (0, 0)
     with pytest.raises(InputError, match="multipliers are below"):
         multiplier_of(2.0**31)
+
+
+@pytest.mark.parametrize(("size", "scales", "reach", "left"), [
+    (2, [1] * 2, 65535, 14), (2, [1] * 4, 65535, 14),  # 4 * 65535 * 2^13 = 2^31 - 2^15
+    (2, [1] * 5, 65535, 13), (2, [1] * 8, 65535, 13), (2, [1] * 9, 65535, 12),
+    (2, [1] + [0.01] * 31, 65535, 14),  # as much as 1.31 maps
+    (2, [1] * 7, 32768, 14), (2, [1] * 8, 32768, 13),  # signed: 8 * 2^15 * 2^13 is 2^31
+    (1, [1] * 16, 255, 20), (1, [1] * 17, 255, 19), (1, [1] * 32, 255, 19),  # 16 * 255 * 2^19 = 2^31 - 2^23
+])  # fmt: skip
+def test_maps_that_are_added_leave_room_in_32_bits(size: int, scales: list[float], reach: int, left: int) -> None:
+    """Each is shifted to the left and halved, where its scale is the largest one."""
+    assert shares(scales, size, [reach] * len(scales))[1] == left
+
+
+def of_wide_maps(path: Path, op: str, number: int) -> Path:
+    """Write a function of a map of 16 bits, read so many times; no zero point is stated."""
+    step = "f0_00001"
+    taken = [f"d{k} = DequantizeLinear(q, {step})" for k in range(number)]
+    made = f"r = QuantizeLinear<output_dtype=4>(s, {step}) y = DequantizeLinear(r, {step})"
+    done = f"s = {op}({', '.join(f'd{k}' for k in range(number))})"
+    line = " ".join([f"q = QuantizeLinear<output_dtype=4>(x, {step})", *taken, done, made])
+    text_model(path, "float[1,1,2,2] x", [line])
+    return path
+
+
+@needs_gcc
+def test_many_maps_of_16_bits_are_added(tmp_path: Path) -> None:
+    """Random numbers of about 1 in steps of 0.00001: the largest are 65535 of them, and so is their sum."""
+    pytest.importorskip("onnxruntime")
+    files = planned(of_wide_maps(tmp_path / "m.onnx", "Sum", 5), WIDE, "single").files()
+    assert "results: 4 of 4 elements exact" in built(files, tmp_path / "c")
+
+
+def test_products_that_leave_32_bits_are_refused(tmp_path: Path) -> None:
+    """65535 * 65535 is nearly 2^32; with floats C is written."""
+    model = read_model(of_wide_maps(tmp_path / "m.onnx", "Mul", 2))
+    machine = load_machine("scratchpad_768k", {name: str(value) for name, value in WIDE.items()})
+    (said,) = refusals(model, machine, "single").always
+    assert "products of its operands may leave 32 bits: use requantise float" in said
+    assert not refusals(model, machine, "float").always
 
 
 @pytest.mark.parametrize(("total", "factor", "made"), [

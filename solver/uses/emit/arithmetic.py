@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
@@ -91,7 +92,9 @@ class Arithmetic:
         if kind not in FLOATS:
             return Grid(kind)
         if chain.operators and self.passing.per_tensor(chain.operators[-1]):
-            return grid_of(self.model, self.model.node(chain.operators[-1].name))
+            last = chain.operators[-1]
+            found, read = grid_of(self.model, self.model.node(last.name)), self.passing.kinds[last.inputs[0]]
+            return replace(found, kind=found.kind if read in FLOATS else read)  # without zero point it says no kind
         return None
 
     @cached_property
@@ -172,8 +175,7 @@ class Arithmetic:
 
     def _check_reach(self, weights: np.ndarray, addend: np.ndarray, grid: Grid) -> None:
         """Refuse a layer whose sums may leave the integers in which they are taken."""
-        reach = max(abs(end - grid.one_zero) for end in grid.limits)
-        most = float((np.abs(weights).sum(axis=1) * reach + np.abs(addend)).max())
+        most = float((np.abs(weights).sum(axis=1) * grid.reach + np.abs(addend)).max())
         largest = limits(self.elements.sums)[1]
         if most > largest or (np.abs(addend) > np.iinfo(self._bias).max).any():
             said = f"sums may reach {most:,.0f}, integers of psum_bytes {self.machine.psum_bytes} {largest:,}"
@@ -367,8 +369,11 @@ class Arithmetic:
         require(bool(known) and whole and len(grids) == len(self.operator.inputs), self.where,
                 f"{op} of these operands computes in real numbers: use requantise float")  # fmt: skip
         found = [grid for grid in grids if grid is not None]
-        scales, taken = [float(g.scale[0]) for g in found], list[str]()
-        kept, left = shares(scales, BYTES[self.passing.stored(self.names[0])])
+        scales, reaches, taken = [float(g.scale[0]) for g in found], [g.reach for g in found], list[str]()
+        fits = not product or prod(reaches) <= limits("i32")[1]
+        require(fits, self.where, "products of its operands may leave 32 bits: use requantise float")
+        added = () if product or extreme else reaches
+        kept, left = shares(scales, BYTES[self.passing.stored(self.names[0])], added)
         apart = product or (extreme is not None and len(set(scales)) == 1)
         for grid, name, (multiplier, shift) in zip(found, self.names, kept, strict=True):
             value = f"(certile_get_{self.passing.stored(name)}({{place}}) - {grid.one_zero})"

@@ -159,6 +159,11 @@ class Grid:
         """The zero point, where there is one."""
         return int(self.zero[0])
 
+    @property
+    def reach(self) -> int:
+        """How far integers are from the zero point at most."""
+        return max(abs(end - self.one_zero) for end in self.limits)
+
 
 def grid_of(model: OnnxModel, node: Node) -> Grid:
     """Return what a QuantizeLinear or DequantizeLinear says of its integers.

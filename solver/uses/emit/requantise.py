@@ -18,7 +18,8 @@ from instances.errors import InputError
 
 RULES = ("float", "double", "single", "even")
 #: Of sums of maps, by bytes of an element: each is shifted to the left by so many bits before it is scaled. 20 are
-#: TFLite's rule for 8 bits; its 15 for 16 bits are for signed maps without zero point, one less has room for all.
+#: TFLite's rule for 8 bits; its 15 for 16 bits are for signed maps without zero point. One less has room for four maps
+#: of any kind, 20 for sixteen of 8 bits; of more each is shifted by less.
 LEFT = {1: 20, 2: 14}
 #: More than this shifts all bits of a sum away.
 _MOST = 31
@@ -57,6 +58,15 @@ def scaled(rule: str, sums: str, value: str, factors: Sequence[float], channel: 
     return tables, f"certile_requantise{wide}_{rule}({value}, stage_multiplier[{channel}], stage_shift[{channel}])"
 
 
-def shares(scales: Sequence[float], element: int) -> tuple[list[tuple[int, int]], int]:
-    """Of a sum of maps: multiplier and shift of each, and by how many bits it is shifted to the left before."""
-    return [multiplier_of(one / (2 * max(scales))) for one in scales], LEFT[element]
+def shares(
+    scales: Sequence[float], element: int, reaches: Sequence[int] = ()
+) -> tuple[list[tuple[int, int]], int]:  # fmt: skip
+    """Of a sum of maps: multiplier and shift of each, and by how many bits it is shifted to the left before.
+
+    `reaches` are the largest magnitudes of maps that are added: their sum stays in 32 bits, a step for each rounding.
+    """
+    factors, left = [one / (2 * max(scales)) for one in scales], LEFT[element]
+    most = sum(one * reach for one, reach in zip(factors, reaches, strict=False))
+    while most * 2**left + 2 * len(reaches) >= 2**31:
+        left -= 1
+    return [multiplier_of(one) for one in factors], left
