@@ -148,6 +148,8 @@ def test_alignment_and_fixed_addresses(engine: str) -> None:
     assert (said.status, said.values["peak"]) == ("OPTIMAL", 7)  # c at 0, b at 5
     both = replace_buffer(given, "c", size=3)
     assert solved(both, engine, "peak").values["peak"] == 11  # c at 8
+    like = (Buffer(name=name, lower=0, upper=1, size=6, alignment=4) for name in "ab")
+    assert solved(few(*like, sizes=(20,)), engine, "peak").values["peak"] == 14  # at 0 and 8: 6 is no multiple of 4
 
 
 def replace_buffer(given: Buffers, name: str, **change: int) -> Buffers:

@@ -142,6 +142,19 @@ def test_limits_of_pins(pins: tuple[str, ...], limits: dict[str, int]) -> None:
     assert asked(chain((option("net", 10),), images=3), platform(), *pins).demands.limits == limits
 
 
+@pytest.mark.parametrize(("pin", "objectives", "values"), [
+    ("error<=900000", ("error", "time"), (500_000, 10)),  # no loss
+    ("time<=15", ("time", "error"), (5, 501_000)),
+])  # fmt: skip
+def test_a_value_that_is_found_limits_more_than_a_pin(
+    pin: str, objectives: tuple[str, str], values: tuple[int, int]
+) -> None:
+    """Of 10 ns without loss and 5 with 1000 ppm the first objective decides: the pin allows both."""
+    part = asked(chain((option("base", 10), option("fast", 5, loss=1000))), platform(), pin)
+    said = solved(part, *objectives)
+    assert (said.status, *(said.values[name] for name in objectives)) == ("OPTIMAL", *values)
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_cuts_are_worth_a_hand_over_or_not(engine: str) -> None:
     """8 on the CPU, 10 on the GPU: cut 8 + 1 and 10 + 2, period 12; not cut 18. With 8 to receive not: 18 either way.

@@ -394,6 +394,19 @@ def test_tiles_that_fill_the_array(layer: Layer, tiles: dict[str, list[int]]) ->
         assert {d: sizes[d].inner.tolist() for d in tiles} == of
 
 
+def test_filters_fill_the_rows_of_the_array() -> None:
+    """A pixel of 1 channel, 9 filters: 19 bytes, memory for 18. IN and OUT whole (10), weights in pieces of 6 and 3.
+
+    That is 2 + 1 passes of 20 ticks on 3 rows, 4 transfers of 5 ticks, 19 bytes. 5 and 4 are 2 + 2 passes.
+    """
+    on = machine(
+        18, psum_bytes=1, transfer=Transfer(call_ticks=5, byte_ticks=1),
+        compute=Compute(model="array", rows=3, cols=1, cycle_ticks=20),
+    )  # fmt: skip
+    said = decide_space(build(Layer.conv("x", channels=1, filters=9, size=(1, 1)), on), ("time",))
+    assert (said.status, said.values["time"]) == ("OPTIMAL", 3 * 20 + 4 * 5 + 19)
+
+
 def test_many_cores_are_refused() -> None:
     with pytest.raises(InputError, match="use slicing"):
         TILING.build(TINY, load_machine("nmp"), Pins())

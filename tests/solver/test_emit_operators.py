@@ -103,6 +103,7 @@ HOST = [
         "Gather<axis=-1>(z, n0_1_m1_0)", "Expand(e, n2_4_3_6)", "Tile(z, n1_2_1_3)", "Reshape(z, n2_5_4_6)",
         "SpaceToDepth<blocksize=2>(o)", "Concat<axis=1>(z, q, z)", "Concat<axis=2>(z, o)",
     ])),
+    "c0 = Concat<axis=1>(z, q) c1 = DepthToSpace<blocksize=2>(c0)",  # DCR, of 4 channels as CRD
     "i0, i1, i2 = Split<axis=1>(z, n1_2_1) i3 = Exp(i1)", "j0, j1 = Split<axis=2,num_outputs=2>(z) j2 = Exp(j1)",
 ]  # fmt: skip
 

@@ -59,6 +59,7 @@ REFUTED = [
     (claim("FEASIBLE", (10, 7), (8, None)), (7, 9), "bound 8"),
     (claim("FEASIBLE", (10, 7), (8, None)), (8, 1), None),  # better, but nothing says that there is no better one
     (claim("FEASIBLE", (10, 7), (None, 6)), (10, 5), "bound 6"),
+    (claim("FEASIBLE", (10, 7), (8, 7)), (9, 4), "bound 7"),  # 9 bytes are better than 10, so time counts: 4 < 7
     (claim("NO_SOLUTION_FOUND", (), (8, None)), (7, 9), "bound 8"),
     (claim("INFEASIBLE", (), (None, None)), (7, 9), "status INFEASIBLE"),
     (claim("INFEASIBLE", (), (None, None)), (), None),

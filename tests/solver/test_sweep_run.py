@@ -330,6 +330,12 @@ def test_reasons_why_points_mean_nothing() -> None:
     assert said[6:] == ["and 1 more kind of such points"]
 
 
+def test_what_is_done_takes_no_time() -> None:
+    """2 of 6 tasks are left, each of 3 seconds, in two processes."""
+    said = Estimate(6, 6, before=4, tried=1, seconds=3.0, jobs=2)
+    assert (said.to_json()["estimate_s"], said.lines()[-1].split(":")[0]) == (3.0, "about 3.0 s")
+
+
 class Here:
     """A pool without processes."""
 
