@@ -7,6 +7,7 @@ are of `heterogeneous_mapping_and_banks`, chapter 4.
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from formulations.banks.network import BankPlan, Walk, optimum
+from formulations.banks.network import BankPlan, State, Walk, optimum
 from formulations.banks.policies import Reuse, double_buffer, minimise
 from formulations.banks.published import published
 from formulations.banks.stage import best, policy
@@ -32,7 +33,7 @@ from instances.network.operators import Concat, Conv, Eltwise, Input, Operator, 
 from solver.ask.progress import Silent
 from solver.uses.bench.banks import MOVED, WAITS, block, both, grown, midap, table42
 from tests.adversary.banks import OPEN, Actions, copied
-from tests.effort import tries
+from tests.effort import THOROUGH, tries
 
 MEASURED = json.loads((Path(__file__).parents[1] / "data" / "midap.json").read_text())
 
@@ -368,6 +369,53 @@ def test_equal_stages_may_leave_other_tiles(twice: str) -> None:
     plan = optimum(Walk(found, banks))
     agrees(found, banks, plan)
     assert plan.volume.total == 5 * 64 + 768
+
+
+@pytest.mark.parametrize(("pad", "filters", "per", "ways"), [
+    ((1, 1), 2, 4, (0,)), ((0, 2), 2, 4, (0, 1)), ((1, 1), 4, 4, (0, 1)), ((1, 1), 2, 2, (0, 1)),
+])  # fmt: skip
+def test_a_map_is_read_from_both_ends_unless_they_are_alike(
+    pad: tuple[int, int], filters: int, per: int, ways: tuple[int, ...]
+) -> None:
+    """A tile of 4 columns, windows alike from both ends; not with other padding, a result or a map of two tiles."""
+    one = Conv(
+        name="a", inputs=("x",), shape=(1, filters, 1, 4), filters=filters, kernel=(1, 3), pad=(0, pad[0], 0, pad[1])
+    )
+    banks = Banks(count=4, map_bytes=4 * 2 * per, weight_bytes=64, filters=2, lanes=2, patch_channels=0)
+    found = stages(Network(name="n", operators=(Input(name="x", shape=(1, 2, 1, 4)), one)), banks)
+    assert Walk(found, banks).directions(State(), 0, "x") == ways
+
+
+@pytest.mark.parametrize("seed", range(60) if THOROUGH else (9, 10, 15, 18))
+def test_what_equal_stages_share_is_what_each_has_by_itself(seed: int) -> None:
+    """Tasks and bytes in every state of small networks of few kinds of stages; of both ways where one is enough."""
+    draw, made = (
+        random.Random(seed),
+        list[Operator]([Input(name="x", shape=(1, 4, 1, random.Random(seed).randint(3, 6)))]),
+    )
+    for k in range(5):
+        one, two = draw.choice(made[-3:]), draw.choice(made[-3:])
+        more: dict[str, Any] = {"name": f"o{k}", "inputs": (one.name,)}
+        if one.shape == two.shape and one != two and draw.random() < 0.4:
+            made.append(Eltwise(**{**more, "inputs": (one.name, two.name)}, shape=one.shape, fn="add"))
+        else:
+            taps, filters = draw.choice((1, 1, 3)), draw.choice((4, 4, 8))
+            shape, pad = (1, filters, 1, one.shape[3]), (0, taps // 2, 0, taps // 2)
+            made.append(Conv(**more, shape=shape, filters=filters, kernel=(1, taps), pad=pad))
+    banks = Banks.model_validate({
+        "count": (count := draw.randint(2, 5)), "map_bytes": count * draw.choice((8, 12, 24)), "filters": 4, "lanes": 4,
+        "weight_bytes": draw.choice((1, 64)), "residuals": draw.choice(("chip", "dram")),
+        "unread": draw.choice(("loaded", "left")), "patch_channels": 0,
+    })  # fmt: skip
+    found, waiting = stages(Network(name="n", operators=tuple(made)), banks), banks.residuals == "chip"
+    shared, known, states = Walk(found, banks, waiting=waiting), dict[object, list[int]](), [State()]
+    for state in states:
+        for visit, way, tasks in shared.visits(state):
+            alone = Walk(found, banks, waiting=waiting)
+            assert tasks == alone.programs(state, visit.at, visit.source, way, visit.prices)
+            moved = [visit.bytes(*one) for one in tasks]
+            assert known.setdefault((id(tasks), visit.alike), moved) == moved
+            states += [s for task, _ in tasks if len(states) < 150 and (s := visit.after(way, task)) not in states]
 
 
 # ---- a published compiler ------------------------------------------------------------------------------------------

@@ -7,21 +7,23 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
 
 from formulations.compulsory import compulsory_bytes
-from formulations.fusion.arcs import parts_of
+from formulations.fusion.arcs import _dominates, parts_of
 from formulations.fusion.groups import Group, Net, Window, window
 from formulations.fusion.memory import Memory, Option, Weights
 from formulations.fusion.part import FusionPart
 from formulations.fusion.pins import Demands
-from formulations.fusion.strips import DONE
+from formulations.fusion.space import Arc
+from formulations.fusion.strips import DONE, FAR, Way, paces, strips
 from formulations.pins import parse_pins
 from hwmodels.fusion.replay.strips import ALL, _Visit
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.network.network import Network
-from instances.network.operators import Conv, Input, Reshape
+from instances.network.operators import Conv, Eltwise, Input, Reshape
 from instances.network.stores import stores
 from instances.network.workload import Layer
 from solver import check, pareto
@@ -189,6 +191,69 @@ def test_windows_of_rows_and_columns() -> None:
     assert window(layer, "columns") == Window(5, 1, 1, 11, 8)
     assert window(layer, "columns", "c") == Window(1, 0, 0, 1, 8)
     assert window(Layer.conv("y", channels=1, filters=1, size=(5, 3), kernel=(5, 1)), "rows") == Window(5, 5, 0, 5, 1)
+
+
+def test_strips_by_hand() -> None:
+    """a of 3 rows, c of 5 rows of a, s = c + a, d every second row of s; c is read outside, too.
+
+    Rates 2, and 1 of d. In front of it are s -1 (every second row), c 0 (a result), a 2 (c reads two rows beyond), x 3;
+    behind c, s, d begin 0, a -2, x -3. Of c all 8 rows are needed, of s 7.
+    """
+    shape = (1, 1, 8, 8)
+    net = Net.read(Network(name="n", operators=(
+        Input(name="x", shape=shape), conv("a", "x", shape, 1, 3), conv("c", "a", shape, 1, 5),
+        Eltwise(name="s", inputs=("c", "a"), shape=shape, fn="add"), conv("d", "s", shape, 1, 1, 2),
+        conv("e", "c", shape, 1),
+    )), load_machine("scratchpad_768k"))  # fmt: skip
+    group = Group(net, 0, 3)
+    ways: list[Way] = [("retain", 1), ("lead", 2), ("recompute", 2), ("lead", 4)]  # 6, 2, 2 and 1 steps
+    made = strips(group, "rows", ways)
+    assert made is not None
+    assert made.end.tolist() == [
+        [0, 2, 4, 6, 8, 8, 6, 8, 6, 8, 8], [0, 0, 2, 4, 6, 8, 4, 8, 4, 8, 8], [0, 0, 1, 3, 5, 7, 3, 7, 3, 7, 7],
+        [0, 0, 1, 2, 3, 4, 2, 4, 2, 4, 4], [1, 3, 5, 7, 8, 8, 7, 8, 7, 8, 8],
+    ]  # fmt: skip
+    assert made.begin.tolist() == [
+        [0, 0, 2, 4, 6, 8, 0, 6, 0, 2, 0], [0, 0, 0, 2, 4, 6, 0, 4, 0, 4, 0], [0, 0, 0, 1, 3, 5, 0, 3, 0, 4, 0],
+        [0, 0, 0, 1, 2, 3, 0, 2, 0, 2, 0], [0, 1, 3, 5, 7, 8, 0, 7, 0, 1, 0],
+    ]  # fmt: skip
+    assert made.next[0].tolist() == [0, 2, 4, 6, 8, 8, 6, 8, 2, 8, 8]
+    # c reads a from two rows before its own on, a reads x from one; when a is complete nothing more is read of x
+    assert made.first_seen[0, 0].tolist() == [0, 0, 0, 0, 2, 4, 0, 2, 0, 2, 0]
+    assert made.later_seen[0, 0].tolist() == [0, 0, 0, 2, 4, FAR, 2, FAR, 2, FAR, FAR]
+    assert made.first_seen[4, 0].tolist() == [0, 0, 1, 3, 5, FAR, 0, 5, 0, 1, 0]
+    assert made.later_seen[4, 0].tolist() == [0, 1, 3, 5, FAR, FAR, 5, FAR, 1, FAR, FAR]
+    assert made.until_seen[4, 0].tolist() == [1, 3, 5, 7, 8, 0, 7, 8, 7, 8, 8]
+    assert made.computed.T.tolist() == [[8, 8, 7, 4, 8], [8, 8, 7, 4, 8], [12, 8, 6, 4, 14], [8, 8, 7, 4, 8]]
+    assert made.active[0].tolist() == [4, 2, 2, 1]
+    assert made.skips.tolist() == [False, False, True, False]  # row 3 of s is not made
+    assert made.beyond(4, np.array([0, 5])).tolist() == [[8, 3], [8, 3], [14, 5], [8, 3]]
+    for mode, size in ways:
+        steps, pace = paces(group, "rows", mode, size)
+        (first, last), back = {"retain": ((-1, 4), 0), "recompute": ((0, 1), 1)}.get(mode, ((1, 4 // size), 0))
+        assert (steps.first, steps.last) == (first, last)
+        assert [(p.step, p.ahead - back * p.step, p.behind, p.end) for p in pace] == [
+            (2 * size, 2, -2, 8), (2 * size, 0, 0, 8), (2 * size, -1, 0, 7), (size, 0, 0, 4), (2 * size, 3, -3, 8),
+        ]  # fmt: skip
+    few = strips(group, "rows", [ways[0], ways[3], ways[3], ways[3]])  # 6, 1, 1 and 1 steps
+    assert few is not None
+    assert few.most(np.arange(9.0), 0).tolist() == [5, 6, 7, 8]
+
+
+def test_an_arc_dominates_where_it_is_never_worse() -> None:
+    """One residence whose levels 0 and 1 are of a class: what is read more there is not more with what is loaded."""
+
+    def arc(fixed: int, reads: tuple[int, ...], table: tuple[tuple[int, ...], ...], macs: int = 1) -> Arc:
+        kinds = (np.array([0, 0, 1]),)
+        return Arc(0, 1, (0,), kinds, (np.array(reads),), fixed, macs, np.arange(2), np.array(table))
+
+    one, table = arc(5, (9, 6, 0), ((9, 4), (7, 3))), ((9, 4), (7, 3))
+    assert _dominates(one, one)
+    assert not _dominates(one, arc(4, (9, 6, 0), table))
+    assert not _dominates(arc(5, (9, 6, 0), table, macs=2), one)
+    assert not _dominates(one, arc(6, (9, 4, 0), table))  # 2 less are read at level 1
+    assert _dominates(one, arc(6, (9, 4, 0), ((10, 5), (6, 2))))
+    assert not _dominates(one, arc(6, (9, 4, 0), ((10, 5), (6, 1))))
 
 
 def test_pins_that_leave_no_strip_leave_no_group() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from itertools import combinations_with_replacement, product
 from random import Random
@@ -14,7 +15,7 @@ from formulations.banks.network import Point, Walk
 from formulations.banks.numbers import numbered
 from formulations.banks.readings import clock_of, readings
 from formulations.clock import Clock
-from formulations.hybrid.bounds import Costs, Program, Stagewise
+from formulations.hybrid.bounds import Costs, Program, Stagewise, floor
 from formulations.hybrid.problem import HybridFormulation, HybridPart
 from formulations.hybrid.search import Chain, mixes
 from formulations.hybrid.space import DECISIONS, Cut, Pair, Space, branches, sizes
@@ -357,6 +358,56 @@ def test_what_every_plan_has_to_do_by_hand() -> None:
     (reading,) = part(Network(name="n", operators=(first, conv("a", first, 16, 1, 2))), on).readings.values()
     clock = clock_of(on)
     assert reading.least == Point(128 + 256 + 16 + 128, 8 * clock.cycle + clock.fixed)
+    for one, two in ((1, 2), (2, 1)):  # the stage that needs all of the map, first or last: 512 in, 512 + 128 out
+        made = (first, conv("a", first, 16, 1, one), conv("b", first, 16, 1, two))
+        (reading,) = part(Network(name="n", operators=made), on).readings.values()
+        assert reading.least.bytes == 512 + 2 * (256 + 16) + 512 + 128
+
+
+def _maps(kind: str) -> Stages:
+    """Maps of 8 columns of 16 bytes, weights of 256 bytes and 16 biases a convolution."""
+    x = Input(name="x", shape=(1, 16, 1, 8))
+    a = conv("a", x, 16, 1)
+    b, beside = conv("b", a, 16, 1), conv("b", x, 16, 1)
+    total = {of: Eltwise(name="s", inputs=of, shape=x.shape, fn="add") for of in (("a", "x"), ("b", "a"))}
+    join = Concat(name="j", inputs=("a", "b"), shape=(1, 32, 1, 8), axis=1)
+    more = {
+        "chain": (b,), "of the input": (total["a", "x"],), "joined": (beside, join, conv("d", join, 16, 1)),
+        "sum": (b, total["b", "a"], conv("d", total["b", "a"], 16, 1)),
+        "sums": (b, total["b", "a"], Eltwise(name="d", inputs=("s", "b"), shape=x.shape, fn="add")),
+    }  # fmt: skip
+    return stages_of(Network(name="n", operators=(x, a, *more[kind])), machine(lanes=16))
+
+
+#: Of kinds, `Banks.unread` and bytes of weights on chip the fewest bytes where maps may wait for sums, and where not.
+FLOORS = {
+    # 4 tiles on 3 banks: weights that do not fit come twice; 4 of 8 columns of a are written and loaded
+    ("chain", "loaded", 128): (2 * (2 * 256 + 16) + 256 + 2 * 64, 0),
+    ("chain", "loaded", 256): (2 * (256 + 16) + 256 + 2 * 64, 0),
+    ("chain", "left", 128): (2 * (256 + 16) + 256 + 64, 0),  # .. what is read may lie where no window looks
+    # 8 tiles of both parts: 3 times 512 bytes of weights; 6 of 8 columns of 32 bytes
+    ("joined", "loaded", 256): (2 * (256 + 16) + 3 * 512 + 16 + 256 + 2 * 6 * 32, 0),
+    # one operand is streamed: x for nothing; b written and loaded (2 x 4 columns) for less than a, which b read
+    ("of the input", "loaded", 256): (256 + 16 + 256 + 2 * 64, 0),
+    ("sum", "left", 256): (3 * (256 + 16) + 256 + (2 + 2 + 1) * 64, 2 * 64),
+    ("sum", "loaded", 256): (3 * (256 + 16) + 256 + 6 * 64, 2 * 64),
+    ("sums", "loaded", 256): (2 * (256 + 16) + 256 + 6 * 64, 64 + 128 + 2 * 64),  # a or b, loaded whole; s
+}
+
+
+@pytest.mark.parametrize(("kind", "unread", "held"), FLOORS)
+def test_bytes_that_no_program_of_stages_is_below_by_hand(kind: str, unread: str, held: int) -> None:
+    on = machine(lanes=16, map_bytes=3 * 32, weight_bytes=held, unread=unread)
+    assert on.banks is not None
+    found, (least, streamed) = _maps(kind), FLOORS[kind, unread, held]
+    for waiting in (True, False):
+        point = floor(found, on.banks, clock_of(on), waiting=waiting)
+        assert point is not None
+        assert point.bytes == least + (0 if waiting else streamed)
+    if kind == "sums":  # b leaves anyway: 8 columns once, not its 4; streamed it is no more than loaded
+        point = floor(replace(found, leaving=frozenset({"b"})), on.banks, clock_of(on), waiting=False)
+        assert point is not None
+        assert point.bytes == least + 64 + 2 * 128
 
 
 # ---- what is asked ---------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from formulations.mesh.finish import complete, fits, hand, layout_of, vectors
 from formulations.mesh.milp import model_of
 from formulations.mesh.price import DECISIONS, KEEPS, MEASURES, Cap, Linear, price, setup_of
 from formulations.mesh.problem import MeshFormulation, MeshPart, keeps
-from formulations.mesh.search import Halves, best_pair, halves
+from formulations.mesh.search import Halves, best_pair, halves, leading
 from formulations.mesh.space import Group, Member, members, movable, undominated, ways
 from formulations.pins import Pins, parse_pins
 from hwmodels.mesh.replay import boxes, replay_array, replay_lanes, replay_mesh
@@ -410,17 +410,18 @@ def test_models_take_the_least_pair_of_options(measure: str) -> None:
         values = {pair: value for pair, value in values.items() if pair not in forbidden}
         least = min(values.values(), default=None)
         assert best_pair(found, measure)[1] == least, seed
-        if seed >= tries(15, 200):
+        if seed >= tries(15, 200) and seed != 73:  # where its cycles, less the least time, have a factor of 5
             continue
-        built = cp_model_of(found, measure)
+        few, whole = leading(found)
+        built = cp_model_of(few, measure)
         said = driver_cp_sat.solve(built.model)
         assert said.solved == bool(values), seed
-        assert not values or said.bound == values[built.chosen(said.solver)] == least, seed
-        linear = model_of(found, measure)
+        assert not values or said.bound == values[whole(built.chosen(said.solver))] == least, seed
+        linear = model_of(few, measure)
         assert (linear is None) == (not values), seed
         if linear is not None:
             bound = driver_milp.solve("highs", linear.problem).bound
-            assert linear.least + linear.unit * bound == values[linear.chosen()] == least, seed
+            assert linear.least + linear.unit * bound == values[whole(linear.chosen())] == least, seed
 
 
 def test_reduced_options_lose_nothing() -> None:
@@ -441,10 +442,16 @@ def test_reduced_options_lose_nothing() -> None:
     assert len(ways(Pins())) == 3
 
 
-def test_undominated_keeps_one_of_equals() -> None:
-    member = next(members(conv(), mesh_machine(), Pins(), needs=frozenset({"dram"}), lanes=False))
-    twice = member.groups[4].take(np.array([0, 0, 1]))
-    assert len(undominated(twice)) <= 2
+def test_options_that_none_dominates_by_hand() -> None:
+    """Terms, extent of the tile, key and PEs; the second option beats the first, and the fourth, by its extent."""
+    rows = np.array([
+        (2, 3, 4, 0, 1), (2, 3, 3, 0, 1), (1, 4, 4, 0, 1), (3, 3, 4, 0, 1), (5, 5, 1, 0, 1), (3, 4, 4, 1, 1),
+        (3, 4, 4, 0, 2), (2, 3, 3, 0, 1),
+    ])  # fmt: skip
+    at = np.stack([np.arange(len(rows)), rows[:, 4]], axis=1)
+    group = Group(("at", "P_M"), at, rows[:, :2], rows[:, 2:3], rows[:, 3:4])
+    assert undominated(group, ["P_M"]).values[:, 0].tolist() == [1, 2, 4, 5, 6]
+    assert undominated(group).values[:, 0].tolist() == [1, 2, 4, 5]
 
 
 @pytest.mark.slow(9)

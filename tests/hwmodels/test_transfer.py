@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hwmodels.nest.price.bilinear import Bilinear, Ints
-from hwmodels.nest.price.boxes import Box, Stored, box_bursts, burst_products, windows_touched
+from hwmodels.nest.price.boxes import Box, Stored, _product, _sums, box_bursts, burst_products, windows_touched
 from hwmodels.nest.price.choices import Choices
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.pieces import cut, nominal
@@ -417,3 +417,14 @@ def _falling(dice: Random, share: int, loops: int) -> list[int]:
     if share > loops:
         return sorted(dice.sample(range(1, share), loops), reverse=True)
     return sorted((dice.randint(1, share) for _ in range(loops)), reverse=True)
+
+
+def test_sums_beyond_floating_point_are_exact() -> None:
+    """(2**26 + 1) * (2**26 + 1 + 2**26) is odd and above 2**53; no factor of its two products is, nor their largest."""
+    one, two = np.array([[2**26 + 1, 2**26]]), np.array([[2**26 + 1, 2**26 + 1]])
+    exact = (2**26 + 1) * (2**27 + 1)
+    assert _product(one, two).tolist() == Bilinear(one.T, two.T).matrix().tolist() == [[exact]]
+    assert Bilinear(one.T, two.T).at(0, 0) == Bilinear(one.T, two.T).ceiling() == exact
+    assert _sums(np.array([0, 0, 1]), np.array([2**53, 1, 3]), 2).tolist() == [2**53 + 1, 3]
+    with pytest.raises(InputError, match="exceeds 2"):
+        Bilinear(np.array([[2**31]]), np.array([[2**31]])).matrix()

@@ -106,6 +106,9 @@ KINDS: dict[str, tuple[tuple[int, ...], dict[str, tuple[int, ...]], Nodes, dict[
         [("Transpose", "w", "wt", {"perm": [1, 0]}), ("MatMul", "x wt", "a", {}),
          ("Cast", "z", "n", {"to": onnx.TensorProto.INT64}), ("Gather", "w n", "e", {})], {}, 1600,
     ),
+    "one of six axes that is not planned after all": (
+        (2, 1, 2, 1, 2, 1), {"k": (1, 2, 1, 2, 1, 2)}, [("Add", "x k", "a", {}), ("Mul", "z k", "b", {})], {}, 8,
+    ),
     "norms with one scale": (
         TOKENS, {"w": (4,), "v": (4,)},
         [("LayerNormalization", "x w v", "a", {}), ("LayerNormalization", "a w v", "b", {})], {}, 8,

@@ -55,7 +55,7 @@ def random_program(seed: int, number: int) -> dict[str, str]:
 
 def test_layers_compute_and_move_what_is_planned(tmp_path: Path) -> None:
     """Cores, snakes, lines, double buffers, free cuts, first reads, spilled sums: seeds that run nearly every line."""
-    cases = [random_case(random.Random(seed), f"case{seed}") for seed in (48, 25, 32, 27, 35, 1, 38, 58)]
+    cases = [random_case(random.Random(seed), f"case{seed}") for seed in (48, 25, 32, 27, 139, 1, 38, 58)]
     # by turns in three loops: the pixel at which a filter ends is the one at which the next begins, and stays
     layer = Layer.conv("snake", channels=1, filters=2, size=(2, 2), kernel=(1, 1))
     machine = Machine(

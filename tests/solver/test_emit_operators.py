@@ -6,6 +6,8 @@ import random
 import re
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import onnx
@@ -15,9 +17,12 @@ from onnx import helper, numpy_helper
 from instances.errors import InputError
 from instances.load import load_network
 from instances.network.network import Network
-from instances.network.operators import Conv, Input, Reshape
+from instances.network.operators import Conv, Input, Operator, Reshape
+from instances.onnx.graph import Node
+from instances.onnx.model import read_model
 from solver.calls.solve import solve
 from solver.uses.emit.emit import Compiled, compile_model
+from solver.uses.emit.moves import FILLED, PICKS, picks
 from tests.effort import THOROUGH, in_turn
 from tests.emitted import BUILDS, BYTES, FLOATS, build_and_run
 from tests.onnx_models import MODELS, model_of, saved
@@ -141,6 +146,21 @@ def test_what_the_host_needs_lies_in_memory(tmp_path: Path) -> None:
     assert made.plan.problem == "joint"
     assert made.plan.network_data.in_dram == ("c",)  # the convolution, by its tensor
     assert "480 bytes written, 960 read" in made.note
+
+
+def test_elements_that_are_picked_by_hand(tmp_path: Path) -> None:
+    """Row 3 and on to the first; a row filled in ahead and a column cut off; the second part; repeated, broadcast."""
+    lines = ["c = Slice(x, n3, nm9, n2, nm1)", "d = Pad(x, n0_0_1_m1_0_0_0_0)", "k, e = Split<axis=1>(x, n1_3)"]
+    text_model(tmp_path / "m.onnx", "float[2,4,5,6] x", lines)
+    model, shape = read_model(tmp_path / "m.onnx"), (2, 4, 5, 6)
+    b, g, r, c = (list(range(size)) for size in shape)
+    found = [picks(model, one, shape) for one in model.network.operators if one.name in model.origin]
+    assert [[axis.tolist() for axis in one.axes] for one in found if one] == [
+        [b, g, [3, 2, 1, 0], c], [b, g, [FILLED, *r], [1, 2, 3, 4, 5]], [b, [1, 2, 3], r, c],
+    ]  # fmt: skip
+    for op, size, after in (("Tile", 3, [0, 1, 2, 0, 1, 2]), ("Expand", 1, [0] * 4), ("Expand", 3, [0, 1, 2])):
+        into = cast(Operator, SimpleNamespace(shape=(len(after),)))
+        assert PICKS[op](model, cast(Node, None), into, (size,)).axes[0].tolist() == after
 
 
 @pytest.mark.slow
