@@ -57,8 +57,8 @@ class Goal:
         return self.machine.line or self.machine.snake
 
 
-def _replayed(goal: Goal, form: Form) -> Priced:
-    """The price that replay tells."""
+def replayed(goal: Goal, form: Form) -> Priced:
+    """Return the price that replay tells."""
     outcome = replay(goal.layer, goal.machine, nest_of(goal.layer, form), execute=False).outcome
     rooms, sizes = outcome.occupancy_bytes, goal.machine.memories
     over = sum(max(0, rooms[name] - size) / size for name, size in sizes.items())
@@ -106,7 +106,7 @@ class _Walker:
     def price(self, form: Form) -> Priced:
         self.spent += 1
         if self.goal.able:
-            return _replayed(self.goal, form)
+            return replayed(self.goal, form)
         return self.pricer.price(form.spread, form.items)
 
     def exact(self, form: Form, priced: Priced) -> Priced:

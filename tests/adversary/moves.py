@@ -175,7 +175,7 @@ class Moves:
 
     def _how(self, form: Form, d: str) -> Step:
         size = shares(self.layer, form.spread)[d]
-        if self.places and d in "rcij" and size > 2 and self.rng.random() < 0.3:
+        if self.places and size > 2 and self.rng.random() < 0.3:
             number = self.rng.randint(1, min(size - 1, 4))
             return tuple(sorted(self.rng.sample(range(1, size), number)))
         return self._any_step(size)
@@ -223,7 +223,7 @@ class Moves:
         return _with(form, at, ((d, min(max(new, 1), size)),))
 
     def _places(self, form: Form) -> Form | None:
-        loops = [k for k in self._loops(form) if form.items[k][0] in "rcij" or not isinstance(form.items[k][1], int)]
+        loops = self._loops(form)
         if not loops:
             return None
         at = self.rng.choice(loops)

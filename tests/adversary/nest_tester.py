@@ -2,7 +2,7 @@
 
 engines     exhaustive, and now and then cp-sat, milp and the unreduced space
 searches    annealing from every claimed nest, from the witness of the case and from random nests; every nest of
-            few loops where the layer is tiny
+            few loops where the layer is tiny, the best of all nests where it is tinier (`tests.adversary.lattice`)
 fronts      a point of the front of bytes and memory is an optimum in less memory (`tests.adversary.nest_fronts`)
 rules       a goal and a looser one (more memory, cheaper transfers, buffers left open, a demand dropped, lines, in
             bytes snake order): a plan of the first is one of the second, at a price that is not above; a demand for
@@ -23,6 +23,7 @@ from instances.network.workload import DIMS
 from tests.adversary.anneal import Goal, Witness, confirmed, searched
 from tests.adversary.base import Disagreement
 from tests.adversary.demands import readable, tile
+from tests.adversary.lattice import able, least
 from tests.adversary.moves import Form, form_of, spreads
 from tests.adversary.nest_case import NestCase, case_from, case_of, random_case, simpler
 from tests.adversary.nest_claims import Claim, asked, contradicted, own_witness, unsearched
@@ -34,6 +35,8 @@ from tests.adversary.tiny import enumerated
 TRIES = {"tiny": 800, "small": 1200, "real": 3000}
 #: Nests of the complete enumeration.
 MOST_NESTS = 6000
+#: Places to cut of the layers whose nests are all looked at.
+LATTICE = 7
 #: Unreduced spaces that are searched.
 MOST_POINTS = 100_000
 #: Of a hundred cases: those that a slow engine is asked, and those that are enumerated.
@@ -149,6 +152,8 @@ class NestTester:
         found = searched(goal, forms[:2], 1 if forms else 2, rng, tries=TRIES[case.size], pricer=pricer)
         if found is not None:
             yield "annealing", found
+        if not goal.pins and able(goal.layer, goal.machine, LATTICE) and (every := least(goal)) is not None:
+            yield "the best of all", every
         if case.size == "tiny" and not goal.timeline and not goal.able and rng.randrange(100) < _ENUMERATED:
             best, _ = enumerated(goal, 3, MOST_NESTS, pricer=pricer)
             if best is not None:

@@ -20,13 +20,14 @@ from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest, Spatial
 from instances.errors import InputError
 from instances.load import load_machine, load_network
-from instances.machine.machine import Machine, Transfer
+from instances.machine.machine import Compute, Machine, Transfer
 from instances.network.workload import DIMS, Layer
 from solver.problems import tiling as nests
 from solver.search.loop import Answer
 from tests.adversary import demands, nest_fronts, nest_tester
 from tests.adversary.anneal import Goal, Witness, confirmed, searched
-from tests.adversary.layers import random_layer, random_machine
+from tests.adversary.lattice import able, least
+from tests.adversary.layers import objectives, random_layer, random_machine
 from tests.adversary.moves import Form, Moves, form_of, nest_of, partitions, spreads, tidy
 from tests.adversary.nest_case import NestCase, case_from, case_of, random_case, simpler
 from tests.adversary.nest_claims import Claim, asked, contradicted, own_witness, unsearched
@@ -194,12 +195,66 @@ def test_annealing_beats_a_real_plan_that_was_called_optimal() -> None:
 
 
 def test_all_sequences_of_loops_are_enumerated() -> None:
-    """r = 3 at any places: {1}, {2}, {1, 2}; after {1} or {2} the other: 1 + 3 + 2. m = 3 in steps 2, 1: 1 + 2 + 1."""
+    """Three at any places: {1}, {2}, {1, 2}; after {1} or {2} the other: 1 + 3 + 2. In steps 2, 1: 1 + 2 + 1."""
     size = dict.fromkeys("bgmnrcij", 1)
-    assert len(list(_sequences({**size, "r": 3}, 2, places=True))) == 1 + 3 + 2
-    assert len(list(_sequences({**size, "m": 3}, 2, places=True))) == 1 + 2 + 1
-    # one loop: 3 + 2; two: rr 2, mm 1, rm and mr 6 each
-    assert len(list(_sequences({**size, "r": 3, "m": 3}, 2, places=True))) == 1 + 5 + 2 + 1 + 12
+    for d in "rm":
+        assert len(list(_sequences({**size, d: 3}, 2, places=True))) == 1 + 3 + 2
+        assert len(list(_sequences({**size, d: 3}, 2, places=False))) == 1 + 2 + 1
+    # one loop: 3 + 3; two: rr and mm 2, rm and mr 9 each
+    assert len(list(_sequences({**size, "r": 3, "m": 3}, 2, places=True))) == 1 + 6 + 4 + 18
+
+
+def test_the_best_of_all_nests_is_that_of_all_that_are_enumerated() -> None:
+    """Of layers with up to three places to cut: three loops are as many as there may be."""
+    rng, compared = random.Random(0), 0
+    while compared < tries(10, 60):
+        layer = random_layer(rng, tiny=True)
+        on = random_machine(rng, layer, cores=False)
+        goal = Goal(layer, on, objectives(rng))
+        if not able(layer, on, 3):
+            continue
+        every, found = enumerated(goal, 3, 20_000), least(goal)
+        assert every[1]
+        assert (found and found.vector) == (every[0] and every[0].vector), (layer, on)
+        compared += found is not None and len(found.form.items) > len(layer.operands)
+
+
+def test_the_best_of_all_nests_cuts_channels_anywhere() -> None:
+    """Seven filters on two lanes, 3 at most: 3 + 2 + 2 take four rounds, 3 + 3 + 1 five, 2 + 2 + 2 + 1 more calls."""
+    layer = Layer.conv("x", channels=1, filters=7, size=(1, 1))
+    array = {"compute": Compute(model="array", rows=2, cols=1, cycle_ticks=9), "overlap": "serial"}
+    found = least(Goal(layer, machine(ocm_bytes=7, transfer=Transfer(call_ticks=1), **array), ("time",)))
+    assert found is not None
+    assert found.vector == (4 * 9 + 1 + 3 + 3,)
+
+
+def test_least_times_are_those_of_all_nests() -> None:
+    """What is proven is the best of all nests, whatever they cut where; no bound is above it."""
+    rng, compared = random.Random(2), 0
+    while compared < tries(12, 300):
+        layer = random_layer(rng, tiny=True)
+        on = random_machine(rng, layer, cores=False)
+        goal = Goal(layer, on, rng.choice((("time",), ("bytes", "time"), ("energy", "time"))))
+        if not able(layer, on, 7):
+            continue
+        claims, best = [asked(goal, "exhaustive", "tiling"), *unsearched(goal, "tiling")], least(goal)
+        found = [("the best of all", best)] if best is not None else []
+        assert [what for what, _ in contradicted(claims, found)] == [], (layer, on)
+        assert claims[0].vector is None or (best is not None and best.vector <= claims[0].vector)
+        compared += best is not None
+
+
+def test_loops_inside_all_holds_may_save_cycles() -> None:
+    """Three channels, Eq. 7: tiles of 2 in two pieces are 4 cycles, cut once more inside all Holds 3 tiles of 1."""
+    layer = Layer.conv("x", channels=3, filters=1, size=(1, 1))
+    tiles = {"compute": Compute(model="tile", cycle_ticks=4, macs_per_cycle=5), "overlap": "serial", "ocm_bytes": 6}
+    goal = Goal(layer, machine(**tiles, transfer=Transfer(call_ticks=6, segment_ticks=2, byte_ticks=3)), ("time",))
+    best = least(goal)
+    assert best is not None
+    assert best.vector == (3 * 4 + 4 * 6 + 4 * 2 + 7 * 3,)
+    claim = asked(goal, "exhaustive", "tiling")
+    assert claim.bound is not None
+    assert claim.bound <= best.vector[0]
 
 
 def test_a_search_that_prices_wrongly_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,8 @@
 """Every nest of a tiny layer, up to a number of loops.
 
-All sequences of at most L loops that cut something, over any dimensions:
-
-    r, c, i, j   cut at any places where the range is not cut yet (all hierarchical partitions)
-    b, g, m, n   in even steps
-
-and for each all depths of the Holds, all choices of buffers and all ways to share the layer among units. On equal edge
-tiles loops over r, c, i and j are even too. The order of Holds at one depth changes nothing. Loops inside
+All sequences of at most L loops that cut something, over any dimensions at any places where the range is not cut yet
+(all hierarchical partitions), and for each all depths of the Holds, all choices of buffers and all ways to share the
+layer among units. On equal edge tiles loops are even. The order of Holds at one depth changes nothing. Loops inside
 all Holds are left out where nothing depends on them: bytes, energy, and time that only transfers take.
 """
 
@@ -16,7 +12,7 @@ from collections.abc import Iterator
 from itertools import combinations, product
 
 from instances.network.workload import DIMS
-from tests.adversary.anneal import Goal, Witness, agreed, vector_of
+from tests.adversary.anneal import Goal, Witness, agreed, replayed, vector_of
 from tests.adversary.boxes import Cut, levels
 from tests.adversary.demands import broken
 from tests.adversary.moves import Form, shares, spreads
@@ -30,14 +26,7 @@ def enumerated(goal: Goal, loops: int, most: int, *, pricer: Pricer | None = Non
     ----------
     most : int
         Nests to look at before giving up.
-
-    Raises
-    ------
-    ValueError
-        Where a timeline decides: that is no sum over operands.
     """
-    if goal.timeline:
-        raise ValueError("nests are enumerated only where no timeline decides")
     pricer = pricer or Pricer(goal.layer, goal.machine)
     best: tuple[tuple[int, ...], Form] | None = None
     whole = True
@@ -45,10 +34,12 @@ def enumerated(goal: Goal, loops: int, most: int, *, pricer: Pricer | None = Non
         if count >= most:
             whole = False
             break
-        priced = pricer.price(form.spread, form.items)
+        priced = replayed(goal, form) if goal.able else pricer.price(form.spread, form.items)
         if priced.over:
             continue
         vector = vector_of(goal, priced)
+        if goal.timeline and not goal.able and (best is None or vector < best[0]):  # the sums are never above
+            vector = vector_of(goal, replayed(goal, form))
         if best is None or vector < best[0]:
             if goal.pins and broken(goal.layer, goal.machine, goal.pins, form):
                 continue
@@ -75,6 +66,8 @@ def _forms(goal: Goal, most: int) -> Iterator[Form]:
                         items += [(x, number) for x, place, number in holds if place == k]
                         items += loops[k : k + 1]
                     yield Form(spread, tuple(items))
+                    if machine.line and not layer.broadcast:
+                        yield Form(spread, tuple(items), line=True)
 
 
 def _sequences(size: dict[str, int], most: int, *, places: bool) -> Iterator[tuple[Cut, ...]]:
@@ -92,7 +85,7 @@ def _sequences(size: dict[str, int], most: int, *, places: bool) -> Iterator[tup
 def _next(size: dict[str, int], loops: tuple[Cut, ...], *, places: bool) -> Iterator[Cut]:
     for d in DIMS:
         pieces = levels(0, size[d], tuple(how for x, how in loops if x == d))[0][-1]
-        if places and d in "rcij":
+        if places:
             free = [x for a, b in pieces for x in range(a + 1, b)]
             yield from ((d, cuts) for k in range(1, len(free) + 1) for cuts in combinations(free, k))
         else:
