@@ -37,6 +37,8 @@ SUITES: dict[str, tuple[str, str]] = {
         "solver.uses.bench.layers:nests"),
     "peers": ("five layers that other mappers were measured on: proven bytes, textbook tiles, heuristics",
         "solver.uses.bench.layers:peers"),
+    "proofs": ("the least time of 150 layers on three machines: how many are proven, gaps, seconds",
+        "solver.uses.bench.layers:proofs"),
     "speed": ("ratios in one run: reduced against full search, solvers with and without bounding",
         "solver.uses.bench.layers:speed"),
     "sweep": ("sweeps on two workers: tasks a second, bytes a task, what a million tasks would take",

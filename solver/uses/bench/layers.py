@@ -1,4 +1,4 @@
-"""Suites over the layers of networks, one by one: `engines`, `heuristics`, `nests`, `peers`, `speed`, `windows`.
+"""Suites over layers, one by one: `engines`, `heuristics`, `nests`, `peers`, `proofs`, `speed`, `windows`.
 
 ``windows`` plans every layer on `nmp` twice in the paper's space, with `transfer.burst_count` aligned (the papers' ceil
 count) and by address. Both plans are priced by address: what DRAM sees. ``speed`` has ratios in one run, because
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from statistics import median
 
+from formulations.clock import Clock
 from formulations.pins import Pins, parse_pins
 from formulations.tiling.problem import NESTS
 from formulations.tiling.search import best_pick
@@ -330,6 +331,49 @@ peers = Suite("peers", lambda: [
     )
     for number, setting in enumerate(_SETTINGS)
 ])  # fmt: skip
+
+
+# ---- proofs: of how many layers the least time is proven, and how long that takes ------------------------------------
+
+_FIVE = ("lenet5", "squeezenet1_1", "mobilenet_v2", "resnet50", "inception_v3")
+_PROVED: tuple[tuple[str, dict[str, str]], ...] = (
+    ("scratchpad_64k", {}), ("zynq7020", {}), ("nmp", {}),
+    ("scratchpad_64k", {"buffering": "double"}),
+)  # fmt: skip
+#: Seconds a layer.
+_PROOF_S = 20.0
+
+
+def _proved(name: str, settings: Mapping[str, str]) -> list[list[Cell]]:
+    """A row for each network, and one for all its distinct layers and those of the others."""
+    machine, found = load_machine(name, settings), dict[object, Answer[Nest]]()
+    rows, title = list[list[Cell]](), " ".join([name, *(f"{k}={v}" for k, v in settings.items())])
+    for network in _FIVE:
+        layers = {layer.signature(): layer for layer in load_network(network).layers}
+        for key, layer in layers.items():
+            if key not in found:
+                found[key] = decide_space(space_of(layer, machine), ("time",), clock=Clock.of(_PROOF_S))
+        rows.append([title, network, *_shares([found[key] for key in layers])])
+    return [*rows, [title, "all", *_shares(list(found.values()))]]
+
+
+def _shares(found: Sequence[Answer[Nest]]) -> list[Cell]:
+    gaps, seconds = [_gap(one, "time") for one in found], sorted(one.wall_s for one in found)
+    proven = sum(one.status in ("OPTIMAL", "INFEASIBLE") for one in found)
+    slowest = seconds[min(len(seconds) - 1, int(0.95 * len(seconds)))]
+    above = sum(gap > 0.005 for gap in gaps)
+    return [len(found), proven, median(gaps), above, max(gaps), median(seconds), slowest, seconds[-1]]
+
+
+proofs = Suite("proofs", (
+    Table(
+        "least time of every distinct layer: how many are proven, gaps, seconds a layer",
+        ["machine", "network", "layers", "proven", "median gap", "above 0.5 %", "worst gap", "median s",
+         "95 % within s", "worst s"],
+        _PROVED, _proved, [f"gap: what the bound leaves open below the plan; {_PROOF_S:.0f} seconds a layer at most."],
+        several=True,
+    ),
+))  # fmt: skip
 
 
 # ---- speed -----------------------------------------------------------------------------------------------------------
