@@ -36,10 +36,16 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from formulations.pareto import pareto
-from formulations.tiling.chains import even_steps
+from formulations.tiling.entries import chain, ends_of, entry, even, groups_of, sizes, trim
+from formulations.tiling.vectors import every_number
 from hwmodels.nest.price.bilinear import Ints
-from hwmodels.nest.price.pieces import Window, code_of, how
+from hwmodels.nest.price.pieces import Window
 from hwmodels.nest.price.relaxed import part_window
+
+#: Up to this extent all numbers of groups and pieces are listed, where windows lie apart.
+_APART = 32
+#: Cores may have up to so many outputs less than others.
+_UNEVEN = 8
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,16 @@ class Cut:
         """Whether more pieces fetch less."""
         return self.counted and self.window.reach < self.window.stride
 
+    @property
+    def uneven(self) -> int:
+        """How many outputs the shortest range of a core has less than the longest."""
+        return self.extent - min(hi - lo for lo, hi in self.ranges)
+
+    @property
+    def apart(self) -> bool:
+        """Whether all windows lie apart, whole: what a piece fetches is told by its size."""
+        return self.skips and not self.clipped and len(self.ranges) == 1
+
     @cached_property
     def places(self) -> tuple[Ints, Ints]:
         """The places of (c) that are worth trying: those behind the begin, those before the end."""
@@ -137,6 +153,8 @@ def complete(cut: Cut) -> bool:
     inner, outer = cut.levels
     if inner == 0:
         return True
+    if cut.apart:
+        return cut.depth == 1 or cut.extent <= _APART
     if cut.skips and (cut.clipped or (inner, outer) == (2, 1)):
         return False
     if len(cut.ranges) > 1:
@@ -146,41 +164,7 @@ def complete(cut: Cut) -> bool:
     return inner > outer or cut.levels == (1, 2) or max(some, default=0) <= 2
 
 
-# ---- entries of chains ---------------------------------------------------------------------------------------
-
-
-def ends_of(row: Ints) -> tuple[int, ...]:
-    """Where pieces end, ascending, each place once."""
-    return tuple(int(x) for x in np.unique(row))
-
-
-def entry(ends: tuple[int, ...]) -> int:
-    """The entry of a chain for pieces with these ends: a step if they are equal steps."""
-    step = ends[0]
-    if all(b - a == step for a, b in pairwise(ends[:-1])) and (len(ends) == 1 or ends[-1] - ends[-2] <= step):
-        return step
-    return code_of(ends[:-1])
-
-
-def even(extent: int, inner: Ints) -> Ints:
-    """Of the steps allowed the smallest for every number of pieces, as chains (T, 1)."""
-    return even_steps((extent,), inner)[:, None]
-
-
-def sizes(entry: int, extent: int) -> list[int]:
-    """The pieces that an entry of a chain makes."""
-    step = how(entry)
-    ends = (*range(step, extent, step), extent) if isinstance(step, int) else (*step, extent)
-    return [b - a for a, b in zip((0, *ends[:-1]), ends, strict=True)]
-
-
-def chain(groups: list[list[int]]) -> tuple[int, int]:
-    """The entries of both loops."""
-    inner = tuple(accumulate(size for group in groups for size in group))
-    outer = tuple(accumulate(map(sum, groups)))
-    step = max(b - a for a, b in zip((0, *inner[:-1]), inner, strict=True))
-    steps = {x for a, b in pairwise((0, *outer)) for x in range(a + step, b, step)}
-    return entry(outer), step if steps | set(outer) == set(inner) else code_of(inner[:-1])
+# ---- two loops -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -248,7 +232,7 @@ class _Groups:
         if number == 1:
             return [[int(self.between[k])]]
         sizes = [int(self.once[0][k]), *[int(self.more[k])] * (number - 2), int(self.once[2][k])]
-        _trim([sizes], sum(sizes) - int(self.between[k]))
+        trim([sizes], sum(sizes) - int(self.between[k]))
         return [sizes]
 
     def _several(self, k: int, q: int) -> list[list[int]]:
@@ -265,16 +249,8 @@ class _Groups:
                 made[j].append(rest[j])
                 missing -= rest[j]
         made[-1].reverse()  # the last piece of all is the one whose window is clipped
-        _trim(made, -missing)
+        trim(made, -missing)
         return made
-
-
-def _trim(groups: list[list[int]], surplus: int) -> None:
-    """Take `surplus` outputs away, leaving at least one in every piece, from the last but first pieces on."""
-    for group in reversed(groups):
-        for j in range(len(group) - 1, -1, -1):
-            taken = min(surplus, group[j] - 1)
-            group[j], surplus = group[j] - taken, surplus - taken
 
 
 def two_loops(cut: Cut, inner: Ints, one_loop: Callable[[Cut, Ints], Ints]) -> Ints:
@@ -477,6 +453,8 @@ def _listed(cut: Cut, inner: bytes) -> Ints:
         return np.zeros((0, cut.depth), np.int64)
     if cut.levels[0] == 0:
         return even(cut.extent, sizes)
+    if cut.depth == 2 and cut.apart:
+        return every_number(cut.extent, sizes)
     return _one_loop(cut, sizes) if cut.depth == 1 else two_loops(cut, sizes, _one_loop)
 
 
@@ -511,7 +489,7 @@ def whole_windows(cut: Cut, inner: Ints) -> Ints:
     Whole tiles of a map are fewer runs of addresses, which is worth time.
     """
     made = []
-    for begin, end in zip(*np.nonzero(cut.length == cut.window.size), strict=True):
+    for begin, end in zip(*np.nonzero(np.triu(cut.length == cut.window.size, 1)), strict=True):
         sizes = [int(x) for x in (begin, end - begin, cut.extent - end) if x]
         if len(sizes) > 1 and max(sizes) in inner:
             made.append(sizes)
@@ -524,6 +502,69 @@ def whole_windows(cut: Cut, inner: Ints) -> Ints:
     return np.array(rows, np.int64).reshape(-1, 2)
 
 
+def apart_ends(cut: Cut, inner: Ints, most: int) -> Ints:
+    """Chains whose last outputs, 1 to `most` of them, are pieces of their own, behind free pieces of all others."""
+    rows = []
+    for behind in range(1, most + 1):
+        extent = cut.extent - behind
+        ranges = tuple((lo, min(hi, lo + extent)) for lo, hi in cut.ranges)
+        for row in free_chains(replace(cut, ranges=ranges), inner[inner <= extent]):
+            groups = groups_of(extent, row)
+            for size in range(1, behind + 1):
+                tail = [*_alone(behind, size)[0], *[size] * (-(-behind // size) - 1)]
+                if max(max(map(max, groups)), *tail) in inner:
+                    rows += [chain(way)[-cut.depth :] for way in _ended(groups, tail, cut.depth)]
+    return np.array(rows, np.int64).reshape(-1, cut.depth)
+
+
+def _ended(groups: list[list[int]], tail: list[int], depth: int) -> Iterator[list[list[int]]]:
+    """Yield groups with the pieces of a tail in the last one, in a new one, or each in one of its own."""
+    for joined in range(len(tail) + 1) if depth == 2 else (len(tail),):
+        begun = [*groups[:-1], [*groups[-1], *tail[:joined]]]
+        rest = tail[joined:]
+        yield [*begun, *([one] for one in rest)]
+        if len(rest) > 1:
+            yield [*begun, rest]
+
+
+def sure(cut: Cut, *, sliding: bool) -> bool:
+    """Whether `timed_chains` lists a way nowhere above any way to cut, in all that serial time sees of IN and OUT.
+
+    That is the trips of both loops, what IN fetches, in how many windows, how many of these do not hold the whole map,
+    the largest window, and the largest piece of OUT, on every core. So it is with nothing on chip, where every output
+    has a row of the map and at most one of some pieces holds the whole map; on several cores if no window slides to the
+    end of the map, and none is clipped by more than a stride where cores have unequal ranges.
+    """
+    window, ends = cut.window, [cut.window.clipping(*one) for one in cut.ranges]
+    if window.first or not cut.counted or (cut.skips and not cut.apart):
+        return False
+    if window.pad >= window.reach or max(behind for _, behind in ends) >= window.reach:
+        return False
+    if cut.uneven:
+        close = cut.uneven <= _UNEVEN and max(max(one) for one in ends) <= window.stride
+        if sliding or not close or window.reach < window.stride:
+            return False
+    elif not complete(cut) or (sliding and len(ends) > 1 and any(behind >= window.stride for _, behind in ends)):
+        return False
+    begin, end = np.nonzero(np.triu(cut.length == window.size, 1))
+    return 2 * int((end - begin).min(initial=cut.extent)) > cut.extent
+
+
+def timed_chains(cut: Cut, inner: Ints, *, sliding: bool) -> Ints:
+    """The chains that the least time may need (`sure`).
+
+    Beside `free_chains` and whole maps these have last pieces of their own: where IN slides such may fetch nothing, as
+    the map has ended before, which spares a call (worth a piece where OUT is cut by the same loop); a core with a
+    shorter range has no such pieces.
+    """
+    lo, hi = cut.ranges[0]
+    behind = cut.uneven
+    if sliding and len(cut.ranges) == 1 and cut.levels == (1, 1):
+        ends = np.arange(lo, hi - 1) * cut.window.stride - cut.window.pad + cut.window.reach
+        behind = int((ends >= cut.window.size).sum())
+    return np.concatenate([free_chains(cut, inner), whole_windows(cut, inner), apart_ends(cut, inner, behind)])
+
+
 def every_cut(cut: Cut, inner: Ints) -> Ints:
     """All chains there are: every way to cut in pieces, and to gather these in groups (small extents only)."""
     rows = []
@@ -533,8 +574,8 @@ def every_cut(cut: Cut, inner: Ints) -> Ints:
         if cut.depth == 1:
             rows.append([entry(tuple(int(x) for x in np.cumsum(pieces)))])
             continue
-        for sizes in _compositions(len(pieces)):
-            marks = np.cumsum([0, *sizes])
+        for numbers in _compositions(len(pieces)):
+            marks = np.cumsum([0, *numbers])
             rows.append(list(chain([pieces[a:b] for a, b in pairwise(marks)])))
     return np.array(rows, np.int64).reshape(-1, cut.depth)
 

@@ -21,7 +21,7 @@ from instances.machine.machine import Machine
 from instances.network.workload import DIMS, RELEVANT, Layer
 
 PIECES = Decision(
-    "free (rows and columns in pieces of any sizes, where clipping makes tiles smaller) or even (equal steps)",
+    "free (pieces of any sizes, where clipping makes tiles smaller or lanes are filled better) or even (equal steps)",
     ("free", "even"),
 )
 LINES = Decision("any, or no: IN is never held in lines (machines with line)", ("any", "no"))

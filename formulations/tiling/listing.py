@@ -30,7 +30,6 @@ from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.boxes import input_windows
 from hwmodels.nest.price.choices import Slides
 from hwmodels.nest.price.pieces import Window, cut
-from hwmodels.nest.price.relaxed import part_window
 from hwmodels.nest.price.skeleton import Skeleton, cores
 from hwmodels.transfer import WINDOWS
 from instances.machine.machine import Machine
@@ -44,8 +43,6 @@ _CLIPPED = 256
 _TAPS = 3
 #: Rows and columns are cut in free pieces up to this extent; beyond it bounds say what that may be worth.
 _FREE = 256
-#: Extents up to which bounds go by numbers of pieces, by loops over the dimension.
-_COUNTED = {1: 256, 2: 32}
 #: Up to this extent the unreduced space has every cut there is.
 _TINY = 6
 Steps = Mapping[str, Ints]
@@ -77,30 +74,21 @@ class Listing:
 
     # ---- chains ----------------------------------------------------------------------------------------------
 
-    def chains(self, measures: Sequence[str], *, coarse: bool = False, ideal: bool = False) -> tuple[Steps, Steps]:
+    def chains(self, measures: Sequence[str], *, coarse: bool = False) -> tuple[Steps, Steps]:
         """Candidate chains (T, L) and their innermost sizes (T,) per dimension; those of one axis share T.
 
-        `coarse`: only a few chains of halved extents, from which to find a first good plan. `ideal`: chains for lower
-        bounds on all ways to cut (`hwmodels.nest.price.relaxed`).
+        `coarse`: only a few chains of halved extents, from which to find a first good plan.
         """
         listed = self._halved if coarse else partial(self._listed, measures=measures)
-        found = {d: self._bounding(d) if ideal else listed(d) for d in DIMS if not ideal or d in "bgmn"}
+        found = {d: listed(d) for d in DIMS}
         for dim, kernel in (("r", "i"), ("c", "j")):
-            if ideal:
-                found[dim], found[kernel] = self._bounding_pairs(dim, kernel, measures)
-            else:
-                found[dim], found[kernel] = self._joined(dim, kernel, found[dim], found[kernel])
-        tiles = {}
-        for d, chain in found.items():
-            whole = np.full(len(chain), self.share(d), np.int64)
-            last = chain[:, -1] if chain.shape[1] else whole
-            tiles[d] = np.where(last > 0, last, cut(self.share(d), chain).largest) if (last < 0).any() else last
-        return found, tiles
+            found[dim], found[kernel] = self._joined(dim, kernel, found[dim], found[kernel])
+        return found, tiles_of(self, found)
 
-    def _joined(self, dim: str, kernel: str, outer: Ints, taps: Ints, *, ideal: bool = False) -> tuple[Ints, Ints]:
+    def _joined(self, dim: str, kernel: str, outer: Ints, taps: Ints) -> tuple[Ints, Ints]:
         """All pairs of the chains of r and i (or of c and j); where a large kernel is cut, even steps of r only."""
         one, two = np.meshgrid(np.arange(len(outer)), np.arange(len(taps)), indexing="ij")
-        if self.extents(kernel)[0] > _TAPS and taps.shape[1] and not self.full and not ideal:
+        if self.extents(kernel)[0] > _TAPS and taps.shape[1] and not self.full:
             extents = self.extents(dim)
             even: NDArray[np.bool_] = np.all(np.isin(outer, even_steps(extents, self.sizes[dim].outer)), axis=1)
             keep = np.logical_or(even[one], taps[two, -1] == self.extents(kernel)[0])
@@ -142,17 +130,21 @@ class Listing:
             return self._kernel_chains(extents, sizes, depth)
         if timed and any(getattr(price, one.field) for one in WINDOWS for price in self.machine.transfers):
             return windowed_chains(extents, sizes, depth)
-        lanes = self._lanes(dim) if timed else 0
+        lanes = self.lanes(dim) if timed else 0
         if depth > 1 and extents[0] > _PAIRS:
             sizes = Sizes(rounded(extents, sizes.outer, lanes), rounded(extents, sizes.inner, lanes))
         if dim in "bgmn":
             return undominated(extents, sizes.outer, sizes.inner, depth, lanes=lanes)
-        axis = self._axis(dim, timed=timed)
+        axis = self.axis(dim, timed=timed)
         if axis is not None and not timed:
             return self._free(axis, sizes.inner)
         skipping, edge = self._border(dim, timed=timed)
         steps = undominated(extents, sizes.outer, sizes.inner, depth, skipping=skipping, edge=edge)
         return steps if axis is None else self._free(axis, sizes.inner, steps)
+
+    def plain(self, dim: str) -> Ints:
+        """The chains in bytes."""
+        return self._listed(dim, ())
 
     def _strips(self, dim: str, measures: Sequence[str]) -> Ints:
         """Chains of two loops next to each other: strips as wide as one loop would cut, in even steps."""
@@ -169,7 +161,7 @@ class Listing:
 
     # ---- free pieces -----------------------------------------------------------------------------------------
 
-    def _axis(self, dim: str, *, bound: bool = False, timed: bool = False) -> Cut | None:
+    def axis(self, dim: str, *, bound: bool = False, timed: bool = False) -> Cut | None:
         """Rows or columns that loops may cut in free pieces (for a `bound` whatever pins say), where that matters.
 
         In bytes it does not where every output needs its own element of the input and no other.
@@ -199,7 +191,7 @@ class Listing:
 
     def _everything(self, dim: str) -> Ints:
         """All chains of steps; of few outputs all cuts, of more those that an optimum may need."""
-        sizes, depth, axis = self.sizes[dim], self.skeleton.levels(dim), self._axis(dim)
+        sizes, depth, axis = self.sizes[dim], self.skeleton.levels(dim), self.axis(dim)
         steps = grid(sizes.outer, sizes.inner, depth)
         if axis is None:
             return steps
@@ -236,12 +228,12 @@ class Listing:
             return dim == "n" and self.skeleton.levels(dim) > 1 and self._biased
         if self.skeleton.level({"r": "i", "c": "j"}[dim], "IN") or dim in self.even:
             return dim not in self.even
-        axis = self._axis(dim)
+        axis = self.axis(dim)
         if axis is None:
             return not input_windows(self.layer)[dim].trivial
-        return self._several(dim) or not complete(axis) or self._pinned(dim)
+        return self.several(dim) or not complete(axis) or self._pinned(dim)
 
-    def _several(self, dim: str) -> bool:
+    def several(self, dim: str) -> bool:
         """Whether inputs have different rows on chip."""
         return dim == "r" and len(set(self.layer.residents)) > 1
 
@@ -253,79 +245,6 @@ class Listing:
     @property
     def _biased(self) -> bool:
         return self.layer.bias and self.machine.bias_bytes > 0
-
-    def _parts(self, kernel: str) -> Ints:
-        """The largest parts of the kernel that come into question at the Hold of IN, per chain for bounds."""
-        taps, level = self._bounding(kernel), self.skeleton.level(kernel, "IN")
-        return taps[:, level - 1] if level else np.full(len(taps), self.layer.extent(kernel))
-
-    def _axes(self, dim: str, kernel: str) -> dict[int, Cut] | None:
-        """For every part of the kernel how rows (columns) may be cut for it; None if candidates may miss some way."""
-        axis = self._axis(dim, bound=True)
-        if axis is None or self._several(dim):
-            return None
-        if not self.skeleton.level(kernel, "IN") and complete(axis):
-            return {axis.window.taps: axis}
-        axis = replace(axis, counted=False)
-        if not complete(axis):
-            return None
-        return {int(u): replace(axis, window=part_window(axis.window, int(u))) for u in np.unique(self._parts(kernel))}
-
-    def _counted(self, dim: str, kernel: str) -> bool:
-        """Whether bounds go by numbers of pieces: where a part of the kernel leaves out rows between its taps."""
-        window, extents = input_windows(self.layer)[dim], self.extents(dim)
-        gaps = any((int(u) - 1) * window.dilation + 1 < window.stride for u in self._parts(kernel))
-        few = _COUNTED[self.skeleton.levels(dim)]
-        return gaps and extents[0] <= few and len(extents) == 1 and self._axis(dim, bound=True) is not None
-
-    def ideal(self) -> dict[str, str]:
-        """How the chains for bounds are meant (`hwmodels.nest.price.choices.Choices.ideal`)."""
-        ideal = {d: "steps" for d in DIMS if self.skeleton.levels(d)}
-        if self.machine.edge_tiles == "uniform":
-            return ideal
-        for dim, kernel in (("r", "i"), ("c", "j")):
-            if dim not in ideal:
-                continue
-            axes = self._axes(dim, kernel)
-            if (axes is None or not all(axis.counted for axis in axes.values())) and self._counted(dim, kernel):
-                ideal[dim] = "counts"
-            elif axes is not None:
-                del ideal[dim]
-                if not all(axis.counted for axis in axes.values()):
-                    ideal[dim] = "sums"
-        return ideal
-
-    def _bounding(self, dim: str) -> Ints:
-        """Chains for lower bounds on all ways to cut: how large the largest pieces are."""
-        depth, sizes = self.skeleton.levels(dim), self.sizes[dim]
-        if not depth or not len(sizes.inner):
-            return self._listed(dim, ())
-        outer = np.arange(int(sizes.inner[0]), self.share(dim) + 1, dtype=np.int64)
-        return even_pairs(self.extents(dim), Sizes(outer, sizes.inner), depth)
-
-    def _bounding_pairs(self, dim: str, kernel: str, measures: Sequence[str]) -> tuple[Ints, Ints]:
-        """Chains of rows and of kernel rows (or columns) for lower bounds."""
-        taps, axes = self._bounding(kernel), self._axes(dim, kernel)
-        how = self.ideal().get(dim)
-        if how == "counts":
-            return self._joined(dim, kernel, self._numbers(dim), taps, ideal=True)
-        if not self.skeleton.levels(dim) or axes is None or how == "steps" or not len(taps):
-            return self._joined(dim, kernel, self._bounding(dim), taps, ideal=True)
-        inner = self.sizes[dim].inner
-        inner = np.arange(1, int(inner.max(initial=0)) + 1, dtype=np.int64)
-        more = [inner[:0].reshape(0, self.skeleton.levels(dim))] if "time" in measures else []
-        listed = {u: self._free(axis, inner, *more) for u, axis in axes.items()}
-        chains = [listed[int(u)] for u in self._parts(kernel)]
-        number = [len(c) for c in chains]
-        return np.concatenate(chains), np.repeat(taps, number, axis=0)
-
-    def _numbers(self, dim: str) -> Ints:
-        """All numbers of pieces that loops can make, fewer by the first one."""
-        every, inner = self.share(dim), self.sizes[dim].inner
-        least = -(-every // int(inner[-1])) if len(inner) else every + 1
-        numbers = np.arange(1, every + 1, dtype=np.int64)
-        pairs_ = grid(numbers, numbers, 2)[:, ::-1] if self.skeleton.levels(dim) == 2 else numbers[:, None]
-        return pairs_[pairs_[:, -1] >= least]
 
     def _plain(self, dim: str) -> bool:
         """Whether rows (columns) of the input are those of the result."""
@@ -340,7 +259,8 @@ class Listing:
         late = np.stack([np.full_like(even, sizes.outer[-1]), even], axis=1)
         return np.unique(np.concatenate([np.stack([even, even], axis=1), late]), axis=0)
 
-    def _lanes(self, dim: str) -> int:
+    def lanes(self, dim: str) -> int:
+        """Lanes of the MAC array along a dimension; 0 if there are none."""
         unit, layer = self.machine.compute, self.layer
         if unit.model != "array":
             return 0
@@ -389,3 +309,13 @@ class Listing:
         late = np.stack([np.full_like(inner, sizes.outer[-1]), inner], axis=1)
         early = np.stack([inner, np.full_like(inner, inner[0])], axis=1)
         return np.unique(np.concatenate([same, late, early]), axis=0)
+
+
+def tiles_of(listing: Listing, found: Steps) -> Steps:
+    """The innermost sizes of chains, of free pieces the largest."""
+    tiles = {}
+    for d, chain in found.items():
+        whole = np.full(len(chain), listing.share(d), np.int64)
+        last = chain[:, -1] if chain.shape[1] else whole
+        tiles[d] = np.where(last > 0, last, cut(listing.share(d), chain).largest) if (last < 0).any() else last
+    return tiles

@@ -14,7 +14,7 @@ over the steps, not such a table: there every pair of even steps is listed and n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -27,7 +27,8 @@ from formulations.pareto import pareto
 from formulations.tiling.bounding import Bounds, Box, joined, size
 from formulations.tiling.branch import Branch, Limits, within
 from formulations.tiling.chains import pairs
-from formulations.tiling.listing import Listing
+from formulations.tiling.classes import classes_of, finer, inner_tile, made
+from formulations.tiling.listing import Listing, tiles_of
 from hwmodels.nest.price.bilinear import Bilinear, Ints
 from hwmodels.nest.price.choices import AXIS, Choices
 from hwmodels.nest.price.pieces import cut
@@ -58,7 +59,8 @@ class Member(Listing):
         options = [self.skeleton.last(slide) for slide in self.slides] or [self.skeleton]
         if self.machine.snake:  # the order of loops between Holds is free (`formulations.tiling.turns`)
             options, nest = [self.skeleton.ordered()], nest.ordered()
-        return self._allows(nest) and any(_matches(skeleton, nest) for skeleton in options)
+        finer = self.machine.compute.model == "tile"
+        return self._allows(nest) and any(_matches(skeleton, nest, finer=finer) for skeleton in options)
 
     def _allows(self, nest: Nest) -> bool:
         """Whether all steps, and the largest of free pieces, are among the sizes."""
@@ -97,14 +99,9 @@ class Member(Listing):
     # ---- branches --------------------------------------------------------------------------------------------
 
     def branch(
-        self,
-        measures: Sequence[str],
-        at_most: Limits | None = None,
-        *,
-        coarse: bool = False,
-        ideal: bool = False,
+        self, measures: Sequence[str], at_most: Limits | None = None, *, coarse: bool = False,
         listed: Sequence[str] | None = None,
-    ) -> Branch:
+    ) -> Branch:  # fmt: skip
         """Price what can matter for these measures.
 
         Parameters
@@ -115,38 +112,69 @@ class Member(Listing):
             Chains and choices that cannot stay within these values are dropped.
         coarse : bool
             Only a few chains, from which to find a first good plan.
-        ideal : bool
-            Tables that are lower bounds for all ways to cut the dimensions.
         listed : sequence of str, optional
             Only the chains that matter for these measures.
         """
-        some = [*self.branches(measures, at_most, coarse=coarse, ideal=ideal, listed=listed)]
+        some = [*self.branches(measures, at_most, coarse=coarse, listed=listed)]
         return some[0] if len(some) == 1 else self.priced(joined([one.choices for one in some]), measures)
 
     def branches(
-        self, measures: Sequence[str], at_most: Limits | None = None, *, coarse: bool = False, ideal: bool = False,
+        self, measures: Sequence[str], at_most: Limits | None = None, *, coarse: bool = False,
         listed: Sequence[str] | None = None,
     ) -> Iterator[Branch]:  # fmt: skip
         """Yield the same in as many branches as memory asks for, one at least."""
-        limits = dict(sorted((at_most or {}).items()))  # bytes before time, which takes longer to price
-        if ideal and self.skeleton.line:  # bounds of nests without lines are below all with them
-            none = np.zeros(0, np.int64)
-            nothing = Choices.product(dict.fromkeys(DIMS, none[:, None]), dict.fromkeys(DIMS, none))
-            yield self.priced(nothing, measures)
+        found = self.chains(measures if listed is None else listed, coarse=coarse)
+        bounds = Bounds(self.layer, self.machine, self.skeleton, *found, self.slides)
+        yield from self._left(bounds, measures, at_most or {}, everything=coarse)
+
+    def bounds(self, measures: Sequence[str], at_most: Limits | None = None) -> Iterator[Branch]:
+        """Yield tables that are lower bounds for all ways to cut the dimensions, as `branches` those of candidates."""
+        for one in () if self.skeleton.line else classes_of(self, measures):  # those without lines are below all
+            bounds = Bounds(self.layer, self.machine, self.skeleton, one.steps, one.tiles, self.slides, one.ideal)
+            yield from self._left(bounds, measures, at_most or {})
+
+    def finer(self, branch: Branch, measures: Sequence[str], at_most: Limits) -> Iterator[Branch]:
+        """Yield tighter bounds on what choices of `bounds` stand for."""
+        one = finer(self, branch.choices, measures)
+        bounds = Bounds(self.layer, self.machine, self.skeleton, one.steps, one.tiles, self.slides, one.ideal)
+        yield from self._left(bounds, measures, at_most)
+
+    def made(self, branch: Branch, s: int, q: int) -> Iterator[Branch]:
+        """Yield nests that a choice of bounds stands for, as branches of one choice, if some are known that fit."""
+        steps = made(self, branch.choices, s, q)
+        if steps is None:
             return
-        steps, tiles = self.chains(measures if listed is None else listed, coarse=coarse, ideal=ideal)
-        bounds = Bounds(
-            self.layer, self.machine, self.skeleton, steps, tiles, self.slides, self.ideal() if ideal else None
-        )
+        slide = branch.choices.slide(s)
+        for one, chains in [(self, steps), *self._finished(steps)]:
+            choices = Choices.product(chains, tiles_of(one, chains), (slide,) if slide else ())
+            only = one.priced(choices, ("time", "bytes"))
+            if only.feasible().all() and self.holds(only.nest(0, 0)):
+                yield only
+
+    def _finished(self, steps: Mapping[str, Ints]) -> Iterator[tuple[Member, dict[str, Ints]]]:
+        """Yield the same with loops inside all Holds, where a core computes whole tiles and smaller ones take less."""
+        inner = inner_tile(self, steps) if self.machine.compute.model == "tile" else {}
+        if inner:
+            dims = tuple(d for d in DIMS if d in inner)
+            skeleton = replace(self.skeleton, order=(*self.skeleton.order, *dims))
+            more = {d: np.array([[inner[d]]], np.int64) for d in dims}
+            chains = {d: np.concatenate([row, more[d]], axis=1) if d in more else row for d, row in steps.items()}
+            yield replace(self, skeleton=skeleton), chains
+
+    def _left(
+        self, bounds: Bounds, measures: Sequence[str], at_most: Limits, *, everything: bool = False
+    ) -> Iterator[Branch]:
+        """Yield what bounds do not exclude, unless `everything` is asked for."""
+        limits = dict(sorted(at_most.items()))  # bytes before time, which takes longer to price
         boxes: list[Box] = [bounds.whole()]
-        if not (self.full or coarse):
+        if not (self.full or everything):
             bounds = self._shrunk(bounds, measures, limits)
             boxes = [*bounds.leaves(bounds.whole(), limits)]
         if self.full:
-            yield self.priced(self._slid(bounds.choices(boxes), measures, ideal=ideal), measures)
+            yield self.priced(self._slid(bounds.choices(boxes), measures), measures)
             return
         parts = ([part] for part in bounds.parts(boxes, limits)) if bounds.many(boxes) else iter([boxes])
-        sifted = (self._sifted(self._slid(bounds.choices(p), measures, ideal=ideal), limits) for p in parts)
+        sifted = (self._sifted(self._slid(bounds.choices(p), measures), limits) for p in parts)
         for some in _together(sifted, bounds.choices([])):
             yield self._narrow(some, measures, limits)
 
@@ -159,9 +187,9 @@ class Member(Listing):
         branch = within(self.priced(choices, measures).fitting(), limits)
         return branch.sliding() if self.slides and not branch.empty else branch
 
-    def _slid(self, choices: Choices, measures: Sequence[str], *, ideal: bool) -> Choices:
+    def _slid(self, choices: Choices, measures: Sequence[str]) -> Choices:
         """Without those that do not slide, or lie in lines, as their tables say."""
-        if self.slides and ideal:
+        if self.slides and choices.ideal is not None:
             return choices.take(s=np.flatnonzero(self._may_slide(choices)))
         if self.slides and (self.full or "time" in measures):
             return choices.take(s=np.flatnonzero(self._slides_truly(choices)))
@@ -241,7 +269,7 @@ class Member(Listing):
 
         A nest that cuts nothing slides along nothing: it is priced as if it slid along any of them.
         """
-        may, ideal = np.ones((len(self.slides), choices.shape[0]), np.bool_), self.ideal()
+        may, ideal = np.ones((len(self.slides), choices.shape[0]), np.bool_), choices.ideal or {}
         for number, (dim, level) in enumerate(self.slides):
             if ideal.get(dim) == "counts":
                 made = choices.steps[dim]
@@ -298,8 +326,11 @@ def _together(parts: Iterator[Choices], nothing: Choices) -> Iterator[Choices]:
         yield some[0] if len(some) == 1 else joined([nothing, *some])
 
 
-def _matches(skeleton: Skeleton, nest: Nest) -> bool:
-    """Whether the nest has the skeleton's loops, or fewer, and its Holds, all in the skeleton's order."""
+def _matches(skeleton: Skeleton, nest: Nest, *, finer: bool) -> bool:
+    """Whether the nest has the skeleton's loops, or fewer, and its Holds, all in the skeleton's order.
+
+    Where smaller tiles take fewer cycles (`finer`) more loops may stand inside all Holds.
+    """
     left = list(nest.items)
     given: list[Item | str] = list(skeleton.spatial)
     for position in range(len(skeleton.order) + 1):
@@ -311,4 +342,4 @@ def _matches(skeleton: Skeleton, nest: Nest) -> bool:
             left.pop(0)
         elif not loop:
             return False
-    return not left
+    return not left or (finer and all(isinstance(item, Loop) and not item.cuts for item in left))

@@ -47,6 +47,10 @@ from hwmodels.schedule import Nest
 
 #: Timelines that are laid out to break a tie, of a member in the first pass, and in all for a proof (some seconds).
 TIMELINES, FIRST_TIMELINES, MOST_TIMELINES = 300, 30, 5_000
+#: Choices of bounds that are looked at one by one.
+FEW = 40
+#: Nests that are looked for to attain the bounds of a member.
+MADE = 100
 #: Work that goes into breaking ties, if the proof took less: values of measures of combinations, and choices priced.
 TIES = 4_000_000
 #: Combinations that can be looked at in the time that pricing one choice takes.
@@ -276,22 +280,53 @@ class Search:
             (*self.kept, measure)
         ):  # bounds of other members are below all in lines
             return True
-        branches = member.branches((*self.kept, measure), self._limits(measure), ideal=True)
-        some = [least for one in branches if (least := self._least_bound(one, measure)) is not None]
-        if some:
-            self._leave(min(some))
-        return bool(some)
+        measures = (*self.kept, measure)
+        rough = [b for one in member.bounds(measures, self._limits(measure)) for b in self._below(one, measure)]
+        for branch in rough:
+            if measure != "time":
+                self._leave(int(self._values(branch, measure).min()))
+                continue
+            for part in self._each(branch, measure):
+                for one in member.finer(part, measures, self._limits(measure)):
+                    for block in self._below(one, measure):
+                        self._attain(member, block, measure)
+        return bool(rough)
 
-    def _least_bound(self, branch: Branch, measure: str) -> int | None:
-        """The least of a branch of bounds, None if none is below the best plan."""
-        least = np.inf if self.best is None else float(self.best.measures[measure])
-        found = False
+    def _below(self, branch: Branch, measure: str) -> Iterator[Branch]:
+        """Yield the choices of a branch of bounds of which some may be below the best plan."""
         self._work += _PRICED * sum(branch.choices.shape)
         for block in _blocks(branch, measure, bounding=self.bounding):
             values = self._values(block, measure)
-            found |= bool(values.min() < least)
-            least = min(least, float(values.min()))
-        return int(least) if found else None
+            below = values < (np.inf if self.best is None else self.best.measures[measure])
+            if below.any():
+                yield block.take(np.flatnonzero(below.any(axis=1)), np.flatnonzero(below.any(axis=0)))
+
+    def _each(self, branch: Branch, measure: str) -> Iterator[Branch]:
+        """Yield the choices of a branch of bounds one by one, the least first, if they are few; else all at once."""
+        values = self._values(branch, measure)
+        s, q = np.nonzero(values < (np.inf if self.best is None else self.best.measures[measure]))
+        if len(s) > FEW:
+            yield branch
+            return
+        for i in np.argsort(values[s, q], kind="stable"):
+            yield branch.take(s[i : i + 1], q[i : i + 1])
+
+    def _attain(self, member: Member, branch: Branch, measure: str) -> None:
+        """Look for nests that attain bounds, the least first; note the least that none attains."""
+        values = self._values(branch, measure)
+        s, q = np.nonzero(np.isfinite(values))
+        for number, i in enumerate(np.argsort(values[s, q], kind="stable")):
+            value = int(values[s[i], q[i]])
+            if self.best is not None and value >= self.best.measures[measure]:
+                return
+            some = member.made(branch, int(s[i]), int(q[i])) if number < MADE and not self._late() else ()
+            picks = [self._pick(one, 0, 0) for one in some]
+            for pick in picks:
+                self._take(pick)
+            if not any(pick.measures[measure] <= value and self._keeps(pick) for pick in picks):
+                self._leave(value)
+            if number >= MADE:
+                return
 
     def _search(self, branch: Branch, measure: str, *, first: bool = False) -> None:
         self._work += _PRICED * sum(branch.choices.shape) * (len(self.kept) + 1)
@@ -353,8 +388,12 @@ class Search:
             self._laid += 1
             self._take(self._pick(branch, int(s[i]), int(q[i])))
 
+    def _keeps(self, pick: Pick) -> bool:
+        """Whether a plan is within what is settled."""
+        return all(pick.measures[m] <= v for m, v in self.kept.items())
+
     def _take(self, pick: Pick) -> None:
-        if any(pick.measures[m] > v for m, v in self.kept.items()):
+        if not self._keeps(pick):
             return
         if self.best is None or vector(pick.measures, self.objectives) < vector(self.best.measures, self.objectives):
             self.best = pick

@@ -11,8 +11,10 @@ import numpy as np
 from formulations.pins import Pins
 from formulations.tiling.bounding import AXES
 from formulations.tiling.branch import Branch
+from formulations.tiling.classes import classes_of
+from formulations.tiling.listing import Steps
 from formulations.tiling.member import Member
-from hwmodels.nest.price.choices import Choices
+from hwmodels.nest.price.choices import Choices, Ideals
 from hwmodels.nest.price.limits import least_energy, least_time, lower_bound_bytes
 from hwmodels.nest.price.tables import nest_tables
 from hwmodels.outcome import MEASURES
@@ -171,11 +173,16 @@ def vector(measures: dict[str, int], objectives: tuple[str, ...]) -> tuple[int, 
 def least_of(member: Member, measure: str) -> int:
     """A bound on "time", "bytes" or "energy" of all plans of a member, without pricing any."""
     member = member.unlined
-    ideal = not member.exact((measure,))
-    steps, tiles = member.chains((measure,), ideal=ideal)
+    if not member.exact((measure,)):
+        return min(_least(member, measure, one.steps, one.tiles, one.ideal) for one in classes_of(member, (measure,)))
+    return _least(member, measure, *member.chains((measure,)))
+
+
+def _least(member: Member, measure: str, steps: Steps, tiles: Steps, ideal: Ideals = None) -> int:
+    """The same of some chains."""
     if not all(map(len, tiles.values())):
         return 0
-    choices = Choices.floor(steps, tiles, member.slides, member.ideal() if ideal else None)
+    choices = Choices.floor(steps, tiles, member.slides, ideal)
     tables = nest_tables(member.layer, member.machine, member.skeleton, choices, measures=(measure,))
     rooms = [table for parts in tables.capacity.values() for table in parts]
     parts = {"time": tables.time, "ocm": rooms, "energy": (tables.energy,)}.get(measure, (tables.bytes,))

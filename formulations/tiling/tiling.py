@@ -6,8 +6,8 @@ Given
     E[d] extent; mem[k] bytes of memory k; prices of `instances.machine.machine`        (integers; bytes, ticks)
 Variables
     X, Y, Z: the operands in the order of their Holds, outermost first
-    how the (at most two) loops over d cut it: in equal steps, r and c also in pieces of free sizes; slide: the loop
-    that IN slides along
+    how the (at most two) loops over d cut it: in equal steps, or in pieces of free sizes (r and c where that saves
+    memory or bytes, any dimension where it saves time); slide: the loop that IN slides along
 Objective
     min lexicographically any order of time [ticks], bytes, energy [fJ]; ties by the remaining ones in this order
 Constraints
@@ -33,7 +33,8 @@ Why these nests stand for all, in bytes
         fetched anew. One loop in equal steps would not do: where padding or rows on chip clip tiles, pieces of several
         sizes can be fewer.
     (4) Loops inside all Holds are left out: no transfer changes, and OUT counts no more (`max(psum_bytes, out_bytes)`
-        while a reduction is cut). (A smaller tile of n takes less im2col scratch: there that loop stays.)
+        while a reduction is cut). (A smaller tile of n takes less im2col scratch: there that loop stays. Of tiles that
+        take whole cycles, Eq. 7, smaller ones may take fewer: such loops are added where bounds ask for them.)
     What is left has every Hold directly inside a loop that its operand depends on, and between two Holds only loops
     that the inner operand depends on; if such a segment mixes loops that the outer operand depends on with others, the
     others move inwards and the two Holds change places. A dimension that an operand does not depend on has two such
@@ -64,8 +65,11 @@ What is not proven by candidates alone
     Time (MAC arrays, calls, runs and bursts round, so that uneven pieces of any dimension may save some; overlap),
     loops over the kernel outside the Hold of IN, uniform edge tiles, and the rare cases that `formulations.tiling.cuts`
     names. There a second search, over tables that are lower bounds for every way to cut every dimension
-    (`hwmodels.nest.price.relaxed`), says below which value no nest is: (1)-(4) lower no count of a transfer and no
-    tile, and finer loops no compute time, so the bound holds for all nests of docs/nest.md.
+    (`formulations.tiling.classes`, `hwmodels.nest.price.relaxed`), says below which value no nest is: (1)-(4) lower no
+    count of a transfer and no tile, and finer loops no compute time of a MAC array, so the bound holds for all nests of
+    docs/nest.md. Classes that are left below the plan are told apart: channels by vectors (`formulations.tiling.
+    vectors`), rows and columns where bursts count by all ways to cut them (`formulations.tiling.ways`). A bound that is
+    still below the plan is a question: a nest that attains it, if one is found, is the plan.
 Lines and snake order
     A nest in lines has the loops over r and c of some segment before Hold(IN) last in it, in either order, the kernel
     whole, and perhaps a second loop over the inner one of them in the same segment (strips). In snake order a nest of

@@ -16,6 +16,7 @@ from formulations.tiling.cuts import Cut, complete, every_cut, free_chains, whol
 from formulations.tiling.problem import NESTS
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.pieces import Window, how
+from hwmodels.nest.price.relaxed import part_window
 from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.machine.machine import Machine, Transfer
@@ -142,8 +143,9 @@ def test_windows_that_compare_alike_have_the_same_chains(of: tuple[Window, int],
 
 
 @pytest.mark.parametrize(("window", "ranges", "levels", "said"), [
-    # one tap with stride 2 skips rows: complete at one loop where nothing is clipped, or where OUT is cut more often
-    (Window(2, 1, 1, 0, 9), ((0, 5),), (1, 1), True), (Window(2, 1, 1, 0, 9), ((0, 5),), (2, 1), False),
+    # one tap with stride 2 skips rows: complete where nothing is clipped, of two loops up to 32 outputs
+    (Window(2, 1, 1, 0, 9), ((0, 5),), (1, 1), True), (Window(2, 1, 1, 0, 9), ((0, 5),), (2, 1), True),
+    (Window(2, 1, 1, 0, 65), ((0, 33),), (1, 1), True), (Window(2, 1, 1, 0, 65), ((0, 33),), (2, 1), False),
     (Window(2, 1, 1, 0, 9), ((0, 5),), (1, 2), True), (Window(2, 1, 1, 0, 8), ((0, 5),), (1, 1), False),
     (Window(3, 1, 2, 1, 9), ((0, 4),), (1, 1), False), (Window(3, 1, 2, 1, 9), ((0, 4),), (0, 1), True),
     # cores: as long as each other, clipped by no more than a stride
@@ -157,6 +159,16 @@ def test_where_an_optimum_is_listed(
     window: Window, ranges: tuple[tuple[int, int], ...], levels: tuple[int, int], said: bool
 ) -> None:
     assert complete(Cut(window, ranges, levels)) == said
+
+
+def test_groups_of_windows_that_lie_apart_have_as_many_pieces_each() -> None:
+    """22 outputs in two groups of 11 and five pieces of at most 6: 6 + 5, 6 + 4 + 1. Once there were none of five."""
+    axis = Cut(Window(2, 1, 1, 0, 43), ((0, 22),), (2, 1))
+    found = [made(22, chain) for chain in free_chains(axis, np.arange(1, 23))]
+    sizes = {
+        (len(groups), sum(map(len, groups)), max(map(sum, groups)), max(map(max, groups))) for groups in found
+    }  # fmt: skip
+    assert {(2, 4, 11, 6), (2, 5, 11, 6), (2, 5, 12, 5)} <= sizes
 
 
 def test_five_columns_by_hand() -> None:
@@ -289,6 +301,25 @@ def test_pins_that_leave_few_chains_are_solved(objective: str) -> None:
         asked = dict(pin.split("=") for pin in pins)
         assert {name: str(plan.layers[0].decision[name]) for name in asked} == asked
         assert check(plan).ok
+
+
+def test_whole_windows_of_nothing_are_pieces() -> None:
+    """Of two rows, two taps with dilation 2 leave none for one tap: pieces still end behind where they begin."""
+    axis = Cut(part_window(Window(1, 2, 2, 1, 2), 1), ((0, 3),), (2, 1), counted=False)
+    assert axis.window.size == 0
+    for chain in whole_windows(axis, np.arange(1, 4)):
+        for step in map(how, chain.tolist()):
+            assert isinstance(step, int) or list(step) == sorted(set(step))
+
+
+@pytest.mark.parametrize("objective", ["bytes", "time"])
+@pytest.mark.parametrize("pin", ["T_R=2", "T_R>=3"])
+def test_pins_say_what_pieces_of_windows_that_lie_apart_are(objective: str, pin: str) -> None:
+    """One tap, stride 2: single rows skip most, but are no pieces of the pinned sizes."""
+    layer = Layer.conv("x", channels=2, filters=1, size=(9, 1), kernel=(1, 1), stride=(2, 2))
+    plan = solve(layer, machine(ocm_bytes=12), objective=objective, pins=[pin])
+    assert plan.layers[0].decision["T_R"] in {"T_R=2": (2,), "T_R>=3": (3, 4, 5)}[pin]
+    assert check(plan).ok
 
 
 def test_a_tile_of_ones_own_that_does_not_fit_is_no_defect() -> None:

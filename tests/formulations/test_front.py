@@ -57,16 +57,15 @@ def tiling(layer: Layer, machine: Machine, *, full: bool = False) -> Space:
     return NESTS["tiling"].build(layer, machine, Pins(), full=full)
 
 
-@pytest.mark.parametrize(("axes", "rows", "proven"), [
-    (("bytes", "time"), 4, True), (("time", "bytes"), 4, True), (("ocm", "bytes"), 4, True),
-    (("time", "ocm", "bytes"), 3, False),
+@pytest.mark.parametrize(("axes", "rows"), [
+    (("bytes", "time"), 4), (("time", "bytes"), 4), (("ocm", "bytes"), 4), (("time", "ocm", "bytes"), 3),
 ])  # fmt: skip
-def test_fronts_are_brute_force(axes: tuple[str, ...], rows: int, proven: bool) -> None:
+def test_fronts_are_brute_force(axes: tuple[str, ...], rows: int) -> None:
     layer = Layer.conv("y", channels=1, filters=1, size=(rows, 3), kernel=(2, 2))
     layer = layer.model_copy(update={"kind": "pool", "weights": "none"})
     machine = MACHINE.model_copy(update={"ocm_bytes": 12, "sliding": False})
     found = front_of_space(tiling(layer, machine), axes)
-    assert (found.complete, found.proven) == (True, proven)
+    assert (found.complete, found.proven) == (True, True)
     assert len(found.points) > 1
     assert [p.values for p in found.points] == sorted(brute(tiling(layer, machine, full=True), axes))
     for point in found.points:

@@ -12,7 +12,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from formulations.clock import Clock
-from formulations.pins import parse_pins
+from formulations.pins import Pins, parse_pins
+from formulations.tiling.classes import classes_of
+from formulations.tiling.member import Member
 from formulations.tiling.problem import NESTS
 from formulations.tiling.search import Search
 from formulations.tiling.space import Space, least_of
@@ -20,7 +22,7 @@ from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.pieces import Window
 from hwmodels.nest.price.relaxed import ideal_cut, ideal_windows, part_window
 from instances.errors import InputError
-from instances.machine.machine import Machine
+from instances.machine.machine import Compute, Machine, Transfer
 from instances.network.workload import Layer
 from solver.problems.tiling import decide_space
 from tests.adversary.anneal import Goal, searched
@@ -29,6 +31,7 @@ from tests.adversary.moves import Moves, nest_of
 from tests.effort import tries
 from tests.formulations.test_cuts import compositions, fetched
 from tests.formulations.test_cuts import windows as some_windows
+from tests.small import byte_machine
 
 #: Prices of the walk that makes a random nest a good one.
 TRIES = 150
@@ -60,14 +63,15 @@ def near(rng: random.Random, *, cores: bool) -> tuple[Layer, Machine, dict[str, 
             return layer, machine, found
 
 
-def bound(space: Space, measure: str) -> int | None:
+def bound(space: Space, measure: str, *, finer: bool = False) -> int | None:
     """The least of the tables of bounds of all members, whether or not their candidates are exact."""
     least: list[int] = []
     for member in space.members:
-        branch = member.branch((measure,), ideal=True)
-        if not branch.empty:
-            values = np.max([table.matrix() for table in branch.tables(measure)], axis=0)[branch.feasible()]
-            least += [int(values.min())] if values.size else []
+        rough = [branch for branch in member.bounds((measure,)) if not branch.empty]
+        for branch in [one for b in rough for one in member.finer(b, (measure,), {})] if finer else rough:
+            if not branch.empty:
+                values = np.max([table.matrix() for table in branch.tables(measure)], axis=0)[branch.feasible()]
+                least += [int(values.min())] if values.size else []
     return min(least, default=None)
 
 
@@ -116,8 +120,8 @@ def bounded(seed: int, cores: bool) -> None:
     formulation = NESTS[machine.problem]
     space = formulation.build(layer, machine, parse_pins((), formulation.decisions))
     for measure, value in known.items():
-        least = bound(space, measure)
-        assert least <= value
+        assert bound(space, measure) <= value
+        assert bound(space, measure, finer=True) <= value
         assert min(least_of(member, measure) for member in space.members) <= value
         search = Search(space, (measure,))
         for one in space.members:
@@ -141,3 +145,69 @@ def bounded(seed: int, cores: bool) -> None:
 def test_no_bound_is_above_a_nest_that_fits(seed: int, cores: bool) -> None:
     """Cases that were wrong once and others; CERTILE_EXAMPLES says how many."""
     bounded(seed, cores)
+
+
+def test_vectors_are_no_bounds_on_cores_of_several_sizes() -> None:
+    """Five filters of one byte on two clusters, a byte of memory for them: 3 + 2 loads of W, and not 3 each."""
+    rooms = {"ocm_bytes": None, "in_buffer_bytes": 9, "w_buffer_bytes": 1, "out_buffer_bytes": 9}
+    machine = byte_machine(**rooms, tles=2, problem="slicing", overlap="serial", transfer=Transfer(call_ticks=1))
+    layer = Layer.conv("x", channels=1, filters=5, size=(2, 1))
+    space = NESTS["slicing"].build(layer, machine, Pins())
+    assert decide_space(space, ("time",)).values["time"] == 2 + 5 + 2
+    assert bound(space, "time") <= bound(space, "time", finer=True) <= 2 + 5 + 2
+
+
+@pytest.mark.parametrize(("layer", "rooms", "bursts", "least"), [
+    # IN of 2 rows of 5 bytes: parts of 2, 2 and 1 taps are 3 + 3 + 2 bursts, for 4 outputs of 2 filters; W takes 3
+    (Layer.conv("x", channels=1, filters=2, size=(11, 1), kernel=(5, 1), stride=(2, 1)), (5, 10, 100, 2), 4, 43),
+    # IN of 4 rows: with one tap two outputs fit, with all three only one does
+    (Layer.conv("x", channels=1, filters=2, size=(9, 1), kernel=(3, 1), stride=(2, 1)), (2, 8, 4, 3), 2, 30),
+])  # fmt: skip
+def test_bursts_where_kernels_are_cut(layer: Layer, rooms: tuple[int, int, int, int], bursts: int, least: int) -> None:
+    """Chains of bounds replace others, and pieces are too large, only as parts of the kernel say."""
+    names = ("in_bytes", "in_buffer_bytes", "w_buffer_bytes", "out_buffer_bytes")
+    transfer = Transfer(burst_ticks=1, burst_bytes=bursts)
+    machine = byte_machine(ocm_bytes=None, overlap="serial", transfer=transfer, **dict(zip(names, rooms, strict=True)))
+    found = decide_space(NESTS["tiling"].build(layer, machine, Pins()), ("time",))
+    assert (found.status, found.values["time"]) == ("OPTIMAL", least)
+
+
+def test_numbers_of_pieces_begin_with_one() -> None:
+    """Single taps with stride 2 leave out rows: loops over both are counted, and those over rows may cut nothing."""
+    layer = Layer.conv("x", channels=1, filters=1, size=(7, 1), kernel=(2, 1), stride=(2, 1))
+    counted = 0
+    for member in NESTS["tiling"].build(layer, byte_machine(ocm_bytes=9), Pins()).members:
+        for one in classes_of(member, ("time",)):
+            if one.ideal.get("r") == "counts":
+                ways = set(map(tuple, one.steps["r"].tolist()))
+                depth = one.steps["r"].shape[1]
+                assert ways == {x for x in product(range(1, 4), repeat=depth) if list(x) == sorted(x)}
+                counted += 1
+    assert counted
+
+
+def test_bounds_that_no_nest_is_made_of_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven filters on two lanes: results of 3, 2, 2, weights of 2, 1, 2, 2, are 1 + 3 + 4 calls and four rounds."""
+    layer = Layer.conv("x", channels=1, filters=7, size=(1, 1))
+    array = {"compute": Compute(model="array", rows=2, cols=1, cycle_ticks=9), "overlap": "serial"}
+    machine = byte_machine(ocm_bytes=6, transfer=Transfer(call_ticks=1), **array)
+    found = decide_space(NESTS["tiling"].build(layer, machine, Pins()), ("time",))
+    assert (found.status, found.values["time"], found.bound) == ("OPTIMAL", 4 * 9 + 8, 44)
+    monkeypatch.setattr(Member, "made", lambda *_: ())
+    found = decide_space(NESTS["tiling"].build(layer, machine, Pins()), ("time",))
+    assert (found.status, found.values["time"], found.bound) == ("FEASIBLE", 45, 44)
+
+
+def test_a_nest_that_attains_a_bound_and_exceeds_what_is_settled_proves_nothing() -> None:
+    """One result of 3 taps with dilation 2: 3 + 3 + 1 bytes tap by tap, in 5 runs. Fewer runs move more.
+
+    Bounds of nests with fewer runs may seem to move 7 bytes, and nests that are made of them move more: they stay open.
+    """
+    layer = Layer.conv("x", channels=1, filters=1, size=(5, 1), kernel=(3, 1), dilation=(2, 1))
+    machine = byte_machine(ocm_bytes=9, sliding=True, in_layout="HWC", transfer=Transfer(segment_ticks=1))
+    found = Search(NESTS["tiling"].build(layer, machine, Pins()), ("bytes", "time"))
+    best = found.run()
+    assert best is not None
+    assert (best.measures["bytes"], best.measures["time"]) == (7, 5)
+    assert found.bounds["time"] < 5
+    assert found.proven == ("bytes",)

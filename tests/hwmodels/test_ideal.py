@@ -10,14 +10,14 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, product
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from formulations.tiling.chains import even_steps
-from formulations.tiling.cuts import Cut, complete, free_chains, whole_windows
+from formulations.tiling.cuts import Cut, complete, free_chains, sure, timed_chains, whole_windows
 from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.core import CorePieces
 from hwmodels.nest.price.pieces import Pieces, Window, code_of, cut, windows
@@ -28,6 +28,7 @@ from hwmodels.nest.price.relaxed import (
     ideal_once,
     ideal_parts,
     ideal_windows,
+    least_cycles,
     part_window,
 )
 from tests.effort import tries
@@ -234,6 +235,97 @@ def together(axis: Cut, of_in: list[Pieces], chains: Ints, window: Window) -> In
 
 def test_every_way_to_cut_has_a_listed_chain_with_bounds_nowhere_above() -> None:
     assert against_listed(drawn(FEW // 5, seed=3)) > 30_000
+
+
+def seen(axis: Cut, chains: Ints, slide: str) -> Ints:
+    """All that serial time sees of ways to cut (F, T) on every core, the kernel whole where IN is held."""
+    (of_in, of_out), whole, rows = axis.levels, np.zeros((1, 0), np.int64), list[Ints]()
+    held = [windows(*span, chains[:, :of_in], whole, axis.window, "").largest for span in axis.ranges]
+    for lo, hi in axis.ranges:
+        fetched = windows(lo, hi, chains[:, :of_in], whole, axis.window, slide)
+        rows += [fetched.number, fetched.sum, fetched.partial(axis.window.size)]
+        rows += [cut(hi - lo, chains[:, : k + 1]).number for k in range(chains.shape[1])]
+    rows += [np.max(held, axis=0)]
+    rows += [cut(axis.extent, chains[:, :of_out]).largest] if of_out else []
+    return np.stack([np.broadcast_to(row, (len(chains),)) for row in rows])
+
+
+def test_serial_time_needs_no_other_way_to_cut_than_those_listed() -> None:
+    compared = 0
+    for lo, hi, window in drawn(FEW, seed=5):
+        for levels in ((1, 0), (1, 1), (1, 2), (2, 1)):
+            cores, fewer = ((lo, hi), (hi, 2 * hi - lo)), ((lo, hi), (hi, 2 * hi - lo - 1))
+            for ranges, slide in product((cores[:1], cores, fewer[: hi - lo]), ("", "outer")):
+                axis = Cut(window, ranges, levels)
+                if window.trivial or not sure(axis, sliding=bool(slide)):
+                    continue
+                ways = places(hi - lo, max(levels))
+                listed = timed_chains(axis, np.arange(1, hi - lo + 1), sliding=bool(slide))
+                true = seen(axis, ways, slide)
+                below = (seen(axis, listed, slide)[:, :, None] <= true[:, None, :]).all(axis=0).any(axis=0)
+                assert below.all(), (axis, slide, ways[~below][0], true[:, ~below][:, 0])
+                compared += true.size
+    assert compared > 10_000
+
+
+@pytest.mark.parametrize(("window", "extent", "levels"), [
+    # two pieces of 4 and 3 results hold all 5 rows of the map each
+    (Window(1, 1, 4, 2, 5), 7, (2, 1)),
+    # of 1 + 2 rows the first one is on chip and no fetch
+    (Window(1, 1, 1, 0, 3, 1), 3, (1, 1)),
+])  # fmt: skip
+def test_where_serial_time_may_need_other_ways_to_cut(window: Window, extent: int, levels: tuple[int, int]) -> None:
+    axis = Cut(window, ((0, extent),), levels)
+    assert complete(axis)
+    assert not sure(axis, sliding=False)
+    true = seen(axis, places(extent, max(levels)), "")
+    listed = seen(axis, timed_chains(axis, np.arange(1, extent + 1), sliding=False), "")
+    assert not (listed[:, :, None] <= true[:, None, :]).all(axis=0).any(axis=0).all()
+
+
+def test_a_last_row_that_fetches_nothing_spares_a_call() -> None:
+    """Five rows of 3 taps with padding 1, two at a time, sliding: 1 + 2 + 2 would be three calls, 2 + 2 + 1 are two."""
+    axis = Cut(Window(1, 1, 3, 1, 5), ((0, 5),), (1, 1))
+    listed = timed_chains(axis, np.arange(1, 3), sliding=True)
+    assert seen(axis, listed, "outer")[[0, -1]].min(axis=1).tolist() == [2, 1]
+
+
+# ---- bursts of pieces that fit, cycles of tiles ----------------------------------------------------------------------
+
+
+def partitions(total: int, number: int, most: int) -> list[list[int]]:
+    """All lists of at least so many pieces of at most `most` with this sum."""
+    if not total:
+        return [[]] if number <= 0 else []
+    return [
+        [one, *rest] for one in range(1, min(most, total) + 1) for rest in partitions(total - one, number - 1, most)
+    ]
+
+
+@pytest.mark.parametrize(("inner", "unit"), [(3, 4), (7, 8), (2, 8), (9, 4), (4, 4)])
+def test_bursts_of_pieces_that_fit(inner: int, unit: int) -> None:
+    """At least so many pieces of at most 1..5 elements, 1 to 8 elements in all: the fewest bursts there are."""
+    for most, total, number in product(range(1, 6), range(1, 9), range(1, 9)):
+        ways = partitions(total, number, most)
+        if ways:
+            least = min(sum(-(-size * inner // unit) for size in way) for way in ways)
+            bound = ideal_count(total, np.array([number])).within(most)
+            assert bound.bursts(bound.sum, bound.number, inner, unit).tolist() == [least], (most, total, number)
+
+
+def test_bursts_by_hand() -> None:
+    """14 rows of 112 bytes in bursts of 128: 13 at least; where 4 rows fit 4, 4, 4 and 2 take 4 + 4 + 4 + 2."""
+    rows = ideal_count(14, np.array([2]))
+    assert [one.bursts(rows.sum, rows.number, 112, 128).tolist() for one in (rows, rows.within(4))] == [[13], [14]]
+
+
+def test_cycles_of_tiles_by_hand() -> None:
+    """Five rows of 3 columns, one tap, 4 MACs a cycle: whole ceil(15/4) = 4, element by element 15.
+
+    In two pieces of rows 2 * ceil(9/4) = 6, in three 3 * ceil(6/4) = 6, in five 5 * ceil(3/4) = 5: 5 for two or more.
+    """
+    pieces = (np.array([1, 2, 5]), np.array([1, 1, 1]), np.array([1, 1, 3]), np.array([1, 1, 1]))
+    assert least_cycles((5, 1, 3, 1), pieces, 4).tolist() == [4, 5, 15]
 
 
 # ---- pieces of results -----------------------------------------------------------------------------------------------

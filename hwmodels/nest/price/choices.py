@@ -58,7 +58,8 @@ class Choices:
     """Dict of str to {"steps", "counts", "sums"}, optional. If given, tables are lower bounds for all ways to cut
     (`hwmodels.nest.price.relaxed`): of dimensions under "steps" the chains say only how large the largest pieces are,
     under "counts" only how many pieces there are; under "sums" windows have the sizes of the chains, but fetch the
-    least that so many can; other dimensions are candidates.
+    least that so many can; under "listed" no way to cut is better than all chains (the kernel is whole where IN is
+    held), under "exact" as they are; other dimensions are candidates, whose fetches of nothing do not count.
     """
 
     @classmethod

@@ -18,21 +18,15 @@ Spatial choices are chains of steps of (b, r with i, c with j), channel choices 
 
 `CorePieces` has the pieces that one core's loops cut its ranges in, dimension by dimension, for all candidate chains of
 steps; `CoreTables`, the sums over them.
-
-**Lines** (docs/nest.md). What IN moves and takes in lines are products of vectors, one of each axis.
-The two loops that slide fetch every element of a sweep once: new rows of each pass times new columns of each step, the
-product of the two vectors that `hwmodels.nest.price.pieces.windows` gives for either loop; the sweep is repeated by
-every loop outside the two. The buffer holds ``again * width + (rows - again) * columns`` elements of each channel: the
-rows that two windows of neighbouring passes share, at most, over the widest pass, and the other rows of the largest
-window.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,11 +34,28 @@ from numpy.typing import NDArray
 from hwmodels.nest.price.bilinear import Bilinear, Ints
 from hwmodels.nest.price.boxes import KINDS, Axis, axes_of, input_windows, runs_of
 from hwmodels.nest.price.choices import AXIS, Q_DIMS, S_DIMS, Choices, Factors, Term, times
-from hwmodels.nest.price.pieces import Pieces, Window, begins, cut, nominal, windows
-from hwmodels.nest.price.relaxed import Relaxed, ideal_count, ideal_cut, ideal_once, ideal_parts, ideal_windows
+from hwmodels.nest.price.lines import line_products
+from hwmodels.nest.price.pieces import Pieces, Window, cut, nominal, windows
+from hwmodels.nest.price.relaxed import (
+    Bound,
+    Relaxed,
+    Vectors,
+    ideal_count,
+    ideal_cut,
+    ideal_once,
+    ideal_parts,
+    ideal_windows,
+    least_cycles,
+)
 from hwmodels.nest.price.skeleton import Core, Skeleton, cores
 from instances.machine.machine import Machine
 from instances.network.workload import DIMS, REDUCTION, RELEVANT, Layer
+
+#: Up to so many classes of an axis bursts are counted piece by piece: of more, the largest piece that fits is no limit.
+_FEW = 64
+
+#: Choices times sizes of tiles that are looked at together.
+_TILES = 1 << 22
 
 
 class CorePieces:
@@ -62,7 +73,11 @@ class CorePieces:
         steps = self._steps[dim][:, :level]
         if self._ideal is None or not steps.shape[1]:
             return cut(self._extents[dim], steps, self._begin[dim])
-        if dim in self._ideal and self._ideal[dim] != "sums":
+        if self._ideal.get(dim) == "exact":
+            return cut(self._extents[dim], steps)
+        if self._ideal.get(dim) == "vectors":
+            return Vectors(self._extents[dim], steps[:, -1])
+        if self._ideal.get(dim) in ("steps", "counts"):
             bound = ideal_cut if self._ideal[dim] == "steps" else ideal_count
             return bound(self._extents[dim], steps[:, -1])
         return Relaxed(cut(self._extents[dim], steps))
@@ -100,7 +115,7 @@ class CorePieces:
     def _written(self, level: int, resident: int) -> Pieces:
         """The rows of the result's pieces that go to DRAM."""
         steps = self._steps["r"][:, :level]
-        if self._ideal is not None and level and self._ideal.get("r", "sums") != "sums":
+        if self._ideal is not None and level and self._ideal.get("r") in ("steps", "counts"):
             bound = ideal_cut if self._ideal["r"] == "steps" else ideal_count
             return bound(self._extents["r"], steps[:, -1], resident)
         written = Window(1, 1, 1, 0, self.layer.r, resident)
@@ -141,6 +156,10 @@ class CorePieces:
             if window.trivial and hi <= window.size:
                 return ideal_cut(hi - lo, most)
             return ideal_windows(lo, hi, most, parts, window, along)
+        if how == "exact":
+            return windows(lo, hi, steps, np.zeros((1, 0), np.int64), window, along)
+        if how == "listed":  # the kernel is whole at the Hold of IN
+            return Relaxed(windows(lo, hi, steps, np.zeros((1, 0), np.int64), window, along))
         if taps.shape[1] or how is not None:
             return ideal_parts(lo, hi, steps, taps, window, along, counts=how == "counts")
         # fetches of nothing: beyond the end of the map, or of rows that are on chip
@@ -153,7 +172,54 @@ class CorePieces:
         self, tensor: str, slide: tuple[str, int] | None = None, resident: int | None = None, lacks: str = ""
     ) -> list[Axis]:
         operand = "W" if tensor == "BIAS" else tensor
-        return axes_of(self.layer, self.machine, tensor, lambda dim: self._pieces(dim, operand, slide, resident), lacks)
+        axes = axes_of(self.layer, self.machine, tensor, lambda dim: self._pieces(dim, operand, slide, resident), lacks)
+        if self._ideal is None or self._uniform or not self.machine.transfer_of(operand).burst_bytes:
+            return axes
+        for axis in axes:  # what a limit on pieces changes: a chain replaces another one whatever the limit is
+            for vector in axis.pieces.divided(axis.extent) if isinstance(axis.pieces, Bound) else ():
+                self.choices.note(axis.dim, vector)
+        return [self._limited(tensor, axis) for axis in axes]
+
+    def _limited(self, tensor: str, axis: Axis) -> Axis:
+        """The same axis of bounds, with no piece larger than what fits here and around it."""
+        if not isinstance(axis.pieces, Bound) or tensor not in self.layer.operands or len(axis.pieces.number) > _FEW:
+            return axis
+        level = self.skeleton.level(axis.dim, tensor)
+        fits = [n for (op, d), n in self.fitting.items() if d == axis.dim and self.skeleton.level(d, op) <= level]
+        for most in fits:
+            if tensor == "IN" and axis.dim in ("r", "c"):
+                window = input_windows(self.layer)[axis.dim]
+                most = (most - 1) * window.stride + window.reach
+            axis = replace(axis, pieces=axis.pieces.within(most))
+        return axis
+
+    @cached_property
+    def fitting(self) -> dict[tuple[str, str], int]:
+        """By operand and dimension the largest piece that fits with the smallest pieces of the operand's other axes."""
+        machine, layer, found = self.machine, self.layer, dict[tuple[str, str], int]()
+        element = {"IN": machine.in_bytes, "W": machine.w_bytes, "OUT": machine.out_bytes}
+        for op in layer.operands:
+            if op == "IN" and (machine.line or layer.broadcast or any(layer.residents)):
+                continue
+            axes = axes_of(layer, machine, op, lambda dim, op=op: self._pieces(dim, op))  # type: ignore[misc]
+            copies = machine.buffers(self.skeleton.buffers.get(op))
+            room = machine.memories[machine.memory_of(op)] // (element[op] * copies)
+            least = [max(1, int(axis.pieces.largest.min(initial=axis.extent))) for axis in axes]
+            for axis, own in zip(axes, least, strict=True):
+                most = max(1, room * own // prod(least))
+                if op == "IN" and axis.dim in ("r", "c"):
+                    window = input_windows(layer)[axis.dim]
+                    clipped = sum(window.clipping(*self.core.range(axis.dim)))
+                    reach = (self._least_part(axis.dim, window) - 1) * window.dilation + 1
+                    most = max(0, most + clipped - reach) // window.stride + 1
+                found[op, axis.dim] = most
+        return found
+
+    def _least_part(self, dim: str, window: Window) -> int:
+        """The fewest taps that the largest part of the kernel at the Hold of IN has."""
+        kernel = {"r": "i", "c": "j"}[dim]
+        taps = self._steps[kernel][:, : self.skeleton.level(kernel, "IN")]
+        return max(1, int(taps[:, -1].min(initial=window.taps))) if taps.shape[1] else window.taps
 
     def _smaller(self, operand: str) -> bool:  # loops may cut less of it than on the first core
         return self.core.smaller(self._first, RELEVANT[operand])
@@ -161,80 +227,6 @@ class CorePieces:
     @cached_property
     def _first(self) -> Core:
         return cores(self.layer, self.skeleton.spatial)[0]
-
-
-#: Beyond all rows.
-_FAR = 1 << 60
-
-
-def _vectors(lo: int, hi: int, steps: Ints, taps: Ints, window: Window) -> tuple[Ints, Ints, Ints]:
-    """Rows that two windows of a pass share, rows of the longest, and of the widest pass, for T chains.
-
-    `steps` (T, L) are those of the output dimension down to the loop that slides, `taps` (T, L') all of the kernel's
-    outside the Hold; entries below 0 are lists of places (`hwmodels.nest.price.pieces`). Of columns alike. IN in lines
-    takes, for an element of its other dimensions, ``again * width + (longest - again) * columns``: `again` and
-    `longest` of the outer axis, `width` and `longest` (its columns) of the inner one.
-    """
-    window_of = _windows(lo, hi, steps, taps, window)
-    again = np.where(window_of.follows, window_of.before - window_of.first, 0).max(axis=(1, 2))
-    longest = np.where(window_of.here, window_of.end - window_of.first, 0).max(axis=(1, 2), initial=0)
-    there = window_of.here & (window_of.end > window_of.first)
-    passes = np.flatnonzero(window_of.passes)
-    ends, begins_ = (np.where(there, x, none) for x, none in ((window_of.end, -1), (window_of.first, _FAR)))
-    across = [
-        f.reduceat(x.reshape(-1, x.shape[2]), passes, axis=0) for f, x in ((np.maximum, ends), (np.minimum, begins_))
-    ]
-    per_pass = (across[0] - across[1]).max(axis=1)
-    first_pass = np.flatnonzero(np.diff(passes // (hi - lo), prepend=-1))
-    width = np.maximum.reduceat(per_pass, first_pass)
-    return np.maximum(again, 0), longest, np.maximum(width, 0)
-
-
-def line_products(
-    ranges: Sequence[tuple[int, int]], steps: Sequence[tuple[Ints, Ints]], window: Sequence[Window]
-) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
-    """What IN in lines takes for an element of its other dimensions, as products of a vector of either loop, summed.
-
-    Ranges, steps with those of the kernel, and windows are those of the two loops that slide, the outer one first.
-    """
-    (again, rows, _), (_, columns, width) = (
-        _vectors(*span, *chains, one) for span, chains, one in zip(ranges, steps, window, strict=True)
-    )
-    return (again, width), (np.maximum(rows - again, 0), columns)
-
-
-@dataclass(frozen=True)
-class _Windows:
-    """Windows by chain, output that begins a piece and tap that begins a part, (T, E, K); `passes` (T, E)."""
-
-    first: Ints
-    end: Ints
-    before: Ints
-    here: Mask
-    follows: Mask
-    passes: Mask
-
-
-def _windows(lo: int, hi: int, steps: Ints, taps: Ints, window: Window) -> _Windows:
-    """The windows of all pieces, and where the piece before it ends."""
-    number = max(len(steps), len(taps))
-    made, passes = (np.broadcast_to(x, (number, hi - lo)) for x in begins(hi - lo, steps))
-    part = np.broadcast_to(begins(window.taps, taps)[0], (number, window.taps))
-    stop, last = _ends(made), _ends(part)
-    r0, i0 = lo + np.arange(hi - lo)[None, :, None], np.arange(window.taps)
-    first, end = window.rows(r0, (lo + stop)[:, :, None], i0, last[:, None, :])
-    before = window.rows(r0, r0, i0, last[:, None, :])[1]
-    here = made[:, :, None] & part[:, None, :]
-    return _Windows(np.broadcast_to(first, here.shape), end, before, here, here & ~passes[:, :, None], passes)
-
-
-def _ends(first: NDArray[np.bool_]) -> Ints:
-    """For every position the start of the next piece behind it."""
-    extent = first.shape[1]
-    here = np.where(first, np.arange(extent), extent)
-    following = np.concatenate([here[:, 1:], np.full((len(here), 1), extent)], axis=1)
-    ends: Ints = np.minimum.accumulate(following[:, ::-1], axis=1)[:, ::-1].astype(np.int64)
-    return ends
 
 
 Mask = NDArray[np.bool_]
@@ -426,15 +418,42 @@ class CoreTables(CorePieces):
         return [(a * self.layer.inputs * -(-tile // self.machine.compute.macs_per_cycle), b)]
 
     def _least_cycles(self) -> list[Term]:
-        """Eq. 7 for tiles of any sizes: no less than for all of them at once, and a cycle a tile."""
-        work = {d: np.array([self._extents[d]], np.int64) for d in (*Q_DIMS, "b")}
-        a, b = self.choices.spread(work)
-        tiles = np.ones(self.choices.shape[0], np.int64)
-        for d in ("r", "i", "c", "j"):
-            tiles = tiles * self.choices.at(d, self._trips(d))
-        macs = self._extents["r"] * self._extents["c"] * self._extents["i"] * self._extents["j"]
-        least = -(-macs // self.machine.compute.macs_per_cycle)
-        return [(a * self.layer.inputs * np.maximum(tiles, least), b)]
+        """Eq. 7 for tiles of any sizes, loops inside all Holds included: the largest is at least its share."""
+        sizes, spatial = self._extents, ("r", "i", "c", "j")
+        a, b = self.choices.spread({d: np.array([sizes[d]], np.int64) for d in (*Q_DIMS, "b")})
+        macs, known = self.machine.compute.macs_per_cycle, "exact" in (self._ideal or {}).values()
+        for d in ("r", "c") if known and self.choices.log is not None else ():
+            for column in self._finer(d).T:  # whichever of the two ways below is taken for the chains that stay
+                self.choices.note(d, np.ascontiguousarray(column))
+        whole = known and not any((self._trips(d) > 1).any() for d in "ij")
+        if whole and not self.choices.bound and self.choices.shape[0] * sizes["r"] * sizes["c"] <= _TILES:
+            cycles = self._finest_cycles(macs)
+        else:
+            pieces = tuple(self.choices.at(d, self._trips(d)) for d in spatial)
+            cycles = least_cycles(tuple(sizes[d] for d in spatial), pieces, macs)
+        return [(a * self.layer.inputs * cycles, b)]
+
+    def _finest_cycles(self, macs: int) -> Ints:
+        """The fewest cycles of rows and columns, cut further by loops inside all Holds, the kernel whole.
+
+        In tiles of at most t a piece of x is ``ceil(x/t)`` of them at least, as many as a loop of step t makes.
+        """
+        tiles = {d: self._finer(d) for d in ("r", "c")}
+        sizes = [np.arange(1, self._extents[d] + 1, dtype=np.int64) for d in ("r", "c")]
+        each = -(-np.multiply.outer(*sizes) * self._extents["i"] * self._extents["j"] // macs)
+        rows, columns = (tiles[d][self.choices.index[d] if len(tiles[d]) > 1 else 0] for d in ("r", "c"))
+        every = np.atleast_2d(rows)[:, :, None] * np.atleast_2d(columns)[:, None, :] * each
+        fewest: Ints = np.broadcast_to(every.min(axis=(1, 2)), self.choices.shape[:1])
+        return fewest
+
+    def _finer(self, dim: str) -> Ints:
+        """By chain and size of tile (T, E) the fewest tiles that the pieces of all loops can be cut in."""
+        size = np.arange(1, self._extents[dim] + 1, dtype=np.int64)
+        pieces, exact = self._cut(dim), not self.skeleton.levels(dim) or (self._ideal or {}).get(dim) == "exact"
+        if not exact:
+            return np.maximum(pieces.number[:, None], -(-self._extents[dim] // size))
+        number: Ints = (pieces.count[:, :, None] * -(-pieces.length[:, :, None] // size)).sum(axis=1)
+        return number
 
     def footprints(self, known: dict[str, list[Term]] | None = None) -> dict[str, list[Term]]:
         """Largest bytes each operand holds in one buffer, as rank-1 terms; `known` as in `transfers`."""

@@ -13,6 +13,10 @@ loop's largest piece (for IN: with at most u taps of the kernel).
   at the begin like the first and at the end like the last ones (`part_window`): rows are cut as for that window. The
   parts' windows overlap at a place away from the borders by ``sum (u_j-1)*D+1-S``, at least ``(K-p)*D + p - p*S``.
 
+* Of pieces that are at most so large, as larger ones do not fit, bursts are those of the best sizes (`Bound.bursts`).
+* A tile of rows, columns and kernel that takes ``ceil(size/macs)`` cycles is the largest there, of at least
+  ``prod ceil(E/n)`` elements where n pieces are made of E (`least_cycles`).
+
 Each of these is at or below the true figure for every cut whose largest piece rounds to the same number of pieces, so a
 table of them is a lower bound (`hwmodels.nest.price.core` with `Choices.ideal`).
 
@@ -31,8 +35,10 @@ Both are sums over the parts, so the least over all partitions of the taps is a 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,7 +161,58 @@ def _filled(lo: int, hi: int, window: Window, slide: str) -> list[Ints]:
 Mask = NDArray[np.bool_]
 
 
-class Ideal(Pieces):
+class Bound(Pieces):
+    """Pieces of which bounds are known; none is larger than `most`, if that is known."""
+
+    most: Ints | None = None
+
+    def divided(self, extent: int) -> tuple[Ints, Ints]:
+        """Elements, and pieces, of which bursts are counted along an axis of this extent, (T,) each."""
+        return self.sum, self.number
+
+    def within(self, most: int | Ints) -> Bound:
+        """The same, none larger than `most` (of all chains, or of each)."""
+        limited = copy(self)
+        least = np.broadcast_to(most, self.number.shape)
+        limited.most = least if self.most is None else np.minimum(self.most, least)
+        return limited
+
+    def bursts(self, total: Ints, number: Ints, inner_bytes: int, window: int) -> Ints:
+        """A burst a piece, and what so many elements need in pieces that are not too large."""
+        if self.most is None or not total.size or int(total.max()) * int(number.max()) > _COVERED:
+            return np.maximum(number, -(-total * inner_bytes // window))
+        found = np.zeros_like(total)
+        for most in np.unique(self.most):
+            at = self.most == most
+            pieces, elements = np.maximum(number[at], 0), total[at]
+            table = _covering(int(pieces.max()), int(elements.max()), max(1, int(most)), inner_bytes, window)
+            found[at] = table[pieces, elements]
+        return found
+
+
+#: Pieces times elements up to which bursts are counted piece by piece.
+_COVERED = 1 << 20
+
+
+@lru_cache(maxsize=256)
+def _covering(pieces: int, total: int, most: int, inner_bytes: int, window: int) -> Ints:
+    """By numbers of pieces and of elements, from 0 on, the fewest bursts of as many or more of either.
+
+    No piece is larger than `most`. Of c bursts a piece holds ``min(floor(c*window/inner_bytes), most)`` elements.
+    """
+    cost = np.arange(1, max(1, -(-min(most, total) * inner_bytes // window)) + 1)
+    held = np.minimum(cost * window // inner_bytes, most)
+    cost, held = cost[held > 0], held[held > 0]
+    found = np.zeros((pieces + 1, total + 1), np.int64)
+    for number in range(1, total + 1):
+        found[0, number] = (cost + found[0, np.maximum(number - held, 0)]).min()
+    left = np.maximum(np.arange(total + 1)[:, None] - held, 0)
+    for number in range(1, pieces + 1):
+        found[number] = (cost + found[number - 1, left]).min(axis=1)
+    return found
+
+
+class Ideal(Bound):
     """Bounds on the pieces of T chains: their number, the sum of their lengths and the largest, arrays (T,).
 
     `whole` says which are one piece for sure, `unsure` where some piece may span the extent: those count no runs.
@@ -175,7 +232,7 @@ class Ideal(Pieces):
 
     def partial_windows(self, extent: int, inner_bytes: int, window: int) -> Ints:
         """A burst a piece, and what their bytes need; nothing if one may span the extent."""
-        least = np.maximum(self.number, -(-self.sum * inner_bytes // window))
+        least = self.bursts(*self.divided(extent), inner_bytes, window)
         return np.where(self.partial(extent) > 0, least, 0)
 
     def ceil_sum(self, unit: int) -> Ints:
@@ -183,7 +240,7 @@ class Ideal(Pieces):
         return np.maximum(self.number, -(-self.sum // unit))
 
 
-class Relaxed(Pieces):
+class Relaxed(Bound):
     """Pieces that are candidates, but for bursts (any sizes of as many) and fetches of nothing, `idle` at most."""
 
     def __init__(self, pieces: Pieces, idle: int = 0) -> None:
@@ -191,20 +248,56 @@ class Relaxed(Pieces):
         self.number = np.maximum(known - idle, np.minimum(known, 1)) if idle else known
         self.sum, self.largest = pieces.sum, pieces.largest
 
+    def divided(self, extent: int) -> tuple[Ints, Ints]:
+        """Elements and pieces beside those that span the extent."""
+        return self._pieces.sum - self._pieces.full(extent) * extent, self.number - self.full(extent)
+
     def full(self, extent: int) -> Ints:
         """Pieces that span all of `extent`."""
         return np.minimum(self._pieces.full(extent), self.number)
 
     def partial_windows(self, extent: int, inner_bytes: int, window: int) -> Ints:
         """A burst a piece, and what their bytes need."""
-        full = self._pieces.full(extent)
-        bytes_ = (self._pieces.sum - full * extent) * inner_bytes
-        least: Ints = np.maximum(self.number - self.full(extent), -(-bytes_ // window))
-        return least
+        return self.bursts(*self.divided(extent), inner_bytes, window)
 
     def ceil_sum(self, unit: int) -> Ints:
         """One a piece, and what their lengths need."""
         return np.maximum(self.number, -(-self.sum // unit))
+
+
+#: Bits of each of the three numbers of an entry.
+_BITS = 20
+
+
+def packed(number: Ints, largest: Ints, rounds: Ints) -> Ints:
+    """Entries of chains that say how many pieces there are, how large the largest and in how many rounds of lanes."""
+    entries: Ints = (number << 2 * _BITS) | (largest << _BITS) | rounds
+    return entries
+
+
+def unpacked(entries: Ints) -> tuple[Ints, Ints, Ints]:
+    """The number of pieces, the largest and the rounds of entries."""
+    low = (1 << _BITS) - 1
+    return entries >> 2 * _BITS, (entries >> _BITS) & low, entries & low
+
+
+class Vectors(Ideal):
+    """Pieces of which number, largest and rounds of lanes are known to be possible together, or no way is below."""
+
+    def __init__(self, extent: int, entries: Ints) -> None:
+        number, largest, self._rounds = unpacked(entries)
+        super().__init__(number, np.full_like(number, extent), largest, number == 1, np.zeros(len(number), np.bool_))
+        self.most = largest
+
+    def bursts(self, total: Ints, number: Ints, inner_bytes: int, window: int) -> Ints:
+        """As of others; whether pieces are looked at is told by their sum, which all have, not by how many are left."""
+        if total.size and int(total.max()) ** 2 > _COVERED:
+            return np.maximum(number, -(-total * inner_bytes // window))
+        return super().bursts(total, number, inner_bytes, window)
+
+    def ceil_sum(self, unit: int) -> Ints:
+        """The rounds, of the lanes that they are counted for."""
+        return self._rounds if unit > 1 else self.sum
 
 
 def ideal_cut(extent: int, most: Ints, first: int = 0) -> Ideal:
@@ -290,7 +383,9 @@ def _spanning(lo: int, hi: int, window: Window, pieces: Ints, taps: Ints) -> tup
     alone = (pieces == 1) & (taps == window.taps)
     whole = alone & bool(stop[0, -1] - start[0, -1] == window.size)
     larger = np.where(pieces > 1, (hi - lo) - pieces + 1, hi - lo)
-    return whole, ~alone & (larger >= least)
+    part = _longest(window.taps, -(-window.taps // taps))
+    long = (larger - 1) * window.stride + (part - 1) * window.dilation + 1 >= window.size
+    return whole, ~alone & (larger >= least) & long
 
 
 @lru_cache(maxsize=1024)
@@ -403,3 +498,35 @@ def _least_window(lo: int, hi: int, window: Window) -> Ints:
             break
         result[number:] = size
     return result
+
+
+#: Numbers of pieces of four dimensions up to which all of them are compared.
+_CYCLES = 1 << 22
+
+
+def least_cycles(extents: tuple[int, ...], pieces: tuple[Ints, ...], macs: int) -> Ints:
+    """The fewest cycles of at least so many pieces (T,) of each dimension, where a tile takes ``ceil(size/macs)``.
+
+    The largest tile has ``prod ceil(E/n)`` elements at least, and every tile takes the cycles of the largest.
+    """
+    if prod(extents) > _CYCLES:
+        tiles = np.prod(np.stack(np.broadcast_arrays(*pieces)), axis=0)
+        fewest: Ints = np.maximum(tiles, -(-prod(extents) // macs))
+        return fewest
+    return _cycles(extents, macs)[tuple(n - 1 for n in pieces)]
+
+
+@lru_cache(maxsize=64)
+def _cycles(extents: tuple[int, ...], macs: int) -> Ints:
+    """By numbers of pieces, from one on, the fewest cycles of as many or more."""
+    numbers = np.meshgrid(*(np.arange(1, extent + 1, dtype=np.int64) for extent in extents), indexing="ij", sparse=True)
+    size = np.ones((1,) * len(extents), np.int64)
+    for extent, number in zip(extents, numbers, strict=True):
+        size = size * -(-extent // number)
+    found: Ints = -(-size // macs)
+    for number in numbers:
+        found = found * number
+    for axis in range(len(extents)):
+        back = (slice(None),) * axis + (slice(None, None, -1),)
+        found = np.minimum.accumulate(found[back], axis=axis)[back]
+    return found
