@@ -187,7 +187,7 @@ class _Pairs:
 def _axis(listing: Listing, dim: str, kernel: str, measures: Sequence[str]) -> list[_Pairs]:
     """All pairs of chains of rows and of kernel rows, the kernel whole at the Hold of IN first."""
     taps, level = _steps(listing, kernel), listing.skeleton.level(kernel, "IN")
-    if not level or listing.machine.edge_tiles == "uniform":
+    if not level or not len(taps) or listing.machine.edge_tiles == "uniform":
         return [_pairs(listing, dim, taps, np.full(len(taps), listing.layer.extent(kernel)), measures)]
     parts = taps[:, level - 1]
     whole = parts == listing.layer.extent(kernel)

@@ -22,6 +22,7 @@ from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.pieces import Window
 from hwmodels.nest.price.relaxed import ideal_cut, ideal_windows, part_window
 from instances.errors import InputError
+from instances.load import load_machine
 from instances.machine.machine import Compute, Machine, Transfer
 from instances.network.workload import Layer
 from solver.problems.tiling import decide_space
@@ -211,3 +212,11 @@ def test_a_nest_that_attains_a_bound_and_exceeds_what_is_settled_proves_nothing(
     assert (best.measures["bytes"], best.measures["time"]) == (7, 5)
     assert found.bounds["time"] < 5
     assert found.proven == ("bytes",)
+
+
+def test_pins_that_no_step_of_a_kernel_meets_leave_a_bound() -> None:
+    """Three taps are never cut in parts of 5: nothing is left, and a bound of nothing is asked for when time is up."""
+    formulation = NESTS["tiling"]
+    layer = Layer.conv("x", channels=2, filters=4, size=(8, 8), kernel=(3, 3), pad=(1, 1, 1, 1))
+    space = formulation.build(layer, load_machine("scratchpad_64k"), parse_pins(["T_I=5"], formulation.decisions))
+    assert {least_of(member, "time") for member in space.members} == {0}
