@@ -2,8 +2,9 @@
 
 A class of a dimension is a chain of entries: how large the largest pieces are ("steps"), how many there are ("counts"),
 candidates whose windows are bounds for kernels in parts ("sums"), or candidates than which no way to cut is better
-("listed"); see `hwmodels.nest.price.relaxed`. Rows, and columns, are looked at apart where the kernel is whole at the
-Hold of IN and where it is not: with the kernel whole the ways to cut can be listed (`formulations.tiling.cuts.sure`).
+("listed"). What is left open is told apart by `finer`, in "vectors" and in ways to cut as they are ("exact"); see
+`hwmodels.nest.price.relaxed`. Rows, and columns, are looked at apart where the kernel is whole at the Hold of IN and
+where it is not: with the kernel whole the ways to cut can be listed (`formulations.tiling.cuts.sure`).
 """
 
 from __future__ import annotations
@@ -64,17 +65,17 @@ def finer(listing: Listing, choices: Choices, measures: Sequence[str]) -> Classe
         for d in (d for d in DIMS if AXIS[d] == axis):
             steps[d], tiles[d] = choices.steps[d][used], choices.tiles[d][used]
     by_size = any(price.burst_ticks for price in listing.machine.transfers) or listing.machine.compute.model == "tile"
-    given = replace(choices, steps=dict(steps))
+    room = _room(listing, replace(choices, steps=dict(steps)))
     for d in "bgmn":
         if len(listing.extents(d)) == 1 and ideal.get(d) == "steps" and _free_steps(listing, d):
             lanes = listing.lanes(d) if "time" in measures else 0
-            most = _largest(listing, given, d)
+            most = _largest(listing, room, d)
             steps[d] = vectors(listing.share(d), max(1, lanes), steps[d], most, every=by_size)
             ideal[d], tiles[d] = "vectors", unpacked(steps[d][:, -1])[1]
     for d, kernel in (("r", "i"), ("c", "j")):
-        found = (
-            _ways(listing, d, replace(choices, steps=steps, ideal=ideal), measures) if by_size and d in ideal else None
-        )
+        if not by_size or d not in ideal:
+            continue
+        found = _ways(listing, d, replace(choices, steps=steps, ideal=ideal), measures)
         if found is not None:
             taps = np.unique(steps[kernel], axis=0)
             pairs = _beside(found, taps, "exact")
@@ -103,16 +104,20 @@ def _ways(listing: Listing, dim: str, choices: Choices, measures: Sequence[str])
     ranges = tuple(sorted(kinds.values(), key=lambda one: one[0] - one[1]))
     written = tuple(sorted({bytes_of["OUT"], bytes_of["PSUM"]}))
     axis = Axis(window, ranges, levels, bool(slide), bytes_of["IN"], written, *bursts)
-    return ways(axis, _largest(listing, choices, dim))
+    return ways(axis, _largest(listing, _room(listing, choices), dim))
 
 
-def _largest(listing: Listing, choices: Choices, dim: str) -> tuple[int, ...]:
-    """The largest pieces by loop that fit with the smallest of all other dimensions in these choices."""
+def _room(listing: Listing, choices: Choices) -> Mapping[tuple[str, str], int]:
+    """By operand and dimension the largest piece that fits with the smallest of all others in these choices."""
+    first = cores(listing.layer, listing.skeleton.spatial)[0]
+    return CorePieces(listing.layer, listing.machine, listing.skeleton, first, choices).fitting
+
+
+def _largest(listing: Listing, room: Mapping[tuple[str, str], int], dim: str) -> tuple[int, ...]:
+    """The largest pieces that fit, by loop."""
     skeleton = listing.skeleton
-    first = cores(listing.layer, skeleton.spatial)[0]
-    room = CorePieces(listing.layer, listing.machine, skeleton, first, choices).fitting.items()
     levels = range(1, skeleton.levels(dim) + 1)
-    fits = [[n for (op, d), n in room if d == dim and skeleton.level(d, op) in range(1, k + 1)] for k in levels]
+    fits = [[n for (op, d), n in room.items() if d == dim and skeleton.level(d, op) in range(1, k + 1)] for k in levels]
     return tuple(min([listing.share(dim), *some]) for some in fits)
 
 

@@ -113,7 +113,7 @@ def _two(extent: int, lanes: int, classes: bytes, limits: tuple[int, ...], every
     if not every:  # larger groups matter only where they need fewer pieces, or rounds
         order = np.lexsort((t1, q, t2))
         same = np.stack([x[order] for x in (t2, q, least, outer)])
-        order = order[np.append(True, (same[:, 1:] != same[:, :-1]).any(axis=0))]
+        order = order[(np.diff(same, axis=1, prepend=-1) != 0).any(axis=0)]
         q, t1, t2, least, outer = (x[order] for x in (q, t1, t2, least, outer))
     number, at = _ranges(least, np.maximum(least, _enough(extent, t2, lanes)))
     q, t1, t2 = q[at], t1[at], t2[at]

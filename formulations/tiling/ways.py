@@ -54,6 +54,11 @@ class Axis:
         """Of the longest range."""
         return self.ranges[0][1] - self.ranges[0][0]
 
+    @property
+    def sums(self) -> int:
+        """Sums of a label, of one loop."""
+        return len(self.ranges) * (5 + len(self.writes))
+
     def piece(self, level: int, begin: int, end: int, *, fresh: bool) -> tuple[list[int], int]:
         """What a piece at a level adds for every kind of core, and its largest window."""
         found, largest = list[int](), 0
@@ -109,7 +114,7 @@ def ways(axis: Axis, most: tuple[int, ...]) -> Ints | None:
         one = [] if extent not in made else [chain([list(way[0])])[-1] for way in made[extent][1]]
         return np.array(one, np.int64).reshape(-1, 1)
     inner = [_pieces(axis, 2, begin, min(extent, begin + group), most[1]) for begin in range(extent)]
-    found: dict[int, Labels] = {0: (np.zeros((1, 2 * axis_size(axis) + 3), np.int64), [()])}
+    found: dict[int, Labels] = {0: (np.zeros((1, 2 * axis.sums + 3), np.int64), [()])}
     for end in range(1, extent + 1):
         some = [
             _joined(axis, found[begin], inner[begin][end], begin, end)
@@ -121,14 +126,9 @@ def ways(axis: Axis, most: tuple[int, ...]) -> Ints | None:
     return np.array(rows, np.int64).reshape(-1, 2)
 
 
-def axis_size(axis: Axis) -> int:
-    """Sums of a label, of one loop."""
-    return len(axis.ranges) * (5 + len(axis.writes))
-
-
 def _pieces(axis: Axis, level: int, begin: int, end: int, most: int) -> dict[int, Labels]:
     """By place the labels of ways to cut what lies between `begin` and it in pieces."""
-    size = axis_size(axis)
+    size = axis.sums
     found: dict[int, Labels] = {begin: (np.zeros((1, size + 3), np.int64), [((),)])}
     for stop in range(begin + 1, end + 1):
         some = list[Labels]()
@@ -150,7 +150,7 @@ def _pieces(axis: Axis, level: int, begin: int, end: int, most: int) -> dict[int
 
 def _joined(axis: Axis, before: Labels, group: Labels, begin: int, end: int) -> Labels:
     """Every way to cut what lies before, with every way to cut a group behind it."""
-    size = axis_size(axis)
+    size = axis.sums
     one, two = (x.ravel() for x in np.meshgrid(np.arange(len(before[0])), np.arange(len(group[0])), indexing="ij"))
     left, right = before[0][one], group[0][two]
     sums, window = axis.piece(1, begin, end, fresh=begin == 0)

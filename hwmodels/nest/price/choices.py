@@ -55,11 +55,12 @@ class Choices:
     bound: bool = False
     """Whether an index of -1 stands for the least value of every factor: tables are then lower bounds."""
     ideal: Ideals = None
-    """Dict of str to {"steps", "counts", "sums"}, optional. If given, tables are lower bounds for all ways to cut
-    (`hwmodels.nest.price.relaxed`): of dimensions under "steps" the chains say only how large the largest pieces are,
-    under "counts" only how many pieces there are; under "sums" windows have the sizes of the chains, but fetch the
-    least that so many can; under "listed" no way to cut is better than all chains (the kernel is whole where IN is
-    held), under "exact" as they are; other dimensions are candidates, whose fetches of nothing do not count.
+    """Dict of str to {"steps", "counts", "vectors", "sums", "listed", "exact"}, optional. If given, tables are lower
+    bounds for all ways to cut (`hwmodels.nest.price.relaxed`): of dimensions under "steps" chains say only how large
+    the largest pieces are, under "counts" only how many pieces there are, under "vectors" both and the rounds of lanes
+    (`hwmodels.nest.price.relaxed.packed`); under "sums" windows have the sizes of the chains, but fetch the least that
+    so many can; under "listed" no way to cut is better than all chains (the kernel is whole where IN is held), under
+    "exact" as they are; other dimensions are candidates, whose fetches of nothing do not count.
     """
 
     @classmethod
