@@ -10,7 +10,11 @@ import pytest
 from formulations.pins import Pins, parse_pins
 from formulations.tiling.problem import NESTS
 from formulations.tiling.space import Space, in_unit
+from hwmodels.nest.price.choices import Choices
 from hwmodels.nest.price.closed_form import price
+from hwmodels.nest.price.pieces import chain_of
+from hwmodels.nest.price.skeleton import skeleton_of
+from hwmodels.nest.price.tables import nest_tables
 from hwmodels.schedule import Hold, Loop, Nest
 from instances.errors import InputError
 from instances.load import load_machine
@@ -426,6 +430,40 @@ def test_double_buffering_by_hand() -> None:
     for engine in ("cp-sat", "milp"):  # asked for a bound of the time until no timeline may be below the best
         found = decide_space(textbook(layer, on), ("time",), engine, bounding=False)
         assert (found.status, found.bound, found.values["time"]) == ("OPTIMAL", 11, 11)
+
+
+def test_a_first_load_and_a_last_store_are_bounded() -> None:
+    # One MAC: IN and W in a call (10) with a run (2) and a byte each, 3 ticks of compute, the result back: 26 + 3 + 13.
+    on = machine(
+        100, buffering="double", compute=Compute(model="array", cycle_ticks=3),
+        transfer=Transfer(call_ticks=10, segment_ticks=2, byte_ticks=1),
+    )  # fmt: skip
+    said = decide_space(build(Layer.conv("mac", channels=1, filters=1, size=(1, 1)), on), ("time",))
+    assert (said.status, said.values["time"]) == ("OPTIMAL", 42)
+
+
+@pytest.mark.parametrize("pad", [0, 1])
+def test_a_first_tile_may_lie_in_the_padding(pad: int) -> None:
+    # A 2x2 kernel: with padding the first tap of the first output reads nothing. Tables that are bounds of the time
+    # are not above it, of any order of loops in steps of 1 with everything held inside them; compute hides the rest.
+    layer = Layer.conv("edge", channels=1, filters=1, size=(2, 2), kernel=(2, 2), pad=(pad,) * 4)
+    on = machine(
+        100, buffering="double", compute=Compute(model="array", cycle_ticks=1_000), sliding=False,
+        transfer=Transfer(call_ticks=10, segment_ticks=0, byte_ticks=1),
+    )  # fmt: skip
+    held, loose = (Hold("IN"), Hold("W"), Hold("OUT")), []
+    for order in permutations("rcij"):
+        for number in range(5):
+            nest = Nest((*(Loop(d, 1) for d in order[:number]), *held))
+            chains = chain_of(nest.loops())
+            choices = Choices.product(
+                chains, {d: row[:, -1] if row.size else row.sum(axis=1) for d, row in chains.items()}
+            )
+            tables = nest_tables(layer, on, skeleton_of(layer, nest), choices, measures=("time",))
+            bound, taken = max(int(t.matrix().max()) for t in tables.time), price(layer, on, nest).time_ticks
+            assert bound <= taken
+            loose.append(taken - bound)
+    assert min(loose) == 0
 
 
 def test_literal_dma_paper_by_hand() -> None:

@@ -230,7 +230,7 @@ def nest_tables(
         busy = {extents: _times(t.compute_cycles(), cycle) for extents, t in work.items()}
         if overlaps:
             (only,) = rows
-            time = _overlapping(machine, skeleton, rows[only], busy[only.extents])
+            time = _overlapping(layer, machine, skeleton, rows[only], busy[only.extents], shape)
         else:
             time = _serial(machine, clusters, every, moved, busy)
         if machine.layer_ticks:
@@ -325,10 +325,15 @@ def _times(terms: list[Term], factor: int) -> list[Term]:
     return terms if factor == 1 else [(a * factor, b) for a, b in terms]
 
 
-def _overlapping(machine: Machine, skeleton: Skeleton, rows: Rows, busy: list[Term]) -> list[list[Term]]:
+def _overlapping(
+    layer: Layer, machine: Machine, skeleton: Skeleton, rows: Rows, busy: list[Term], shape: tuple[int, int]
+) -> list[list[Term]]:
     """Lower bounds of the time where transfers overlap: compute, reads or writes, beside what cannot overlap.
 
-    Transfers of operands with one buffer stand between the steps (docs/machines.md).
+    Transfers of operands with one buffer stand between the steps (docs/machines.md). The time of
+    `hwmodels.nest.price.overlap`, ``L2(0) + sum_k max(C(k), L2(k+1), S2(k-1)) + S2(last)``, is no less than with any of
+    the three in the place of each maximum: ``L2(0) + sum C + S2(last)``; ``sum L2 + C(last) + S2(last)``; ``L2(0) +
+    C(0) + sum S2``. The first tiles and the last one have an element at least, a step takes a cycle at least.
     """
     parts: dict[str, Rows] = {"reads": {}, "writes": {}, "alone": {}}
     for row, kinds in rows.items():
@@ -336,7 +341,37 @@ def _overlapping(machine: Machine, skeleton: Skeleton, rows: Rows, busy: list[Te
         direction = "writes" if row in ("OUT", "PSUM_WRITE") else "reads"
         parts["alone" if machine.buffers(skeleton.buffers.get(operand)) == 1 else direction][row] = kinds
     alone = _ticks(machine, parts["alone"])
-    return [[*alone, *busy], *([*alone, *_ticks(machine, parts[d])] for d in ("reads", "writes") if parts[d])]
+    paths = [[*alone, *busy], *([*alone, *_ticks(machine, parts[d])] for d in ("reads", "writes") if parts[d])]
+    if not (parts["reads"] or parts["writes"]):
+        return paths
+    fill, drain = _least_ends(layer, machine, skeleton)
+    step = layer.inputs * machine.compute.cycle_ticks if machine.compute.model != "none" else 0
+    ends = [fill + drain, *(step + (drain if d == "reads" else fill) for d in ("reads", "writes") if parts[d])]
+    return [[*path, _constant(end, shape)] for path, end in zip(paths, ends, strict=True)]
+
+
+def _least_ends(layer: Layer, machine: Machine, skeleton: Skeleton) -> tuple[int, int]:
+    """What the first step loads ahead and the last one stores behind at least, in ticks: an element of each tile.
+
+    A tile of IN may be empty where its rows are on chip or its taps lie in the padding, one of OUT where rows stay.
+    """
+
+    def least(operand: str, element: int) -> int:
+        if machine.buffers(skeleton.buffers.get(operand)) == 1:
+            return 0
+        price = machine.transfer_of(operand)
+        burst = price.burst_ticks if price.burst_bytes else 0
+        return int(price.call_ticks + price.segment_ticks + burst + element * price.byte_ticks)
+
+    kernels = {"r": "i", "c": "j"}
+    padded = any(
+        window.pad and (window.pad >= window.reach or skeleton.level(kernels[dim], "IN"))
+        for dim, window in input_windows(layer).items()
+    )
+    inputs = 0 if padded else sum(not resident for resident, _ in layer.loaded)
+    fill = inputs * least("IN", machine.in_bytes) + (least("W", machine.w_bytes) if "W" in layer.operands else 0)
+    drain = 0 if layer.resident_out else least("OUT", min(machine.out_bytes, machine.psum_bytes))
+    return fill, drain
 
 
 def _counts(every: Counter[Load], served: dict[Load, Rows], shape: tuple[int, int]) -> dict[str, dict[str, Bilinear]]:
