@@ -29,7 +29,8 @@ from hwmodels.nest.price.boxes import KINDS, input_windows, pitches_of
 from hwmodels.nest.price.choices import Choices, Term
 from hwmodels.nest.price.core import CoreTables
 from hwmodels.nest.price.skeleton import Core, Skeleton, cores
-from hwmodels.transfer import COUNTS
+from hwmodels.outcome import Counts
+from hwmodels.transfer import COUNTS, ticks
 from instances.errors import InputError
 from instances.machine.machine import Broadcast, Machine
 from instances.network.workload import DIMS, RELEVANT, Layer
@@ -341,13 +342,11 @@ def _overlapping(
         direction = "writes" if row in ("OUT", "PSUM_WRITE") else "reads"
         parts["alone" if machine.buffers(skeleton.buffers.get(operand)) == 1 else direction][row] = kinds
     alone = _ticks(machine, parts["alone"])
-    paths = [[*alone, *busy], *([*alone, *_ticks(machine, parts[d])] for d in ("reads", "writes") if parts[d])]
-    if not (parts["reads"] or parts["writes"]):
-        return paths
     fill, drain = _least_ends(layer, machine, skeleton)
     step = layer.inputs * machine.compute.cycle_ticks if machine.compute.model != "none" else 0
-    ends = [fill + drain, *(step + (drain if d == "reads" else fill) for d in ("reads", "writes") if parts[d])]
-    return [[*path, _constant(end, shape)] for path, end in zip(paths, ends, strict=True)]
+    ends = {"reads": step + drain, "writes": fill + step}
+    moved = [[*_ticks(machine, parts[d]), _constant(end, shape)] for d, end in ends.items() if parts[d]]
+    return [[*alone, *path] for path in ([*busy, _constant(fill + drain, shape)], *moved)]
 
 
 def _least_ends(layer: Layer, machine: Machine, skeleton: Skeleton) -> tuple[int, int]:
@@ -360,8 +359,7 @@ def _least_ends(layer: Layer, machine: Machine, skeleton: Skeleton) -> tuple[int
         if machine.buffers(skeleton.buffers.get(operand)) == 1:
             return 0
         price = machine.transfer_of(operand)
-        burst = price.burst_ticks if price.burst_bytes else 0
-        return int(price.call_ticks + price.segment_ticks + burst + element * price.byte_ticks)
+        return ticks(price, Counts(calls=1, segments=1, bursts=int(price.burst_bytes > 0), bytes=element))
 
     kernels = {"r": "i", "c": "j"}
     padded = any(
