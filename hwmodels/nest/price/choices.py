@@ -186,23 +186,40 @@ class Tree:
         one = np.ones(1, np.int64)
         tree = cls([one * lo], [one * hi], [], [], [one * 0], [one])
         for step in steps:
-            outer, stop = tree.start[-1], tree.stop[-1]
-            if isinstance(step, int):
-                number = -(-(stop - outer) // step)
-            else:
-                begin = np.union1d(outer, lo + np.array([x for x in step if x < hi - lo], np.int64))
-                number = np.bincount(np.searchsorted(outer, begin, "right") - 1, minlength=len(outer))
-            first = np.cumsum(number) - number
-            position = np.arange(number.sum()) - np.repeat(first, number)
-            if isinstance(step, int):
-                begin = np.repeat(outer, number) + position * step
-            tree.number.append(number)
-            tree.first.append(first)
-            tree.position.append(position)
-            tree.sign.append(np.repeat(tree.sign[-1], number) * (1 - 2 * (position % 2)))
-            tree.start.append(begin)
-            tree.stop.append(np.append(begin[1:], hi))
+            tree.grow(step)
         return tree
+
+    def grow(self, step: Step) -> None:
+        """Cut every piece of the last level again, at places counted from where the range begins."""
+        start, stop = self.start[-1], self.stop[-1]
+        if isinstance(step, int):
+            number = -(-(stop - start) // step)
+        else:
+            places = self.start[0][0] + np.array(step, np.int64)
+            before = np.searchsorted(places, start, "right")
+            number = np.searchsorted(places, stop, "left") - before + 1
+        first = np.cumsum(number) - number
+        parent = np.repeat(np.arange(len(number)), number)
+        position = np.arange(len(parent)) - first[parent]
+        if isinstance(step, int):
+            begin = start[parent] + position * step
+        else:
+            begin = np.append(places, 0)[before[parent] + position - 1]
+            begin[first] = start
+        end = np.append(begin[1:], 0)
+        end[first + number - 1] = stop
+        self.add(begin, end, number)
+
+    def add(self, start: Ints, stop: Ints, number: Ints) -> None:
+        """One more level: pieces, the children of one piece after those of another, so many of each."""
+        first = np.cumsum(number) - number
+        position = np.arange(number.sum()) - np.repeat(first, number)
+        self.number.append(number)
+        self.first.append(first)
+        self.position.append(position)
+        self.sign.append(np.repeat(self.sign[-1], number) * (1 - 2 * (position % 2)))
+        self.start.append(start)
+        self.stop.append(stop)
 
     def trips(self, level: int) -> int:
         """Pieces at a level."""

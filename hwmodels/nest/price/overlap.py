@@ -8,6 +8,8 @@ drain). In snake order (docs/nest.md) iterations follow each other to and fro, a
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 from hwmodels.nest.homes import operand_of
 from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.boxes import Box, box_bursts, input_windows, shape_of
-from hwmodels.nest.price.choices import Steps, fetching, numbered, trees_of
+from hwmodels.nest.price.choices import Steps, Tree, fetching, numbered, trees_of
 from hwmodels.nest.price.skeleton import Core, Skeleton
 from instances.errors import InputError
 from instances.machine.machine import Machine
@@ -26,6 +28,8 @@ from instances.network.workload import DIMS, REDUCTION, RELEVANT, Layer, depends
 MAX_STEPS = 8_000_000
 #: By dimension the first index of every iteration's box, and how many.
 Boxes = dict[str, tuple[Ints, Ints]]
+#: An operand; of an input also its resident rows, and the dimensions that it does not depend on.
+Part = tuple[str, int, str]
 
 
 def double_buffered_ticks(
@@ -35,7 +39,7 @@ def double_buffered_ticks(
 
     With `line` IN is held in lines. Raises InputError if the nest has more than `MAX_STEPS` steps.
     """
-    return _Timeline(layer, machine, skeleton, core, steps, line).ticks()
+    return Timeline(layer, machine, skeleton, steps, trees_of(core, steps), line=line).ticks()
 
 
 class _Level:
@@ -58,13 +62,24 @@ class _Level:
         self.odd = np.zeros_like(parent)
 
 
-class _Timeline:
+@dataclass(frozen=True)
+class Moved:
+    """Ticks (N,) of every step: loaded ahead and stored behind (two buffers), moved between the steps (one buffer)."""
+
+    ahead: Ints
+    behind: Ints
+    between: Ints
+
+
+class Timeline:
+    """All steps of a nest, whose loops cut as the `trees` say."""
+
     def __init__(
-        self, layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, steps: Steps, line: bool
-    ) -> None:
+        self, layer: Layer, machine: Machine, skeleton: Skeleton, steps: Steps, trees: Mapping[str, Tree], *,
+        line: bool = False,
+    ) -> None:  # fmt: skip
         self.line, self.snake = line, machine.snake and not line
-        self.layer, self.machine, self.skeleton, self.steps = layer, machine, skeleton, steps
-        self.trees = trees_of(core, steps)
+        self.layer, self.machine, self.skeleton, self.steps, self.trees = layer, machine, skeleton, steps, trees
         self.count = prod(len(tree.start[-1]) for tree in self.trees.values())
         if self.count > MAX_STEPS:
             raise InputError(f"{layer.name}: {self.count:,} steps are too many for a timeline (at most {MAX_STEPS:,})")
@@ -93,7 +108,7 @@ class _Timeline:
 
     # ---- transfers -------------------------------------------------------------------------------------------
 
-    def _visits(self, operand: str, lacks: str = "") -> tuple[_Level, str]:
+    def _visits(self, operand: str, lacks: str) -> tuple[_Level, str]:
         """The iterations that fetch `operand`, and the dimension along which its tile slides."""
         order = numbered(self.skeleton.outside(operand))
         loops = fetching(order, self.trees, operand, lacks)
@@ -136,14 +151,27 @@ class _Timeline:
             back = here & (first < begin)
             return np.where(here & ~back, np.maximum(first, end), first), np.where(back, np.minimum(last, begin), last)
         if slide in axis:
-            same = np.append(False, level.parent[1:] == level.parent[:-1])
-            first = np.where(same, np.maximum(first, np.roll(last, 1)), first)
+            first = np.where(self._begins(level, slide), first, np.maximum(first, self._end_before(level, slide, axis)))
         elif self.line and (sweep := self._sweep()) is not None:
             passes = level.parent
             begins = np.searchsorted(passes, np.arange(passes[-1] + 1))
             same = np.append(False, sweep[1:] == sweep[:-1])[passes]
             first = np.where(same, np.maximum(first, last[begins[passes - 1]]), first)
         return first, last
+
+    def _begins(self, level: _Level, dim: str) -> NDArray[np.bool_]:
+        """Which iterations work on the first piece of those that the last loop over `dim` cuts."""
+        at, tree = level.level[dim], self.trees[dim]
+        begins: NDArray[np.bool_] = tree.start[at] == np.repeat(tree.start[at - 1], tree.number[at - 1])
+        return begins[level.piece[dim]]
+
+    def _end_before(self, level: _Level, slide: str, axis: tuple[str, str]) -> Ints:
+        """Where the window of the piece before ends, in iterations that work on a piece that is not the first one."""
+        dim, kernel = axis
+        ranges = {d: self._range(level, d) for d in axis}
+        begin = ranges[slide][0]
+        ranges[slide] = begin - 1, begin
+        return input_windows(self.layer)[dim].rows(*ranges[dim], *ranges[kernel])[1]
 
     def _moved(self, level: _Level, operand: str, lacks: str = "") -> dict[str, NDArray[np.bool_]]:
         """By dimension of an operand, in which iterations its piece is another one than before."""
@@ -187,16 +215,15 @@ class _Timeline:
         """Which iterations are the first, and which the last, that visit their tile of OUT."""
         first = last = np.ones(len(level.parent), np.bool_)
         for d in sorted(REDUCTION):
-            piece = level.piece[d]
-            first = first & (piece == 0)
-            last = last & (piece == self.trees[d].trips(level.level[d]) - 1)
+            start, stop = self._range(level, d)
+            first = first & (start == self.trees[d].start[0][0])
+            last = last & (stop == self.trees[d].stop[0][0])
         return first, last
 
-    def _inputs(self, operand: str, level: _Level, slide: str, part: tuple[int, str]) -> Ints:
-        """Ticks of fetching W, or an input (its resident rows and pattern), in every iteration."""
+    def _inputs(self, operand: str, level: _Level, slide: str, resident: int, lacks: str) -> Ints:
+        """Ticks of fetching W, or an input, in every iteration."""
         layer, machine = self.layer, self.machine
         if operand == "IN":
-            resident, lacks = part
             return self._price("IN", self._boxes(level, operand, slide, resident), machine.in_bytes, lacks=lacks)
         boxes = self._boxes(level, operand, slide, 0)
         moved = self._price("W", boxes, machine.w_bytes)
@@ -210,17 +237,15 @@ class _Timeline:
         final = self._price("OUT", written, self.machine.out_bytes)
         return final, self._price("OUT", self._boxes(level, "OUT", "", 0), self.machine.psum_bytes)
 
-    def _transfers(self, operand: str, part: tuple[int, str] = (0, "")) -> tuple[Ints, Ints]:
+    def _transfers(self, operand: str, resident: int, lacks: str) -> tuple[Ints, Ints]:
         """Ticks that every step loads and stores of W, OUT or an input; in snake order where its tile changes."""
-        level, slide = self._visits(operand, part[1])
-        changes = (
-            self._moved(level, operand, part[1]).values() if self.snake else [np.ones(len(level.parent), np.bool_)]
-        )
+        level, slide = self._visits(operand, lacks)
+        changes = self._moved(level, operand, lacks).values() if self.snake else [np.ones(len(level.parent), np.bool_)]
         at = np.flatnonzero(np.any(list(changes), axis=0))
         load, store = np.zeros(self.count, np.int64), np.zeros(self.count, np.int64)
         begins = level.first[at]
         if operand != "OUT":
-            load[begins] = self._inputs(operand, level, slide, part)[at]
+            load[begins] = self._inputs(operand, level, slide, resident, lacks)[at]
             return load, store
         first, last = self._turns(level, at) if self.snake else self._output_visits(level)
         final, partial = (prices[at] for prices in self._outputs(level))
@@ -240,7 +265,7 @@ class _Timeline:
 
     # ---- time ------------------------------------------------------------------------------------------------
 
-    def _compute(self) -> Ints:
+    def compute(self) -> Ints:
         """Ticks that every step computes."""
         layer, unit, level = self.layer, self.machine.compute, self.levels[-1]
         if unit.model == "none":
@@ -265,17 +290,29 @@ class _Timeline:
         last = self.steps[dim][-1] if self.steps[dim] else self.layer.extent(dim)
         return last if isinstance(last, int) else int((self.trees[dim].stop[-1] - self.trees[dim].start[-1]).max())
 
+    @property
+    def parts(self) -> list[Part]:
+        """What is moved by itself: W, OUT and every input (alike ones once each)."""
+        return [(op, *part) for op in self.layer.operands for part in (self.layer.loaded if op == "IN" else ((0, ""),))]
+
+    def depth(self, part: Part) -> int:
+        """How many loops fetch it."""
+        operand, _, lacks = part
+        return 1 + max(fetching(numbered(self.skeleton.outside(operand)), self.trees, operand, lacks), default=-1)
+
+    def moved(self, parts: Iterable[Part]) -> Moved:
+        """The ticks that some parts take in every step."""
+        ticks = {kind: np.zeros(self.count, np.int64) for kind in ("L1", "L2", "S1", "S2")}
+        for operand, resident, lacks in parts:
+            buffers = self.machine.buffers(self.skeleton.buffers.get(operand))
+            load, store = self._transfers(operand, resident, lacks)
+            ticks[f"L{buffers}"] += load
+            ticks[f"S{buffers}"] += store
+        return Moved(ticks["L2"], ticks["S2"], ticks["L1"] + ticks["S1"])
+
     def ticks(self) -> int:
         """The time of all steps."""
-        moved = {kind: np.zeros(self.count, np.int64) for kind in ("L1", "L2", "S1", "S2")}
-        for operand in self.layer.operands:
-            buffers = self.machine.buffers(self.skeleton.buffers.get(operand))
-            for part in self.layer.loaded if operand == "IN" else ((0, ""),):
-                load, store = self._transfers(operand, part)
-                moved[f"L{buffers}"] += load
-                moved[f"S{buffers}"] += store
-        ahead, behind = moved["L2"], moved["S2"]
-        busy = np.maximum(self._compute(), np.append(ahead[1:], 0))
-        busy = np.maximum(busy, np.append(0, behind[:-1]))
-        between = int(moved["L1"].sum()) + int(moved["S1"].sum())
-        return int(ahead[0]) + int(busy.sum()) + between + int(behind[-1])
+        moved = self.moved(self.parts)
+        busy = np.maximum(self.compute(), np.append(moved.ahead[1:], 0))
+        busy = np.maximum(busy, np.append(0, moved.behind[:-1]))
+        return int(moved.ahead[0]) + int(busy.sum()) + int(moved.between.sum()) + int(moved.behind[-1])
