@@ -17,6 +17,7 @@ from formulations.pareto import pareto
 from hwmodels.nest.price.bilinear import Bilinear, Ints
 from hwmodels.nest.price.choices import S_DIMS, Choices
 from hwmodels.nest.price.closed_form import price
+from hwmodels.nest.price.pipeline import Pipeline
 from hwmodels.nest.price.skeleton import Skeleton
 from hwmodels.outcome import Outcome
 from hwmodels.schedule import Nest
@@ -48,6 +49,8 @@ class Branch:
     exact: bool
     energy: Bilinear
     """Empty if energy was not asked for."""
+    pipelines: tuple[Pipeline, ...] = ()
+    """With transfers that overlap: no time is below what it says (`raised`)."""
 
     def fitting(self) -> Branch:
         """Drop spatial choices that fit with no channel choice, and the reverse."""
@@ -78,6 +81,7 @@ class Branch:
         return Branch(
             self.layer, self.machine, self.label, self.skeleton, self.choices.take(s, q),
             time, self.bytes.take(s, q), rows, self.exact, self.energy.take(s, q),
+            tuple(one.take(s, q) for one in self.pipelines),
         )  # fmt: skip
 
     def sliding(self) -> Branch:

@@ -9,7 +9,8 @@ Reduction of an axis (claim)
     along alike.
 Chains and boxes of chains that bounds exclude are left out (`formulations.tiling.bounding`).
 Which chains are listed to begin with is argued in `formulations.tiling.chains`. Double-buffered time is a sum of maxima
-over the steps, not such a table: there every pair of even steps is listed and nothing is reduced.
+over the steps, not such a table: there every pair of even steps is listed and nothing is reduced; places that are not
+even are found by `formulations.tiling.recut`.
 """
 
 from __future__ import annotations
@@ -147,7 +148,7 @@ class Member(Listing):
         slide = branch.choices.slide(s)
         for one, chains in [(self, steps), *self._finished(steps)]:
             choices = Choices.product(chains, tiles_of(one, chains), (slide,) if slide else ())
-            only = one.priced(choices, ("time", "bytes"))
+            only = one.priced(choices, ())
             if only.feasible().all() and self.holds(only.nest(0, 0)):
                 yield only
 
@@ -209,7 +210,7 @@ class Member(Listing):
         capacity = tuple((name, table, room[name]) for name, parts in tables.capacity.items() for table in parts)
         return Branch(
             layer, machine, self.label, self.skeleton, choices, tables.time, tables.bytes, capacity, exact,
-            tables.energy,
+            tables.energy, tables.pipelines,
         )  # fmt: skip
 
     def _sifted(self, choices: Choices, limits: Limits) -> Choices:

@@ -7,10 +7,11 @@ least factors of all other axes (`formulations.tiling.member`), rows and columns
 first stage ends early where the plan moves no more than any plan must (`hwmodels.nest.price.limits`), or reaches a
 bound that the caller has proven (`Search.known`).
 
-Double-buffered time is a sum of maxima over steps and no table. As the first objective timelines are laid out in the
-order of their lower bounds, until none is below the best, or `MOST_TIMELINES` are; the lower bound of the next one is
-then the bound of its block. As a tie-break it is the best of the `TIMELINES` most promising ones, the same for
-every engine.
+Double-buffered time is a sum of maxima over steps and no table. As the first objective the best nests of the first
+pass, of several members, are cut anew loop by loop (`formulations.tiling.recut`); then timelines are laid out in the
+order of their lower bounds, until none is below the best, or `MOST_TIMELINES` are. Bounds rise by what is known of how
+tiles follow each other (`hwmodels.nest.price.pipeline`), as far as the least that is left open asks for. As a tie-break
+it is the best of the `TIMELINES` most promising ones, the same for every engine.
 
 Nests beyond the candidates. Where a member's candidates are not proven to hold an optimum (`Member.exact`), bounds on
 all its nests are searched first, by the same tables (`hwmodels.nest.price.relaxed`): a member none of whose bounds is
@@ -39,6 +40,7 @@ from formulations.clock import Clock
 from formulations.problem import Model, Report, Stats
 from formulations.tiling.branch import Branch, lower_bounds, within
 from formulations.tiling.member import Member
+from formulations.tiling.recut import Cutting, climbed, may_recut, starts
 from formulations.tiling.space import Pick, Space, aims, closed_form_bound, least_of, stages, vector
 from formulations.tiling.turns import turned
 from hwmodels.nest.price.bilinear import Ints
@@ -47,10 +49,12 @@ from hwmodels.schedule import Nest
 
 #: Timelines that are laid out to break a tie, of a member in the first pass, and in all for a proof (some seconds).
 TIMELINES, FIRST_TIMELINES, MOST_TIMELINES = 300, 30, 5_000
+#: Members whose best nests of the first pass are cut anew.
+LEADS = 8
 #: Choices of bounds that are looked at one by one.
 FEW = 40
-#: Nests that are looked for to attain the bounds of a member.
-MADE = 100
+#: Nests that are looked for to attain the bounds of a member, and those whose time is a timeline.
+MADE, MADE_TIMELINES = 100, 30
 #: Work that goes into breaking ties, if the proof took less: values of measures of combinations, and choices priced.
 TIES = 4_000_000
 #: Combinations that can be looked at in the time that pricing one choice takes.
@@ -105,6 +109,9 @@ class Search:
     _patient: bool = False
     _later: bool = False
     _laid: int = 0
+    _left: int | None = None
+    _lead: Pick | None = None
+    _leads: list[tuple[Member, Pick]] = field(default_factory=list)
 
     def run(self) -> Pick | None:
         """Settle all objectives, then break ties by the other measures.
@@ -187,8 +194,9 @@ class Search:
         members = list(self.space.members)
         if self.bounding:
             self.first(measure)
+            self._recut(measure)
             members.sort(key=self._promise)
-        self.stopped, self._open, self._laid = False, None, 0  # the first pass leaves much out
+        self.stopped, self._open, self._laid, self._left = False, None, 0, None  # the first pass leaves much out
         for number, member in enumerate(members):
             if self._reached(measure):
                 break
@@ -211,11 +219,34 @@ class Search:
         for member in sorted(self.space.members, key=self._promise):
             if self._late():
                 break
-            few = {"listed": tuple(self.kept)} if self._later else {"coarse": True}
+            few, self._lead = {"listed": tuple(self.kept)} if self._later else {"coarse": True}, None
             branch = member.branch(measures, self._limits(measure), **few)
             self._search(branch, measure, first=True)
+            if self._lead is not None and may_recut(member):
+                self._leads.append((member, self._lead))
         self._patient = False
         return self.best
+
+    def _recut(self, measure: str) -> None:
+        """Cut the loops of the best nests of some members anew where their time is a timeline."""
+        if measure != "time" or self._late():
+            return
+        begun = set[tuple[Any, ...]]()
+        for member, lead in sorted(self._leads, key=lambda pair: pair[1].measures["time"])[:LEADS]:
+            for start in starts(Cutting.of(member, lead.branch, lead.s, lead.q)):
+                if start.key not in begun:
+                    begun.add(start.key)
+                    climbed(start, self._time_of, self._late)
+        self._leads.clear()
+
+    def _time_of(self, cutting: Cutting) -> float:
+        """The time of a nest that is kept in mind; infinite where it is none to be kept."""
+        branch = cutting.branch()
+        if not (branch.feasible().all() and cutting.member.holds(cutting.nest)):
+            return inf
+        pick = self._pick(branch, 0, 0)
+        self._take(pick)
+        return pick.measures["time"] if self._keeps(pick) else inf
 
     def _promise(self, member: Member) -> bool:
         return self.best is None or member.label != self.best.branch.label
@@ -276,34 +307,41 @@ class Search:
 
     def open(self, member: Member, measure: str) -> bool:
         """Whether a nest of the member may be below the best plan; where its candidates may miss some, note how far."""
-        if member.skeleton.line or member.exact(
-            (*self.kept, measure)
-        ):  # bounds of other members are below all in lines
+        if member.skeleton.line or member.exact((*self.kept, measure)):  # others' bounds are below all in lines
             return True
-        measures = (*self.kept, measure)
+        measures, before, self._open = (*self.kept, measure), self._open, None
         rough = [b for one in member.bounds(measures, self._limits(measure)) for b in self._below(one, measure)]
-        for branch in rough:
-            if measure != "time":
-                self._leave(int(self._values(branch, measure).min()))
+        for branch, values in rough:
+            if branch.pipelines and self._left is not None:  # of what is not below it the bound is told
+                less = values < self._left
+                s, q = np.flatnonzero(less.any(axis=1)), np.flatnonzero(less.any(axis=0))
+                branch, values = branch.take(s, q), values[np.ix_(s, q)]
+            if branch.empty:
                 continue
-            for part in self._each(branch, measure):
+            if measure != "time":
+                self._leave(int(values.min()))
+                continue
+            for part in self._each(branch, values, measure):
                 for one in member.finer(part, measures, self._limits(measure)):
-                    for block in self._below(one, measure):
-                        self._attain(member, block, measure)
+                    for block, some in self._below(one, measure):
+                        self._attain(member, block, some, measure)
+        if before is not None:
+            self._leave(before)
+        self._left = self._open
         return bool(rough)
 
-    def _below(self, branch: Branch, measure: str) -> Iterator[Branch]:
-        """Yield the choices of a branch of bounds of which some may be below the best plan."""
+    def _below(self, branch: Branch, measure: str) -> Iterator[tuple[Branch, NDArray[np.float64]]]:
+        """Yield the choices of a branch of bounds of which some may be below the best plan, and their values."""
         self._work += _PRICED * sum(branch.choices.shape)
         for block in _blocks(branch, measure, bounding=self.bounding):
             values = self._values(block, measure)
-            below = values < (np.inf if self.best is None else self.best.measures[measure])
+            below = values < (inf if self.best is None else self.best.measures[measure])
             if below.any():
-                yield block.take(np.flatnonzero(below.any(axis=1)), np.flatnonzero(below.any(axis=0)))
+                s, q = np.flatnonzero(below.any(axis=1)), np.flatnonzero(below.any(axis=0))
+                yield block.take(s, q), values[np.ix_(s, q)]
 
-    def _each(self, branch: Branch, measure: str) -> Iterator[Branch]:
+    def _each(self, branch: Branch, values: NDArray[np.float64], measure: str) -> Iterator[Branch]:
         """Yield the choices of a branch of bounds one by one, the least first, if they are few; else all at once."""
-        values = self._values(branch, measure)
         s, q = np.nonzero(values < (np.inf if self.best is None else self.best.measures[measure]))
         if len(s) > FEW:
             yield branch
@@ -311,21 +349,21 @@ class Search:
         for i in np.argsort(values[s, q], kind="stable"):
             yield branch.take(s[i : i + 1], q[i : i + 1])
 
-    def _attain(self, member: Member, branch: Branch, measure: str) -> None:
+    def _attain(self, member: Member, branch: Branch, values: NDArray[np.float64], measure: str) -> None:
         """Look for nests that attain bounds, the least first; note the least that none attains."""
-        values = self._values(branch, measure)
+        most = MADE_TIMELINES if member.timeline else MADE
         s, q = np.nonzero(np.isfinite(values))
         for number, i in enumerate(np.argsort(values[s, q], kind="stable")):
             value = int(values[s[i], q[i]])
             if self.best is not None and value >= self.best.measures[measure]:
                 return
-            some = member.made(branch, int(s[i]), int(q[i])) if number < MADE and not self._late() else ()
+            some = member.made(branch, int(s[i]), int(q[i])) if number < most and not self._late() else ()
             picks = [self._pick(one, 0, 0) for one in some]
             for pick in picks:
                 self._take(pick)
             if not any(pick.measures[measure] <= value and self._keeps(pick) for pick in picks):
                 self._leave(value)
-            if number >= MADE:
+            if number >= most:
                 return
 
     def _search(self, branch: Branch, measure: str, *, first: bool = False) -> None:
@@ -358,7 +396,18 @@ class Search:
                 continue
             for table in branch.tables(earlier):
                 values[table.matrix() > value] = np.inf
+        if measure == "time" and self.best is not None and branch.pipelines:
+            self._raise(branch, values, self.best.measures["time"])
         return values
+
+    def _raise(self, branch: Branch, values: NDArray[np.float64], best: int) -> None:
+        """Raise bounds on time below the best plan by how tiles follow each other, as far as that raises the bound."""
+        ideal = branch.choices.ideal is not None  # candidates keep their order
+        below = best if not ideal or self._left is None else min(best, self._left)
+        for pipeline in branch.pipelines:
+            s, q = np.nonzero(values < below)
+            raised = pipeline.raised(s, q, values[s, q].astype(np.int64), below, searching=ideal)
+            values[s, q] = np.where(raised < best, raised, np.inf)
 
     def _least(self, branch: Branch, measure: str, values: NDArray[np.float64]) -> None:
         at = int(values.argmin())
@@ -383,10 +432,13 @@ class Search:
             if values[s[i], q[i]] >= best or (tie and number >= most):
                 return
             if self._late() or (number >= most and self.best is not None):
-                self._stop(measure, int(values[s[i], q[i]]))
+                self._stop(measure, max(int(values[s[i], q[i]]), self._left or 0))
                 return
             self._laid += 1
-            self._take(self._pick(branch, int(s[i]), int(q[i])))
+            pick = self._pick(branch, int(s[i]), int(q[i]))
+            self._take(pick)
+            if self._lead is None or pick.measures["time"] < self._lead.measures["time"]:
+                self._lead = pick
 
     def _keeps(self, pick: Pick) -> bool:
         """Whether a plan is within what is settled."""

@@ -28,9 +28,10 @@ from hwmodels.nest.price.bilinear import Bilinear, Ints
 from hwmodels.nest.price.boxes import KINDS, input_windows, pitches_of
 from hwmodels.nest.price.choices import Choices, Term
 from hwmodels.nest.price.core import CoreTables
+from hwmodels.nest.price.ends import Ends, Taken
+from hwmodels.nest.price.pipeline import Pipeline
 from hwmodels.nest.price.skeleton import Core, Skeleton, cores
-from hwmodels.outcome import Counts
-from hwmodels.transfer import COUNTS, ticks
+from hwmodels.transfer import COUNTS
 from instances.errors import InputError
 from instances.machine.machine import Broadcast, Machine
 from instances.network.workload import DIMS, RELEVANT, Layer
@@ -183,6 +184,8 @@ class NestTables:
     """With `detail`: ticks of every kind of core."""
     energy: Bilinear
     """Femtojoules, that of the MACs included; empty unless "energy" is among the measures."""
+    pipelines: tuple[Pipeline, ...] = ()
+    """With transfers that overlap, what is known of how tiles follow each other: a bound on time beside the tables."""
 
 
 def nest_tables(
@@ -224,6 +227,7 @@ def nest_tables(
     moved: dict[Load, list[Term]] = {}
     busy: dict[tuple[int, ...], list[Term]] = {}
     time: list[list[Term]] = []
+    pipelines: tuple[Pipeline, ...] = ()
     if timed:
         moved = {load: _ticks(machine, r) for load, r in served.items()}
         cycle = machine.compute.cycle_ticks
@@ -231,7 +235,11 @@ def nest_tables(
         busy = {extents: _times(t.compute_cycles(), cycle) for extents, t in work.items()}
         if overlaps:
             (only,) = rows
-            time = _overlapping(layer, machine, skeleton, rows[only], busy[only.extents], shape)
+            ends = Ends(layer, machine, skeleton, share[0], choices)
+            time, reads, alone = _overlapping(machine, skeleton, rows[only], busy[only.extents], ends)
+            if not detail:
+                taken = Taken(machine, capacity, _each(kinds[only]))
+                pipelines = ends.pipelines(reads, [*alone, _constant(machine.layer_ticks, shape)], taken)
         else:
             time = _serial(machine, clusters, every, moved, busy)
         if machine.layer_ticks:
@@ -247,6 +255,7 @@ def nest_tables(
         counts=_counts(every, served, shape) if detail else {},
         compute=_distinct([Bilinear.of(t, shape) for t in busy.values()]) if detail else (),
         energy=_energy(layer, machine, every, served, shape) if "energy" in measures else Bilinear.of([], shape),
+        pipelines=pipelines,
     )
 
 
@@ -327,49 +336,35 @@ def _times(terms: list[Term], factor: int) -> list[Term]:
 
 
 def _overlapping(
-    layer: Layer, machine: Machine, skeleton: Skeleton, rows: Rows, busy: list[Term], shape: tuple[int, int]
-) -> list[list[Term]]:
+    machine: Machine, skeleton: Skeleton, rows: Rows, busy: list[Term], ends: Ends
+) -> tuple[list[list[Term]], list[Term], list[Term]]:
     """Lower bounds of the time where transfers overlap: compute, reads or writes, beside what cannot overlap.
 
     Transfers of operands with one buffer stand between the steps (docs/machines.md). The time of
     `hwmodels.nest.price.overlap`, ``L2(0) + sum_k max(C(k), L2(k+1), S2(k-1)) + S2(last)``, is no less than with any of
     the three in the place of each maximum: ``L2(0) + sum C + S2(last)``; ``sum L2 + C(last) + S2(last)``; ``L2(0) +
-    C(0) + sum S2``. The first tiles and the last one have an element at least, a step takes a cycle at least.
+    C(0) + sum S2``. Returned with the ticks of all loads ahead of steps, and of what stands between them.
     """
     parts: dict[str, Rows] = {"reads": {}, "writes": {}, "alone": {}}
     for row, kinds in rows.items():
         operand = row if row in ("IN", "W") else "OUT"
         direction = "writes" if row in ("OUT", "PSUM_WRITE") else "reads"
         parts["alone" if machine.buffers(skeleton.buffers.get(operand)) == 1 else direction][row] = kinds
-    alone = _ticks(machine, parts["alone"])
-    fill, drain = _least_ends(layer, machine, skeleton)
-    step = layer.inputs * machine.compute.cycle_ticks if machine.compute.model != "none" else 0
-    ends = {"reads": step + drain, "writes": fill + step}
-    moved = [[*_ticks(machine, parts[d]), _constant(end, shape)] for d, end in ends.items() if parts[d]]
-    return [[*alone, *path] for path in ([*busy, _constant(fill + drain, shape)], *moved)]
+    reads, writes, alone = (_ticks(machine, part) for part in parts.values())
+    fill, drain = [*ends.loaded("IN"), *ends.loaded("W")], ends.stored()
+    paths = [[*fill, *busy, *drain, *alone]]
+    paths += [[*reads, *ends.computed("last"), *drain, *alone]] if parts["reads"] else []
+    paths += [[*fill, *ends.computed("first"), *writes, *alone]] if parts["writes"] else []
+    return paths, reads, alone
 
 
-def _least_ends(layer: Layer, machine: Machine, skeleton: Skeleton) -> tuple[int, int]:
-    """What the first step loads ahead and the last one stores behind at least, in ticks: an element of each tile.
-
-    A tile of IN may be empty where its rows are on chip or its taps lie in the padding, one of OUT where rows stay.
-    """
-
-    def least(operand: str, element: int) -> int:
-        if machine.buffers(skeleton.buffers.get(operand)) == 1:
-            return 0
-        price = machine.transfer_of(operand)
-        return ticks(price, Counts(calls=1, segments=1, bursts=int(price.burst_bytes > 0), bytes=element))
-
-    kernels = {"r": "i", "c": "j"}
-    padded = any(
-        window.pad and (window.pad >= window.reach or skeleton.level(kernels[dim], "IN"))
-        for dim, window in input_windows(layer).items()
-    )
-    inputs = 0 if padded else sum(not resident for resident, _ in layer.loaded)
-    fill = inputs * least("IN", machine.in_bytes) + (least("W", machine.w_bytes) if "W" in layer.operands else 0)
-    drain = 0 if layer.resident_out else least("OUT", min(machine.out_bytes, machine.psum_bytes))
-    return fill, drain
+def _each(tables: CoreTables) -> dict[str, Bilinear]:
+    """What the tiles of every operand take in all their buffers."""
+    buffers, shape = tables.skeleton.buffers, tables.choices.shape
+    return {
+        op: Bilinear.of(_times(terms, tables.machine.buffers(buffers.get(op))), shape)
+        for op, terms in tables.footprints().items()
+    }
 
 
 def _counts(every: Counter[Load], served: dict[Load, Rows], shape: tuple[int, int]) -> dict[str, dict[str, Bilinear]]:
