@@ -8,7 +8,7 @@ loop's largest piece (for IN: with at most u taps of the kernel).
 * A window over a piece of t outputs and u taps is at least the smallest of all such windows in the map, and the
   largest window at least what is used, shared among as many windows as there can be. All windows together fetch each
   row that is used once; with the kernel whole, they overlap at all places where pieces meet, of which there are at
-  least ``ceil(n/t) - 1``; with the kernel in p parts, each part fetches what one of its taps uses.
+  least ``ceil(n/t) - 1``; with the kernel in p parts, each fetches at least what is said below (Parts).
 * Where the kernel is cut in parts of at most u taps, the window of a part is at least that of u taps which is clipped
   at the begin like the first and at the end like the last ones (`part_window`): rows are cut as for that window. The
   parts' windows overlap at a place away from the borders by ``sum (u_j-1)*D+1-S``, at least ``(K-p)*D + p - p*S``.
@@ -325,18 +325,21 @@ def ideal_windows(lo: int, hi: int, most: Ints, taps: Ints, window: Window, slid
     most, taps = np.broadcast_arrays(np.minimum(most, hi - lo), np.minimum(taps, window.taps))
     least, used, places = _bounds(lo, hi, window)
     parts, pieces = -(-window.taps // taps), -(-(hi - lo) // most)
-    everything = int(used[-1])
-    together = _least_sums(used[:-1])[parts]
-    overlap = _least_sums(places)[np.minimum(pieces - 1, len(places))]
-    if slide == "inner":
-        total = np.full_like(most, everything)
-    else:
-        total = np.maximum(everything, np.where(taps < window.taps, together, 0 if slide else everything + overlap))
+    total, calls = np.full_like(most, used), np.zeros_like(most)
+    if not slide:
+        total += np.where(taps < window.taps, 0, _least_sums(places)[np.minimum(pieces - 1, len(places))])
+    for size in np.unique(taps[taps < window.taps]):
+        at = taps == size
+        calls[at] = least_calls(lo, hi, window, int(size), pieces[at], slide)
+        if slide != "inner":
+            groups = np.ones_like(pieces[at]) if slide else None
+            rows = least_rows(lo, hi, window, int(size), pieces[at], groups, more=True)
+            total[at] = np.maximum(total[at], rows)
     whole, unsure = _spanning(lo, hi, window, pieces, taps)
     total = np.maximum(total, np.where(whole, window.size, 0))
     outputs, tap = _longest(hi - lo, pieces), _longest(window.taps, parts)
     nominal = np.minimum((outputs - 1) * window.stride + (tap - 1) * window.dilation + 1, window.size)
-    calls = np.maximum(-(-total // nominal), np.minimum(total, 1))
+    calls = np.where(total > 0, np.maximum(calls, -(-total // nominal)), 0)  # all that is used may lie on chip
     share = _share(lo, hi, window)
     largest = np.full_like(total, share) if slide else np.maximum(least[most - 1, taps - 1], share)
     return Ideal(calls, total, largest, whole, unsure)
@@ -347,7 +350,7 @@ def ideal_once(lo: int, hi: int, pieces: Pieces, window: Window) -> Ideal:
 
     So it is in lines, and at the turns of snake order: whatever is used comes once, in any number of runs.
     """
-    used = int(_bounds(lo, hi, window)[1][-1])
+    used = _bounds(lo, hi, window)[1]
     rows = np.full_like(pieces.largest, used)
     never = np.zeros(rows.shape, np.bool_)
     return Ideal(np.minimum(rows, 1), rows, pieces.largest, never, ~never)
@@ -355,7 +358,7 @@ def ideal_once(lo: int, hi: int, pieces: Pieces, window: Window) -> Ideal:
 
 def _share(lo: int, hi: int, window: Window) -> int:
     """No cut makes more windows than outputs times taps, and some window has its share of what is used."""
-    used = int(_bounds(lo, hi, window)[1][-1])
+    used = _bounds(lo, hi, window)[1]
     return -(-used // ((hi - lo) * window.taps))
 
 
@@ -389,8 +392,8 @@ def _spanning(lo: int, hi: int, window: Window, pieces: Ints, taps: Ints) -> tup
 
 
 @lru_cache(maxsize=1024)
-def _bounds(lo: int, hi: int, window: Window) -> tuple[Ints, Ints, Ints]:
-    """Smallest windows by outputs and taps (E, K); rows that each tap, and at last all taps, use; overlaps by place."""
+def _bounds(lo: int, hi: int, window: Window) -> tuple[Ints, int, Ints]:
+    """Smallest windows by outputs and taps (E, K); how many rows are used; overlaps by place."""
     extent, taps = hi - lo, window.taps
     outputs = np.arange(1, extent + 1)
     least = np.full((extent, taps), 2**40, np.int64)
@@ -403,12 +406,11 @@ def _bounds(lo: int, hi: int, window: Window) -> tuple[Ints, Ints, Ints]:
     least = np.maximum(least, _tap(lo, hi, window)[:, None])
     rows = np.arange(lo, hi)[:, None] * window.stride - window.pad + np.arange(taps)[None, :] * window.dilation
     inside = (rows >= window.first) & (rows < window.size)
-    used = [len(np.unique(rows[:, k][inside[:, k]])) for k in range(taps)]
-    every = len(np.unique(rows[inside]))
+    used = len(np.unique(rows[inside]))
     place = np.arange(lo + 1, hi)
     start, before = window.rows(place, place, 0, window.taps)
     overlap = np.maximum(before - start, 0)
-    return least, np.array([*used, every], np.int64), overlap
+    return least, used, overlap
 
 
 def _tap(lo: int, hi: int, window: Window) -> Ints:
@@ -452,11 +454,11 @@ def ideal_parts(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide
         at = fetching == size
         groups = made.groups[at] if slide == "outer" else None
         total[at] = least_rows(lo, hi, window, int(size), made.pieces[at], groups, more=not made.exact)
-    _, every, places = _bounds(lo, hi, window)
+    _, used, places = _bounds(lo, hi, window)
     if slide == "inner" and window.dilation > 1:  # rows between the taps of two parts need not be fetched
         total = np.where(taps < window.taps, 0, total)
     meet = (made.groups if slide == "outer" else made.pieces) - 1
-    total = np.maximum(total, every[-1] + np.where(taps < window.taps, 0, _least_sums(places)[meet]))
+    total = np.maximum(total, used + np.where(taps < window.taps, 0, _least_sums(places)[meet]))
     whole, unsure = _spanning(lo, hi, window, made.pieces, taps)
     total = np.maximum(total, np.where(whole, window.size, 0))
     calls = np.where(total > 0, np.maximum(calls, 1), 0)  # nothing is fetched where all that is used lies on chip
