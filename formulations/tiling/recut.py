@@ -56,7 +56,9 @@ def cheapest_cut(found: Passes, pieces: Ints, lo: int, hi: int) -> list[int] | N
     arrived = {j: [_Arrival(-1, graph.rows.stored, cost)] for j, cost in graph.starts()}
     way, best = dict[tuple[int, int], int](), None
     for j in range(len(pieces)):
-        for value, i, k in graph.steps(j, arrived.pop(j, [])):
+        if j not in arrived:
+            continue
+        for value, i, k in graph.steps(j, arrived.pop(j)):
             if k >= 0:
                 way[j, k] = i
                 arrived.setdefault(k, []).append(_Arrival(j, graph.rows.store[:, j], value))
@@ -101,8 +103,6 @@ class _Pairs:
 
     def steps(self, j: int, arrivals: list[_Arrival]) -> Iterator[tuple[int, int, int]]:
         """Yield for every piece k behind j (-1: the end of the pass) the least so far, and the piece before j."""
-        if not arrivals:
-            return
         rows, end = self.rows, int(self.pieces[j, 1])
         done = end == self.ends[1]
         behind = np.array([-1]) if done else self.after.get(end, np.zeros(0, np.int64))
@@ -124,7 +124,9 @@ def _alike(found: Passes) -> tuple[Passes, Ints]:
     """The passes without those that are like another one, and how many each stands for."""
     names = [name for name in vars(found) if name != "middle"]
     table = np.concatenate([getattr(found, n).reshape(len(found.head), -1) for n in names], axis=1)
-    _, at, count = np.unique(table, axis=0, return_index=True, return_counts=True)
+    first = dict[bytes, int]()
+    like = np.array([first.setdefault(row.tobytes(), number) for number, row in enumerate(table)])
+    at, count = np.unique(like, return_counts=True)
     return replace(found, **{name: getattr(found, name)[at] for name in vars(found)}), count
 
 

@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 from formulations.clock import Clock
 from formulations.problem import Model, Report, Stats
 from formulations.tiling.branch import Branch, lower_bounds, within
+from formulations.tiling.cause import cause
 from formulations.tiling.member import Member
 from formulations.tiling.recut import Cutting, climbed, may_recut, starts
 from formulations.tiling.space import Pick, Space, aims, closed_form_bound, least_of, stages, vector
@@ -51,12 +52,16 @@ from hwmodels.schedule import Nest
 TIMELINES, FIRST_TIMELINES, MOST_TIMELINES = 300, 30, 5_000
 #: Members whose best nests of the first pass are cut anew.
 LEADS = 8
-#: Choices of bounds that are looked at one by one.
-FEW = 40
+#: Choices of bounds that are looked at one by one; as many as these of a member that has timelines are left.
+FEW, MOST_CLASSES = 40, 500_000
 #: Nests that are looked for to attain the bounds of a member, and those whose time is a timeline.
 MADE, MADE_TIMELINES = 100, 30
 #: Work that goes into breaking ties, if the proof took less: values of measures of combinations, and choices priced.
 TIES = 4_000_000
+#: A choice of a branch.
+_Choice = tuple[Branch, int, int]
+#: Choices of a branch, and their values.
+_Block = tuple[Branch, NDArray[np.float64]]
 #: Combinations that can be looked at in the time that pricing one choice takes.
 _PRICED = 20
 _CHUNK = 4_000_000
@@ -104,13 +109,18 @@ class Search:
     broken: bool = False
     _work: int = 0
     _long: bool = False
+    cause: str = ""
+    """Why the bound of the first objective that is not proven is below the plan."""
     _open: int | None = None
     _allowance: int | None = None
     _patient: bool = False
     _later: bool = False
     _laid: int = 0
     _left: int | None = None
+    _crowded: int | None = None
+    _at: _Choice | None = None
     _lead: Pick | None = None
+    _cut: Pick | None = None
     _leads: list[tuple[Member, Pick]] = field(default_factory=list)
 
     def run(self) -> Pick | None:
@@ -151,7 +161,8 @@ class Search:
     def stats(self) -> Stats:
         """These, and what was left out."""
         open_ = self.stopped and self.ties and self.proven != self.aims
-        left = {"left_open": True} if open_ or self.broken else {}
+        left: Stats = {"left_open": True} if open_ or self.broken else {}
+        left |= {"gap": self.cause} if self.cause else {}
         return {**self.figures, **left, **({} if self.ties else {"ties": "broken among some of the candidates"})}
 
     def turn(self) -> None:
@@ -174,6 +185,7 @@ class Search:
             self.proven += (measure,)
         if self.bound is not None:
             self.bounds[measure] = self.bound
+            self.cause = self.cause or (cause(*self._at) if self._at else "")
 
     def settle(self, measure: str) -> Asking:
         """Minimise one measure with the earlier ones kept."""
@@ -191,7 +203,7 @@ class Search:
 
     def _settle(self, measure: str) -> Asking:
         """Look at all members."""
-        members = list(self.space.members)
+        members, self._cut, self._crowded = list(self.space.members), None, None
         if self.bounding:
             self.first(measure)
             self._recut(measure)
@@ -204,6 +216,7 @@ class Search:
                 self._stop(measure, min(self._least_of(one, measure) for one in members[number:]))
                 break
             yield from self.ask(member, measure)
+        self._recut_best()
 
     def ask(self, member: Member, measure: str) -> Asking:
         """Look at a member; a subclass has models solved for it."""
@@ -231,13 +244,23 @@ class Search:
         """Cut the loops of the best nests of some members anew where their time is a timeline."""
         if measure != "time" or self._late():
             return
-        begun = set[tuple[Any, ...]]()
-        for member, lead in sorted(self._leads, key=lambda pair: pair[1].measures["time"])[:LEADS]:
+        leads, begun = sorted(self._leads, key=lambda pair: pair[1].measures["time"])[:LEADS], set[tuple[Any, ...]]()
+        for member, lead in leads:
             for start in starts(Cutting.of(member, lead.branch, lead.s, lead.q)):
                 if start.key not in begun:
                     begun.add(start.key)
                     climbed(start, self._time_of, self._late)
         self._leads.clear()
+        self._cut = self.best
+
+    def _recut_best(self) -> None:
+        """Do so with the best nest if it was found since."""
+        best = self.best
+        if self._cut is None or best is None or best is self._cut or self._late():
+            return
+        for member in self.space.members:
+            if member.label == best.branch.label and may_recut(member):
+                climbed(Cutting.of(member, best.branch, best.s, best.q), self._time_of, self._late)
 
     def _time_of(self, cutting: Cutting) -> float:
         """The time of a nest that is kept in mind; infinite where it is none to be kept."""
@@ -268,15 +291,16 @@ class Search:
         spent = self._allowance is not None and self._work > self._allowance
         return spent or (self.deadline is not None and time.monotonic() > self.deadline)
 
-    def _leave(self, bound: int) -> None:
-        """Some nests are not looked at; none is below `bound`."""
-        self._open = bound if self._open is None else min(self._open, bound)
+    def _leave(self, bound: int, at: _Choice | None = None) -> None:
+        """Some nests are not looked at; none is below `bound`, which is that of a choice."""
+        if self._open is None or bound < self._open:
+            self._open, self._at = bound, at
 
-    def _stop(self, measure: str, bound: int) -> None:
+    def _stop(self, measure: str, bound: int, at: _Choice | None = None) -> None:
         """Candidates are left out, none below `bound`, as time is up; it is no loss if they cannot be better."""
         if self.best is None or bound < self.best.measures[measure]:
             self.stopped = True
-            self._leave(bound)
+            self._leave(bound, at)
 
     def _least_of(self, member: Member, measure: str) -> int:
         """A bound on what is left out; to break ties none is needed."""
@@ -300,8 +324,8 @@ class Search:
         if measure in self.aims and not self.open(member, measure):
             return
         for number, branch in enumerate(member.branches((*self.kept, measure), self._limits(measure))):
-            if number and self._late():
-                self._stop(measure, self._least_of(member, measure))
+            if (number and self._late()) or self._laid >= MOST_TIMELINES:
+                self._stop(measure, max(self._least_of(member, measure), self._left or 0))
                 return
             self._search(branch, measure)
 
@@ -309,28 +333,46 @@ class Search:
         """Whether a nest of the member may be below the best plan; where its candidates may miss some, note how far."""
         if member.skeleton.line or member.exact((*self.kept, measure)):  # others' bounds are below all in lines
             return True
-        measures, before, self._open = (*self.kept, measure), self._open, None
-        rough = [b for one in member.bounds(measures, self._limits(measure)) for b in self._below(one, measure)]
-        for branch, values in rough:
-            if branch.pipelines and self._left is not None:  # of what is not below it the bound is told
-                less = values < self._left
-                s, q = np.flatnonzero(less.any(axis=1)), np.flatnonzero(less.any(axis=0))
-                branch, values = branch.take(s, q), values[np.ix_(s, q)]
-            if branch.empty:
-                continue
+        (before, at), self._open = (self._open, self._at), None
+        limits = self._limits(measure)
+        left = self._left if self._crowded == limits.get(measure, 0) else None
+        if left is not None:  # classes were too many: of what is not below the least that is left the bound is told
+            limits[measure] = min(limits.get(measure, left), left - 1)
+        rough = self._rough(member, measure, limits)
+        for branch, values in [] if rough is None else rough:
             if measure != "time":
-                self._leave(int(values.min()))
+                self._leave(*_least(branch, values))
                 continue
             for part in self._each(branch, values, measure):
-                for one in member.finer(part, measures, self._limits(measure)):
+                for one in member.finer(part, (*self.kept, measure), self._limits(measure)):
                     for block, some in self._below(one, measure):
                         self._attain(member, block, some, measure)
-        if before is not None:
-            self._leave(before)
+        if before is not None and (self._open is None or before <= self._open):
+            self._open, self._at = before, at
         self._left = self._open
-        return bool(rough)
+        return left is not None or rough is None or bool(rough)
 
-    def _below(self, branch: Branch, measure: str) -> Iterator[tuple[Branch, NDArray[np.float64]]]:
+    def _rough(self, member: Member, measure: str, limits: dict[str, int]) -> list[_Block] | None:
+        """The bounds of a member that are within limits; None where they are too many, and the least is noted."""
+        found, count = list[_Block](), 0
+        for one in member.bounds((*self.kept, measure), limits):
+            found += self._below(one, measure)
+            count = sum(values.size for _, values in found)
+            if member.timeline and count > MOST_CLASSES:
+                break
+        else:
+            return found
+        self._crowded = self._limits(measure).get(measure)
+        lower: tuple[int, _Choice] | None = min((_least(*block) for block in found), key=lambda one: one[0])
+        while lower:
+            least, at = lower
+            self._left, below = least, limits | {measure: least - 1}
+            blocks = (x for one in member.bounds((*self.kept, measure), below) for x in self._below(one, measure))
+            lower = next((one for one in (_least(*block) for block in blocks) if one[0] < least), None)
+        self._leave(least, at)
+        return None
+
+    def _below(self, branch: Branch, measure: str) -> Iterator[_Block]:
         """Yield the choices of a branch of bounds of which some may be below the best plan, and their values."""
         self._work += _PRICED * sum(branch.choices.shape)
         for block in _blocks(branch, measure, bounding=self.bounding):
@@ -362,7 +404,7 @@ class Search:
             for pick in picks:
                 self._take(pick)
             if not any(pick.measures[measure] <= value and self._keeps(pick) for pick in picks):
-                self._leave(value)
+                self._leave(value, (branch, int(s[i]), int(q[i])))
             if number >= most:
                 return
 
@@ -432,7 +474,7 @@ class Search:
             if values[s[i], q[i]] >= best or (tie and number >= most):
                 return
             if self._late() or (number >= most and self.best is not None):
-                self._stop(measure, max(int(values[s[i], q[i]]), self._left or 0))
+                self._stop(measure, max(int(values[s[i], q[i]]), self._left or 0), (branch, int(s[i]), int(q[i])))
                 return
             self._laid += 1
             pick = self._pick(branch, int(s[i]), int(q[i]))
@@ -491,6 +533,12 @@ def search_nests(
     whole = not (search.stopped and search.ties)  # what breaks ties may stop
     nest, measures = (None, {}) if pick is None else (pick.nest, pick.measures)
     return Searched(nest, measures, search.bounds, whole)
+
+
+def _least(branch: Branch, values: NDArray[np.float64]) -> tuple[int, _Choice]:
+    """The least of the values of a branch, and the choice that has it."""
+    s, q = np.unravel_index(int(values.argmin()), values.shape)
+    return int(values[s, q]), (branch, int(s), int(q))
 
 
 def _blocks(branch: Branch, measure: str, *, bounding: bool) -> Iterator[Branch]:

@@ -48,8 +48,13 @@ def _alone(plan: Plan, row: LayerRow, machine: Machine) -> About:
         splits=nest_splits(layer, machine, nest, objective),
         rooms=tuple(Room(memory=name, used=taken.get(name, 0), capacity=n) for name, n in machine.memories.items()),
         busy=busy(layer, machine, outcome), left_out=("everything",),
-        limits=tuple(limits(layer, machine, dict(nest.homes), objective, row.bound)),
+        limits=tuple(limits(layer, machine, dict(nest.homes), objective, row.bound, _gap(row))),
     )  # fmt: skip
+
+
+def _gap(row: LayerRow) -> str:
+    """What the search says of a bound that is not met."""
+    return str(row.stats.get("gap", ""))
 
 
 def about_layer(problem: LayersProblem, plan: Plan, row: LayerRow, time_limit_s: float, others: bool = True) -> About:
@@ -62,7 +67,8 @@ def about_layer(problem: LayersProblem, plan: Plan, row: LayerRow, time_limit_s:
     base, first = again.best(Found(row.status, alone.value, row.bound))
     found = [*first, *_trials(again, base, row, objective)]
     outcome = price(row.workload, machine, row.schedule)
-    bounds = tuple(limits(row.workload, machine, dict(row.schedule.homes), objective, base.bound))
+    gap = _gap(row) if base.bound == row.bound else ""
+    bounds = tuple(limits(row.workload, machine, dict(row.schedule.homes), objective, base.bound, gap))
     knees = _knees(again, base, found, machine) or (None, None)
     facts = Facts(
         objective, plan.unit, alone.value, found, bounds, knees[0], knees[1], alone.busy, outcome.total, outcome.bytes

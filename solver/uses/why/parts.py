@@ -210,13 +210,19 @@ def _of_rows(name: str, rows: Iterable[PartPlan]) -> dict[str, int]:
 # ---- lower bounds ----------------------------------------------------------------------------------------------------
 
 
-def limits(layer: Layer, machine: Machine, homes: dict[str, str], objective: str, bound: int | None) -> Iterator[Limit]:
-    """Yield the bounds of a layer on a machine; none but the solver's where a paper's equations are the price."""
+def limits(
+    layer: Layer, machine: Machine, homes: dict[str, str], objective: str, bound: int | None, gap: str = ""
+) -> Iterator[Limit]:
+    """Yield the bounds of a layer on a machine; none but the solver's where a paper's equations are the price.
+
+    `gap`: of what nests the solver's bound is, none of which is known to attain it.
+    """
     if machine.reading != "literal":
         on = machine_with_homes(layer, machine, homes)
         yield from {"bytes": _bytes_limits, "time": _time_limits, "energy": _energy_limits}[objective](layer, on)
     if bound is not None:
-        yield Limit(name="solver", value=bound, means="the bound that the search has proven")
+        left = f"; of nests {gap}; none is known that reaches it" if gap else ""
+        yield Limit(name="solver", value=bound, means=f"the bound that the search has proven{left}")
 
 
 def _bytes_limits(layer: Layer, on: Machine) -> Iterator[Limit]:

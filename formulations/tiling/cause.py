@@ -1,0 +1,69 @@
+"""Why a bound is left below the plan: the loops of the nests that have it, and what of their pieces is not known.
+
+``W | r in 7 | IN OUT; r: of the pieces only the largest is known`` are nests that hold W outside a loop that cuts the
+rows; there are 7 pieces behind it. No way to cut them is known whose value is the bound; nor is it proven that there
+is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from formulations.tiling.branch import Branch
+from hwmodels.nest.price.choices import AXIS, Q_DIMS, Choices, numbered
+from hwmodels.nest.price.core import CorePieces
+from hwmodels.nest.price.skeleton import cores
+from instances.network.workload import DIMS
+
+#: What bounds leave open of the pieces of a dimension, by how they count them (`formulations.tiling.classes`).
+_OPEN = {
+    "vectors": "each operand has the sizes of pieces that suit it best",
+    "steps": "of the pieces only the largest is known",
+    "counts": "of the pieces only the number is known",
+    "sums": "windows lie where they take least",
+    "listed": "bursts are those of the best sizes",
+    "": "windows lie where they take least",
+    "kernel": "each part fetches the least that any part may",
+}
+
+
+class _Loops(CorePieces):
+    """The loops of one choice."""
+
+    def cut(self) -> list[tuple[str, int] | None]:
+        """Every loop with the pieces of its dimension from there on; None where it cuts nothing."""
+        found = list[tuple[str, int] | None]()
+        for d, level in numbered(self.skeleton.order):
+            before, now = int(self._trips(d, level)[0]), int(self._trips(d, level + 1)[0])
+            found.append((d, now) if now > before else None)
+        return found
+
+
+def cause(branch: Branch, s: int, q: int) -> str:
+    """Say what nests a choice of bounds stands for, and what of them is only bounded."""
+    layer, skeleton, words = branch.layer, branch.skeleton, list[str]()
+    core, choices = cores(layer, skeleton.spatial)[0], _one(branch.choices, s, q)
+    cut = _Loops(layer, branch.machine, skeleton, core, choices).cut()
+    for place, loop in enumerate([*cut, None]):
+        words += [op for op, depth in skeleton.depth.items() if depth == place]
+        words += [f"| {loop[0]} in {loop[1]} |"] if loop else []
+    said = " ".join(words).replace("| |", "|").strip("| ")
+    return "; ".join([said, *_open(branch, {one[0] for one in cut if one})])
+
+
+def _one(choices: Choices, s: int, q: int) -> Choices:
+    """A choice by itself, its chains alone."""
+    at = {d: int(choices.index[AXIS[d]][q if d in Q_DIMS else s]) for d in DIMS}
+    steps, tiles = ({d: table[d][k : k + 1] for d, k in at.items()} for table in (choices.steps, choices.tiles))
+    return replace(Choices.product(steps, tiles), ideal=choices.ideal)
+
+
+def _open(branch: Branch, dims: set[str]) -> list[str]:
+    """What is not known of the dimensions that are cut."""
+    ideal, said = branch.choices.ideal or {}, dict[str, list[str]]()
+    for d in sorted(dims):
+        how = "kernel" if d in "ij" else ideal.get(d)
+        if how in _OPEN and (how != "listed" or any(price.burst_bytes for price in branch.machine.transfers)):
+            said.setdefault(_OPEN[how], []).append(d)
+    found = [f"{', '.join(some)}: {what}" for what, some in said.items()]
+    return found + (["transfers that overlap are bounded, not laid out"] if not branch.exact else [])
