@@ -280,6 +280,9 @@ class LayersProblem(Problem):
         half = [row.name for row in rows if row.schedule and row.stats.get("proven", asked) not in (asked, "")]
         if half:
             parts.append(f"only some of {asked} proven in {len(half)} of {len(rows)} layers: {few(half)}")
+        open_ = [row.name for row in rows if row.schedule and row.status != "OPTIMAL" and row.name not in half]
+        if 0 < len(open_) < len(rows):
+            parts.append(f"not proven in {len(open_)} of {len(rows)} layers: {few(open_)}")
         if missing:
             parts.append(f"{len(missing)} of {len(rows)} layers without a schedule: {few(missing)}")
         if len(missing) < len(rows):

@@ -488,6 +488,15 @@ def test_status_line_names_what_is_proven_in_part(plan: Plan, proven: str, said:
     assert ("only some of time,bytes proven in 1 of 1 layers: tiny" in show(half)) is said
 
 
+def test_status_line_names_what_is_not_proven(plan: Plan) -> None:
+    proven = plan.parts[0].model_copy(update={"status": "OPTIMAL"})
+    left = plan.parts[0].model_copy(update={"status": "FEASIBLE", "name": "left"})
+    three = plan.model_copy(update={"parts": (proven, left, proven), "network_data": plan.network_data * 3})
+    assert "not proven in 1 of 3 layers: left" in show(three)
+    for parts in ((proven,) * 3, (left,) * 3):  # a heuristic proves none
+        assert "not proven" not in show(three.model_copy(update={"parts": parts}))
+
+
 def test_names_from_files_are_only_text(plan: Plan) -> None:
     """Neither rich's markup nor control characters of a layer's name take effect."""
     shown = render(nest_table(_changed(plan, name="[red]a\x1b[0m\n"), {}))

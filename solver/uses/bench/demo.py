@@ -13,7 +13,7 @@ from solver.ask.progress import Progress
 from solver.calls.check import check
 from solver.calls.solve import solve
 from solver.plan.plan import Plan
-from solver.show.tables import ratio
+from solver.show.tables import few, ratio
 from solver.show.words import decision_text
 from solver.uses.bench.report import Report, Section, value_of
 
@@ -65,9 +65,11 @@ def _run(network: Network, machine: str, rivals: tuple[str, ...], progress: Prog
         ["total", plan.status, _us(total, tick_us), _us(plan.bound, tick_us), _percent(plan.gap), *rivals_total]
     )
     proven = sum(layer.status == "OPTIMAL" for layer in plan.layers)
+    unproven = [layer.layer for layer in plan.layers if layer.status != "OPTIMAL"]
+    left = f" (not {few(unproven)})" if unproven else ""
     checked = "checked, price and replay agree" if verdict.ok else f"CHECK FAILED: {verdict.problems[0]}"
     section.notes.append(
-        f"{len(plan.layers)} layers, {plan.status}: {proven} proven, gap of the whole {_percent(plan.gap)}; "
+        f"{len(plan.layers)} layers, {plan.status}: {proven} proven{left}, gap of the whole {_percent(plan.gap)}; "
         f"planned and replayed in {plan.wall_s:.1f} s; {path.as_posix()}: {checked}"
     )
     return section
