@@ -135,10 +135,11 @@ class Ends(CorePieces):
 
     # ---- tiles of OUT, one after the other ---------------------------------------------------------------------
 
-    def pipelines(self, reads: list[Term], alone: list[Term], taken: Taken) -> tuple[Pipeline, ...]:
+    def pipelines(self, reads: list[Term], inputs: list[Term], alone: list[Term], taken: Taken) -> tuple[Pipeline, ...]:
         """What is known of the tiles of OUT, and of groups of them under each Hold outside; nothing if none is behind.
 
-        `reads` are the ticks of all loads ahead of steps, `alone` of what one buffer moves between them.
+        `reads` are the ticks of all loads ahead of steps, `inputs` of those of IN and W, `alone` of what one buffer
+        moves between them.
         """
         layer = self.layer
         call, byte = self._call("OUT", self.machine.out_bytes)
@@ -158,8 +159,9 @@ class Ends(CorePieces):
             reads=self._table(reads), alone=self._table(alone), needs=(),
             once=self._product({d: self._uncut(d, self.skeleton.levels(d)) for d in "nij"}),
         )  # fmt: skip
-        depths = self.skeleton.depth
-        return tuple(self._grouped(tiles, depth, taken) for depth in sorted(set(depths.values())))
+        depths, groups = self.skeleton.depth, replace(tiles, reads=self._table(inputs))
+        each = ((groups if depth < depths["OUT"] else tiles, depth) for depth in sorted(set(depths.values())))
+        return tuple(self._grouped(one, depth, taken) for one, depth in each)
 
     def _grouped(self, tiles: Pipeline, depth: int, taken: Taken) -> Pipeline:
         """The same of the groups of tiles of OUT that the loops outside `depth` make."""
@@ -244,7 +246,7 @@ class Ends(CorePieces):
         outs, mine = sorted(RELEVANT["OUT"]), RELEVANT[operand]
         shared = [d for d in outs if d not in mine or skeleton.level(d, operand) < level[d]]
         uncut = {d: self._uncut(d, level[d]) for d in DIMS}
-        own = {d: uncut[d] for d in (outs if idle else shared) if not (idle and d in "rc")}
+        own = {d: uncut[d] for d in (outs if idle else shared) if not idle or d not in "rc" or d in shared}
         if idle:  # a pass along rows, or along columns, ends with tiles that may fetch nothing
             r, c = (np.broadcast_to(uncut[d] * (d not in shared), len(self._steps[d])) for d in "rc")
             own[JOINT] = np.maximum.outer(r, c)
@@ -253,6 +255,7 @@ class Ends(CorePieces):
             elements, share, byte, call, copies, idle, most,
             rooms=taken.rooms({operand: self._held(operand)}, self._product({})),
             first=self._table(self.loaded(operand)), own=self._product(own),
+            ready=self._product({d: self._uncut(d, skeleton.level(d, "IN")) for d in "ij" if operand == "IN"}),
             whole=self._product({d: uncut[d] for d in outs if d in mine}),
             held=self._product(held if skeleton.depth[operand] >= depth else {}),
         )  # fmt: skip

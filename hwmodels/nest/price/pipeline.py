@@ -15,7 +15,7 @@ Paths
     every q, with F loaded ahead of the first step, A in all, and G computed in a step:
         T >= F + kappa*S_q + sum_(p >= q) (c + beta*e_p)
         T >= Lam(q) + G + sum_(p >= q) (c + beta*e_p)
-        T >= Lam(q + 1) + sum_(p >= q) (c + beta*e_p)      loads of q + 1: those ahead of its first step
+        T >= Lam(q + 1) + sum_(p >= q) (c + beta*e_p)      if all that q + 1 needs is loaded ahead of its first step
         T >= max(A, Lam(Q)) + G + c + beta*e_Q
         T >= Lam(q) + kappa*sum_(p >= q) e_p + the last store      as before, of loads ahead of the first step of q
     Until a tile has its results its loads and steps pass; its store, and that of every tile behind it, is in a later
@@ -93,6 +93,8 @@ class Need:
     """Ticks that the first step loads."""
     own: Bilinear
     """1 where no two tiles of OUT share a tile of it."""
+    ready: Bilinear
+    """0 where a part of the kernel, which may lie in the padding, is all that a step loads."""
     whole: Bilinear
     """1 where every tile of OUT needs all of it."""
     held: Bilinear
@@ -134,7 +136,7 @@ class Pipeline:
     """F; `drain`: what the last step stores at least."""
     drain: Bilinear
     reads: Bilinear
-    """A."""
+    """A; of groups without partial sums, which come back behind their first steps."""
     alone: Bilinear
     """What one buffer moves."""
     once: Bilinear
@@ -232,11 +234,10 @@ class _Tiles:
         of, one = {name: v[at] for name, v in self.of.items()}, self.pipeline
         done, tile, within = one.elements - left, np.maximum(tiles - number + 1, 1), time - of["alone"]
         known = (done, tile) if one.together else (np.zeros_like(done), tile - 1)
-        begun = self._loads(at, tiles, tile, *known)  # ahead of the tile's first step
+        begun = self._loads(at, tiles, tile, *known, first=not one.together)  # ahead of the tile's first step
         behind = within - begun - of["drain"]  # for the compute of the tile and of all behind it
-        computed: Ints = np.where(
-            of["once"] > 0, behind * one.lanes * one.elements // np.maximum(of["work"], 1), _LARGEST
-        )
+        told = (of["once"] > 0) & (of["work"] > 0)
+        computed: Ints = np.where(told, behind * one.lanes * one.elements // np.maximum(of["work"], 1), _LARGEST)
         if one.level > 0:
             return computed
         if one.level < 0:
@@ -249,20 +250,27 @@ class _Tiles:
             if number == 1:
                 stores = np.minimum(stores, within - np.maximum(of["reads"], loads) - of["last"])
             else:
-                known = (one.elements - before, tile + 1) if one.together else (done, tile)
-                stores = np.minimum(stores, within - self._loads(at, tiles, tile + 1, *known))
+                ahead = self._loads(at, tiles, tile + 1, done, tile, first=True)
+                if one.together:
+                    every = self._loads(at, tiles, tile + 1, one.elements - before, tile + 1)
+                    ahead = np.where(of["once"] > 0, every, ahead)
+                stores = np.minimum(stores, within - ahead)
         byte, call = one.byte, one.call
         most = np.minimum((stores - call * number) // byte, stores * of["tile"] // (byte * of["tile"] + call))
         least: Ints = np.minimum(most, computed)
         return least
 
-    def _loads(self, at: Ints, tiles: Ints, tile: Ints, done: Ints, loops: Ints) -> Ints:
-        """Lam of a tile: `done` results, a call for every tile up to `tile`, all of it `loops` times."""
+    def _loads(self, at: Ints, tiles: Ints, tile: Ints, done: Ints, loops: Ints, *, first: bool = False) -> Ints:
+        """Lam of a tile: `done` results, a call for every tile up to `tile`, all of it `loops` times.
+
+        `first`: ahead of the first step of that tile, which loads something of it where it is `ready`.
+        """
         total = np.zeros(len(at), np.int64)
         for need, values in zip(self.pipeline.needs, self.needs, strict=True):
             of = {name: v[at] for name, v in values.items()}
             some, every = (-(-x * need.elements // need.share) for x in (done, self.pipeline.elements))
-            own = of["own"] * np.minimum(tile, np.maximum(tiles - need.idle, 0))
+            with_own = tile - (of["ready"] == 0) if first else tile
+            own = of["own"] * np.minimum(with_own, np.maximum(tiles - need.idle, 0))
             calls = np.maximum(-(-some // of["largest"]), own)
             ticks = need.copies * (need.byte * some + need.call * calls)
             whole = need.copies * (need.byte * every + need.call * np.maximum(-(-every // of["largest"]), 1))

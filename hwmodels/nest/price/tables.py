@@ -236,10 +236,10 @@ def nest_tables(
         if overlaps:
             (only,) = rows
             ends = Ends(layer, machine, skeleton, share[0], choices)
-            time, reads, alone = _overlapping(machine, skeleton, rows[only], busy[only.extents], ends)
+            time, reads, inputs, alone = _overlapping(machine, skeleton, rows[only], busy[only.extents], ends)
             if not detail:
                 taken = Taken(machine, capacity, _each(kinds[only]))
-                pipelines = ends.pipelines(reads, [*alone, _constant(machine.layer_ticks, shape)], taken)
+                pipelines = ends.pipelines(reads, inputs, [*alone, _constant(machine.layer_ticks, shape)], taken)
         else:
             time = _serial(machine, clusters, every, moved, busy)
         if machine.layer_ticks:
@@ -337,13 +337,14 @@ def _times(terms: list[Term], factor: int) -> list[Term]:
 
 def _overlapping(
     machine: Machine, skeleton: Skeleton, rows: Rows, busy: list[Term], ends: Ends
-) -> tuple[list[list[Term]], list[Term], list[Term]]:
+) -> tuple[list[list[Term]], list[Term], list[Term], list[Term]]:
     """Lower bounds of the time where transfers overlap: compute, reads or writes, beside what cannot overlap.
 
     Transfers of operands with one buffer stand between the steps (docs/machines.md). The time of
     `hwmodels.nest.price.overlap`, ``L2(0) + sum_k max(C(k), L2(k+1), S2(k-1)) + S2(last)``, is no less than with any of
     the three in the place of each maximum: ``L2(0) + sum C + S2(last)``; ``sum L2 + C(last) + S2(last)``; ``L2(0) +
-    C(0) + sum S2``. Returned with the ticks of all loads ahead of steps, and of what stands between them.
+    C(0) + sum S2``. Returned with the ticks of all loads ahead of steps, of those of IN and W, and of what stands
+    between steps.
     """
     parts: dict[str, Rows] = {"reads": {}, "writes": {}, "alone": {}}
     for row, kinds in rows.items():
@@ -355,7 +356,8 @@ def _overlapping(
     paths = [[*fill, *busy, *drain, *alone]]
     paths += [[*reads, *ends.computed("last"), *drain, *alone]] if parts["reads"] else []
     paths += [[*fill, *ends.computed("first"), *writes, *alone]] if parts["writes"] else []
-    return paths, reads, alone
+    inputs = _ticks(machine, {row: kinds for row, kinds in parts["reads"].items() if row in ("IN", "W")})
+    return paths, reads, inputs, alone
 
 
 def _each(tables: CoreTables) -> dict[str, Bilinear]:
