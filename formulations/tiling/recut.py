@@ -172,6 +172,11 @@ class Cutting:
         choices = Choices.product(chains, tiles_of(self.member, chains), (self.slide,) if self.slide else ())
         return self.member.priced(choices, ())
 
+    def planned(self) -> Branch | None:
+        """Priced, if it fits and is a nest of the member."""
+        branch = self.branch()
+        return branch if branch.feasible().all() and self.member.holds(self.nest) else None
+
     def fits(self, dim: str, level: int) -> NDArray[np.bool_]:
         """Which sizes (E + 1,) a piece of a loop may have where padding does not clip it."""
         extent = self.member.share(dim)
@@ -202,8 +207,7 @@ class Cutting:
         """Whether a piece fits beside pieces of one row (or column) each."""
         others = tuple(x for x in range(1, self.member.share(dim)) if not begin < x < end)
         row = (*self.loops[dim][:level], others or self.member.share(dim), *self.loops[dim][level + 1 :])
-        one = replace(self, loops={**self.loops, dim: row})
-        return bool(one.branch().feasible().all()) and one.member.holds(one.nest)
+        return replace(self, loops={**self.loops, dim: row}).planned() is not None
 
     def cut(self, dim: str, level: int, group: tuple[int, int], places: Sequence[int]) -> Cutting:
         """The same with other places between two places."""

@@ -264,8 +264,8 @@ class Search:
 
     def _time_of(self, cutting: Cutting) -> float:
         """The time of a nest that is kept in mind; infinite where it is none to be kept."""
-        branch = cutting.branch()
-        if not (branch.feasible().all() and cutting.member.holds(cutting.nest)):
+        branch = cutting.planned()
+        if branch is None:
             return inf
         pick = self._pick(branch, 0, 0)
         self._take(pick)
