@@ -236,6 +236,13 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("formulations/tiling/staged.py", "tests/formulations/test_tiling.py", [
         ("staged: a timeline is its bound", "if answer.done and (exact or answer.choice is None):", "if answer.done:"),
     ]),
+    ("formulations/tiling/staged.py", "tests/formulations/test_staged.py", [
+        ("staged: candidates are all nests", "yield from self._opened(member, measure)", "pass"),
+        ("staged: classes without vectors", "yield from self._attained(member, finer, measure)", "self._leave(0)"),
+    ]),
+    ("formulations/tiling/search.py", "tests/formulations/test_staged.py", [
+        ("search: vectors of time alone", 'if member.timeline and measure != "time":', 'if measure != "time":'),
+    ]),
     ("formulations/fusion/part.py", "tests/formulations/test_fusion_times.py", [
         ("fusion: replay of the schedule before", "self._walked[0] != runs:", "len(self._walked[0]) != len(runs):"),
     ]),

@@ -11,6 +11,10 @@ Constraints  (CHOOSE)    sum_s y[s] = 1, sum_q x[q] = 1
              (FIT)       y[s] => B[k] >= least b[k,q] over the q that fit with s
              (LEVEL)     y[s] => sum_k a[k,s] B[k] <= value                for every earlier objective
              (CUT)       not (y[s] and x[q])                               for plans already priced exactly
+Of candidates a choice is a chain of steps of every dimension. Of bounds (`hwmodels.nest.price.choices.Choices.ideal`)
+it is a class of ways to cut or a vector (`formulations.tiling.vectors`): with (n, t, C) for E in n pieces of at most t
+and C rounds of lanes, n stands in a and b for trips, t for sizes of tiles, C for cycles. The least cost is then a bound
+for every way to cut, and "infeasible" with `at_most` says that no nest of the skeleton is so good.
 A choice pair fits if every capacity row holds: with one-hots this pair table states capacity exactly. Equal factors b
 share one variable. Rows that cannot bind are left out.
 """

@@ -11,6 +11,7 @@ Constraints  (CHOOSE)    sum_s y[s] = 1, sum_q x[q] = 1
              (CAPACITY)  x[q] <= sum of y[s] over the s that fit with q    for every q some s does not fit with
              (LEVEL)     sum_{k,s} a[k,s] P[k,s] <= value                  for every earlier objective
              (CUT)       y[s] + x[q] <= 1                                  for plans already priced exactly
+Choices are chains of steps, or of bounds classes of ways to cut and vectors, as in `formulations.tiling.cp_sat`.
 A choice pair fits if every capacity row holds, so with one-hots the pair table states capacity exactly, and much
 tighter in the relaxation than the rows themselves, where a huge tile and a tiny one average to one that fits. Choosing
 s makes P[k,.] the product y[s] * B[k]: the convex hull of the product where a big-M would be loose. The only bounds

@@ -15,10 +15,12 @@ it is the best of the `TIMELINES` most promising ones, the same for every engine
 
 Nests beyond the candidates. Where a member's candidates are not proven to hold an optimum (`Member.exact`), bounds on
 all its nests are searched first, by the same tables (`hwmodels.nest.price.relaxed`): a member none of whose bounds is
-below the best plan is settled, the others leave their least bound open. An objective is proven if nothing below the
-plan is open. Ties beyond the objectives asked for are broken with `TIES` work, after a proof that took more than that
-among the nests of the best plan's member only, which takes less time than the proof; the plan says so where that leaves
-some out.
+below the best plan is settled. Of the others classes are told apart by vectors (`formulations.tiling.classes.finer`)
+with what is settled kept, be it time, bytes or energy: the fewest bytes of all nests of the least time are proven by
+the vectors that prove the least time. A vector below the plan that no nest is found for is left open. An objective is
+proven if nothing below the plan is open. Ties beyond the objectives asked for are broken with `TIES` work, after a
+proof that took more than that among the nests of the best plan's member only, which takes less time than the proof; the
+plan says so where that leaves some out.
 
 Time limit. The first pass goes on until it has a plan, so that there is one whatever the limit. What is left open keeps
 a bound: of a block its least separable bound, of a member that was not priced one that prices no combination
@@ -340,7 +342,7 @@ class Search:
             limits[measure] = min(limits.get(measure, left), left - 1)
         rough = self._rough(member, measure, limits)
         for branch, values in [] if rough is None else rough:
-            if measure != "time":
+            if member.timeline and measure != "time":
                 self._leave(*_least(branch, values))
                 continue
             for part in self._each(branch, values, measure):
@@ -399,14 +401,18 @@ class Search:
             value = int(values[s[i], q[i]])
             if self.best is not None and value >= self.best.measures[measure]:
                 return
-            some = member.made(branch, int(s[i]), int(q[i])) if number < most and not self._late() else ()
-            picks = [self._pick(one, 0, 0) for one in some]
-            for pick in picks:
-                self._take(pick)
-            if not any(pick.measures[measure] <= value and self._keeps(pick) for pick in picks):
-                self._leave(value, (branch, int(s[i]), int(q[i])))
+            self.meet(member, (branch, int(s[i]), int(q[i])), value, measure, looking=number < most)
             if number >= most:
                 return
+
+    def meet(self, member: Member, at: _Choice, value: int, measure: str, *, looking: bool = True) -> None:
+        """Look for a nest that attains the value of a choice of bounds; if none is found, note that it is open."""
+        some = member.made(*at) if looking and not self._late() else ()
+        picks = [self._pick(one, 0, 0) for one in some]
+        for pick in picks:
+            self._take(pick)
+        if not any(pick.measures[measure] <= value and self._keeps(pick) for pick in picks):
+            self._leave(value, at)
 
     def _search(self, branch: Branch, measure: str, *, first: bool = False) -> None:
         self._work += _PRICED * sum(branch.choices.shape) * (len(self.kept) + 1)

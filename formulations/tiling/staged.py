@@ -2,10 +2,14 @@
 
 Objectives, limits, bounds of what is left open and proofs beyond the candidates are those of the exhaustive search.
 Here members of the space are priced, cut in parts (`Branch.parts`) and solved one after the other, each asked only for
-plans below the best so far; a part without one is done. With bounding, the search starts from the best plan of a first
-pass over few candidates, and only what separable bounds leave over is put in the models. With double-buffered time the
-model minimises a lower bound of the time; plans it finds are priced on their exact timeline and cut off until no bound
-is below the best exact price; ties are then broken as by the exhaustive search.
+plans below the best so far; a part without one is done. Nests beyond the candidates (`Search.open`) are asked for in
+the same way, by the same models over tables of bounds: an option is a class of ways to cut, or a vector
+(`formulations.tiling.vectors`). Of the classes that are below the best plan each has a model over its vectors; a vector
+that is below it is made a nest, which is the new best plan or leaves the vector's value open, and is cut off. With
+bounding, the search starts from the best plan of a first pass over few candidates, and only what separable bounds leave
+over is put in the models. With double-buffered time the model minimises a lower bound of the time; plans it finds are
+priced on their exact timeline and cut off until no bound is below the best exact price; ties are then broken as by the
+exhaustive search.
 
 Proof and tolerance of MILP: the solvers work on floats with feasibility tolerance 1e-6. A decoded plan is priced in
 integers; it counts as proven only if its price is what the solver reports, and no capacity or earlier objective is
@@ -17,12 +21,15 @@ from __future__ import annotations
 import time
 from collections.abc import Generator
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
+
+import numpy as np
 
 from formulations.problem import Model, Report, Stats
 from formulations.tiling.branch import Branch, lower_bounds, undominated
 from formulations.tiling.member import Member
-from formulations.tiling.search import Asking, Search
+from formulations.tiling.search import FEW, MADE, Asking, Search
 from formulations.tiling.space import Pick, stages
 
 #: Exact timelines laid out per branch before a double-buffered plan is reported with a gap.
@@ -67,9 +74,7 @@ class Staged(Search):
         yield from super().settle(measure)
 
     def first(self, measure: str) -> Pick | None:
-        """Find a good plan among few candidates; a solver that only breaks ties needs none."""
-        if self.kept and not self.timeline:
-            return self.best
+        """Find a good plan among few candidates."""
         pick = super().first(measure)
         self.heuristic |= not self.kept and pick is not None
         return pick
@@ -93,8 +98,56 @@ class Staged(Search):
         if measure in self.aims and not member.exact((*self.kept, measure)):
             if self._late():
                 self._stop(measure, self._least_of(member, measure))
-            else:
+            elif member.timeline:
                 self.open(member, measure)
+            else:
+                yield from self._opened(member, measure)
+
+    def _opened(self, member: Member, measure: str) -> Asking:
+        """Have the solver look for nests below the best plan beyond a member's candidates, as `Search.open` does."""
+        measures = (*self.kept, measure)
+        for rough in member.bounds(measures, self._limits(measure)):
+            out: list[Choice] = []
+            while (found := (yield from self._next(rough, measure, out))) is not None:
+                few = len(out) < FEW
+                one = rough.take(*(np.array([at]) for at in found)) if few else rough
+                for finer in member.finer(one, measures, self._limits(measure)):
+                    yield from self._attained(member, finer, measure)
+                if not few:
+                    break
+                out.append(found)
+
+    def _attained(self, member: Member, branch: Branch, measure: str) -> Asking:
+        """Have the solver look for vectors below the best plan, the least first, and see whether nests have them."""
+        out: list[Choice] = []
+        while (found := (yield from self._next(branch, measure, out))) is not None:
+            value = max(table.at(*found) for table in branch.tables(measure))
+            self.meet(member, (branch, *found), value, measure, looking=len(out) < MADE)
+            if len(out) >= MADE:
+                return
+            out.append(found)
+
+    def _next(
+        self, branch: Branch, measure: str, out: list[Choice]
+    ) -> Generator[Model[Any], Report[Any], Choice | None]:
+        """The least choice of a branch of bounds that is below the best plan and not `out`; None if there is none."""
+        if branch.empty:
+            return None
+        # what others are nowhere above is not needed to see whether there is one, and models are smaller without
+        asked = [] if out else [undominated(branch, [*self.kept, measure])]
+        for one in [*asked, branch]:
+            best = inf if self.best is None else self.best.measures[measure]
+            if self._late():
+                self._stop(measure, int(lower_bounds(branch.tables(measure), "s").min()))
+                return None
+            self.models += 1
+            answer = yield from self._asked(one, measure, None if best == inf else int(best) - 1, out)
+            found = answer.choice
+            if found is None or max(table.at(*found) for table in one.tables(measure)) >= best:
+                if not answer.done and answer.bound < best:
+                    self._stop(measure, max(answer.bound, int(lower_bounds(branch.tables(measure), "s").min())))
+                return None
+        return found
 
     def _solved(self, branch: Branch, measure: str) -> Generator[Model[Any], Report[Any], int | None]:
         """Solve one part; return a bound on what is left open in it, None if nothing is."""

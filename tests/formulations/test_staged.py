@@ -16,7 +16,7 @@ from formulations.tiling.search import Search
 from formulations.tiling.space import Space, bound_without_search
 from formulations.tiling.staged import Answer, Staged
 from instances.load import load_machine, load_network, parse_overrides
-from instances.machine.machine import Machine, Transfer
+from instances.machine.machine import Compute, Machine, Transfer
 from instances.network.workload import Layer
 from solver import solve
 from solver.problems.tiling import decide_space
@@ -76,6 +76,60 @@ def test_energy_is_proven_with_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Search, "_late", lambda search: bool(search.kept))
     found = decide_space(_space(), ("energy", "bytes"))
     assert (found.status, found.stats["proven"]) == ("OPTIMAL", "energy,bytes")
+
+
+# --- pieces of free sizes ---------------------------------------------------------------------------------------------
+
+#: 8 channels on 3 lanes, 13 filters on 4: pieces of 5, 4 and 4 filters take 4 rounds, of 5, 5 and 3 one more.
+UNEVEN = Layer.conv("uneven", channels=8, filters=13, size=(1, 1))
+LANES = Machine(
+    name="lanes", tick_ps=1, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=1, ocm_bytes=23, byte_fj=7,
+    overlap="serial", transfer=Transfer(call_ticks=7, byte_ticks=1),
+    compute=Compute(model="array", cycle_ticks=9, rows=4, cols=3),
+)  # fmt: skip
+
+
+def test_the_fewest_bytes_of_the_least_time_need_pieces_of_free_sizes() -> None:
+    """IN whole, OUT in three pieces, W in four for each: 8 + 13 + 104 bytes, 1 + 3 + 12 calls, 4 * 4 rounds.
+
+    Equal steps take as long with IN moved twice: m in 7 and 4, n in 3: 133 bytes, 2 + 6 + 12 calls, 4 * 3 rounds.
+    """
+    found = decide_space(_space(UNEVEN, LANES), ("time", "bytes"))
+    assert (found.status, found.stats["proven"]) == ("OPTIMAL", "time,bytes")
+    assert found.values
+    assert found.values["time"] == 125 + 16 * 7 + 16 * 9 == 133 + 20 * 7 + 12 * 9
+    assert found.values["bytes"] == 125
+
+
+@pytest.mark.parametrize(("channels", "filters", "size", "room", "call", "lanes", "fewest", "known"), [
+    (8, 10, (1, 2), 16, 3, (4, 2), 228, 212), (6, 10, (1, 3), 33, 4, (2, 3), 144, 108),
+])  # fmt: skip
+def test_vectors_prove_the_fewest_bytes_of_the_least_time(
+    channels: int, filters: int, size: tuple[int, int], room: int, call: int, lanes: tuple[int, int], fewest: int,
+    known: int, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Of pieces of which only the largest is known fewer bytes could do; no way to cut has these and the least time."""
+    layer = Layer.conv("x", channels=channels, filters=filters, size=size)
+    array = LANES.compute.model_copy(update=dict(zip(("rows", "cols"), lanes, strict=True)))
+    update = {"ocm_bytes": room, "transfer": Transfer(call_ticks=call), "compute": array}
+    space = _space(layer, LANES.model_copy(update=update))
+    found = decide_space(space, ("time", "bytes"))
+    assert (found.status, found.values["bytes"]) == ("OPTIMAL", fewest)
+    monkeypatch.setattr(Member, "made", lambda *_: ())
+    monkeypatch.setattr(Member, "finer", lambda _, branch, *more: [branch])
+    assert decide_space(space, ("time", "bytes")).bounds["bytes"] == known
+
+
+@pytest.mark.parametrize("objectives", [("time",), ("time", "bytes"), ("bytes", "time"), ("energy", "time")])
+@pytest.mark.parametrize("name", PROVING[1:])
+def test_engines_agree_where_vectors_decide(name: str, objectives: tuple[str, ...]) -> None:
+    """No candidate has the least time and the fewest bytes: an engine without vectors misses or cannot prove them."""
+    best, found = (decide_space(_space(UNEVEN, LANES), objectives, one) for one in ("exhaustive", name))
+    assert (found.status, found.bounds) == (best.status, best.bounds)
+    assert best.values
+    assert found.values
+    assert [found.values[m] for m in objectives] == [best.values[m] for m in objectives]
+    assert (best.status, best.values["time"]) == ("OPTIMAL", 381)
 
 
 # --- time limits -----------------------------------------------------------------------------------------------------
