@@ -240,6 +240,14 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("staged: candidates are all nests", "yield from self._opened(member, measure)", "pass"),
         ("staged: classes without vectors", "yield from self._attained(member, finer, measure)", "self._leave(0)"),
     ]),
+    ("formulations/tiling/front.py", "tests/formulations/test_front.py", [
+        ("front: its end is not known", "if pick.measures[order[1]] == end:", "if False:"),
+        ("front: any least is its end", "if pick is not None and search.whole else None",
+         "if pick is not None else None"),
+    ]),
+    ("formulations/tiling/listing.py", "tests/formulations/test_staged.py", [
+        ("listing: the least room is not known", 'if set(measures) <= {"ocm"} and not', "if not measures and not"),
+    ]),
     ("formulations/tiling/search.py", "tests/formulations/test_staged.py", [
         ("search: vectors of time alone", 'if member.timeline and measure != "time":', 'if measure != "time":'),
     ]),

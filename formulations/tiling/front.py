@@ -1,10 +1,10 @@
 """Exact fronts of a space of nests: which plans no other beats in all of bytes, time and on-chip memory.
 
-Two axes (a, b): minimise a, then b among the least a; then the same below that b, until nothing is left. Where each
-step is a proven lexicographic optimum the points are the whole front (`NestFront.proven`: bytes and memory; time
-seldom, where they are the front of the candidates). With three axes (bytes, time, memory) the front of two is found
-for the whole memory and again for one byte less than the largest point of it took, and so on: a point of the front is
-found at the first memory size that no point of the front for it exceeds.
+Two axes (a, b): minimise a, then b among the least a; then the same below that b, until b is the least there is, or
+nothing is left. Where each step is a proven lexicographic optimum the points are the whole front (`NestFront.proven`);
+else they are the front of the nests that were looked at, and a nest may lie below it. With three axes (bytes, time,
+memory) the front of two is found for the whole memory and again for one byte less than the largest point of it took,
+and so on: a point of the front is found at the first memory size that no point of the front for it exceeds.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _two(
 ) -> tuple[list[Point], bool, bool]:
     """The front of the first two axes of `order` within limits, ties by the third; whether it is whole, and proven."""
     found: list[Point] = []
-    proven = True
+    proven, end = True, _least(space, order[1], limits, deadline)
     while True:
         search = Search(space, order, deadline=deadline, kept=dict(limits))
         pick = search.run()
@@ -98,7 +98,16 @@ def _two(
         outcome = pick.branch.outcome(pick.s, pick.q)
         values = tuple(pick.measures[a] for a in axes)
         found.append(Point(values, outcome.measures, max(outcome.occupancy_bytes.values()), pick.nest))
+        if pick.measures[order[1]] == end:
+            return found, True, proven
         limits[order[1]] = pick.measures[order[1]] - 1
+
+
+def _least(space: Space, axis: str, limits: dict[str, int], deadline: float | None) -> int | None:
+    """The least along an axis by itself, if it is proven: often it is where nothing below it with time is refuted."""
+    search = Search(space, (axis,), deadline=deadline, kept=dict(limits), polishing=False)
+    pick = search.run()
+    return pick.measures[axis] if pick is not None and search.whole else None
 
 
 def unbeaten(points: list[Point]) -> list[Point]:

@@ -200,8 +200,17 @@ class Listing:
     # ---- bounds ----------------------------------------------------------------------------------------------
 
     def exact(self, measures: Sequence[str]) -> bool:
-        """Whether the chains hold an optimum of all nests for these measures; else `branch(ideal=True)` bounds it."""
-        if self.skeleton.line or self._able:
+        """Whether the chains hold an optimum of all nests for these measures; else `branch(ideal=True)` bounds it.
+
+        The least room on chip is that of the smallest tiles: a cut more makes none larger, and where a reduction is cut
+        OUT takes the same however it is. Candidates have pieces of one, with reductions whole too; with lines and in
+        snake order nests may do without these abilities.
+        """
+        if self.skeleton.line:
+            return False
+        if set(measures) <= {"ocm"} and not any(map(self._pinned, DIMS)):
+            return True  # by the smallest tiles, which are candidates
+        if self._able:
             return False
         if not self.skeleton.full:
             return True

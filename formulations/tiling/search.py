@@ -199,9 +199,17 @@ class Search:
         finally:
             if before is not None:
                 self._take(before)
+        if self.best is None and not self.stopped and self._roomy:
+            self._open = None  # nothing fits, whatever bounds say
         beaten = self.best is None or self._open is None or self._open < self.best.measures[measure]
         self.bound = self._open if beaten else None
         self.whole = self.bound is None
+
+    @property
+    def _roomy(self) -> bool:
+        """Whether candidates have the nests that take the least room, and nothing else is asked of them."""
+        plain = (member for member in self.space.members if not member.skeleton.line)
+        return set(self.kept) <= {"ocm"} and all(member.exact(("ocm",)) for member in plain)
 
     def _settle(self, measure: str) -> Asking:
         """Look at all members."""

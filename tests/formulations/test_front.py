@@ -13,7 +13,8 @@ from formulations.pins import Pins, parse_pins
 from formulations.tiling import front
 from formulations.tiling.front import Point, front_of_space
 from formulations.tiling.problem import NESTS
-from formulations.tiling.space import Space
+from formulations.tiling.search import Search
+from formulations.tiling.space import Pick, Space
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.replay.referee import replay
 from hwmodels.schedule import Nest
@@ -72,6 +73,37 @@ def test_fronts_are_brute_force(axes: tuple[str, ...], rows: int) -> None:
         outcome = price(layer, machine, point.nest)
         values = {"bytes": outcome.bytes, "time": outcome.time_ticks, "ocm": outcome.occupancy_bytes["ocm"]}
         assert (tuple(values[axis] for axis in axes), values["ocm"]) == (point.values, point.ocm)
+
+
+def test_a_front_ends_with_the_least_room() -> None:
+    """Every output has one tap, all others lie in the padding: 1 + 3 * 3 * 2 + 9 bytes move at least.
+
+    The smallest tiles take 1 + 2 + 4 bytes with partial sums; bounds of kernels in parts say that less might do.
+    """
+    layer = Layer.conv("x", channels=1, filters=3, size=(1, 1), kernel=(1, 3), pad=(0, 2, 0, 2))
+    machine = MACHINE.model_copy(update={"w_bytes": 2, "psum_bytes": 4, "ocm_bytes": 33, "sliding": False})
+    found = front_of_space(tiling(layer, machine), ("bytes", "ocm"))
+    assert ([p.values for p in found.points], found.complete, found.proven) == ([(28, 8), (64, 7)], True, True)
+
+
+def test_a_front_ends_with_the_fewest_bytes_that_are_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No search is made for fewer bytes than the proven least, and no point is left out above it."""
+    searched = list[dict[str, int]]()
+
+    class Told(Search):
+        def run(self) -> Pick | None:
+            searched.append(dict(self.kept))
+            return super().run()
+
+    monkeypatch.setattr(front, "Search", Told)
+    layer, update = Layer.conv("x", channels=3, filters=7, size=(2, 5)), {"ocm_bytes": 20, "sliding": False}
+    machine = MACHINE.model_copy(update={**update, "psum_bytes": 4, "transfer": Transfer(call_ticks=5)})
+    found = front_of_space(tiling(layer, machine), ("time", "bytes"))
+    assert found.proven
+    assert [p.values for p in found.points] == [(175, 205), (190, 181), (210, 151), (290, 142)]
+    assert searched == [{}, {}, {"bytes": 204}, {"bytes": 180}, {"bytes": 150}]
+    assert front._least(tiling(layer, machine), "bytes", {}, None) == 142
+    assert front._least(tiling(layer, machine), "bytes", {}, 0.0) is None, "it is not proven"
 
 
 def test_three_axes_leave_out_no_size_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,6 +132,15 @@ def test_engines_agree_where_vectors_decide(name: str, objectives: tuple[str, ..
     assert (best.status, best.values["time"]) == ("OPTIMAL", 381)
 
 
+@pytest.mark.parametrize("objective", ["bytes", "time"])
+@pytest.mark.parametrize("name", PROVING)
+def test_what_fits_in_no_way_is_infeasible(name: str, objective: str) -> None:
+    """One element of IN, one of W and a partial sum take 4 bytes; bounds of kernels in parts say that 3 might do."""
+    layer = Layer.conv("x", channels=2, filters=2, size=(1, 1), kernel=(1, 2), stride=(2, 2), pad=(0, 1, 0, 0))
+    space = _space(layer, MACHINE.model_copy(update={"ocm_bytes": 3, "sliding": True}))
+    assert decide_space(space, (objective,), name).status == "INFEASIBLE"
+
+
 # --- time limits -----------------------------------------------------------------------------------------------------
 
 
