@@ -4,7 +4,8 @@ A class of a dimension is a chain of entries: how large the largest pieces are (
 candidates whose windows are bounds for kernels in parts ("sums"), or candidates than which no way to cut is better
 ("listed"). What is left open is told apart by `finer`, in "vectors" and in ways to cut as they are ("exact"); see
 `hwmodels.nest.price.relaxed`. Rows, and columns, are looked at apart where the kernel is whole at the Hold of IN and
-where it is not: with the kernel whole the ways to cut can be listed (`formulations.tiling.cuts.sure`).
+where it is not: with the kernel whole the ways to cut can be listed (`formulations.tiling.cuts.sure`). Nests that hold
+IN in lines have classes of their own.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from formulations.tiling.vectors import attained, vectors
 from formulations.tiling.ways import Axis, ways
 from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.boxes import input_windows, pitches_of
-from hwmodels.nest.price.choices import AXIS, Q_DIMS, Choices
+from hwmodels.nest.price.choices import AXIS, Q_DIMS, Choices, Slides
 from hwmodels.nest.price.core import CorePieces
 from hwmodels.nest.price.pieces import cut
 from hwmodels.nest.price.relaxed import part_window, unpacked
@@ -43,6 +44,10 @@ class Classes:
     ideal: Mapping[str, str]
     """As in `hwmodels.nest.price.choices.Choices.ideal`."""
 
+    def slides(self, listing: Listing) -> Slides:
+        """The loops along which IN may slide; in lines it does along both."""
+        return () if self.ideal.get("IN") == "lines" else listing.slides
+
 
 def classes_of(listing: Listing, measures: Sequence[str]) -> Iterator[Classes]:
     """Yield classes that hold every nest of the skeleton together."""
@@ -51,7 +56,21 @@ def classes_of(listing: Listing, measures: Sequence[str]) -> Iterator[Classes]:
     for rows, columns in product(_axis(listing, "r", "i", measures), _axis(listing, "c", "j", measures)):
         found = {**channels, "r": rows.outer, "i": rows.taps, "c": columns.outer, "j": columns.taps}
         how = {**ideal, **{d: one.how for d, one in (("r", rows), ("c", columns)) if d in ideal}}
-        yield Classes(found, tiles_of(listing, found), {d: word for d, word in how.items() if word})
+        one = Classes(found, tiles_of(listing, found), {d: word for d, word in how.items() if word})
+        yield one
+        if listing.lines:
+            yield _lined(listing, one)
+
+
+def _lined(listing: Listing, plain: Classes) -> Classes:
+    """The same with IN in lines: both rows and columns are cut outside its Hold."""
+    steps, tiles = dict(plain.steps), dict(plain.tiles)
+    for d, kernel in (("r", "i"), ("c", "j")):
+        chains = steps[d][:, : listing.skeleton.level(d, "IN")]
+        cuts = chains[:, -1] > 1 if plain.ideal.get(d) == "counts" else cut(listing.share(d), chains).number > 1
+        for one in (d, kernel):
+            steps[one], tiles[one] = steps[one][cuts], tiles[one][cuts]
+    return Classes(steps, tiles, {**plain.ideal, "IN": "lines"})
 
 
 def finer(listing: Listing, choices: Choices, measures: Sequence[str]) -> Classes:
@@ -90,7 +109,8 @@ def _ways(listing: Listing, dim: str, choices: Choices, measures: Sequence[str])
     layer, machine, skeleton = listing.layer, listing.machine, listing.skeleton
     kernel, level = {"r": "i", "c": "j"}[dim], skeleton.level({"r": "i", "c": "j"}[dim], "IN")
     parts = choices.steps[kernel][:, level - 1] if level else np.array([layer.extent(kernel)])
-    plain = not (layer.broadcast or any(layer.residents) or layer.resident_out or machine.line or machine.snake)
+    plain = not (layer.broadcast or any(layer.residents) or layer.resident_out or machine.snake)
+    plain = plain and (choices.ideal or {}).get("IN") != "lines"
     if "time" not in measures or not plain or (parts != layer.extent(kernel)).any() or not _free_steps(listing, dim):
         return None
     every = cores(layer, skeleton.spatial)

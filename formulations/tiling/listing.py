@@ -224,10 +224,13 @@ class Listing:
     @property
     def _able(self) -> bool:
         """Whether machine abilities may make of some nest more than candidates do (`formulations.tiling.tiling`)."""
-        layer, machine = self.layer, self.machine
-        lines = machine.line and self.share("r") > 1 and self.share("c") > 1
-        windows_ = input_windows(layer).values()
-        return machine.snake or (lines and any(w.reach > w.stride for w in windows_))
+        return self.machine.snake or self.lines
+
+    @property
+    def lines(self) -> bool:
+        """Whether IN in lines may move less than without."""
+        several = self.machine.line and self.skeleton.level("r", "IN") > 0 and self.skeleton.level("c", "IN") > 0
+        return several and any(w.reach > w.stride for w in input_windows(self.layer).values())
 
     def _unsure(self, dim: str) -> bool:
         """Whether the chains of a dimension may miss the fewest bytes."""

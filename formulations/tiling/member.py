@@ -131,13 +131,13 @@ class Member(Listing):
     def bounds(self, measures: Sequence[str], at_most: Limits | None = None) -> Iterator[Branch]:
         """Yield tables that are lower bounds for all ways to cut the dimensions, as `branches` those of candidates."""
         for one in () if self.skeleton.line else classes_of(self, measures):  # those without lines are below all
-            bounds = Bounds(self.layer, self.machine, self.skeleton, one.steps, one.tiles, self.slides, one.ideal)
+            bounds = Bounds(self.layer, self.machine, self.skeleton, one.steps, one.tiles, one.slides(self), one.ideal)
             yield from self._left(bounds, measures, at_most or {})
 
     def finer(self, branch: Branch, measures: Sequence[str], at_most: Limits) -> Iterator[Branch]:
         """Yield tighter bounds on what choices of `bounds` stand for."""
         one = finer(self, branch.choices, measures)
-        bounds = Bounds(self.layer, self.machine, self.skeleton, one.steps, one.tiles, self.slides, one.ideal)
+        bounds = Bounds(self.layer, self.machine, self.skeleton, one.steps, one.tiles, one.slides(self), one.ideal)
         yield from self._left(bounds, measures, at_most)
 
     def made(self, branch: Branch, s: int, q: int) -> Iterator[Branch]:
@@ -186,13 +186,13 @@ class Member(Listing):
             if max(choices.shape) > _LARGE:
                 choices = within(self.priced(choices, tuple(most)).fitting(), most).choices
         branch = within(self.priced(choices, measures).fitting(), limits)
-        return branch.sliding() if self.slides and not branch.empty else branch
+        return branch.sliding() if choices.slides and not branch.empty else branch
 
     def _slid(self, choices: Choices, measures: Sequence[str]) -> Choices:
         """Without those that do not slide, or lie in lines, as their tables say."""
-        if self.slides and choices.ideal is not None:
+        if choices.slides and choices.ideal is not None:
             return choices.take(s=np.flatnonzero(self._may_slide(choices)))
-        if self.slides and (self.full or "time" in measures):
+        if choices.slides and (self.full or "time" in measures):
             return choices.take(s=np.flatnonzero(self._slides_truly(choices)))
         if self.skeleton.line:
             return choices.take(s=np.flatnonzero(self._lines_truly(choices)))
@@ -306,7 +306,7 @@ class Member(Listing):
 
     def _reduced(self, bounds: Bounds, measures: Sequence[str]) -> Box:
         """The chains that no others of their axis can replace."""
-        log = Choices.logging(bounds.steps, bounds.tiles, self.slides, bounds.ideal)
+        log = Choices.logging(bounds.steps, bounds.tiles, bounds.slides, bounds.ideal)
         nest_tables(self.layer, self.machine, self.skeleton, log, measures=measures)
         keep = bounds.whole()
         for d, vectors in (log.log or {}).items():

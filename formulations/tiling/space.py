@@ -14,7 +14,7 @@ from formulations.tiling.branch import Branch
 from formulations.tiling.classes import classes_of
 from formulations.tiling.listing import Steps
 from formulations.tiling.member import Member
-from hwmodels.nest.price.choices import Choices, Ideals
+from hwmodels.nest.price.choices import Choices, Ideals, Slides
 from hwmodels.nest.price.limits import least_energy, least_time, lower_bound_bytes
 from hwmodels.nest.price.tables import nest_tables
 from hwmodels.outcome import MEASURES
@@ -174,20 +174,22 @@ def least_of(member: Member, measure: str) -> int:
     """A bound on "time", "bytes" or "energy" of all plans of a member, without pricing any."""
     member = member.unlined
     if not member.exact((measure,)):
-        return min(_least(member, measure, one.steps, one.tiles, one.ideal) for one in classes_of(member, (measure,)))
-    return _least(member, measure, *member.chains((measure,)))
+        found = [one for one in classes_of(member, (measure,)) if all(map(len, one.tiles.values()))]
+        every = (_least(member, measure, one.slides(member), one.steps, one.tiles, one.ideal) for one in found)
+        return min(every, default=0)
+    return _least(member, measure, member.slides, *member.chains((measure,)))
 
 
-def _least(member: Member, measure: str, steps: Steps, tiles: Steps, ideal: Ideals = None) -> int:
+def _least(member: Member, measure: str, along: Slides, steps: Steps, tiles: Steps, ideal: Ideals = None) -> int:
     """The same of some chains."""
     if not all(map(len, tiles.values())):
         return 0
-    choices = Choices.floor(steps, tiles, member.slides, ideal)
+    choices = Choices.floor(steps, tiles, along, ideal)
     tables = nest_tables(member.layer, member.machine, member.skeleton, choices, measures=(measure,))
     rooms = [table for parts in tables.capacity.values() for table in parts]
     parts = {"time": tables.time, "ocm": rooms, "energy": (tables.energy,)}.get(measure, (tables.bytes,))
     values = np.max([(t.a * t.b).sum(axis=0) for t in parts], axis=0)
-    slides = max(1, len(member.slides))
+    slides = max(1, len(along))
     ends = np.cumsum([slides * len(tiles[d]) for d in AXES])[:-1]
     return int(max(axis.min() for axis in np.split(values, ends)))
 

@@ -129,8 +129,10 @@ def against_every_cut(cases: list[tuple[int, int, Window]]) -> int:
                     compared += compare(bound, true, window.size, (*told, counts))
                 bound = ideal_windows(lo, hi, most, parts, window, slide)
                 compared += compare(bound, true, window.size, told)
-                once = ideal_once(lo, hi, windows(lo, hi, outer, taps, window, ""), window)
-                compared += compare(once, true, window.size, told, "largest")
+                uncut = likewise[:, -1] == window.taps if inside else np.ones(len(outer), np.bool_)
+                for turning in (True, False):
+                    once = ideal_once(lo, hi, windows(lo, hi, outer, taps, window, ""), window, uncut, turning=turning)
+                    compared += compare(once, true, window.size, told, "largest")
     return compared
 
 

@@ -24,7 +24,7 @@ AXIS = {**{d: d for d in (*S_DIMS, *Q_DIMS)}, "i": "r", "j": "c"}
 JOINT = "rc"
 Term = tuple[Ints, Ints]
 Factors = Mapping[str, Ints]
-#: Of which dimensions tables are lower bounds, and how (`Choices.ideal`).
+#: Of which dimensions tables are lower bounds, and how (`Choices.ideal`); and how IN is held.
 Ideals = Mapping[str, str] | None
 #: Loops (dimension, level) along which IN may slide.
 Slides = tuple[tuple[str, int], ...]
@@ -60,7 +60,8 @@ class Choices:
     the largest pieces are, under "counts" only how many pieces there are, under "vectors" both and the rounds of lanes
     (`hwmodels.nest.price.relaxed.packed`); under "sums" windows have the sizes of the chains, but fetch the least that
     so many can; under "listed" no way to cut is better than all chains (the kernel is whole where IN is held), under
-    "exact" as they are; other dimensions are candidates, whose fetches of nothing do not count.
+    "exact" as they are; other dimensions are candidates, whose fetches of nothing do not count. Under "IN" it says
+    "lines" where IN is held so.
     """
 
     @classmethod

@@ -38,6 +38,7 @@ from hwmodels.nest.price.lines import line_products
 from hwmodels.nest.price.pieces import Pieces, Window, cut, nominal, windows
 from hwmodels.nest.price.relaxed import (
     Bound,
+    Either,
     Relaxed,
     Vectors,
     ideal_count,
@@ -139,10 +140,22 @@ class CorePieces:
 
     def _bounded(self, dim: str, steps: Ints, taps: Ints, window: Window, along: str) -> Pieces:
         """The least that windows may be however their loops cut."""
-        once = self.machine.line or (self.machine.sliding and (self.machine.snake or self._smaller("IN")))
-        if once and (steps.shape[1] or taps.shape[1]):
-            return ideal_once(*self.core.range(dim), self._windowed(dim, steps, taps, window, ""), window)
-        return self._windowed(dim, steps, taps, window, along)
+        lines = (self._ideal or {}).get("IN") == "lines"
+        once = self.machine.sliding and (self.machine.snake or self._smaller("IN"))
+        if not (lines or once) or not (steps.shape[1] or taps.shape[1]):
+            return self._windowed(dim, steps, taps, window, along)
+        pieces = self._windowed(dim, steps, taps, window, "")
+        if once and not taps.shape[1] and window.reach <= window.stride:
+            return pieces
+        whole = taps[:, -1] == window.taps if taps.shape[1] else np.ones(1, np.bool_)
+        whole = np.broadcast_to(whole, pieces.number.shape)
+        least = ideal_once(*self.core.range(dim), pieces, window, whole, turning=not lines)
+        if once:
+            return least
+        slid, depth = self._windowed(dim, steps, taps, window, "outer"), steps.shape[1]
+        last = self._trips(dim, depth) > self._trips(dim, max(0, depth - 1))
+        # IN in lines slides along the last loop that cuts, which may be the one before
+        return Either(np.broadcast_to(~last, pieces.number.shape), least, slid).sized(pieces)
 
     def _windowed(self, dim: str, steps: Ints, taps: Ints, window: Window, along: str) -> Pieces:
         """The least that windows may be where IN slides along one loop at most."""
@@ -199,7 +212,7 @@ class CorePieces:
         machine, layer, found = self.machine, self.layer, dict[tuple[str, str], int]()
         element = {"IN": machine.in_bytes, "W": machine.w_bytes, "OUT": machine.out_bytes}
         for op in layer.operands:
-            if op == "IN" and (machine.line or layer.broadcast or any(layer.residents)):
+            if op == "IN" and (layer.broadcast or any(layer.residents)):
                 continue
             axes = axes_of(layer, machine, op, lambda dim, op=op: self._pieces(dim, op))  # type: ignore[misc]
             copies = machine.buffers(self.skeleton.buffers.get(op))
@@ -361,11 +374,28 @@ class CoreTables(CorePieces):
         if any(mask is not None and mask.size and not mask.any() for mask in (part.s, part.q)):
             return
         again = {d: self._trips(d, k) for d, k in part.again} if extra is None else extra
-        for kind, products in runs_of(axes, element, self.machine.transfer_of(operand), frozenset(into)).items():
+        for kind, products in self._runs(axes, element, operand, frozenset(into)).items():
             for constant, factors in products:
                 if constant:
                     a, b = part.masked(self.choices.spread(times(factors, again)))
                     into[kind].append((a if constant * copies == 1 else a * (constant * copies), b))
+
+    def _runs(
+        self, axes: list[Axis], element: int, operand: str, kinds: frozenset[str]
+    ) -> dict[str, list[tuple[int, Factors]]]:
+        """Counts of all boxes; of bounds that do not know whether boxes span an axis, a call is a run at least."""
+        found = runs_of(axes, element, self.machine.transfer_of(operand), kinds)
+        bounds = {a.dim: a.pieces.unsure for a in axes if isinstance(a.pieces, Bound) and a.pieces.unsure is not None}
+        unsure = {d: mask for d, mask in bounds.items() if mask.any()}
+        if unsure and "segments" in kinds:
+            sure = {d: (~mask).astype(np.int64) for d, mask in unsure.items()}
+            runs = [(constant, times(factors, sure)) for constant, factors in found["segments"]]
+            calls: Factors = {a.dim: a.pieces.number for a in axes}
+            for d, known in sure.items():
+                runs.append((1, times(calls, {d: 1 - known})))
+                calls = times(calls, {d: known})
+            found["segments"] = runs
+        return found
 
     def _add_partial_sums(self, into: dict[str, list[Term]], out: list[Axis], part: _Part) -> None:
         """``v - 1`` moves of every box visited v times: with v = v_s * v_q, ``v_s*(v_q - 1) + (v_s - 1)``."""

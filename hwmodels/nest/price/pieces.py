@@ -16,6 +16,7 @@ element of each piece of the outputs, and of what windows over them fetch of the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -310,6 +311,12 @@ class Pieces:
             return self._base.largest[self._row]
         longest: Ints = np.where(self._count > 0, self._length, 0).max(axis=1)
         return longest
+
+    def sized(self, tiles: Pieces) -> Pieces:
+        """The same, of which as much lies on chip as of others: what is fetched may be less."""
+        result = copy(self)
+        result.largest = tiles.largest
+        return result
 
     def full(self, extent: int) -> Ints:
         """Number of pieces that span all of `extent`, per chain."""

@@ -30,6 +30,19 @@ Let a part be the taps [i, j) and its reach ``(j-i-1)*D + 1``. Over n pieces of 
   whose first one is behind the map; where it slides, also if the window before has reached the end of the map.
 
 Both are sums over the parts, so the least over all partitions of the taps is a shortest path from tap 0 to tap K.
+
+**Turns.** In lines, and at the turns of snake order, a window that moves along one axis fetches the rows that the one
+before it does not have, on either side. The kernel whole, let windows be in the order of the map.
+
+* Every row that is used is fetched once at least.
+* Windows begin no earlier, and end no earlier, than those before them. One that begins before the next one and ends
+  behind the one before it has a row that any other one lacks, so it fetches whenever it is moved to. A window that does
+  not is *idle*: it begins with the map and so does the next one, or it ends with the map and so does the one before;
+  of those that padding of p rows clips there are at most ``floor(p/S)``.
+* A window that spans the map makes all others idle: where two are not, none spans it. And a row of the one axis is
+  fetched while the other one's window is this or that one of those that are not idle, each time by itself: either the
+  row is there when that window is moved to, which fetches a part of it, or it comes later. So there are at least as
+  many runs along that row.
 """
 
 from __future__ import annotations
@@ -162,9 +175,13 @@ Mask = NDArray[np.bool_]
 
 
 class Bound(Pieces):
-    """Pieces of which bounds are known; none is larger than `most`, if that is known."""
+    """Pieces of which bounds are known; none is larger than `most`, if that is known.
+
+    `unsure` says of which chains (T,) some piece may span the extent: those count no runs.
+    """
 
     most: Ints | None = None
+    unsure: Mask | None = None
 
     def divided(self, extent: int) -> tuple[Ints, Ints]:
         """Elements, and pieces, of which bursts are counted along an axis of this extent, (T,) each."""
@@ -215,12 +232,14 @@ def _covering(pieces: int, total: int, most: int, inner_bytes: int, window: int)
 class Ideal(Bound):
     """Bounds on the pieces of T chains: their number, the sum of their lengths and the largest, arrays (T,).
 
-    `whole` says which are one piece for sure, `unsure` where some piece may span the extent: those count no runs.
+    `whole` says which are one piece for sure.
     """
+
+    unsure: Mask
 
     def __init__(self, number: Ints, total: Ints, largest: Ints, whole: Mask, unsure: Mask) -> None:
         self.number, self.sum, self.largest = number, total, largest
-        self._alone, self._unsure = whole, unsure
+        self._alone, self.unsure = whole, unsure
 
     def full(self, extent: int) -> Ints:
         """Pieces that span the extent."""
@@ -228,7 +247,7 @@ class Ideal(Bound):
 
     def partial(self, extent: int) -> Ints:
         """Pieces that do not, for sure."""
-        return np.where(self._unsure, 0, self.number - self.full(extent))
+        return np.where(self.unsure, 0, self.number - self.full(extent))
 
     def partial_windows(self, extent: int, inner_bytes: int, window: int) -> Ints:
         """A burst a piece, and what their bytes need; nothing if one may span the extent."""
@@ -238,6 +257,32 @@ class Ideal(Bound):
     def ceil_sum(self, unit: int) -> Ints:
         """One a piece, and what their lengths need."""
         return np.maximum(self.number, -(-self.sum // unit))
+
+
+class Either(Bound):
+    """Some pieces for the chains of a mask (T,), others for the rest."""
+
+    def __init__(self, mask: Mask, some: Ideal, rest: Pieces) -> None:
+        self._mask, self._some, self._rest = mask, some, rest
+        self.number = np.where(mask, some.number, rest.number)
+        self.sum = np.where(mask, some.sum, rest.sum)
+        self.largest = np.where(mask, some.largest, rest.largest)
+        self.unsure = mask & some.unsure
+        if isinstance(rest, Bound) and rest.unsure is not None:
+            self.unsure |= ~mask & rest.unsure
+
+    def full(self, extent: int) -> Ints:
+        """Pieces that span the extent."""
+        return np.where(self._mask, self._some.full(extent), self._rest.full(extent))
+
+    def partial(self, extent: int) -> Ints:
+        """Pieces that do not, for sure."""
+        return np.where(self._mask, self._some.partial(extent), self._rest.partial(extent))
+
+    def partial_windows(self, extent: int, inner_bytes: int, window: int) -> Ints:
+        """Bursts of either."""
+        some, rest = (one.partial_windows(extent, inner_bytes, window) for one in (self._some, self._rest))
+        return np.where(self._mask, some, rest)
 
 
 class Relaxed(Bound):
@@ -345,15 +390,20 @@ def ideal_windows(lo: int, hi: int, most: Ints, taps: Ints, window: Window, slid
     return Ideal(calls, total, largest, whole, unsure)
 
 
-def ideal_once(lo: int, hi: int, pieces: Pieces, window: Window) -> Ideal:
-    """Bounds on windows of [lo, hi), as large as `pieces` at most, of which only new rows are fetched.
+def ideal_once(lo: int, hi: int, pieces: Pieces, window: Window, whole: Mask, *, turning: bool = True) -> Ideal:
+    """Bounds on windows of [lo, hi) of which only new rows are fetched (Turns above), as large and many as `pieces`.
 
-    So it is in lines, and at the turns of snake order: whatever is used comes once, in any number of runs.
+    `whole` says for which chains (T,) the kernel is not cut; `turning`, whether loops run backwards too.
     """
-    used = _bounds(lo, hi, window)[1]
-    rows = np.full_like(pieces.largest, used)
-    never = np.zeros(rows.shape, np.bool_)
-    return Ideal(np.minimum(rows, 1), rows, pieces.largest, never, ~never)
+    used, clipped = _bounds(lo, hi, window)[1], window.clipping(lo, hi)
+    before, behind = (rows // window.stride for rows in clipped)
+    if window.first or max(clipped) >= window.reach:
+        before = behind = hi - lo
+    one = whole & (pieces.number == 1)
+    new = np.where(whole, pieces.number - behind - (before if turning else 0), 0)
+    number = np.where(one, 1, np.maximum(new, min(used, 1)))
+    spanning = np.where(whole, pieces.number - behind - before, 0) < 2
+    return Ideal(number, np.where(one, pieces.sum, used), pieces.largest, one, ~one & spanning)
 
 
 def _share(lo: int, hi: int, window: Window) -> int:
