@@ -19,8 +19,19 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("hwmodels/nest/price/core.py", "tests/hwmodels/test_transfer.py", [
         ("core: loops of a smaller core", "self.skeleton.full or self._smaller(operand))", "self.skeleton.full)"),
     ]),
+    ("hwmodels/nest/price/turning.py", "tests/hwmodels/test_turning.py", [
+        ("turning: a walk without one of its axes", "v1 - x2 * x3 * t1, 0)", "v1 - x2 * t1, 0)"),
+        ("turning: turns that keep nothing", "first, each = (x3 - 1) * (v3 - t3)", "first, each = (x3 - 1) * v3"),
+        ("turning: two tiles that share no memory", "rooms[0] - np.add.outer(low, low)",
+         "rooms[0] - np.add.outer(low, 2 * low)"),
+    ]),
+    ("hwmodels/nest/price/core.py", "tests/formulations/test_ability_plans.py", [
+        ("core: lines along the last loop", "Either(np.broadcast_to(~last, pieces.number.shape), least, slid)", "slid"),
+    ]),
     ("hwmodels/nest/price/relaxed.py", "tests/hwmodels/test_ideal.py tests/formulations/test_relaxed.py", [
-        ("relaxed: segments of what may span", "np.where(self._unsure, 0, self.number - self.full(extent))",
+        ("relaxed: windows that fetch nothing at a turn", "pieces.number - behind - (before if turning else 0), 0)",
+         "pieces.number, 0)"),
+        ("relaxed: segments of what may span", "np.where(self.unsure, 0, self.number - self.full(extent))",
          "self.number - self.full(extent)"),
         ("relaxed: fetches of nothing", "np.where(total > 0, np.maximum(calls, 1), 0)  #", "np.maximum(calls, 1)  #"),
         ("relaxed: overlaps at clipped places", "np.maximum(before - start, 0)",

@@ -75,10 +75,13 @@ Lines and snake order
     whole, and perhaps a second loop over the inner one of them in the same segment (strips). In snake order a nest of
     the family is priced as it runs, in the order of loops between Holds that `formulations.tiling.turns` finds.
     (1)-(4) may then cost bytes: they move loops of different dimensions past each other. So nothing is proven by
-    candidates; bounds count what (1)-(4) never raise: with lines, for every operand, the trips of the loops outside its
-    Hold that it does not depend on, and for each of them every input that is used once; in snake order every element
-    that is used once. A nest of docs/nest.md moves no less: between two iterations of a loop that IN does not depend on
-    all of IN is fetched in lines, as without; at turns of snake order more may stay than any table here could say.
+    candidates alone; bounds count what (1)-(4) never raise.
+    Lines: the bounds of all other nests are those of machines without lines. A nest in lines cuts rows and columns
+    outside Hold(IN). It fetches new rows times new columns along the last loop over either that cuts, again for each
+    piece of the loops that IN does not depend on, and holds a window at least: the same tables, IN sliding along both.
+    Snake order: every tile comes once at least, and of a window that slides what the one before it lacks
+    (`hwmodels.nest.price.relaxed`, Turns); what the memory cannot hold comes again, of which each turn spares a tile at
+    most (`hwmodels.nest.price.turning`, for all nests of docs/nest.md, whatever the order of their loops).
 Optimal means
     No nest of docs/nest.md is better, whatever its loops and Holds, in any objective asked for. If that is not shown
     the status is FEASIBLE, with a bound that no nest is below. Of pinned decisions: no nest that meets the pins (`T_d`

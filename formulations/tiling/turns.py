@@ -1,8 +1,8 @@
 """The order of loops between two Holds, where it matters: in snake order, and where inputs are broadcast.
 
 **Snake order** (`turned`; docs/nest.md): the order of loops says what stays on chip at turns. Engines search nests as
-if all loops ran forwards: no nest moves more bytes in snake order, so that is a plan and, with the bounds of
-`hwmodels.nest.price.core`, what it may still lose is known. Here the best of them is looked for among
+if all loops ran forwards: no nest moves more bytes in snake order, so that is a plan, and by
+`hwmodels.nest.price.turning` what it may still lose is known. Here the best of them is looked for among
 
 * the `NEAR` nests that move least by an estimate, of those whose forward value is at most `SHARE` above the best plan;
 * with the loops between two Holds in any order that swaps of neighbours lead to, as long as the price falls; the best
@@ -11,7 +11,7 @@ if all loops ran forwards: no nest moves more bytes in snake order, so that is a
 Estimate. X is fetched anew by each of the I passes of loops that it does not depend on. At each turn but the first one
 of the last tiles stays, one of n if the loops of its own segment make n tiles, B bytes together:
 ``(I - 1) * B / n`` saved. IN that slides along one axis keeps at the turns of the other one what both windows share.
-All engines share this step, so that they agree; it is no proof, and no status relies on it.
+All engines share this step, so that they agree; it is no proof: bounds are.
 
 **Broadcast inputs** (`orders_of`): the orders of loops between two Holds that stand for all.
 

@@ -133,6 +133,11 @@ class _Work:
         )
 
 
+def tensor_elements(layer: Layer) -> tuple[int, int, int]:
+    """Elements of IN, W and OUT that are moved at least once."""
+    return _Work.of(layer).elements
+
+
 def tensor_bytes(layer: Layer, machine: Machine) -> dict[str, int]:
     """Compulsory bytes by row: IN, W (with the biases; only where there are weights) and OUT."""
     inputs, weights, outputs = _Work.of(layer).elements

@@ -31,6 +31,7 @@ from hwmodels.nest.price.core import CoreTables
 from hwmodels.nest.price.ends import Ends, Taken
 from hwmodels.nest.price.pipeline import Pipeline
 from hwmodels.nest.price.skeleton import Core, Skeleton, cores
+from hwmodels.nest.price.turning import moved_again
 from hwmodels.transfer import COUNTS
 from instances.errors import InputError
 from instances.machine.machine import Broadcast, Machine
@@ -224,6 +225,8 @@ def nest_tables(
     overlaps = machine.timing == "double_buffered"
     if overlaps and len(share) > 1:
         raise InputError(f"machine {machine.name}: double buffering is modelled for a single core only")
+    turning = choices.ideal is not None and machine.snake
+    again = {m: moved_again(layer, machine, m) if turning else 0 for m in ("bytes", *measures)}
     moved: dict[Load, list[Term]] = {}
     busy: dict[tuple[int, ...], list[Term]] = {}
     time: list[list[Term]] = []
@@ -242,37 +245,46 @@ def nest_tables(
                 pipelines = ends.pipelines(reads, inputs, [*alone, _constant(machine.layer_ticks, shape)], taken)
         else:
             time = _serial(machine, clusters, every, moved, busy)
-        if machine.layer_ticks:
-            time = [[*terms, _constant(machine.layer_ticks, shape)] for terms in time]
+        if fixed := machine.layer_ticks + (0 if overlaps else again.get("time", 0)):
+            time = [[*terms, _constant(fixed, shape)] for terms in time]
+    energy: list[Term] = []
+    if "energy" in measures:
+        energy = [_constant(machine.mac_fj * layer.macs + again["energy"], shape), *_energy(machine, every, served)]
     return NestTables(
         time=_distinct([Bilinear.of(t, shape) for t in time]) if time else (),
-        bytes=Bilinear.of(
-            [x for load, n in every.items() for r in served[load].values() for x in _times(r.get("bytes", []), n)],
-            shape,
-        ),
+        bytes=Bilinear.of([*_bytes(every, served), *_constants(again["bytes"] if served else 0, shape)], shape),
         capacity=capacity,
         exact=not (overlaps and any(machine.buffers(skeleton.buffers.get(op)) == 2 for op in layer.operands)),
         counts=_counts(every, served, shape) if detail else {},
         compute=_distinct([Bilinear.of(t, shape) for t in busy.values()]) if detail else (),
-        energy=_energy(layer, machine, every, served, shape) if "energy" in measures else Bilinear.of([], shape),
+        energy=Bilinear.of(energy, shape),
         pipelines=pipelines,
     )
 
 
-def _energy(
-    layer: Layer, machine: Machine, every: Counter[Load], served: dict[Load, Rows], shape: tuple[int, int]
-) -> Bilinear:
-    """Femtojoules: the bytes of every row by its home, and the MACs."""
-    terms = [_constant(machine.mac_fj * layer.macs, shape)]
+def _bytes(every: Counter[Load], served: dict[Load, Rows]) -> list[Term]:
+    """Bytes of all rows."""
+    rows = ((kinds, number) for load, number in every.items() for kinds in served[load].values())
+    return [term for kinds, number in rows for term in _times(kinds.get("bytes", []), number)]
+
+
+def _energy(machine: Machine, every: Counter[Load], served: dict[Load, Rows]) -> list[Term]:
+    """Femtojoules of the bytes of every row, by its home."""
+    terms = list[Term]()
     for load, number in every.items():
         for row, kinds in served[load].items():
             terms += _times(kinds.get("bytes", []), number * machine.byte_fj_of(operand_of(row)))
-    return Bilinear.of(terms, shape)
+    return terms
 
 
 def _part(rows: Rows, group: str) -> Rows:
     """Those of the rows that a core moves."""
     return {row: kinds for row, kinds in rows.items() if row in ROWS[group]}
+
+
+def _constants(value: int, shape: tuple[int, int]) -> list[Term]:
+    """A term of the same value everywhere, if it is not 0."""
+    return [_constant(value, shape)] if value else []
 
 
 def _constant(value: int, shape: tuple[int, int]) -> Term:
