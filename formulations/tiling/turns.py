@@ -6,7 +6,8 @@ if all loops ran forwards: no nest moves more bytes in snake order, so that is a
 
 * the `NEAR` nests that move least by an estimate, of those whose forward value is at most `SHARE` above the best plan;
 * with the loops between two Holds in any order that swaps of neighbours lead to, as long as the price falls; the best
-  of them also with fewer and larger steps.
+  of them also with fewer and larger steps, and with memory that goes from one tile to another: all steps as small as
+  the pieces allow, one of them larger. (Forwards a tile that is larger than its pieces ask for is worth nothing.)
 
 Estimate. X is fetched anew by each of the I passes of loops that it does not depend on. At each turn but the first one
 of the last tiles stays, one of n if the loops of its own segment make n tiles, B bytes together:
@@ -41,7 +42,7 @@ Two loops over a dimension with no Hold between them become one, where the inner
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from heapq import nsmallest
 from itertools import permutations
@@ -56,11 +57,13 @@ from hwmodels.nest.price.choices import AXIS, S_DIMS
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.limits import operand_bytes
 from hwmodels.nest.price.pieces import cut
-from hwmodels.schedule import Loop, Nest
-from instances.network.workload import RELEVANT, Layer, depends
+from hwmodels.schedule import Hold, Item, Loop, Nest
+from instances.network.workload import DIMS, RELEVANT, Layer, depends
 
 #: Nests whose orders are tried, and how much more than the best they may move forwards.
 NEAR, SHARE = 24, 0.05
+#: By how many pieces fewer a loop is tried with.
+FEWER = 6
 Floats = NDArray[np.float64]
 
 
@@ -79,7 +82,10 @@ def turned(space: Space, objectives: tuple[str, ...], measure: str, best: Pick, 
             return best
         pick = start if start.measures else Pick(start.branch, start.s, start.q, _measures(space, start.nest, best))
         best = min(best, _improved(space, objectives, pick, _swapped), key=lambda one: vector(one.measures, objectives))
-    return best if late() else _improved(space, objectives, best, _coarser)
+    for changes in (_coarser, _traded):
+        if not late():
+            best = _improved(space, objectives, best, changes)
+    return best
 
 
 def _promising(branch: Branch, measure: str, number: int) -> Iterator[tuple[float, int, Branch, int, int]]:
@@ -191,6 +197,44 @@ def _coarser(layer: Layer, nest: Nest) -> Iterator[Nest]:
             for step in (2 * item.step, item.step + 1):
                 if step < size:
                     yield Nest((*items[:at], Loop(item.dim, step), *items[at + 1 :]))
+
+
+def _traded(layer: Layer, nest: Nest) -> Iterator[Nest]:
+    """The nest in the smallest steps that make as many pieces, one of them larger; also with results one by one."""
+    if not nest.even:
+        return
+    items, size = list(nest.items), {d: layer.extent(d) for d in DIMS}
+    for at, item in enumerate(items):
+        if isinstance(item, Loop):
+            size[item.dim] = min(size[item.dim], _step(layer.extent(item.dim), -(-layer.extent(item.dim) // item.step)))
+            items[at] = Loop(item.dim, size[item.dim])
+    for number, item in enumerate(items):
+        if isinstance(item, Loop):
+            extent = layer.extent(item.dim)
+            pieces = -(-extent // item.step)
+            outer = [one.step for one in items[:number] if isinstance(one, Loop) and one.dim == item.dim]
+            for fewer in range(pieces - 1, max(0, pieces - 1 - FEWER), -1):
+                larger = _step(extent, fewer)
+                if larger < min([extent, *outer]):
+                    found = [*items[:number], Loop(item.dim, larger), *items[number + 1 :]]
+                    yield Nest(tuple(found))
+                    yield Nest(tuple(_one_by_one(layer, found)))
+
+
+def _one_by_one(layer: Layer, items: Sequence[Item]) -> Iterator[Item]:
+    """The items with OUT as the last Hold, an element of what the loops before the others' Holds cut."""
+    (out,) = (item for item in items if isinstance(item, Hold) and item.operand == "OUT")
+    last = max((at for at, item in enumerate(items) if isinstance(item, Hold) and item is not out), default=-1)
+    outside = [item for item in items[: last + 1] if item is not out]
+    steps = {item.dim: item.step for item in outside if isinstance(item, Loop)}
+    yield from outside
+    yield from (Loop(d, 1) for d in DIMS if d in RELEVANT["OUT"] and steps.get(d, layer.extent(d)) > 1)
+    yield out
+
+
+def _step(extent: int, pieces: int) -> int:
+    """The smallest step that makes no more pieces than these."""
+    return -(-extent // pieces)
 
 
 #: The dimensions of the result that a row-major order cuts in this order, outermost first.

@@ -11,7 +11,7 @@ import pytest
 
 from formulations.pins import parse_pins
 from formulations.tiling import tiling
-from formulations.tiling.turns import _coarser, _swapped
+from formulations.tiling.turns import _coarser, _swapped, _traded
 from hwmodels.nest.price.choices import Choices
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.skeleton import Skeleton
@@ -102,6 +102,17 @@ def test_changes_that_are_tried_on_a_nest() -> None:
         "c1 IN m1 W r1 OUT", "r4 c1 IN m1 W r1 OUT", "r3 c1 IN m1 W r1 OUT",
         "r2 IN m1 W r1 OUT", *["r2 c2 IN m1 W r1 OUT"] * 2,
         "r2 c1 IN W r1 OUT", *["r2 c1 IN m2 W r1 OUT"] * 2, "r2 c1 IN m1 W OUT",
+    ]  # fmt: skip
+
+
+def test_memory_that_goes_from_one_tile_to_another() -> None:
+    """Rows in fives make as many pieces as in threes; filters in twos, then; and results may be made one by one."""
+    layer = Layer.matmul("x", rows=6, inner=1, cols=4)
+    nest = Nest((Loop("r", 5), Hold("IN"), Loop("m", 1), Hold("W"), Loop("r", 2), Hold("OUT")))
+    said = [" ".join(f"{x.dim}{x.step}" if isinstance(x, Loop) else x.operand for x in one.items)
+            for one in _traded(layer, nest)]  # fmt: skip
+    assert said[:4] == [
+        "r3 IN m2 W r2 OUT", "r3 IN m2 W m1 r1 OUT", "r3 IN m2 W r2 OUT", "r3 IN m2 W m1 r1 OUT",
     ]  # fmt: skip
 
 

@@ -97,4 +97,4 @@ def test_by_hand(ocm: int, again: int, tiles: int) -> None:
     assert moved_again(layer, machine, "time") == again + tiles * (4 + 1)
     assert moved_again(layer, machine, "bytes") == again
     plan = solve(layer, machine, objective="bytes")
-    assert plan.bound == 6 + 6 + 36 + again
+    assert (plan.objective.value, plan.status) == (6 + 6 + 36 + again, "OPTIMAL")
