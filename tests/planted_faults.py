@@ -251,6 +251,11 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("staged: candidates are all nests", "yield from self._opened(member, measure)", "pass"),
         ("staged: classes without vectors", "yield from self._attained(member, finer, measure)", "self._leave(0)"),
     ]),
+    ("formulations/tiling/classes.py", "tests/formulations/test_relaxed.py", [
+        ("classes: parts of a kernel by classes", "if told or number > _EVERY:", "if True:"),
+        ("classes: rows beside one way to cut the kernel", 'return _beside(rows, taps, "exact")',
+         'return _beside(rows, taps[:1], "exact")'),
+    ]),
     ("formulations/tiling/front.py", "tests/formulations/test_front.py", [
         ("front: its end is not known", "if pick.measures[order[1]] == end:", "if False:"),
         ("front: any least is its end", "if pick is not None and search.whole else None",

@@ -62,7 +62,7 @@ def _open(branch: Branch, dims: set[str]) -> list[str]:
     """What is not known of the dimensions that are cut."""
     ideal, said = branch.choices.ideal or {}, dict[str, list[str]]()
     for d in sorted(dims):
-        how = "kernel" if d in "ij" else ideal.get(d)
+        how = "kernel" if d in "ij" and ideal.get(d) != "exact" else ideal.get(d)
         if how in _OPEN and (how != "listed" or any(price.burst_bytes for price in branch.machine.transfers)):
             said.setdefault(_OPEN[how], []).append(d)
     found = [f"{', '.join(some)}: {what}" for what, some in said.items()]

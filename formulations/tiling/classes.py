@@ -4,8 +4,9 @@ A class of a dimension is a chain of entries: how large the largest pieces are (
 candidates whose windows are bounds for kernels in parts ("sums"), or candidates than which no way to cut is better
 ("listed"). What is left open is told apart by `finer`, in "vectors" and in ways to cut as they are ("exact"); see
 `hwmodels.nest.price.relaxed`. Rows, and columns, are looked at apart where the kernel is whole at the Hold of IN and
-where it is not: with the kernel whole the ways to cut can be listed (`formulations.tiling.cuts.sure`). Nests that hold
-IN in lines have classes of their own.
+where it is not: with the kernel whole the ways to cut can be listed (`formulations.tiling.cuts.sure`). Where rows are
+few all ways to cut them are listed beside all ways to cut kernel rows, each with its own windows, and none is missed.
+Nests that hold IN in lines have classes of their own.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from math import prod
 
 import numpy as np
 
 from formulations.tiling.bounding import AXES
 from formulations.tiling.chains import Sizes, even_pairs, grid
 from formulations.tiling.cuts import Cut, complete, free_chains, sure, timed_chains, whole_windows
+from formulations.tiling.entries import every_chain
 from formulations.tiling.listing import Listing, Steps, tiles_of
 from formulations.tiling.vectors import attained, vectors
 from formulations.tiling.ways import Axis, ways
@@ -33,6 +36,8 @@ from instances.network.workload import DIMS
 
 #: Extents up to which bounds go by numbers of pieces, by loops over the dimension.
 _COUNTED = {1: 256, 2: 32}
+#: Ways to cut rows and kernel rows that are all listed, if they are no more.
+_EVERY = 20_000
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,13 @@ def finer(listing: Listing, choices: Choices, measures: Sequence[str]) -> Classe
             steps[d] = vectors(listing.share(d), max(1, lanes), steps[d], most, every=by_size)
             ideal[d], tiles[d] = "vectors", unpacked(steps[d][:, -1])[1]
     for d, kernel in (("r", "i"), ("c", "j")):
+        parts = _every(listing, d, kernel, choices)
+        if parts is not None:
+            steps[d], steps[kernel] = parts.outer, parts.taps
+            made = tiles_of(listing, {d: parts.outer, kernel: parts.taps})
+            tiles[d], tiles[kernel] = made[d], made[kernel]
+            ideal |= {dim: parts.how for dim in (d, kernel) if listing.skeleton.levels(dim)}
+            continue
         if not by_size or d not in ideal:
             continue
         found = _ways(listing, d, replace(choices, steps=steps, ideal=ideal), measures)
@@ -102,6 +114,28 @@ def finer(listing: Listing, choices: Choices, measures: Sequence[str]) -> Classe
             made = tiles_of(listing, {d: steps[d], kernel: steps[kernel]})
             tiles[d], tiles[kernel] = made[d], made[kernel]
     return Classes(steps, tiles, ideal)
+
+
+def _every(listing: Listing, dim: str, kernel: str, choices: Choices) -> _Pairs | None:
+    """All ways to cut rows and kernel rows, where classes tell less than each of them; None where they are many.
+
+    So it is where IN may be held for a part of the kernel, which may lie in the padding, and where `sure` is not.
+    """
+    skeleton, level = listing.skeleton, listing.skeleton.level(kernel, "IN")
+    dims = [d for d in (dim, kernel) if skeleton.levels(d)]
+    parts = choices.steps[kernel][np.unique(choices.index[dim])][:, level - 1 : level]
+    number = prod((skeleton.levels(d) + 1) ** (listing.share(d) - 1) for d in dims)
+    whole = not level or bool((parts == listing.share(kernel)).all())
+    told = whole and (not skeleton.levels(dim) or (choices.ideal or {}).get(dim) in ("listed", "exact"))
+    if told or number > _EVERY:
+        return None
+    machine = listing.machine
+    if machine.edge_tiles == "uniform" or machine.line or machine.snake:
+        return None
+    if not all(len(listing.extents(d)) == 1 and _free_steps(listing, d) for d in dims):
+        return None
+    rows, taps = (every_chain(listing.share(d), skeleton.levels(d), listing.sizes[d].inner) for d in (dim, kernel))
+    return _beside(rows, taps, "exact")
 
 
 def _ways(listing: Listing, dim: str, choices: Choices, measures: Sequence[str]) -> Ints | None:

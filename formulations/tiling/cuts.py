@@ -31,12 +31,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 import numpy as np
 
 from formulations.pareto import pareto
-from formulations.tiling.entries import chain, ends_of, entry, even, groups_of, sizes, trim
+from formulations.tiling.entries import chain, ends_of, entry, even, every_chain, groups_of, sizes, trim
 from formulations.tiling.vectors import every_number
 from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.pieces import Window
@@ -567,23 +567,4 @@ def timed_chains(cut: Cut, inner: Ints, *, sliding: bool) -> Ints:
 
 def every_cut(cut: Cut, inner: Ints) -> Ints:
     """All chains there are: every way to cut in pieces, and to gather these in groups (small extents only)."""
-    rows = []
-    for pieces in _compositions(cut.extent):
-        if max(pieces) not in inner:
-            continue
-        if cut.depth == 1:
-            rows.append([entry(tuple(int(x) for x in np.cumsum(pieces)))])
-            continue
-        for numbers in _compositions(len(pieces)):
-            marks = np.cumsum([0, *numbers])
-            rows.append(list(chain([pieces[a:b] for a, b in pairwise(marks)])))
-    return np.array(rows, np.int64).reshape(-1, cut.depth)
-
-
-def _compositions(number: int) -> Iterator[list[int]]:
-    """All lists of positive integers with this sum."""
-    if not number:
-        yield []
-    for first in range(1, number + 1):
-        for rest in _compositions(number - first):
-            yield [first, *rest]
+    return every_chain(cut.extent, cut.depth, inner)

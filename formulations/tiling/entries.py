@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import lru_cache
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -63,3 +65,32 @@ def trim(groups: list[list[int]], surplus: int) -> None:
         for j in range(len(group) - 1, -1, -1):
             taken = min(surplus, group[j] - 1)
             group[j], surplus = group[j] - taken, surplus - taken
+
+
+def every_chain(extent: int, depth: int, inner: Ints) -> Ints:
+    """All chains (T, depth) that cut an extent in pieces, the largest among `inner`: ``(depth + 1)**(extent - 1)``."""
+    return _every(extent, depth, frozenset(inner.tolist()))
+
+
+@lru_cache(maxsize=64)
+def _every(extent: int, depth: int, largest: frozenset[int]) -> Ints:
+    rows = []
+    for pieces in _compositions(extent) if depth else ():
+        if max(pieces) not in largest:
+            continue
+        if depth == 1:
+            rows.append([entry(tuple(accumulate(pieces)))])
+            continue
+        for numbers in _compositions(len(pieces)):
+            marks = (0, *accumulate(numbers))
+            rows.append(list(chain([pieces[a:b] for a, b in pairwise(marks)])))
+    return np.array(rows, np.int64).reshape(-1, depth) if depth else np.zeros((1, 0), np.int64)
+
+
+def _compositions(number: int) -> Iterator[list[int]]:
+    """All lists of positive integers with this sum."""
+    if not number:
+        yield []
+    for first in range(1, number + 1):
+        for rest in _compositions(number - first):
+            yield [first, *rest]

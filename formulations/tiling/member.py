@@ -272,7 +272,9 @@ class Member(Listing):
         """
         may, ideal = np.ones((len(self.slides), choices.shape[0]), np.bool_), choices.ideal or {}
         for number, (dim, level) in enumerate(self.slides):
-            if ideal.get(dim) == "counts":
+            if ideal.get(dim) == "exact":
+                may[number] = self.chains_cut(choices, dim, level)[choices.index[AXIS[dim]]]
+            elif ideal.get(dim) == "counts":
                 made = choices.steps[dim]
                 may[number] = (made[:, level] > (made[:, level - 1] if level else 1))[choices.index[AXIS[dim]]]
             elif dim in "ij":

@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 
 from formulations.clock import Clock
 from formulations.pins import Pins, parse_pins
+from formulations.tiling import classes
 from formulations.tiling.classes import classes_of
 from formulations.tiling.member import Member
 from formulations.tiling.problem import NESTS
 from formulations.tiling.search import Search
 from formulations.tiling.space import Space, least_of
+from hwmodels.nest.price.choices import AXIS
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.pieces import Window
 from hwmodels.nest.price.relaxed import ideal_cut, ideal_windows, part_window
@@ -199,19 +201,86 @@ def test_bounds_that_no_nest_is_made_of_stay_open(monkeypatch: pytest.MonkeyPatc
     assert (found.status, found.values["time"], found.bound) == ("FEASIBLE", 45, 44)
 
 
-def test_a_nest_that_attains_a_bound_and_exceeds_what_is_settled_proves_nothing() -> None:
+def test_a_nest_that_attains_a_bound_and_exceeds_what_is_settled_proves_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """One result of 3 taps with dilation 2: 3 + 3 + 1 bytes tap by tap, in 5 runs. Fewer runs move more.
 
-    Bounds of nests with fewer runs may seem to move 7 bytes, and nests that are made of them move more: they stay open.
+    Bounds of nests with fewer runs may seem to move 7 bytes, and nests that are made of them move more: they stay open,
+    until all ways to cut the kernel are looked at.
     """
     layer = Layer.conv("x", channels=1, filters=1, size=(5, 1), kernel=(3, 1), dilation=(2, 1))
     machine = byte_machine(ocm_bytes=9, sliding=True, in_layout="HWC", transfer=Transfer(segment_ticks=1))
+    every = Search(NESTS["tiling"].build(layer, machine, Pins()), ("bytes", "time"))
+    assert every.run() is not None
+    assert every.proven == ("bytes", "time")
+    monkeypatch.setattr(classes, "_EVERY", 0)
     found = Search(NESTS["tiling"].build(layer, machine, Pins()), ("bytes", "time"))
     best = found.run()
     assert best is not None
     assert (best.measures["bytes"], best.measures["time"]) == (7, 5)
     assert found.bounds["time"] < 5
     assert found.proven == ("bytes",)
+
+
+@pytest.mark.parametrize(("channels", "filters", "rows", "room", "least"), [
+    (2, 3, 5, 9, (144, 93)), (3, 4, 6, 14, (160, 132)),
+])  # fmt: skip
+def test_few_ways_to_cut_a_kernel_are_all_looked_at(
+    channels: int, filters: int, rows: int, room: int, least: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which parts of a kernel lie in the padding, and fetch nothing, no class tells: bounds are less."""
+    layer = Layer.conv("x", channels=channels, filters=filters, size=(rows, 1), kernel=(3, 1), pad=(1, 0, 1, 0))
+    transfer = Transfer(call_ticks=1, segment_ticks=3)
+    machine = byte_machine(ocm_bytes=room, sliding=True, transfer=transfer, overlap="serial")
+    space = NESTS["tiling"].build(layer, machine, Pins())
+    found = decide_space(space, ("time", "bytes"))
+    assert (found.status, found.values["time"], found.values["bytes"]) == ("OPTIMAL", *least)
+    monkeypatch.setattr(classes, "_EVERY", 0)
+    found = decide_space(space, ("time", "bytes"))
+    assert found.status == "FEASIBLE"
+    assert found.bound < least[0]
+
+
+def test_all_ways_to_cut_rows_and_kernel_rows_are_listed_once() -> None:
+    """One loop can cut E outputs in 2 to the power of E - 1 ways, two loops in 3 to the power of it."""
+    layer = Layer.conv("x", channels=1, filters=1, size=(4, 3), kernel=(3, 2), pad=(1, 1, 1, 0))
+    compared = 0
+    for member in NESTS["tiling"].build(layer, byte_machine(ocm_bytes=40), Pins()).members:
+        for rough in member.bounds(("time",)):
+            one = classes.finer(member, rough.choices, ("time",))
+            for d, kernel in (("r", "i"), ("c", "j")):
+                if one.ideal.get(kernel) == "exact":
+                    found = np.concatenate([one.steps[d], one.steps[kernel]], axis=1)
+                    ways = [(member.skeleton.levels(x) + 1) ** (layer.extent(x) - 1) for x in (d, kernel)]
+                    assert len(found) == len(np.unique(found, axis=0)) == ways[0] * ways[1]
+                    compared += 1
+    assert compared > 10
+
+
+@pytest.mark.parametrize("sliding", [False, True])
+def test_ways_to_cut_rows_and_kernel_rows_have_their_price(sliding: bool) -> None:
+    """Where all ways are listed a table is the time of a nest, or above it where a loop that counts moves nothing."""
+    layer = Layer.conv("x", channels=1, filters=1, size=(4, 3), kernel=(3, 2), pad=(1, 1, 1, 0), stride=(1, 2))
+    transfer = Transfer(call_ticks=5, segment_ticks=3, byte_ticks=1)
+    machine = byte_machine(ocm_bytes=40, sliding=sliding, transfer=transfer, overlap="serial")
+    rng, measures, compared, equal = random.Random(0), ("time", "bytes"), 0, 0
+    for member in NESTS["tiling"].build(layer, machine, Pins()).members:
+        for rough in member.bounds(measures):
+            for one in () if rough.empty else member.finer(rough, measures, {}):
+                if one.empty or set((one.choices.ideal or {}).values()) != {"exact"}:
+                    continue
+                for s in rng.sample(range(one.choices.shape[0]), min(30, one.choices.shape[0])):
+                    d, level = one.choices.slide(s) or ("", 0)
+                    if d and not member.chains_cut(one.choices, d, level)[one.choices.index[AXIS[d]][s]]:
+                        continue  # it slides along another loop, as a nest of another order
+                    for nest in member.made(one, s, 0):
+                        values = {m: max(table.at(s, 0) for table in one.tables(m)) for m in measures}
+                        priced = nest.measures(0, 0)
+                        assert all(priced[m] <= values[m] for m in measures), nest.nest(0, 0)
+                        compared += 1
+                        equal += {m: priced[m] for m in measures} == values
+    assert 2 * equal > compared > 100
 
 
 def test_pins_that_no_step_of_a_kernel_meets_leave_a_bound() -> None:

@@ -60,8 +60,8 @@ class Choices:
     the largest pieces are, under "counts" only how many pieces there are, under "vectors" both and the rounds of lanes
     (`hwmodels.nest.price.relaxed.packed`); under "sums" windows have the sizes of the chains, but fetch the least that
     so many can; under "listed" no way to cut is better than all chains (the kernel is whole where IN is held), under
-    "exact" as they are; other dimensions are candidates, whose fetches of nothing do not count. Under "IN" it says
-    "lines" where IN is held so.
+    "exact" as they are, kernels in parts too if these are "exact"; other dimensions are candidates, whose fetches of
+    nothing do not count. Under "IN" it says "lines" where IN is held so.
     """
 
     @classmethod

@@ -162,7 +162,10 @@ class CorePieces:
         lo, hi = self.core.range(dim)
         if not steps.shape[1] and not taps.shape[1]:
             return windows(lo, hi, steps, taps, window, along)
-        how = (self._ideal or {}).get(dim)
+        ideal = self._ideal or {}
+        how = ideal.get(dim)
+        if ideal.get({"r": "i", "c": "j"}[dim]) == "exact":
+            return windows(lo, hi, steps, taps, window, along)
         if how == "steps":
             most = steps[:, -1] if steps.shape[1] else np.array([hi - lo])
             parts = taps[:, -1] if taps.shape[1] else np.array([window.taps])
