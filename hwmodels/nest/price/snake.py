@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from hwmodels.nest.homes import operand_of
 from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.boxes import KINDS, axes_of, input_windows, runs_of
-from hwmodels.nest.price.choices import Loops, Steps, Tree, numbered, trees_of
+from hwmodels.nest.price.choices import Loops, Steps, Tree, fetching, numbered, trees_of
 from hwmodels.nest.price.pieces import Pieces, Placed, Window
 from hwmodels.nest.price.skeleton import Core, Skeleton
 from hwmodels.outcome import Counts
@@ -112,6 +112,12 @@ class _Advances:
         self.mine, self.lacks = depends(operand, lacks), lacks
         self.slides = machine.sliding and operand == "IN" and not layer.broadcast
         self.hold = {d: sum(dim == d for dim, _ in order) for d in DIMS}
+
+    @property
+    def turns(self) -> bool:
+        """Whether snake order may change what is moved: a tile may stay, or slide along another axis, at a turn."""
+        real = fetching(self.order, self.trees, self.operand, self.lacks)
+        return any(self.order[j][0] not in self.mine for j in real) or (self.slides and len(real) > 1)
 
     def total(self, tensor: str, element: int, resident: int = 0) -> dict[str, int]:
         """Everything fetched (of OUT: all visits) of a tensor: "IN", "W", "OUT" or "BIAS"."""
@@ -249,23 +255,32 @@ def _weighted(first: Ints, length: Ints, weight: Ints) -> Pieces:
 
 
 def snake_counts(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, steps: Steps) -> dict[str, Counts]:
-    """Count what snake order moves: the rows IN, W and PSUM (results move as in any order)."""
+    """Count what snake order moves: of the rows IN, W and PSUM those that it changes (results move as in any order)."""
     trees = trees_of(core, steps)
-    found: dict[str, list[dict[str, int]]] = {"IN": [], "W": [], "PSUM": []}
-    ways = {op: _Advances(layer, machine, numbered(skeleton.outside(op)), trees, op) for op in layer.operands}
+    found: dict[str, list[dict[str, int]]] = {}
     outside = numbered(skeleton.outside("IN"))
-    found["IN"] = [
-        _Advances(layer, machine, outside, trees, "IN", lacks).total("IN", machine.in_bytes, resident)
-        for resident, lacks in layer.loaded
-    ]
-    if "W" in ways:
+    inputs = [_Advances(layer, machine, outside, trees, "IN", lacks) for _, lacks in layer.loaded]
+    if any(one.turns for one in inputs):
+        found["IN"] = [
+            one.total("IN", machine.in_bytes, resident)
+            for one, (resident, _) in zip(inputs, layer.loaded, strict=True)
+        ]  # fmt: skip
+    ways = {
+        op: _Advances(layer, machine, numbered(skeleton.outside(op)), trees, op) for op in layer.operands if op != "IN"
+    }
+    if "W" in ways and ways["W"].turns:
         found["W"] = [ways["W"].total("W", machine.w_bytes)]
         if layer.bias and machine.bias_bytes:
             found["W"].append(ways["W"].total("BIAS", machine.bias_bytes))
-    visits = ways["OUT"].total("OUT", machine.psum_bytes)
-    level = ways["OUT"].hold
-    leaves = {d: np.arange(t.trips(level[d] if d in RELEVANT["OUT"] else 0)) for d, t in trees.items()}
-    tiles = {d: _Side(x, x, np.ones_like(x)) for d, x in leaves.items()}
-    once = _Counter(ways["OUT"], "OUT", machine.psum_bytes, 0).count(tiles, None)
-    found["PSUM"] = [_add(visits, once, -1)] * 2 + [once] * machine.psum_first_read
+    if ways["OUT"].turns:
+        found["PSUM"] = _partial_sums(layer, machine, ways["OUT"])
     return {row: sum((Counts(**part) for part in parts), Counts()) for row, parts in found.items()}
+
+
+def _partial_sums(layer: Layer, machine: Machine, way: _Advances) -> list[dict[str, int]]:
+    """Every visit but the last writes them, every one but the first reads them."""
+    visits = way.total("OUT", machine.psum_bytes)
+    leaves = {d: np.arange(t.trips(way.hold[d] if d in RELEVANT["OUT"] else 0)) for d, t in way.trees.items()}
+    tiles = {d: _Side(x, x, np.ones_like(x)) for d, x in leaves.items()}
+    once = _Counter(way, "OUT", machine.psum_bytes, 0).count(tiles, None)
+    return [_add(visits, once, -1)] * 2 + [once] * machine.psum_first_read
