@@ -15,8 +15,9 @@ from formulations.tiling.classes import classes_of
 from formulations.tiling.listing import Steps
 from formulations.tiling.member import Member
 from hwmodels.nest.price.choices import Choices, Ideals, Slides
-from hwmodels.nest.price.limits import least_energy, least_time, lower_bound_bytes
+from hwmodels.nest.price.limits import compulsory_bytes, least_energy, least_time, lower_bound_bytes
 from hwmodels.nest.price.tables import nest_tables
+from hwmodels.nest.price.turning import moved_again
 from hwmodels.outcome import MEASURES
 from hwmodels.schedule import Nest
 from instances.machine.machine import Machine
@@ -209,10 +210,20 @@ def bound_without_search(space: Space, measure: str, known: int | None = None, *
 def closed_form_bound(layer: Layer, machine: Machine, key: str) -> int:
     """A bound on "time", "bytes" or "energy" of all nests, 0 where nothing is known (`hwmodels.nest.price.limits`)."""
     if key == "energy":
-        return least_energy(layer, machine)
-    if machine.reading == "literal":
+        return least_energy(layer, machine) + _turning(layer, machine, key)
+    if machine.reading == "literal" or key not in ("time", "bytes"):
         return 0
-    return {"time": least_time, "bytes": lower_bound_bytes}[key](layer, machine) if key in ("time", "bytes") else 0
+    return {"time": least_time, "bytes": lower_bound_bytes}[key](layer, machine) + _turning(layer, machine, key)
+
+
+def _turning(layer: Layer, machine: Machine, key: str) -> int:
+    """What is moved again in snake order beyond the bytes of `lower_bound_bytes`, as that bound counts them."""
+    if not machine.snake or machine.timing == "double_buffered" or machine.off_chip:
+        return 0
+    prices = {"time": [price.byte_ticks for price in machine.transfers], "bytes": [1]}
+    each = min(prices[key] if key in prices else [machine.byte_fj_of(operand) for operand in layer.operands])
+    known = lower_bound_bytes(layer, machine) - compulsory_bytes(layer, machine)
+    return max(0, moved_again(layer, machine, key) - each * known)
 
 
 def in_unit(layer: Layer, machine: Machine, measure: str, least: int) -> int:

@@ -9,6 +9,7 @@ from itertools import islice, product
 import numpy as np
 import pytest
 
+from formulations.tiling.space import closed_form_bound
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.limits import tensor_bytes
 from hwmodels.nest.price.turning import moved_again, walk
@@ -96,5 +97,7 @@ def test_by_hand(ocm: int, again: int, tiles: int) -> None:
     machine = byte_machine(ocm_bytes=ocm, snake=True, transfer=Transfer(call_ticks=4, segment_ticks=1, byte_ticks=1))
     assert moved_again(layer, machine, "time") == again + tiles * (4 + 1)
     assert moved_again(layer, machine, "bytes") == again
+    assert closed_form_bound(layer, machine, "bytes") == 6 + 6 + 36 + again
+    assert closed_form_bound(layer, machine, "time") == 6 + 6 + 36 + again + tiles * (4 + 1)
     plan = solve(layer, machine, objective="bytes")
     assert (plan.objective.value, plan.status) == (6 + 6 + 36 + again, "OPTIMAL")
