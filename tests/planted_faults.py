@@ -26,7 +26,7 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
          "rooms[0] - np.add.outer(low, 2 * low)"),
     ]),
     ("hwmodels/nest/price/core.py", "tests/formulations/test_ability_plans.py", [
-        ("core: lines along the last loop", "Either(np.broadcast_to(~last, pieces.number.shape), least, slid)", "slid"),
+        ("core: lines along the last loop", "Either(last, slid, Either(whole, least, before))", "slid"),
     ]),
     ("hwmodels/nest/price/relaxed.py", "tests/hwmodels/test_ideal.py tests/formulations/test_relaxed.py", [
         ("relaxed: windows that fetch nothing at a turn", "pieces.number - behind - (before if turning else 0), 0)",

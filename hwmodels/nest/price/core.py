@@ -152,10 +152,13 @@ class CorePieces:
         least = ideal_once(*self.core.range(dim), pieces, window, whole, turning=not lines)
         if once:
             return least
-        slid, depth = self._windowed(dim, steps, taps, window, "outer"), steps.shape[1]
-        last = self._trips(dim, depth) > self._trips(dim, max(0, depth - 1))
         # IN in lines slides along the last loop that cuts, which may be the one before
-        return Either(np.broadcast_to(~last, pieces.number.shape), least, slid).sized(pieces)
+        depth = steps.shape[1]
+        slid, before = (
+            self._windowed(dim, steps[:, :k], taps, window, "outer") for k in (depth, max(0, depth - 1))
+        )  # fmt: skip
+        last = self._trips(dim, depth) > self._trips(dim, max(0, depth - 1))
+        return Either(last, slid, Either(whole, least, before)).sized(pieces)
 
     def _windowed(self, dim: str, steps: Ints, taps: Ints, window: Window, along: str) -> Pieces:
         """The least that windows may be where IN slides along one loop at most."""

@@ -262,14 +262,13 @@ class Ideal(Bound):
 class Either(Bound):
     """Some pieces for the chains of a mask (T,), others for the rest."""
 
-    def __init__(self, mask: Mask, some: Ideal, rest: Pieces) -> None:
+    def __init__(self, mask: Mask, some: Pieces, rest: Pieces) -> None:
         self._mask, self._some, self._rest = mask, some, rest
         self.number = np.where(mask, some.number, rest.number)
         self.sum = np.where(mask, some.sum, rest.sum)
         self.largest = np.where(mask, some.largest, rest.largest)
-        self.unsure = mask & some.unsure
-        if isinstance(rest, Bound) and rest.unsure is not None:
-            self.unsure |= ~mask & rest.unsure
+        doubts = (one.unsure if isinstance(one, Bound) and one.unsure is not None else False for one in (some, rest))
+        self.unsure = np.where(mask, *doubts)
 
     def full(self, extent: int) -> Ints:
         """Pieces that span the extent."""
