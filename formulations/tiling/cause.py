@@ -22,7 +22,7 @@ _OPEN = {
     "counts": "of the pieces only the number is known",
     "sums": "windows lie where they take least",
     "listed": "bursts are those of the best sizes",
-    "": "windows lie where they take least",
+    "": "windows that may hold nothing do not count",
     "kernel": "each part fetches the least that any part may",
 }
 
@@ -62,8 +62,12 @@ def _open(branch: Branch, dims: set[str]) -> list[str]:
     """What is not known of the dimensions that are cut."""
     ideal, said = branch.choices.ideal or {}, dict[str, list[str]]()
     for d in sorted(dims):
-        how = "kernel" if d in "ij" and ideal.get(d) != "exact" else ideal.get(d)
+        how = "kernel" if d in "ij" and ideal.get(d) != "exact" else ideal.get(d, "")
         if how in _OPEN and (how != "listed" or any(price.burst_bytes for price in branch.machine.transfers)):
             said.setdefault(_OPEN[how], []).append(d)
+        if d == "r" and branch.layer.resident_out and how != "exact":
+            said.setdefault("tiles of OUT that may lie on chip do not count", []).append(d)
     found = [f"{', '.join(some)}: {what}" for what, some in said.items()]
+    if branch.machine.by_address:
+        found.append("bursts are counted as if every run began one")
     return found + (["transfers that overlap are bounded, not laid out"] if not branch.exact else [])

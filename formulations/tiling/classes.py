@@ -126,7 +126,8 @@ def _every(listing: Listing, dim: str, kernel: str, choices: Choices) -> _Pairs 
     parts = choices.steps[kernel][np.unique(choices.index[dim])][:, level - 1 : level]
     number = prod((skeleton.levels(d) + 1) ** (listing.share(d) - 1) for d in dims)
     whole = not level or bool((parts == listing.share(kernel)).all())
-    told = whole and (not skeleton.levels(dim) or (choices.ideal or {}).get(dim) in ("listed", "exact"))
+    told = whole and not (dim == "r" and listing.layer.resident_out)
+    told = told and (not skeleton.levels(dim) or (choices.ideal or {}).get(dim) in ("listed", "exact"))
     if told or number > _EVERY:
         return None
     machine = listing.machine

@@ -30,6 +30,21 @@ def test_where_transfers_overlap_that_is_said() -> None:
     assert str(said.stats["gap"]).endswith("transfers that overlap are bounded, not laid out")
 
 
+def test_bursts_by_address_are_said_to_be_counted_aligned() -> None:
+    bursts = {"transfer.burst_ticks": "8", "transfer.burst_bytes": "64", "transfer.burst_count": "address"}
+    said = decided("lenet5", "f6", "scratchpad_64k", ocm_bytes="2048", **bursts)
+    assert (said.status, said.values["time"], said.bound) == ("FEASIBLE", 18_620, 18_588)
+    assert str(said.stats["gap"]).endswith("; bursts are counted as if every run began one")
+
+
+def test_rows_on_chip_leave_open_which_windows_hold_nothing() -> None:
+    layer = next(one for one in load_network("mobilenet_v2").layers if one.name == "block12/expand")
+    layer = layer.model_validate({**layer.model_dump(), "resident_in": (4,), "resident_out": 4})
+    said = decide_space(NESTS["tiling"].build(layer, load_machine("scratchpad_64k"), Pins()), ("time",))
+    assert said.status == "FEASIBLE"
+    assert "r: windows that may hold nothing do not count" in str(said.stats["gap"])
+
+
 @pytest.mark.parametrize(
     ("network", "name", "least"), [("squeezenet1_1", "conv1", 6_294_192), ("lenet5", "c1", 47_408)]
 )

@@ -121,7 +121,8 @@ class CorePieces:
             return bound(self._extents["r"], steps[:, -1], resident)
         written = Window(1, 1, 1, 0, self.layer.r, resident)
         pieces = windows(*self.core.range("r"), steps, np.zeros((1, 0), np.int64), written)
-        return pieces if self._ideal is None else Relaxed(pieces, int(pieces.number.max(initial=0)))
+        known = self._ideal is None or not level or self._ideal.get("r") == "exact"
+        return pieces if known else Relaxed(pieces, int(pieces.number.max(initial=0)))
 
     def _input_pieces(self, dim: str, level: int, slide: tuple[str, int] | None, resident: int | None) -> Pieces:
         kernel, window = {"r": "i", "c": "j"}[dim], input_windows(self.layer, resident)[dim]
