@@ -131,7 +131,7 @@ class Staged(Search):
         self, branch: Branch, measure: str, out: list[Choice]
     ) -> Generator[Model[Any], Report[Any], Choice | None]:
         """The least choice of a branch of bounds that is below the best plan and not `out`; None if there is none."""
-        if branch.empty:
+        if branch.empty or (self.best is not None and not self.best.measures[measure]):
             return None
         # what others are nowhere above is not needed to see whether there is one, and models are smaller without
         asked = [] if out else [undominated(branch, [*self.kept, measure])]

@@ -132,6 +132,13 @@ def test_engines_agree_where_vectors_decide(name: str, objectives: tuple[str, ..
     assert (best.status, best.values["time"]) == ("OPTIMAL", 381)
 
 
+@pytest.mark.parametrize("name", PROVING)
+def test_nothing_is_asked_for_below_nothing(name: str) -> None:
+    free = MACHINE.model_copy(update={"transfer": Transfer()})
+    found = decide_space(_space(Layer.conv("x", channels=1, filters=1, size=(1, 1)), free), ("time", "bytes"), name)
+    assert (found.status, dict(found.bounds)) == ("OPTIMAL", {"time": 0, "bytes": 3})
+
+
 @pytest.mark.parametrize("objective", ["bytes", "time"])
 @pytest.mark.parametrize("name", PROVING)
 def test_what_fits_in_no_way_is_infeasible(name: str, objective: str) -> None:
