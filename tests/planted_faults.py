@@ -36,8 +36,18 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("relaxed: fetches of nothing", "np.where(total > 0, np.maximum(calls, 1), 0)  #", "np.maximum(calls, 1)  #"),
         ("relaxed: overlaps at clipped places", "np.maximum(before - start, 0)",
          "np.full(len(place), max(0, window.reach - window.stride))"),
-        ("relaxed: a window above the least", "_least_window(lo, hi, part)[made.pieces[at]]",
-         "_least_window(lo, hi, window)[made.pieces[at]]"),
+        ("relaxed: a window above the least", "least_window(lo, hi, part)[made.pieces[at]]",
+         "least_window(lo, hi, window)[made.pieces[at]]"),
+    ]),
+    ("hwmodels/nest/price/hidden.py", "tests/hwmodels/test_hidden.py", [
+        ("hidden: a bias in one run", "runs = 2 * runs", "runs = runs + number"),
+        ("hidden: runs of small tiles by their size", "np.minimum(runs, elements))",
+         "np.maximum(1, elements * runs // np.maximum(self.elements[op], 1)))"),
+        ("hidden: a part of the kernel that fetches nothing", "self._whole(dim) & several &", "several &"),
+    ]),
+    ("hwmodels/nest/price/ranges.py", "tests/hwmodels/test_hidden.py", [
+        ("ranges: loops that may cut no further as those that do not", "found.most[inner] == found.fewest[outer]",
+         "found.fewest[inner] == found.most[outer]"),
     ]),
     ("instances/onnx/products.py", "tests/instances/test_onnx_indices.py", [
         ("attention: no past is seen", "reach = cached if causal else keys", "reach = 0 if causal else keys"),

@@ -7,12 +7,14 @@ is none.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from formulations.tiling.branch import Branch
+from formulations.tiling.splitting import Least
 from hwmodels.nest.price.choices import AXIS, Q_DIMS, Choices, numbered
 from hwmodels.nest.price.core import CorePieces
-from hwmodels.nest.price.skeleton import cores
+from hwmodels.nest.price.skeleton import Skeleton, cores
 from instances.network.workload import DIMS
 
 #: What bounds leave open of the pieces of a dimension, by how they count them (`formulations.tiling.classes`).
@@ -25,6 +27,7 @@ _OPEN = {
     "": "windows that may hold nothing do not count",
     "kernel": "each part fetches the least that any part may",
 }
+_OVERLAP = "transfers that overlap are bounded, not laid out"
 
 
 class _Loops(CorePieces):
@@ -39,16 +42,38 @@ class _Loops(CorePieces):
         return found
 
 
-def cause(branch: Branch, s: int, q: int) -> str:
-    """Say what nests a choice of bounds stands for, and what of them is only bounded."""
-    layer, skeleton, words = branch.layer, branch.skeleton, list[str]()
+def cause(at: tuple[Branch, int, int] | Least) -> str:
+    """Say what nests a choice of bounds stands for, or a class of them, and what of them is only bounded."""
+    if isinstance(at, Least):
+        return "; ".join([_loops(at.hidden.skeleton, [*_ranges(at)]), _OVERLAP])
+    branch, s, q = at
+    layer, skeleton = branch.layer, branch.skeleton
     core, choices = cores(layer, skeleton.spatial)[0], _one(branch.choices, s, q)
     cut = _Loops(layer, branch.machine, skeleton, core, choices).cut()
+    loops = [one and f"{one[0]} in {one[1]}" for one in cut]
+    return "; ".join([_loops(skeleton, loops), *_open(branch, {one[0] for one in cut if one})])
+
+
+def _loops(skeleton: Skeleton, cut: Sequence[str | None]) -> str:
+    """What is held where, and what the loops make."""
+    words = list[str]()
     for place, loop in enumerate([*cut, None]):
         words += [op for op, depth in skeleton.depth.items() if depth == place]
-        words += [f"| {loop[0]} in {loop[1]} |"] if loop else []
-    said = " ".join(words).replace("| |", "|").strip("| ")
-    return "; ".join([said, *_open(branch, {one[0] for one in cut if one})])
+        words += [f"| {loop} |"] if loop else []
+    return " ".join(words).replace("| |", "|").strip("| ")
+
+
+def _ranges(least: Least) -> Iterator[str | None]:
+    """By loop how many pieces of its dimension a class has from there on, and how large they are; None where one."""
+    hidden, some = least.hidden, least.ranges
+    for d, level in numbered(hidden.skeleton.order):
+        numbers, sizes = ([int(hidden.sized(x, d, level + 1)[0]) for x in pair] for pair in some.pairs[:2])
+        outer = int(hidden.counted(some.fewest, d, level)[0])
+        yield f"{d} in {_range(numbers)} (<= {sizes[1]})" if numbers[1] > outer else None
+
+
+def _range(ends: Sequence[int]) -> str:
+    return f"{ends[0]}" if ends[0] == ends[1] else f"{ends[0]}-{ends[1]}"
 
 
 def _one(choices: Choices, s: int, q: int) -> Choices:
@@ -70,4 +95,4 @@ def _open(branch: Branch, dims: set[str]) -> list[str]:
     found = [f"{', '.join(some)}: {what}" for what, some in said.items()]
     if branch.machine.by_address:
         found.append("bursts are counted as if every run began one")
-    return found + (["transfers that overlap are bounded, not laid out"] if not branch.exact else [])
+    return found + ([_OVERLAP] if not branch.exact else [])

@@ -8,10 +8,12 @@ first stage ends early where the plan moves no more than any plan must (`hwmodel
 bound that the caller has proven (`Search.known`).
 
 Double-buffered time is a sum of maxima over steps and no table. As the first objective the best nests of the first
-pass, of several members, are cut anew loop by loop (`formulations.tiling.recut`); then timelines are laid out in the
-order of their lower bounds, until none is below the best, or `MOST_TIMELINES` are. Bounds rise by what is known of how
-tiles follow each other (`hwmodels.nest.price.pipeline`), as far as the least that is left open asks for. As a tie-break
-it is the best of the `TIMELINES` most promising ones, the same for every engine.
+pass, of several members, are cut anew loop by loop (`formulations.tiling.recut`), and nests of the classes with the
+least bounds by branch and bound (`formulations.tiling.splitting`). Members whose nests are not below the best by these
+are settled; of others timelines are laid out in the order of their lower bounds, until none is below the best, or
+`MOST_TIMELINES` are. Bounds rise by what is known of how tiles follow each other (`hwmodels.nest.price.pipeline`), as
+far as the least that is left open asks for. As a tie-break it is the best of the `TIMELINES` most promising ones, the
+same for every engine.
 
 Nests beyond the candidates. Where a member's candidates are not proven to hold an optimum (`Member.exact`), bounds on
 all its nests are searched first, by the same tables (`hwmodels.nest.price.relaxed`): a member none of whose bounds is
@@ -45,8 +47,10 @@ from formulations.tiling.cause import cause
 from formulations.tiling.member import Member
 from formulations.tiling.recut import Cutting, climbed, may_recut, starts
 from formulations.tiling.space import Pick, Space, aims, closed_form_bound, least_of, stages, vector
+from formulations.tiling.splitting import Least, least_times, may_split
 from formulations.tiling.turns import turned
 from hwmodels.nest.price.bilinear import Ints
+from hwmodels.nest.price.hidden import MOST
 from hwmodels.nest.price.limits import compulsory_bytes
 from hwmodels.schedule import Nest
 
@@ -120,9 +124,10 @@ class Search:
     _laid: int = 0
     _left: int | None = None
     _crowded: int | None = None
-    _at: _Choice | None = None
+    _at: _Choice | Least | None = None
     _lead: Pick | None = None
     _cut: Pick | None = None
+    _leasts: dict[int, Least | None] = field(default_factory=dict)
     _leads: list[tuple[Member, Pick]] = field(default_factory=list)
 
     def run(self) -> Pick | None:
@@ -187,7 +192,7 @@ class Search:
             self.proven += (measure,)
         if self.bound is not None:
             self.bounds[measure] = self.bound
-            self.cause = self.cause or (cause(*self._at) if self._at else "")
+            self.cause = self.cause or (cause(self._at) if self._at else "")
 
     def settle(self, measure: str) -> Asking:
         """Minimise one measure with the earlier ones kept."""
@@ -217,6 +222,7 @@ class Search:
         if self.bounding:
             self.first(measure)
             self._recut(measure)
+            self._split(measure)
             members.sort(key=self._promise)
         self.stopped, self._open, self._laid, self._left = False, None, 0, None  # the first pass leaves much out
         for number, member in enumerate(members):
@@ -301,7 +307,7 @@ class Search:
         spent = self._allowance is not None and self._work > self._allowance
         return spent or (self.deadline is not None and time.monotonic() > self.deadline)
 
-    def _leave(self, bound: int, at: _Choice | None = None) -> None:
+    def _leave(self, bound: int, at: _Choice | Least | None = None) -> None:
         """Some nests are not looked at; none is below `bound`, which is that of a choice."""
         if self._open is None or bound < self._open:
             self._open, self._at = bound, at
@@ -343,6 +349,10 @@ class Search:
         """Whether a nest of the member may be below the best plan; where its candidates may miss some, note how far."""
         if member.skeleton.line or member.exact((*self.kept, measure)):  # others' bounds are below all in lines
             return True
+        known = measure == "time" and self.best is not None and id(member) in self._leasts
+        split = self._leasts[id(member)] if known else None
+        if known and (split is None or split.bound >= self._limits(measure).get(measure, -1) + 1):
+            return False
         (before, at), self._open = (self._open, self._at), None
         limits = self._limits(measure)
         left = self._left if self._crowded == limits.get(measure, 0) else None
@@ -357,6 +367,8 @@ class Search:
                 for one in member.finer(part, (*self.kept, measure), self._limits(measure)):
                     for block, some in self._below(one, measure):
                         self._attain(member, block, some, measure)
+        if split is not None and self._open is not None and split.bound > self._open:
+            self._open, self._at = split.bound, split
         if before is not None and (self._open is None or before <= self._open):
             self._open, self._at = before, at
         self._left = self._open
@@ -381,6 +393,21 @@ class Search:
             lower = next((one for one in (_least(*block) for block in blocks) if one[0] < least), None)
         self._leave(least, at)
         return None
+
+    def _split(self, measure: str) -> None:
+        """Bound the members whose time is a timeline; look for nests of the least bounds, and begin again with one."""
+        splitting = may_split(self.space.layer, self.space.machine)
+        members, before, self._leasts = [one for one in self.space.members if one.timeline and splitting], None, {}
+        while measure == "time" and members and self.best is not None and not self._late():
+            now = self.best.measures["time"]
+            if now > MOST or (before is not None and now >= before):
+                return
+            leasts = least_times(members, now, self._late)
+            self._leasts = {id(member): least for member, least in zip(members, leasts, strict=True)}
+            before = now
+            for member, least in zip(members, leasts, strict=True):
+                for loops in least.loops if least is not None and may_recut(member) else ():
+                    climbed(Cutting(member, *loops), self._time_of, self._late)
 
     def _below(self, branch: Branch, measure: str) -> Iterator[_Block]:
         """Yield the choices of a branch of bounds of which some may be below the best plan, and their values."""

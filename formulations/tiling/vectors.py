@@ -32,19 +32,11 @@ import numpy as np
 from formulations.pareto import pareto
 from formulations.tiling.entries import chain, entry, trim
 from hwmodels.nest.price.bilinear import Ints
+from hwmodels.nest.price.pieces import rounds
 from hwmodels.nest.price.relaxed import packed, unpacked
 
 #: Ways that are tried to attain a vector.
 _TRIES = 64
-
-
-def rounds(extent: int, number: Ints, most: Ints, lanes: int) -> Ints:
-    """The least rounds of so many pieces of at most `most` (Lemma 1)."""
-    whole, rest = most // lanes, most % lanes
-    short = extent - number * whole * lanes
-    alone = number * whole + -(-short // np.maximum(rest, 1))
-    least: Ints = np.maximum(number, np.where(short <= 0, -(-extent // lanes), alone))
-    return least
 
 
 def fewest_pieces(extent: int, groups: Ints, most: Ints, piece: Ints) -> Ints:

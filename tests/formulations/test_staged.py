@@ -206,6 +206,7 @@ def test_a_proof_by_timelines_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     best = decide_space(_space(machine=DOUBLE), ("time",))
     monkeypatch.setattr("formulations.tiling.search.FIRST_TIMELINES", 1)
     monkeypatch.setattr("formulations.tiling.search.MOST_TIMELINES", 1)
+    monkeypatch.setattr("formulations.tiling.splitting.NODES", 1)
     found = decide_space(_space(machine=DOUBLE), ("time",))
     assert found.status == "FEASIBLE"
     assert found.stats["left_open"]

@@ -78,7 +78,7 @@ class CorePieces:
             return cut(self._extents[dim], steps)
         if self._ideal.get(dim) == "vectors":
             return Vectors(self._extents[dim], steps[:, -1])
-        if self._ideal.get(dim) in ("steps", "counts"):
+        if self._ideal.get(dim) in ("steps", "counts", "numbers"):
             bound = ideal_cut if self._ideal[dim] == "steps" else ideal_count
             return bound(self._extents[dim], steps[:, -1])
         return Relaxed(cut(self._extents[dim], steps))
@@ -116,7 +116,7 @@ class CorePieces:
     def _written(self, level: int, resident: int) -> Pieces:
         """The rows of the result's pieces that go to DRAM."""
         steps = self._steps["r"][:, :level]
-        if self._ideal is not None and level and self._ideal.get("r") in ("steps", "counts"):
+        if self._ideal is not None and level and self._ideal.get("r") in ("steps", "counts", "numbers"):
             bound = ideal_cut if self._ideal["r"] == "steps" else ideal_count
             return bound(self._extents["r"], steps[:, -1], resident)
         written = Window(1, 1, 1, 0, self.layer.r, resident)
@@ -181,7 +181,8 @@ class CorePieces:
         if how == "listed":  # the kernel is whole at the Hold of IN
             return Relaxed(windows(lo, hi, steps, np.zeros((1, 0), np.int64), window, along))
         if taps.shape[1] or how is not None:
-            return ideal_parts(lo, hi, steps, taps, window, along, counts=how == "counts")
+            counted = how in ("counts", "numbers")
+            return ideal_parts(lo, hi, steps, taps, window, along, counts=counted, more=how == "numbers")
         # fetches of nothing: beyond the end of the map, or of rows that are on chip
         idle = window.clipping(lo, hi)[1] // window.stride if along else 0
         if window.first or window.pad >= window.reach or window.clipping(lo, hi)[1] >= window.reach:

@@ -45,6 +45,19 @@ def how(entry: int) -> Step:
     return entry if entry > 0 else _LISTS[-entry - 1]
 
 
+def rounds(extent: int, number: Ints, most: Ints, lanes: int, fewest: Ints | None = None) -> Ints:
+    """The least rounds of lanes that so many pieces of at most `most` take; with `fewest` from so many on.
+
+    Lemma 1 of `formulations.tiling.vectors`; more pieces take no more rounds until each takes one.
+    """
+    whole, rest = most // lanes, most % lanes
+    short = extent - number * whole * lanes
+    alone = number * whole + -(-short // np.maximum(rest, 1))
+    known = number if fewest is None else fewest
+    least: Ints = np.maximum(known, np.where(short <= 0, -(-extent // lanes), alone))
+    return least
+
+
 def chain_of(loops: Mapping[str, Sequence[Step]]) -> dict[str, Ints]:
     """The loops of a nest as one chain (1, L) a dimension."""
     entries = {d: [x if isinstance(x, int) else code_of(x) for x in steps] for d, steps in loops.items()}

@@ -394,7 +394,7 @@ def ideal_once(lo: int, hi: int, pieces: Pieces, window: Window, whole: Mask, *,
 
     `whole` says for which chains (T,) the kernel is not cut; `turning`, whether loops run backwards too.
     """
-    used, clipped = _bounds(lo, hi, window)[1], window.clipping(lo, hi)
+    used, clipped = used_rows(lo, hi, window), window.clipping(lo, hi)
     before, behind = (rows // window.stride for rows in clipped)
     if window.first or max(clipped) >= window.reach:
         before = behind = hi - lo
@@ -407,7 +407,7 @@ def ideal_once(lo: int, hi: int, pieces: Pieces, window: Window, whole: Mask, *,
 
 def _share(lo: int, hi: int, window: Window) -> int:
     """No cut makes more windows than outputs times taps, and some window has its share of what is used."""
-    used = _bounds(lo, hi, window)[1]
+    used = used_rows(lo, hi, window)
     return -(-used // ((hi - lo) * window.taps))
 
 
@@ -478,11 +478,14 @@ def part_window(window: Window, taps: int) -> Window:
     return replace(window, taps=taps, size=window.size - (window.taps - taps) * window.dilation)
 
 
-def ideal_parts(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: str, *, counts: bool) -> Ideal:
+def ideal_parts(
+    lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide: str, *, counts: bool, more: bool = False
+) -> Ideal:
     """Bounds on the windows over pieces of [lo, hi), cut by chains of steps, and parts by chains of `taps`.
 
     The taps may be cut anywhere, in parts of which the largest makes as many as the chain's (`least_rows`). `counts`:
-    whether `steps` are numbers of pieces; else they are candidates (`formulations.tiling.cuts`) for `part_window`.
+    whether `steps` are numbers of pieces, or with `more` of as many at least; else they are candidates
+    (`formulations.tiling.cuts`) for `part_window`.
     """
     number = max(len(steps), len(taps))
     whole = np.full(number, window.taps)
@@ -495,20 +498,23 @@ def ideal_parts(lo: int, hi: int, steps: Ints, taps: Ints, window: Window, slide
         at, part = taps == size, part_window(window, int(size))
         calls[at] = least_calls(lo, hi, window, int(size), made.pieces[at], slide)
         if counts:
-            largest[at] = _least_window(lo, hi, part)[made.pieces[at]]
+            largest[at] = least_window(lo, hi, part)[made.pieces[at]]
         else:
             largest[at] = windows(lo, hi, steps[at], np.zeros((1, 0), np.int64), part).largest
     fetching = outer if slide == "inner" else taps  # what a part fetches, however it is cut again
     for size in np.unique(fetching):
         at = fetching == size
         groups = made.groups[at] if slide == "outer" else None
-        total[at] = least_rows(lo, hi, window, int(size), made.pieces[at], groups, more=not made.exact)
+        total[at] = least_rows(lo, hi, window, int(size), made.pieces[at], groups, more=more or not made.exact)
     _, used, places = _bounds(lo, hi, window)
     if slide == "inner" and window.dilation > 1:  # rows between the taps of two parts need not be fetched
         total = np.where(taps < window.taps, 0, total)
     meet = (made.groups if slide == "outer" else made.pieces) - 1
     total = np.maximum(total, used + np.where(taps < window.taps, 0, _least_sums(places)[meet]))
     whole, unsure = _spanning(lo, hi, window, made.pieces, taps)
+    if more:  # one window that spans the map, or more that skip rows
+        unsure |= whole & (total < window.size)
+        whole &= total >= window.size
     total = np.maximum(total, np.where(whole, window.size, 0))
     calls = np.where(total > 0, np.maximum(calls, 1), 0)  # nothing is fetched where all that is used lies on chip
     largest = np.full_like(total, _share(lo, hi, window)) if slide else largest
@@ -532,8 +538,18 @@ def _made(extent: int, steps: Ints, *, counts: bool) -> _Made:
     return _Made(pieces, groups, exact=not steps.shape[1])
 
 
+def smallest_windows(lo: int, hi: int, window: Window) -> Ints:
+    """The smallest windows by outputs and taps, (E, K)."""
+    return _bounds(lo, hi, window)[0]
+
+
+def used_rows(lo: int, hi: int, window: Window) -> int:
+    """How many rows all windows use together."""
+    return _bounds(lo, hi, window)[1]
+
+
 @lru_cache(maxsize=1024)
-def _least_window(lo: int, hi: int, window: Window) -> Ints:
+def least_window(lo: int, hi: int, window: Window) -> Ints:
     """The least that the largest window of n pieces can be, for n in 0..E (of 0: of one)."""
     extent = hi - lo
     start, stop = window.rows(np.arange(lo, hi), np.arange(lo + 1, hi + 1), 0, window.taps)

@@ -232,7 +232,7 @@ def nest_tables(
     time: list[list[Term]] = []
     pipelines: tuple[Pipeline, ...] = ()
     if timed:
-        moved = {load: _ticks(machine, r) for load, r in served.items()}
+        moved = {load: ticks_of(machine, r) for load, r in served.items()}
         cycle = machine.compute.cycle_ticks
         work = {key.extents: t for key, t in kinds.items()}
         busy = {extents: _times(t.compute_cycles(), cycle) for extents, t in work.items()}
@@ -331,7 +331,7 @@ def _serial(
     return time
 
 
-def _ticks(machine: Machine, rows: Rows) -> list[Term]:
+def ticks_of(machine: Machine, rows: Rows) -> list[Term]:
     """The price of all rows, each by the transfer of its home."""
     found: list[Term] = []
     for row, kinds in rows.items():
@@ -363,12 +363,12 @@ def _overlapping(
         operand = row if row in ("IN", "W") else "OUT"
         direction = "writes" if row in ("OUT", "PSUM_WRITE") else "reads"
         parts["alone" if machine.buffers(skeleton.buffers.get(operand)) == 1 else direction][row] = kinds
-    reads, writes, alone = (_ticks(machine, part) for part in parts.values())
+    reads, writes, alone = (ticks_of(machine, part) for part in parts.values())
     fill, drain = [*ends.loaded("IN"), *ends.loaded("W")], ends.stored()
     paths = [[*fill, *busy, *drain, *alone]]
     paths += [[*reads, *ends.computed("last"), *drain, *alone]] if parts["reads"] else []
     paths += [[*fill, *ends.computed("first"), *writes, *alone]] if parts["writes"] else []
-    inputs = _ticks(machine, {row: kinds for row, kinds in parts["reads"].items() if row in ("IN", "W")})
+    inputs = ticks_of(machine, {row: kinds for row, kinds in parts["reads"].items() if row in ("IN", "W")})
     return paths, reads, inputs, alone
 
 
@@ -434,7 +434,7 @@ def _literal(layer: Layer, machine: Machine, skeleton: Skeleton, core: Core, cho
     capacity = {name: (table,) for name, table in tables.capacity(sizes).items()}
     work = [] if machine.timing == "transfer_only" else compute
     return NestTables(
-        time=(Bilinear.of([*_ticks(machine, rows), *work, _constant(machine.layer_ticks, shape)], shape),),
+        time=(Bilinear.of([*ticks_of(machine, rows), *work, _constant(machine.layer_ticks, shape)], shape),),
         bytes=Bilinear.of([t for kinds in rows.values() for t in kinds["bytes"]], shape),
         capacity=capacity,
         exact=True,

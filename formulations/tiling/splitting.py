@@ -1,0 +1,209 @@
+"""Bounds on the time of nests whose transfers overlap with compute: branch and bound over numbers and sizes of pieces.
+
+Nodes are classes of nests (`hwmodels.nest.price.ranges`), each with a bound (`hwmodels.nest.price.hidden`). Roots are
+all ways to cut every dimension, one for each loop that IN may slide along, and for each number of equal parts that the
+largest part of the kernel makes. Classes with the least bounds are split first, in two by one of their ranges: the
+widest of the numbers of pieces, or else of sizes, those of first and last pieces behind the others. No nest of the
+skeleton is below the least bound that is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from formulations.tiling.listing import Listing
+from hwmodels.nest.price.bilinear import Ints
+from hwmodels.nest.price.hidden import Hidden
+from hwmodels.nest.price.ranges import KERNELS, Loop, Mask, Ranges
+from hwmodels.nest.price.skeleton import cores
+from hwmodels.schedule import Step
+from instances.machine.machine import Machine
+from instances.network.workload import Layer
+
+#: Classes that are bounded at most, and those that are split at a time.
+NODES, _BATCH = 100_000, 1_000
+#: How much more numbers of pieces count than the largest piece where the next range to split is chosen, and ends less.
+_NUMBERS, _ENDS = 100.0, 0.05
+
+
+@dataclass(frozen=True)
+class Least:
+    """The least bound of a search, and the class that has it, the only one of `ranges`."""
+
+    bound: int
+    hidden: Hidden
+    ranges: Ranges
+
+    @property
+    def loops(self) -> Iterator[tuple[dict[str, tuple[Step, ...]], tuple[str, int] | None]]:
+        """Yield loops that the class stands for, in equal steps and with its ends, and the one that IN slides along."""
+        for even in (True, False):
+            yield self._cut(even=even), self.hidden.slide
+
+    def _cut(self, *, even: bool) -> dict[str, tuple[Step, ...]]:
+        """Loops that make as many pieces as the class has at least, by dimension: equal ones, or with its ends."""
+        found: dict[str, tuple[Step, ...]] = {}
+        for d, extent in self.hidden.extent.items():
+            levels = [self.hidden.loops.index((d, k + 1)) for k in range(self.hidden.levels[d])]
+            numbers = [1, *(int(self.ranges.fewest[n, 0]) for n in levels)]
+            found[d] = tuple(-(-extent // number) for number in numbers[1:])
+            if not even and d not in KERNELS.values() and len({*numbers}) == 2:  # one loop cuts
+                cutting = next(k for k, number in enumerate(numbers[1:]) if number > 1)
+                ends = (int(x[levels[cutting], 0]) for x in (self.ranges.first, self.ranges.last))
+                found[d] = tuple(
+                    places(extent, numbers[-1], *ends) if k == cutting else extent for k in range(len(levels))
+                )
+        return found
+
+
+def places(extent: int, number: int, first: int, last: int) -> Step:
+    """Where to cut in so many pieces, the first and the last of such sizes, the others alike."""
+    middle = extent - first - last
+    if number == 2:
+        return (first,)
+    if middle < number - 2:
+        return -(-extent // number)
+    return tuple(first + middle * k // (number - 2) for k in range(number - 1))
+
+
+def may_split(layer: Layer, machine: Machine) -> bool:
+    """Whether bounds of this kind hold: tiles are counted as they are, and inputs are read whole, in one order."""
+    plain = all(one == (0, "") for one in layer.loaded) and not layer.resident_out
+    return plain and machine.edge_tiles == "true" and not (machine.snake or machine.line)
+
+
+def least_times(listings: Sequence[Listing], below: int, late: Callable[[], bool]) -> list[Least | None]:
+    """Return the least bound of all nests of each skeleton; None if none is below `below`, which is up to `MOST`.
+
+    All are searched together, so that the least of all is raised first: it is the bound of a layer. `late` says when to
+    split no further.
+    """
+    found = [(number, _Search(hidden, below)) for number, one in enumerate(listings) for hidden in _searches(one)]
+    for number, search in found:
+        search.begin(_roots(listings[number], search.hidden))
+    while sum(search.nodes for _, search in found) < NODES and not late():
+        first = min((search for _, search in found), key=lambda search: search.bound)
+        if first.bound >= below or not first.step():
+            break
+    return [_least(below, [search for at, search in found if at == number]) for number in range(len(listings))]
+
+
+def _least(below: int, searches: Sequence[_Search]) -> Least | None:
+    first = min(searches, key=lambda search: search.bound)
+    return first.least if first.bound < below else None
+
+
+def _searches(listing: Listing) -> Iterator[Hidden]:
+    """Yield what bounds nests that slide along each loop, or along none."""
+    (core,) = cores(listing.layer, listing.skeleton.spatial)
+    for slide in listing.slides or (None,):
+        yield Hidden(listing.layer, listing.machine, listing.skeleton, core, slide)
+
+
+def _roots(listing: Listing, hidden: Hidden) -> Ranges:
+    """All nests: a class for each way to cut the kernel; pieces are of sizes that the listing allows."""
+    loops = [loop for loop in hidden.loops if loop[0] in KERNELS.values()]
+    known = {loop: _allowed(listing, loop) for loop in hidden.loops if loop not in loops}
+    parts = [[_parts(hidden.extent[d], number) for number in _numbers(hidden.extent[d])] for d, _ in loops]
+    every = [dict(zip(loops, chosen, strict=True)) for chosen in product(*parts)]
+    nested = [one for one in every if all(one[d, k][0] >= one[d, k - 1][0] for d, k in loops if k > 1)]
+    if hidden.slide and hidden.slide[0] in KERNELS.values() and any(d in KERNELS for d, _ in listing.slides):
+        d, at = hidden.slide  # whole kernels slide along rows or columns
+        nested = [one for one in nested if one[d, at + 1][0] > (one[d, at][0] if at else 1)]
+    return hidden.classes([known | one for one in nested])
+
+
+def _allowed(listing: Listing, loop: Loop) -> tuple[int, int, int, int]:
+    """Numbers and largest pieces of a loop."""
+    (d, level), extent = loop, listing.share(loop[0])
+    sizes = listing.sizes[d].inner if level == listing.skeleton.levels(d) else listing.sizes[d].outer
+    return (1, extent, int(sizes.min()), int(sizes.max())) if len(sizes) else (1, extent, 1, extent)
+
+
+def _numbers(taps: int) -> list[int]:
+    """Numbers of parts that equal steps make."""
+    return sorted({-(-taps // size) for size in range(1, taps + 1)})
+
+
+def _parts(taps: int, number: int) -> tuple[int, int, int, int]:
+    """Numbers and largest parts of the cuts whose largest part makes so many equal ones."""
+    least, most = -(-taps // number), (taps - 1) // (number - 1) if number > 1 else taps
+    return number, taps - least + 1, least, most
+
+
+class _Search:
+    """Classes that are open, with their bounds; and the best of those that cannot be split."""
+
+    def __init__(self, hidden: Hidden, below: int) -> None:
+        self.hidden, self.nodes, self._below = hidden, 0, below
+        self._open, self._bounds = hidden.classes([]), np.zeros(0, np.int64)
+        self._known, self._done = hidden.classes([]), below
+
+    @property
+    def bound(self) -> int:
+        """No nest is below it, if it is below what plans are."""
+        return int(min(self._done, self._bounds.min(initial=self._below)))
+
+    @property
+    def least(self) -> Least:
+        """The class whose bound it is."""
+        known = self._done <= self.bound
+        some = self._known if known else self._open.take(np.array([self._bounds.argmin()]))
+        return Least(self.bound, self.hidden, some)
+
+    def begin(self, roots: Ranges) -> None:
+        """Bound the roots."""
+        self._add(roots, np.zeros(len(roots), np.int64))
+
+    def step(self) -> bool:
+        """Split the classes with the least bounds; whether there were some below what is known."""
+        some = np.flatnonzero(self._bounds < self._done)
+        if not len(some):
+            return False
+        some = some[np.argsort(self._bounds[some], kind="stable")[:_BATCH]]
+        classes, bounds, rest = self._open.take(some), self._bounds[some], np.ones(len(self._bounds), np.bool_)
+        rest[some] = False
+        self._open, self._bounds = self._open.take(rest), self._bounds[rest]
+        points = _points(classes)
+        if points.any() and bounds[points].min() < self._done:
+            at = np.flatnonzero(points)[bounds[points].argmin()]
+            self._known, self._done = classes.take(np.array([at])), int(bounds[at])
+        split = np.flatnonzero(~points)
+        if len(split):
+            self._add(halves(classes.take(split)), np.tile(bounds[split], 2))
+        return True
+
+    def _add(self, classes: Ranges, bounds: Ints) -> None:
+        """Bound some classes; none is below the bound of what it was split from."""
+        self.nodes += len(classes)
+        classes, found = self.hidden.bound(classes)
+        found = np.maximum(found, bounds)
+        self._open = Ranges.joined([self._open, classes.take(found < self._below)])
+        self._bounds = np.append(self._bounds, found[found < self._below])
+
+
+def _points(classes: Ranges) -> Mask:
+    """Which classes have one number and one size each."""
+    known: Mask = np.all([(below == above).all(axis=0) for below, above in classes.pairs], axis=0)
+    return known
+
+
+def halves(classes: Ranges) -> Ranges:
+    """Split each class by its widest range: the lower halves, then the upper ones."""
+    pairs = classes.pairs
+    wide = np.stack([above / below - 1 for below, above in pairs])
+    wide *= np.array([_NUMBERS, 1.0, _ENDS, _ENDS])[:, None, None]
+    kind, loop = np.divmod(wide.reshape(-1, len(classes)).argmax(axis=0), wide.shape[1])
+    lower, upper = classes.take(np.arange(len(classes))), classes.take(np.arange(len(classes)))
+    for number, (below, above) in enumerate(pairs):
+        at = np.flatnonzero(kind == number)
+        first, last = below[loop[at], at], above[loop[at], at]
+        middle = (first + last) // 2 if number == 1 else np.sqrt(first * last.astype(np.float64)).astype(np.int64)
+        middle = np.clip(middle, first, np.maximum(last - 1, first))
+        lower.pairs[number][1][loop[at], at] = middle
+        upper.pairs[number][0][loop[at], at] = middle + 1
+    return Ranges.joined([lower, upper])

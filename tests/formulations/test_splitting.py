@@ -1,0 +1,97 @@
+"""Branch and bound over numbers and sizes of pieces: halves, and bounds against plans."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from formulations.pins import Pins
+from formulations.tiling.problem import NESTS
+from formulations.tiling.search import Search
+from formulations.tiling.splitting import halves, least_times, places
+from hwmodels.nest.price.ranges import Ranges
+from instances.load import load_machine, load_network
+from instances.machine.machine import Compute, Transfer
+from instances.network.workload import Layer
+from solver.problems.tiling import decide_space
+from tests.small import machine
+
+
+def test_halves_share_what_a_class_says() -> None:
+    # Any values of a class are in one of its halves, and in one only.
+    rng = random.Random(3)
+    for _ in range(200):
+        pairs = [sorted((rng.randint(1, 9), rng.randint(1, 9))) for _ in range(8)]
+        if all(low == high for low, high in pairs):
+            continue
+        table = np.array(pairs, np.int64).reshape(2, 4, 2)
+        one = Ranges(*(table[:, kind, end][:, None].copy() for kind in range(4) for end in range(2)))
+        parts = halves(one)
+        for _ in range(20):
+            value = np.array([rng.randint(low, high) for low, high in pairs]).reshape(2, 4)
+            inside = [
+                all(
+                    (below[:, k] <= value[:, kind]).all() and (value[:, kind] <= above[:, k]).all()
+                    for kind, (below, above) in enumerate(parts.pairs)
+                )
+                for k in range(2)
+            ]
+            assert sum(inside) == 1
+
+
+def test_places_begin_and_end_with_the_pieces_asked_for() -> None:
+    # 10 in four pieces, 1 first and 3 last: 1 + 3 + 3 + 3; two are all there is; too little for so many: equal steps.
+    assert places(10, 4, 1, 3) == (1, 4, 7)
+    assert places(10, 2, 4, 6) == (4,)
+    assert places(5, 4, 2, 2) == 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_bound_of_a_member_is_above_its_candidates(seed: int) -> None:
+    # All nests of a member that are listed, laid out one by one.
+    rng = random.Random(seed)
+    taps = rng.choice((1, 3))
+    layer = Layer.conv(
+        "x", channels=rng.randint(1, 4), filters=rng.randint(2, 5), size=(rng.randint(3, 6), rng.randint(3, 4)),
+        kernel=(taps, taps), pad=(taps // 2,) * 4,
+    )  # fmt: skip
+    on = machine(
+        ocm_bytes=rng.randint(150, 300), buffering="double", overlap="double_buffered", sliding=seed % 2 == 0,
+        compute=Compute(model="array", rows=2, cols=2, cycle_ticks=3), in_layout="HWC", out_layout="HWC",
+        transfer=Transfer(call_ticks=20, segment_ticks=2, byte_ticks=1),
+    )  # fmt: skip
+    members = NESTS["tiling"].build(layer, on, Pins()).members
+    leasts, compared = least_times(members, 2**30, lambda: False), 0
+    for member, least in zip(members, leasts, strict=True):
+        branch = member.branch(("time",), coarse=True)
+        if branch.empty:
+            continue
+        fits = np.argwhere(branch.feasible())
+        for s, q in fits[:: max(1, len(fits) // 20)]:
+            assert least is not None
+            assert least.bound <= branch.measures(s, q)["time"]
+            compared += 1
+    assert compared > 20
+
+
+def test_the_pooling_that_takes_as_long_as_any_is_proven() -> None:
+    # The bound of pool5 of SqueezeNet is met: 206,240 ticks with two buffers.
+    layer = next(one for one in load_network("squeezenet1_1").layers if one.name == "pool5")
+    space = NESTS["tiling"].build(layer, load_machine("scratchpad_64k", {"buffering": "double"}), Pins())
+    answer = decide_space(space, ("time",))
+    assert (answer.status, answer.values["time"]) == ("OPTIMAL", 206_240)
+
+
+def test_a_gap_names_the_class_that_is_open() -> None:
+    layer = Layer.conv("x", channels=3, filters=4, size=(5, 3))
+    on = machine(
+        ocm_bytes=60, buffering="double", overlap="double_buffered", sliding=True,
+        compute=Compute(model="array", rows=2, cols=2, cycle_ticks=3),
+        transfer=Transfer(call_ticks=20, segment_ticks=2, byte_ticks=1),
+    )  # fmt: skip
+    search = Search(NESTS["tiling"].build(layer, on, Pins()), ("time",))
+    search.run()
+    assert search.bounds["time"] < search.kept["time"]
+    assert search.stats["gap"].endswith("transfers that overlap are bounded, not laid out")

@@ -1,0 +1,184 @@
+"""What transfers hide at most: bounds on classes of nests against the times of nests, and by hand."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hwmodels.nest.price.choices import Tree, fetching, numbered, trees_of
+from hwmodels.nest.price.closed_form import price
+from hwmodels.nest.price.hidden import Hidden
+from hwmodels.nest.price.ranges import KERNELS, Ranges
+from hwmodels.nest.price.skeleton import cores, skeleton_of
+from hwmodels.schedule import Hold, Item, Loop, Nest
+from instances.machine.machine import Compute, Machine, Transfer
+from instances.network.workload import Layer, depends
+from tests.adversary.layers import random_layer
+from tests.adversary.moves import Moves, nest_of
+from tests.small import machine
+
+W, IN, OUT = Hold("W"), Hold("IN"), Hold("OUT")
+ARRAY = {"compute": {"model": "array", "rows": 1, "cols": 1, "cycle_ticks": 1}}
+
+
+def hidden_of(layer: Layer, on: Machine, nest: Nest) -> tuple[Hidden, dict[str, Tree]]:
+    """The bounds of a nest's skeleton, and how its loops cut."""
+    skeleton = skeleton_of(layer, nest)
+    (core,) = cores(layer, skeleton.spatial)
+    trees, slide = trees_of(core, nest.loops()), None
+    order = numbered(skeleton.outside("IN"))
+    last = fetching(order, trees, "IN")
+    if on.sliding and last and order[last[-1]][0] in ("r", "c", "i", "j"):
+        taps = layer.kh if order[last[-1]][0] in ("r", "i") else layer.kw
+        slide = order[last[-1]] if taps > 1 else None
+    return Hidden(layer, on, replace(skeleton, full=True), core, slide), trees
+
+
+def point(hidden: Hidden, trees: dict[str, Tree]) -> Ranges:
+    """The class of one nest; of a kernel that of all cuts whose largest part makes as many."""
+    rows = []
+    for d, level in hidden.loops:
+        sizes = trees[d].stop[level] - trees[d].start[level]
+        number, most = len(sizes), int(sizes.max())
+        row = [number, number, most, most, int(sizes[0]), int(sizes[0]), int(sizes[-1]), int(sizes[-1])]
+        if d in KERNELS.values():
+            taps, fewest = hidden.extent[d], -(-hidden.extent[d] // most)
+            low, high = -(-taps // fewest), (taps - 1) // (fewest - 1) if fewest > 1 else taps
+            row = [fewest, taps - low + 1, low, high, 1, taps, 1, taps]
+        rows.append(row)
+    table = np.array(rows, np.int64).reshape(-1, 8)
+    return Ranges(*(table[:, k : k + 1].copy() for k in range(8)))
+
+
+def widened(rng: random.Random, hidden: Hidden, one: Ranges) -> Ranges:
+    """A class that holds it."""
+    found = Ranges(*(getattr(one, f.name).copy() for f in fields(one)))
+    for number, (d, _) in enumerate(hidden.loops):
+        for below, above in found.pairs if d not in KERNELS.values() else ():
+            below[number] = rng.randint(1, int(below[number, 0]))
+            above[number] = rng.randint(int(above[number, 0]), hidden.extent[d])
+    return found
+
+
+def proper(nest: Nest) -> bool:
+    """Whether every Hold stands directly inside a loop that its operand depends on, or behind a Hold, or outside."""
+    last = ""
+    for item in nest.items:
+        if isinstance(item, Loop):
+            last = item.dim
+        elif isinstance(item, Hold) and last and last not in depends(item.operand):
+            return False
+    return True
+
+
+def drawn(rng: random.Random, layer: Layer) -> Machine:
+    """A machine with two buffers, or with a choice."""
+    fields_: dict[str, Any] = {
+        "ocm_bytes": rng.randint(20, 40 + layer.macs // 2), "buffering": rng.choice(("double", "double", "choose")),
+        "in_layout": rng.choice(("HWC", "CHW")), "out_layout": rng.choice(("HWC", "CHW")),
+        "sliding": rng.random() < 0.5, "bias_bytes": rng.choice((0, 4)), "psum_first_read": rng.random() < 0.1,
+    }  # fmt: skip
+    transfer = Transfer(
+        call_ticks=rng.choice((0, rng.randint(1, 60))), segment_ticks=rng.choice((0, 5)), byte_ticks=rng.randint(1, 3)
+    )
+    compute = rng.choice((Compute(model="none"), Compute(model="array", rows=2, cols=3, cycle_ticks=rng.randint(1, 9))))
+    return machine(overlap="double_buffered", transfer=transfer, compute=compute, **fields_)
+
+
+def test_no_class_has_a_bound_above_the_time_of_a_nest_in_it() -> None:
+    # Classes of one nest, whose bound is its time mostly, and larger ones around it.
+    rng, met, compared = random.Random(42), 0, 0
+    while compared < 400:
+        layer = random_layer(rng, tiny=True)
+        if any(one != (0, "") for one in layer.loaded) or layer.resident_out:
+            continue
+        on = drawn(rng, layer)
+        moves = Moves(layer, on, rng)
+        form = moves.start()
+        for _ in range(30):
+            form = moves.changed(form)
+            nest = nest_of(layer, form)
+            outcome = price(layer, on, nest)
+            if not proper(nest) or any(outcome.occupancy_bytes[k] > size for k, size in on.memories.items()):
+                continue
+            hidden, trees = hidden_of(layer, on, nest)
+            one = point(hidden, trees)
+            _, bounds = hidden.bound(Ranges.joined([one, *(widened(rng, hidden, one) for _ in range(3))]))
+            assert bounds.max() <= outcome.time_ticks, (layer, on, nest, bounds, outcome.time_ticks)
+            met, compared = met + int(bounds[0] == outcome.time_ticks), compared + 1
+    assert met > 0.6 * compared
+
+
+@pytest.mark.parametrize(
+    ("layer", "changes", "items", "time"),
+    [
+        # no compute: load of 2 and 1, store of 2
+        (Layer.conv("none", channels=1, filters=1, size=(2, 1)), {}, (IN, W, OUT), 5),
+        # rows of OUT share the tile of IN, though the columns are whole
+        (
+            Layer.conv("shared", channels=2, filters=1, size=(4, 4), kernel=(3, 3), pad=(1, 1, 1, 1)),
+            {"sliding": True, "call": 20}, (W, IN, Loop("r", 1), OUT), 186,
+        ),
+        # partial sums come back behind the first step of their group
+        (
+            Layer.conv("first", channels=1, filters=1, size=(3, 1)),
+            {"psum_first_read": True, **ARRAY}, (W, IN, Loop("r", 1), OUT), 9,
+        ),
+        # the first part of the kernel lies in the padding: no load for it
+        (
+            Layer.conv("empty", channels=1, filters=1, size=(1, 3), kernel=(3, 1), pad=(1, 0, 1, 0)),
+            {"call": 8}, (W, Loop("c", 1), OUT, Loop("i", 1), IN), 47,
+        ),
+        # channels are cut outside OUT: the second half comes behind the first step of its tile
+        (
+            Layer.conv("parts", channels=8, filters=1, size=(3, 1)),
+            {"in_bytes": 2, "out_bytes": 8}, (W, Loop("r", 2, (2,)), Loop("n", 4), Loop("r", 1), IN, OUT), 68,
+        ),
+        # the last row needs nothing new of the whole kernel, but something of a part
+        (
+            Layer.model_validate(
+                {"name": "idle", "m": 1, "n": 1, "r": 2, "c": 3, "kh": 2, "kw": 4, "stride_w": 2, "pad_top": 1}
+                | {"pad_left": 2, "h": 1, "l": 5}
+            ),
+            {"ocm_bytes": 90, "w_bytes": 2, "out_bytes": 2, "psum_bytes": 2, "sliding": True}
+            | {"compute": {"model": "array", "rows": 4, "cols": 2, "cycle_ticks": 7}},
+            (Loop("i", 1), W, Loop("r", 1), OUT, IN), 350,
+        ),
+        # a tile of one column has more runs than its share of a larger one
+        (
+            Layer.model_validate(
+                {"name": "narrow", "kind": "eltwise", "b": 2, "g": 2, "m": 1, "n": 1, "h": 1, "l": 5, "r": 1, "c": 5}
+                | {"weights": "none"}
+            ),
+            {"ocm_bytes": 60, "call": 56, "segment": 5, "byte": 3, "in_layout": "HWC", "out_layout": "HWC"},
+            (Loop("c", 2, (2, 4)), IN, Loop("g", 1, (1,)), OUT), 588,
+        ),
+        # biases of two groups are two runs
+        (
+            Layer.model_validate(
+                {"name": "bias", "kind": "matmul", "g": 2, "m": 3, "n": 1, "r": 5, "c": 1, "h": 5, "l": 1, "bias": True}
+            ),
+            {"ocm_bytes": 54, "segment": 6, "byte": 2, "bias_bytes": 4},
+            (IN, Loop("r", 1, (1, 2, 3, 4)), OUT, Loop("m", 1), W), 750,
+        ),
+    ],
+    ids=lambda value: value.name if isinstance(value, Layer) else None,
+)  # fmt: skip
+def test_what_is_not_hidden_is_not_counted(
+    layer: Layer, changes: dict[str, Any], items: tuple[Item, ...], time: int
+) -> None:
+    fields_ = {"psum_bytes": 1, "ocm_bytes": 4000, "buffering": "double", "overlap": "double_buffered"} | changes
+    transfer = {"call_ticks": fields_.pop("call", 0), "segment_ticks": fields_.pop("segment", 0)}
+    transfer["byte_ticks"] = fields_.pop("byte", 1)
+    on = Machine.model_validate(
+        {"name": "m", "tick_ps": 1, "in_bytes": 1, "w_bytes": 1, "out_bytes": 1, **fields_}
+        | {"transfer": {"model": "dma", **transfer}}
+    )
+    nest = Nest(items)
+    hidden, trees = hidden_of(layer, on, nest)
+    found, bound = price(layer, on, nest).time_ticks, int(hidden.bound(point(hidden, trees))[1][0])
+    assert (found, bound <= found) == (time, True)
