@@ -19,6 +19,7 @@ from instances.machine.machine import Compute, Machine, Transfer
 from instances.network.workload import Layer, depends
 from tests.adversary.layers import random_layer
 from tests.adversary.moves import Moves, nest_of
+from tests.hwmodels.test_pipeline import CASES
 from tests.small import machine
 
 W, IN, OUT = Hold("W"), Hold("IN"), Hold("OUT")
@@ -116,28 +117,7 @@ def test_no_class_has_a_bound_above_the_time_of_a_nest_in_it() -> None:
 @pytest.mark.parametrize(
     ("layer", "changes", "items", "time"),
     [
-        # no compute: load of 2 and 1, store of 2
-        (Layer.conv("none", channels=1, filters=1, size=(2, 1)), {}, (IN, W, OUT), 5),
-        # rows of OUT share the tile of IN, though the columns are whole
-        (
-            Layer.conv("shared", channels=2, filters=1, size=(4, 4), kernel=(3, 3), pad=(1, 1, 1, 1)),
-            {"sliding": True, "call": 20}, (W, IN, Loop("r", 1), OUT), 186,
-        ),
-        # partial sums come back behind the first step of their group
-        (
-            Layer.conv("first", channels=1, filters=1, size=(3, 1)),
-            {"psum_first_read": True, **ARRAY}, (W, IN, Loop("r", 1), OUT), 9,
-        ),
-        # the first part of the kernel lies in the padding: no load for it
-        (
-            Layer.conv("empty", channels=1, filters=1, size=(1, 3), kernel=(3, 1), pad=(1, 0, 1, 0)),
-            {"call": 8}, (W, Loop("c", 1), OUT, Loop("i", 1), IN), 47,
-        ),
-        # channels are cut outside OUT: the second half comes behind the first step of its tile
-        (
-            Layer.conv("parts", channels=8, filters=1, size=(3, 1)),
-            {"in_bytes": 2, "out_bytes": 8}, (W, Loop("r", 2, (2,)), Loop("n", 4), Loop("r", 1), IN, OUT), 68,
-        ),
+        *CASES,
         # the last row needs nothing new of the whole kernel, but something of a part
         (
             Layer.model_validate(
