@@ -41,8 +41,8 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ]),
     ("hwmodels/nest/price/hidden.py", "tests/hwmodels/test_hidden.py", [
         ("hidden: a bias in one run", "runs = 2 * runs", "runs = runs + number"),
-        ("hidden: runs of small tiles by their size", "np.minimum(runs, elements))",
-         "np.maximum(1, elements * runs // np.maximum(self.elements[op], 1)))"),
+        ("hidden: runs of small tiles by their size", "np.minimum(self.runs[op], size))",
+         "np.maximum(1, size * self.runs[op] // np.maximum(self.elements[op], 1)))"),
         ("hidden: a part of the kernel that fetches nothing", "self._whole(dim) & several &", "several &"),
     ]),
     ("hwmodels/nest/price/ranges.py", "tests/hwmodels/test_hidden.py", [

@@ -398,7 +398,7 @@ class Search:
         """Bound the members whose time is a timeline; look for nests of the least bounds, and begin again with one."""
         splitting = may_split(self.space.layer, self.space.machine)
         members, before, self._leasts = [one for one in self.space.members if one.timeline and splitting], None, {}
-        while measure == "time" and members and self.best is not None and not self._late():
+        while measure == "time" and "time" in self.aims and members and self.best is not None and not self._late():
             now = self.best.measures["time"]
             if now > MOST or (before is not None and now >= before):
                 return

@@ -17,8 +17,9 @@ import numpy as np
 
 from formulations.tiling.listing import Listing
 from hwmodels.nest.price.bilinear import Ints
+from hwmodels.nest.price.choices import KERNELS
 from hwmodels.nest.price.hidden import Hidden
-from hwmodels.nest.price.ranges import KERNELS, Loop, Mask, Ranges
+from hwmodels.nest.price.ranges import Loop, Mask, Ranges
 from hwmodels.nest.price.skeleton import cores
 from hwmodels.schedule import Step
 from instances.machine.machine import Machine

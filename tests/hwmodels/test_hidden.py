@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hwmodels.nest.price.choices import Tree, fetching, numbered, trees_of
+from hwmodels.nest.price.choices import KERNELS, Tree, fetching, numbered, trees_of
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.hidden import Hidden
-from hwmodels.nest.price.ranges import KERNELS, Ranges
+from hwmodels.nest.price.ranges import Ranges
 from hwmodels.nest.price.skeleton import cores, skeleton_of
 from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.machine.machine import Compute, Machine, Transfer

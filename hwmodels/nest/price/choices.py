@@ -20,6 +20,8 @@ S_DIMS = ("b", "r", "c")
 Q_DIMS = ("g", "m", "n")
 #: Kernel dimensions are chosen together with the output dimension whose input axis they share.
 AXIS = {**{d: d for d in (*S_DIMS, *Q_DIMS)}, "i": "r", "j": "c"}
+#: The dimension of the kernel along rows and columns of the input.
+KERNELS = {"r": "i", "c": "j"}
 #: The key of a factor that depends on the chains of rows and of columns, an array (chains of r, chains of c).
 JOINT = "rc"
 Term = tuple[Ints, Ints]
@@ -55,10 +57,11 @@ class Choices:
     bound: bool = False
     """Whether an index of -1 stands for the least value of every factor: tables are then lower bounds."""
     ideal: Ideals = None
-    """Dict of str to {"steps", "counts", "vectors", "sums", "listed", "exact"}, optional. If given, tables are lower
-    bounds for all ways to cut (`hwmodels.nest.price.relaxed`): of dimensions under "steps" chains say only how large
-    the largest pieces are, under "counts" only how many pieces there are, under "vectors" both and the rounds of lanes
-    (`hwmodels.nest.price.relaxed.packed`); under "sums" windows have the sizes of the chains, but fetch the least that
+    """Dict of str to {"steps", "counts", "numbers", "vectors", "sums", "listed", "exact"}, optional. If given, tables
+    are lower bounds for all ways to cut (`hwmodels.nest.price.relaxed`): of dimensions under "steps" chains say only
+    how large the largest pieces are, under "counts" only how many pieces there are (under "numbers" how many at least),
+    under "vectors" both and the rounds of lanes (`hwmodels.nest.price.relaxed.packed`); under "sums" windows have the
+    sizes of the chains, but fetch the least that
     so many can; under "listed" no way to cut is better than all chains (the kernel is whole where IN is held), under
     "exact" as they are, kernels in parts too if these are "exact"; other dimensions are candidates, whose fetches of
     nothing do not count. Under "IN" it says "lines" where IN is held so.

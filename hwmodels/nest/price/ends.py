@@ -16,7 +16,7 @@ import numpy as np
 
 from hwmodels.nest.price.bilinear import Bilinear, Ints
 from hwmodels.nest.price.boxes import input_windows
-from hwmodels.nest.price.choices import JOINT, Factors, Term
+from hwmodels.nest.price.choices import JOINT, KERNELS, Factors, Term
 from hwmodels.nest.price.core import CorePieces
 from hwmodels.nest.price.pieces import how
 from hwmodels.nest.price.pipeline import Need, Pipeline, Room
@@ -28,7 +28,6 @@ from instances.network.workload import DIMS, RELEVANT
 
 #: Which of the pieces.
 Which = Literal["first", "last", "any"]
-_KERNELS = {"r": "i", "c": "j"}
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ class Ends(CorePieces):
         """Rows (columns) of the first tile of IN."""
         window, (lo, _) = input_windows(self.layer, resident)[dim], self.core.range(dim)
         outputs = self._end(dim, self.skeleton.level(dim, "IN"))
-        taps = self._end(_KERNELS[dim], self.skeleton.level(_KERNELS[dim], "IN"))
+        taps = self._end(KERNELS[dim], self.skeleton.level(KERNELS[dim], "IN"))
         first, end = window.rows(np.array(lo), lo + outputs, 0, taps)
         rows: Ints = np.maximum(end - first, 0)
         return rows
@@ -208,7 +207,7 @@ class Ends(CorePieces):
         other one is nowhere above).
         """
         one: Ints = (self._trips(dim, level) == 1).astype(np.int64)
-        return one * 0 if level and self._ideal is not None and dim in _KERNELS and self._spans(dim) else one
+        return one * 0 if level and self._ideal is not None and dim in KERNELS and self._spans(dim) else one
 
     def _spans(self, dim: str) -> bool:
         """Whether all outputs but the first, or but the last, need all rows that all of them need."""

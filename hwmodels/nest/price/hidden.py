@@ -42,16 +42,15 @@ import numpy as np
 
 from hwmodels.nest.homes import repriced
 from hwmodels.nest.price.bilinear import Ints
-from hwmodels.nest.price.boxes import KINDS, shape_of
-from hwmodels.nest.price.choices import AXIS, Choices, Term
+from hwmodels.nest.price.boxes import shape_of
+from hwmodels.nest.price.choices import AXIS, KERNELS, Choices, Term
 from hwmodels.nest.price.core import CoreTables
 from hwmodels.nest.price.pieces import rounds
-from hwmodels.nest.price.ranges import KERNELS, Mask, Ranges, Sizes, rows_used
+from hwmodels.nest.price.ranges import Mask, Ranges, Sizes, first_rows
 from hwmodels.nest.price.relaxed import smallest_windows, used_rows
-from hwmodels.nest.price.tables import ticks_of
-from hwmodels.transfer import COUNTS
+from hwmodels.nest.price.tables import priced_kinds, ticks_of
 from instances.machine.machine import Machine, Transfer
-from instances.network.workload import DIMS, RELEVANT
+from instances.network.workload import DIMS, REDUCTION, RELEVANT
 
 #: More than any time; of classes that hold no nest.
 FAR = 2**62
@@ -135,7 +134,7 @@ class Hidden(Sizes):
     def _summed(self, some: Ranges, how: str) -> dict[str, Ints]:
         machine, shape = self._priced, len(some)
         tables = CoreTables(self.layer, machine, self.skeleton, self.core, self._choices(some, how))
-        rows = tables.transfers(frozenset(k for k in KINDS if any(getattr(t, COUNTS[k]) for t in machine.transfers)))
+        rows = tables.transfers(priced_kinds(machine))
         ticks = {row: _total(ticks_of(machine, {row: kinds}), shape) for row, kinds in rows.items()}
         cycle = machine.compute.cycle_ticks
         return {
@@ -217,7 +216,7 @@ class Hidden(Sizes):
             first, end = window.rows(
                 np.array(lo), np.arange(lo + 1, hi + 1)[:, None], 0, np.arange(1, window.taps + 1)
             )  # fmt: skip
-            rows = np.minimum(np.maximum(end - first, 0), rows_used(lo, hi, window)) if within else end - first
+            rows = np.minimum(np.maximum(end - first, 0), first_rows(lo, hi, window)) if within else end - first
             outputs, taps = (self.edge(some, ends, x, level[x]) for x in (d, kernel))
             sizes.append(np.maximum(rows, 0)[outputs - 1, taps - 1])
         return self.least_ticks(op, np.prod(sizes, axis=0))
@@ -293,13 +292,17 @@ class _Bound:
         self.zero = np.zeros(len(some), np.int64)
         room, _ = of.room(some)
         self.elements = {op: np.minimum(prod(of.tile(some, op, most=True).values()), room[op]) for op in of.ops}
+        self.runs = {op: of.runs(some, op, self.elements[op]) for op in of.ops}
+        self.moved = {op: self._moved(op) for op in of.ops}
+        self.behind = {op: of.iteration(some, op) for op in of.loaded} | {"OUT": of.step(some)}
+        self.several = of.steps(some, "OUT") >= 2
         self.steps, self.fewest_steps = of.visits(some.most), of.visits(some.fewest)
         self.compute = of.all_compute(some, self.sums["compute"])
-        self.most_compute, self.least_compute = of.step(some, self.elements["OUT"]), of.step(some)
+        self.most_compute, self.least_compute = of.step(some, self.elements["OUT"]), self.behind["OUT"]
         self.stores, self.hosts, self.store_cap, self.last = self.zero, self.zero, self.zero, self.zero
         if "OUT" in of.doubled:
             self.stores, self.hosts = self.sums["OUT"], of.visits(some.most, "OUT") - 1
-            self.store_cap, self.last = self.cap("OUT"), of.edge_ticks(some, "OUT")
+            self.store_cap, self.last = self._most("OUT"), of.edge_ticks(some, "OUT")
         loads = of.loaded
         self.first = {op: of.edge_ticks(some, op) for op in loads}
         self.begun = {op: of.edge_ticks(some, op, "OUT") for op in loads}
@@ -331,9 +334,8 @@ class _Bound:
         """What is stored behind all loads, and behind a step (and the partial sums that are loaded)."""
         if "OUT" not in self.of.doubled:
             return self.zero
-        return np.where(self.sums["PSUM"] > 0, self.sums["PSUM"] + self.last, self.kept[self.of.loaded[-1]]) if (
-            self.of.loaded
-        ) else self.sums["PSUM"] + self.last  # fmt: skip
+        partial, loads = self.sums["PSUM"] + self.last, self.of.loaded
+        return np.where(self.sums["PSUM"] > 0, partial, self.kept[loads[-1]]) if loads else partial
 
     def _left(self, steps: Ints) -> Ints:
         """Compute of all but so many steps, at least."""
@@ -343,7 +345,7 @@ class _Bound:
 
     def _hiding(self, kinds: list[Kind], first: Ints, begun: Ints) -> Iterator[Ints]:
         """Yield what the loads of some kinds add that stores, or compute, do not hide."""
-        loads = _beside([kind.number for kind in kinds])
+        loads = _apart([kind.number for kind in kinds])
         count = sum(loads, self.zero)
         total = sum((kind.total - kind.first for kind in kinds), self.zero)
         hidden = np.minimum(self._together(kinds, loads), self._each(kinds))
@@ -352,8 +354,7 @@ class _Bound:
         yield first + self.stores + np.maximum(0, total - hidden) + alone
         busy = sum((n * np.minimum(k.cap, self.most_compute) for n, k in zip(loads, kinds, strict=True)), self.zero)
         yield first + self.compute + self.last + np.maximum(0, total - busy)
-        behind = self.of.iteration(self.some, kinds[-1].operand) if kinds[-1].operand != "OUT" else self.least_compute
-        yield first + self.last + total + np.maximum(self._left(count), behind)
+        yield first + self.last + total + np.maximum(self._left(count), self.behind[kinds[-1].operand])
 
     def _together(self, kinds: list[Kind], loads: list[Ints]) -> Ints:
         """Hidden behind stores: as many loads of outer kinds as there may be, each with the most that it hides."""
@@ -389,26 +390,22 @@ class _Bound:
         """Whether no host loads this kind: the first step of a tile of OUT is not the last one of an iteration."""
         outs = self.of.skeleton.depth["OUT"]
         inside = (kind.steps >= 2) & (kind.place >= outs)
-        outside: Mask = (self.of.steps(self.some, "OUT") >= 2) & (kind.place <= outs)
+        outside: Mask = self.several & (kind.place <= outs)
         return inside | outside
 
     # ---- kinds -----------------------------------------------------------------------------------------------------
 
-    def cap(self, op: str) -> Ints:
-        """Ticks (N,) of a tile of an operand at most; of OUT as partial sums, where reductions may be cut."""
-        return self._most(op, self.elements[op])
+    def _most(self, op: str, elements: Ints | None = None) -> Ints:
+        """Ticks (N,) of a tile of so many elements, or the largest, at most; of OUT as partial sums, if any."""
+        size = self.elements[op] if elements is None else elements
+        return self.of.ticks(op, 1, size * self.moved[op], np.minimum(self.runs[op], size))
 
-    def _most(self, op: str, elements: Ints) -> Ints:
-        """Ticks (N,) of a tile of an operand with so many elements, at most."""
-        runs = self.of.runs(self.some, op, self.elements[op])
-        return self.of.ticks(op, 1, elements * self.moved(op), np.minimum(runs, elements))
-
-    def moved(self, op: str) -> Ints:
+    def _moved(self, op: str) -> Ints:
         """Bytes (N,) of an element that is moved, at most."""
         machine, reduced = self.of.machine, self.zero > 0
         if op != "OUT":
             return self.zero + self.of.element[op]
-        for d in "nij":
+        for d in REDUCTION:
             reduced = reduced | (self.of.counted(self.some.most, d, self.of.level["OUT"][d]) > 1)
         partial = reduced | machine.psum_first_read
         return np.where(partial, max(machine.psum_bytes, machine.out_bytes), machine.out_bytes)
@@ -417,8 +414,9 @@ class _Bound:
         """All kinds of loads, outer ones first, with the caps of those behind."""
         found, behind = list[Kind](), dict[str, Ints]()
         for op in self.of.doubled:
+            slides = op == "IN" and self.of.slide is not None and self.of.slide[0] in KERNELS
             if op != "OUT":
-                found += self._sliding() if op == "IN" and self._slides else [self._kind(op)]
+                found += self._sliding() if slides else [self._kind(op)]
             elif self.sums["PSUM"].any():
                 found.append(self._kind("OUT"))
         for number in range(len(found) - 1, -1, -1):
@@ -430,47 +428,49 @@ class _Bound:
 
     def _kind(self, op: str) -> Kind:
         """The loads of an operand; of OUT partial sums."""
-        of, some, psum = self.of, self.some, op == "OUT"
-        number, steps = of.visits(some.most, op), of.steps(some, op)
+        kind = self._plain(op)
+        told = self._told(kind, self.of.level[op])
+        return told if op != "OUT" else replace(told, late=kind.late, early=kind.early)  # some visits load nothing
+
+    def _plain(self, op: str) -> Kind:
+        """The same without what is known of single loads and stores."""
+        of, some, psum, far = self.of, self.some, op == "OUT", self.zero + FAR
         return Kind(
-            op, of.skeleton.depth[op], number, of.visits(some.fewest, op), steps, of.every(some, op), self.cap(op),
-            self.sums["PSUM" if psum else op], self.zero if psum else self.first[op],
-            self.zero if psum else self.begun[op], self.last if psum else self.kept[op],
-            self.zero + FAR if psum else self._final(op), self._beside(of.level[op], steps),
-            self.zero + FAR if psum else self._early(of.level[op]), self._turns(of.level[op], number, steps),
+            op, of.skeleton.depth[op], of.visits(some.most, op), of.visits(some.fewest, op), of.steps(some, op),
+            of.every(some, op), self._most(op), self.sums["PSUM" if psum else op],
+            self.zero if psum else self.first[op], self.zero if psum else self.begun[op],
+            self.last if psum else self.kept[op], late=far, store=far, early=far, turns=far,
         )  # fmt: skip
 
-    @property
-    def _slides(self) -> bool:
-        return self.of.slide is not None and self.of.slide[0] in KERNELS
+    def _told(self, kind: Kind, level: Mapping[str, int], along: str = "") -> Kind:
+        """With it, of loads behind iterations of the loops up to a level; of passes along a dimension."""
+        return replace(
+            kind, late=self._final(kind.operand, along), store=self._beside(level, kind.steps),
+            early=self._early(level), turns=self._turns(level, kind.number, kind.steps),
+        )  # fmt: skip
 
     def _sliding(self) -> list[Kind]:
         """The loads of IN that begin a pass of the loop along which it slides, and those of the slides."""
         of, some, (dim, at) = self.of, self.some, self.of.slide or ("", 0)
-        window, whole = of.windows[dim], self._kind("IN")
+        window, whole = of.windows[dim], self._plain("IN")
         level = {**of.level["IN"], dim: at}
         passes, fewest = (_product(of.counted(x, d, k) for d, k in level.items()) for x in (some.most, some.fewest))
-        pieces = of.counted(some.fewest, dim, at + 1) if not at else 1
-        place = [number for number, d in enumerate(of.skeleton.order) if d == dim][at]
         begin = np.minimum(self._begins(dim, at, fewest), whole.total)
-        steps = whole.steps * pieces
+        first = replace(
+            whole, place=[number for number, d in enumerate(of.skeleton.order) if d == dim][at], number=passes,
+            fewest=fewest, steps=whole.steps * (of.counted(some.fewest, dim, at + 1) if not at else 1),
+            every=whole.every & (whole.number == passes), total=begin,
+        )  # fmt: skip
         fresh = of.tile(some, "IN", most=True)
         rows = of.sized(some.high, dim, at + 1) * window.stride
         fresh[dim] = np.minimum(fresh[dim], rows) if window.reach >= window.stride else fresh[dim]
         elements = np.minimum(prod(fresh.values()), self.elements["IN"])
-        cap = of.ticks("IN", 1, elements * self.moved("IN"), of.runs(some, "IN", self.elements["IN"], dim))
-        idle = self._idle(dim, at)
-        first = Kind(
-            "IN", place, passes, fewest, steps, whole.every & (whole.number == passes), whole.cap, begin, whole.first,
-            whole.begun, whole.kept, self._final("IN", dim), self._beside(level, steps), self._early(level),
-            self._turns(level, passes, steps),
+        cap = of.ticks("IN", 1, elements * self.moved["IN"], of.runs(some, "IN", self.elements["IN"], dim))
+        slid = replace(
+            whole, number=whole.number - self._idle(dim, at) * passes, fewest=fewest, cap=cap,
+            total=whole.total - begin, first=self.zero, begun=self.zero,
         )  # fmt: skip
-        slid = Kind(
-            "IN", whole.place, whole.number - idle * passes, fewest, whole.steps, whole.every, cap,
-            whole.total - begin, self.zero, self.zero, whole.kept, self.zero + FAR, self.zero + FAR,
-            self.zero + FAR, self.zero + FAR,
-        )  # fmt: skip
-        return [first, slid]
+        return [self._told(first, level, dim), slid]
 
     def _idle(self, dim: str, at: int) -> Mask:
         """Whether the last piece of every pass fetches nothing for sure: all it needs is there, or behind the map."""
@@ -563,13 +563,13 @@ class _Bound:
             most = np.minimum(count * of.sized(some.high, d, inner), of.extent[d]) if inner > outer else of.extent[d]
             sizes.append(self.zero + most if d in RELEVANT["OUT"] else count)
         every, last = _product(sizes), prod(of.edge(some, some.last, d, of.level["OUT"][d]) for d in of.axes["OUT"])
-        size = np.maximum(every - last, 0) * self.moved("OUT")
-        runs = number * of.runs(some, "OUT", self.elements["OUT"])
+        size = np.maximum(every - last, 0) * self.moved["OUT"]
+        runs = number * self.runs["OUT"]
         known = (every < MOST) & ((steps >= 2) | (not further))
         return np.where(known, of.ticks("OUT", number, size, runs), FAR)
 
 
-def _beside(numbers: list[Ints]) -> list[Ints]:
+def _apart(numbers: list[Ints]) -> list[Ints]:
     """Loads of each kind beside the first one, and beside those of the kinds before."""
     found, before = list[Ints](), np.zeros_like(numbers[0])
     for number in numbers:

@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 
 from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.boxes import input_windows
+from hwmodels.nest.price.choices import KERNELS
 from hwmodels.nest.price.pieces import Window
 from hwmodels.nest.price.relaxed import least_window, smallest_windows
 from hwmodels.nest.price.skeleton import Core, Skeleton
 from instances.machine.machine import Machine
 from instances.network.workload import DIMS, REDUCTION, RELEVANT, Layer
 
-KERNELS = {"r": "i", "c": "j"}
 #: Rounds of tightening: what one loop says of another one is known after the first.
 _ROUNDS = 2
 Mask = NDArray[np.bool_]
@@ -266,7 +266,7 @@ class Sizes:
 
 
 @lru_cache(maxsize=256)
-def rows_used(lo: int, hi: int, window: Window) -> Ints:
+def first_rows(lo: int, hi: int, window: Window) -> Ints:
     """Rows that the first outputs of [lo, hi) need under the first taps, each counted once, (E, K)."""
     place = np.arange(lo, hi)[:, None] * window.stride - window.pad + np.arange(window.taps) * window.dilation
     place = np.where((place >= window.first) & (place < window.size), place, -1)

@@ -215,8 +215,14 @@ def nest_tables(
     first, clusters, every = loads_of(layer, machine, share)
     kinds = {key: CoreTables(layer, machine, skeleton, core, choices) for key, core in first.items()}
     timed = detail or "time" in measures
-    priced = {k for k in KINDS if any(getattr(t, COUNTS[k]) for t in machine.transfers)} if timed else set()
-    counted = KINDS if detail else frozenset(priced | ({"bytes"} if {"bytes", "energy"} & set(measures) else set()))
+    counted = (
+        KINDS
+        if detail
+        else frozenset(
+            (priced_kinds(machine) if timed else frozenset())
+            | ({"bytes"} if {"bytes", "energy"} & set(measures) else set())
+        )
+    )
     rows = _rows(kinds, counted) if counted else {key: {} for key in kinds}
     parts = _capacities(kinds)
     served = {load: _part(rows[load[0]], load[1]) for counter in (every, *clusters.values()) for load in counter}
@@ -329,6 +335,11 @@ def _serial(
         work = {key.extents for (key, _), _ in signature}
         time += [[*moving, *([] if machine.timing == "transfer_only" else busy[extents])] for extents in work]
     return time
+
+
+def priced_kinds(machine: Machine) -> frozenset[str]:
+    """The counts that cost ticks."""
+    return frozenset(kind for kind in KINDS if any(getattr(one, COUNTS[kind]) for one in machine.transfers))
 
 
 def ticks_of(machine: Machine, rows: Rows) -> list[Term]:
