@@ -46,8 +46,24 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("hidden: a part of the kernel that fetches nothing", "self._whole(dim) & several &", "several &"),
     ]),
     ("hwmodels/nest/price/ranges.py", "tests/hwmodels/test_hidden.py", [
-        ("ranges: loops that may cut no further as those that do not", "found.most[inner] == found.fewest[outer]",
-         "found.fewest[inner] == found.most[outer]"),
+        ("ranges: loops that may cut no further as those that do not", "found.most[inner] > found.fewest[outer]",
+         "found.fewest[inner] > found.most[outer]"),
+    ]),
+    ("hwmodels/nest/price/sequences.py", "tests/hwmodels/test_sequences.py", [
+        ("sequences: what slides is fetched whole", "if at == self.slide and not begin", "if False"),
+        ("sequences: padding at the ends only", "key = (*key, before, behind)", "pass"),
+        ("sequences: what does not move is fetched", "while loops and self.loops", "while not loops and self.loops"),
+        ("sequences: pieces at the ends as others", "(d, b - a, a == lo, b == hi)", "(d, b - a)"),
+        ("sequences: partial sums come back at once", "first = not self.depth[op] or all(", "first = False and all("),
+        ("sequences: one piece more", "fewest = max(self.number[0] - 1, 0) if", "fewest = self.number[0] if"),
+    ]),
+    ("formulations/tiling/settling.py", "tests/formulations/test_settling.py", [
+        ("settling: bounds of smaller pieces", "for most, bound in known if (high <= most).all())",
+         "for _, bound in known)"),
+    ]),
+    ("formulations/tiling/splitting.py", "tests/formulations/test_splitting.py", [
+        ("splitting: nests left to others that fetch more", "plain &= fetching == len(outside)", "pass"),
+        ("splitting: nests left to others with other Holds", "ends.append(fetching)", "ends.append(0)"),
     ]),
     ("instances/onnx/products.py", "tests/instances/test_onnx_indices.py", [
         ("attention: no past is seen", "reach = cached if causal else keys", "reach = 0 if causal else keys"),

@@ -47,7 +47,7 @@ from formulations.tiling.cause import cause
 from formulations.tiling.member import Member
 from formulations.tiling.recut import Cutting, climbed, may_recut, starts
 from formulations.tiling.space import Pick, Space, aims, closed_form_bound, least_of, stages, vector
-from formulations.tiling.splitting import Least, least_times, may_split
+from formulations.tiling.splitting import Least, Splitting, may_split
 from formulations.tiling.turns import turned
 from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.hidden import MOST
@@ -396,15 +396,16 @@ class Search:
 
     def _split(self, measure: str) -> None:
         """Bound the members whose time is a timeline; look for nests of the least bounds, and begin again with one."""
-        splitting = may_split(self.space.layer, self.space.machine)
-        members, before, self._leasts = [one for one in self.space.members if one.timeline and splitting], None, {}
+        members = [one for one in self.space.members if one.timeline and may_split(one.layer, one.machine)]
+        before, every, self._leasts = None, Splitting(members), {}
         while measure == "time" and "time" in self.aims and members and self.best is not None and not self._late():
             now = self.best.measures["time"]
             if now > MOST or (before is not None and now >= before):
                 return
-            leasts = least_times(members, now, self._late)
-            self._leasts = {id(member): least for member, least in zip(members, leasts, strict=True)}
-            before = now
+            leasts = every.least_times(now, self._late)
+            for number, steps, slide in every.ways():
+                self._time_of(Cutting(members[number], steps, slide))
+            before, self._leasts = now, {id(one): least for one, least in zip(members, leasts, strict=True)}
             for member, least in zip(members, leasts, strict=True):
                 for loops in least.loops if least is not None and may_recut(member) else ():
                     climbed(Cutting(member, *loops), self._time_of, self._late)

@@ -3,8 +3,10 @@
 Nodes are classes of nests (`hwmodels.nest.price.ranges`), each with a bound (`hwmodels.nest.price.hidden`). Roots are
 all ways to cut every dimension, one for each loop that IN may slide along, and for each number of equal parts that the
 largest part of the kernel makes. Classes with the least bounds are split first, in two by one of their ranges: the
-widest of the numbers of pieces, or else of sizes, those of first and last pieces behind the others. No nest of the
-skeleton is below the least bound that is left.
+widest of the numbers of pieces, or else of sizes, those of first and last pieces behind the others; before that by
+which loops cut. A class of which all of that is known is bounded once more, piece by piece
+(`formulations.tiling.settling`). Skeletons share nests: of classes in which the same loops cut, in the same order
+between the same Holds, one is kept. No nest of a skeleton is below the least bound that is left of all of them.
 """
 
 from __future__ import annotations
@@ -16,17 +18,22 @@ from itertools import product
 import numpy as np
 
 from formulations.tiling.listing import Listing
+from formulations.tiling.settling import WORK, Settled, Work
 from hwmodels.nest.price.bilinear import Ints
-from hwmodels.nest.price.choices import KERNELS
+from hwmodels.nest.price.choices import KERNELS, numbered
 from hwmodels.nest.price.hidden import Hidden
 from hwmodels.nest.price.ranges import Loop, Mask, Ranges
 from hwmodels.nest.price.skeleton import cores
 from hwmodels.schedule import Step
 from instances.machine.machine import Machine
-from instances.network.workload import Layer
+from instances.network.workload import Layer, depends
 
 #: Classes that are bounded at most, and those that are split at a time.
 NODES, _BATCH = 100_000, 1_000
+#: Classes that are bounded piece by piece at a time.
+_LOTS = 50
+#: What is known of a class: not yet which loops cut; which do; and its bound piece by piece.
+_OPEN, _TOLD, _SETTLED = range(3)
 #: How much more numbers of pieces count than the largest piece where the next range to split is chosen, and ends less.
 _NUMBERS, _ENDS = 100.0, 0.05
 
@@ -77,20 +84,40 @@ def may_split(layer: Layer, machine: Machine) -> bool:
     return plain and machine.edge_tiles == "true" and not (machine.snake or machine.line)
 
 
-def least_times(listings: Sequence[Listing], below: int, late: Callable[[], bool]) -> list[Least | None]:
-    """Return the least bound of all nests of each skeleton; None if none is below `below`, which is up to `MOST`.
+class Splitting:
+    """The least bounds of some skeletons, for plans that get better."""
 
-    All are searched together, so that the least of all is raised first: it is the bound of a layer. `late` says when to
-    split no further.
-    """
-    found = [(number, _Search(hidden, below)) for number, one in enumerate(listings) for hidden in _searches(one)]
-    for number, search in found:
-        search.begin(_roots(listings[number], search.hidden))
-    while sum(search.nodes for _, search in found) < NODES and not late():
-        first = min((search for _, search in found), key=lambda search: search.bound)
-        if first.bound >= below or not first.step():
-            break
-    return [_least(below, [search for at, search in found if at == number]) for number in range(len(listings))]
+    def __init__(self, listings: Sequence[Listing]) -> None:
+        self._listings, self._work, self.nodes = listings, Work(0), 0
+        self._hidden = [(number, hidden) for number, one in enumerate(listings) for hidden in _bounds(one)]
+        self._settled = [Settled(hidden, self._work) for _, hidden in self._hidden]
+
+    def least_times(self, below: int, late: Callable[[], bool]) -> list[Least | None]:
+        """Return the least bound of all nests of each skeleton; None if none is below `below`, which is up to `MOST`.
+
+        All are searched together, so that the least of all is raised first: it is the bound of a layer. A nest of
+        several skeletons may count for one of them alone. `late` says when to split no further.
+        """
+        owners, self._work.left = dict[object, int](), WORK
+        found = [
+            (number, _Search(self._listings[number], settled, below, owners))
+            for (number, _), settled in zip(self._hidden, self._settled, strict=True)
+        ]
+        for number, search in found:
+            search.begin(_roots(self._listings[number], search.hidden))
+        while sum(search.nodes for _, search in found) < NODES and not late():
+            first = min((search for _, search in found), key=lambda search: search.bound)
+            if first.bound >= below or not first.step():
+                break
+        self.nodes += sum(search.nodes for _, search in found)
+        every = range(len(self._listings))
+        return [_least(below, [search for at, search in found if at == number]) for number in every]
+
+    def ways(self) -> Iterator[tuple[int, dict[str, tuple[Step, ...]], tuple[str, int] | None]]:
+        """Yield the number of a skeleton, loops of it that may be better than the plan, and what IN slides along."""
+        for (number, hidden), settled in zip(self._hidden, self._settled, strict=True):
+            while settled.ways:
+                yield number, settled.ways.pop(), hidden.slide
 
 
 def _least(below: int, searches: Sequence[_Search]) -> Least | None:
@@ -98,7 +125,7 @@ def _least(below: int, searches: Sequence[_Search]) -> Least | None:
     return first.least if first.bound < below else None
 
 
-def _searches(listing: Listing) -> Iterator[Hidden]:
+def _bounds(listing: Listing) -> Iterator[Hidden]:
     """Yield what bounds nests that slide along each loop, or along none."""
     (core,) = cores(listing.layer, listing.skeleton.spatial)
     for slide in listing.slides or (None,):
@@ -137,12 +164,16 @@ def _parts(taps: int, number: int) -> tuple[int, int, int, int]:
 
 
 class _Search:
-    """Classes that are open, with their bounds; and the best of those that cannot be split."""
+    """Classes that are open, with their bounds; and the best of those that cannot be split.
 
-    def __init__(self, hidden: Hidden, below: int) -> None:
-        self.hidden, self.nodes, self._below = hidden, 0, below
-        self._open, self._bounds = hidden.classes([]), np.zeros(0, np.int64)
-        self._known, self._done = hidden.classes([]), below
+    `owners` has the search that classes in which the same loops cut are left to.
+    """
+
+    def __init__(self, listing: Listing, settled: Settled, below: int, owners: dict[object, int]) -> None:
+        self.hidden, self.nodes, self._below = settled.hidden, 0, below
+        self._listing, self._settled, self._owners = listing, settled, owners
+        self._open, self._bounds, self._stage = self.hidden.classes([]), np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._known, self._done = self.hidden.classes([]), below
 
     @property
     def bound(self) -> int:
@@ -158,7 +189,7 @@ class _Search:
 
     def begin(self, roots: Ranges) -> None:
         """Bound the roots."""
-        self._add(roots, np.zeros(len(roots), np.int64))
+        self._add(roots, np.zeros(len(roots), np.int64), np.full(len(roots), _OPEN))
 
     def step(self) -> bool:
         """Split the classes with the least bounds; whether there were some below what is known."""
@@ -166,31 +197,97 @@ class _Search:
         if not len(some):
             return False
         some = some[np.argsort(self._bounds[some], kind="stable")[:_BATCH]]
-        classes, bounds, rest = self._open.take(some), self._bounds[some], np.ones(len(self._bounds), np.bool_)
-        rest[some] = False
-        self._open, self._bounds = self._open.take(rest), self._bounds[rest]
-        points = _points(classes)
-        if points.any() and bounds[points].min() < self._done:
-            at = np.flatnonzero(points)[bounds[points].argmin()]
-            self._known, self._done = classes.take(np.array([at])), int(bounds[at])
-        split = np.flatnonzero(~points)
-        if len(split):
-            self._add(halves(classes.take(split)), np.tile(bounds[split], 2))
+        classes, bounds, stage = self._taken(some)
+        points = (stage > _OPEN) & _points(classes)
+        due = np.flatnonzero(points & (stage == _TOLD)) if self._settled.may else np.zeros(0, np.int64)
+        for at in due[:_LOTS]:
+            one = classes.take(np.array([at]))
+            bounds[at], stage[at] = max(int(bounds[at]), self._settled.bound(one, self._below)), _SETTLED
+        self._put(classes.take(due), bounds[due], stage[due])
+        rest = np.ones(len(some), np.bool_)
+        rest[due] = False
+        done = np.flatnonzero(points & rest)
+        if len(done) and bounds[done].min() < self._done:
+            first = int(done[bounds[done].argmin()])
+            self._known, self._done = classes.take(np.array([first])), int(bounds[first])
+        for where, parts in (((stage == _OPEN) & rest, flagged), ((stage > _OPEN) & rest & ~points, halves)):
+            at = np.flatnonzero(where)
+            if len(at):
+                self._add(parts(classes.take(at)), np.tile(bounds[at], 2), np.tile(stage[at], 2))
         return True
 
-    def _add(self, classes: Ranges, bounds: Ints) -> None:
+    def _taken(self, at: Ints) -> tuple[Ranges, Ints, Ints]:
+        """Some classes, which are no longer open."""
+        rest = np.ones(len(self._bounds), np.bool_)
+        rest[at] = False
+        found = self._open.take(at), self._bounds[at], self._stage[at]
+        self._open, self._bounds, self._stage = self._open.take(rest), self._bounds[rest], self._stage[rest]
+        return found
+
+    def _put(self, classes: Ranges, bounds: Ints, stage: Ints) -> None:
+        """Keep the classes that may hold a nest below the plan."""
+        below = bounds < self._below
+        self._open = Ranges.joined([self._open, classes.take(below)])
+        self._bounds, self._stage = np.append(self._bounds, bounds[below]), np.append(self._stage, stage[below])
+
+    def _add(self, classes: Ranges, bounds: Ints, stage: Ints) -> None:
         """Bound some classes; none is below the bound of what it was split from."""
         self.nodes += len(classes)
         classes, found = self.hidden.bound(classes)
-        found = np.maximum(found, bounds)
-        self._open = Ranges.joined([self._open, classes.take(found < self._below)])
-        self._bounds = np.append(self._bounds, found[found < self._below])
+        bounds, stage = np.maximum(found, bounds), stage.copy()
+        fresh = (stage == _OPEN) & (classes.cuts == classes.cuts_most).all(axis=0)
+        stage[fresh] = _TOLD
+        for at in np.flatnonzero(fresh & (bounds < self._below)):
+            key, plain = self._key(classes.take(np.array([at])))
+            if plain:
+                self._owners.setdefault(key, id(self))
+            if self._owners.get(key, id(self)) != id(self):
+                bounds[at] = self._below
+        self._put(classes, bounds, stage)
+
+    def _key(self, one: Ranges) -> tuple[object, bool]:
+        """What tells which loops cut, in which order between which Holds; whether its skeleton is the plain one.
+
+        A loop that an operand does not depend on fetches nothing as the last one outside its Hold; and IN slides along
+        the last loop that fetches it. The plain skeleton has such Holds outside these loops, and knows what IN slides
+        along.
+        """
+        hidden, names = self.hidden, {loop: number for number, loop in enumerate(self.hidden.loops)}
+        order = [(d, k + 1) for d, k in numbered(hidden.skeleton.order)]
+        real = [at for at, loop in enumerate(order) if one.cuts[names[loop], 0]]
+        ends, plain = list[int](), True
+        for op in hidden.ops:
+            outside = [at for at in real if at < hidden.skeleton.depth[op]]
+            fetching = max((k + 1 for k, at in enumerate(outside) if order[at][0] in depends(op)), default=0)
+            plain &= fetching == len(outside)
+            ends.append(fetching)
+        fetched = ends[hidden.ops.index("IN")]
+        last = order[real[fetched - 1]] if fetched else ("", 0)
+        slide = last if hidden.machine.sliding and last[0] in (*KERNELS, *KERNELS.values()) else None
+        plain &= hidden.slide is None or (slide is not None and hidden.slide == (slide[0], slide[1] - 1))
+        loops = tuple(
+            (d, tuple(int(x[names[d, k], 0]) for pair in one.pairs[:2] for x in pair))
+            if d in KERNELS.values()
+            else (d, _allowed(self._listing, (d, k)))
+            for d, k in (order[at] for at in real)
+        )
+        buffers = tuple(hidden.buffers[op] for op in hidden.ops)
+        return (hidden.skeleton.spatial, loops, hidden.ops, tuple(ends), buffers, slide and slide[0]), plain
 
 
 def _points(classes: Ranges) -> Mask:
     """Which classes have one number and one size each."""
     known: Mask = np.all([(below == above).all(axis=0) for below, above in classes.pairs], axis=0)
     return known
+
+
+def flagged(classes: Ranges) -> Ranges:
+    """Split each class by the first loop that may cut: those where it does not, then those where it does."""
+    at = np.arange(len(classes))
+    loop, lower, upper = (classes.cuts < classes.cuts_most).argmax(axis=0), classes.take(at), classes.take(at)
+    lower.cuts_most[loop, at] = 0
+    upper.cuts[loop, at] = 1
+    return Ranges.joined([lower, upper])
 
 
 def halves(classes: Ranges) -> Ranges:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -10,12 +11,15 @@ import pytest
 from formulations.pins import Pins
 from formulations.tiling.problem import NESTS
 from formulations.tiling.search import Search
-from formulations.tiling.splitting import halves, least_times, places
+from formulations.tiling.settling import Settled, Work
+from formulations.tiling.splitting import Splitting, _bounds, _Search, flagged, halves, places
+from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.ranges import Ranges
 from instances.load import load_machine, load_network
-from instances.machine.machine import Compute, Transfer
+from instances.machine.machine import Compute, Machine, Transfer
 from instances.network.workload import Layer
 from solver.problems.tiling import decide_space
+from tests.hwmodels.test_hidden import proper
 from tests.small import machine
 
 
@@ -27,7 +31,7 @@ def test_halves_share_what_a_class_says() -> None:
         if all(low == high for low, high in pairs):
             continue
         table = np.array(pairs, np.int64).reshape(2, 4, 2)
-        one = Ranges(*(table[:, kind, end][:, None].copy() for kind in range(4) for end in range(2)))
+        one = Ranges.of(*(table[:, kind, end][:, None].copy() for kind in range(4) for end in range(2)))
         parts = halves(one)
         for _ in range(20):
             value = np.array([rng.randint(low, high) for low, high in pairs]).reshape(2, 4)
@@ -41,6 +45,14 @@ def test_halves_share_what_a_class_says() -> None:
             assert sum(inside) == 1
 
 
+def test_a_loop_that_may_cut_does_in_one_half_only() -> None:
+    # Two loops: of the first it is known that it cuts.
+    one = Ranges.of(*(np.array([[2], [1]]) for _ in range(8)))
+    one.cuts[0] = 1
+    parts = flagged(one)
+    assert [parts.cuts.tolist(), parts.cuts_most.tolist()] == [[[1, 1], [0, 1]], [[1, 1], [0, 1]]]
+
+
 def test_places_begin_and_end_with_the_pieces_asked_for() -> None:
     # 10 in four pieces, 1 first and 3 last: 1 + 3 + 3 + 3; two are all there is; too little for so many: equal steps.
     assert places(10, 4, 1, 3) == (1, 4, 7)
@@ -48,9 +60,8 @@ def test_places_begin_and_end_with_the_pieces_asked_for() -> None:
     assert places(5, 4, 2, 2) == 2
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_no_bound_of_a_member_is_above_its_candidates(seed: int) -> None:
-    # All nests of a member that are listed, laid out one by one.
+def drawn(seed: int) -> tuple[Layer, Machine]:
+    """A small convolution, and a machine with two buffers."""
     rng = random.Random(seed)
     taps = rng.choice((1, 3))
     layer = Layer.conv(
@@ -62,8 +73,65 @@ def test_no_bound_of_a_member_is_above_its_candidates(seed: int) -> None:
         compute=Compute(model="array", rows=2, cols=2, cycle_ticks=3), in_layout="HWC", out_layout="HWC",
         transfer=Transfer(call_ticks=20, segment_ticks=2, byte_ticks=1),
     )  # fmt: skip
+    return layer, on
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_what_is_left_to_another_skeleton_is_bounded_there(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The least bound of all is the same where every skeleton bounds all of its nests itself.
+    layer, on = drawn(seed)
     members = NESTS["tiling"].build(layer, on, Pins()).members
-    leasts, compared = least_times(members, 2**30, lambda: False), 0
+
+    def least() -> tuple[int, int]:
+        splitting = Splitting(members)
+        found = [one.bound for one in splitting.least_times(2**30, lambda: False) if one is not None]
+        return min(found), splitting.nodes
+
+    monkeypatch.setattr("formulations.tiling.splitting.NODES", 10**9)
+    bound, nodes = least()
+    monkeypatch.setattr(_Search, "_key", lambda self, one: (id(self), False))
+    every, more = least()
+    assert (bound, nodes <= more) == (every, True)
+
+
+def test_classes_of_one_key_hold_the_same_nests() -> None:
+    # The first loop over a dimension halves it, the second one cuts it in single elements.
+    layer, on = drawn(1)
+    listings = NESTS["tiling"].build(layer, on.model_copy(update={"sliding": False}), Pins()).members
+    times, improper = dict[object, set[int]](), 0
+    for listing, hidden in ((one, hidden) for one in listings for hidden in _bounds(one)):
+        search = _Search(listing, Settled(hidden, Work(0)), 1, {})
+        free = [n for n, (d, k) in enumerate(hidden.loops) if layer.extent(d) > 1 and (k == 1 or layer.extent(d) > 2)]
+        for some in (list(some) for number in (1, 2) for some in combinations(free, number)):
+            one = hidden.classes([{}])
+            one.cuts[some] = 1
+            nest = hidden.skeleton.nest(
+                {
+                    d: tuple(
+                        (1 if k else -(-layer.extent(d) // 2)) if hidden.loops.index((d, k + 1)) in some else e
+                        for k in range(hidden.levels[d])
+                        for e in (layer.extent(d),)
+                    )
+                    for d in hidden.extent
+                },
+                layer,
+            )
+            if len(nest.loops()) == 0:
+                continue
+            key, plain = search._key(one)
+            times.setdefault(key, set()).add(price(layer, on, nest).time_ticks)
+            improper += not plain
+            assert plain == proper(nest)
+    assert all(len(found) == 1 for found in times.values())
+    assert min(improper, len(times)) > 5
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_bound_of_a_member_is_above_its_candidates(seed: int) -> None:
+    # All nests of a member that are listed, laid out one by one.
+    layer, on = drawn(seed)
+    members = NESTS["tiling"].build(layer, on, Pins()).members
+    leasts, compared = Splitting(members).least_times(2**30, lambda: False), 0
     for member, least in zip(members, leasts, strict=True):
         branch = member.branch(("time",), coarse=True)
         if branch.empty:
@@ -84,7 +152,9 @@ def test_the_pooling_that_takes_as_long_as_any_is_proven() -> None:
     assert (answer.status, answer.values["time"]) == ("OPTIMAL", 206_240)
 
 
-def test_a_gap_names_the_class_that_is_open() -> None:
+def test_a_gap_names_the_class_that_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Without work piece by piece the layer is not proven.
+    monkeypatch.setattr("formulations.tiling.splitting.WORK", 0)
     layer = Layer.conv("x", channels=3, filters=4, size=(5, 3))
     on = machine(
         ocm_bytes=60, buffering="double", overlap="double_buffered", sliding=True,

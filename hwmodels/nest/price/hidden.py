@@ -95,7 +95,7 @@ class Hidden(Sizes):
     """Bounds on the time of classes of one core's nests."""
 
     @cached_property
-    def _priced(self) -> Machine:
+    def priced(self) -> Machine:
         """Bursts of pieces without places are counted aligned, which is never more."""
         machine = self.machine
         return repriced(machine, burst_count="aligned") if machine.by_address else machine
@@ -132,7 +132,7 @@ class Hidden(Sizes):
         return found
 
     def _summed(self, some: Ranges, how: str) -> dict[str, Ints]:
-        machine, shape = self._priced, len(some)
+        machine, shape = self.priced, len(some)
         tables = CoreTables(self.layer, machine, self.skeleton, self.core, self._choices(some, how))
         rows = tables.transfers(priced_kinds(machine))
         ticks = {row: _total(ticks_of(machine, {row: kinds}), shape) for row, kinds in rows.items()}
@@ -164,7 +164,7 @@ class Hidden(Sizes):
 
     def price(self, op: str) -> tuple[Transfer, int]:
         """The prices of an operand, and of a burst."""
-        transfer = self._priced.transfer_of(op)
+        transfer = self.priced.transfer_of(op)
         return transfer, transfer.burst_ticks if transfer.burst_bytes else 0
 
     def runs(self, some: Ranges, op: str, elements: Ints, along: str = "") -> Ints:

@@ -2,7 +2,8 @@
 
 Sets
     loops (d, k), the k-th over dimension d; behind it d is cut in P pieces in all, whatever groups they stand in
-    a class says ``fewest <= P <= most``, and of the largest piece, of the first and of the last one how large they are
+    a class says ``fewest <= P <= most``, and of the largest piece, of the first and of the last one how large they are;
+    and of every loop whether it cuts anything, or may
 Pieces
     all have an element, the largest no more than fits: so ``E - (P - 1)*high`` is the least of any piece; a loop over
     the same dimension further in makes no fewer pieces, and none larger
@@ -55,12 +56,17 @@ class Ranges:
     last: Ints
     """The last piece."""
     last_most: Ints
+    cuts: Ints
+    """1 if the loop cuts some piece for sure; `cuts_most`: 0 if it cuts none for sure."""
+    cuts_most: Ints
 
     @classmethod
-    def of(cls, fewest: Ints, most: Ints, low: Ints, high: Ints) -> Ranges:
-        """With first and last pieces of any size up to the largest."""
+    def of(cls, fewest: Ints, most: Ints, low: Ints, high: Ints, *ends: Ints) -> Ranges:
+        """Of loops that may cut; with first and last pieces of any size up to the largest, if `ends` do not say."""
         one = np.ones_like(fewest)
-        return cls(fewest, most, low, high, one, high.copy(), one.copy(), high.copy())
+        first, first_most, last, last_most = ends or (one, high.copy(), one.copy(), high.copy())
+        zero = np.zeros_like(fewest)
+        return cls(fewest, most, low, high, first, first_most, last, last_most, zero, one.copy())
 
     @classmethod
     def joined(cls, parts: Sequence[Ranges]) -> Ranges:
@@ -73,7 +79,7 @@ class Ranges:
 
     @property
     def pairs(self) -> tuple[tuple[Ints, Ints], ...]:
-        """From and up to: pieces, the largest, the first and the last one."""
+        """From and up to: pieces, the largest, the first and the last one (not whether loops cut)."""
         return (
             (self.fewest, self.most), (self.low, self.high), (self.first, self.first_most), (self.last, self.last_most)
         )  # fmt: skip
@@ -144,6 +150,8 @@ class Sizes:
             for number, (dim, level) in enumerate(self.loops):
                 if level > 1:
                     self._nested(found, number)
+                else:
+                    self._outer(found, number, self.extent[dim])
                 self._shared(found, number, self.extent[dim])
                 if dim not in KERNELS.values():
                     self._ends(found, number, self.extent[dim])
@@ -151,22 +159,40 @@ class Sizes:
                 fits &= (below <= above).all(axis=0)
                 np.maximum(above, 1, out=above)
                 np.minimum(below, above, out=below)
+            fits &= (found.cuts <= found.cuts_most).all(axis=0)
+            np.maximum(found.cuts_most, found.cuts, out=found.cuts_most)
             fits &= self._roomy(found)
         return found, fits
 
+    def _outer(self, found: Ranges, loop: int, extent: int) -> None:
+        """Whether the first loop over a dimension cuts it."""
+        np.maximum(found.cuts[loop], found.fewest[loop] > 1, out=found.cuts[loop])
+        np.minimum(found.cuts_most[loop], found.most[loop] > 1, out=found.cuts_most[loop])
+        np.maximum(found.fewest[loop], 1 + found.cuts[loop], out=found.fewest[loop])
+        whole = found.cuts_most[loop] == 0
+        found.most[loop][whole] = 1
+        for below, _ in found.pairs[1:]:
+            below[loop][whole] = extent
+
     def _nested(self, found: Ranges, inner: int) -> None:
-        """Pieces of a loop and of the one before it over the same dimension; alike where there are as many for sure.
+        """Pieces of a loop and of the one before it over the same dimension; alike where the loop cuts nothing.
 
         Groups of pieces have one each at least, the first and the last one as many as they need.
         """
         outer = inner - 1
-        np.maximum(found.fewest[inner], found.fewest[outer], out=found.fewest[inner])
-        np.minimum(found.most[outer], found.most[inner], out=found.most[outer])
-        same = found.most[inner] == found.fewest[outer]
-        for below, above in found.pairs[1:]:
-            np.maximum(below[outer], below[inner], out=below[outer])
-            np.minimum(above[inner], above[outer], out=above[inner])
-            below[inner] = np.where(same, below[outer], below[inner])
+        cuts, may = found.cuts[inner], found.cuts_most[inner]
+        np.maximum(cuts, found.fewest[inner] > found.most[outer], out=cuts)
+        np.minimum(may, found.most[inner] > found.fewest[outer], out=may)
+        np.maximum(found.fewest[inner], found.fewest[outer] + cuts, out=found.fewest[inner])
+        np.minimum(found.most[outer], found.most[inner] - cuts, out=found.most[outer])
+        same = may == 0
+        for number, (below, above) in enumerate(found.pairs):
+            if number:
+                np.maximum(below[outer], below[inner], out=below[outer])
+                np.minimum(above[inner], above[outer], out=above[inner])
+            below[inner] = np.where(same, np.maximum(below[inner], below[outer]), below[inner])
+            above[inner] = np.where(same, np.minimum(above[inner], above[outer]), above[inner])
+            below[outer] = np.where(same, below[inner], below[outer])
             above[outer] = np.where(same, above[inner], above[outer])
         groups, ends = found.fewest[outer], np.zeros(len(found), np.int64)
         for below, above in found.pairs[2:]:  # a group that is larger than its first (last) piece has two at least
@@ -193,6 +219,9 @@ class Sizes:
             left = extent - other_below[loop] - (fewest - 2)
             above[loop] = np.where(fewest > 1, np.minimum(above[loop], left), above[loop])
             np.maximum(low, below[loop], out=low)
+        (first, first_most), (last, last_most) = ((x[loop] for x in pair) for pair in ends)
+        middle = extent - first - last - np.maximum(fewest - 3, 0)  # the largest stands between the ends, or is one
+        np.minimum(high, np.maximum(np.maximum(first_most, last_most), middle), out=high)
 
     # ---- tiles -----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,105 @@
+"""Bounds of single classes of nests, piece by piece, at little work (`hwmodels.nest.price.sequences`).
+
+Classes that differ in how the longest of their dimensions is cut share a bound: that of all ways to cut it that fit, or
+of those with no larger pieces. If it is not below the plan, none of them is. Else the class is bounded by itself.
+Both are done coarsely first, with the least ticks of all ways to begin and to end a piece, and exactly if that is not
+enough. All of it stops when more work was done than one layer is worth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hwmodels.nest.price.bilinear import Ints
+from hwmodels.nest.price.hidden import Hidden
+from hwmodels.nest.price.ranges import Ranges
+from hwmodels.nest.price.sequences import Sequences
+from hwmodels.schedule import Step
+
+#: Work on a layer for one plan, and on a class at most.
+WORK, _EACH = 12_000_000, 1_000_000
+#: Ways to begin or to end a piece that are told apart, coarse and fine.
+_TOLD = (1, 64)
+
+
+@dataclass
+class Work:
+    """What is left of the work on a layer."""
+
+    left: int
+
+
+@dataclass
+class Settled:
+    """Bounds of classes of one skeleton, as far as `work` is left."""
+
+    hidden: Hidden
+    work: Work
+    _shared: dict[tuple[bytes, ...], list[tuple[Ints, int]]] = field(default_factory=dict)
+    """By all but the longest dimension, the largest pieces of that, and bounds."""
+    ways: list[dict[str, tuple[Step, ...]]] = field(default_factory=list)
+    """Loops of nests that may be better than the plan: the best where one loop cuts."""
+
+    @property
+    def may(self) -> bool:
+        """Whether classes can be bounded, and work is left."""
+        return self.work.left > 0 and self.hidden.machine.compute.model in ("array", "none")
+
+    def bound(self, one: Ranges, below: int) -> int:
+        """What no time of the class is below, as far as that matters for plans that take `below`."""
+        dims = {d for number, (d, _) in enumerate(self.hidden.loops) if one.cuts[number, 0]}
+        longest = max(dims, key=lambda d: (self.hidden.extent[d], d), default="")
+        bound = self._with_others(one, longest, below) if longest else 0
+        return bound if bound >= below else max(bound, self._raised(one, below, counted=True))
+
+    def _with_others(self, one: Ranges, dim: str, below: int) -> int:
+        """The bound of all classes that cut a dimension anyhow, with no larger pieces."""
+        loops = np.array([number for number, (d, _) in enumerate(self.hidden.loops) if d == dim])
+        key = (one.cuts.tobytes(), *(np.delete(x, loops, axis=0).tobytes() for pair in one.pairs for x in pair))
+        known, high = self._shared.setdefault(key, []), one.high[loops, 0]
+        if not known:
+            self._bounded(known, one, loops, self._largest(one, loops), below)
+        bounds = [bound for most, bound in known if (high <= most).all()]
+        if max(bounds) < below and not any((high == most).all() for most, _ in known):
+            self._bounded(known, one, loops, high, below)
+        return max(bound for most, bound in known if (high <= most).all())
+
+    def _bounded(self, known: list[tuple[Ints, int]], one: Ranges, loops: Ints, sizes: Ints, below: int) -> None:
+        """Note the bound of all classes with no larger pieces than these; and the best way to cut, if one loop cuts."""
+        some = self._open(one, loops, sizes, 1)
+        bound = self._raised(self.hidden.tightened(some)[0], below, counted=False)
+        known.append((sizes, bound))
+        if bound < below and int(one.cuts.sum()) == 1 and self.may:
+            found = Sequences(self.hidden, some, counted=False, work=_EACH)
+            if found.bound is not None:
+                self.ways.append(found.places)
+
+    def _open(self, one: Ranges, loops: Ints, sizes: Ints, times: int) -> Ranges:
+        """So many classes that say of some loops no more than how large pieces are at most."""
+        extent, some = self.hidden.extent[self.hidden.loops[loops[0]][0]], one.take(np.zeros(times, np.int64))
+        for number, (least, most) in enumerate(some.pairs):
+            least[loops], most[loops] = 1, sizes.reshape(len(loops), -1) if number == 1 else extent
+        return some
+
+    def _largest(self, one: Ranges, loops: Ints) -> Ints:
+        """The largest piece of each of some loops over a dimension that fits."""
+        extent, found = int(self.hidden.extent[self.hidden.loops[loops[0]][0]]), list[int]()
+        sizes = np.arange(1, extent + 1)
+        for loop in loops:
+            some = self._open(one, loops, np.full(len(loops), extent), extent)
+            some.low[loop] = some.high[loop] = sizes
+            found.append(int(sizes[self.hidden.tightened(some)[1]].max(initial=1)))
+        return np.array(found)
+
+    def _raised(self, one: Ranges, below: int, *, counted: bool) -> int:
+        """The bound of a class, coarse, and fine if that is not enough; 0 if it takes too much work."""
+        bound = 0
+        for told in _TOLD:
+            if bound >= below or not self.may:
+                break
+            found = Sequences(self.hidden, one, counted=counted, told=told, work=_EACH)
+            bound = max(bound, found.bound or 0)
+            self.work.left -= _EACH - found.work
+        return bound
