@@ -20,6 +20,8 @@ from hwmodels.schedule import Step
 
 #: Work on a layer for one plan, and on a class at most.
 WORK, _EACH = 12_000_000, 1_000_000
+#: Bounds of classes with no larger pieces that may be below the plan, before no more are asked for.
+_FAILED = 2
 #: Ways to begin or to end a piece that are told apart, coarse and fine.
 _TOLD = (1, 64)
 
@@ -62,7 +64,8 @@ class Settled:
         if not known:
             self._bounded(known, one, loops, self._largest(one, loops), below)
         bounds = [bound for most, bound in known if (high <= most).all()]
-        if max(bounds) < below and not any((high == most).all() for most, _ in known):
+        failed = sum(bound < below for _, bound in known)
+        if max(bounds) < below and failed <= _FAILED and not any((high == most).all() for most, _ in known):
             self._bounded(known, one, loops, high, below)
         return max(bound for most, bound in known if (high <= most).all())
 
@@ -100,6 +103,9 @@ class Settled:
             if bound >= below or not self.may:
                 break
             found = Sequences(self.hidden, one, counted=counted, told=told, work=_EACH)
-            bound = max(bound, found.bound or 0)
+            finer = found.bound
             self.work.left -= _EACH - found.work
+            if finer is None:
+                break
+            bound = max(bound, finer)
         return bound

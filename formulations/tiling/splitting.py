@@ -264,7 +264,7 @@ class _Search:
         fetched = ends[hidden.ops.index("IN")]
         last = order[real[fetched - 1]] if fetched else ("", 0)
         slide = last if hidden.machine.sliding and last[0] in (*KERNELS, *KERNELS.values()) else None
-        plain &= hidden.slide is None or (slide is not None and hidden.slide == (slide[0], slide[1] - 1))
+        plain &= None in (hidden.slide, slide) or hidden.slide == (last[0], last[1] - 1)
         loops = tuple(
             (d, tuple(int(x[names[d, k], 0]) for pair in one.pairs[:2] for x in pair))
             if d in KERNELS.values()

@@ -382,8 +382,9 @@ class _Ways:
         self.stores, self.store = np.unique([p.store for p in pieces], return_inverse=True)
         self.loads, self.load = np.unique([p.load for p in pieces], return_inverse=True)
         nested = of.counted and of.inside[at] >= 0 and at not in of.inside
-        self.sums = of.loops[of.inside[at]].number if nested else (0, 0)
-        self.inner = np.array([p.inner if nested else 0 for p in pieces])
+        further = of.loops[of.inside[at]].number if nested else number
+        self.sums = (max(0, further[0] - number[1]), further[1] - number[0]) if nested else (0, 0)
+        self.inner = np.array([p.inner - 1 if nested else 0 for p in pieces])  # pieces more than one of a loop inside
         self.step = int(of.counted)
         self.counts = self.step * number[1] + 1, self.sums[1] + 1
         self._walked: tuple[Mapping[Span, Ints], dict[int, Ints], Ints] = {}, {}, np.zeros(0, np.int64)
@@ -443,12 +444,13 @@ class _Ways:
                     yield from ((int(value), x, int(p), s) for s, value in enumerate(before))
 
     def _paid(self, which: Mapping[Span, Ints], own: int) -> None:
-        """Take what the work is from what is allowed."""
+        """Take what the work is from what is allowed, if it is enough."""
         edges = sum(len(some) for some in which.values())
         size = len(self.stores) * len(self.loads) * own * self.counts[0] * self.counts[1]
-        self.of.work -= 25 * (len(which) + len(self.pieces)) + edges * size // 5000
-        if self.of.work < 0:
+        work = 25 * (len(which) + len(self.pieces)) + edges * size // 1500
+        if work > self.of.work:
             raise _TooMuch
+        self.of.work -= work
 
     def _costs(self, stored: Ints, loaded: Ints) -> Ints:
         """V of what is inside each piece, for what is stored before it and loaded behind: asked, or of other pieces."""
