@@ -52,7 +52,7 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("hwmodels/nest/price/sequences.py", "tests/hwmodels/test_sequences.py", [
         ("sequences: what slides is fetched whole", "if at == self.slide and not begin", "if False"),
         ("sequences: padding at the ends only", "key = (*key, before, behind)", "pass"),
-        ("sequences: what does not move is fetched", "while loops and self.loops", "while not loops and self.loops"),
+        ("sequences: what does not move is fetched", 'in real)], op) for', 'in real)], "IN") for'),
         ("sequences: pieces at the ends as others", "(d, b - a, a == lo, b == hi)", "(d, b - a)"),
         ("sequences: partial sums come back at once", "first = not self.depth[op] or all(", "first = False and all("),
         ("sequences: one piece more", "fewest = max(self.number[0] - 1, 0) if", "fewest = self.number[0] if"),

@@ -47,7 +47,7 @@ class Settled:
     @property
     def may(self) -> bool:
         """Whether classes can be bounded, and work is left."""
-        return self.work.left > 0 and self.hidden.machine.compute.model in ("array", "none")
+        return self.work.left > 0 and Sequences.may(self.hidden)
 
     def bound(self, one: Ranges, below: int) -> int:
         """What no time of the class is below, as far as that matters for plans that take `below`."""
@@ -70,14 +70,9 @@ class Settled:
         return max(bound for most, bound in known if (high <= most).all())
 
     def _bounded(self, known: list[tuple[Ints, int]], one: Ranges, loops: Ints, sizes: Ints, below: int) -> None:
-        """Note the bound of all classes with no larger pieces than these; and the best way to cut, if one loop cuts."""
-        some = self._open(one, loops, sizes, 1)
-        bound = self._raised(self.hidden.tightened(some)[0], below, counted=False)
-        known.append((sizes, bound))
-        if bound < below and int(one.cuts.sum()) == 1 and self.may:
-            found = Sequences(self.hidden, some, counted=False, work=_EACH)
-            if found.bound is not None:
-                self.ways.append(found.places)
+        """Note the bound of all classes with no larger pieces than these."""
+        some, _ = self.hidden.tightened(self._open(one, loops, sizes, 1))
+        known.append((sizes, self._raised(some, below, counted=False)))
 
     def _open(self, one: Ranges, loops: Ints, sizes: Ints, times: int) -> Ranges:
         """So many classes that say of some loops no more than how large pieces are at most."""
@@ -97,9 +92,12 @@ class Settled:
         return np.array(found)
 
     def _raised(self, one: Ranges, below: int, *, counted: bool) -> int:
-        """The bound of a class, coarse, and fine if that is not enough; 0 if it takes too much work."""
-        bound = 0
-        for told in _TOLD:
+        """The bound of a class, coarse, and fine if that is not enough; 0 if it takes too much work.
+
+        Where one loop cuts, nothing inside begins or ends: the coarse bound is exact, and the way that has it is kept.
+        """
+        bound, single = 0, int(one.cuts.sum()) == 1
+        for told in _TOLD[:1] if single else _TOLD:
             if bound >= below or not self.may:
                 break
             found = Sequences(self.hidden, one, counted=counted, told=told, work=_EACH)
@@ -108,4 +106,6 @@ class Settled:
             if finer is None:
                 break
             bound = max(bound, finer)
+            if single and not counted and bound < below:
+                self.ways.append(found.places)
         return bound

@@ -20,13 +20,13 @@ import numpy as np
 from formulations.tiling.listing import Listing
 from formulations.tiling.settling import WORK, Settled, Work
 from hwmodels.nest.price.bilinear import Ints
-from hwmodels.nest.price.choices import KERNELS, numbered
+from hwmodels.nest.price.choices import KERNELS, fetched, numbered
 from hwmodels.nest.price.hidden import Hidden
 from hwmodels.nest.price.ranges import Loop, Mask, Ranges
 from hwmodels.nest.price.skeleton import cores
 from hwmodels.schedule import Step
 from instances.machine.machine import Machine
-from instances.network.workload import Layer, depends
+from instances.network.workload import Layer
 
 #: Classes that are bounded at most, and those that are split at a time.
 NODES, _BATCH = 100_000, 1_000
@@ -235,7 +235,7 @@ class _Search:
         self.nodes += len(classes)
         classes, found = self.hidden.bound(classes)
         bounds, stage = np.maximum(found, bounds), stage.copy()
-        fresh = (stage == _OPEN) & (classes.cuts == classes.cuts_most).all(axis=0)
+        fresh = (stage == _OPEN) & classes.told
         stage[fresh] = _TOLD
         for at in np.flatnonzero(fresh & (bounds < self._below)):
             key, plain = self._key(classes.take(np.array([at])))
@@ -258,11 +258,11 @@ class _Search:
         ends, plain = list[int](), True
         for op in hidden.ops:
             outside = [at for at in real if at < hidden.skeleton.depth[op]]
-            fetching = max((k + 1 for k, at in enumerate(outside) if order[at][0] in depends(op)), default=0)
+            fetching = fetched([order[at][0] for at in outside], op)
             plain &= fetching == len(outside)
             ends.append(fetching)
-        fetched = ends[hidden.ops.index("IN")]
-        last = order[real[fetched - 1]] if fetched else ("", 0)
+        inmost = ends[hidden.ops.index("IN")]
+        last = order[real[inmost - 1]] if inmost else ("", 0)
         slide = last if hidden.machine.sliding and last[0] in (*KERNELS, *KERNELS.values()) else None
         plain &= None in (hidden.slide, slide) or hidden.slide == (last[0], last[1] - 1)
         loops = tuple(

@@ -5,7 +5,7 @@ A `Tree` says how the loops of a nest cut a range of a core, piece by piece; `fe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -247,9 +247,13 @@ def fetching(order: Loops, trees: Mapping[str, Tree], operand: str, lacks: str =
     Of an input that is broadcast `lacks` has the dimensions that it does not depend on.
     """
     real = [j for j, (d, k) in enumerate(order) if trees[d].trips(k + 1) > trees[d].trips(k)]
-    while real and order[real[-1]][0] not in depends(operand, lacks):
-        real.pop()
-    return real
+    return real[: fetched([order[j][0] for j in real], operand, lacks)]
+
+
+def fetched(dims: Sequence[str], operand: str, lacks: str = "") -> int:
+    """How many loops over these dimensions, which all cut something, fetch an operand: to the last it depends on."""
+    needed = depends(operand, lacks)
+    return max((number for number, d in enumerate(dims, 1) if d in needed), default=0)
 
 
 def lined(skeleton: Skeleton, trees: Mapping[str, Tree], steps: Steps) -> tuple[Skeleton, Steps]:

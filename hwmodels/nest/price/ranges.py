@@ -84,6 +84,12 @@ class Ranges:
             (self.fewest, self.most), (self.low, self.high), (self.first, self.first_most), (self.last, self.last_most)
         )  # fmt: skip
 
+    @property
+    def told(self) -> Mask:
+        """Of which classes it is known which loops cut (N,)."""
+        told: Mask = (self.cuts == self.cuts_most).all(axis=0)
+        return told
+
     def __len__(self) -> int:
         return int(self.fewest.shape[1])
 

@@ -35,11 +35,11 @@ from numpy.typing import NDArray
 from hwmodels.nest.homes import operand_of
 from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.boxes import shape_of
-from hwmodels.nest.price.choices import KERNELS, numbered
+from hwmodels.nest.price.choices import KERNELS, fetched, numbered
 from hwmodels.nest.price.hidden import Hidden
 from hwmodels.nest.price.ranges import Ranges
 from hwmodels.schedule import Step
-from instances.network.workload import DIMS, REDUCTION, RELEVANT, depends
+from instances.network.workload import DIMS, REDUCTION, RELEVANT
 
 #: More than any sum of ticks; of sequences that do not exist.
 _NEVER = 2**56
@@ -111,7 +111,8 @@ class Sequences:
         order = [(d, at[d, k + 1]) for d, k in numbered(of.skeleton.order)]
         real = [position for position, (_, n) in enumerate(order) if some.cuts[n, 0]]
         self.loops = [self._loop(*order[position]) for position in real]
-        self.depth = {op: self._depth(op, sum(p < of.skeleton.depth[op] for p in real)) for op in of.ops}
+        dims = [one.dim for one in self.loops]
+        self.depth = {op: fetched(dims[: sum(p < of.skeleton.depth[op] for p in real)], op) for op in of.ops}
         last = self.depth["IN"] - 1
         self.slide = last if self.machine.sliding and last >= 0 and self.loops[last].dim in "rcij" else -1
         self.inside = [
@@ -127,17 +128,15 @@ class Sequences:
         least = max(1, hi - lo - (most - 1) * high)
         return _Loop(d, (least, high), (ends[0], ends[1]), (ends[2], ends[3]), (fewest, most))
 
-    def _depth(self, op: str, loops: int) -> int:
-        """How many of the loops outside its Hold fetch an operand: down to the last one that it depends on."""
-        while loops and self.loops[loops - 1].dim not in depends(op):
-            loops -= 1
-        return loops
-
     @staticmethod
-    def known(of: Hidden, some: Ranges) -> NDArray[np.bool_]:
-        """Of which classes the least time is known this way (N,): which loops cut is known, and what steps compute."""
-        told: NDArray[np.bool_] = (some.cuts == some.cuts_most).all(axis=0)
-        return told & (of.machine.compute.model in ("array", "none"))
+    def may(of: Hidden) -> bool:
+        """Whether what steps compute follows from their pieces."""
+        return of.machine.compute.model in ("array", "none")
+
+    @classmethod
+    def known(cls, of: Hidden, some: Ranges) -> NDArray[np.bool_]:
+        """Of which classes the least time is known this way (N,)."""
+        return some.told & cls.may(of)
 
     @property
     def bound(self) -> int | None:
