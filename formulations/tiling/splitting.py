@@ -29,7 +29,7 @@ from instances.machine.machine import Machine
 from instances.network.workload import Layer
 
 #: Classes that are bounded at most, and those that are split at a time.
-NODES, _BATCH = 100_000, 1_000
+NODES, _BATCH = 250_000, 1_000
 #: Classes that are bounded piece by piece at a time.
 _LOTS = 50
 #: What is known of a class: not yet which loops cut; which do; and its bound piece by piece.

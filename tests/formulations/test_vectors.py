@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -11,7 +12,7 @@ from formulations.tiling.chains import even_steps, grid
 from formulations.tiling.entries import entry
 from formulations.tiling.vectors import attained, fewest_pieces, rounds, vectors
 from hwmodels.nest.price.bilinear import Ints
-from hwmodels.nest.price.pieces import cut
+from hwmodels.nest.price.pieces import cut, ended_rounds
 from hwmodels.nest.price.relaxed import Vectors, packed, unpacked
 from tests.effort import tries
 
@@ -79,6 +80,36 @@ def test_lanes_by_hand() -> None:
     """128 filters in 3 pieces of at most 43 on 16 lanes take 9 rounds: 3 pieces of 32 leave 32, in 3 rests of 11."""
     assert rounds(128, np.array([3]), np.array([43]), 16).tolist() == [9]
     assert rounds(128, np.array([3]), np.array([48]), 16).tolist() == [8]
+
+
+def test_rounds_of_pieces_whose_ends_are_known_by_hand() -> None:
+    """192 filters in 5 pieces on 16 lanes, 7 first: one round for these, 12 for the other 185: 13, and not 12.
+
+    Of 64 in 3 pieces of at most 30 with 2 first the last has 30 at most, so 32 are left for one piece: there is no cut.
+    """
+    ranges = [(5, 5), (1, 50), (7, 7), (1, 50)], [(5, 5), (1, 50), (1, 50), (1, 50)], [(3, 3), (1, 30), (2, 2), (1, 30)]
+    seven, free, none = ([[np.array([x]) for x in pair] for pair in one] for one in ranges)
+    assert ended_rounds(192, 16, *seven).tolist() == [13]
+    assert ended_rounds(192, 16, *free).tolist() == [12]
+    assert ended_rounds(64, 16, *none)[0] > 4
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 3, 4])
+def test_rounds_of_pieces_whose_ends_are_known_against_all_cuts(lanes: int) -> None:
+    # Random ranges of numbers, sizes and ends of 9: no cut takes fewer rounds, and mostly one takes as many.
+    rng, met, tried = random.Random(lanes), 0, 0
+    every = [(len(x), max(x), x[0], x[-1], sum(-(-y // lanes) for y in x)) for x in compositions(9)]
+    for _ in range(400):
+        ranges = [tuple(sorted((rng.randint(1, 9), rng.randint(1, 9)))) for _ in range(4)]
+        taken = [
+            x[4] for x in every if all(low <= y <= high for y, (low, high) in zip(x[:4], ranges, strict=True))
+        ]  # fmt: skip
+        if not taken:
+            continue
+        least = int(ended_rounds(9, lanes, *([np.array([x]) for x in pair] for pair in ranges))[0])
+        assert least <= min(taken), (ranges, least, min(taken))
+        met, tried = met + (least == min(taken)), tried + 1
+    assert met > 0.7 * tried > 100
 
 
 def test_two_loops_by_hand() -> None:

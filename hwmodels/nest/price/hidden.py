@@ -7,7 +7,8 @@ Sets
     those that begin a pass are a kind, and those that slide another one; partial sums that come back are one too
 Known of a class (`hwmodels.nest.price.ranges`, and tables of as many pieces at least)
     sums of each kind and of stores and compute at least; the most ticks of one load of a kind with all behind it
-    (cap), of a store (s), of the compute of a step (c); the least c' of these; numbers of loads and of stores
+    (cap), of a store (s), of the compute of a step that one comes beside: of loads the last step of an iteration of
+    their loops (c_i), of stores the first one (c_h); the least compute c' of a step; numbers of loads and of stores
     F  what the first step loads; F' >= F  all loads of the first tile of OUT, ahead of its last step
     D  the last store; D_X >= D  all stores of the last iteration of the loops outside Hold(X), behind all loads of X
 Claims, for kinds i from any one to any other, loaded n_i times beside F, at h = stores - 1 hosts (steps that store)
@@ -15,10 +16,10 @@ Claims, for kinds i from any one to any other, loaded n_i times beside F, at h =
        F + S + C' with all compute C' of the first tile of OUT, which is ahead of all stores
     2. max(x, y) = x + y - min(x, y): T >= F' + S + max(0, sum (A_i - F'_i) - hidden), the least of a load and a store
        being hidden where a step has both; and T >= F + S + max(0, sum (A_i - F_i) - hidden) + c'*(N - h - sum n_i)
-    3. T >= F + C + D + max(0, sum (A_i - F_i) - sum n_i min(cap_i, c))
-    4. T >= F + D + sum (A_i - F_i) + C(n) with C(n) = max(C - n*c, (N - n)*c'), the compute of all but n steps, or
-       with that of the last iteration of the loops outside the innermost Hold of these, behind all of them; and
-       T >= F + S + C(h);  T >= F + C + max(D, S - h*min(s, c))
+    3. T >= F + C + D + max(0, sum (A_i - F_i) - sum n_i min(cap_i, c_i))
+    4. T >= F + D + sum (A_i - F_i) + C(n) with C(n) = max(C - sum n_i c_i, (N - n)*c'), the compute of all but n steps,
+       or with that of the last iteration of the loops outside the innermost Hold of these, behind all of them; and
+       T >= F + S + C(h);  T >= F + C + max(D, S - h*min(s, c_h))
     The other operands of F and F' come on top each time; what one buffer moves stands between the steps.
 Hidden
     With as many loads of outer kinds as there may be, ``sum p_i min(cap_i, s)``, ``sum p_i <= h``; where every step
@@ -45,7 +46,7 @@ from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.boxes import shape_of
 from hwmodels.nest.price.choices import AXIS, KERNELS, Choices, Term
 from hwmodels.nest.price.core import CoreTables
-from hwmodels.nest.price.pieces import rounds
+from hwmodels.nest.price.pieces import ended_rounds
 from hwmodels.nest.price.ranges import Mask, Ranges, Sizes, first_rows
 from hwmodels.nest.price.relaxed import smallest_windows, used_rows
 from hwmodels.nest.price.tables import priced_kinds, ticks_of
@@ -89,6 +90,8 @@ class Kind:
     """Of the one that the first load but F comes beside, at most."""
     turns: Ints
     """The most ticks of stores that its loads come beside, one an iteration; `FAR` where nothing is known."""
+    busy: Ints
+    """Compute of a step that one comes beside, at most: the last one of an iteration."""
 
 
 class Hidden(Sizes):
@@ -152,7 +155,11 @@ class Hidden(Sizes):
                 [self.sized(x, d, k + 1) for k in range(self.levels[d])] for d, x in zip(dims, sizes, strict=True)
             ]
             rows = np.array([row for part in columns for row in part], np.int64).reshape(-1, len(some))
-            chains, index[axis] = np.unique(rows, axis=1, return_inverse=True) if len(rows) else _alone(len(some))
+            chains, index[axis] = (
+                np.unique(rows, axis=1, return_inverse=True)
+                if len(rows)
+                else (rows[:, :1], np.zeros(len(some), np.int64))
+            )
             for d, part in zip(dims, columns, strict=True):
                 steps[d], chains = np.ascontiguousarray(chains[: len(part)].T), chains[len(part) :]
                 tiles[d] = steps[d][:, -1] if part else np.full(len(steps[d]), self.extent[d])
@@ -211,11 +218,9 @@ class Hidden(Sizes):
         dims = [d for d in self.axes[op] if op != "IN" or d not in KERNELS]
         sizes = [self.edge(some, ends, d, level[d]) for d in dims]
         for d, kernel in KERNELS.items() if op == "IN" else ():
-            lo, hi = self.core.range(d)
-            window = self.windows[d]
-            first, end = window.rows(
-                np.array(lo), np.arange(lo + 1, hi + 1)[:, None], 0, np.arange(1, window.taps + 1)
-            )  # fmt: skip
+            (lo, hi), window = self.core.range(d), self.windows[d]
+            stop = np.arange(lo + 1, hi + 1)[:, None]
+            first, end = window.rows(np.array(lo), stop, 0, np.arange(1, window.taps + 1))
             rows = np.minimum(np.maximum(end - first, 0), first_rows(lo, hi, window)) if within else end - first
             outputs, taps = (self.edge(some, ends, x, level[x]) for x in (d, kernel))
             sizes.append(np.maximum(rows, 0)[outputs - 1, taps - 1])
@@ -239,12 +244,6 @@ class Hidden(Sizes):
         ticks: Ints = one * work * taps * layer.inputs * unit.cycle_ticks
         return ticks
 
-    def step(self, some: Ranges, results: Ints | None = None) -> Ints:
-        """Compute (N,) of any step at least; with the most `results` of a tile of OUT, at most."""
-        if results is None:
-            return self.worked(some, {d: self.least(some, d, self.levels[d]) for d in DIMS})
-        return self.worked(some, {d: self.sized(some.high, d, self.levels[d]) for d in DIMS}, results)
-
     def iteration(self, some: Ranges, op: str) -> Ints:
         """Compute (N,) of the first iteration of the loops outside Hold(OUT), or the last one of others, at least."""
         ends = some.first if op == "OUT" else some.last
@@ -252,15 +251,14 @@ class Hidden(Sizes):
 
     def all_compute(self, some: Ranges, total: Ints) -> Ints:
         """Compute (N,) of all steps, `total` by tables, where no piece is larger than fits: it fills fewer lanes."""
-        unit, layer = self.machine.compute, self.layer
-        lanes = {"g": unit.cols} if layer.m == layer.n == 1 else {"m": unit.rows, "n": unit.cols}
-        for d, wide in lanes.items() if unit.model == "array" else ():
-            if not self.levels[d]:
+        unit, depthwise = self.machine.compute, self.layer.m == self.layer.n == 1
+        lanes = {"g": unit.cols} if depthwise else {"m": unit.rows, "n": unit.cols}
+        for d, wide in lanes.items():
+            if unit.model != "array" or not self.levels[d]:
                 continue
-            extent, level = self.extent[d], self.levels[d]
-            fewest, most = self.counted(some.fewest, d, level), self.counted(some.most, d, level)
-            least = rounds(extent, most, self.sized(some.high, d, level), wide, fewest)
-            total = total // np.maximum(fewest, -(-extent // wide)) * least
+            ways = [[[self.sized(x, d, k + 1) for x in pair] for pair in some.pairs] for k in range(self.levels[d])]
+            least = np.maximum.reduce([ended_rounds(self.extent[d], wide, *one) for one in ways])  # inner: no fewer
+            total = total // np.maximum(ways[-1][0][0], -(-self.extent[d] // wide)) * least
         return total
 
     # ---- numbers ---------------------------------------------------------------------------------------------------
@@ -294,11 +292,12 @@ class _Bound:
         self.elements = {op: np.minimum(prod(of.tile(some, op, most=True).values()), room[op]) for op in of.ops}
         self.runs = {op: of.runs(some, op, self.elements[op]) for op in of.ops}
         self.moved = {op: self._moved(op) for op in of.ops}
-        self.behind = {op: of.iteration(some, op) for op in of.loaded} | {"OUT": of.step(some)}
+        self.least_compute = of.worked(some, {d: of.least(some, d, of.levels[d]) for d in DIMS})
+        self.behind = {op: of.iteration(some, op) for op in of.loaded} | {"OUT": self.least_compute}
         self.several = of.steps(some, "OUT") >= 2
         self.steps, self.fewest_steps = of.visits(some.most), of.visits(some.fewest)
         self.compute = of.all_compute(some, self.sums["compute"])
-        self.most_compute, self.least_compute = of.step(some, self.elements["OUT"]), self.behind["OUT"]
+        self.host_compute = self._busy(of.level["OUT"], some.first_most)
         self.stores, self.hosts, self.store_cap, self.last = self.zero, self.zero, self.zero, self.zero
         if "OUT" in of.doubled:
             self.stores, self.hosts = self.sums["OUT"], of.visits(some.most, "OUT") - 1
@@ -317,8 +316,8 @@ class _Bound:
         found.append(first + self.of.iteration(self.some, "OUT") + self.stores)
         loads = sum((self.sums[op] for op in self.first), self.zero)
         found.append(loads + self.least_compute + self._behind())
-        found.append(first + self.stores + self._left(self.hosts))
-        beyond = self.stores - self.hosts * np.minimum(self.store_cap, self.most_compute)
+        found.append(first + self.stores + self._left(self.hosts, self.hosts * self.host_compute))
+        beyond = self.stores - self.hosts * np.minimum(self.store_cap, self.host_compute)
         found.append(first + self.compute + np.maximum(self.last, beyond))
         for start, kind in enumerate(self.kinds):
             if start and kind.operand == self.kinds[start - 1].operand:
@@ -337,10 +336,10 @@ class _Bound:
         partial, loads = self.sums["PSUM"] + self.last, self.of.loaded
         return np.where(self.sums["PSUM"] > 0, partial, self.kept[loads[-1]]) if loads else partial
 
-    def _left(self, steps: Ints) -> Ints:
-        """Compute of all but so many steps, at least."""
-        by_most = self.compute - steps * self.most_compute
-        left: Ints = np.maximum(np.maximum(0, by_most), np.maximum(0, self.fewest_steps - steps) * self.least_compute)
+    def _left(self, steps: Ints, busy: Ints) -> Ints:
+        """Compute of all but so many steps, at least, which take no more than `busy`."""
+        least = np.maximum(0, self.fewest_steps - steps) * self.least_compute
+        left: Ints = np.maximum(self.compute - busy, least)
         return left
 
     def _hiding(self, kinds: list[Kind], first: Ints, begun: Ints) -> Iterator[Ints]:
@@ -352,9 +351,10 @@ class _Bound:
         yield begun + self.stores + np.maximum(0, sum((k.total - k.begun for k in kinds), self.zero) - hidden)
         alone = np.maximum(0, self.fewest_steps - self.hosts - count) * self.least_compute
         yield first + self.stores + np.maximum(0, total - hidden) + alone
-        busy = sum((n * np.minimum(k.cap, self.most_compute) for n, k in zip(loads, kinds, strict=True)), self.zero)
+        busy = sum((n * np.minimum(k.cap, k.busy) for n, k in zip(loads, kinds, strict=True)), self.zero)
         yield first + self.compute + self.last + np.maximum(0, total - busy)
-        yield first + self.last + total + np.maximum(self._left(count), self.behind[kinds[-1].operand])
+        left = self._left(count, sum((n * k.busy for n, k in zip(loads, kinds, strict=True)), self.zero))
+        yield first + self.last + total + np.maximum(left, self.behind[kinds[-1].operand])
 
     def _together(self, kinds: list[Kind], loads: list[Ints]) -> Ints:
         """Hidden behind stores: as many loads of outer kinds as there may be, each with the most that it hides."""
@@ -419,8 +419,7 @@ class _Bound:
                 found += self._sliding() if slides else [self._kind(op)]
             elif self.sums["PSUM"].any():
                 found.append(self._kind("OUT"))
-        for number in range(len(found) - 1, -1, -1):
-            kind = found[number]
+        for number, kind in reversed(list(enumerate(found))):
             more = sum((most for op, most in behind.items() if op != kind.operand), self.zero)
             behind[kind.operand] = kind.cap
             found[number] = replace(kind, cap=kind.cap + more, late=kind.late + more)
@@ -439,14 +438,20 @@ class _Bound:
             op, of.skeleton.depth[op], of.visits(some.most, op), of.visits(some.fewest, op), of.steps(some, op),
             of.every(some, op), self._most(op), self.sums["PSUM" if psum else op],
             self.zero if psum else self.first[op], self.zero if psum else self.begun[op],
-            self.last if psum else self.kept[op], late=far, store=far, early=far, turns=far,
+            self.last if psum else self.kept[op], far, far, far, far, self._busy(of.level[op]),
         )  # fmt: skip
+
+    def _busy(self, level: Mapping[str, int], ends: Ints | None = None) -> Ints:
+        """Compute (N,) at most of the last step of an iteration of the loops up to a level, or the first (`ends`)."""
+        of, ends, high = self.of, self.some.last_most if ends is None else ends, self.some.high
+        size = {d: of.sized(high if level[d] or d in KERNELS.values() else ends, d, of.levels[d]) for d in DIMS}
+        return of.worked(self.some, size, results=self.elements["OUT"])
 
     def _told(self, kind: Kind, level: Mapping[str, int], along: str = "") -> Kind:
         """With it, of loads behind iterations of the loops up to a level; of passes along a dimension."""
         return replace(
             kind, late=self._final(kind.operand, along), store=self._beside(level, kind.steps),
-            early=self._early(level), turns=self._turns(level, kind.number, kind.steps),
+            early=self._early(level), turns=self._turns(level, kind.number, kind.steps), busy=self._busy(level),
         )  # fmt: skip
 
     def _sliding(self) -> list[Kind]:
@@ -585,11 +590,6 @@ def _product(numbers: Iterable[Ints]) -> Ints:
         found = number if found is None else np.where(found > MOST // np.maximum(number, 1), MOST, found * number)
     assert found is not None
     return found
-
-
-def _alone(count: int) -> tuple[Ints, Ints]:
-    """The one chain of an axis without loops."""
-    return np.zeros((0, 1), np.int64), np.zeros(count, np.int64)
 
 
 def _total(terms: list[Term], count: int) -> Ints:

@@ -28,6 +28,8 @@ from hwmodels.schedule import Step
 
 #: Chains of steps below this, in at most this many columns, have a number of their own (`codes`).
 _CODED, _COLUMNS = 2**14, 4
+#: Rounds of lanes that the ends of a range may take more than the fewest, to be told apart.
+_ROUNDS = 64
 _LISTS: list[tuple[int, ...]] = []
 _CODES: dict[tuple[int, ...], int] = {}
 
@@ -45,7 +47,7 @@ def how(entry: int) -> Step:
     return entry if entry > 0 else _LISTS[-entry - 1]
 
 
-def rounds(extent: int, number: Ints, most: Ints, lanes: int, fewest: Ints | None = None) -> Ints:
+def rounds(extent: Ints | int, number: Ints, most: Ints, lanes: int, fewest: Ints | None = None) -> Ints:
     """The least rounds of lanes that so many pieces of at most `most` take; with `fewest` from so many on.
 
     Lemma 1 of `formulations.tiling.vectors`; more pieces take no more rounds until each takes one.
@@ -56,6 +58,28 @@ def rounds(extent: int, number: Ints, most: Ints, lanes: int, fewest: Ints | Non
     known = number if fewest is None else fewest
     least: Ints = np.maximum(known, np.where(short <= 0, -(-extent // lanes), alone))
     return least
+
+
+def ended_rounds(
+    extent: int, lanes: int, number: Sequence[Ints], size: Sequence[Ints], first: Sequence[Ints], last: Sequence[Ints]
+) -> Ints:
+    """The least rounds of lanes (N,) of pieces: how many, the largest, the first and the last are from and up to.
+
+    So many rounds of the two ends have room for no more than `ends`; `rounds` of the others, which are two fewer.
+    """
+    begin, end = -(-first[0] // lanes), -(-last[0] // lanes)
+    ends = np.minimum(first[1], begin * lanes) + np.minimum(last[1], end * lanes)
+    full = np.maximum(first[1] // lanes - begin, 0) + np.maximum(last[1] // lanes - end, 0)
+    first_rest = np.maximum(first[1] - lanes * np.maximum(first[1] // lanes, begin), 0)
+    last_rest = np.maximum(last[1] - lanes * np.maximum(last[1] // lanes, end), 0)
+    fewest, parts = np.maximum(number[0] - 2, 0), np.maximum(number[1] - 2, 0)
+    most, least = size[1], rounds(extent, number[1], size[1], lanes, number[0])
+    apart: Ints = np.full_like(most, np.iinfo(np.int64).max)
+    for more in range(min(int(full.max(initial=0)), _ROUNDS) + 3):  # rounds of the ends, full ones first
+        rest = (more > full) * np.maximum(first_rest, last_rest) + (more > full + 1) * np.minimum(first_rest, last_rest)
+        left = np.maximum(extent - ends - lanes * np.minimum(more, full) - rest, 0)
+        apart = np.minimum(apart, begin + end + more + rounds(left, parts, most, lanes, fewest))
+    return np.where((number[0] >= 2) & (full <= _ROUNDS), np.maximum(least, apart), least)
 
 
 def chain_of(loops: Mapping[str, Sequence[Step]]) -> dict[str, Ints]:
