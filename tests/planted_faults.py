@@ -44,6 +44,17 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("hidden: runs of small tiles by their size", "np.minimum(self.runs[op], size))",
          "np.maximum(1, size * self.runs[op] // np.maximum(self.elements[op], 1)))"),
         ("hidden: a part of the kernel that fetches nothing", "self._whole(dim) & several &", "several &"),
+        ("hidden: steps beside loads of loops outside", "high if level[d] or d in KERNELS.values() else ends", "ends"),
+        ("hidden: stores beside last steps", 'self._busy(of.level["OUT"], some.first_most)',
+         'self._busy(of.level["OUT"])'),
+    ]),
+    ("hwmodels/nest/price/pieces.py", "tests/formulations/test_vectors.py", [
+        ("pieces: a piece less between the ends", "np.maximum(number[1] - 2, 0)", "np.maximum(number[1] - 3, 0)"),
+        ("pieces: ends whose rests are left out", "rest = (more > full)", "rest = 0 * (more > full)"),
+    ]),
+    ("formulations/tiling/ways.py", "tests/formulations/test_ways.py", [
+        ("ways: pieces alike in windows", "self.window.trivial and len", "len"),
+        ("ways: sizes that do not count", "-3 if axis.fits else None", "-3"),
     ]),
     ("hwmodels/nest/price/ranges.py", "tests/hwmodels/test_hidden.py", [
         ("ranges: loops that may cut no further as those that do not", "found.most[inner] > found.fewest[outer]",

@@ -2,7 +2,8 @@
 
 A class of a dimension is a chain of entries: how large the largest pieces are ("steps"), how many there are ("counts"),
 candidates whose windows are bounds for kernels in parts ("sums"), or candidates than which no way to cut is better
-("listed"). What is left open is told apart by `finer`, in "vectors" and in ways to cut as they are ("exact"); see
+("listed"). What is left open is told apart by `finer`, in "vectors" and in ways to cut as they are ("exact": rows, or
+channels where nothing else is cut, so that bursts of two operands are counted of the same pieces); see
 `hwmodels.nest.price.relaxed`. Rows, and columns, are looked at apart where the kernel is whole at the Hold of IN and
 where it is not: with the kernel whole the ways to cut can be listed (`formulations.tiling.cuts.sure`). Where rows are
 few all ways to cut them are listed beside all ways to cut kernel rows, each with its own windows, and none is missed.
@@ -29,10 +30,11 @@ from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.boxes import input_windows, pitches_of
 from hwmodels.nest.price.choices import AXIS, Q_DIMS, Choices, Slides
 from hwmodels.nest.price.core import CorePieces
-from hwmodels.nest.price.pieces import cut
+from hwmodels.nest.price.pieces import Window, cut
 from hwmodels.nest.price.relaxed import part_window, unpacked
 from hwmodels.nest.price.skeleton import cores
-from instances.network.workload import DIMS
+from instances.machine.machine import Machine
+from instances.network.workload import DIMS, RELEVANT, Layer
 
 #: Extents up to which bounds go by numbers of pieces, by loops over the dimension.
 _COUNTED = {1: 256, 2: 32}
@@ -92,8 +94,13 @@ def finer(listing: Listing, choices: Choices, measures: Sequence[str]) -> Classe
     room = _room(listing, replace(choices, steps=dict(steps)))
     for d in "bgmn":
         if len(listing.extents(d)) == 1 and ideal.get(d) == "steps" and _free_steps(listing, d):
-            lanes = listing.lanes(d) if "time" in measures else 0
             most = _largest(listing, room, d)
+            every = _channel_ways(listing, d, choices, most) if by_size and "time" in measures else None
+            if every is not None:
+                steps[d], ideal[d] = every, "exact"
+                tiles[d] = tiles_of(listing, steps)[d]
+                continue
+            lanes = listing.lanes(d) if "time" in measures else 0
             steps[d] = vectors(listing.share(d), max(1, lanes), steps[d], most, every=by_size)
             ideal[d], tiles[d] = "vectors", unpacked(steps[d][:, -1])[1]
     for d, kernel in (("r", "i"), ("c", "j")):
@@ -144,22 +151,47 @@ def _ways(listing: Listing, dim: str, choices: Choices, measures: Sequence[str])
     layer, machine, skeleton = listing.layer, listing.machine, listing.skeleton
     kernel, level = {"r": "i", "c": "j"}[dim], skeleton.level({"r": "i", "c": "j"}[dim], "IN")
     parts = choices.steps[kernel][:, level - 1] if level else np.array([layer.extent(kernel)])
-    plain = not (layer.broadcast or any(layer.residents) or layer.resident_out or machine.snake)
-    plain = plain and (choices.ideal or {}).get("IN") != "lines"
+    plain = _plain(layer, machine) and (choices.ideal or {}).get("IN") != "lines"
     if "time" not in measures or not plain or (parts != layer.extent(kernel)).any() or not _free_steps(listing, dim):
         return None
     every = cores(layer, skeleton.spatial)
-    window, bursts = input_windows(layer)[dim], {price.burst_bytes for price in machine.transfers}
+    window, (burst, *others) = input_windows(layer)[dim], {price.burst_bytes for price in machine.transfers}
     kinds = {(core.extent(dim), window.clipping(*core.range(dim))): core.range(dim) for core in every}
     bytes_of = {op: dict(pitches_of(layer, machine, op))[dim] for op in ("IN", "OUT", "PSUM")}
     slide = {level for d, level in listing.slides if d == dim}
     levels = skeleton.level(dim, "IN"), skeleton.level(dim, "OUT")
-    if len(bursts) > 1 or len(listing.slides) > 1 or slide - {levels[0] - 1}:
+    if others or len(listing.slides) > 1 or slide - {levels[0] - 1}:
         return None
     ranges = tuple(sorted(kinds.values(), key=lambda one: one[0] - one[1]))
     written = tuple(sorted({bytes_of["OUT"], bytes_of["PSUM"]}))
-    axis = Axis(window, ranges, levels, bool(slide), bytes_of["IN"], written, *bursts)
+    axis = Axis(window, ranges, levels, bool(slide), bytes_of["IN"], written, burst)
     return ways(axis, _largest(listing, _room(listing, choices), dim))
+
+
+def _channel_ways(listing: Listing, dim: str, choices: Choices, most: tuple[int, ...]) -> Ints | None:
+    """The same for channels, filters and the batch where no choice cuts anything else: no windows, no lanes.
+
+    So pieces up to `most` fit, if the two operands that depend on the dimension lie in memories of their own.
+    """
+    layer, machine, skeleton = listing.layer, listing.machine, listing.skeleton
+    operands = [op for op in ("IN", "W", "OUT") if op in skeleton.depth and dim in RELEVANT[op]]
+    burst, *others = {price.burst_bytes for price in machine.transfers}
+    cut_else = any(choices.steps[d].size and (choices.steps[d] < listing.share(d)).any() for d in DIMS if d != dim)
+    if cut_else or others or len(operands) != 2 or machine.im2col_rows or not _plain(layer, machine):
+        return None
+    levels = skeleton.level(dim, operands[0]), skeleton.level(dim, operands[1])
+    together = machine.memory_of(operands[0]) == machine.memory_of(operands[1])
+    if max(levels) < skeleton.levels(dim) or together or (layer.bias and dim == "m") or listing.lanes(dim) > 1:
+        return None
+    moved, extent = (*operands, "PSUM") if "OUT" in operands else operands, listing.share(dim)
+    reads, *writes = (dict(pitches_of(layer, machine, op))[dim] for op in moved)
+    window, written = Window(1, 1, 1, 0, extent), tuple(sorted({*writes}))
+    return ways(Axis(window, ((0, extent),), levels, False, reads, written, burst, fits=True), most)
+
+
+def _plain(layer: Layer, machine: Machine) -> bool:
+    """Whether every operand is read and written whole, in one order."""
+    return not (layer.broadcast or any(layer.residents) or layer.resident_out or machine.snake)
 
 
 def _room(listing: Listing, choices: Choices) -> Mapping[tuple[str, str], int]:

@@ -1,4 +1,6 @@
-"""All ways to cut rows, or columns, of which no other one is better in all that serial time sees (the kernel whole).
+"""All ways to cut a dimension of which no other one is better in all that serial time sees (the kernel whole).
+
+They are of rows or columns, which IN has windows of, and OUT; or of channels, which two operands depend on, as well.
 
 Sets
     kinds of cores k with ranges [lo, hi); a place x in 0..E of the longest range; a piece [a, b), on every core cut off
@@ -48,6 +50,8 @@ class Axis:
     """Bytes of a row of results, and of partial sums where these are others."""
     burst: int
     """Bytes; 0 if bursts do not count."""
+    fits: bool = False
+    """Whether all pieces fit that may be made, so that it counts no further how large they are."""
 
     @property
     def extent(self) -> int:
@@ -58,6 +62,11 @@ class Axis:
     def sums(self) -> int:
         """Sums of a label, of one loop."""
         return len(self.ranges) * (5 + len(self.writes))
+
+    @property
+    def alike(self) -> bool:
+        """Whether pieces of one size are alike wherever they are."""
+        return self.window.trivial and len(self.ranges) == 1
 
     def piece(self, level: int, begin: int, end: int, *, fresh: bool) -> tuple[list[int], int]:
         """What a piece at a level adds for every kind of core, and its largest window."""
@@ -107,13 +116,20 @@ def ways(axis: Axis, most: tuple[int, ...]) -> Ints | None:
     """
     extent, depth = axis.extent, max(axis.levels)
     group = min(most[0], extent)
-    if extent * (group if depth == 2 else 1) * min(most[-1], extent) > _MOST:
+    piece, grouped = min(most[-1], extent), depth == 2
+    if (
+        extent * group + group * piece if axis.alike and grouped else extent * piece * (group if grouped else 1)
+    ) > _MOST:
         return None
     if depth == 1:
         made = _pieces(axis, 1, 0, extent, most[0])
         one = [] if extent not in made else [chain([list(way[0])])[-1] for way in made[extent][1]]
         return np.array(one, np.int64).reshape(-1, 1)
-    inner = [_pieces(axis, 2, begin, min(extent, begin + group), most[1]) for begin in range(extent)]
+    if axis.alike:
+        first = _pieces(axis, 2, 0, group, most[1])
+        inner = [{begin + size: labels for size, labels in first.items()} for begin in range(extent)]
+    else:
+        inner = [_pieces(axis, 2, begin, min(extent, begin + group), most[1]) for begin in range(extent)]
     found: dict[int, Labels] = {0: (np.zeros((1, 2 * axis.sums + 3), np.int64), [()])}
     for end in range(1, extent + 1):
         some = [
@@ -121,7 +137,7 @@ def ways(axis: Axis, most: tuple[int, ...]) -> Ints | None:
             for begin in range(max(0, end - group), end) if begin in found and end in inner[begin]
         ]  # fmt: skip
         if some:
-            found[end] = _best(some)
+            found[end] = _best(axis, some)
     rows = [] if extent not in found else [chain([list(g) for g in way]) for way in found[extent][1]]
     return np.array(rows, np.int64).reshape(-1, 2)
 
@@ -144,7 +160,7 @@ def _pieces(axis: Axis, level: int, begin: int, end: int, most: int) -> dict[int
             longer: list[Way] = [((*way[0], stop - start),) for way in made]
             some.append((added, longer))
         if some:
-            found[stop] = _best(some)
+            found[stop] = _best(axis, some)
     return found
 
 
@@ -160,9 +176,9 @@ def _joined(axis: Axis, before: Labels, group: Labels, begin: int, end: int) -> 
     return labels, [(*before[1][i], *group[1][j]) for i, j in zip(one.tolist(), two.tolist(), strict=True)]
 
 
-def _best(some: Sequence[Labels]) -> Labels:
+def _best(axis: Axis, some: Sequence[Labels]) -> Labels:
     """The labels that no others are below."""
     labels = np.concatenate([one for one, _ in some])
     made = [way for _, ways_ in some for way in ways_]
-    kept = pareto(np.ascontiguousarray(labels.T))
+    kept = pareto(np.ascontiguousarray(labels[:, : -3 if axis.fits else None].T))
     return labels[kept], [made[k] for k in kept.tolist()]

@@ -99,8 +99,8 @@ def test_rounds_of_pieces_whose_ends_are_known_against_all_cuts(lanes: int) -> N
     # Random ranges of numbers, sizes and ends of 9: no cut takes fewer rounds, and mostly one takes as many.
     rng, met, tried = random.Random(lanes), 0, 0
     every = [(len(x), max(x), x[0], x[-1], sum(-(-y // lanes) for y in x)) for x in compositions(9)]
-    for _ in range(400):
-        ranges = [tuple(sorted((rng.randint(1, 9), rng.randint(1, 9)))) for _ in range(4)]
+    for _ in range(2000):
+        ranges = [tuple(sorted((rng.randint(1, most), rng.randint(1, most)))) for most in (4, 9, 9, 9)]
         taken = [
             x[4] for x in every if all(low <= y <= high for y, (low, high) in zip(x[:4], ranges, strict=True))
         ]  # fmt: skip

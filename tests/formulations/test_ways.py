@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from formulations.pins import Pins
+from formulations.tiling.problem import NESTS
 from formulations.tiling.ways import Axis, ways
 from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.pieces import Window, cut, windows
+from instances.load import load_machine
+from instances.machine.machine import Transfer
+from instances.network.workload import Layer
+from solver.problems.tiling import decide_space
 from tests.effort import tries
 from tests.hwmodels.test_ideal import places
 
@@ -23,6 +30,11 @@ def drawn(rng: random.Random) -> Axis:
     size = (ranges[-1][1] - 1) * stride - pad + reach - rng.randint(1 - stride, reach - 1)
     levels = rng.choice([(1, 0), (0, 1), (1, 1), (1, 2), (2, 1)])
     window = Window(stride, dilation, taps, pad, max(1, size))
+    if rng.random() < 0.3:  # channels
+        extent = rng.randint(2, 7)
+        window, ranges = Window(1, 1, 1, 0, extent), ((0, extent),)
+        one = Axis(window, ranges, levels, False, rng.randint(1, 5), (rng.randint(1, 5),), rng.choice((4, 8)))
+        return replace(one, fits=rng.random() < 0.7)
     return Axis(
         window, ranges, levels, rng.random() < 0.5, rng.randint(1, 5), (rng.randint(1, 5), 6), rng.choice((0, 4, 8))
     )
@@ -41,7 +53,11 @@ def seen(axis: Axis, chains: Ints) -> Ints:
             rows.append(fetched.partial_windows(axis.window.size, axis.reads, axis.burst))
             out = cut(hi - lo, chains[:, :of_out])
             rows += [out.partial_windows(axis.window_out, one, axis.burst) for one in axis.writes if of_out]
-    rows += [np.max(held, axis=0), *(cut(axis.extent, chains[:, :k]).largest for k in (of_out, chains.shape[1]))]
+    rows += (
+        []
+        if axis.fits
+        else [np.max(held, axis=0), *(cut(axis.extent, chains[:, :k]).largest for k in (of_out, chains.shape[1]))]
+    )
     return np.stack([np.broadcast_to(row, (len(chains),)) for row in rows])
 
 
@@ -77,3 +93,21 @@ def test_larger_pieces_than_are_needed_may_be_fewer_bursts() -> None:
 
 def test_too_many_places_are_not_looked_at() -> None:
     assert ways(Axis(Window(1, 1, 3, 1, 500), ((0, 500),), (1, 2), False, 1, (1,), 0), (200, 200)) is None
+
+
+def test_channels_are_cut_for_two_operands_at_once() -> None:
+    """14 channels of 6 pixels (12 bytes) and 4 filters (2 bytes each), bursts of 16 bytes of 40 ticks, a tick a byte.
+
+    68 bytes hold 5 channels of IN, 108 bytes 13 of W. IN moves once, 168 bytes in 11 bursts at least: 4 channels take
+    3 (48 bytes), 2 take 2. W takes a burst a filter for up to 8 channels. 7 + 7 channels of W would be 4 + 3 of IN, 12
+    bursts; 8 + 6 are 4 + 4 and 4 + 2, so 11. With 3 bursts of OUT (48 bytes) 11 + 8 + 3 = 22 take 880 ticks, 168 + 112
+    + 48 = 328 bytes as many, and 14 * 4 tiles of 6 pixels a cycle each of 40 ticks 2,240: 3,448.
+    """
+    layer = Layer.conv("x", channels=14, filters=4, size=(3, 2))
+    machine = load_machine("nmp").model_copy(
+        update={"problem": "tiling", "tles": 1, "tlts": 1, "in_buffer_bytes": 68, "w_buffer_bytes": 108}
+        | {"out_buffer_bytes": 400}
+        | {"transfer": Transfer(model="burst", burst_ticks=40, burst_bytes=16, byte_ticks=1)}
+    )
+    plan = decide_space(NESTS["tiling"].build(layer, machine, Pins()), ("time",))
+    assert (plan.status, plan.values["time"], plan.bound) == ("OPTIMAL", 3_448, 3_448)

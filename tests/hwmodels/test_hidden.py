@@ -151,6 +151,11 @@ def test_no_class_has_a_bound_above_the_time_of_a_nest_in_it() -> None:
             {"ocm_bytes": 54, "segment": 6, "byte": 2, "bias_bytes": 4},
             (IN, Loop("r", 1, (1, 2, 3, 4)), OUT, Loop("m", 1), W), 750,
         ),
+        # a store (18) is hidden behind the first step of the next tile (27), which is longer than its last one (9)
+        (
+            Layer.conv("host", channels=4, filters=2, size=(3, 3)), {"byte": 2, **ARRAY},
+            (IN, Loop("m", 1), OUT, Loop("n", 3), W), 72 + 6 + 2 * (27 + 9) + 18,
+        ),
     ],
     ids=lambda value: value.name if isinstance(value, Layer) else None,
 )  # fmt: skip
