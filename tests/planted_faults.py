@@ -63,7 +63,7 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("hwmodels/nest/price/sequences.py", "tests/hwmodels/test_sequences.py", [
         ("sequences: what slides is fetched whole", "if at == self.slide and not begin", "if False"),
         ("sequences: padding at the ends only", "key = (*key, before, behind)", "pass"),
-        ("sequences: what does not move is fetched", 'in real)], op) for', 'in real)], "IN") for'),
+        ("sequences: what does not move is fetched", "outside[op]], op) for", 'outside[op]], "IN") for'),
         ("sequences: pieces at the ends as others", "(d, b - a, a == lo, b == hi)", "(d, b - a)"),
         ("sequences: partial sums come back at once", "first = not self.depth[op] or all(", "first = False and all("),
         ("sequences: one piece more", "fewest = max(self.number[0] - 1, 0) if", "fewest = self.number[0] if"),
@@ -73,8 +73,15 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
          "for _, bound in known)"),
     ]),
     ("formulations/tiling/splitting.py", "tests/formulations/test_splitting.py", [
-        ("splitting: nests left to others that fetch more", "plain &= fetching == len(outside)", "pass"),
-        ("splitting: nests left to others with other Holds", "ends.append(fetching)", "ends.append(0)"),
+        ("splitting: nests left to others with other Holds", "(op, end, hidden.buffers[op])",
+         "(op, hidden.buffers[op])"),
+        ("splitting: nests left to others in other segments", "for a, b in pairwise(ends))", "for a, b in [(0, None)])"),
+    ]),
+    ("formulations/tiling/settling.py", "tests/formulations/test_splitting.py", [
+        ("settling: one order alone", "for order in orders(self.hidden, one):", "for order in [None]:"),
+    ]),
+    ("formulations/tiling/recut.py", "tests/formulations/test_splitting.py", [
+        ("recut: loops as they are", "pairwise(cuts if member.any_order else ())", "()"),
     ]),
     ("instances/onnx/products.py", "tests/instances/test_onnx_indices.py", [
         ("attention: no past is seen", "reach = cached if causal else keys", "reach = 0 if causal else keys"),

@@ -138,7 +138,8 @@ def free_members(
                 skeleton = Skeleton(spatial, order, depth, buffers, full=True)
                 name = {"holds": " ".join(holds), **{f"buffers_{op}": str(n) for op, n in buffers.items()}}
                 key = order, tuple(sorted(depth.items())), slides, tuple(buffers.items())
-                member = Member(layer, machine, {**(label or {}), **name}, skeleton, sizes, slides, full, limits.even)
+                named, free = {**(label or {}), **name}, not (limits.row_major or layer.broadcast)
+                member = Member(layer, machine, named, skeleton, sizes, slides, full, limits.even, free)
                 members.setdefault(key, member)
                 for lined in _lined(layer, machine, skeleton, limits):
                     name_of = lined.order, tuple(sorted(lined.depth.items())), "line", tuple(buffers.items())

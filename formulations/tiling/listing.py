@@ -64,6 +64,8 @@ class Listing:
     """Whether nothing may be left out."""
     even: frozenset[str] = frozenset(DIMS)
     """Dimensions that loops cut in equal steps only."""
+    any_order: bool = False
+    """Whether loops between two Holds may stand in any order, which matters for a timeline."""
 
     @property
     def timeline(self) -> bool:

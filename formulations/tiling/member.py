@@ -58,7 +58,7 @@ class Member(Listing):
     def holds(self, nest: Nest) -> bool:
         """Whether the nest is one of this member's, whatever chains are listed."""
         options = [self.skeleton.last(slide) for slide in self.slides] or [self.skeleton]
-        if self.machine.snake:  # the order of loops between Holds is free (`formulations.tiling.turns`)
+        if self.machine.snake or (self.timeline and self.any_order):  # the order of loops between Holds is free
             options, nest = [self.skeleton.ordered()], nest.ordered()
         finer = self.machine.compute.model == "tile"
         return self._allows(nest) and any(_matches(skeleton, nest, finer=finer) for skeleton in options)

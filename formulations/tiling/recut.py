@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -239,6 +240,18 @@ def starts(cutting: Cutting) -> Iterator[Cutting]:
             share = cutting.member.share(d)
             rows[d] = tuple(row[-1] if (level == len(row) - 1) == last else share for level in range(len(row)))
         yield replace(cutting, loops={**cutting.loops, **rows})
+
+
+def in_any_order(cutting: Cutting) -> Iterator[Cutting]:
+    """Yield a nest, and it with two neighbouring loops that cut, between two Holds, in the other order."""
+    yield cutting
+    member, skeleton = cutting.member, cutting.member.skeleton
+    cuts = [at for at, (d, k) in enumerate(numbered(skeleton.order)) if cutting.loops[d][k] != member.share(d)]
+    for one, two in pairwise(cuts if member.any_order else ()):
+        if skeleton.order[one] != skeleton.order[two] and not any(one < at <= two for at in skeleton.depth.values()):
+            order = list(skeleton.order)
+            order[one], order[two] = order[two], order[one]
+            yield replace(cutting, member=replace(member, skeleton=replace(skeleton, order=tuple(order))))
 
 
 def climbed(cutting: Cutting, time_of: Callable[[Cutting], float], late: Callable[[], bool]) -> None:

@@ -45,7 +45,7 @@ from formulations.problem import Model, Report, Stats
 from formulations.tiling.branch import Branch, lower_bounds, within
 from formulations.tiling.cause import cause
 from formulations.tiling.member import Member
-from formulations.tiling.recut import Cutting, climbed, may_recut, starts
+from formulations.tiling.recut import Cutting, climbed, in_any_order, may_recut, starts
 from formulations.tiling.space import Pick, Space, aims, closed_form_bound, least_of, stages, vector
 from formulations.tiling.splitting import Least, Splitting, may_split
 from formulations.tiling.turns import turned
@@ -68,9 +68,8 @@ TIES = 4_000_000
 _Choice = tuple[Branch, int, int]
 #: Choices of a branch, and their values.
 _Block = tuple[Branch, NDArray[np.float64]]
-#: Combinations that can be looked at in the time that pricing one choice takes.
-_PRICED = 20
-_CHUNK = 4_000_000
+#: Combinations that can be looked at in the time that pricing one choice takes, and at once.
+_PRICED, _CHUNK = 20, 4_000_000
 Values = Mapping[str, int]
 #: A search that may have models solved.
 Asking = Generator[Model[Any], Report[Any], None]
@@ -270,13 +269,13 @@ class Search:
         self._cut = self.best
 
     def _recut_best(self) -> None:
-        """Do so with the best nest if it was found since."""
+        """Do so with the best nest if it was found since, in any order."""
         best = self.best
         if self._cut is None or best is None or best is self._cut or self._late():
             return
-        for member in self.space.members:
-            if member.label == best.branch.label and may_recut(member):
-                climbed(Cutting.of(member, best.branch, best.s, best.q), self._time_of, self._late)
+        for member in (one for one in self.space.members if one.label == best.branch.label and may_recut(one)):
+            for one in in_any_order(Cutting.of(member, best.branch, best.s, best.q)):
+                climbed(one, self._time_of, self._late)
 
     def _time_of(self, cutting: Cutting) -> float:
         """The time of a nest that is kept in mind; infinite where it is none to be kept."""
@@ -408,7 +407,8 @@ class Search:
             before, self._leasts = now, {id(one): least for one, least in zip(members, leasts, strict=True)}
             for member, least in zip(members, leasts, strict=True):
                 for loops in least.loops if least is not None and may_recut(member) else ():
-                    climbed(Cutting(member, *loops), self._time_of, self._late)
+                    for one in in_any_order(Cutting(member, *loops)):
+                        climbed(one, self._time_of, self._late)
 
     def _below(self, branch: Branch, measure: str) -> Iterator[_Block]:
         """Yield the choices of a branch of bounds of which some may be below the best plan, and their values."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hwmodels.nest.price.bilinear import Ints
-from hwmodels.nest.price.hidden import Hidden
+from hwmodels.nest.price.hidden import FAR, Hidden
 from hwmodels.nest.price.ranges import Ranges
-from hwmodels.nest.price.sequences import Sequences
+from hwmodels.nest.price.sequences import Sequences, orders
 from hwmodels.schedule import Step
 
 #: Work on a layer for one plan, and on a class at most.
@@ -92,7 +92,16 @@ class Settled:
         return np.array(found)
 
     def _raised(self, one: Ranges, below: int, *, counted: bool) -> int:
-        """The bound of a class, coarse, and fine if that is not enough; 0 if it takes too much work.
+        """The bound of a class, in whichever of the orders between Holds its loops stand; 0 for too much work."""
+        bound = FAR
+        for order in orders(self.hidden, one):
+            bound = min(bound, self._ordered(one, order, below, counted=counted))
+            if not bound:
+                break
+        return bound
+
+    def _ordered(self, one: Ranges, order: tuple[int, ...], below: int, *, counted: bool) -> int:
+        """The bound of a class in one order, coarse, and fine if that is not enough.
 
         Where one loop cuts, nothing inside begins or ends: the coarse bound is exact, and the way that has it is kept.
         """
@@ -100,7 +109,7 @@ class Settled:
         for told in _TOLD[:1] if single else _TOLD:
             if bound >= below or not self.may:
                 break
-            found = Sequences(self.hidden, one, counted=counted, told=told, work=_EACH)
+            found = Sequences(self.hidden, one, order, counted=counted, told=told, work=_EACH)
             finer = found.bound
             self.work.left -= _EACH - found.work
             if finer is None:

@@ -13,16 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 
 from formulations.tiling.listing import Listing
 from formulations.tiling.settling import WORK, Settled, Work
 from hwmodels.nest.price.bilinear import Ints
-from hwmodels.nest.price.choices import KERNELS, fetched, numbered
+from hwmodels.nest.price.choices import KERNELS
 from hwmodels.nest.price.hidden import Hidden
 from hwmodels.nest.price.ranges import Loop, Mask, Ranges
+from hwmodels.nest.price.sequences import cutting, orders
 from hwmodels.nest.price.skeleton import cores
 from hwmodels.schedule import Step
 from instances.machine.machine import Machine
@@ -238,41 +239,31 @@ class _Search:
         fresh = (stage == _OPEN) & classes.told
         stage[fresh] = _TOLD
         for at in np.flatnonzero(fresh & (bounds < self._below)):
-            key, plain = self._key(classes.take(np.array([at])))
-            if plain:
-                self._owners.setdefault(key, id(self))
-            if self._owners.get(key, id(self)) != id(self):
+            one = classes.take(np.array([at]))
+            owner = self._owners.setdefault(self._key(one), id(self))
+            if owner != id(self) or next(orders(self.hidden, one), None) is None:
                 bounds[at] = self._below
         self._put(classes, bounds, stage)
 
-    def _key(self, one: Ranges) -> tuple[object, bool]:
-        """What tells which loops cut, in which order between which Holds; whether its skeleton is the plain one.
-
-        A loop that an operand does not depend on fetches nothing as the last one outside its Hold; and IN slides along
-        the last loop that fetches it. The plain skeleton has such Holds outside these loops, and knows what IN slides
-        along.
-        """
-        hidden, names = self.hidden, {loop: number for number, loop in enumerate(self.hidden.loops)}
-        order = [(d, k + 1) for d, k in numbered(hidden.skeleton.order)]
-        real = [at for at, loop in enumerate(order) if one.cuts[names[loop], 0]]
-        ends, plain = list[int](), True
-        for op in hidden.ops:
-            outside = [at for at in real if at < hidden.skeleton.depth[op]]
-            fetching = fetched([order[at][0] for at in outside], op)
-            plain &= fetching == len(outside)
-            ends.append(fetching)
-        inmost = ends[hidden.ops.index("IN")]
-        last = order[real[inmost - 1]] if inmost else ("", 0)
-        slide = last if hidden.machine.sliding and last[0] in (*KERNELS, *KERNELS.values()) else None
-        plain &= None in (hidden.slide, slide) or hidden.slide == (last[0], last[1] - 1)
-        loops = tuple(
-            (d, tuple(int(x[names[d, k], 0]) for pair in one.pairs[:2] for x in pair))
-            if d in KERNELS.values()
-            else (d, _allowed(self._listing, (d, k)))
-            for d, k in (order[at] for at in real)
+    def _key(self, one: Ranges) -> object:
+        """What tells which loops cut, in any order between which Holds: all nests of a class."""
+        hidden = self.hidden
+        loops, outside = cutting(hidden, one)
+        known = [
+            (hidden.loops[n][0], tuple(int(x[n, 0]) for pair in one.pairs[:2] for x in pair))
+            if hidden.loops[n][0] in KERNELS.values()
+            else (hidden.loops[n][0], _allowed(self._listing, hidden.loops[n]))
+            for n in loops
+        ]
+        ends = sorted({0, *outside.values(), len(loops)})
+        between = tuple(tuple(sorted(known[a:b])) for a, b in pairwise(ends))
+        buffers = tuple(sorted((op, end, hidden.buffers[op]) for op, end in outside.items()))
+        slides = (
+            hidden.slide
+            if hidden.slide and hidden.loops.index((hidden.slide[0], hidden.slide[1] + 1)) in loops
+            else None
         )
-        buffers = tuple(hidden.buffers[op] for op in hidden.ops)
-        return (hidden.skeleton.spatial, loops, hidden.ops, tuple(ends), buffers, slide and slide[0]), plain
+        return hidden.skeleton.spatial, between, buffers, slides and slides[0]
 
 
 def _points(classes: Ranges) -> Mask:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -14,7 +15,10 @@ from formulations.tiling.search import Search
 from formulations.tiling.settling import Settled, Work
 from formulations.tiling.splitting import Splitting, _bounds, _Search, flagged, halves, places
 from hwmodels.nest.price.closed_form import price
+from hwmodels.nest.price.hidden import Hidden
 from hwmodels.nest.price.ranges import Ranges
+from hwmodels.nest.price.sequences import cutting, orders
+from hwmodels.schedule import Hold, Item, Loop, Nest
 from instances.load import load_machine, load_network
 from instances.machine.machine import Compute, Machine, Transfer
 from instances.network.workload import Layer
@@ -89,9 +93,9 @@ def test_what_is_left_to_another_skeleton_is_bounded_there(seed: int, monkeypatc
 
     monkeypatch.setattr("formulations.tiling.splitting.NODES", 10**9)
     bound, nodes = least()
-    monkeypatch.setattr(_Search, "_key", lambda self, one: (id(self), False))
+    monkeypatch.setattr(_Search, "_key", lambda self, one: object())
     every, more = least()
-    assert (bound, nodes <= more) == (every, True)
+    assert (bound, nodes <= 1.1 * more) == (every, True)
 
 
 @pytest.mark.parametrize("sliding", [False, True])
@@ -100,49 +104,66 @@ def test_classes_of_one_key_hold_the_same_nests(sliding: bool) -> None:
     layer, on = drawn(1)
     on = on.model_copy(update={"sliding": sliding})
     listings = NESTS["tiling"].build(layer, on, Pins()).members
-    times, improper = dict[object, set[int]](), 0
+    times, several = dict[object, set[frozenset[int]]](), 0
     for listing, hidden in ((one, hidden) for one in listings for hidden in _bounds(one)):
         search = _Search(listing, Settled(hidden, Work(0)), 1, {})
         free = [n for n, (d, k) in enumerate(hidden.loops) if layer.extent(d) > 1 and (k == 1 or layer.extent(d) > 2)]
-        for some in (list(some) for number in (1, 2) for some in combinations(free, number)):
+        for some in (list(some) for number in (1, 2, 3) for some in combinations(free, number)):
             one = hidden.classes([{}])
             one.cuts[some] = 1
-            nest = hidden.skeleton.nest(
-                {
-                    d: tuple(
-                        (1 if k else -(-layer.extent(d) // 2)) if hidden.loops.index((d, k + 1)) in some else e
-                        for k in range(hidden.levels[d])
-                        for e in (layer.extent(d),)
-                    )
-                    for d in hidden.extent
-                },
-                layer,
-            )
-            if len(nest.loops()) == 0:
-                continue
-            key, plain = search._key(one)
-            times.setdefault(key, set()).add(price(layer, on, nest).time_ticks)
-            improper += not plain
-            assert plain <= proper(nest)
-            assert sliding or plain == proper(nest)
+            nests = [ordered(layer, hidden, one, order) for order in orders(hidden, one)]
+            assert all(proper(nest) for nest in nests)
+            found = frozenset(price(layer, on, nest).time_ticks for nest in nests)
+            times.setdefault(search._key(one), set()).add(found)
+            several += len(found) > 1
     assert all(len(found) == 1 for found in times.values())
-    assert min(improper, len(times)) > 5
+    assert min(several, len(times)) > 5
+
+
+def ordered(layer: Layer, hidden: Hidden, one: Ranges, order: Sequence[int]) -> Nest:
+    """The nest of a class, its loops in some order: the first one over a dimension halves it, in ones the second."""
+    _, outside = cutting(hidden, one)
+    items = list[Item]()
+    for k in range(len(order) + 1):
+        items += [hidden.skeleton.hold(op) for op in hidden.ops if outside[op] == k]
+        for d, level in (hidden.loops[n] for n in order[k : k + 1]):
+            items.append(Loop(d, 1 if level == 2 else -(-layer.extent(d) // 2)))
+    return Nest(tuple(items))
+
+
+@pytest.mark.parametrize("buffering", ["double", "choose"])
+def test_loops_between_two_holds_stand_in_any_order(buffering: str) -> None:
+    """3 x 2 elements one by one, a load (store) of 5 ticks, compute of 1: all six steps take 39 or 42.
+
+    In 10 bytes two tiles of IN and two of OUT. Nests of larger tiles have fewer steps, but store more behind the last.
+    With c outside r a row of a column follows another; each of the bounds holds for both orders.
+    """
+    layer = Layer(name="x", kind="eltwise", g=1, m=1, n=1, r=3, c=2, h=3, l=2, weights="none")
+    on = Machine(
+        name="m", tick_ps=1, in_bytes=1, w_bytes=1, out_bytes=1, psum_bytes=1, ocm_bytes=10, buffering=buffering,
+        transfer=Transfer(call_ticks=2, byte_ticks=3), compute=Compute(model="array", cycle_ticks=1),
+    )  # fmt: skip
+    known = Nest((Loop("c", 1, (1,)), Loop("r", 2, (1,)), Hold("IN", 2), Hold("OUT", 2)))
+    least = price(layer, on, known).time_ticks
+    found = decide_space(NESTS["tiling"].build(layer, on, Pins()), ("time",))
+    assert found.bound is not None
+    assert (least, found.values["time"], found.bound) == (39, 39, 39)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_no_bound_of_a_member_is_above_its_candidates(seed: int) -> None:
-    # All nests of a member that are listed, laid out one by one.
+    # All nests that are listed, laid out one by one; one of several members counts for one of them.
     layer, on = drawn(seed)
     members = NESTS["tiling"].build(layer, on, Pins()).members
     leasts, compared = Splitting(members).least_times(2**30, lambda: False), 0
-    for member, least in zip(members, leasts, strict=True):
+    least = min(one.bound for one in leasts if one is not None)
+    for member in members:
         branch = member.branch(("time",), coarse=True)
         if branch.empty:
             continue
         fits = np.argwhere(branch.feasible())
         for s, q in fits[:: max(1, len(fits) // 20)]:
-            assert least is not None
-            assert least.bound <= branch.measures(s, q)["time"]
+            assert least <= branch.measures(s, q)["time"]
             compared += 1
     assert compared > 20
 

@@ -24,8 +24,9 @@ What one buffer moves stands between the steps, as tables count it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, permutations, product
 from math import prod
 from typing import NamedTuple
 
@@ -91,8 +92,33 @@ class _Asked(NamedTuple):
     number: dict[int, int]
 
 
+def cutting(of: Hidden, some: Ranges) -> tuple[list[int], dict[str, int]]:
+    """The loops that cut in one class, as the skeleton has them, and how many of them are outside each Hold."""
+    at = {loop: n for n, loop in enumerate(of.loops)}
+    order = [at[d, k + 1] for d, k in numbered(of.skeleton.order)]
+    real = [position for position, n in enumerate(order) if some.cuts[n, 0]]
+    outside = {op: sum(position < of.skeleton.depth[op] for position in real) for op in of.ops}
+    return [order[position] for position in real], outside
+
+
+def orders(of: Hidden, some: Ranges) -> Iterator[tuple[int, ...]]:
+    """Yield the loops that cut in all orders between Holds with each Hold directly inside a loop of its operand.
+
+    The loop that IN slides along is the last one outside its Hold.
+    """
+    loops, outside = cutting(of, some)
+    ends = sorted({0, *outside.values(), len(loops)})
+    slide = of.loops.index((of.slide[0], of.slide[1] + 1)) if of.slide else -1
+    for parts in product(*(permutations(loops[a:b]) for a, b in pairwise(ends))):
+        order = tuple(n for part in parts for n in part)
+        last = {op: order[end - 1] for op, end in outside.items() if end}
+        slides = slide not in order or last["IN"] == slide
+        if slides and all(of.loops[n][0] in RELEVANT[op] for op, n in last.items()):
+            yield order
+
+
 class Sequences:
-    """The least time of one class, of which it is known which loops cut.
+    """The least time of one class, of which it is known which loops cut; in one of their `orders`.
 
     `counted`: as many pieces as the class says, else any number. `told`: so many ways to begin, and to end, are told
     apart of a piece at most; if it has more, the least load and the least store of all stand for them. `work`: what is
@@ -100,19 +126,18 @@ class Sequences:
     """
 
     def __init__(
-        self, of: Hidden, some: Ranges, *, counted: bool = True, told: int = 64, work: int = 1_000_000
-    ) -> None:
+        self, of: Hidden, some: Ranges, order: Sequence[int] | None = None, *, counted: bool = True, told: int = 64,
+        work: int = 1_000_000,
+    ) -> None:  # fmt: skip
         self.of, self.some, self.counted, self.told, self.work = of, some, counted, told, work
         self.layer, self.machine, self.doubled = of.layer, of.priced, of.doubled
         self.range = {d: of.core.range(d) for d in DIMS}
         self._alike: dict[tuple[object, ...], Span] = {}
         self._ways: _Ways | None = None
-        at = {loop: n for n, loop in enumerate(of.loops)}
-        order = [(d, at[d, k + 1]) for d, k in numbered(of.skeleton.order)]
-        real = [position for position, (_, n) in enumerate(order) if some.cuts[n, 0]]
-        self.loops = [self._loop(*order[position]) for position in real]
+        loops, outside = cutting(of, some)
+        self.loops = [self._loop(of.loops[n][0], n) for n in (loops if order is None else order)]
         dims = [one.dim for one in self.loops]
-        self.depth = {op: fetched(dims[: sum(p < of.skeleton.depth[op] for p in real)], op) for op in of.ops}
+        self.depth = {op: fetched(dims[: outside[op]], op) for op in of.ops}
         last = self.depth["IN"] - 1
         self.slide = last if self.machine.sliding and last >= 0 and self.loops[last].dim in "rcij" else -1
         self.inside = [
