@@ -75,7 +75,8 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("formulations/tiling/splitting.py", "tests/formulations/test_splitting.py", [
         ("splitting: nests left to others with other Holds", "(op, end, hidden.buffers[op])",
          "(op, hidden.buffers[op])"),
-        ("splitting: nests left to others in other segments", "for a, b in pairwise(ends))", "for a, b in [(0, None)])"),
+        ("splitting: nests left to others in other segments", "for a, b in pairwise(ends))",
+         "for a, b in [(0, None)])"),
     ]),
     ("formulations/tiling/settling.py", "tests/formulations/test_splitting.py", [
         ("settling: one order alone", "for order in orders(self.hidden, one):", "for order in [None]:"),

@@ -84,9 +84,10 @@ Lines and snake order
     most (`hwmodels.nest.price.turning`, for all nests of docs/nest.md, whatever the order of their loops).
 Optimal means
     No nest of docs/nest.md is better, whatever its loops and Holds, in any objective asked for. If that is not shown
-    the status is FEASIBLE, with a bound that no nest is below. Of pinned decisions: no nest that meets the pins (`T_d`
-    is the largest innermost piece; `T_d%k`, `sizes=divisors` and `pieces=even` mean equal steps, at most two loops a
-    dimension).
+    the status is FEASIBLE, with a bound that no nest is below. Where transfers overlap with compute the nests above
+    are meant, in any order of the loops of a segment: what (1)-(4) do to their timelines is not proven.
+    Of pinned decisions: no nest that meets the pins (`T_d` is the largest innermost piece; `T_d%k`, `sizes=divisors`
+    and `pieces=even` mean equal steps, at most two loops a dimension).
 
 A pinned order, holds=uniform and the literal reading mean the textbook's nest: one loop a dimension, the kernel whole,
 all operands held inside. Orders: three stand for all 720. All operands depend on g, so g outermost never adds a

@@ -163,6 +163,12 @@ class Sequences:
         """Of which classes the least time is known this way (N,)."""
         return some.told & cls.may(of)
 
+    def spend(self, work: int) -> None:
+        """Take some work from what is allowed; raises an exception of its own if that is not enough."""
+        if work > self.work:
+            raise _TooMuch
+        self.work -= work
+
     @property
     def bound(self) -> int | None:
         """What no time of the class is below; None where that takes more work than allowed."""
@@ -220,6 +226,7 @@ class Sequences:
     def _spans(self, at: int, place: Place, number: Span) -> list[Span]:
         """The pieces of a loop on the ways through a piece that have so many, by where they begin."""
         (a, b), (least, most) = place[self.loops[at].dim], self.loops[at].sizes
+        self.spend((b - a) * max(0, min(most, b - a) - least + 1))
         ahead, found = {a: (0, 0)}, list[Span]()
         for x in range(a, b):
             for y in range(x + least, min(x + most, b) + 1) if x in ahead else ():
@@ -471,10 +478,7 @@ class _Ways:
         """Take what the work is from what is allowed, if it is enough."""
         edges = sum(len(some) for some in which.values())
         size = len(self.stores) * len(self.loads) * own * self.counts[0] * self.counts[1]
-        work = 25 * (len(which) + len(self.pieces)) + edges * size // 1500
-        if work > self.of.work:
-            raise _TooMuch
-        self.of.work -= work
+        self.of.spend(25 * (len(which) + len(self.pieces)) + edges * size // 1500)
 
     def _costs(self, stored: Ints, loaded: Ints) -> Ints:
         """V of what is inside each piece, for what is stored before it and loaded behind: asked, or of other pieces."""
