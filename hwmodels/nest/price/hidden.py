@@ -451,7 +451,7 @@ class _Bound:
         """With it, of loads behind iterations of the loops up to a level; of passes along a dimension."""
         return replace(
             kind, late=self._final(kind.operand, along), store=self._beside(level, kind.steps),
-            early=self._early(level), turns=self._turns(level, kind.number, kind.steps), busy=self._busy(level),
+            early=self._early(level), turns=self._turns(level, kind.number, kind.steps),
         )  # fmt: skip
 
     def _sliding(self) -> list[Kind]:
@@ -464,7 +464,7 @@ class _Bound:
         first = replace(
             whole, place=[number for number, d in enumerate(of.skeleton.order) if d == dim][at], number=passes,
             fewest=fewest, steps=whole.steps * (of.counted(some.fewest, dim, at + 1) if not at else 1),
-            every=whole.every & (whole.number == passes), total=begin,
+            every=whole.every & (whole.number == passes), total=begin, busy=self._busy(level),
         )  # fmt: skip
         fresh = of.tile(some, "IN", most=True)
         rows = of.sized(some.high, dim, at + 1) * window.stride
