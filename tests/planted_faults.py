@@ -40,6 +40,7 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
          "least_window(lo, hi, window)[made.pieces[at]]"),
     ]),
     ("hwmodels/nest/price/hidden.py", "tests/hwmodels/test_hidden.py", [
+        ("hidden: all pieces as large as the fewest are", "ideal=ideal, more=True)", "ideal=ideal)"),
         ("hidden: a bias in one run", "runs = 2 * runs", "runs = runs + number"),
         ("hidden: runs of small tiles by their size", "np.minimum(self.runs[op], size))",
          "np.maximum(1, size * self.runs[op] // np.maximum(self.elements[op], 1)))"),
@@ -56,7 +57,10 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("ways: pieces alike in windows", "self.window.trivial and len", "len"),
         ("ways: sizes that do not count", "-3 if axis.fits else None", "-3"),
     ]),
-    ("hwmodels/nest/price/ranges.py", "tests/hwmodels/test_hidden.py", [
+    ("hwmodels/nest/price/ranges.py", "tests/hwmodels/test_ranges.py", [
+        ("ranges: the largest group beside one that it may be", "np.maximum(groups - 3, 0) + ends + largest",
+         "groups - 2 + ends + largest"),
+        ("ranges: the last group with what others need", "groups - 2 + ends - need", "groups - 1 + ends - need"),
         ("ranges: loops that may cut no further as those that do not", "found.most[inner] > found.fewest[outer]",
          "found.fewest[inner] > found.most[outer]"),
     ]),

@@ -28,7 +28,7 @@ from formulations.tiling.vectors import attained, vectors
 from formulations.tiling.ways import Axis, ways
 from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.boxes import input_windows, pitches_of
-from hwmodels.nest.price.choices import AXIS, Q_DIMS, Choices, Slides
+from hwmodels.nest.price.choices import AXIS, KERNELS, Q_DIMS, Choices, Slides
 from hwmodels.nest.price.core import CorePieces
 from hwmodels.nest.price.pieces import Window, cut
 from hwmodels.nest.price.relaxed import part_window, unpacked
@@ -149,7 +149,7 @@ def _every(listing: Listing, dim: str, kernel: str, choices: Choices) -> _Pairs 
 def _ways(listing: Listing, dim: str, choices: Choices, measures: Sequence[str]) -> Ints | None:
     """All ways to cut rows (columns) that may matter; None where they are too many, or are told by other things too."""
     layer, machine, skeleton = listing.layer, listing.machine, listing.skeleton
-    kernel, level = {"r": "i", "c": "j"}[dim], skeleton.level({"r": "i", "c": "j"}[dim], "IN")
+    kernel, level = KERNELS[dim], skeleton.level(KERNELS[dim], "IN")
     parts = choices.steps[kernel][:, level - 1] if level else np.array([layer.extent(kernel)])
     plain = _plain(layer, machine) and (choices.ideal or {}).get("IN") != "lines"
     if "time" not in measures or not plain or (parts != layer.extent(kernel)).any() or not _free_steps(listing, dim):

@@ -28,7 +28,7 @@ from formulations.tiling.chains import (
 from formulations.tiling.cuts import Cut, complete, every_cut, free_chains, whole_windows
 from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.boxes import input_windows
-from hwmodels.nest.price.choices import Slides
+from hwmodels.nest.price.choices import KERNELS, Slides
 from hwmodels.nest.price.pieces import Window, cut
 from hwmodels.nest.price.skeleton import Skeleton, cores
 from hwmodels.transfer import WINDOWS
@@ -240,7 +240,7 @@ class Listing:
             return self.skeleton.level(dim, "IN") > 0
         if dim not in "rc":
             return dim == "n" and self.skeleton.levels(dim) > 1 and self._biased
-        if self.skeleton.level({"r": "i", "c": "j"}[dim], "IN") or dim in self.even:
+        if self.skeleton.level(KERNELS[dim], "IN") or dim in self.even:
             return dim not in self.even
         axis = self.axis(dim)
         if axis is None:
@@ -288,7 +288,7 @@ class Listing:
         Where IN slides, a last piece that the padding swallows needs no call.
         """
         window = input_windows(self.layer)[dim]
-        taps = self.skeleton.levels({"r": "i", "c": "j"}[dim]) > 0
+        taps = self.skeleton.levels(KERNELS[dim]) > 0
         skipping = window.reach < window.stride or (taps and window.stride > 1)
         ranges = tuple(dict.fromkeys(core.range(dim) for core in cores(self.layer, self.skeleton.spatial)))
         before, behind = (max(c) for c in zip(*(window.clipping(*r) for r in ranges), strict=True))

@@ -66,6 +66,8 @@ class Choices:
     "exact" as they are, kernels in parts too if these are "exact"; other dimensions are candidates, whose fetches of
     nothing do not count. Under "IN" it says "lines" where IN is held so.
     """
+    more: bool = False
+    """Whether there may be more pieces than chains say, so that any may have one element."""
 
     @classmethod
     def product(cls, steps: Mapping[str, Ints], tiles: Mapping[str, Ints], slides: Slides = ()) -> Choices:

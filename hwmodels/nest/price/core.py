@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from hwmodels.nest.price.bilinear import Bilinear, Ints
 from hwmodels.nest.price.boxes import KINDS, Axis, axes_of, input_windows, runs_of
-from hwmodels.nest.price.choices import AXIS, Q_DIMS, S_DIMS, Choices, Factors, Term, times
+from hwmodels.nest.price.choices import AXIS, KERNELS, Q_DIMS, S_DIMS, Choices, Factors, Term, times
 from hwmodels.nest.price.lines import line_products
 from hwmodels.nest.price.pieces import Pieces, Window, cut, nominal, windows
 from hwmodels.nest.price.relaxed import (
@@ -125,7 +125,7 @@ class CorePieces:
         return pieces if known else Relaxed(pieces, int(pieces.number.max(initial=0)))
 
     def _input_pieces(self, dim: str, level: int, slide: tuple[str, int] | None, resident: int | None) -> Pieces:
-        kernel, window = {"r": "i", "c": "j"}[dim], input_windows(self.layer, resident)[dim]
+        kernel, window = KERNELS[dim], input_windows(self.layer, resident)[dim]
         inner = self.skeleton.level(kernel, "IN")
         if self._uniform:
             count = self._trips(dim, level) * self._trips(kernel, inner)
@@ -168,7 +168,7 @@ class CorePieces:
             return windows(lo, hi, steps, taps, window, along)
         ideal = self._ideal or {}
         how = ideal.get(dim)
-        if ideal.get({"r": "i", "c": "j"}[dim]) == "exact":
+        if ideal.get(KERNELS[dim]) == "exact":
             return windows(lo, hi, steps, taps, window, along)
         if how == "steps":
             most = steps[:, -1] if steps.shape[1] else np.array([hi - lo])
@@ -225,7 +225,7 @@ class CorePieces:
             axes = axes_of(layer, machine, op, lambda dim, op=op: self._pieces(dim, op))  # type: ignore[misc]
             copies = machine.buffers(self.skeleton.buffers.get(op))
             room = machine.memories[machine.memory_of(op)] // (element[op] * copies)
-            least = [max(1, int(axis.pieces.largest.min(initial=axis.extent))) for axis in axes]
+            least = [self._smallest(op, axis) for axis in axes]
             for axis, own in zip(axes, least, strict=True):
                 most = max(1, room * own // prod(least))
                 if op == "IN" and axis.dim in ("r", "c"):
@@ -236,9 +236,16 @@ class CorePieces:
                 found[op, axis.dim] = most
         return found
 
+    def _smallest(self, op: str, axis: Axis) -> int:
+        """Elements of the largest piece of an axis at least, of all choices."""
+        dims = {axis.dim} | ({KERNELS[axis.dim]} if op == "IN" and axis.dim in KERNELS else set())
+        if self.choices.more and any(self.skeleton.level(d, op) for d in dims):
+            return 1
+        return max(1, int(axis.pieces.largest.min(initial=axis.extent)))
+
     def _least_part(self, dim: str, window: Window) -> int:
         """The fewest taps that the largest part of the kernel at the Hold of IN has."""
-        kernel = {"r": "i", "c": "j"}[dim]
+        kernel = KERNELS[dim]
         taps = self._steps[kernel][:, : self.skeleton.level(kernel, "IN")]
         return max(1, int(taps[:, -1].min(initial=window.taps))) if taps.shape[1] else window.taps
 
@@ -524,7 +531,7 @@ class CoreTables(CorePieces):
         """Elements of IN in lines."""
         plane = {d: self._pieces(d, "IN").largest for d in ("b", "g", "n")}
         dims = self.skeleton.outside("IN")[-2:]
-        steps = [(self._outside(d), self._outside({"r": "i", "c": "j"}[d])) for d in dims]
+        steps = [(self._outside(d), self._outside(KERNELS[d])) for d in dims]
         windows_ = [input_windows(self.layer, resident)[d] for d in dims]
         products = line_products([self.core.range(d) for d in dims], steps, windows_)
         return [self.choices.spread({**plane, **dict(zip(dims, pair, strict=True))}) for pair in products]

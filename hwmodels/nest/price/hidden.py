@@ -165,7 +165,7 @@ class Hidden(Sizes):
                 tiles[d] = steps[d][:, -1] if part else np.full(len(steps[d]), self.extent[d])
         index = {axis: at.ravel() for axis, at in index.items()} | {"slide": np.zeros(len(some), np.int64)}
         ideal = {d: "steps" if d in KERNELS.values() else how for d in DIMS if self.levels[d]}
-        return Choices(steps, tiles, index, (self.slide,) if self.slide else (), ideal=ideal)
+        return Choices(steps, tiles, index, (self.slide,) if self.slide else (), ideal=ideal, more=True)
 
     # ---- ticks of tiles --------------------------------------------------------------------------------------------
 

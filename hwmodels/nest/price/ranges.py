@@ -200,11 +200,26 @@ class Sizes:
             above[inner] = np.where(same, np.minimum(above[inner], above[outer]), above[inner])
             below[outer] = np.where(same, below[inner], below[outer])
             above[outer] = np.where(same, above[inner], above[outer])
-        groups, ends = found.fewest[outer], np.zeros(len(found), np.int64)
-        for below, above in found.pairs[2:]:  # a group that is larger than its first (last) piece has two at least
-            several = 1 + (above[inner] < below[outer])
-            ends += np.maximum(several, -(-below[outer] // np.maximum(found.high[inner], 1)))
-        np.maximum(found.fewest[inner], np.where(groups > 1, groups - 2 + ends, 1), out=found.fewest[inner])
+        self._grouped(found, inner)
+
+    @staticmethod
+    def _grouped(found: Ranges, inner: int) -> None:
+        """How many pieces the groups of the loop before need: the first and the last one, the largest, one all others.
+
+        And how large the first and the last group are at most, with what is left of the pieces.
+        """
+        outer = inner - 1
+        groups, high, first_last = found.fewest[outer], np.maximum(found.high[inner], 1), found.pairs[2:]
+        needs = [1 + np.maximum(0, -(-(below[outer] - above[inner]) // high)) for below, above in first_last]
+        ends, largest = sum(needs), -(-found.low[outer] // high)
+        middle = found.low[outer] > np.maximum(found.first_most[outer], found.last_most[outer])
+        several = np.where(middle, np.maximum(groups - 3, 0) + ends + largest, groups - 1 + largest)
+        fewest = np.where(groups > 1, np.maximum(groups - 2 + ends, several), largest)
+        np.maximum(found.fewest[inner], fewest, out=found.fewest[inner])
+        for need, (_, above) in zip(needs, first_last, strict=True):
+            others = groups - 2 + ends - need
+            most = above[inner] + np.maximum(found.most[inner] - others - 1, 0) * high
+            above[outer] = np.where(groups > 1, np.minimum(above[outer], most), above[outer])
 
     def _shared(self, found: Ranges, loop: int, extent: int) -> None:
         """Numbers and the largest piece: all pieces make up the extent."""

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from hwmodels.nest.homes import operand_of
 from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.boxes import KINDS, axes_of, input_windows, runs_of
-from hwmodels.nest.price.choices import Loops, Steps, Tree, fetching, numbered, trees_of
+from hwmodels.nest.price.choices import KERNELS, Loops, Steps, Tree, fetching, numbered, trees_of
 from hwmodels.nest.price.pieces import Pieces, Placed, Window
 from hwmodels.nest.price.skeleton import Core, Skeleton
 from hwmodels.outcome import Counts
@@ -209,7 +209,7 @@ class _Counter:
         used: set[str] = set()
 
         def pieces(dim: str) -> Pieces:
-            kernel = {"r": "i", "c": "j"}.get(dim, "") if self.tensor == "IN" else ""
+            kernel = KERNELS.get(dim, "") if self.tensor == "IN" else ""
             used.update({dim, kernel})
             if kernel:
                 return self._windows(dim, kernel, sides, slides in (dim, kernel))
