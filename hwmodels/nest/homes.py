@@ -70,11 +70,10 @@ def housed(layer: Layer, machine: Machine, nest: Nest) -> Machine:
 
     Raises InputError as `machine_with_homes` does, or if there is a choice.
     """
-    if nest.homes or not machine.off_chip:
-        return machine_with_homes(layer, machine, dict(nest.homes))
-    if machine.open:
+    only, *others = [dict(nest.homes)] if nest.homes else assignments(layer, machine)
+    if others:
         raise InputError(f"layer {layer.name}: the nest says no homes, machine {machine.name} leaves a choice")
-    return machine
+    return machine_with_homes(layer, machine, only)
 
 
 def repriced(machine: Machine, **prices: int | str) -> Machine:

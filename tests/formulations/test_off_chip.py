@@ -188,6 +188,13 @@ def test_machines_that_cannot_be(changes: dict[str, object], said: str) -> None:
         machine(**{"homes": SPLIT, **changes})
 
 
+#: The time of a nest by the closed form and by the referee.
+READERS = (
+    lambda layer, on, nest: price(layer, on, nest).time_ticks,
+    lambda layer, on, nest: replay(layer, on, nest).outcome.time_ticks,
+)
+
+
 def test_homes_that_the_machine_does_not_allow() -> None:
     on = machine({"IN": ["near"], "W": ["far", "near"], "OUT": ["near"]})
     for homes, said in (
@@ -212,6 +219,9 @@ def test_homes_that_the_machine_does_not_allow() -> None:
     both = {"IN": "near", "W": "near", "OUT": "near"}
     assert assignments(product, on) == (both,)
     assert replay(product, on, Nest(HOLDS).at(both)).ok
+    split = machine({"IN": ["near"], "W": ["far"], "OUT": ["near"]})  # whatever else W may lie in, said or not
+    times = {reader(product, split, nest) for nest in (Nest(HOLDS), Nest(HOLDS).at(both)) for reader in READERS}
+    assert len(times) == 1
     with pytest.raises(InputError, match="W lies in far"):
         replay(product, on, Nest(HOLDS, lies))
 

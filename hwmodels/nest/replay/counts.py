@@ -314,7 +314,7 @@ def _axis(
 
 
 def bound_homes(layer: Layer, machine: Machine, nest: Nest) -> Machine:
-    """Return the machine with every operand at the home that the schedule states.
+    """Return the machine with every operand at the home that the schedule states, or at the only one it may have.
 
     Raises InputError if a home is missing, does not exist, is not allowed there, or cannot be written.
     """
@@ -323,14 +323,12 @@ def bound_homes(layer: Layer, machine: Machine, nest: Nest) -> Machine:
         if stated:
             raise InputError(f"nest: states homes, machine {machine.name} has one memory off the chip")
         return machine
-    if not stated and all(len(names) == 1 for names in machine.homes.values()):
-        return machine
     known = {memory.name: memory for memory in machine.off_chip}
-    homes: dict[str, tuple[str, ...]] = {operand: (names[0],) for operand, names in machine.homes.items()}
+    homes, silent = {operand: (names[0],) for operand, names in machine.homes.items()}, not stated
     for operand in layer.operands:
-        name = stated.pop(operand, None)
         row = "IN" if operand == "W" and layer.weights == "activation" else operand
         options = next(names for op, names in machine.homes.items() if op == row)
+        name = options[0] if silent and len(options) == 1 else stated.pop(operand, None)
         if name is None or name not in known or name not in options:
             raise InputError(f"nest: {operand} lies in {name}, machine {machine.name} allows {' or '.join(options)}")
         if operand == "OUT" and not known[name].writable:
