@@ -28,6 +28,13 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("hwmodels/nest/price/core.py", "tests/formulations/test_ability_plans.py", [
         ("core: lines along the last loop", "Either(last, slid, Either(whole, least, before))", "slid"),
     ]),
+    ("hwmodels/nest/price/core.py", "tests/hwmodels/test_hidden.py", [
+        ("core: runs by calls where channels are cut", "* (inside.dim not in unsure)", "* 0"),
+    ]),
+    ("formulations/pareto.py", "tests/formulations/test_pareto.py", [
+        ("pareto: cells of one slice alone", "falls = flat[here] <= mine", "falls = flat[here] < 0"),
+        ("pareto: equal values in a cell below", "<= mine[inner]", "< mine[inner]"),
+    ]),
     ("hwmodels/nest/price/relaxed.py", "tests/hwmodels/test_ideal.py tests/formulations/test_relaxed.py", [
         ("relaxed: windows that fetch nothing at a turn", "pieces.number - behind - (before if turning else 0), 0)",
          "pieces.number, 0)"),

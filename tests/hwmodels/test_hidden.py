@@ -200,3 +200,18 @@ def test_tiles_of_a_class_of_all_ways_to_cut_may_be_small() -> None:
     )  # fmt: skip
     hidden, _ = hidden_of(layer, on, Nest((Loop("b", 1), Loop("r", 2), OUT, Loop("g", 1), IN)))
     assert hidden.sums(hidden.classes([{}]))["IN"] == [9 * 24]
+
+
+def test_runs_are_known_where_channels_are_cut() -> None:
+    """3 rows of 4 channels, cut in two both: 3 runs for each piece of channels, whatever rows a window has.
+
+    A window of two outputs spans the map, so what is sure by rows alone is no more than a run a fetch.
+    """
+    layer = Layer(name="x", kind="pool", g=4, m=1, n=1, r=3, c=1, kh=3, pad_top=1, h=3, l=1, weights="none")
+    on = machine(
+        ocm_bytes=60, buffering="double", overlap="double_buffered", sliding=True, in_layout="HWC",
+        transfer=Transfer(segment_ticks=5, byte_ticks=1),
+    )  # fmt: skip
+    nest = Nest((Loop("g", 2), Loop("r", 2), IN, OUT))
+    hidden, trees = hidden_of(layer, on, nest)
+    assert hidden.sums(point(hidden, trees))["IN"] == [2 * 3 * 5 + 4 * 3]

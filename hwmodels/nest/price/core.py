@@ -398,14 +398,21 @@ class CoreTables(CorePieces):
     def _runs(
         self, axes: list[Axis], element: int, operand: str, kinds: frozenset[str]
     ) -> dict[str, list[tuple[int, Factors]]]:
-        """Counts of all boxes; of bounds that do not know whether boxes span an axis, a call is a run at least."""
+        """Counts of all boxes; of bounds that do not know whether boxes span an axis, a call is a run at least.
+
+        Runs do not depend on that where the innermost axis is cut for sure.
+        """
         found = runs_of(axes, element, self.machine.transfer_of(operand), kinds)
         bounds = {a.dim: a.pieces.unsure for a in axes if isinstance(a.pieces, Bound) and a.pieces.unsure is not None}
         unsure = {d: mask for d, mask in bounds.items() if mask.any()}
         if unsure and "segments" in kinds:
             sure = {d: (~mask).astype(np.int64) for d, mask in unsure.items()}
-            runs = [(constant, times(factors, sure)) for constant, factors in found["segments"]]
-            calls: Factors = {a.dim: a.pieces.number for a in axes}
+            inside = next((a for a in reversed(axes) if a.extent > 1), axes[-1])
+            parts = np.where(inside.pieces.full(inside.extent) == 0, 1, 0) * (inside.dim not in unsure)
+            runs = [(constant, times(factors, {inside.dim: parts})) for constant, factors in found["segments"]]
+            rest: Factors = {inside.dim: 1 - parts}
+            runs += [(constant, times(times(factors, sure), rest)) for constant, factors in found["segments"]]
+            calls = times({a.dim: a.pieces.number for a in axes}, rest)
             for d, known in sure.items():
                 runs.append((1, times(calls, {d: 1 - known})))
                 calls = times(calls, {d: known})
