@@ -86,12 +86,17 @@ def may_split(layer: Layer, machine: Machine) -> bool:
 
 
 class Splitting:
-    """The least bounds of some skeletons, for plans that get better."""
+    """The least bounds of some skeletons, for plans that get better: each goes on where the one before ended."""
 
     def __init__(self, listings: Sequence[Listing]) -> None:
-        self._listings, self._work, self.nodes = listings, Work(0), 0
+        self._listings, self._work, self._searches = listings, Work(0), list[tuple[int, _Search]]()
         self._hidden = [(number, hidden) for number, one in enumerate(listings) for hidden in _bounds(one)]
         self._settled = [Settled(hidden, self._work) for _, hidden in self._hidden]
+
+    @property
+    def nodes(self) -> int:
+        """Classes that were bounded."""
+        return sum(search.nodes for _, search in self._searches)
 
     def least_times(self, below: int, late: Callable[[], bool]) -> list[Least | None]:
         """Return the least bound of all nests of each skeleton; None if none is below `below`, which is up to `MOST`.
@@ -99,20 +104,25 @@ class Splitting:
         All are searched together, so that the least of all is raised first: it is the bound of a layer. A nest of
         several skeletons may count for one of them alone. `late` says when to split no further.
         """
-        owners, self._work.left = dict[object, int](), WORK
-        found = [
-            (number, _Search(self._listings[number], settled, below, owners))
-            for (number, _), settled in zip(self._hidden, self._settled, strict=True)
-        ]
-        for number, search in found:
-            search.begin(_roots(self._listings[number], search.hidden))
-        while sum(search.nodes for _, search in found) < NODES and not late():
-            first = min((search for _, search in found), key=lambda search: search.bound)
+        self._work.left = WORK
+        if not self._searches:
+            self._begin(below)
+        for _, search in self._searches:
+            search.lower(below)
+        while self.nodes < NODES and not late():
+            first = min((search for _, search in self._searches), key=lambda search: search.bound)
             if first.bound >= below or not first.step():
                 break
-        self.nodes += sum(search.nodes for _, search in found)
         every = range(len(self._listings))
-        return [_least(below, [search for at, search in found if at == number]) for number in every]
+        return [_least(below, [search for at, search in self._searches if at == number]) for number in every]
+
+    def _begin(self, below: int) -> None:
+        """Bound the roots of all searches."""
+        owners = dict[object, int]()
+        for (number, hidden), settled in zip(self._hidden, self._settled, strict=True):
+            search = _Search(self._listings[number], settled, below, owners)
+            search.begin(_roots(self._listings[number], hidden))
+            self._searches.append((number, search))
 
     def ways(self) -> Iterator[tuple[int, dict[str, tuple[Step, ...]], tuple[str, int] | None]]:
         """Yield the number of a skeleton, loops of it that may be better than the plan, and what IN slides along."""
@@ -191,6 +201,13 @@ class _Search:
     def begin(self, roots: Ranges) -> None:
         """Bound the roots."""
         self._add(roots, np.zeros(len(roots), np.int64), np.full(len(roots), _OPEN))
+
+    def lower(self, below: int) -> None:
+        """Leave the classes that hold no nest below a better plan."""
+        if below < self._below:
+            some = self._bounds < below
+            self._open, self._bounds, self._stage = self._open.take(some), self._bounds[some], self._stage[some]
+            self._below, self._done = below, min(self._done, below)
 
     def step(self) -> bool:
         """Split the classes with the least bounds; whether there were some below what is known."""

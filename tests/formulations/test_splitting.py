@@ -151,8 +151,10 @@ def test_loops_between_two_holds_stand_in_any_order(buffering: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_no_bound_of_a_member_is_above_its_candidates(seed: int) -> None:
+def test_no_bound_of_a_member_is_above_its_candidates(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # All nests that are listed, laid out one by one; one of several members counts for one of them.
+    monkeypatch.setattr("formulations.tiling.splitting.NODES", 20_000)
+    monkeypatch.setattr("formulations.tiling.splitting.WORK", 1_000_000)
     layer, on = drawn(seed)
     members = NESTS["tiling"].build(layer, on, Pins()).members
     leasts, compared = Splitting(members).least_times(2**30, lambda: False), 0
