@@ -409,9 +409,9 @@ class CoreTables(CorePieces):
             sure = {d: (~mask).astype(np.int64) for d, mask in unsure.items()}
             inside = next((a for a in reversed(axes) if a.extent > 1), axes[-1])
             parts = np.where(inside.pieces.full(inside.extent) == 0, 1, 0) * (inside.dim not in unsure)
-            runs = [(constant, times(factors, {inside.dim: parts})) for constant, factors in found["segments"]]
             rest: Factors = {inside.dim: 1 - parts}
-            runs += [(constant, times(times(factors, sure), rest)) for constant, factors in found["segments"]]
+            ways = [known for known in ({inside.dim: parts}, times(sure, rest)) if known[inside.dim].any()]
+            runs = [(constant, times(factors, known)) for known in ways for constant, factors in found["segments"]]
             calls = times({a.dim: a.pieces.number for a in axes}, rest)
             for d, known in sure.items():
                 runs.append((1, times(calls, {d: 1 - known})))
