@@ -75,9 +75,14 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("sequences: what slides is fetched whole", "if at == self.slide and not begin", "if False"),
         ("sequences: padding at the ends only", "key = (*key, before, behind)", "pass"),
         ("sequences: what does not move is fetched", "outside[op]], op) for", 'outside[op]], "IN") for'),
-        ("sequences: pieces at the ends as others", "(d, b - a, a == lo, b == hi)", "(d, b - a)"),
+        ("sequences: pieces at the ends as others", "(b - a, a == lo, b == hi)", "(b - a,)"),
         ("sequences: partial sums come back at once", "first = not self.depth[op] or all(", "first = False and all("),
-        ("sequences: one piece more", "fewest = max(self.number[0] - 1, 0) if", "fewest = self.number[0] if"),
+        ("sequences: pieces that begin the range as others", "a == lo, others, stored", "others, stored"),
+    ]),
+    ("hwmodels/nest/price/walks.py", "tests/hwmodels/test_sequences.py", [
+        ("walks: one piece more", "fewest = max(self.number[0] - 1, 0) if", "fewest = self.number[0] if"),
+        ("walks: what is behind stands for what is before it", "return found[first], level[which]",
+         "return np.append(found[first[1:]], found[-1]), level[which]"),
     ]),
     ("formulations/tiling/settling.py", "tests/formulations/test_settling.py", [
         ("settling: bounds of smaller pieces", "for most, bound in known if (high <= most).all())",

@@ -10,7 +10,7 @@ Costs
 State
     F(i, j): the least of all pieces up to j, that of j itself left out, where i is the piece before j
 Recursion
-    F(j, k) = min_i F(i, j) + sum_o cost(j; store of i, load of k);  pieces of several steps need no i
+    F(j, k) = min_i F(i, j) + sum_o cost(j; store of i, load of k);  pieces of several steps: a part of i, one of k
 Ends
     of a pass stand between those of the nest as it is. With one pass the optimum over all cuts at these places is
     found; with several, one that the next turn may improve. What is found is a nest as any other, and priced as such.
@@ -53,72 +53,84 @@ def cheapest_cut(found: Passes, pieces: Ints, lo: int, hi: int) -> list[int] | N
 
     `pieces` (N, 2) are sorted by where they begin.
     """
-    graph = _Pairs(found, pieces, lo, hi)
-    arrived = {j: [_Arrival(-1, graph.rows.stored, cost)] for j, cost in graph.starts()}
-    way, best = dict[tuple[int, int], int](), None
-    for j in range(len(pieces)):
-        if j not in arrived:
+    graph = _Pairs(found, pieces, (lo, hi))
+    arrived = {lo: [_Arrival(-1, graph.rows.stored, graph.starts)]}
+    ways, best = dict[int, Ints](), None
+    for place, behind in graph.after.items():
+        if place not in arrived:
             continue
-        for value, i, k in graph.steps(j, arrived.pop(j)):
-            if k >= 0:
-                way[j, k] = i
-                arrived.setdefault(k, []).append(_Arrival(j, graph.rows.store[:, j], value))
-            elif best is None or value < best[0]:
-                best = value, i, j
+        some = arrived.pop(place)
+        total = graph.ahead(behind, some)
+        at = total.argmin(axis=0)
+        least = np.take_along_axis(total, at[None], axis=0)[0]
+        before = np.array([one.piece for one in some])[at]
+        for j, row, way in zip(behind, least, before, strict=True):
+            end, ways[j] = int(pieces[j, 1]), way
+            if end != hi:
+                arrived.setdefault(end, []).append(
+                    _Arrival(j, graph.rows.store[:, j], row[: len(graph.after.get(end, []))])
+                )
+            elif best is None or row[0] < best[0]:
+                best = int(row[0]), j
     if best is None:
         return None
-    places, (_, i, j) = list[int](), best
-    while i >= 0:
+    places, j, number = list[int](), best[1], 0
+    while (i := int(ways[j][number])) >= 0:
         places.append(int(pieces[j, 0]))
-        i, j = way[i, j], i
+        j, number = i, graph.after[places[-1]].index(j)
     return places[::-1]
 
 
 @dataclass(frozen=True)
 class _Arrival:
-    """A piece before another one (-1: none), what it stores in each pass, and F."""
+    """A piece that ends at a place (-1: none), what it stores in each pass, and F with every piece behind (K,)."""
 
     piece: int
     store: Ints
-    cost: int
+    cost: Ints
 
 
 class _Pairs:
     """What pieces cost beside others, all passes together."""
 
-    def __init__(self, found: Passes, pieces: Ints, lo: int, hi: int) -> None:
+    def __init__(self, found: Passes, pieces: Ints, ends: tuple[int, int]) -> None:
         self.rows, self.weight = _alike(found)
-        self.middle, self.pieces, self.ends = found.middle.sum(axis=0), pieces, (lo, hi)
-        self.after = {int(a): np.flatnonzero(pieces[:, 0] == a) for a in np.unique(pieces[:, 0])}
+        self.middle, self.ends, self.after = found.middle.sum(axis=0), ends, dict[int, list[int]]()
+        self.end = pieces[:, 1].tolist()
+        for j, begin in enumerate(pieces[:, 0].tolist()):
+            self.after.setdefault(begin, []).append(j)
+        self.loads = np.concatenate([self.rows.load, self.rows.loaded[:, None]], axis=1)
 
-    def _sum(self, ticks: Ints) -> Ints:
-        """Over all passes."""
-        total: Ints = np.tensordot(self.weight, ticks, axes=1)
+    @property
+    def starts(self) -> Ints:
+        """What the step before takes, for every piece that begins a pass (K,)."""
+        rows, first = self.rows, self.after.get(self.ends[0], [])
+        cost: Ints = self.weight @ np.maximum(rows.before[:, None], rows.load[:, first] + rows.head[:, None])
+        return cost
+
+    def ahead(self, pieces: list[int], some: Sequence[_Arrival]) -> Ints:
+        """F (I, J, K) of all pieces from a place on, behind those before it, with every piece behind each.
+
+        Of one at the end of the pass with what stands behind it. There are as many K as any has; others say nothing.
+        """
+        rows, width = self.rows, max(len(self._behind(j)) for j in pieces)
+        behind = np.array([(x := self._behind(j)) + [-1] * (width - len(x)) for j in pieces], np.int64)
+        stored = np.stack([one.store for one in some], axis=1)
+        total = np.array([one.cost for one in some])[:, :, None] + self.middle[pieces, None]
+        total = np.broadcast_to(total, (*total.shape[:2], width)).copy()
+        for number, weight in enumerate(self.weight.tolist()):
+            begun = np.maximum(rows.first[number, pieces], stored[number, :, None])[:, :, None]
+            loads, last = self.loads[number][behind], rows.last[number, pieces, None]
+            single, other = rows.single[number, pieces, None], begun + np.maximum(last, loads)
+            total += weight * (np.where(single, np.maximum(begun, loads), other) if single.any() else other)
+        done = [n for n, j in enumerate(pieces) if self.end[j] == self.ends[1]]
+        for n in done:
+            total[:, n] += self.weight @ np.maximum(rows.behind, rows.store[:, pieces[n]] + rows.tail)
         return total
 
-    def starts(self) -> list[tuple[int, int]]:
-        """The pieces that begin a pass, and what the step before then takes."""
-        rows, first = self.rows, self.after.get(self.ends[0], np.zeros(0, np.int64))
-        loads = np.maximum(rows.before[:, None], rows.load[:, first] + rows.head[:, None])
-        return list(zip(map(int, first), map(int, self._sum(loads)), strict=True))
-
-    def steps(self, j: int, arrivals: list[_Arrival]) -> Iterator[tuple[int, int, int]]:
-        """Yield for every piece k behind j (-1: the end of the pass) the least so far, and the piece before j."""
-        rows, end = self.rows, int(self.pieces[j, 1])
-        done = end == self.ends[1]
-        behind = np.array([-1]) if done else self.after.get(end, np.zeros(0, np.int64))
-        stored = np.stack([one.store for one in arrivals], axis=1)
-        loads = (rows.loaded[:, None] if done else rows.load[:, behind])[:, None, :]
-        begun = np.maximum(rows.first[:, j, None], stored)[:, :, None]
-        single = rows.single[:, j, None, None]
-        cost = self._sum(
-            np.where(single, np.maximum(begun, loads), begun + np.maximum(rows.last[:, j, None, None], loads))
-        )
-        total = np.array([one.cost for one in arrivals])[:, None] + cost + self.middle[j]
-        if done:
-            total = total + self._sum(np.maximum(rows.behind, rows.store[:, j] + rows.tail))
-        for number, (at, k) in enumerate(zip(total.argmin(axis=0), behind, strict=True)):
-            yield int(total[at, number]), arrivals[int(at)].piece, int(k)
+    def _behind(self, j: int) -> list[int]:
+        """The pieces behind one; what is behind the pass stands for itself."""
+        return [-1] if self.end[j] == self.ends[1] else self.after.get(self.end[j], [])
 
 
 def _alike(found: Passes) -> tuple[Passes, Ints]:

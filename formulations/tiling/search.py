@@ -248,8 +248,7 @@ class Search:
             if self._late():
                 break
             few, self._lead = {"listed": tuple(self.kept)} if self._later else {"coarse": True}, None
-            branch = member.branch(measures, self._limits(measure), **few)
-            self._search(branch, measure, first=True)
+            self._search(member.branch(measures, self._limits(measure), **few), measure, first=True)
             if self._lead is not None and may_recut(member):
                 self._leads.append((member, self._lead))
         self._patient = False
@@ -259,12 +258,10 @@ class Search:
         """Cut the loops of the best nests of some members anew where their time is a timeline."""
         if measure != "time" or self._late():
             return
-        leads, begun = sorted(self._leads, key=lambda pair: pair[1].measures["time"])[:LEADS], set[tuple[Any, ...]]()
-        for member, lead in leads:
+        begun = set[tuple[Any, ...]]()
+        for member, lead in sorted(self._leads, key=lambda pair: pair[1].measures["time"])[:LEADS]:
             for start in starts(Cutting.of(member, lead.branch, lead.s, lead.q)):
-                if start.key not in begun:
-                    begun.add(start.key)
-                    climbed(start, self._time_of, self._late)
+                self._climb(start, begun)
         self._leads.clear()
         self._cut = self.best
 
@@ -396,7 +393,7 @@ class Search:
     def _split(self, measure: str) -> None:
         """Bound the members whose time is a timeline; look for nests of the least bounds, and begin again with one."""
         members = [one for one in self.space.members if one.timeline and may_split(one.layer, one.machine)]
-        before, every, self._leasts = None, Splitting(members), {}
+        before, every, begun, self._leasts = None, Splitting(members), set[tuple[Any, ...]](), {}
         while measure == "time" and "time" in self.aims and members and self.best is not None and not self._late():
             now = self.best.measures["time"]
             if now > MOST or (before is not None and now >= before):
@@ -405,10 +402,15 @@ class Search:
             for number, steps, slide in every.ways():
                 self._time_of(Cutting(members[number], steps, slide))
             before, self._leasts = now, {id(one): least for one, least in zip(members, leasts, strict=True)}
-            for member, least in zip(members, leasts, strict=True):
-                for loops in least.loops if least is not None and may_recut(member) else ():
-                    for one in in_any_order(Cutting(member, *loops)):
-                        climbed(one, self._time_of, self._late)
+            for number, steps, slide in every.starts(now):
+                for one in in_any_order(Cutting(members[number], steps, slide)):
+                    self._climb(one, begun)
+
+    def _climb(self, start: Cutting, begun: set[tuple[Any, ...]]) -> None:
+        """Cut the loops of a nest anew, if they may be, that was not begun with before."""
+        if may_recut(start.member) and start.key not in begun:
+            begun.add(start.key)
+            climbed(start, self._time_of, self._late)
 
     def _below(self, branch: Branch, measure: str) -> Iterator[_Block]:
         """Yield the choices of a branch of bounds of which some may be below the best plan, and their values."""
@@ -433,13 +435,11 @@ class Search:
         """Look for nests that attain bounds, the least first; note the least that none attains."""
         most = MADE_TIMELINES if member.timeline else MADE
         s, q = np.nonzero(np.isfinite(values))
-        for number, i in enumerate(np.argsort(values[s, q], kind="stable")):
+        for number, i in enumerate(np.argsort(values[s, q], kind="stable")[: most + 1]):
             value = int(values[s[i], q[i]])
             if self.best is not None and value >= self.best.measures[measure]:
                 return
             self.meet(member, (branch, int(s[i]), int(q[i])), value, measure, looking=number < most)
-            if number >= most:
-                return
 
     def meet(self, member: Member, at: _Choice, value: int, measure: str, *, looking: bool = True) -> None:
         """Look for a nest that attains the value of a choice of bounds; if none is found, note that it is open."""

@@ -2,8 +2,8 @@
 
 Classes that differ in how the longest of their dimensions is cut share a bound: that of all ways to cut it that fit, or
 of those with no larger pieces. If it is not below the plan, none of them is. Else the class is bounded by itself.
-Both are done coarsely first, with the least ticks of all ways to begin and to end a piece, and exactly if that is not
-enough. All of it stops when more work was done than one layer is worth.
+Both are done coarsely first, with the least ticks of all ways to begin and to end a piece and with few loads and stores
+that differ, and exactly if that is not enough. All of it stops when more work was done than one layer is worth.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import numpy as np
 
 from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.hidden import FAR, Hidden
-from hwmodels.nest.price.ranges import Ranges
+from hwmodels.nest.price.ranges import Mask, Ranges
 from hwmodels.nest.price.sequences import Sequences, orders
 from hwmodels.schedule import Step
 
-#: Work on a layer for one plan, and on a class at most.
-WORK, _EACH = 12_000_000, 1_000_000
+#: Work on a layer for one plan; and on a class at most, coarse and fine.
+WORK, _EACH = 8_000_000, (1_500_000, 300_000)
 #: Bounds of classes with no larger pieces that may be below the plan, before no more are asked for.
 _FAILED = 2
-#: Ways to begin or to end a piece that are told apart, coarse and fine.
-_TOLD = (1, 64)
+#: Ways to begin or to end a piece, and loads and stores of a loop (0: all), that are told apart: coarse and fine.
+_HOW = ((1, 16), (64, 0))
 
 
 @dataclass
@@ -49,10 +49,35 @@ class Settled:
         """Whether classes can be bounded, and work is left."""
         return self.work.left > 0 and Sequences.may(self.hidden)
 
+    def shares(self, some: Ranges) -> Mask:
+        """Which classes have one number and one size each, but for the loops over their longest dimension (N,)."""
+        known = np.all([below == above for below, above in some.pairs], axis=0)
+        left = some.cuts.any(axis=0)
+        for d in self._longest_first:
+            at = [n for n, (dim, _) in enumerate(self.hidden.loops) if dim == d]
+            cut = some.cuts[at].any(axis=0)
+            known[at] |= left & cut
+            left &= ~cut
+        shares: Mask = known.all(axis=0) & some.cuts.any(axis=0)
+        return shares
+
+    @property
+    def _longest_first(self) -> list[str]:
+        """Dimensions, the longest ones first."""
+        return sorted(self.hidden.extent, key=lambda d: (self.hidden.extent[d], d), reverse=True)
+
+    def _longest(self, one: Ranges) -> str:
+        """The longest dimension that a class cuts; empty if it cuts none."""
+        dims = {d for number, (d, _) in enumerate(self.hidden.loops) if one.cuts[number, 0]}
+        return next((d for d in self._longest_first if d in dims), "")
+
+    def shared(self, one: Ranges, below: int) -> int:
+        """What no time of the class is below however its longest dimension is cut, as far as that matters."""
+        return self._with_others(one, self._longest(one), below)
+
     def bound(self, one: Ranges, below: int) -> int:
         """What no time of the class is below, as far as that matters for plans that take `below`."""
-        dims = {d for number, (d, _) in enumerate(self.hidden.loops) if one.cuts[number, 0]}
-        longest = max(dims, key=lambda d: (self.hidden.extent[d], d), default="")
+        longest = self._longest(one)
         bound = self._with_others(one, longest, below) if longest else 0
         return bound if bound >= below else max(bound, self._raised(one, below, counted=True))
 
@@ -63,6 +88,7 @@ class Settled:
         known, high = self._shared.setdefault(key, []), one.high[loops, 0]
         if not known:
             self._bounded(known, one, loops, self._largest(one, loops), below)
+        high = np.minimum(high, known[0][0])  # larger ones do not fit
         bounds = [bound for most, bound in known if (high <= most).all()]
         failed = sum(bound < below for _, bound in known)
         if max(bounds) < below and failed <= _FAILED and not any((high == most).all() for most, _ in known):
@@ -106,15 +132,17 @@ class Settled:
         Where one loop cuts, nothing inside begins or ends: the coarse bound is exact, and the way that has it is kept.
         """
         bound, single = 0, int(one.cuts.sum()) == 1
-        for told in _TOLD[:1] if single else _TOLD:
+        for (told, levels), work in zip(_HOW, _EACH, strict=True):
             if bound >= below or not self.may:
                 break
-            found = Sequences(self.hidden, one, order, counted=counted, told=told, work=_EACH)
+            found = Sequences(self.hidden, one, order, counted=counted, told=told, levels=levels, work=work)
             finer = found.bound
-            self.work.left -= _EACH - found.work
+            self.work.left -= work - found.work
             if finer is None:
                 break
             bound = max(bound, finer)
             if single and not counted and bound < below:
                 self.ways.append(found.places)
+            if found.exact:
+                break
         return bound

@@ -4,9 +4,10 @@ Nodes are classes of nests (`hwmodels.nest.price.ranges`), each with a bound (`h
 all ways to cut every dimension, one for each loop that IN may slide along, and for each number of equal parts that the
 largest part of the kernel makes. Classes with the least bounds are split first, in two by one of their ranges: the
 widest of the numbers of pieces, or else of sizes, those of first and last pieces behind the others; before that by
-which loops cut. A class of which all of that is known is bounded once more, piece by piece
-(`formulations.tiling.settling`). Skeletons share nests: of classes in which the same loops cut, in the same order
-between the same Holds, one is kept. No nest of a skeleton is below the least bound that is left of all of them.
+which loops cut. A class of which all of that is known is bounded once more, piece by piece, and before that as soon as
+only the cuts of its longest dimension are open (`formulations.tiling.settling`). Skeletons share nests: of classes in
+which the same loops cut, in the same order between the same Holds, one is kept. No nest of a skeleton is below the
+least bound that is left of all of them.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ from instances.network.workload import Layer
 
 #: Classes that are bounded at most, and those that are split at a time.
 NODES, _BATCH = 250_000, 1_000
-#: Classes that are bounded piece by piece at a time.
-_LOTS = 50
-#: What is known of a class: not yet which loops cut; which do; and its bound piece by piece.
-_OPEN, _TOLD, _SETTLED = range(3)
+#: Classes that are bounded piece by piece at a time; and those whose nests plans are looked for from.
+_LOTS, STARTS = 50, 32
+#: What is known of a class: not yet which loops cut; which do; its bound however the longest dimension is cut; its own.
+_OPEN, _TOLD, _SHARED, _SETTLED = range(4)
 #: How much more numbers of pieces count than the largest piece where the next range to split is chosen, and ends less.
 _NUMBERS, _ENDS = 100.0, 0.05
 
@@ -130,6 +131,13 @@ class Splitting:
             while settled.ways:
                 yield number, settled.ways.pop(), hidden.slide
 
+    def starts(self, below: int) -> Iterator[tuple[int, dict[str, tuple[Step, ...]], tuple[str, int] | None]]:
+        """Yield the same of loops that the least classes of some searches stand for, the least ones first."""
+        some = [(number, search.least) for number, search in self._searches if search.bound < below]
+        for number, least in sorted(some, key=lambda one: one[1].bound)[:STARTS]:
+            for steps, slide in least.loops:
+                yield number, steps, slide
+
 
 def _least(below: int, searches: Sequence[_Search]) -> Least | None:
     first = min(searches, key=lambda search: search.bound)
@@ -217,13 +225,8 @@ class _Search:
         some = some[np.argsort(self._bounds[some], kind="stable")[:_BATCH]]
         classes, bounds, stage = self._taken(some)
         points = (stage > _OPEN) & _points(classes)
-        due = np.flatnonzero(points & (stage == _TOLD)) if self._settled.may else np.zeros(0, np.int64)
-        for at in due[:_LOTS]:
-            one = classes.take(np.array([at]))
-            bounds[at], stage[at] = max(int(bounds[at]), self._settled.bound(one, self._below)), _SETTLED
-        self._put(classes.take(due), bounds[due], stage[due])
-        rest = np.ones(len(some), np.bool_)
-        rest[due] = False
+        rest = ~self._settle(classes, bounds, stage, points)
+        self._put(classes.take(~rest), bounds[~rest], stage[~rest])
         done = np.flatnonzero(points & rest)
         if len(done) and bounds[done].min() < self._done:
             first = int(done[bounds[done].argmin()])
@@ -233,6 +236,16 @@ class _Search:
             if len(at):
                 self._add(parts(classes.take(at)), np.tile(bounds[at], 2), np.tile(stage[at], 2))
         return True
+
+    def _settle(self, classes: Ranges, bounds: Ints, stage: Ints, points: Mask) -> Mask:
+        """Bound some of the classes that are to be bounded piece by piece; which are (or will be), if any may."""
+        due = (stage > _OPEN) & (stage < _SETTLED) & points
+        due |= (stage == _TOLD) & self._settled.shares(classes)
+        due &= self._settled.may
+        for at in np.flatnonzero(due)[:_LOTS]:
+            one, settle = classes.take(np.array([at])), self._settled.bound if points[at] else self._settled.shared
+            bounds[at], stage[at] = max(int(bounds[at]), settle(one, self._below)), _SETTLED if points[at] else _SHARED
+        return due
 
     def _taken(self, at: Ints) -> tuple[Ranges, Ints, Ints]:
         """Some classes, which are no longer open."""

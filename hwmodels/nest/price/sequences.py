@@ -24,11 +24,10 @@ What one buffer moves stands between the steps, as tables count it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, permutations, product
 from math import prod
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,22 +38,15 @@ from hwmodels.nest.price.boxes import shape_of
 from hwmodels.nest.price.choices import KERNELS, fetched, numbered
 from hwmodels.nest.price.hidden import Hidden
 from hwmodels.nest.price.ranges import Ranges
+from hwmodels.nest.price.walks import NEVER, PLACE, Asked, Edges, Ends, Piece, Place, Span, Walk, numbers_of
 from hwmodels.schedule import Step
 from instances.network.workload import DIMS, REDUCTION, RELEVANT
 
-#: More than any sum of ticks; of sequences that do not exist.
-_NEVER = 2**56
 #: Choices of ends of a piece at most.
 _ENDS = 400
 
-Span = tuple[int, int]
-#: By dimension the piece that the loops outside have.
-Place = dict[str, Span]
-#: By loop the piece that it begins (ends) with.
-Ends = dict[int, Span]
 
-
-class _TooMuch(Exception):
+class TooMuch(Exception):
     """More work than was allowed."""
 
 
@@ -67,29 +59,6 @@ class _Loop:
     first: Span
     last: Span
     number: Span
-
-
-class _Piece(NamedTuple):
-    span: Span
-    place: Place
-    first: Ends
-    last: Ends
-    inner: int
-    """Pieces of a loop inside over the same dimension; 0 if any number."""
-    load: int
-    """What is loaded where its loop goes on to it; `head`: if it is the first piece of all."""
-    store: int
-    """What is stored where its loop goes on from it; `tail`: if it is the last piece of all."""
-    head: int
-    tail: int
-
-
-class _Asked(NamedTuple):
-    """With which pieces loops begin and end, and in how many pieces they cut."""
-
-    first: Ends
-    last: Ends
-    number: dict[int, int]
 
 
 def cutting(of: Hidden, some: Ranges) -> tuple[list[int], dict[str, int]]:
@@ -121,19 +90,23 @@ class Sequences:
     """The least time of one class, of which it is known which loops cut; in one of their `orders`.
 
     `counted`: as many pieces as the class says, else any number. `told`: so many ways to begin, and to end, are told
-    apart of a piece at most; if it has more, the least load and the least store of all stand for them. `work`: what is
-    left of the work that may be done, in units of about a microsecond.
+    apart of a piece at most; if it has more, the least load and the least store of all stand for them. `levels`: so
+    many different loads, and stores, of the pieces of a loop at most, which stand for those up to the next one; 0 for
+    all. `work`: what is left of the work that may be done, in units of about a microsecond.
     """
 
     def __init__(
         self, of: Hidden, some: Ranges, order: Sequence[int] | None = None, *, counted: bool = True, told: int = 64,
-        work: int = 1_000_000,
+        levels: int = 0, work: int = 1_000_000,
     ) -> None:  # fmt: skip
-        self.of, self.some, self.counted, self.told, self.work = of, some, counted, told, work
+        self.of, self.some, self.counted, self.told, self.levels, self.work = of, some, counted, told, levels, work
         self.layer, self.machine, self.doubled = of.layer, of.priced, of.doubled
         self.range = {d: of.core.range(d) for d in DIMS}
         self._alike: dict[tuple[object, ...], Span] = {}
-        self._ways: _Ways | None = None
+        self._seen: dict[tuple[str, int, int], Span] = {}
+        self.exact = True  # nothing stands for others
+        self._walk: Walk | None = None
+        self._sized: dict[object, Ints] = {}
         loops, outside = cutting(of, some)
         self.loops = [self._loop(of.loops[n][0], n) for n in (loops if order is None else order)]
         dims = [one.dim for one in self.loops]
@@ -166,16 +139,18 @@ class Sequences:
     def spend(self, work: int) -> None:
         """Take some work from what is allowed; raises an exception of its own if that is not enough."""
         if work > self.work:
-            raise _TooMuch
+            raise TooMuch
         self.work -= work
 
     @property
     def bound(self) -> int | None:
         """What no time of the class is below; None where that takes more work than allowed."""
         zero = np.zeros(1, np.int64)
+        if self._about > self.work:
+            return None
         try:
-            time = int(self._block(0, dict(self.range), zero, zero, _Asked({}, {}, {}))[0, 0])
-        except _TooMuch:
+            time = int(self.block(0, dict(self.range), zero, zero, Asked({}, {}, {}))[0, 0])
+        except TooMuch:
             return None
         sums = self.of.sums(self.some)
         alone = sum(int(sums[op][0]) for op in self.of.ops if op not in self.doubled)
@@ -183,66 +158,78 @@ class Sequences:
         return time + alone + self.machine.layer_ticks
 
     @property
+    def _about(self) -> int:
+        """About how much work it is to go through the places of all loops inside pieces of all sizes."""
+        total, blocks, size = 0, 1, {d: hi - lo for d, (lo, hi) in self.range.items()}
+        many = list[int]()
+        for at, one in enumerate(self.loops):
+            once = at in self.inside and self._anywhere(at, {one.dim: (0, 0)}, Asked({}, {}, {}))
+            total += PLACE * size[one.dim] * (blocks // many[self.inside.index(at)] if once else blocks)
+            most = min(one.sizes[1], size[one.dim])
+            many.append(max(1, most - one.sizes[0] + 1))
+            blocks, size[one.dim] = blocks * many[-1], (one.sizes[0] + most) // 2
+        return total
+
+    @property
     def places(self) -> dict[str, tuple[Step, ...]]:
         """Steps of all loops, the one that cuts at the places of the least time; of a bound that was found."""
-        (loop,), ways = self.loops, self._ways
-        assert ways is not None
-        path = ways.path(*self.range[loop.dim])
+        (loop,), walk = self.loops, self._walk
+        assert walk is not None
+        path = walk.path
         found: dict[str, tuple[Step, ...]] = {}
         for d in DIMS:
             lo, hi = self.range[d]
             levels = [number for number, (dim, _) in enumerate(self.of.loops) if dim == d]
             found[d] = tuple(
-                tuple(x - lo for x in path) if loop.dim == d and self.some.cuts[number, 0] else hi - lo
-                for number in levels
+                tuple(path) if loop.dim == d and self.some.cuts[number, 0] else hi - lo for number in levels
             )
         return found
 
     # ---- pieces ----------------------------------------------------------------------------------------------------
 
-    def _may(self, at: int, a: int, b: int) -> bool:
-        """Whether a loop may have the piece [a, b)."""
+    def _may(self, at: int, a: Ints, b: Ints) -> NDArray[np.bool_]:
+        """Whether a loop may have the pieces [a, b)."""
         one, (lo, hi), size = self.loops[at], self.range[self.loops[at].dim], b - a
-        kernel = one.dim in KERNELS.values()
-        return (
-            one.sizes[0] <= size <= one.sizes[1]
-            and (kernel or a != lo or one.first[0] <= size <= one.first[1])
-            and (kernel or b != hi or one.last[0] <= size <= one.last[1])
-        )
+        may: NDArray[np.bool_] = (one.sizes[0] <= size) & (size <= one.sizes[1])
+        if one.dim in KERNELS.values():
+            return may
+        first, last = ((ends[0] <= size) & (size <= ends[1]) for ends in (one.first, one.last))
+        may = may & (first | (a != lo)) & (last | (b != hi))
+        return may
 
     def _same(self, d: str, a: int, b: int) -> Span:
         """The first piece met that takes the same ticks, with the same pieces inside."""
+        if (d, a, b) not in self._seen:
+            key = (d, *(int(x) for x in self._key(d, np.array(a), np.array(b))))
+            self._seen[d, a, b] = self._alike.setdefault(key, (a, b))
+        return self._seen[d, a, b]
+
+    def _key(self, d: str, a: Ints, b: Ints) -> tuple[Ints, ...]:
+        """What tells pieces [a, b) of a dimension apart."""
+        lo, hi = self.range[d]
         if d in KERNELS.values():
             return a, b
-        lo, hi = self.range[d]
-        key: tuple[object, ...] = (d, b - a, a == lo, b == hi)
+        key: tuple[Ints, ...] = (b - a, a == lo, b == hi)
         if d in KERNELS:
             window = self.of.windows[d]
-            before = min(a * window.stride - window.pad - window.first, 0)
-            behind = max((b - 1) * window.stride - window.pad + window.reach - window.size, 0)
+            before = np.minimum(a * window.stride - window.pad - window.first, 0)
+            behind = np.maximum((b - 1) * window.stride - window.pad + window.reach - window.size, 0)
             key = (*key, before, behind)
-        return self._alike.setdefault(key, (a, b))
+        return key
 
-    def _spans(self, at: int, place: Place, number: Span) -> list[Span]:
-        """The pieces of a loop on the ways through a piece that have so many, by where they begin."""
+    def _spans(self, at: int, place: Place, number: Span) -> tuple[Ints, Ints]:
+        """The pieces of a loop on the ways through a piece that have so many, by where they begin; where they end."""
         (a, b), (least, most) = place[self.loops[at].dim], self.loops[at].sizes
-        self.spend((b - a) * max(0, min(most, b - a) - least + 1))
-        ahead, found = {a: (0, 0)}, list[Span]()
-        for x in range(a, b):
-            for y in range(x + least, min(x + most, b) + 1) if x in ahead else ():
-                if self._may(at, x, y):
-                    found.append((x, y))
-                    ahead[y] = _more(ahead[x], ahead.get(y))
-        behind, kept = {b: (0, 0)}, list[Span]()
-        for x, y in reversed(found):
-            if y in behind:
-                kept.append((x, y))
-                behind[x] = _more(behind[y], behind.get(x))
-        return [
-            (x, y)
-            for x, y in reversed(kept)
-            if ahead[x][0] + 1 + behind[y][0] <= number[1] and ahead[x][1] + 1 + behind[y][1] >= number[0]
-        ]
+        sizes = np.arange(least, min(most, b - a) + 1)
+        self.spend(10 * (b - a) + (b - a) * len(sizes) // 50)
+        begin = np.repeat(np.arange(a, b), len(sizes))
+        end = begin + np.tile(sizes, b - a)
+        may = (end <= b) & self._may(at, begin, end)
+        begin, end = begin[may], end[may]
+        ahead, behind = numbers_of(begin - a, end - a, b - a), numbers_of(b - end, b - begin, b - a)
+        low, high = (x[begin - a] + y[b - end] + 1 for x, y in zip(ahead, behind, strict=True))
+        kept = (low <= number[1]) & (high >= number[0])
+        return begin[kept], end[kept]
 
     def _ends(self, at: int, place: Place, inner: int, *, last: bool) -> list[Ends]:
         """With which pieces the loops inside one may begin (end), of those that loads (stores) depend on."""
@@ -258,7 +245,7 @@ class Sequences:
                 for span in self._beginning(x, there[d], inner if x == self.inside[at] else 0, last=last)
             ]
             if len(found) > _ENDS:
-                raise _TooMuch
+                raise TooMuch
         return [ends for ends, _ in found]
 
     def _beginning(self, at: int, piece: Span, number: int, *, last: bool) -> Iterator[Span]:
@@ -267,25 +254,29 @@ class Sequences:
         if number:
             least = max(least, b - a - (number - 1) * most)
             most = min(most, b - a - number + 1) if number > 1 else b - a
-        for size in range(least, min(most, b - a) + 1):
-            span = (b - size, b) if last else (a, a + size)
-            if self._may(at, *span):
-                yield self._same(self.loops[at].dim, *span)
+        sizes = np.arange(least, min(most, b - a) + 1)
+        may = self._may(at, b - sizes, np.array(b)) if last else self._may(at, np.array(a), a + sizes)
+        some = sizes[may].tolist()
+        if self.told == 1 and len(some) > 2 and self.loops[at].dim not in KERNELS.values():
+            some, self.exact = [some[0], some[-1]], False  # between them ticks rise with the size
+        self.spend(10 * len(some))
+        for size in some:
+            yield self._same(self.loops[at].dim, *((b - size, b) if last else (a, a + size)))
 
-    def _pieces(self, at: int, place: Place, spans: list[Span]) -> tuple[list[_Piece], dict[Span, Ints]]:
-        """Pieces of a loop that differ, and which of them each span may be."""
-        d, found, made, which = self.loops[at].dim, list[_Piece](), dict[Span, Ints](), dict[Span, Ints]()
-        for span in spans:
-            same = self._same(d, *span)
-            if same not in made:
-                begin = len(found)
-                for inner in self._inner(at, span):
-                    found += self._told(at, same, {**place, d: same}, inner)
-                made[same] = np.arange(begin, len(found))
-            which[span] = made[same]
-        return found, which
+    def _pieces(self, at: int, place: Place, begin: Ints, end: Ints) -> tuple[list[Piece], list[Span], Ints]:
+        """Pieces of a loop that differ; from and up to which of them are alike, and which of these each span is."""
+        d, found, alike = self.loops[at].dim, list[Piece](), list[Span]()
+        if not len(begin):
+            return found, alike, begin
+        _, first, which = np.unique(np.stack(self._key(d, begin, end)), axis=1, return_index=True, return_inverse=True)
+        for a, b in zip(begin[first].tolist(), end[first].tolist(), strict=True):
+            same, before = self._same(d, a, b), len(found)
+            for inner in self._inner(at, (a, b)):
+                found += self._told(at, same, {**place, d: same}, inner)
+            alike.append((before, len(found)))
+        return found, alike, which.ravel()
 
-    def _told(self, at: int, span: Span, place: Place, inner: int) -> Iterator[_Piece]:
+    def _told(self, at: int, span: Span, place: Place, inner: int) -> Iterator[Piece]:
         """Yield a piece by the pieces that it may begin and end with; one with the least ticks where these are many."""
         firsts = [
             (ends, self._load(at, place, ends), 0 if at else self._load(0, place, ends, begin=True))
@@ -297,10 +288,11 @@ class Sequences:
         ]
         for ticks in (firsts, lasts):
             if len(ticks) > self.told:
+                self.exact = False
                 ticks[:] = [({}, min(x for _, x, _ in ticks), min(x for _, _, x in ticks))]
         for first, load, head in firsts:
             for last, store, tail in lasts:
-                yield _Piece(span, place, first, last, inner, load, store, head, tail)
+                yield Piece(span, place, first, last, inner, load, store, head, tail)
 
     def _inner(self, at: int, span: Span) -> Iterable[int]:
         """In how many pieces a loop inside may cut a piece that is over the same dimension; 0 for any number."""
@@ -386,156 +378,83 @@ class Sequences:
 
     # ---- paths -----------------------------------------------------------------------------------------------------
 
-    def _block(self, at: int, place: Place, stored: Ints, loaded: Ints, asked: _Asked) -> Ints:
+    def block(self, at: int, place: Place, stored: Ints, loaded: Ints, asked: Asked) -> Ints:
         """V (stored, loaded) of an iteration of the loops outside one, which begins and ends as asked."""
         if at == len(self.loops):
-            time: Ints = np.maximum(np.maximum(self._compute(place), stored[:, None]), loaded[None, :])
+            time = np.maximum(np.maximum(self._compute(place), stored[:, None]), loaded[None, :])
             alone = 0 if at else self._load(-1, place, {}, begin=True) + self._store(-1, place, {}, end=True)
-            return time + alone
+            found: Ints = time + alone
+            return found
         number = self.loops[at].number
         if at in self.inside:
             number = (asked.number[at],) * 2 if asked.number.get(at) else (1, number[1])
-        spans = self._spans(at, place, number)
-        pieces, which = self._pieces(at, place, spans)
+        if self._anywhere(at, place, asked):
+            return self._told_once(at, place, stored, loaded)
+        begin, end = self._spans(at, place, number)
+        pieces, alike, which = self._pieces(at, place, begin, end)
         if not pieces:
-            return np.full((len(stored), len(loaded)), _NEVER)
-        ways = _Ways(self, at, pieces, number, asked)
+            return np.full((len(stored), len(loaded)), NEVER)
+        walk, (a, b) = Walk(self, at, pieces, number, asked), place[self.loops[at].dim]
         if not at:
-            self._ways = ways
-        return ways.least(place[self.loops[at].dim], which, stored, loaded)
-
-
-class _Ways:
-    """All ways to cut one piece by one loop."""
-
-    def __init__(self, of: Sequences, at: int, pieces: list[_Piece], number: Span, asked: _Asked) -> None:
-        self.of, self.at, self.pieces, self.number, self.asked = of, at, pieces, number, asked
-        self.stores, self.store = np.unique([p.store for p in pieces], return_inverse=True)
-        self.loads, self.load = np.unique([p.load for p in pieces], return_inverse=True)
-        nested = of.counted and of.inside[at] >= 0 and at not in of.inside
-        further = of.loops[of.inside[at]].number if nested else number
-        self.sums = (max(0, further[0] - number[1]), further[1] - number[0]) if nested else (0, 0)
-        self.inner = np.array([p.inner - 1 if nested else 0 for p in pieces])  # pieces more than one of a loop inside
-        self.step = int(of.counted)
-        self.counts = self.step * number[1] + 1, self.sums[1] + 1
-        self._walked: tuple[Mapping[Span, Ints], dict[int, Ints], Ints] = {}, {}, np.zeros(0, np.int64)
-
-    def least(self, piece: Span, which: Mapping[Span, Ints], stored: Ints, loaded: Ints) -> Ints:
-        """V (stored, loaded): a shortest path through places, with what is stored before and loaded behind each."""
-        self._paid(which, len(stored))
-        costs, own, more = self._costs(stored, loaded), len(stored), len(loaded)
-        first = np.array([_agree(p.first, p.span, self.asked.first, self.at) for p in self.pieces])
-        last = np.array([_agree(p.last, p.span, self.asked.last, self.at) for p in self.pieces])
-        least = np.full((own, more), _NEVER)
-        # before a place, all but the load behind it paid: (pieces, of those inside, store before, load behind, stored)
-        paid: dict[int, Ints] = {}
-        for (x, y), some in which.items():
-            some = some[first[some]] if x == piece[0] else some
-            some = some[last[some]] if y == piece[1] else some
-            if not len(some) or (x != piece[0] and x not in paid):
-                continue
-            if y == piece[1]:
-                least = np.minimum(least, self._closed(paid.get(x), costs, some, own, more))
-                continue
-            to = paid.setdefault(y, np.full((*self.counts, len(self.stores), len(self.loads), own), _NEVER))
-            if x == piece[0]:
-                self._begun(to, costs[:, :own, more:], some)
-            else:
-                self._passed(to, paid[x], costs[:, own:, more:], some)
-        self._walked = which, paid, costs
+            self._walk = walk
+        edges = Edges.of(begin - a, end - a, which, alike)
+        further = edges.end < b - a
+        last = edges.take(~further)
+        last.end[:] = 0
+        least: Ints = walk.least(edges.take(further), last, b - a, 1, stored, loaded)[0]
         return least
 
-    def path(self, begin: int, end: int) -> list[int]:
-        """The places of a way from begin to end that takes the least time, of several pieces and any number of them."""
-        _, x, p, s = min(self._arrivals(begin, end, None))
-        found = [x]
-        while True:
-            load, store, value = int(self.load[p]), s, int(self._walked[1][x][0, 0, s, self.load[p], 0])
-            (_, x, p, s), *_ = (
-                one for one in self._arrivals(begin, x, load) if one[0] == value and self.store[one[2]] == store
-            )
-            if x == begin:
-                return found[::-1]
-            found.append(x)
+    def _anywhere(self, at: int, place: Place, asked: Asked) -> bool:
+        """Whether a loop, inside one over the same dimension, takes the same ticks wherever the piece is that it cuts.
 
-    def _arrivals(self, begin: int, end: int, load: int | None) -> Iterator[tuple[int, int, int, int]]:
-        """Yield least times up to a place with a load behind it (None: the end), and how they arrive there.
-
-        That is where the last piece begins, which one it is, and the store before it.
+        Nothing may be asked for, and the piece may not be all there is.
         """
-        which, paid, costs = self._walked
-        behind, closing = (0, True) if load is None else (1 + load, False)
-        for (x, y), some in which.items():
-            for p in some if y == end else ():
-                tail = self.pieces[p].tail if closing else 0
-                if x == begin and not closing:
-                    yield int(costs[p, 0, behind]) + self.pieces[p].head, x, int(p), 0
-                elif x in paid:
-                    before = paid[x][0, 0, :, self.load[p], 0] + costs[p, 1:, behind] + tail
-                    yield from ((int(value), x, int(p), s) for s, value in enumerate(before))
+        d = self.loops[at].dim
+        moved = at not in self.inside or self.counted or d in {*KERNELS, *KERNELS.values()}
+        return not (moved or place[d] == self.range[d] or any(x >= at for x in (*asked.first, *asked.last)))
 
-    def _paid(self, which: Mapping[Span, Ints], own: int) -> None:
-        """Take what the work is from what is allowed, if it is enough."""
-        edges = sum(len(some) for some in which.values())
-        size = len(self.stores) * len(self.loads) * own * self.counts[0] * self.counts[1]
-        self.of.spend(25 * (len(which) + len(self.pieces)) + edges * size // 1500)
-
-    def _costs(self, stored: Ints, loaded: Ints) -> Ints:
-        """V of what is inside each piece, for what is stored before it and loaded behind: asked, or of other pieces."""
-        stores, of_store = np.unique(np.concatenate([stored, self.stores]), return_inverse=True)
-        loads, of_load = np.unique(np.concatenate([loaded, self.loads]), return_inverse=True)
-        inside = self.of.inside[self.at]
-        blocks = [
-            self.of._block(
-                self.at + 1, p.place, stores, loads,
-                _Asked(p.first, p.last, {**self.asked.number, inside: p.inner}),
-            )
-            for p in self.pieces
-        ]  # fmt: skip
-        costs: Ints = np.stack(blocks)[:, of_store][:, :, of_load]
-        return costs
-
-    def _begun(self, to: Ints, costs: Ints, some: Ints) -> None:
-        """The first pieces."""
-        for p in some:
-            if self.inner[p] < self.counts[1] and self.step < self.counts[0]:
-                target = to[self.step, self.inner[p], self.store[p]]
-                np.minimum(target, costs[p].T + self.pieces[p].head, out=target)
-
-    def _passed(self, to: Ints, before: Ints, costs: Ints, some: Ints) -> None:
-        """Pieces behind others."""
-        here = before[:, :, :, self.load[some]]
-        now = (here[:, :, :, :, None] + costs[some].transpose(1, 0, 2)[None, None, :, :, :, None]).min(axis=2)
-        counts, sums = self.counts
-        for number, p in enumerate(some):
-            inner = self.inner[p]
-            target = to[self.step :, inner:, self.store[p]]
-            np.minimum(target, now[: counts - self.step, : max(sums - inner, 0), number], out=target)
-
-    def _closed(self, before: Ints | None, costs: Ints, some: Ints, own: int, more: int) -> Ints:
-        """The last pieces, and the only one (`before` is None) if there may be one."""
-        least = np.full((own, more), _NEVER)
-        for p in some:
-            inner, tail = int(self.inner[p]), self.pieces[p].tail
-            low, high = max(self.sums[0] - inner, 0), self.sums[1] - inner + 1
-            if before is None:
-                if self.number[0] <= 1 and low <= 0 < high:
-                    least = np.minimum(least, costs[p, :own, :more] + self.pieces[p].head + tail)
-                continue
-            fewest = max(self.number[0] - 1, 0) if self.of.counted else 0
-            ways = before[fewest : self.counts[0] - self.step, low : max(high, 0), :, self.load[p]]
-            if ways.size:
-                total = ways.min(axis=(0, 1))[:, :, None] + costs[p, own:, None, :more]
-                least = np.minimum(least, total.min(axis=0) + tail)
+    def _told_once(self, at: int, place: Place, stored: Ints, loaded: Ints) -> Ints:
+        """V (stored, loaded) of such a loop: found once for pieces of all sizes."""
+        d = self.loops[at].dim
+        (lo, hi), (a, b), others = self.range[d], place[d], tuple(sorted((x, s) for x, s in place.items() if x != d))
+        key = at, a == lo, others, stored.tobytes(), loaded.tobytes()
+        if key not in self._sized:
+            self._sized[key] = self._every(at, place, stored, loaded, begins=a == lo)
+        least: Ints = self._sized[key][2 * (b - a) + (b == hi)]
         return least
 
+    def _every(self, at: int, place: Place, stored: Ints, loaded: Ints, *, begins: bool) -> Ints:
+        """V (ends, stored, loaded) of pieces of all sizes: two ends each, as others are behind the piece or none is.
 
-def _more(one: Span, other: Span | None) -> Span:
-    """The fewest and the most pieces on ways with one more, or on other ways."""
-    low, high = one[0] + 1, one[1] + 1
-    return (low, high) if other is None else (min(low, other[0]), max(high, other[1]))
+        `begins`: pieces that begin the range; they do not end it.
+        """
+        (lo, hi), one = self.range[self.loops[at].dim], self.loops[at]
+        most = min(self.loops[self.inside.index(at)].sizes[1], hi - lo - 1)
+        size = np.arange(one.sizes[0], min(one.sizes[1], most) + 1)
+        self.spend(most * len(size) // 20)
+        begin = np.concatenate([size * 0 + lo + (not begins), size * 0 + lo + 1, hi - size])
+        end = begin + np.tile(size, 3)
+        kind = np.repeat(np.arange(3), len(size))
+        may = self._may(at, begin, end) & np.where(kind == 2, (begin > lo) & (not begins), end < hi)
+        begin, end, kind = begin[may], end[may], kind[may]
+        pieces, alike, which = self._pieces(at, place, begin, end)
+        ends = 2 * (most + 1)
+        if not pieces:
+            return np.full((ends, len(stored), len(loaded)), NEVER)
+        which, size = np.tile(which, most), np.tile(end - begin, most)
+        x, kind = np.repeat(np.arange(most), len(kind)), np.tile(kind, most)
+        there = (x + size <= most) & ((kind == 2) | ((kind == 0) == (x == 0)))
+        x, y, kind, which = x[there], (x + size)[there], kind[there], which[there]
+        last = Edges.of(x, 2 * y + (kind == 2), which, alike)
+        some = (kind < 2) & (y < most)
+        edges = Edges.of(x[some], y[some], which[some], alike)
+        walk = Walk(self, at, pieces, (1, one.number[1]), Asked({}, {}, {}))
+        return walk.least(edges, last, most, ends, stored, loaded)
 
-
-def _agree(ends: Ends, span: Span, asked: Ends, at: int) -> bool:
-    """Whether a piece, and what it begins or ends with, is what is asked for, as far as something is."""
-    return all(asked.get(x, mine) == mine for x, mine in ((at, span), *ends.items()))
+    def blocks(self, at: int, pieces: Sequence[Piece], stored: Ints, loaded: Ints, asked: Sequence[Asked]) -> Ints:
+        """The same of the loops inside each piece of a loop (pieces, stored, loaded)."""
+        if at == len(self.loops):
+            busy = np.array([self._compute(piece.place) for piece in pieces])
+            found: Ints = np.maximum(busy[:, None, None], np.maximum(stored[:, None], loaded))
+            return found
+        return np.stack([self.block(at, p.place, stored, loaded, ask) for p, ask in zip(pieces, asked, strict=True)])
