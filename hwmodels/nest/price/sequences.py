@@ -25,7 +25,6 @@ What one buffer moves stands between the steps, as tables count it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise, permutations, product
 from math import prod
 
@@ -38,7 +37,7 @@ from hwmodels.nest.price.boxes import shape_of
 from hwmodels.nest.price.choices import KERNELS, fetched, numbered
 from hwmodels.nest.price.hidden import Hidden
 from hwmodels.nest.price.ranges import Ranges
-from hwmodels.nest.price.walks import NEVER, PLACE, Asked, Edges, Ends, Piece, Place, Span, Walk, numbers_of
+from hwmodels.nest.price.walks import NEVER, PLACE, Asked, Edges, Ends, Piece, Place, Sized, Span, Walk, numbers_of
 from hwmodels.schedule import Step
 from instances.network.workload import DIMS, REDUCTION, RELEVANT
 
@@ -48,17 +47,6 @@ _ENDS = 400
 
 class TooMuch(Exception):
     """More work than was allowed."""
-
-
-@dataclass(frozen=True)
-class _Loop:
-    """A loop that cuts, and from where to where its numbers and sizes are."""
-
-    dim: str
-    sizes: Span
-    first: Span
-    last: Span
-    number: Span
 
 
 def cutting(of: Hidden, some: Ranges) -> tuple[list[int], dict[str, int]]:
@@ -118,13 +106,13 @@ class Sequences:
             for number, one in enumerate(self.loops)
         ]
 
-    def _loop(self, d: str, n: int) -> _Loop:
+    def _loop(self, d: str, n: int) -> Sized:
         fewest, most, _, high, *ends = (int(x[n, 0]) for pair in self.some.pairs for x in pair)
         if d in KERNELS.values():
-            return _Loop(d, (1, high), (1, high), (1, high), (fewest, most))
+            return Sized(d, (1, high), (1, high), (1, high), (fewest, most))
         lo, hi = self.range[d]
         least = max(1, hi - lo - (most - 1) * high)
-        return _Loop(d, (least, high), (ends[0], ends[1]), (ends[2], ends[3]), (fewest, most))
+        return Sized(d, (least, high), (ends[0], ends[1]), (ends[2], ends[3]), (fewest, most))
 
     @staticmethod
     def may(of: Hidden) -> bool:

@@ -16,15 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hwmodels.nest.price.bilinear import Ints
-
-if TYPE_CHECKING:
-    from hwmodels.nest.price.sequences import Sequences
 
 #: More than any sum of ticks; of sequences that do not exist.
 NEVER = 2**56
@@ -63,6 +60,35 @@ class Asked(NamedTuple):
     first: Ends
     last: Ends
     number: dict[int, int]
+
+
+@dataclass(frozen=True)
+class Sized:
+    """A loop that cuts, and from where to where its numbers and sizes are."""
+
+    dim: str
+    sizes: Span
+    first: Span
+    last: Span
+    number: Span
+
+
+class Blocks(Protocol):
+    """What a walk asks of the loops inside (`hwmodels.nest.price.sequences`)."""
+
+    counted: bool
+    levels: int
+    exact: bool
+    work: int
+    loops: list[Sized]
+    inside: list[int]
+    """By loop the next one inside over the same dimension; -1 if there is none."""
+
+    def spend(self, work: int) -> None:
+        """Take some work from what is allowed."""
+
+    def blocks(self, at: int, pieces: Sequence[Piece], stored: Ints, loaded: Ints, asked: Sequence[Asked]) -> Ints:
+        """V (pieces, stored, loaded) of what is inside each piece."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +146,7 @@ def _leveled(ticks: Sequence[int], most: int) -> tuple[Ints, Ints]:
 class Walk:
     """All ways to cut one piece by one loop."""
 
-    def __init__(self, of: Sequences, at: int, pieces: list[Piece], number: Span, asked: Asked) -> None:
+    def __init__(self, of: Blocks, at: int, pieces: list[Piece], number: Span, asked: Asked) -> None:
         self.of, self.at, self.pieces, self.number, self.asked = of, at, pieces, number, asked
         self.stores, self.store = _leveled([p.store for p in pieces], of.levels)
         self.loads, self.load = _leveled([p.load for p in pieces], of.levels)
