@@ -239,7 +239,7 @@ class _Search:
 
     def _settle(self, classes: Ranges, bounds: Ints, stage: Ints, points: Mask) -> Mask:
         """Bound some of the classes that are to be bounded piece by piece; which are (or will be), if any may."""
-        due = (stage > _OPEN) & (stage < _SETTLED) & points
+        due = points & (stage < _SETTLED)
         due |= (stage == _TOLD) & self._settled.shares(classes)
         due &= self._settled.may
         for at in np.flatnonzero(due)[:_LOTS]:

@@ -182,7 +182,7 @@ class Walk:
                 self._passed(paid, to, paid[x], costs[:, own:, more:], some)
             elif len(some) and self.step < self.counts[0]:
                 now = costs[some, :own, more:].transpose(0, 2, 1) + self.head[some, None, None]
-                self._reached(paid, to, now[:, None, None], some, self.step)
+                self._reached(paid, to, now[:, None, None], some)
         self._walked = edges, last, paid, costs
         return least
 
@@ -241,19 +241,16 @@ class Walk:
         for s in range(len(self.stores)):
             one = here[s].transpose(2, 0, 1, 3)[:, :, :, None, :] + costs[some, s][:, None, None, :, None]
             np.minimum(now, one, out=now)
-        for more in np.unique(self.inner[some]):
-            at = np.flatnonzero(self.inner[some] == more)
-            counts, inside = self.counts[0] - self.step, max(self.counts[1] - int(more), 0)
-            self._reached(paid, to[at], now[at, :counts, :inside], some[at], self.step)
+        self._reached(paid, to, now[:, : self.counts[0] - self.step], some)
 
-    def _reached(self, paid: Ints, to: Ints, now: Ints, some: Ints, step: int) -> None:
+    def _reached(self, paid: Ints, to: Ints, now: Ints, some: Ints) -> None:
         """Note what pieces take up to where they end: (pieces, counts, counts inside, loads, stored)."""
         for more in np.unique(self.inner[some]).tolist():
             at = np.flatnonzero(self.inner[some] == more)
             key, least = _least(to[at] * len(self.stores) + self.store[some[at]], now[at])
             y, s = np.divmod(key, len(self.stores))
             least = least[:, :, : max(self.counts[1] - more, 0)]
-            rows = slice(step, step + least.shape[1]), slice(more, more + least.shape[2])
+            rows = slice(self.step, self.step + least.shape[1]), slice(more, more + least.shape[2])
             there = paid[y, s]
             there[:, rows[0], rows[1]] = np.minimum(there[:, rows[0], rows[1]], least)
             paid[y, s] = there
