@@ -85,17 +85,27 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
          "return np.append(found[first[1:]], found[-1]), level[which]"),
     ]),
     ("formulations/tiling/settling.py", "tests/formulations/test_settling.py", [
-        ("settling: bounds of smaller pieces", "for most, bound in known if (high <= most).all())",
-         "for _, bound in known)"),
+        ("settling: bounds of smaller pieces", "bound = max(x.bound for x in found if (sizes <= x.sizes).all())",
+         "bound = max(x.bound for x in found)"),
+    ]),
+    ("hwmodels/nest/price/cells.py", "tests/hwmodels/test_cells.py", [
+        ("cells: as many elements as cells", "(more - 1) * self.size + 1)", "more * self.size)"),
+        ("cells: cells that a piece fills for those that it spans", "-(-elements // self.size) if",
+         "elements // self.size if"),
+        ("cells: one more piece in a cell is none", "((more > 0) | (behind == 0))", "(more > 0)"),
+        ("cells: the last piece from where its cell begins", "extent - (final // 2 + 1) * self.size + 1",
+         "extent - final // 2 * self.size"),
+        ("cells: no piece is larger than what stands for it", "return 2 * self.size - 2", "return 0"),
     ]),
     ("formulations/tiling/splitting.py", "tests/formulations/test_splitting.py", [
         ("splitting: nests left to others with other Holds", "(op, end, hidden.buffers[op])",
          "(op, hidden.buffers[op])"),
         ("splitting: nests left to others in other segments", "for a, b in pairwise(ends))",
          "for a, b in [(0, None)])"),
+        ("splitting: rows for columns that are one run", "and innermost and channels and", "and innermost and"),
     ]),
     ("formulations/tiling/settling.py", "tests/formulations/test_splitting.py", [
-        ("settling: one order alone", "for order in orders(self.hidden, one):", "for order in [None]:"),
+        ("settling: one order alone", "for order in orders(self.hidden, one) if", "for order in [None] if"),
     ]),
     ("formulations/tiling/recut.py", "tests/formulations/test_splitting.py", [
         ("recut: loops as they are", "pairwise(cuts if member.any_order else ())", "()"),

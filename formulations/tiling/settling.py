@@ -2,8 +2,9 @@
 
 Classes that differ in how the longest of their dimensions is cut share a bound: that of all ways to cut it that fit, or
 of those with no larger pieces. If it is not below the plan, none of them is. Else the class is bounded by itself.
-Both are done coarsely first, with the least ticks of all ways to begin and to end a piece and with few loads and stores
-that differ, and exactly if that is not enough. All of it stops when more work was done than one layer is worth.
+Shared bounds are found coarsely first: the longest dimension in few cells, with few ways to begin and to end a piece,
+and with few loads and stores that differ. They are found again, finer each time, for a class that they do not raise.
+All of it stops when more work was done than one layer is worth.
 """
 
 from __future__ import annotations
@@ -13,17 +14,20 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hwmodels.nest.price.bilinear import Ints
+from hwmodels.nest.price.cells import PLAIN, Cells
 from hwmodels.nest.price.hidden import FAR, Hidden
 from hwmodels.nest.price.ranges import Mask, Ranges
 from hwmodels.nest.price.sequences import Sequences, orders
 from hwmodels.schedule import Step
 
-#: Work on a layer for one plan; and on a class at most, coarse and fine.
-WORK, _EACH = 8_000_000, (1_500_000, 300_000)
-#: Bounds of classes with no larger pieces that may be below the plan, before no more are asked for.
-_FAILED = 2
-#: Ways to begin or to end a piece, and loads and stores of a loop (0: all), that are told apart: coarse and fine.
-_HOW = ((1, 16), (64, 0))
+#: Work on a layer for one plan; and the share of what is left of it that one bound is worth.
+WORK, _SHARE = 32_000_000, 6
+#: Shared bounds are asked for with largest pieces that differ by so much.
+_APART = 9 / 8
+#: From coarse to fine: ways to begin or to end a piece, loads and stores of a loop (0: all), and cells of the longest
+#: dimension (0: every place) that are told apart. Classes by themselves are bounded with every place alone.
+_COARSE = ((2, 20, 20), (3, 30, 30), (4, 40, 40), (8, 40, 40))
+_FINE = ((1, 16, 0), (64, 0, 0))
 
 
 @dataclass
@@ -32,6 +36,28 @@ class Work:
 
     left: int
 
+    @property
+    def share(self) -> int:
+        """What one bound is worth."""
+        return max(self.left // _SHARE, 0)
+
+
+@dataclass
+class _Open:
+    """All classes that cut the longest dimension in no larger pieces than `sizes`: bounds by the order of loops."""
+
+    sizes: Ints
+    some: Ranges
+    bounds: dict[tuple[int, ...], int]
+    finer: list[tuple[int, int, int]]
+    """How they may be found again."""
+    cost: float = 0.0
+    """Work of the last time, by cells and ways to begin and to end a piece."""
+
+    @property
+    def bound(self) -> int:
+        return min(self.bounds.values(), default=FAR)
+
 
 @dataclass
 class Settled:
@@ -39,15 +65,15 @@ class Settled:
 
     hidden: Hidden
     work: Work
-    _shared: dict[tuple[bytes, ...], list[tuple[Ints, int]]] = field(default_factory=dict)
-    """By all but the longest dimension, the largest pieces of that, and bounds."""
+    _shared: dict[tuple[bytes, ...], list[_Open]] = field(default_factory=dict)
+    """By all but the longest dimension; the first one has the largest pieces that fit."""
     ways: list[dict[str, tuple[Step, ...]]] = field(default_factory=list)
     """Loops of nests that may be better than the plan: the best where one loop cuts."""
 
     @property
     def may(self) -> bool:
-        """Whether classes can be bounded, and work is left."""
-        return self.work.left > 0 and Sequences.may(self.hidden)
+        """Whether classes can be bounded."""
+        return Sequences.may(self.hidden)
 
     def shares(self, some: Ranges) -> Mask:
         """Which classes have one number and one size each, but for the loops over their longest dimension (N,)."""
@@ -71,36 +97,81 @@ class Settled:
         dims = {d for number, (d, _) in enumerate(self.hidden.loops) if one.cuts[number, 0]}
         return next((d for d in self._longest_first if d in dims), "")
 
-    def shared(self, one: Ranges, below: int) -> int:
-        """What no time of the class is below however its longest dimension is cut, as far as that matters."""
-        return self._with_others(one, self._longest(one), below)
-
-    def bound(self, one: Ranges, below: int) -> int:
-        """What no time of the class is below, as far as that matters for plans that take `below`."""
-        longest = self._longest(one)
-        bound = self._with_others(one, longest, below) if longest else 0
-        return bound if bound >= below else max(bound, self._raised(one, below, counted=True))
-
-    def _with_others(self, one: Ranges, dim: str, below: int) -> int:
-        """The bound of all classes that cut a dimension anyhow, with no larger pieces."""
+    def shared(self, one: Ranges, known: int, below: int) -> int:
+        """What no time of the class is below however its longest dimension is cut, if that is more than is known."""
+        dim = self._longest(one)
         loops = np.array([number for number, (d, _) in enumerate(self.hidden.loops) if d == dim])
         key = (one.cuts.tobytes(), *(np.delete(x, loops, axis=0).tobytes() for pair in one.pairs for x in pair))
-        known, high = self._shared.setdefault(key, []), one.high[loops, 0]
-        if not known:
-            self._bounded(known, one, loops, self._largest(one, loops), below)
-        high = np.minimum(high, known[0][0])  # larger ones do not fit
-        bounds = [bound for most, bound in known if (high <= most).all()]
-        failed = sum(bound < below for _, bound in known)
-        if max(bounds) < below and failed <= _FAILED and not any((high == most).all() for most, _ in known):
-            self._bounded(known, one, loops, high, below)
-        return max(bound for most, bound in known if (high <= most).all())
+        found, high = self._shared.setdefault(key, []), one.high[loops, 0]
+        if not found and self.work.left > 0:
+            found.append(self._open(one, dim, loops, self._largest(one, loops)))
+        if not found:
+            return known
+        sizes = np.minimum(_rounded(high, self.hidden.extent[dim]), found[0].sizes)
+        for finer in (found[0], None):
+            bound = max(x.bound for x in found if (sizes <= x.sizes).all())
+            some = finer or next((x for x in found if (sizes == x.sizes).all()), None)
+            if some is None:
+                some = self._open(one, dim, loops, sizes)
+                found.append(some)
+            while bound <= known < below and some.finer and self.work.left > 0:
+                self._refined(some, dim, below)
+                bound = max(bound, some.bound)
+        return max(known, bound)
 
-    def _bounded(self, known: list[tuple[Ints, int]], one: Ranges, loops: Ints, sizes: Ints, below: int) -> None:
-        """Note the bound of all classes with no larger pieces than these."""
-        some, _ = self.hidden.tightened(self._open(one, loops, sizes, 1))
-        known.append((sizes, self._raised(some, below, counted=False)))
+    def bound(self, one: Ranges, known: int, below: int) -> int:
+        """What no time of the class is below, as far as that matters for plans that take `below`."""
+        if self._longest(one):
+            known = self.shared(one, known, below)
+        bound = FAR
+        for order in orders(self.hidden, one) if known < below else ():
+            least = 0
+            for told, levels, _ in _FINE:
+                found = Sequences(self.hidden, one, order, told=told, levels=levels, work=self.work.share)
+                least = max(least, self._worked(found) or 0)
+                if found.exact or least >= below:
+                    break
+            bound = min(bound, least)
+        return max(known, bound if bound < FAR else 0)
 
-    def _open(self, one: Ranges, loops: Ints, sizes: Ints, times: int) -> Ranges:
+    def _open(self, one: Ranges, dim: str, loops: Ints, sizes: Ints) -> _Open:
+        """All classes that cut the longest dimension in no larger pieces; one loop that cuts needs no coarse ways."""
+        some, _ = self.hidden.tightened(self._opened(one, loops, sizes, 1))
+        coarse = [how for how in _COARSE if self.hidden.extent[dim] >= 2 * how[2]]
+        few = dim not in PLAIN or int(one.cuts.sum()) == 1 or not coarse
+        return _Open(sizes, some, dict.fromkeys(orders(self.hidden, some), 0), [*(_FINE if few else coarse)])
+
+    def _refined(self, some: _Open, dim: str, below: int) -> None:
+        """Find a bound again, in the next finer way, of the orders that may be below the plan."""
+        (told, levels, number), extent = some.finer.pop(0), self.hidden.extent[dim]
+        places = (number or extent) * told**2
+        if some.cost * places > self.work.share:
+            return
+        spent, exact = self.work.left, True
+        for order in [order for order, bound in some.bounds.items() if bound < below]:
+            found = Sequences(
+                self.hidden, some.some, order, counted=False, told=told, levels=levels, work=self.work.share,
+                cells=Cells(dim, -(-extent // number)) if number else Cells(),
+            )  # fmt: skip
+            bound = self._worked(found)
+            if bound is None:
+                some.finer.clear()
+                break
+            some.bounds[order], exact = max(some.bounds[order], bound), exact and found.exact
+            if int(some.some.cuts.sum()) == 1 and some.bounds[order] < below:
+                self.ways.append(found.places)
+        some.cost = (spent - self.work.left) / places if number else 0.0
+        if exact:
+            some.finer.clear()
+
+    def _worked(self, found: Sequences) -> int | None:
+        """A bound, if it is not too much work, which is taken from what is left."""
+        before = found.work
+        bound = found.bound
+        self.work.left -= before - found.work
+        return bound
+
+    def _opened(self, one: Ranges, loops: Ints, sizes: Ints, times: int) -> Ranges:
         """So many classes that say of some loops no more than how large pieces are at most."""
         extent, some = self.hidden.extent[self.hidden.loops[loops[0]][0]], one.take(np.zeros(times, np.int64))
         for number, (least, most) in enumerate(some.pairs):
@@ -112,37 +183,14 @@ class Settled:
         extent, found = int(self.hidden.extent[self.hidden.loops[loops[0]][0]]), list[int]()
         sizes = np.arange(1, extent + 1)
         for loop in loops:
-            some = self._open(one, loops, np.full(len(loops), extent), extent)
+            some = self._opened(one, loops, np.full(len(loops), extent), extent)
             some.low[loop] = some.high[loop] = sizes
             found.append(int(sizes[self.hidden.tightened(some)[1]].max(initial=1)))
         return np.array(found)
 
-    def _raised(self, one: Ranges, below: int, *, counted: bool) -> int:
-        """The bound of a class, in whichever of the orders between Holds its loops stand; 0 for too much work."""
-        bound = FAR
-        for order in orders(self.hidden, one):
-            bound = min(bound, self._ordered(one, order, below, counted=counted))
-            if not bound:
-                break
-        return bound
 
-    def _ordered(self, one: Ranges, order: tuple[int, ...], below: int, *, counted: bool) -> int:
-        """The bound of a class in one order, coarse, and fine if that is not enough.
-
-        Where one loop cuts, nothing inside begins or ends: the coarse bound is exact, and the way that has it is kept.
-        """
-        bound, single = 0, int(one.cuts.sum()) == 1
-        for (told, levels), work in zip(_HOW, _EACH, strict=True):
-            if bound >= below or not self.may:
-                break
-            found = Sequences(self.hidden, one, order, counted=counted, told=told, levels=levels, work=work)
-            finer = found.bound
-            self.work.left -= work - found.work
-            if finer is None:
-                break
-            bound = max(bound, finer)
-            if single and not counted and bound < below:
-                self.ways.append(found.places)
-            if found.exact:
-                break
-        return bound
+def _rounded(sizes: Ints, extent: int) -> Ints:
+    """Sizes up to the next one of those that are apart."""
+    steps = np.floor(np.log(extent / sizes) / np.log(_APART) + 1e-9)
+    found: Ints = np.maximum(sizes, np.ceil(extent / _APART**steps).astype(np.int64))
+    return found

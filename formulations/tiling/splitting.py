@@ -12,7 +12,7 @@ least bound that is left of all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 
@@ -28,7 +28,7 @@ from hwmodels.nest.price.sequences import cutting, orders
 from hwmodels.nest.price.skeleton import cores
 from hwmodels.schedule import Step
 from instances.machine.machine import Machine
-from instances.network.workload import Layer
+from instances.network.workload import RELEVANT, Layer
 
 #: Classes that are bounded at most, and those that are split at a time.
 NODES, _BATCH = 250_000, 1_000
@@ -38,6 +38,9 @@ _LOTS, STARTS = 50, 32
 _OPEN, _TOLD, _SHARED, _SETTLED = range(4)
 #: How much more numbers of pieces count than the largest piece where the next range to split is chosen, and ends less.
 _NUMBERS, _ENDS = 100.0, 0.05
+
+#: Loops that cut, with what is known of each, between one Hold and the next.
+Between = tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]
 
 
 @dataclass(frozen=True)
@@ -244,7 +247,10 @@ class _Search:
         due &= self._settled.may
         for at in np.flatnonzero(due)[:_LOTS]:
             one, settle = classes.take(np.array([at])), self._settled.bound if points[at] else self._settled.shared
-            bounds[at], stage[at] = max(int(bounds[at]), settle(one, self._below)), _SETTLED if points[at] else _SHARED
+            known = int(bounds[at])
+            bounds[at] = settle(one, known, self._below)
+            if points[at] or bounds[at] == known:
+                stage[at] = _SETTLED if points[at] else _SHARED
         return due
 
     def _taken(self, at: Ints) -> tuple[Ranges, Ints, Ints]:
@@ -288,12 +294,31 @@ class _Search:
         ends = sorted({0, *outside.values(), len(loops)})
         between = tuple(tuple(sorted(known[a:b])) for a, b in pairwise(ends))
         buffers = tuple(sorted((op, end, hidden.buffers[op]) for op, end in outside.items()))
-        slides = (
-            hidden.slide
-            if hidden.slide and hidden.loops.index((hidden.slide[0], hidden.slide[1] + 1)) in loops
-            else None
-        )
-        return hidden.skeleton.spatial, between, buffers, slides and slides[0]
+        slides = hidden.slide and hidden.loops.index((hidden.slide[0], hidden.slide[1] + 1)) in loops
+        told = between, hidden.slide[0] if hidden.slide and slides else ""
+        if mirrors(hidden, loops, outside):
+            told = min(told, _mirrored(*told))
+        return hidden.skeleton.spatial, told, buffers
+
+
+def mirrors(hidden: Hidden, loops: Sequence[int], outside: Mapping[str, int]) -> bool:
+    """Whether nests take the same ticks with columns for rows, if these loops cut, so many of them outside each Hold.
+
+    Rows are like columns, kernels are whole, and tiles of IN and OUT have some of the channels: as these are stored
+    innermost, every place of the map is a run.
+    """
+    dims, machine = [hidden.loops[n][0] for n in loops], hidden.machine
+    square = hidden.windows["r"] == hidden.windows["c"] and hidden.core.range("r") == hidden.core.range("c")
+    innermost = machine.in_layout == machine.out_layout == "HWC"
+    channels = all(not {*RELEVANT[op]}.isdisjoint({*"gmn"} & {*dims[: outside[op]]}) for op in ("IN", "OUT"))
+    return square and innermost and channels and {*dims}.isdisjoint(KERNELS.values())
+
+
+def _mirrored(between: Between, slide: str) -> tuple[Between, str]:
+    """The same loops with columns for rows."""
+    mirror = {"r": "c", "c": "r"}
+    found = tuple(tuple(sorted((mirror.get(d, d), known) for d, known in part)) for part in between)
+    return found, mirror.get(slide, slide)
 
 
 def _points(classes: Ranges) -> Mask:

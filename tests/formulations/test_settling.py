@@ -24,8 +24,8 @@ def test_no_bound_is_above_the_time_of_a_nest_of_the_class() -> None:
         some, _ = hidden.tightened(one)
         if Sequences.known(hidden, some)[0]:
             settled = Settled(hidden, Work(300_000))
-            bound = settled.bound(some, time + 1)
-            assert max(bound, settled.bound(some, 10 * time)) <= time, (hidden.layer, hidden.machine, nest, bound, time)
+            bound, again = settled.bound(some, 0, time + 1), settled.bound(some, 0, 10 * time)
+            assert max(bound, again) <= time, (hidden.layer, hidden.machine, nest, bound, time)
             met, compared = met + int(bound == time), compared + 1
     assert met > 0.8 * compared > 0.8 * 60
 
@@ -48,7 +48,7 @@ def test_classes_that_cut_the_longest_dimension_share_a_bound_and_its_best_way_i
     assert fits.all()
     settled = Settled(hidden, Work(10**6))
     time = price(layer, on, nest).time_ticks
-    bound = settled.bound(one, 10 * time)
+    bound = settled.bound(one, 0, 10 * time)
     (way,) = settled.ways
     places = way["r"][0]
     assert isinstance(places, tuple)
@@ -59,7 +59,7 @@ def test_classes_that_cut_the_longest_dimension_share_a_bound_and_its_best_way_i
     # a plan as good as that is the best of all such classes: no more work is done for another one
     left = settled.work.left
     other, _ = hidden.tightened(point(hidden, hidden_of(layer, on, rows(2)[1])[1]))
-    assert settled.bound(other, least) >= least
+    assert settled.bound(other, 0, least) >= least
     assert settled.work.left == left
 
 
@@ -75,8 +75,8 @@ def test_bounds_of_smaller_pieces_do_not_hold_for_larger_ones() -> None:
     small, _ = hidden.tightened(point(hidden, hidden_of(layer, on, rows(2)[1])[1]))
     time = price(layer, on, nest).time_ticks
     settled = Settled(hidden, Work(10**6))
-    assert settled.bound(small, time + 1) > time
-    assert settled.bound(large, time + 1) <= time
+    assert settled.bound(small, 0, time + 1) > time
+    assert settled.bound(large, 0, time + 1) <= time
 
 
 def test_nothing_is_bounded_without_work() -> None:
@@ -84,4 +84,4 @@ def test_nothing_is_bounded_without_work() -> None:
     hidden, trees = hidden_of(layer, machine(ocm_bytes=10**6, buffering="double", overlap="double_buffered"), nest)
     settled = Settled(hidden, Work(0))
     one, _ = hidden.tightened(point(hidden, trees))
-    assert (settled.may, settled.bound(one, 10**9), np.size(settled.ways)) == (False, 0, 0)
+    assert (settled.shared(one, 7, 10**9), settled.bound(one, 7, 10**9), np.size(settled.ways)) == (7, 7, 0)

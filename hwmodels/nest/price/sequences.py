@@ -20,11 +20,15 @@ Claim
     is cut. Pieces with equal sizes, equal rows of IN and equal ends take equal ticks, wherever they are: one stands for
     all.
 What one buffer moves stands between the steps, as tables count it.
+Cells
+    a long dimension may be cut by cells alone (`hwmodels.nest.price.cells`), in any number of pieces. Pieces that loops
+    inside begin (end) with are told apart in bands of sizes then, each by its least load (store)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import pairwise, permutations, product
 from math import prod
 
@@ -34,6 +38,7 @@ from numpy.typing import NDArray
 from hwmodels.nest.homes import operand_of
 from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.boxes import shape_of
+from hwmodels.nest.price.cells import Cells
 from hwmodels.nest.price.choices import KERNELS, fetched, numbered
 from hwmodels.nest.price.hidden import Hidden
 from hwmodels.nest.price.ranges import Ranges
@@ -41,6 +46,10 @@ from hwmodels.nest.price.walks import NEVER, PLACE, Asked, Edges, Ends, Piece, P
 from hwmodels.schedule import Step
 from instances.network.workload import DIMS, REDUCTION, RELEVANT
 
+#: Every place by itself.
+_EACH = Cells()
+#: So many pieces, the first and the last of which are known, are all known.
+_KNOWN = 3
 #: Choices of ends of a piece at most.
 _ENDS = 400
 
@@ -80,19 +89,21 @@ class Sequences:
     `counted`: as many pieces as the class says, else any number. `told`: so many ways to begin, and to end, are told
     apart of a piece at most; if it has more, the least load and the least store of all stand for them. `levels`: so
     many different loads, and stores, of the pieces of a loop at most, which stand for those up to the next one; 0 for
-    all. `work`: what is left of the work that may be done, in units of about a microsecond.
+    all. `cells`: a dimension of `PLAIN` whose cuts are told apart by their cells alone, where pieces are not counted.
+    `work`: what is left of the work that may be done, in units of about a microsecond.
     """
 
     def __init__(
         self, of: Hidden, some: Ranges, order: Sequence[int] | None = None, *, counted: bool = True, told: int = 64,
-        levels: int = 0, work: int = 1_000_000,
+        levels: int = 0, cells: Cells = _EACH, work: int = 1_000_000,
     ) -> None:  # fmt: skip
+        self.cells = cells
         self.of, self.some, self.counted, self.told, self.levels, self.work = of, some, counted, told, levels, work
         self.layer, self.machine, self.doubled = of.layer, of.priced, of.doubled
         self.range = {d: of.core.range(d) for d in DIMS}
         self._alike: dict[tuple[object, ...], Span] = {}
         self._seen: dict[tuple[str, int, int], Span] = {}
-        self.exact = True  # nothing stands for others
+        self.exact = not cells.dim  # nothing stands for others
         self._walk: Walk | None = None
         self._sized: dict[object, Ints] = {}
         loops, outside = cutting(of, some)
@@ -134,8 +145,8 @@ class Sequences:
     def bound(self) -> int | None:
         """What no time of the class is below; None where that takes more work than allowed."""
         zero = np.zeros(1, np.int64)
-        if self._about > self.work:
-            return None
+        if any(self.inside[x] >= 0 for x in self.inside if x >= 0) or self._about > self.work:
+            return None  # three loops over a dimension are in no space
         try:
             time = int(self.block(0, dict(self.range), zero, zero, Asked({}, {}, {}))[0, 0])
         except TooMuch:
@@ -152,9 +163,11 @@ class Sequences:
         many = list[int]()
         for at, one in enumerate(self.loops):
             once = at in self.inside and self._anywhere(at, {one.dim: (0, 0)}, Asked({}, {}, {}))
-            total += PLACE * size[one.dim] * (blocks // many[self.inside.index(at)] if once else blocks)
-            most = min(one.sizes[1], size[one.dim])
-            many.append(max(1, most - one.sizes[0] + 1))
+            cell = self.cells.size if one.dim == self.cells.dim else 1
+            few = one.number[1] if self.counted and one.number[1] <= _KNOWN else size[one.dim]
+            places, most = min(size[one.dim] // cell, few), min(one.sizes[1], size[one.dim])
+            total += PLACE * places * (blocks // many[self.inside.index(at)] if once else blocks)
+            many.append(max(1, min((most - one.sizes[0] + 1) // cell, few)))
             blocks, size[one.dim] = blocks * many[-1], (one.sizes[0] + most) // 2
         return total
 
@@ -209,15 +222,36 @@ class Sequences:
         """The pieces of a loop on the ways through a piece that have so many, by where they begin; where they end."""
         (a, b), (least, most) = place[self.loops[at].dim], self.loops[at].sizes
         sizes = np.arange(least, min(most, b - a) + 1)
-        self.spend(10 * (b - a) + (b - a) * len(sizes) // 50)
-        begin = np.repeat(np.arange(a, b), len(sizes))
-        end = begin + np.tile(sizes, b - a)
-        may = (end <= b) & self._may(at, begin, end)
+        few = number[1] <= _KNOWN
+        begin, end = self._few_spans(at, a, b, sizes, number[1]) if few else self._every_span(a, b, sizes)
+        self.spend(10 * len(sizes) + len(begin) // 50)
+        may = (a <= begin) & (begin < end) & (end <= b) & self._may(at, begin, end)
         begin, end = begin[may], end[may]
-        ahead, behind = numbers_of(begin - a, end - a, b - a), numbers_of(b - end, b - begin, b - a)
-        low, high = (x[begin - a] + y[b - end] + 1 for x, y in zip(ahead, behind, strict=True))
+        places = np.unique(np.concatenate([[a, b], begin, end]))
+        x, y, z = np.searchsorted(places, begin), np.searchsorted(places, end), len(places) - 1
+        ahead, behind = numbers_of(x, y, z), numbers_of(z - y, z - x, z)
+        low, high = (before[x] + after[z - y] + 1 for before, after in zip(ahead, behind, strict=True))
         kept = (low <= number[1]) & (high >= number[0])
         return begin[kept], end[kept]
+
+    @staticmethod
+    def _every_span(a: int, b: int, sizes: Ints) -> tuple[Ints, Ints]:
+        """All spans from a up to b of such sizes, and some beyond."""
+        begin = np.repeat(np.arange(a, b), len(sizes))
+        return begin, begin + np.tile(sizes, b - a)
+
+    def _few_spans(self, at: int, a: int, b: int, sizes: Ints, number: int) -> tuple[Ints, Ints]:
+        """All pieces of a loop that cuts [a, b) in three or fewer, so many at most."""
+        sizes = sizes[sizes < b - a]
+        first = a + sizes[self._may(at, np.array(a), a + sizes)]
+        last = b - sizes[self._may(at, b - sizes, np.array(b))]
+        begin, end = [np.array([a])], [np.array([b])]
+        if number >= 2:
+            begin, end = [*begin, first * 0 + a, last], [*end, first, last * 0 + b]
+        if number >= 3:
+            begin, end = [*begin, np.repeat(first, len(last))], [*end, np.tile(last, len(first))]
+        order = np.argsort(np.concatenate(begin), kind="stable")
+        return np.concatenate(begin)[order], np.concatenate(end)[order]
 
     def _ends(self, at: int, place: Place, inner: int, *, last: bool) -> list[Ends]:
         """With which pieces the loops inside one may begin (end), of those that loads (stores) depend on."""
@@ -239,6 +273,10 @@ class Sequences:
     def _beginning(self, at: int, piece: Span, number: int, *, last: bool) -> Iterator[Span]:
         """Yield the pieces that a loop may begin (end) another piece with, which it cuts in so many (0: any number)."""
         (a, b), (least, most) = piece, self.loops[at].sizes
+        if self.loops[at].dim == self.cells.dim:
+            lo, most = self.range[self.cells.dim][0], min(most, b - a + self.cells.spare)
+            yield from ((lo, lo + size) for size in self._bands(at) if size <= most)
+            return
         if number:
             least = max(least, b - a - (number - 1) * most)
             most = min(most, b - a - number + 1) if number > 1 else b - a
@@ -250,6 +288,18 @@ class Sequences:
         self.spend(10 * len(some))
         for size in some:
             yield self._same(self.loops[at].dim, *((b - size, b) if last else (a, a + size)))
+
+    def _bands(self, at: int) -> Ints:
+        """The least sizes of bands of a loop's pieces that loads and stores are told apart by, where cells are."""
+        most = self.loops[at].sizes[1]
+        return np.unique(1 + most * np.arange(self.told) // self.told)
+
+    def _band(self, at: int, asked: Span | None) -> Span:
+        """The sizes from and up to which a piece is asked for."""
+        if asked is None:
+            return 1, self.loops[at].sizes[1] + 1
+        least = asked[1] - asked[0]
+        return least, min((x for x in self._bands(at).tolist() if x > least), default=self.loops[at].sizes[1] + 1)
 
     def _pieces(self, at: int, place: Place, begin: Ints, end: Ints) -> tuple[list[Piece], list[Span], Ints]:
         """Pieces of a loop that differ; from and up to which of them are alike, and which of these each span is."""
@@ -377,7 +427,10 @@ class Sequences:
         if at in self.inside:
             number = (asked.number[at],) * 2 if asked.number.get(at) else (1, number[1])
         if self._anywhere(at, place, asked):
-            return self._told_once(at, place, stored, loaded)
+            return self._told_once(at, place, stored, loaded, asked)
+        if self.loops[at].dim == self.cells.dim:
+            only: Ints = self._by_cells(at, place, stored, loaded, asked)[0]
+            return only
         begin, end = self._spans(at, place, number)
         pieces, alike, which = self._pieces(at, place, begin, end)
         if not pieces:
@@ -389,27 +442,68 @@ class Sequences:
         further = edges.end < b - a
         last = edges.take(~further)
         last.end[:] = 0
-        least: Ints = walk.least(edges.take(further), last, b - a, 1, stored, loaded)[0]
+        least: Ints = walk.least(edges.take(further), last, 1, stored, loaded)[0]
         return least
 
     def _anywhere(self, at: int, place: Place, asked: Asked) -> bool:
         """Whether a loop, inside one over the same dimension, takes the same ticks wherever the piece is that it cuts.
 
-        Nothing may be asked for, and the piece may not be all there is.
+        Nothing may be asked for, and the piece may not be all there is; where cells are told apart it is so always.
         """
         d = self.loops[at].dim
+        if d == self.cells.dim:
+            return at in self.inside
         moved = at not in self.inside or self.counted or d in {*KERNELS, *KERNELS.values()}
         return not (moved or place[d] == self.range[d] or any(x >= at for x in (*asked.first, *asked.last)))
 
-    def _told_once(self, at: int, place: Place, stored: Ints, loaded: Ints) -> Ints:
+    def _told_once(self, at: int, place: Place, stored: Ints, loaded: Ints, asked: Asked) -> Ints:
         """V (stored, loaded) of such a loop: found once for pieces of all sizes."""
         d = self.loops[at].dim
         (lo, hi), (a, b), others = self.range[d], place[d], tuple(sorted((x, s) for x, s in place.items() if x != d))
-        key = at, a == lo, others, stored.tobytes(), loaded.tobytes()
+        ends, coarse = tuple(tuple(sorted(x.items())) for x in asked), d == self.cells.dim
+        s, t = np.arange(len(stored)), np.arange(len(loaded))
+        if coarse and self.inside.index(at) < at - 1:
+            s, t = stored // self._tick, loaded // self._tick
+            stored = loaded = np.arange(max(int(s.max()), int(t.max()), self.levels) + 1) * self._tick
+        key = at, a == lo, others, stored.tobytes(), loaded.tobytes(), ends
         if key not in self._sized:
-            self._sized[key] = self._every(at, place, stored, loaded, begins=a == lo)
-        least: Ints = self._sized[key][2 * (b - a) + (b == hi)]
-        return least
+            self._sized[key] = (
+                self._by_cells(at, place, stored, loaded, asked)
+                if coarse
+                else self._every(at, place, stored, loaded, begins=a == lo)
+            )
+        least: Ints = self._sized[key][self.cells.number(b - a) if coarse else 2 * (b - a) + (b == hi)]
+        found: Ints = least[s][:, t]
+        return found
+
+    @cached_property
+    def _tick(self) -> int:
+        """By so many ticks stores and loads are told apart for a loop inside one that is not the next one outside."""
+        size = dict[str, int]()
+        for one in self.loops:
+            size.setdefault(one.dim, one.sizes[1])
+        place = {d: (lo, min(lo + size.get(d, hi), hi)) for d, (lo, hi) in self.range.items()}
+        most = max(self._load(-1, place, {}, begin=True), self._store(-1, place, {}, end=True))
+        return most // max(self.levels, 1) + 1
+
+    def _by_cells(self, at: int, place: Place, stored: Ints, loaded: Ints, asked: Asked) -> Ints:
+        """V (ends, stored, loaded) with cuts told apart by their cells; inside another loop, of all numbers of them."""
+        one, inner = self.loops[at], at in self.inside
+        (lo, hi), begins = self.range[one.dim], place[one.dim][0] == self.range[one.dim][0]
+        outer = self.loops[self.inside.index(at)].sizes[1] if inner else hi - lo
+        ways = self.cells.within(min(outer, hi - lo), begins=begins) if inner else self.cells.whole(hi - lo)
+        self.spend(len(ways.begin) // 20)
+        ways = ways.take(ways.size <= one.sizes[1])
+        (first, last), asked = (self._band(at, ends.get(at)) for ends in asked[:2]), _without(asked, at)
+        ways = self.cells.banded(ways, first, last, whole=self.inside[at] < 0)
+        begin = np.where(((ways.begin == 0) & begins) | (ways.size == hi - lo), lo, lo + 1)
+        pieces, alike, which = self._pieces(at, place, begin, begin + ways.size)
+        if not pieces:
+            return np.full((ways.ends, len(stored), len(loaded)), NEVER)
+        edges = Edges.of(ways.begin, ways.end, which, alike)
+        final = Edges.of(ways.last.astype(np.int64), ways.end, which, alike).begin > 0
+        walk = Walk(self, at, pieces, (1 if inner else one.number[0], one.number[1]), asked)
+        return walk.least(edges.take(~final), edges.take(final), ways.ends, stored, loaded)
 
     def _every(self, at: int, place: Place, stored: Ints, loaded: Ints, *, begins: bool) -> Ints:
         """V (ends, stored, loaded) of pieces of all sizes: two ends each, as others are behind the piece or none is.
@@ -437,7 +531,7 @@ class Sequences:
         some = (kind < 2) & (y < most)
         edges = Edges.of(x[some], y[some], which[some], alike)
         walk = Walk(self, at, pieces, (1, one.number[1]), Asked({}, {}, {}))
-        return walk.least(edges, last, most, ends, stored, loaded)
+        return walk.least(edges, last, ends, stored, loaded)
 
     def blocks(self, at: int, pieces: Sequence[Piece], stored: Ints, loaded: Ints, asked: Sequence[Asked]) -> Ints:
         """The same of the loops inside each piece of a loop (pieces, stored, loaded)."""
@@ -446,3 +540,9 @@ class Sequences:
             found: Ints = np.maximum(busy[:, None, None], np.maximum(stored[:, None], loaded))
             return found
         return np.stack([self.block(at, p.place, stored, loaded, ask) for p, ask in zip(pieces, asked, strict=True)])
+
+
+def _without(asked: Asked, at: int) -> Asked:
+    """The same, but nothing of one loop."""
+    first, last = ({x: span for x, span in ends.items() if x != at} for ends in asked[:2])
+    return Asked(first, last, asked.number)

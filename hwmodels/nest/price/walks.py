@@ -15,7 +15,7 @@ Levels
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -158,10 +158,13 @@ class Walk:
         self.inner = np.array([p.inner - 1 if nested else 0 for p in pieces])  # pieces more than one of a loop inside
         self.step = int(of.counted)
         self.counts = self.step * number[1] + 1, self.sums[1] + 1
+        self._used = np.zeros(0, np.int64)  # places where pieces begin
         self._walked: tuple[Edges, Edges, Ints, Ints] | None = None
 
-    def least(self, edges: Edges, last: Edges, places: int, ends: int, stored: Ints, loaded: Ints) -> Ints:
+    def least(self, edges: Edges, last: Edges, ends: int, stored: Ints, loaded: Ints) -> Ints:
         """V (ends, stored, loaded), with what is stored before and loaded behind all; `edges` lead to further ones."""
+        edges, last, self._used = _used(edges, last)
+        places = len(self._used)
         self._paid(len(edges.begin) + len(last.begin), places, len(stored), len(loaded))
         costs, own, more = self._costs(stored, loaded), len(stored), len(loaded)
         first = np.array([_agree(p.first, p.span, self.asked.first, self.at) for p in self.pieces])
@@ -198,7 +201,7 @@ class Walk:
                 one for one in self._arrivals(x, load) if one[0] == value and self.store[one[2]] == store
             )
             if not x:
-                return found[::-1]
+                return [int(self._used[x]) for x in found[::-1]]
             found.append(x)
 
     def _arrivals(self, end: int, load: int | None) -> Iterator[tuple[int, int, int, int]]:
@@ -276,6 +279,14 @@ class Walk:
                     np.minimum(total, here[s][:, :, None] + costs[pieces, own + s, None, :more] + tail, out=total)
             key, best = _least(to[at], total)
             least[key] = np.minimum(least[key], best)
+
+
+def _used(edges: Edges, last: Edges) -> tuple[Edges, Edges, Ints]:
+    """Those that lead to places where some begin, between these alone; and the places, by their numbers."""
+    places = np.unique(np.concatenate([[0], edges.begin, last.begin]))
+    further = edges.take(np.isin(edges.end, places))
+    begins, ends = np.searchsorted(places, further.begin), np.searchsorted(places, further.end)
+    return Edges(begins, ends, further.piece), replace(last, begin=np.searchsorted(places, last.begin)), places
 
 
 def _least(key: Ints, values: Ints) -> tuple[Ints, Ints]:
