@@ -96,6 +96,7 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("cells: the last piece from where its cell begins", "extent - (final // 2 + 1) * self.size + 1",
          "extent - final // 2 * self.size"),
         ("cells: no piece is larger than what stands for it", "return 2 * self.size - 2", "return 0"),
+        ("cells: one that is first and last has one size", "((ways.size < end) &", "((size < end) &"),
     ]),
     ("formulations/tiling/splitting.py", "tests/formulations/test_splitting.py", [
         ("splitting: nests left to others with other Holds", "(op, end, hidden.buffers[op])",

@@ -19,47 +19,69 @@ from tests.hwmodels.test_hidden import hidden_of, nests, point, widened
 from tests.small import machine
 
 
+def represented(cuts: list[int], cell: int) -> list[tuple[int, int, int]]:
+    """Pieces that stand for all, and elements: of several in one cell the first or the last of all, if it is there."""
+    found = list[tuple[int, int, int]]()
+    for a, b in pairwise(cuts):
+        again = found and a // cell == b // cell == found[-1][0] // cell == found[-1][1] // cell
+        if again and b == cuts[-1]:
+            found[-1] = (a, b, max(b - a, found[-1][2]) if found[-1][0] == cuts[0] else b - a)
+        elif not again:
+            found.append((a, b, b - a))
+    return found
+
+
 def stands(ways: Ways, cuts: list[int], cell: int, end: int) -> bool:
-    """Whether some way with no larger pieces goes where these cuts are, of several in one cell by one for all."""
-    pieces, reached = list(pairwise(cuts)), {0}
-    for number, (a, b) in enumerate(pieces):
-        last = number == len(pieces) - 1
-        some = ways.take((ways.size <= b - a) & (ways.last == last) & np.isin(ways.begin, list(reached)))
-        here, there = a // cell, b // cell
-        onward = {2 * there} if there > here else {2 * there + 1}
-        goal = {end} if last else onward
-        alike = {place for place in reached if here == there and place == 2 * here + 1}  # stands for this one, too
-        reached = ({int(x) for x in some.end} & goal) | (set() if last else alike)
-        if last and alike:
-            return True
-    return end in reached
+    """Whether some way with no larger pieces goes where these cuts are."""
+    place, pieces = 0, represented(cuts, cell)
+    for a, b, size in pieces:
+        last, further = b == cuts[-1], 2 * (b // cell) if b // cell > a // cell else 2 * (a // cell) + 1
+        there = end if last else further
+        alike = (ways.last == last) & (ways.begin == place) & (ways.end == there)
+        if not (alike & (ways.size <= size)).any():
+            return False
+        place = there
+    return True
+
+
+def banded(cells: Cells, ways: Ways, cuts: list[int]) -> Ways:
+    """Those with a first and a last piece of about these sizes."""
+    first, last = cuts[1] - cuts[0], cuts[-1] - cuts[-2]
+    return cells.banded(ways, (max(first - 1, 1), first + 1), (max(last - 1, 1), last + 1), whole=True)
 
 
 @pytest.mark.parametrize("cell", [2, 3, 5])
 @pytest.mark.parametrize("extent", [7, 10, 12])
 def test_all_ways_to_cut_have_one_that_stands_for_them(extent: int, cell: int) -> None:
-    # The whole range; and a piece of it behind another one, which ends at the fourth place or at the last one.
-    whole = Cells("m", cell).whole(extent)
+    cells = Cells("m", cell)
+    whole = cells.whole(extent)
     for number in range(1, 4):
-        for cuts in combinations(range(1, extent), number):
-            assert stands(whole, [0, *cuts, extent], cell, 0), cuts
+        for some in combinations(range(1, extent), number):
+            cuts = [0, *some, extent]
+            assert stands(whole, cuts, cell, 0), cuts
+            assert stands(banded(cells, whole, cuts), cuts, cell, 0), cuts
 
 
 @pytest.mark.parametrize("begin", [0, 1, 2, 5])
 @pytest.mark.parametrize("cell", [2, 3])
 def test_pieces_inside_pieces_span_as_many_cells(begin: int, cell: int) -> None:
+    # A piece from there up to each end, which a loop inside cuts; one element stands for those of no cell or one.
     cells, extent = Cells("m", cell), 12
-    within = cells.within(extent, begins=begin == 0)
+    within, shift = cells.within(extent, begins=begin == 0), begin // cell * cell
     for end in range(begin + 1, extent + 1):
         spanned = end // cell - begin // cell
-        size = spanned * cell if begin == 0 else (spanned - 1) * cell + 1  # of what stands for the piece
-        if spanned == 0 or size <= 1:
-            continue  # nothing inside it is cut
-        assert cells.number(size) == spanned
-        shift = begin // cell * cell
-        for number in range(3):
-            for cuts in combinations(range(begin + 1, end), number):
-                assert stands(within, [x - shift for x in (begin, *cuts, end)], cell, spanned), (end, cuts)
+        size = max(spanned * cell if begin == 0 else (spanned - 1) * cell + 1, 1)  # of what stands for the piece
+        assert cells.number(size) == (spanned if size > 1 else 0)
+        for number in range(4):
+            for some in combinations(range(begin + 1, end), number):
+                cuts = [x - shift for x in (begin, *some, end)]
+                ways = banded(cells, within, cuts)
+                if size > 1:
+                    assert stands(within, cuts, cell, spanned), cuts
+                    assert stands(ways, cuts, cell, spanned), cuts
+                else:
+                    only = ways.last & (ways.begin == 0) & (ways.end == 0)
+                    assert (ways.size[only] <= np.diff(cuts).max()).any(), cuts
 
 
 def test_one_place_stands_for_several_pieces_in_it_by_hand() -> None:

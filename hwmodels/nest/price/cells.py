@@ -11,8 +11,9 @@ Claim
     H - (X+1)*q + 1 if it ends the range and begins in cell X. So with the least of these each, no sequence of pieces
     is slower than what it stands for.
     Pieces that span no cell have one element at least, and one of these stands for several in a row: with V(s, t) the
-    ticks of a piece with s stored behind its first step and t loaded ahead of its last one, it is t at least, so
-    ``V(s, l) + V(s', t) >= V(s, 0) + t >= V(s, t)``. So each cell is a place twice: without such a piece and behind it.
+    ticks of a piece with s stored behind its first step and t loaded ahead of its last one, which is s and t at least,
+    ``V(s, l) + V'(s', t) >= V(s, 0) + t >= V(s, t)``, and V'(s, t) in the same way: so it is the first or the last one
+    of all, where sizes of these are asked for. So each cell is a place twice: without such a piece and behind it.
     A loop inside another one over the same dimension cuts a piece that spans K cells in pieces that span K together.
     What stands for it has (K-1)*q + 1 elements, or Kq: K is the number of cells that these fill. One element stands
     for no cell, too: by the same argument nothing inside it is cut.
@@ -87,7 +88,7 @@ class Cells:
         size, most = ways.size.copy(), ways.size + self.spare
         kept = np.ones(len(size), np.bool_)
         for at, (least, end) in ((ways.begin == 0, first), (ways.last, last)):
-            kept &= ~at | ((size < end) & (most >= least))
+            kept &= ~at | ((ways.size < end) & (most >= least))
             if whole:
                 size[at] = np.maximum(size[at], least)
         return ways._replace(size=size).take(kept)
