@@ -106,7 +106,7 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("splitting: rows for columns that are one run", "and innermost and channels and", "and innermost and"),
     ]),
     ("formulations/tiling/settling.py", "tests/formulations/test_splitting.py", [
-        ("settling: one order alone", "for order in orders(self.hidden, one) if", "for order in [None] if"),
+        ("settling: one order alone", "for order in orders(self.hidden, one))", "for order in [None])"),
     ]),
     ("formulations/tiling/recut.py", "tests/formulations/test_splitting.py", [
         ("recut: loops as they are", "pairwise(cuts if member.any_order else ())", "()"),

@@ -108,13 +108,15 @@ class Settled:
         if not found:
             return known
         sizes = np.minimum(_rounded(high, self.hidden.extent[dim]), found[0].sizes)
-        for finer in (found[0], None):
-            bound = max(x.bound for x in found if (sizes <= x.sizes).all())
-            some = finer or next((x for x in found if (sizes == x.sizes).all()), None)
+        bound = max(x.bound for x in found if (sizes <= x.sizes).all())
+        for most in (found[0].sizes, sizes):
+            if not bound <= known < below or self.work.left <= 0:
+                break
+            some = next((x for x in found if (most == x.sizes).all()), None)
             if some is None:
-                some = self._open(one, dim, loops, sizes)
+                some = self._open(one, dim, loops, most)
                 found.append(some)
-            while bound <= known < below and some.finer and self.work.left > 0:
+            while bound <= known and some.finer and self.work.left > 0:
                 self._refined(some, dim, below)
                 bound = max(bound, some.bound)
         return max(known, bound)
@@ -123,16 +125,19 @@ class Settled:
         """What no time of the class is below, as far as that matters for plans that take `below`."""
         if self._longest(one):
             known = self.shared(one, known, below)
-        bound = FAR
-        for order in orders(self.hidden, one) if known < below else ():
-            least = 0
-            for told, levels, _ in _FINE:
-                found = Sequences(self.hidden, one, order, told=told, levels=levels, work=self.work.share)
-                least = max(least, self._worked(found) or 0)
-                if found.exact or least >= below:
-                    break
-            bound = min(bound, least)
-        return max(known, bound if bound < FAR else 0)
+        if known >= below:
+            return known
+        return max(known, min((self._alone(one, order, below) for order in orders(self.hidden, one)), default=0))
+
+    def _alone(self, one: Ranges, order: tuple[int, ...], below: int) -> int:
+        """The bound of a class by itself in one order, as far as that matters; 0 for too much work."""
+        bound = 0
+        for told, levels, _ in _FINE:
+            found = Sequences(self.hidden, one, order, told=told, levels=levels, work=self.work.share)
+            bound = max(bound, self._worked(found) or 0)
+            if found.exact or bound >= below:
+                break
+        return bound
 
     def _open(self, one: Ranges, dim: str, loops: Ints, sizes: Ints) -> _Open:
         """All classes that cut the longest dimension in no larger pieces; one loop that cuts needs no coarse ways."""

@@ -294,8 +294,8 @@ class _Search:
         ends = sorted({0, *outside.values(), len(loops)})
         between = tuple(tuple(sorted(known[a:b])) for a, b in pairwise(ends))
         buffers = tuple(sorted((op, end, hidden.buffers[op]) for op, end in outside.items()))
-        slides = hidden.slide and hidden.loops.index((hidden.slide[0], hidden.slide[1] + 1)) in loops
-        told = between, hidden.slide[0] if hidden.slide and slides else ""
+        d, level = hidden.slide or ("", 0)
+        told = between, d if d and hidden.loops.index((d, level + 1)) in loops else ""
         if mirrors(hidden, loops, outside):
             told = min(told, _mirrored(*told))
         return hidden.skeleton.spatial, told, buffers

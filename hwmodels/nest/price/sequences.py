@@ -500,10 +500,11 @@ class Sequences:
         pieces, alike, which = self._pieces(at, place, begin, begin + ways.size)
         if not pieces:
             return np.full((ways.ends, len(stored), len(loaded)), NEVER)
-        edges = Edges.of(ways.begin, ways.end, which, alike)
-        final = Edges.of(ways.last.astype(np.int64), ways.end, which, alike).begin > 0
+        edges, final = (
+            Edges.of(ways.begin[some], ways.end[some], which[some], alike) for some in (~ways.last, ways.last)
+        )
         walk = Walk(self, at, pieces, (1 if inner else one.number[0], one.number[1]), asked)
-        return walk.least(edges.take(~final), edges.take(final), ways.ends, stored, loaded)
+        return walk.least(edges, final, ways.ends, stored, loaded)
 
     def _every(self, at: int, place: Place, stored: Ints, loaded: Ints, *, begins: bool) -> Ints:
         """V (ends, stored, loaded) of pieces of all sizes: two ends each, as others are behind the piece or none is.
