@@ -6,7 +6,7 @@ channel choice q (chains of g, m, n).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -26,6 +26,8 @@ from instances.network.workload import Layer
 
 #: Branches with more channel choices than this are cut, in this many parts (measured: 4 to 64 parts differ little).
 _SMALL, _PARTS = 150, 12
+#: Combinations that are looked at at once.
+_CHUNK = 4_000_000
 #: Most that a measure may be.
 Limits = Mapping[str, int]
 
@@ -153,6 +155,12 @@ class Branch:
         return price(self.layer, self.machine, self.nest(s, q))
 
 
+#: A choice of a branch.
+Choice = tuple[Branch, int, int]
+#: Choices of a branch, and their values.
+Block = tuple[Branch, NDArray[np.float64]]
+
+
 def lower_bounds(tables: Sequence[Bilinear], side: str) -> Ints:
     """Separable lower bound of the largest of `tables` for every choice of `side` ("s" or "q")."""
     if side == "s":
@@ -196,3 +204,26 @@ def undominated(branch: Branch, measures: Sequence[str]) -> Branch:
         return branch
     branch = branch.take(s=pareto(np.concatenate([t.a for t in tables(branch)])))
     return branch.take(q=pareto(np.concatenate([t.b for t in tables(branch)])))
+
+
+def smallest(branch: Branch, values: NDArray[np.float64]) -> tuple[int, Choice]:
+    """The least of the values of a branch, and the choice that has it."""
+    s, q = np.unravel_index(int(values.argmin()), values.shape)
+    return int(values[s, q]), (branch, int(s), int(q))
+
+
+def blocks(branch: Branch, measure: str, *, bounding: bool) -> Iterator[Branch]:
+    """Cut a branch in row blocks of bounded size, the most promising rows first."""
+    if branch.empty:
+        return
+    rows = max(1, _CHUNK // branch.choices.shape[1])
+    if branch.choices.shape[0] <= rows:
+        yield branch
+        return
+    if bounding:
+        rows = max(1, rows // 4)  # similar rows exclude many columns
+    order: Ints = np.arange(branch.choices.shape[0])
+    if bounding:
+        order = np.argsort(lower_bounds(branch.tables(measure), "s"), kind="stable")
+    for i in range(0, len(order), rows):
+        yield branch.take(s=np.sort(order[i : i + rows]))

@@ -282,6 +282,8 @@ def _axis(listing: Listing, dim: str, kernel: str, measures: Sequence[str]) -> l
     if not level or not len(taps) or listing.machine.edge_tiles == "uniform":
         return [_pairs(listing, dim, taps, np.full(len(taps), listing.layer.extent(kernel)), measures)]
     parts = taps[:, level - 1]
+    if "time" not in measures:
+        return [_pairs(listing, dim, taps, parts, measures)]
     whole = parts == listing.layer.extent(kernel)
     return [_pairs(listing, dim, taps[at], parts[at], measures) for at in (whole, ~whole) if at.any()]
 

@@ -32,7 +32,7 @@ a bound: of a block its least separable bound, of a member that was not priced o
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
@@ -42,14 +42,13 @@ from numpy.typing import NDArray
 
 from formulations.clock import Clock
 from formulations.problem import Model, Report, Stats
-from formulations.tiling.branch import Branch, lower_bounds, within
+from formulations.tiling.branch import Block, Branch, Choice, blocks, lower_bounds, smallest, within
 from formulations.tiling.cause import cause
 from formulations.tiling.member import Member
 from formulations.tiling.recut import Cutting, climbed, in_any_order, may_recut, starts
 from formulations.tiling.space import Pick, Space, aims, closed_form_bound, least_of, stages, vector
 from formulations.tiling.splitting import Least, Splitting, may_split
 from formulations.tiling.turns import turned
-from hwmodels.nest.price.bilinear import Ints
 from hwmodels.nest.price.hidden import MOST
 from hwmodels.nest.price.limits import compulsory_bytes
 from hwmodels.schedule import Nest
@@ -64,12 +63,8 @@ FEW, MOST_CLASSES = 40, 500_000
 MADE, MADE_TIMELINES = 100, 30
 #: Work that goes into breaking ties, if the proof took less: values of measures of combinations, and choices priced.
 TIES = 4_000_000
-#: A choice of a branch.
-_Choice = tuple[Branch, int, int]
-#: Choices of a branch, and their values.
-_Block = tuple[Branch, NDArray[np.float64]]
-#: Combinations that can be looked at in the time that pricing one choice takes, and at once.
-_PRICED, _CHUNK = 20, 4_000_000
+#: Combinations that can be looked at in the time that pricing one choice takes.
+_PRICED = 20
 Values = Mapping[str, int]
 #: A search that may have models solved.
 Asking = Generator[Model[Any], Report[Any], None]
@@ -123,7 +118,7 @@ class Search:
     _laid: int = 0
     _left: int | None = None
     _crowded: int | None = None
-    _at: _Choice | Least | None = None
+    _at: Choice | Least | None = None
     _lead: Pick | None = None
     _cut: Pick | None = None
     _leasts: dict[int, Least | None] = field(default_factory=dict)
@@ -303,12 +298,12 @@ class Search:
         spent = self._allowance is not None and self._work > self._allowance
         return spent or (self.deadline is not None and time.monotonic() > self.deadline)
 
-    def _leave(self, bound: int, at: _Choice | Least | None = None) -> None:
+    def _leave(self, bound: int, at: Choice | Least | None = None) -> None:
         """Some nests are not looked at; none is below `bound`, which is that of a choice."""
         if self._open is None or bound < self._open:
             self._open, self._at = bound, at
 
-    def _stop(self, measure: str, bound: int, at: _Choice | None = None) -> None:
+    def _stop(self, measure: str, bound: int, at: Choice | None = None) -> None:
         """Candidates are left out, none below `bound`, as time is up; it is no loss if they cannot be better."""
         if self.best is None or bound < self.best.measures[measure]:
             self.stopped = True
@@ -333,17 +328,37 @@ class Search:
         return limits
 
     def _look(self, member: Member, measure: str) -> None:
-        if measure in self.aims and not self.open(member, measure):
-            return
+        if measure not in self.aims:
+            self._candidates(member, measure)
+        elif measure == "time" or member.timeline or not self._beyond(member, measure):
+            if self.open(member, measure):
+                self._candidates(member, measure)
+        elif rough := self._rough(member, measure, self._limits(measure)):  # candidates nearly always attain these
+            self._candidates(member, measure)
+            self._refine(member, measure, rough)
+
+    def _candidates(self, member: Member, measure: str) -> None:
         for number, branch in enumerate(member.branches((*self.kept, measure), self._limits(measure))):
             if (number and self._late()) or self._laid >= MOST_TIMELINES:
                 self._stop(measure, max(self._least_of(member, measure), self._left or 0))
                 return
             self._search(branch, measure)
 
+    def _beyond(self, member: Member, measure: str) -> bool:
+        """Whether its candidates may miss the best nest of a member; bounds of other members are below all in lines."""
+        return not (member.skeleton.line or member.exact((*self.kept, measure)))
+
+    def _refine(self, member: Member, measure: str, rough: Iterable[Block]) -> None:
+        """Bound the ways to cut of rough bounds, and look for nests that attain what is below the best plan."""
+        for branch, values in rough:
+            for part in self._each(branch, values, measure):
+                for one in member.finer(part, (*self.kept, measure), self._limits(measure)):
+                    for block, some in self._below(one, measure):
+                        self._attain(member, block, some, measure)
+
     def open(self, member: Member, measure: str) -> bool:
         """Whether a nest of the member may be below the best plan; where its candidates may miss some, note how far."""
-        if member.skeleton.line or member.exact((*self.kept, measure)):  # others' bounds are below all in lines
+        if not self._beyond(member, measure):
             return True
         known = measure == "time" and self.best is not None and id(member) in self._leasts
         split = self._leasts[id(member)] if known else None
@@ -355,14 +370,11 @@ class Search:
         if left is not None:  # classes were too many: of what is not below the least that is left the bound is told
             limits[measure] = min(limits.get(measure, left), left - 1)
         rough = self._rough(member, measure, limits)
-        for branch, values in [] if rough is None else rough:
-            if member.timeline and measure != "time":
-                self._leave(*_least(branch, values))
-                continue
-            for part in self._each(branch, values, measure):
-                for one in member.finer(part, (*self.kept, measure), self._limits(measure)):
-                    for block, some in self._below(one, measure):
-                        self._attain(member, block, some, measure)
+        if member.timeline and measure != "time":
+            for block in rough or ():
+                self._leave(*smallest(*block))
+        else:
+            self._refine(member, measure, rough or ())
         if split is not None and self._open is not None and split.bound > self._open:
             self._open, self._at = split.bound, split
         if before is not None and (self._open is None or before <= self._open):
@@ -370,9 +382,9 @@ class Search:
         self._left = self._open
         return left is not None or rough is None or bool(rough)
 
-    def _rough(self, member: Member, measure: str, limits: dict[str, int]) -> list[_Block] | None:
+    def _rough(self, member: Member, measure: str, limits: dict[str, int]) -> list[Block] | None:
         """The bounds of a member that are within limits; None where they are too many, and the least is noted."""
-        found, count = list[_Block](), 0
+        found, count = list[Block](), 0
         for one in member.bounds((*self.kept, measure), limits):
             found += self._below(one, measure)
             count = sum(values.size for _, values in found)
@@ -381,12 +393,12 @@ class Search:
         else:
             return found
         self._crowded = self._limits(measure).get(measure)
-        lower: tuple[int, _Choice] | None = min((_least(*block) for block in found), key=lambda one: one[0])
+        lower: tuple[int, Choice] | None = min((smallest(*block) for block in found), key=lambda one: one[0])
         while lower:
             least, at = lower
             self._left, below = least, limits | {measure: least - 1}
             blocks = (x for one in member.bounds((*self.kept, measure), below) for x in self._below(one, measure))
-            lower = next((one for one in (_least(*block) for block in blocks) if one[0] < least), None)
+            lower = next((one for one in (smallest(*block) for block in blocks) if one[0] < least), None)
         self._leave(least, at)
         return None
 
@@ -412,10 +424,10 @@ class Search:
             begun.add(start.key)
             climbed(start, self._time_of, self._late)
 
-    def _below(self, branch: Branch, measure: str) -> Iterator[_Block]:
+    def _below(self, branch: Branch, measure: str) -> Iterator[Block]:
         """Yield the choices of a branch of bounds of which some may be below the best plan, and their values."""
         self._work += _PRICED * sum(branch.choices.shape)
-        for block in _blocks(branch, measure, bounding=self.bounding):
+        for block in blocks(branch, measure, bounding=self.bounding):
             values = self._values(block, measure)
             below = values < (inf if self.best is None else self.best.measures[measure])
             if below.any():
@@ -441,7 +453,7 @@ class Search:
                 return
             self.meet(member, (branch, int(s[i]), int(q[i])), value, measure, looking=number < most)
 
-    def meet(self, member: Member, at: _Choice, value: int, measure: str, *, looking: bool = True) -> None:
+    def meet(self, member: Member, at: Choice, value: int, measure: str, *, looking: bool = True) -> None:
         """Look for a nest that attains the value of a choice of bounds; if none is found, note that it is open."""
         some = member.made(*at) if looking and not self._late() else ()
         picks = [self._pick(one, 0, 0) for one in some]
@@ -452,7 +464,7 @@ class Search:
 
     def _search(self, branch: Branch, measure: str, *, first: bool = False) -> None:
         self._work += _PRICED * sum(branch.choices.shape) * (len(self.kept) + 1)
-        for block in _blocks(branch, measure, bounding=self.bounding):
+        for block in blocks(branch, measure, bounding=self.bounding):
             if self._late():
                 self._stop(measure, int(lower_bounds(block.tables(measure), "s").min()))
                 if self.bounding:  # the blocks behind it have no lower bound
@@ -575,26 +587,3 @@ def search_nests(
     whole = not (search.stopped and search.ties)  # what breaks ties may stop
     nest, measures = (None, {}) if pick is None else (pick.nest, pick.measures)
     return Searched(nest, measures, search.bounds, whole)
-
-
-def _least(branch: Branch, values: NDArray[np.float64]) -> tuple[int, _Choice]:
-    """The least of the values of a branch, and the choice that has it."""
-    s, q = np.unravel_index(int(values.argmin()), values.shape)
-    return int(values[s, q]), (branch, int(s), int(q))
-
-
-def _blocks(branch: Branch, measure: str, *, bounding: bool) -> Iterator[Branch]:
-    """Cut a branch in row blocks of bounded size, the most promising rows first."""
-    if branch.empty:
-        return
-    rows = max(1, _CHUNK // branch.choices.shape[1])
-    if branch.choices.shape[0] <= rows:
-        yield branch
-        return
-    if bounding:
-        rows = max(1, rows // 4)  # similar rows exclude many columns
-    order: Ints = np.arange(branch.choices.shape[0])
-    if bounding:
-        order = np.argsort(lower_bounds(branch.tables(measure), "s"), kind="stable")
-    for i in range(0, len(order), rows):
-        yield branch.take(s=np.sort(order[i : i + rows]))

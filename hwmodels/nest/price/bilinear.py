@@ -18,6 +18,8 @@ from instances.errors import InputError
 Ints = NDArray[np.int64]
 _EXACT_FLOAT = 2**53
 _EXACT_INT = 2**62
+#: Bytes of a vector up to which it is a key itself; longer ones are told apart by their sums first.
+_SHORT = 2048
 
 
 @dataclass(frozen=True)
@@ -86,12 +88,13 @@ class Bilinear:
 
 
 def _merged(rows: list[tuple[Ints, Ints]]) -> list[tuple[Ints, Ints]]:
-    """Add up the second factors of terms with the same first one; these are told apart by their sums, mostly."""
+    """Add up the second factors of terms with the same first one."""
     found: list[tuple[Ints, list[Ints]]] = []
-    by_sum: dict[int, list[int]] = {}
+    by_key: dict[bytes | int, list[int]] = {}
     for shared, other in rows:
-        alike = by_sum.setdefault(int(shared.sum()), [])
-        at = next((k for k in alike if np.array_equal(found[k][0], shared)), None)
+        short = shared.nbytes <= _SHORT
+        alike = by_key.setdefault(shared.tobytes() if short else int(shared.sum()), [])
+        at = next((k for k in alike if short or np.array_equal(found[k][0], shared)), None)
         if at is None:
             alike.append(len(found))
             found.append((shared, [other]))

@@ -103,7 +103,7 @@ class Choices:
         index = self.index[AXIS[dim]]
         if len(vector) == 1:
             return np.full(len(index), vector[0])
-        return (np.append(vector, vector.min()) if self.bound else vector)[index]
+        return (np.concatenate((vector, vector.min(keepdims=True))) if self.bound else vector)[index]
 
     def take(self, s: Ints | None = None, q: Ints | None = None) -> Choices:
         """Keep some of the combinations."""
