@@ -336,8 +336,8 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("formulations/tiling/listing.py", "tests/formulations/test_staged.py", [
         ("listing: the least room is not known", 'if set(measures) <= {"ocm"} and not', "if not measures and not"),
     ]),
-    ("formulations/tiling/search.py", "tests/formulations/test_staged.py", [
-        ("search: vectors of time alone", 'if member.timeline and measure != "time":', 'if measure != "time":'),
+    ("formulations/tiling/search.py", "tests/formulations/test_relaxed.py", [
+        ("search: bounds of bytes as they are", "            self._refine(member, measure, rough)\n", ""),
     ]),
     ("formulations/fusion/part.py", "tests/formulations/test_fusion_times.py", [
         ("fusion: replay of the schedule before", "self._walked[0] != runs:", "len(self._walked[0]) != len(runs):"),

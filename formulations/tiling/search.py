@@ -370,7 +370,7 @@ class Search:
         if left is not None:  # classes were too many: of what is not below the least that is left the bound is told
             limits[measure] = min(limits.get(measure, left), left - 1)
         rough = self._rough(member, measure, limits)
-        if member.timeline and measure != "time":
+        if measure != "time" and member.timeline:
             for block in rough or ():
                 self._leave(*smallest(*block))
         else:

@@ -223,6 +223,22 @@ def test_a_nest_that_attains_a_bound_and_exceeds_what_is_settled_proves_nothing(
     assert found.proven == ("bytes",)
 
 
+def test_bounds_of_bytes_below_the_plan_are_refined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three results of rows -1 and 1, 1 and 3, 3 and 5 of two channels: rows 1 to 5, 4 weights, 3 results are 17 bytes.
+
+    Parts of the kernel might leave out rows 2 and 4, by classes: 13 bytes. No way to cut it does.
+    """
+    layer = Layer.conv(
+        "x", channels=2, filters=1, size=(6, 1), kernel=(2, 1), stride=(2, 1), dilation=(2, 1), pad=(1, 0, 1, 0),
+    )  # fmt: skip
+    space = NESTS["tiling"].build(layer, byte_machine(ocm_bytes=14, sliding=True), Pins())
+    found = decide_space(space, ("bytes",))
+    assert (found.status, found.values["bytes"]) == ("OPTIMAL", 17)
+    monkeypatch.setattr(classes, "_EVERY", 0)
+    found = decide_space(space, ("bytes",))
+    assert (found.status, found.values["bytes"], found.bound) == ("FEASIBLE", 17, 13)
+
+
 @pytest.mark.parametrize(("channels", "filters", "rows", "room", "least"), [
     (2, 3, 5, 9, (144, 93)), (3, 4, 6, 14, (160, 132)),
 ])  # fmt: skip
