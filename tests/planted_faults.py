@@ -339,6 +339,16 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("formulations/tiling/search.py", "tests/formulations/test_relaxed.py", [
         ("search: bounds of bytes as they are", "            self._refine(member, measure, rough)\n", ""),
     ]),
+    ("hwmodels/timeline/price.py", "tests/hwmodels/test_timeline.py", [
+        ("timeline: room before stores have ended", "room.append(max((end[-1], *(queues.end[k] for k in stores[t]))))",
+         "room.append(end[-1])"),
+        ("timeline: loads that begin before there is room", "if ((one.guard, 1) if isinstance(one, Load)",
+         "if ((one.guard, 0) if isinstance(one, Load)"),
+        ("timeline: a store's bytes in the step that waits", "else (one.released + 1, one.limit)",
+         "else (one.released + 1, one.limit + 1)"),
+        ("timeline: what waits for itself", "before[0] > waited", "before[0] >= waited"),
+        ("timeline: queues that wait for each other", "max(self._clock[queue], at)", "max(*self._clock.values(), at)"),
+    ]),
     ("formulations/fusion/part.py", "tests/formulations/test_fusion_times.py", [
         ("fusion: replay of the schedule before", "self._walked[0] != runs:", "len(self._walked[0]) != len(runs):"),
     ]),

@@ -22,6 +22,13 @@ REFEREES: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("hwmodels/nest/replay/referee.py", "tests/hwmodels/test_replay.py", [
         ("referee: executed with other transfers", " + _call_faults(layer, machine, runs, result)", ""),
     ]),
+    ("hwmodels/timeline/replay.py", "tests/hwmodels/test_timeline.py", [
+        ("timeline replay: a queue moves two at a time", "if waiting and queue not in self.busy:", "if waiting:"),
+        ("timeline replay: loads take no room", "self.beside |= {number} if isinstance(one, Load)",
+         "self.beside |= set() if isinstance(one, Load)"),
+        ("timeline replay: stores are gone at their begin", "self.beside |= {*self.released[number]}",
+         "self.beside |= set()"),
+    ]),
     ("hwmodels/placement/replay.py", "tests/hwmodels/test_placement_replay.py", [
         ("placement replay: beyond the memory", "address + buffer.size > memory.bytes:", "address > memory.bytes:"),
         ("placement replay: not aligned", "if address % buffer.alignment:", "if False:"),

@@ -37,7 +37,7 @@ ALLOWED = {
 # Replay is the independent referee: it must share nothing with the closed forms that it checks.
 REFEREE = ("hwmodels/*/replay.py", "hwmodels/*/replay/*.py")
 REFEREE_MAY_IMPORT = (
-    "hwmodels.schedule", "hwmodels.selection.schedule", "hwmodels.outcome", "hwmodels.*.replay*",
+    "hwmodels.schedule", "hwmodels.*.schedule", "hwmodels.outcome", "hwmodels.*.replay*",
 )  # fmt: skip
 # The adversary attacks the formulations: it asks them, by their parts, and shares nothing with how they search.
 ADVERSARY_MAY_IMPORT = (
@@ -437,7 +437,8 @@ FLOORS = {
     ),
     "hwmodels": (
         ("outcome", "schedule", "transfer", "*/schedule"),
-        ("banks/*", "board/*", "mesh/*", "nest/*", "partial_engine/*", "placement/*", "selection/*"),
+        ("banks/*", "board/*", "mesh/*", "nest/*", "partial_engine/*", "placement/*", "selection/*",
+         "timeline/*"),
         ("hybrid/*", "joint/*"), ("fusion/*",),
     ),
     "formulations": (

@@ -1,0 +1,181 @@
+"""Times of a timeline: the longest path through its events, and the bytes on chip in every step.
+
+An example, three steps of 10 ticks. Loads of 6 ticks are due in steps 1, 2 and 3, a store of 4 ticks is released by
+step 3. If the second load may begin in step 1 and the third in step 2, step 1 waits 6 ticks for its load, and no other
+step waits: 6 + 30 + 4 = 40 ticks. If every load has the step that reads it as its guard, each step waits 6: 52 ticks.
+
+**Model.**
+
+SETS        steps t = 1..N with c_t ticks and A_t bytes; transfers q with tau_q ticks and b_q bytes, in the order of
+            their queues: loads i (due u_i, guard g_i <= u_i) and stores k (released by r_k < limit z_k <= N + 1)
+EVENTS      room(t)  = max(E_(t-1), ends of stores with limit t)            the bytes of step t are free
+            begin(q) = max(end of the transfer before q in its queue, room(g_q) of a load, E_(r_q) of a store)
+            end(q)   = begin(q) + tau_q
+            S_t      = max(room(t), ends of loads due in t);   E_t = S_t + c_t
+LATENCY     max(E_N, last end of a transfer)                                                             ticks
+MEMORY      for every t:  A_t + sum b_i over g_i <= t < u_i + sum b_k over r_k < t < z_k                 bytes
+
+**What follows.**
+
+1. Every event is a maximum of sums of durations, so latency is monotone in each: a faster transfer or step never makes
+   it longer. With the same order, guards and limits a schedule that was checked with the longest durations is safe.
+2. The bytes on chip at any time are at most those of a step. Between E_(t-1) and room(t) lie what stays from step
+   t - 1 to step t, which is among A_(t-1), loads with a guard below t, and stores that are released before t and have
+   a limit of t at least: each of them is counted in step t - 1. From room(t) to E_t all is counted in step t: stores
+   with limit t have ended, and a load with guard t begins at room(t) at the earliest.
+3. There are no times (the events run in a circle) if and only if a step waits for a transfer that stands in its queue
+   behind one that waits for this step or a later one: a load due in t behind a load with a guard above t or a store
+   that is released by t or later; a store with limit t behind a load with a guard of t or more, or behind such a store.
+
+Source: the timeline of SoMa (HPCA 2025) with one queue, there with tensors; guards, limits and the proofs are ours.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwmodels.timeline.schedule import Load, Move, Store, Timeline
+from instances.errors import InputError
+
+
+@dataclass(frozen=True)
+class Wait:
+    """What a step waits for, beyond the end of the step before it."""
+
+    step: int
+    transfer: int
+    """The last one that it waits for; from 0."""
+    ticks: int
+
+
+@dataclass(frozen=True)
+class Times:
+    """When everything happens, in ticks."""
+
+    room: tuple[int, ...]
+    begin: tuple[int, ...]
+    end: tuple[int, ...]
+    """`room`, `begin`, `end`: by step, the first is step 1."""
+    transfer_begin: tuple[int, ...]
+    transfer_end: tuple[int, ...]
+    waits: tuple[Wait, ...]
+    """Of the steps that wait for transfers, in their order."""
+
+    @property
+    def latency(self) -> int:
+        """Until the last step and the last transfer have ended."""
+        return max((*self.end[-1:], *self.transfer_end), default=0)
+
+    @property
+    def drain(self) -> int:
+        """Ticks after the last step, in which stores end."""
+        return self.latency - max(self.end, default=0)
+
+
+def refusals(timeline: Timeline) -> list[str]:
+    """Return what makes a timeline none, a line each; an empty list if it is one."""
+    last = len(timeline.steps)
+    faults = [f"step {t}: its ticks and bytes are 0 or more" for t, s in enumerate(timeline.steps, 1) if _negative(s)]
+    for k, one in enumerate(timeline.transfers):
+        if _negative(one):
+            faults.append(f"transfer {k}: its ticks and bytes are 0 or more")
+        if isinstance(one, Load) and not 1 <= one.guard <= one.due <= last:
+            faults.append(f"transfer {k}: 1 <= guard {one.guard} <= due {one.due} <= {last} does not hold")
+        if isinstance(one, Store) and not 1 <= one.released < one.limit <= last + 1:
+            faults.append(f"transfer {k}: 1 <= released {one.released} < limit {one.limit} <= {last + 1} does not hold")
+    return faults or [*_too_small(timeline), *_circles(timeline.transfers)]
+
+
+def _negative(one: object) -> bool:
+    return min(getattr(one, "ticks", 0), getattr(one, "bytes", 0)) < 0
+
+
+def _too_small(timeline: Timeline) -> Iterator[str]:
+    """Yield the steps that have fewer bytes than the loads that are due, or the stores that they release."""
+    for kind, word in ((Load, "are due in it"), (Store, "it releases")):
+        moved = Counter[int]()
+        for one in timeline.transfers:
+            if isinstance(one, kind):
+                moved[one.due if isinstance(one, Load) else one.released] += one.bytes
+        for t, step in enumerate(timeline.steps, 1):
+            if moved[t] > step.bytes:
+                yield f"step {t}: {kind.__name__.lower()}s that {word} have {moved[t]} bytes, it has {step.bytes}"
+
+
+def _circles(transfers: Sequence[Move]) -> Iterator[str]:
+    """Yield the transfers that are waited for before what stands ahead of them in their queue may begin (claim 3)."""
+    latest: dict[int, tuple[tuple[int, int], int]] = {}
+    for k, one in enumerate(transfers):
+        before = latest.get(one.queue)
+        waited = (one.due, 1) if isinstance(one, Load) else (one.limit, 0)
+        if before and before[0] > waited:
+            yield f"transfer {k}: step {waited[0]} waits for it, transfer {before[1]} ahead of it waits for that step"
+        begin = (one.guard, 1) if isinstance(one, Load) else (one.released + 1, 0)
+        latest[one.queue] = max(before or (begin, k), (begin, k))
+
+
+def times(timeline: Timeline) -> Times:
+    """Return when every step and transfer begins and ends.
+
+    Raises InputError with all reasons if there are no times (`refusals`).
+    """
+    faults = refusals(timeline)
+    if faults:
+        raise InputError("; ".join(faults))
+    loads, stores = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
+    for k, one in enumerate(timeline.transfers):
+        (loads[one.due] if isinstance(one, Load) else stores[one.limit]).append(k)
+    queues = _Queues(timeline.transfers)
+    room, begin, end, waits = list[int](), list[int](), [0], list[Wait]()
+    for t, step in enumerate(timeline.steps, 1):
+        queues.free((t, 0), end[-1])
+        room.append(max((end[-1], *(queues.end[k] for k in stores[t]))))
+        queues.free((t, 1), room[-1])
+        begin.append(max((room[-1], *(queues.end[k] for k in loads[t]))))
+        if begin[-1] > end[-1]:
+            late = next(k for k in (*stores[t], *loads[t]) if queues.end[k] == begin[-1])
+            waits.append(Wait(t, late, begin[-1] - end[-1]))
+        end.append(begin[-1] + step.ticks)
+    queues.free((len(timeline.steps) + 1, 1), end[-1])
+    return Times(
+        tuple(room), tuple(begin), tuple(end[1:]), tuple(queues.begin), tuple(queues.end), tuple(waits)
+    )  # fmt: skip
+
+
+class _Queues:
+    """Transfers in their queues, as far as it is known when they may begin."""
+
+    def __init__(self, transfers: Sequence[Move]) -> None:
+        self.transfers = transfers
+        self.begin, self.end = [0] * len(transfers), [0] * len(transfers)
+        self._left: dict[int, list[int]] = {}
+        for k in reversed(range(len(transfers))):
+            self._left.setdefault(transfers[k].queue, []).append(k)
+        self._clock = dict.fromkeys(self._left, 0)
+
+    def free(self, event: tuple[int, int], at: int) -> None:
+        """Let all begin that may from an event on: (t, 0) is the end of step t - 1, (t, 1) room for step t."""
+        for queue, left in self._left.items():
+            while left:
+                one = self.transfers[left[-1]]
+                if ((one.guard, 1) if isinstance(one, Load) else (one.released + 1, 0)) > event:
+                    break
+                k = left.pop()
+                self.begin[k] = max(self._clock[queue], at)
+                self._clock[queue] = self.end[k] = self.begin[k] + one.ticks
+
+
+def occupancy(timeline: Timeline) -> NDArray[np.int64]:
+    """Return the bytes on chip in every step, (N,); the first is step 1."""
+    change = np.zeros(len(timeline.steps) + 2, np.int64)
+    for one in timeline.transfers:
+        first, end = (one.guard, one.due) if isinstance(one, Load) else (one.released + 1, one.limit)
+        change[first] += one.bytes
+        change[end] -= one.bytes
+    beside: NDArray[np.int64] = np.cumsum(change)[1:-1]
+    return beside + np.array([step.bytes for step in timeline.steps], np.int64)
