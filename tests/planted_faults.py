@@ -339,6 +339,22 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("formulations/tiling/search.py", "tests/formulations/test_relaxed.py", [
         ("search: bounds of bytes as they are", "            self._refine(member, measure, rough)\n", ""),
     ]),
+    ("formulations/prefetch/guards.py", "tests/formulations/test_prefetch.py", [
+        ("prefetch: guards overtake those ahead", "low = least.get(one.queue, 1)\n            short",
+         "low = 1\n            short"),
+        ("prefetch: guards a step late", "guard = low + int(short[-1]) + 1 if len(short) else low",
+         "guard = low + int(short[-1]) + 1 if len(short) else min(low + 1, one.guard)"),
+        ("prefetch: limits beside loads that wait for them", "least = max(one.released, ahead.get(one.queue, 0)) + 1",
+         "least = one.released + 1"),
+        ("prefetch: bytes of late stores not taken", "left[one.limit : limit] -= one.bytes", "pass"),
+        ("prefetch: a bound without the last load in part", "return total - (-one.ticks * room // one.bytes)",
+         "return total"),
+    ]),
+    ("formulations/prefetch/cp_sat.py", "tests/formulations/test_prefetch.py", [
+        ("prefetch: loads before there is room", "for t in range(2, one.due + 1):", "for t in range(3, one.due + 1):"),
+        ("prefetch: stores are free", "held = [beside[t] * one.bytes for one,",
+         "held = [beside[t] * one.bytes * isinstance(one, Load) for one,"),
+    ]),
     ("hwmodels/timeline/price.py", "tests/hwmodels/test_timeline.py", [
         ("timeline: room before stores have ended", "room.append(max((end[-1], *(queues.end[k] for k in stores[t]))))",
          "room.append(end[-1])"),

@@ -443,7 +443,8 @@ FLOORS = {
     ),
     "formulations": (
         ("calibration", "clock", "compulsory", "pareto", "pins", "problem", "rows", "rows_cp_sat", "rows_milp"),
-        ("banks/*", "homes/*", "mapping/*", "mesh/*", "partial_engine/*", "placement/*", "tiling/*"),
+        ("banks/*", "homes/*", "mapping/*", "mesh/*", "partial_engine/*", "placement/*", "prefetch/*",
+         "tiling/*"),
         ("applications/*", "fusion/*", "hybrid/*", "selection/*"),
     ),
     "solver": (

@@ -1,0 +1,5 @@
+"""Prefetch: when the transfers of a network begin, and in which order, so that the least time goes by.
+
+`guards` states the problem, makes guards and limits for an order, and bounds; `orders` finds orders; `cp_sat` is exact.
+Times are those of `hwmodels.timeline`.
+"""

@@ -1,0 +1,164 @@
+"""Prefetch: guards and limits of an order, orders by CP-SAT, bounds; all against every guard, limit and order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import permutations, product
+
+import pytest
+
+from formulations.prefetch.cp_sat import build
+from formulations.prefetch.guards import apart, bound, earliest, settled
+from hwmodels.timeline.price import occupancy, refusals, times
+from hwmodels.timeline.schedule import Load, Move, Step, Store, Timeline
+from solver.search import driver_cp_sat
+from tests.effort import tries
+from tests.hwmodels.test_timeline import some
+
+
+def ways(one: Move, steps: int) -> list[Move]:
+    """Every guard, or limit."""
+    if isinstance(one, Load):
+        return [replace(one, guard=guard) for guard in range(1, one.due + 1)]
+    return [replace(one, limit=limit) for limit in range(one.released + 1, steps + 2)]
+
+
+def every(timeline: Timeline, room: int) -> Iterator[Timeline]:
+    """Every guard and limit that fits, in the order of the timeline."""
+    for moves in product(*(ways(one, len(timeline.steps)) for one in timeline.transfers)):
+        one = replace(timeline, transfers=moves)
+        if occupancy(one).max() <= room and not refusals(one):
+            yield one
+
+
+def least(timeline: Timeline, room: int) -> int:
+    """The least latency of all orders, guards and limits."""
+    orders = (replace(timeline, transfers=moves) for moves in permutations(timeline.transfers))
+    return min(times(one).latency for order in orders for one in every(order, room))
+
+
+def small(rng: random.Random, *, queues: int = 2) -> tuple[Timeline, int]:
+    """A timeline of up to four steps and transfers, and room for it."""
+    while True:
+        one = some(rng)
+        if len(one.steps) <= 4 and len(one.transfers) <= 4:
+            moves = tuple(replace(move, queue=move.queue % queues) for move in one.transfers)
+            return replace(one, transfers=moves), max(s.bytes for s in one.steps) + rng.choice((0, 2, 5, 9, 14))
+
+
+def solved(timeline: Timeline, room: int, below: int) -> Timeline | None:
+    model = build(timeline, room, below)
+    said = driver_cp_sat.solve(model.model)
+    return model.decode(said.solver) if said.solved else None
+
+
+@pytest.mark.parametrize(("room", "latency", "guards"), [
+    (6, 3 * (6 + 10), [1, 2, 3]),  # nothing lies beside a step
+    (12, 6 + 30, [1, 1, 2]),  # one load beside the step before its own
+    (18, 6 + 30, [1, 1, 1]),
+])  # fmt: skip
+def test_loads_begin_as_early_as_they_find_room(room: int, latency: int, guards: list[int]) -> None:
+    loads = tuple(Load(6, 6, due, due) for due in (1, 2, 3))
+    timeline, found = settled(Timeline((Step(10, 6),) * 3, loads), room)
+    assert (found.latency, [one.guard for one in timeline.transfers if isinstance(one, Load)]) == (latency, guards)
+    assert bound(timeline, room) <= latency
+    assert solved(timeline, room, latency) is None
+
+
+def test_stores_wait_for_loads_where_there_is_room() -> None:
+    """A store of 20 ticks after step 1, ahead of a load of 5 that step 2 reads: 10 + 20 + 5 + 10 ticks.
+
+    The load may lie beside step 1: ahead of the store it delays nothing, 10 + 20 ticks.
+    """
+    steps, store, load = (Step(10, 4), Step(10, 4)), Store(20, 4, 1, 2), Load(5, 4, 2, 2)
+    stored_first, found = settled(Timeline(steps, (store, load)), 8)
+    assert found.latency == 10 + 20 + 5 + 10
+    timeline = solved(stored_first, 8, found.latency)
+    assert timeline is not None
+    assert times(timeline).latency == 10 + 20 == bound(timeline, 8)
+    assert isinstance(timeline.transfers[0], Load)
+
+
+def test_what_begins_behind_another_takes_no_room_before() -> None:
+    """Of 8 bytes 2 are left beside steps 1 and 2: the load of 6 waits for step 3, that of 1 behind it as well."""
+    steps, moves = (Step(10, 6), Step(10, 6), Step(10, 7)), (Load(1, 6, 3, 3), Load(1, 1, 3, 3))
+    assert earliest(Timeline(steps, moves), 8).transfers == moves
+
+
+def test_a_store_behind_a_load_ends_after_the_step_that_lets_it_begin() -> None:
+    """Transfers that take no time: the load begins when step 2 has ended, the store behind it ends then, too.
+
+    Step 3 cannot wait for the store, behind a load that has step 3 as its guard.
+    """
+    moves = (Load(0, 6, 3, 3), Store(0, 6, 1, 4))
+    timeline, found = settled(Timeline((Step(10, 6),) * 3, moves), 12)
+    assert (found.latency, timeline.transfers) == (30, moves)
+
+
+def test_what_lies_beside_a_step_may_be_what_fits_not_what_is_best() -> None:
+    """In 4 bytes beside step 1 the load of 5 ticks fits, not that of 9 and 6 bytes: at least 9 * 4 / 6 = 6 are there.
+
+    So 8 are not, 10 + 8 ticks; 10 + 9 are the truth.
+    """
+    timeline = Timeline((Step(10, 6), Step(0, 10)), (Load(9, 6, 2, 2), Load(5, 4, 2, 2)))
+    assert (bound(timeline, 10), least(timeline, 10)) == (18, 19)
+
+
+def test_guards_of_an_order_are_the_best_there_are() -> None:
+    """One queue, the limits as they are: of all guards that fit none are faster, and those that are found fit."""
+    rng, compared = random.Random(2), 0
+    while compared < tries(60, 2000):
+        timeline, room = small(rng, queues=1)
+        given = next(iter(every(timeline, room)), None)  # limits that are possible in this order
+        if given is None:
+            continue
+        found = earliest(given, room)
+        limits = [one.limit for one in given.transfers if isinstance(one, Store)]
+        assert [one.limit for one in found.transfers if isinstance(one, Store)] == limits
+        assert occupancy(found).max() <= room
+        best = min(
+            times(one).latency for one in every(timeline, room)
+            if [move.limit for move in one.transfers if isinstance(move, Store)] == limits
+        )  # fmt: skip
+        assert times(found).latency == best, (given, room)
+        compared += 1
+
+
+def test_orders_by_cp_sat_are_the_best_there_are() -> None:
+    """Of all orders, guards and limits; what is settled fits and is no worse than before; bounds hold."""
+    rng, attained = random.Random(3), 0
+    for _ in range(tries(60, 2000)):
+        timeline, room = small(rng)
+        start = apart(timeline)
+        assert not refusals(start)
+        quick, found = settled(start, room)
+        assert not refusals(quick)
+        assert occupancy(quick).max() <= room
+        best, other = least(timeline, room), solved(timeline, room, found.latency + 1)
+        assert bound(timeline, room) <= best <= found.latency <= times(start).latency
+        assert other is not None
+        assert occupancy(other).max() <= room
+        assert times(other).latency == best, (timeline, room)
+        attained += found.latency == best
+    assert attained
+
+
+def test_settling_never_takes_longer() -> None:
+    """Guards and limits that fit are changed, on many steps; nothing is later than with nothing beside a step."""
+    rng = random.Random(4)
+    for _ in range(tries(40, 1000)):
+        one = some(rng)
+        steps = len(one.steps) * 5
+        moves = [
+            replace(move, due=move.due * 5 - 2, guard=1) if isinstance(move, Load)
+            else replace(move, released=move.released * 5 - 2, limit=steps + 1)
+            for move in one.transfers
+        ]  # fmt: skip
+        timeline = apart(Timeline(tuple(s for s in one.steps for _ in range(5)), tuple(moves)))
+        room = max(s.bytes for s in one.steps) + rng.choice((0, 3, 8))
+        begun, after = times(timeline), settled(timeline, room)
+        assert occupancy(after[0]).max() <= room
+        assert all(x <= y for x, y in zip(after[1].end, begun.end, strict=True))
+        assert bound(timeline, room) <= after[1].latency
