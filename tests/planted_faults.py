@@ -172,7 +172,7 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
          "if self.fusion.shrinks(place.arc, k)]"),
     ]),
     ("formulations/fusion/schedule.py", "tests/formulations/test_fusion_times.py", [
-        ("fusion time: filters come for nothing", "(pixels > 0) * self._streamed(k)", "0 * pixels"),
+        ("fusion time: filters come for nothing", "(pixels > 0) * self.streamed(k)", "0 * pixels"),
         ("fusion time: parts of rows are whole", "if broad < width:", "if False:"),
     ]),
     ("formulations/fusion/part.py", "tests/formulations/test_joint.py::test_of_equal_nests_the_fastest", [
@@ -338,6 +338,17 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ]),
     ("formulations/tiling/search.py", "tests/formulations/test_relaxed.py", [
         ("search: bounds of bytes as they are", "            self._refine(member, measure, rough)\n", ""),
+    ]),
+    ("formulations/fusion/steps.py", "tests/formulations/test_fusion_steps.py", [
+        ("steps: weights that stay are always there", "for t in range(first, last + 1):",
+         "for t in range(1, len(steps) + 1):"),
+        ("steps: pieces are due a step late", "self.part.load(*self._moved(k, down, across), begin)",
+         "self.part.load(*self._moved(k, down, across), begin + 1)"),
+        ("steps: blocks with no room for the next", "max(1, left // 2 // size)", "max(1, left // size)"),
+        ("steps: tiles stored before they are made", "[store > 0 for *_, store in moved]",
+         "[store < 0 for *_, store in moved]"),
+        ("steps: maps beside a group take nothing", "held = int(self.held[down, k, across]) + self.beside",
+         "held = int(self.held[down, k, across])"),
     ]),
     ("formulations/prefetch/guards.py", "tests/formulations/test_prefetch.py", [
         ("prefetch: guards overtake those ahead", "low = least.get(one.queue, 1)\n            short",

@@ -125,6 +125,20 @@ class Memory:
         moments += [moment for one in blocks for moment in self._turned(one)]
         return self._one(moments)
 
+    def held(self, blocks: Sequence[Blocks]) -> Ints:
+        """Bytes of one way in every visit while each layer runs, (row steps, layers, column steps).
+
+        Those that take turns are one: of each the most of its turns.
+        """
+        turned = {t: one for one in blocks for t in range(one.first, one.last + 1)}
+        rows = []
+        for t in self.group.layers:
+            moments = self._turned(turned[t]) if t in turned else [self._plain(t)]
+            own, sums = (np.stack(each) for each in zip(*moments, strict=True))
+            rows.append(self._bytes(own * self._fixed[:, None] + sums, range(len(self._fixed))).max(axis=1))
+        held: Ints = np.rint(np.stack(rows, axis=1)).astype(np.int64)
+        return held
+
     def fewest(self, most: int) -> tuple[Blocks, ...]:
         """Turns for one way, all stores on chip, with a peak that is nowhere above `most`, where a layer by itself is.
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cached_property, partial
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 from formulations.clock import Clock, TimeUp
 from formulations.compulsory import compulsory_bytes
@@ -25,10 +25,13 @@ from formulations.fusion.linear import Limit, Linear
 from formulations.fusion.nests import Bound, Nests
 from formulations.fusion.paths import Paths
 from formulations.fusion.pins import Demands
-from formulations.fusion.schedule import Fastest, GroupPrices, Layers, left_of, on_chip, option_of, runs_of
+from formulations.fusion.schedule import Fastest, GroupPrices, GroupTime, Layers, left_of, on_chip, option_of, runs_of
 from formulations.fusion.space import Arc, Fusion, Taken, by_cut
+from formulations.fusion.steps import GroupSteps, joined, nest_steps
+from formulations.fusion.steps import Part as StepsOf
 from formulations.fusion.tables import Factors, Tables, heavier, in_order
 from formulations.pins import Pins
+from formulations.prefetch.guards import apart, bound, settled
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Unable
 from formulations.rows import Build
 from formulations.tiling.tiling import DECISIONS as NEST_DECISIONS
@@ -37,6 +40,7 @@ from hwmodels.joint.price import RunFigures, layer_figures
 from hwmodels.nest.homes import operand_of
 from hwmodels.outcome import OPERANDS, Outcome
 from hwmodels.schedule import FusedRun, LayerRun, Run
+from hwmodels.timeline.schedule import Timeline
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.network import Network
@@ -44,6 +48,18 @@ from instances.network.network import Network
 Runs = tuple[Run, ...]
 #: Figures of a group beside its bytes, in its price and in its replay.
 _GROUP = ("macs", "peak_bytes", "visits", "ticks")
+
+
+#: Transfers of a plan whose guards are looked for (some seconds).
+MOST_MOVES = 100_000
+
+
+class Latency(NamedTuple):
+    """The time of a plan whose transfers overlap, in ticks."""
+
+    ticks: int
+    bound: int
+    """What no order of its steps' transfers is below."""
 
 
 class FusionPart(Part[Runs]):
@@ -133,6 +149,34 @@ class FusionPart(Part[Runs]):
         energy = {op: self.machine.byte_fj_of(operand_of(op)) * number for op, number in moved.items()}
         energy["MAC"] = self.machine.mac_fj * macs
         return {"bytes": dict(moved), "macs": {"MAC": macs}, "energy": energy}
+
+    def timeline(self, runs: Runs) -> Timeline:
+        """What the runs do on the engine and on the DMA queue, step by step, each load in the step that reads it."""
+        parts, before, room = list[StepsOf](), None, self.machine.bank_count * self.machine.bank_bytes
+        for first, last, run in self.numbered(runs):
+            beside = room - left_of(self.net, self.machine, run)[1]
+            if isinstance(run, FusedRun):
+                laid = self.prices.laid_out(first, last, option_of(run))
+                time = GroupTime(laid.group, self.machine, run, laid.down, laid.across)
+                parts.append(GroupSteps(time, laid.memory(run.residents), room, beside).steps())
+            else:
+                layer = self.layers.layer(first, run)
+                parts.append(nest_steps(layer, self.machine, run.nest, beside))
+                plain, whole = self.layers.outcome(layer, run.nest), self.layers.ran(first, run, before)
+                parts[-1].load(whole.transfer_ticks - plain.transfer_ticks, whole.bytes - plain.bytes, 1)
+            before = run
+        return joined(parts)
+
+    def latency(self, runs: Runs) -> Latency:
+        """The time of the runs with loads as early, and stores as late, as memory allows.
+
+        Raises InputError if they have too many steps.
+        """
+        timeline, room = self.timeline(runs), self.machine.bank_count * self.machine.bank_bytes
+        if len(timeline.transfers) > MOST_MOVES:
+            raise InputError(f"{self.name}: {len(timeline.transfers):,} transfers, at most {MOST_MOVES:,} are ordered")
+        _, found = settled(apart(timeline), room)
+        return Latency(found.latency, bound(timeline, room))
 
     def walked(self, runs: Runs) -> FusionReplay:
         """What the referee sees; raises InputError for runs that are malformed."""

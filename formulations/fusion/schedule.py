@@ -74,21 +74,21 @@ class GroupTime:
     def ticks(self) -> int:
         """All visits."""
         moving, computing = np.zeros(self.visits, np.int64), np.zeros(self.visits, np.int64)
-        moving[0, 0] = sum(self._resident(t, kept) for t, kept in zip(self.group.layers, self.run.weights, strict=True))
+        moving[0, 0] = sum(self.resident(t, kept) for t, kept in zip(self.group.layers, self.run.weights, strict=True))
         for k, stream in enumerate(self.group.streams):
-            rows, columns = self._spans(k)
+            rows, columns = self.spans(k)
             if stream.outside:
-                moving += self._boxes(k, rows, columns)
+                moving += self.boxes(k, rows, columns)
                 continue
             pixels = np.multiply.outer(rows[1] - rows[0], columns[1] - columns[0])
             computing += self._cycles(k, pixels) * self.machine.compute.cycle_ticks
-            moving += (pixels > 0) * self._streamed(k)
-            moving += self._boxes(k, *self._new(k, rows, columns))
+            moving += (pixels > 0) * self.streamed(k)
+            moving += self.boxes(k, *self.new(k, rows, columns))
         return int(np.maximum(moving, computing).sum())
 
     # ---- pieces ------------------------------------------------------------------------------------------------------
 
-    def _spans(self, k: int) -> tuple[Ints, Ints]:
+    def spans(self, k: int) -> tuple[Ints, Ints]:
         """What is loaded or made of a stream in every step, (2, steps) along rows and along columns."""
         rows, columns = (np.stack([s.begin[k], np.maximum(s.begin[k], s.end[k])]) for s in (self.down, self.across))
         stream = self.group.streams[k]
@@ -98,7 +98,7 @@ class GroupTime:
             rows[0] = np.minimum(np.maximum(rows[0], self.net.stores[stream.store].seen(there, height)), rows[1])
         return rows, columns
 
-    def _new(self, k: int, rows: Ints, columns: Ints) -> tuple[Ints, Ints]:
+    def new(self, k: int, rows: Ints, columns: Ints) -> tuple[Ints, Ints]:
         """What is written of it: rows and columns that no step before has made, in rows that do not stay."""
         layer, store = self.net.layers[self.group.first + k], self.net.stores[self.group.streams[k].store]
         made = [rows.copy(), columns.copy()]
@@ -109,7 +109,7 @@ class GroupTime:
         made[0][0] = np.minimum(np.maximum(made[0][0], stay), made[0][1])
         return made[0], made[1]
 
-    def _boxes(self, k: int, rows: Ints, columns: Ints) -> Ints:
+    def boxes(self, k: int, rows: Ints, columns: Ints) -> Ints:
         """Ticks of a piece in every visit."""
         price, addressed = self._box(k)
         tall, at = _kinds(rows, addressed)
@@ -152,14 +152,14 @@ class GroupTime:
         taps = layer.n * layer.kh * layer.kw
         return layer.g * layer.m, taps * self.machine.w_bytes, self.machine.bias_bytes if layer.bias else 0
 
-    def _resident(self, t: int, kept: int) -> int:
+    def resident(self, t: int, kept: int) -> int:
         """Ticks of loading the first bytes of a layer's weights, to stay."""
         _, size, bias = self._filter(self.net.layers[t])
         whole, rest = divmod(kept, size + bias) if kept else (0, 0)
         runs = [(0, whole * size + min(rest, size), ()), (0, whole * bias + max(0, rest - size), ())]
         return ticks_of_call(self.machine.transfer_of("W"), runs)
 
-    def _streamed(self, k: int) -> int:
+    def streamed(self, k: int) -> int:
         """Ticks of loading what does not stay of a layer's weights, a call for every filter."""
         number, size, bias = self._filter(self.net.layers[self.group.first + k])
         first, kept = divmod(self.run.weights[self.group.owners[k]], size + bias) if number else (0, 0)
@@ -175,7 +175,35 @@ class GroupTime:
         alike = not transfer.by_address or not later
         return price(first, kept) + (len(later) * price(0, 0) if alike else sum(price(at, 0) for at in later))
 
+    def filters(self, k: int) -> tuple[int, int]:
+        """Filters of a layer of which something does not stay, and the bytes of one with its bias."""
+        number, size, bias = self._filter(self.net.layers[self.group.first + k])
+        kept = self.run.weights[self.group.owners[k]] // (size + bias) if number else 0
+        return number - kept, size + bias
+
+    def block(self, k: int, filters: int) -> tuple[int, int]:
+        """Ticks of loading so many filters at once, and their bytes."""
+        _, size, bias = self._filter(self.net.layers[self.group.first + k])
+        runs = [(0, filters * size, ()), (0, filters * bias, ())]
+        return ticks_of_call(self.machine.transfer_of("W"), runs), filters * (size + bias)
+
     # ---- computing ---------------------------------------------------------------------------------------------------
+
+    def round(self, k: int) -> int:
+        """Filters that the lanes compute at once."""
+        layer, unit = self.net.layers[self.group.first + k], self.machine.compute
+        if unit.model != "array" or layer.g > 1 < layer.m:
+            return 1
+        return unit.cols if layer.m == layer.n == 1 else unit.rows
+
+    def busy(self, k: int, pixels: int, filters: int = 0) -> int:
+        """Ticks of computing a piece of so many pixels, or of so many of its filters, if not all."""
+        every, layer = int(self._cycles(k, np.array(pixels))), self.net.layers[self.group.first + k]
+        number = layer.g * layer.m
+        if filters and filters < number:
+            lanes = self.round(k)
+            every = ceil(every * ceil(filters / lanes) / ceil(number / lanes))
+        return every * self.machine.compute.cycle_ticks
 
     def _cycles(self, k: int, pixels: Ints) -> Ints:
         """Cycles of pieces of so many pixels, each turn's share by itself."""

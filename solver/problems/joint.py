@@ -6,6 +6,7 @@ Drawn are what stays on chip layer by layer, bytes and times by layer, and the r
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import cycle, islice
@@ -238,6 +239,14 @@ class SharedProblem(Problem):
         check_homes(question.network, question.machine, question.objectives)
         return parts
 
+    def prefetched(self, plan: Plan) -> Iterator[str]:
+        """The time with prefetch, unless there are too many transfers."""
+        (part,) = cast(Sequence[FusionPart], self.parts_of(plan))
+        with suppress(InputError):
+            found = part.latency(plan.part.schedule)
+            least = f"no order of these is below {microseconds(plan, found.bound)} us"
+            yield f"{microseconds(plan, found.ticks)} us with every transfer as early as memory allows, {least}"
+
     def layer_rows(self, plan: Plan) -> tuple[RunRow, ...]:
         """Layers and groups."""
         return tuple(rows_of(plan))
@@ -277,7 +286,7 @@ class JointProblem(SharedProblem):
     def said(self, plan: Plan) -> list[str]:
         """What is left to win, and replay."""
         took = microseconds(plan, plan.part.measures["time"])
-        return [bytes_moved(plan), f"{took} us one layer after the other", agreement(plan)]
+        return [bytes_moved(plan), f"{took} us one layer after the other", *self.prefetched(plan), agreement(plan)]
 
     def sheet(self, plan: Plan) -> Sheet:
         """The table of layers."""

@@ -237,7 +237,7 @@ class Timeline:
         final = self._price("OUT", written, self.machine.out_bytes)
         return final, self._price("OUT", self._boxes(level, "OUT", "", 0), self.machine.psum_bytes)
 
-    def _transfers(self, operand: str, resident: int, lacks: str) -> tuple[Ints, Ints]:
+    def transfers(self, operand: str, resident: int, lacks: str) -> tuple[Ints, Ints]:
         """Ticks that every step loads and stores of W, OUT or an input; in snake order where its tile changes."""
         level, slide = self._visits(operand, lacks)
         changes = self._moved(level, operand, lacks).values() if self.snake else [np.ones(len(level.parent), np.bool_)]
@@ -305,7 +305,7 @@ class Timeline:
         ticks = {kind: np.zeros(self.count, np.int64) for kind in ("L1", "L2", "S1", "S2")}
         for operand, resident, lacks in parts:
             buffers = self.machine.buffers(self.skeleton.buffers.get(operand))
-            load, store = self._transfers(operand, resident, lacks)
+            load, store = self.transfers(operand, resident, lacks)
             ticks[f"L{buffers}"] += load
             ticks[f"S{buffers}"] += store
         return Moved(ticks["L2"], ticks["S2"], ticks["L1"] + ticks["S1"])

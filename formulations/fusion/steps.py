@@ -1,0 +1,184 @@
+"""Steps and transfers of a plan of fusion: what its runs do on the engine and on the DMA queue (`hwmodels.timeline`).
+
+A visit of a group (a step of rows, and inside it a step of columns) has a step for every layer that makes something;
+layers that take turns have one together. While it runs lie on chip
+
+    the strips of all streams as they are while the layer runs (`Memory.held`), maps that stay beside the group,
+    weights that stay, from the first step that reads them to the last one, and of the weights that do not stay a block
+
+Transfers: a piece of a map from outside is due in the first step of its visit; a piece of a result is released by the
+step that makes it; weights that stay are due in the first step that reads them. Weights that do not stay are loaded in
+blocks of filters, a step for each. A block is so large that the next one finds room beside it, whole rounds of lanes
+where it may, or else a filter.
+
+A layer by itself has a step for every tile of its nest. What its nest loads for a tile is due in its step; so that no
+byte is missing, each operand of it counts as its largest tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+import numpy as np
+
+from formulations.fusion.memory import Memory
+from formulations.fusion.schedule import GroupTime
+from formulations.fusion.strips import Ints
+from hwmodels.nest.buffers import buffers
+from hwmodels.nest.price.choices import trees_of
+from hwmodels.nest.price.overlap import Timeline as TiledTime
+from hwmodels.nest.price.skeleton import cores, skeleton_of
+from hwmodels.schedule import Nest
+from hwmodels.timeline.schedule import Load, Move, Step, Store, Timeline
+from instances.machine.machine import Machine
+from instances.network.workload import Layer
+
+
+@dataclass
+class Part:
+    """Steps of a run, and its transfers; steps count from 1."""
+
+    steps: list[Step] = field(default_factory=list)
+    moves: list[Move] = field(default_factory=list)
+
+    def load(self, ticks: int, size: int, due: int) -> None:
+        """Add a load, if it is one, that begins in the step that reads it."""
+        if size:
+            self.moves.append(Load(int(ticks), int(size), due, due))
+
+    def store(self, ticks: int, size: int, released: int) -> None:
+        """Add a store, if it is one, that the next step waits for."""
+        if size:
+            self.moves.append(Store(int(ticks), int(size), released, released + 1))
+
+
+def joined(parts: Sequence[Part]) -> Timeline:
+    """The runs one after the other."""
+    steps, moves = list[Step](), list[Move]()
+    for part in parts:
+        begin = len(steps)
+        for one in part.moves:
+            moves.append(
+                replace(one, due=one.due + begin, guard=one.guard + begin) if isinstance(one, Load)
+                else replace(one, released=one.released + begin, limit=one.limit + begin)
+            )  # fmt: skip
+        steps += part.steps
+    return Timeline(tuple(steps), tuple(moves))
+
+
+class GroupSteps:
+    """The steps of a group in so many bytes, beside which others lie on chip."""
+
+    def __init__(self, time: GroupTime, memory: Memory, room: int, beside: int) -> None:
+        self.time, self.run, self.group, self.room, self.beside = time, time.run, time.group, room, beside
+        self.turns = {t: one for one in self.run.blocks for t in range(one.first, one.last + 1)}
+        self.held = memory.held(self.run.blocks)
+        self.pieces = [self._pieces(k) for k in range(len(self.group.streams))]
+        self.part = Part()
+
+    def _pieces(self, k: int) -> tuple[Ints, Ints, Ints]:
+        """Pixels that are made, ticks and bytes that are moved of a stream, by visit."""
+        time, stream = self.time, self.group.streams[k]
+        rows, columns = time.spans(k)
+        pixels = np.multiply.outer(rows[1] - rows[0], columns[1] - columns[0])
+        if not stream.outside:
+            rows, columns = time.new(k, rows, columns)
+        moved = np.multiply.outer(rows[1] - rows[0], columns[1] - columns[0]) * stream.pixel
+        return pixels, np.where(moved > 0, time.boxes(k, rows, columns), 0), moved
+
+    def steps(self) -> Part:
+        """All visits, with the weights that stay."""
+        read = dict[int, list[int]]()
+        for down in range(self.time.visits[0]):
+            for across in range(self.time.visits[1]):
+                self._visit(down, across, read)
+        steps = self.part.steps
+        for owner, kept in enumerate(self.run.weights):
+            if kept and owner in read:
+                first, last = read[owner][0], read[owner][-1]
+                self.part.load(self.time.resident(self.group.layers[owner], kept), kept, first)
+                for t in range(first, last + 1):
+                    steps[t - 1] = replace(steps[t - 1], bytes=steps[t - 1].bytes + kept)
+        return self.part
+
+    def _visit(self, down: int, across: int, read: dict[int, list[int]]) -> None:
+        begin = len(self.part.steps) + 1
+        for k, t in enumerate(self.group.layers):
+            if self.pieces[k][0][down, across]:
+                turned = self.turns.get(t)
+                if turned is None or t == turned.first:
+                    self._run(k, down, across, turned.last - turned.first + 1 if turned else 1)
+                read.setdefault(self.group.owners[k], []).append(len(self.part.steps))
+                self.part.store(*self._moved(k, down, across), len(self.part.steps))
+        for k, stream in enumerate(self.group.streams):
+            if stream.outside:
+                self.part.load(*self._moved(k, down, across), begin)
+
+    def _moved(self, k: int, down: int, across: int) -> tuple[int, int]:
+        """Ticks and bytes of a piece that is loaded or stored."""
+        _, ticks, size = self.pieces[k]
+        return int(ticks[down, across]), int(size[down, across])
+
+    def _run(self, k: int, down: int, across: int, together: int) -> None:
+        """The steps of a layer in a visit, of several that take turns."""
+        made = [int(self.pieces[j][0][down, across]) for j in range(k, k + together)]
+        held = int(self.held[down, k, across]) + self.beside
+        if together > 1:
+            self._turn(range(k, k + together), made, held)
+            return
+        for loaded, computed in self._blocks(k, self.room - held - sum(self.run.weights)):
+            ticks, size = self.time.block(k, loaded) if loaded else (0, 0)
+            self.part.steps.append(Step(self.time.busy(k, made[0], computed), held + size))
+            self.part.load(ticks, size, len(self.part.steps))
+
+    def _turn(self, layers: range, pixels: list[int], held: int) -> None:
+        """The step of layers that take turns: weights that do not stay are there as a whole, or come in turns, too."""
+        filters = {k: self.time.filters(k) for k in layers if self.time.filters(k)[0]}
+        size, at = sum(number * each for number, each in filters.values()), len(self.part.steps) + 1
+        busy = sum(self.time.busy(k, made) for k, made in zip(layers, pixels, strict=True))
+        if held + size + sum(self.run.weights) > self.room:
+            size = max(each for _, each in filters.values())
+            self.part.steps.append(Step(busy + sum(self.time.streamed(k) for k in filters), held + size))
+            return
+        for k, (number, _) in filters.items():
+            self.part.load(*self.time.block(k, number), at)
+        self.part.steps.append(Step(busy, held + size))
+
+    def _blocks(self, k: int, left: int) -> list[tuple[int, int]]:
+        """Filters of every block of a visit, loaded and computed: those that stay are computed with the first block.
+
+        (0, 0) for a layer whose weights all stay, or that has none: it computes all.
+        """
+        number, size = self.time.filters(k)
+        if not number:
+            return [(0, 0)]
+        layer = self.group.net.layers[self.group.layers[k]]
+        most, lanes = max(1, left // 2 // size), self.time.round(k)
+        most = number if number * size <= left // 2 else most - most % lanes or most
+        sizes = [min(most, number - at) for at in range(0, number, most)]
+        return [(each, each + (layer.g * layer.m - number) * (not at)) for at, each in enumerate(sizes)]
+
+
+def nest_steps(layer: Layer, machine: Machine, nest: Nest, beside: int) -> Part:
+    """The steps of a layer by itself, beside which bytes lie on chip."""
+    skeleton, part = skeleton_of(layer, nest), Part()
+    trees = trees_of(cores(layer, skeleton.spatial)[0], nest.loops())
+    tiled = TiledTime(layer, machine, skeleton, nest.loops(), trees, line=nest.line)
+    sizes = {one.name: one.bytes for one in buffers(layer, machine, nest)}
+    moved, numbers = list[tuple[int, Ints, Ints]](), count(1)
+    for one in tiled.parts:
+        name = one[0] if one[0] in sizes else f"{one[0]}{next(numbers)}"
+        moved.append((sizes[name], *tiled.transfers(*one)))
+    begins = np.any([load > 0 for _, load, _ in moved], axis=0)
+    begins[1:] |= np.any([store > 0 for *_, store in moved], axis=0)[:-1]
+    begins[0] = True
+    own, number = sum(sizes.values()) + beside, np.cumsum(begins)
+    part.steps = [Step(int(one), own) for one in np.add.reduceat(tiled.compute(), np.flatnonzero(begins))]
+    for size, load, store in moved:
+        for t in np.flatnonzero(load):
+            part.load(load[t], size, int(number[t]))
+        for t in np.flatnonzero(store):
+            part.store(store[t], size, int(number[t]))
+    return part

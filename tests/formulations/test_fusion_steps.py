@@ -1,0 +1,134 @@
+"""Steps and transfers of plans of fusion: by hand, and as many bytes and ticks as their prices say."""
+
+from __future__ import annotations
+
+import pytest
+
+from formulations.fusion.part import FusionPart
+from formulations.fusion.schedule import GroupTime, option_of
+from formulations.fusion.steps import GroupSteps, joined, nest_steps
+from formulations.prefetch.guards import apart, bound, settled
+from hwmodels.nest.price.closed_form import price
+from hwmodels.schedule import FusedRun, Hold, LayerRun, Loop, Nest
+from hwmodels.timeline.price import occupancy, refusals, times
+from hwmodels.timeline.replay import replay
+from hwmodels.timeline.schedule import Load, Step, Store
+from instances.machine.machine import Compute, Transfer
+from instances.network.network import Network
+from instances.network.workload import Layer
+from instances.zoo.chains import CHAINS, chain
+from solver import show
+from solver.calls.solve import solve
+from solver.plan.plan import Plan
+from solver.problems.registry import PROBLEMS
+from tests.small import byte_machine
+
+
+def part_of(plan: Plan) -> FusionPart:
+    (part,) = PROBLEMS[plan.problem].parts_of(plan)
+    assert isinstance(part, FusionPart)
+    return part
+
+
+def two(banks: int, *pins: str) -> tuple[FusionPart, Plan]:
+    """Two 3x3 layers of 4 channels on 8 x 8 pixels (docs/fusion.md), with so many banks of 16 bytes."""
+    memory = {"ocm_bytes": 16 * banks, "ocm_banks": banks}
+    plan = solve(chain(4, 4, size=8), "scratchpad_768k", problem="fusion", pins=pins, settings=memory)
+    return part_of(plan), plan
+
+
+def test_strips_by_hand() -> None:
+    """Three visits of two layers: rows 0-3, 4-5 and 6-7 are loaded, 0-1, 2-3, 4-5 and 6-7 stored, weights twice 144.
+
+    A row is 32 bytes. The first visit makes rows 0-2 and 0-1, so that there are four visits; nothing is loaded in the
+    last one.
+    """
+    part, plan = two(34, "fuse=c0..c1", "strip=2")
+    timeline = part.timeline(plan.part.schedule)
+    loads = [(one.bytes, one.due) for one in timeline.transfers if isinstance(one, Load)]
+    assert sorted(loads) == sorted([(4 * 32, 1), (2 * 32, 3), (2 * 32, 5), (144, 1), (144, 2)])
+    assert [(one.bytes, one.released) for one in timeline.transfers if isinstance(one, Store)] == [
+        (64, 2), (64, 4), (64, 6), (64, 8)]  # fmt: skip
+    # 3, 2, 2 and 1 rows of c0, 2 of c1: a row is 8 pixels of 9 taps, in 8 ticks each
+    assert [step.ticks for step in timeline.steps] == [rows * 8 * 9 * 8 for rows in (3, 2, 2, 2, 2, 2, 1, 2)]
+    assert max(step.bytes for step in timeline.steps) == 8 * 32 + 288 == plan.part.figures[0].occupancy_bytes
+    assert timeline.steps[0].bytes == (4 + 3) * 32 + 144  # weights of c1 are not there before it reads them
+    (run,) = plan.part.schedule
+    laid = part.prices.laid_out(0, 1, option_of(run))
+    time = GroupTime(laid.group, part.machine, run, laid.down, laid.across)
+    beside = GroupSteps(time, laid.memory({}), 34 * 16, 7).steps()
+    assert [one.bytes - 7 for one in beside.steps] == [one.bytes for one in timeline.steps]
+
+
+def test_blocks_of_filters_by_hand() -> None:
+    """LeNet-5 in 8 KiB: filters of c5 have 400 bytes, of f6 120, and of two blocks each finds room beside the strips.
+
+    Of c5 (8,192 - 912 - 150) / 2 / 400 = 8 filters, less than a round of 16 lanes; of f6 31, a round of 16.
+    """
+    plan = solve("lenet5", "scratchpad_64k", problem="fusion", settings={"ocm_bytes": "8192", "ocm_banks": "16"})
+    timeline = part_of(plan).timeline(plan.part.schedule)
+    late = len(timeline.steps) - 22
+    loads = [one.bytes for one in timeline.transfers if isinstance(one, Load) and one.due > late]
+    assert loads == [8 * 400] * 15 + [16 * 120] * 5 + [4 * 120, 10 * 84]
+    assert [step.bytes for step in timeline.steps[-22:-7]] == [912 + 8 * 400] * 15
+
+
+def test_tiles_that_load_nothing_are_steps() -> None:
+    """Four rows of one channel, input and weights there: four tiles are stored one by one, each while the next is made.
+
+    A call takes 5 ticks, a row of 4 bytes 4, a product 3: 5 + 16 and 5 + 1 ticks of loading, then 4 x 12 of computing.
+    """
+    layer = Layer.conv("x", channels=1, filters=1, size=(4, 4), kernel=(1, 1))
+    array = Compute(model="array", rows=1, cols=1, cycle_ticks=3)
+    machine = byte_machine(ocm_bytes=99, overlap="serial", compute=array, transfer=Transfer(call_ticks=5, byte_ticks=1))
+    nest = Nest((Hold("IN"), Hold("W"), Loop("r", 1), Hold("OUT")))
+    part = nest_steps(layer, machine, nest, 2)
+    assert part.steps == [Step(12, 2 + 16 + 1 + 4)] * 4
+    assert [(one.ticks, one.bytes) for one in part.moves] == [(21, 16), (6, 1)] + [(9, 4)] * 4
+    timeline, found = settled(apart(joined([part])), 99)
+    assert found.latency == 21 + 6 + 4 * 12 + 9
+    assert times(apart(timeline)).latency == price(layer, machine, nest).time_ticks == 27 + 4 * (12 + 9)
+
+
+def test_loads_lie_beside_the_visit_before() -> None:
+    """544 bytes have room for the next two rows beside every visit but the fullest."""
+    part, plan = two(34, "fuse=c0..c1", "strip=2")
+    begin, room = part.timeline(plan.part.schedule), 34 * 16
+    timeline, found = settled(apart(begin), room)
+    assert int(occupancy(timeline).max()) <= room
+    assert replay(timeline).latency == found.latency == part.latency(plan.part.schedule).ticks
+    assert bound(timeline, room) <= found.latency < times(apart(begin)).latency
+    assert f"{found.latency * 125e-6:,.1f} us with every transfer as early as memory allows" in show(plan)
+
+
+@pytest.mark.parametrize(("network", "machine", "problem", "settings"), [
+    ("lenet5", "scratchpad_64k", "fusion", {"ocm_banks": "16"}),
+    ("lenet5", "scratchpad_64k", "joint", {"ocm_banks": "16"}),
+    ("lenet5", "scratchpad_64k", "fusion", {"ocm_bytes": "8192", "ocm_banks": "16"}),  # blocks of filters
+    (CHAINS["products"](), "scratchpad_768k", "fusion", {"ocm_bytes": "65536", "ocm_banks": "16"}),  # turns
+    pytest.param("squeezenet1_1", "scratchpad_768k", "fusion", {"ocm_bytes": "262144", "ocm_banks": "16"},
+                 marks=pytest.mark.slow(20)),
+])  # fmt: skip
+def test_networks_move_and_compute_what_their_prices_say(
+    network: str | Network, machine: str, problem: str, settings: dict[str, str]
+) -> None:
+    plan = solve(network, machine, problem=problem, settings=settings)
+    part, runs, moved = part_of(plan), plan.part.schedule, 0
+    for first, last, run in part.numbered(runs):
+        if isinstance(run, FusedRun):
+            laid = part.prices.laid_out(first, last, option_of(run))
+            time = GroupTime(laid.group, part.machine, run, laid.down, laid.across)
+            group = GroupSteps(time, laid.memory(run.residents), part.machine.bank_count * part.machine.bank_bytes, 0)
+            moved += sum(one.bytes for one in group.steps().moves)
+            assert int(group.held.max()) == laid.memory(run.residents).peak(run.blocks)
+    fused = sum(sum(part.prices.price(run).bytes.values()) for run in runs if isinstance(run, FusedRun))
+    assert moved <= fused  # filters that come in turns are in their step
+    timeline, room = part.timeline(runs), part.machine.bank_count * part.machine.bank_bytes
+    if all(isinstance(run, LayerRun) for run in runs):  # one layer after the other: as serial nests take
+        assert times(apart(timeline)).latency == plan.part.measures["time"]
+    made, found = settled(apart(timeline), room)
+    assert not refusals(made)
+    assert int(occupancy(made).max()) <= room
+    seen = replay(made)
+    assert (seen.latency, seen.faults) == (found.latency, [])
+    assert seen.peak_bytes <= room
