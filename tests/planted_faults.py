@@ -342,8 +342,8 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("formulations/fusion/steps.py", "tests/formulations/test_fusion_steps.py", [
         ("steps: weights that stay are always there", "for t in range(first, last + 1):",
          "for t in range(1, len(steps) + 1):"),
-        ("steps: pieces are due a step late", "self.part.load(*self._moved(k, down, across), begin)",
-         "self.part.load(*self._moved(k, down, across), begin + 1)"),
+        ("steps: pieces come for the first layer", "self.outside.setdefault(stream.maker, [])",
+         "self.outside.setdefault(self.group.first, [])"),
         ("steps: blocks with no room for the next", "max(1, left // 2 // size)", "max(1, left // size)"),
         ("steps: tiles stored before they are made", "[store > 0 for *_, store in moved]",
          "[store < 0 for *_, store in moved]"),

@@ -6,10 +6,13 @@ layers that take turns have one together. While it runs lie on chip
     the strips of all streams as they are while the layer runs (`Memory.held`), maps that stay beside the group,
     weights that stay, from the first step that reads them to the last one, and of the weights that do not stay a block
 
-Transfers: a piece of a map from outside is due in the first step of its visit; a piece of a result is released by the
-step that makes it; weights that stay are due in the first step that reads them. Weights that do not stay are loaded in
-blocks of filters, a step for each. A block is so large that the next one finds room beside it, whole rounds of lanes
-where it may, or else a filter.
+Transfers: a piece of a map from outside is due in the first step of the layer that reads it, a piece of a result is
+released by the step that makes it, weights that stay are due in the first step that reads them. Weights that do not
+stay are loaded in blocks of filters, a step for each. A block is so large that the next one finds room beside it, whole
+rounds of lanes where it may, or else a filter.
+
+The transfers of a plan keep their order (`formulations.prefetch.guards.settled`), so that what is stored and loaded
+again, a map between groups or partial sums, is stored before.
 
 A layer by itself has a step for every tile of its nest. What its nest loads for a tile is due in its step; so that no
 byte is missing, each operand of it counts as its largest tile.
@@ -76,7 +79,12 @@ class GroupSteps:
         self.turns = {t: one for one in self.run.blocks for t in range(one.first, one.last + 1)}
         self.held = memory.held(self.run.blocks)
         self.pieces = [self._pieces(k) for k in range(len(self.group.streams))]
-        self.part = Part()
+        self.outside = dict[int, list[int]]()
+        """Streams from outside by the layer for which their pieces come."""
+        for k, stream in enumerate(self.group.streams):
+            if stream.outside:
+                self.outside.setdefault(stream.maker, []).append(k)
+        self.part, self.came = Part(), list[tuple[int, int]]()
 
     def _pieces(self, k: int) -> tuple[Ints, Ints, Ints]:
         """Pixels that are made, ticks and bytes that are moved of a stream, by visit."""
@@ -104,17 +112,14 @@ class GroupSteps:
         return self.part
 
     def _visit(self, down: int, across: int, read: dict[int, list[int]]) -> None:
-        begin = len(self.part.steps) + 1
         for k, t in enumerate(self.group.layers):
+            self.came += [self._moved(j, down, across) for j in self.outside.get(t, ())]
             if self.pieces[k][0][down, across]:
                 turned = self.turns.get(t)
                 if turned is None or t == turned.first:
                     self._run(k, down, across, turned.last - turned.first + 1 if turned else 1)
                 read.setdefault(self.group.owners[k], []).append(len(self.part.steps))
                 self.part.store(*self._moved(k, down, across), len(self.part.steps))
-        for k, stream in enumerate(self.group.streams):
-            if stream.outside:
-                self.part.load(*self._moved(k, down, across), begin)
 
     def _moved(self, k: int, down: int, across: int) -> tuple[int, int]:
         """Ticks and bytes of a piece that is loaded or stored."""
@@ -122,7 +127,10 @@ class GroupSteps:
         return int(ticks[down, across]), int(size[down, across])
 
     def _run(self, k: int, down: int, across: int, together: int) -> None:
-        """The steps of a layer in a visit, of several that take turns."""
+        """The steps of a layer in a visit, of several that take turns; the first one reads what has come."""
+        for ticks, size in self.came:
+            self.part.load(ticks, size, len(self.part.steps) + 1)
+        self.came.clear()
         made = [int(self.pieces[j][0][down, across]) for j in range(k, k + together)]
         held = int(self.held[down, k, across]) + self.beside
         if together > 1:

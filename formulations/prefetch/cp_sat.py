@@ -12,6 +12,7 @@ Constraints (QUEUE) the transfers of a queue do not overlap
             (BYTES) A_t + sum b_i y[i,t] + sum b_k w[k,t] <= B
 Objective   min L,  L >= S[N] + c_N,  L >= s[q] + tau_q
 
+Transfers are taken to be of different bytes: that what is loaded was stored before is not asked here.
 The order of a queue is that of the starts. Guards and limits of a solution, with that order, take no longer than it:
 its starts meet all that the events of the timeline wait for.
 """

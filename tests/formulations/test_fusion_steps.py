@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from itertools import product
+
+import numpy as np
 import pytest
 
+from formulations.fusion.arcs import MODES
+from formulations.fusion.groups import Group
+from formulations.fusion.memory import Option
 from formulations.fusion.part import FusionPart
-from formulations.fusion.schedule import GroupTime, option_of
+from formulations.fusion.schedule import GroupTime, option_of, streams_of
 from formulations.fusion.steps import GroupSteps, joined, nest_steps
+from formulations.fusion.strips import Mode
+from formulations.pins import Pins
 from formulations.prefetch.guards import apart, bound, settled
+from hwmodels.fusion.replay.count import Count
+from hwmodels.fusion.replay.strips import Moment, Walk
 from hwmodels.nest.price.closed_form import price
 from hwmodels.schedule import FusedRun, Hold, LayerRun, Loop, Nest
 from hwmodels.timeline.price import occupancy, refusals, times
 from hwmodels.timeline.replay import replay
 from hwmodels.timeline.schedule import Load, Step, Store
+from instances.load import load_machine
 from instances.machine.machine import Compute, Transfer
 from instances.network.network import Network
 from instances.network.workload import Layer
-from instances.zoo.chains import CHAINS, chain
+from instances.zoo.builder import Builder
+from instances.zoo.chains import CHAINS, chain, skip
 from solver import show
 from solver.calls.solve import solve
 from solver.plan.plan import Plan
@@ -58,6 +70,54 @@ def test_strips_by_hand() -> None:
     time = GroupTime(laid.group, part.machine, run, laid.down, laid.across)
     beside = GroupSteps(time, laid.memory({}), 34 * 16, 7).steps()
     assert [one.bytes - 7 for one in beside.steps] == [one.bytes for one in timeline.steps]
+
+
+def later() -> Network:
+    """A convolution, and a sum of it with another input, which comes for the second layer only."""
+    net = Builder("later", "")
+    x, y = (net.input(1, 4, 8, 8, name=name) for name in "xy")
+    net.eltwise("add", (net.conv(x, "c0", 4, 3, batch_norm=False, act=""), y), "sum")
+    return net.build()
+
+
+class Held(Count):
+    """The referee of strips, which notes what lies on chip when a layer makes a piece, and what was loaded by then."""
+
+    def __init__(self, part: FusionPart, run: FusedRun) -> None:
+        super().__init__(part.net, part.machine, Walk(part.net, run))
+        self.seen = list[tuple[int, int, int]]()
+
+    def _take(self, moment: Moment) -> None:
+        super()._take(moment)
+        if moment.kind == "make" and moment.rows[0] < moment.rows[1] and moment.columns[0] < moment.columns[1]:
+            self.seen.append((moment.stream, self.total, self.bytes["IN"]))
+
+
+@pytest.mark.few(7)
+@pytest.mark.parametrize(("mode", "width"), list(product(MODES, (8, 3))))
+@pytest.mark.parametrize("net", [chain(4, 4, size=8), skip(4, 8), later()], ids=["chain", "skip", "later"])
+def test_steps_hold_what_the_referee_sees(net: Network, mode: Mode, width: int) -> None:
+    """Layer by layer, in every visit; what comes from outside is there for the layer that reads it first."""
+    part = FusionPart(net, load_machine("scratchpad_768k"), Pins(()))
+    last = len(part.net.layers) - 1
+    group = Group(part.net, 0, last)
+    streams = streams_of(group, Option(2, width, mode, "lead" if width == 8 else mode))
+    unwritten = (*(8 for _ in range(last)), 0)
+    run = FusedRun(0, last, *streams, (0,) * (last + 1), {}, unwritten, tuple(range(40)))
+    laid = part.prices.laid_out(0, last, option_of(run))
+    time = GroupTime(laid.group, part.machine, run, laid.down, laid.across)
+    made = GroupSteps(time, laid.memory({}), 10**9, 0).steps()
+    referee = Held(part, run)
+    counted = referee.run_all()
+    weights = [part.groups.weight_bytes[k] for k, *_ in referee.seen]
+    held = [one.bytes - size for one, size in zip(made.steps, weights, strict=True)]
+    assert held == [total for _, total, _ in referee.seen]
+    due = np.zeros(len(made.steps), np.int64)
+    for one in made.moves:
+        if isinstance(one, Load):
+            due[one.due - 1] += one.bytes
+    assert np.cumsum(due - weights).tolist() == [loaded for *_, loaded in referee.seen]
+    assert sum(one.bytes for one in made.moves) == sum(counted.operand_bytes.values())
 
 
 def test_blocks_of_filters_by_hand() -> None:
