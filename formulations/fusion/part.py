@@ -27,7 +27,7 @@ from formulations.fusion.paths import Paths
 from formulations.fusion.pins import Demands
 from formulations.fusion.schedule import Fastest, GroupPrices, GroupTime, Layers, left_of, on_chip, option_of, runs_of
 from formulations.fusion.space import Arc, Fusion, Taken, by_cut
-from formulations.fusion.steps import GroupSteps, joined, nest_steps
+from formulations.fusion.steps import WHOLE, GroupSteps, joined, nest_steps
 from formulations.fusion.steps import Part as StepsOf
 from formulations.fusion.tables import Factors, Tables, heavier, in_order
 from formulations.pins import Pins
@@ -50,8 +50,8 @@ Runs = tuple[Run, ...]
 _GROUP = ("macs", "peak_bytes", "visits", "ticks")
 
 
-#: Transfers of a plan whose guards are looked for (some seconds).
-MOST_MOVES = 100_000
+#: Transfers of a plan whose guards are looked for (some seconds), and the most bytes of one of weights that are tried.
+MOST_MOVES, SIZES = 100_000, (WHOLE, 2**16, 2**15, 2**14, 2**13)
 
 
 class Latency(NamedTuple):
@@ -150,15 +150,18 @@ class FusionPart(Part[Runs]):
         energy["MAC"] = self.machine.mac_fj * macs
         return {"bytes": dict(moved), "macs": {"MAC": macs}, "energy": energy}
 
-    def timeline(self, runs: Runs) -> Timeline:
-        """What the runs do on the engine and on the DMA queue, step by step, each load in the step that reads it."""
+    def timeline(self, runs: Runs, most: int = WHOLE) -> Timeline:
+        """What the runs do on the engine and on the DMA queue, step by step, each load in the step that reads it.
+
+        Weights of groups are loaded in transfers of filters of `most` bytes.
+        """
         parts, before, room = list[StepsOf](), None, self.machine.bank_count * self.machine.bank_bytes
         for first, last, run in self.numbered(runs):
             beside = room - left_of(self.net, self.machine, run)[1]
             if isinstance(run, FusedRun):
                 laid = self.prices.laid_out(first, last, option_of(run))
                 time = GroupTime(laid.group, self.machine, run, laid.down, laid.across)
-                parts.append(GroupSteps(time, laid.memory(run.residents), room, beside).steps())
+                parts.append(GroupSteps(time, laid.memory(run.residents), room, beside, most).steps())
             else:
                 layer = self.layers.layer(first, run)
                 parts.append(nest_steps(layer, self.machine, run.nest, beside))
@@ -170,13 +173,17 @@ class FusionPart(Part[Runs]):
     def latency(self, runs: Runs) -> Latency:
         """The time of the runs with loads as early, and stores as late, as memory allows.
 
-        Raises InputError if they have too many steps.
+        The least over some sizes of transfers of weights. Raises InputError if the runs have too many steps.
         """
-        timeline, room = self.timeline(runs), self.machine.bank_count * self.machine.bank_bytes
-        if len(timeline.transfers) > MOST_MOVES:
-            raise InputError(f"{self.name}: {len(timeline.transfers):,} transfers, at most {MOST_MOVES:,} are ordered")
-        _, found = settled(apart(timeline), room)
-        return Latency(found.latency, bound(timeline, room))
+        room, found = self.machine.bank_count * self.machine.bank_bytes, list[Latency]()
+        for most in SIZES:
+            timeline = self.timeline(runs, most)
+            if len(timeline.transfers) > MOST_MOVES:
+                break
+            found.append(Latency(settled(apart(timeline), room)[1].latency, bound(timeline, room)))
+        if not found:
+            raise InputError(f"{self.name}: more than {MOST_MOVES:,} transfers")
+        return min(found)
 
     def walked(self, runs: Runs) -> FusionReplay:
         """What the referee sees; raises InputError for runs that are malformed."""

@@ -181,6 +181,10 @@ class GroupTime:
         kept = self.run.weights[self.group.owners[k]] // (size + bias) if number else 0
         return number - kept, size + bias
 
+    def filter_bytes(self, k: int) -> int:
+        """Bytes of a filter with its bias; 0 without weights."""
+        return sum(self._filter(self.net.layers[self.group.first + k])[1:])
+
     def block(self, k: int, filters: int) -> tuple[int, int]:
         """Ticks of loading so many filters at once, and their bytes."""
         _, size, bias = self._filter(self.net.layers[self.group.first + k])

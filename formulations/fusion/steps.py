@@ -38,6 +38,9 @@ from hwmodels.timeline.schedule import Load, Move, Step, Store, Timeline
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
 
+#: More bytes than a transfer has.
+WHOLE = 2**62
+
 
 @dataclass
 class Part:
@@ -72,9 +75,13 @@ def joined(parts: Sequence[Part]) -> Timeline:
 
 
 class GroupSteps:
-    """The steps of a group in so many bytes, beside which others lie on chip."""
+    """The steps of a group in so many bytes, beside which others lie on chip.
 
-    def __init__(self, time: GroupTime, memory: Memory, room: int, beside: int) -> None:
+    Weights are loaded in transfers of filters of at most so many bytes (`most`), or of a filter.
+    """
+
+    def __init__(self, time: GroupTime, memory: Memory, room: int, beside: int, most: int) -> None:
+        self.most = most
         self.time, self.run, self.group, self.room, self.beside = time, time.run, time.group, room, beside
         self.turns = {t: one for one in self.run.blocks for t in range(one.first, one.last + 1)}
         self.held = memory.held(self.run.blocks)
@@ -98,27 +105,30 @@ class GroupSteps:
 
     def steps(self) -> Part:
         """All visits, with the weights that stay."""
-        read = dict[int, list[int]]()
+        read = dict[int, tuple[int, int]]()
         for down in range(self.time.visits[0]):
             for across in range(self.time.visits[1]):
                 self._visit(down, across, read)
         steps = self.part.steps
         for owner, kept in enumerate(self.run.weights):
             if kept and owner in read:
-                first, last = read[owner][0], read[owner][-1]
-                self.part.load(self.time.resident(self.group.layers[owner], kept), kept, first)
+                first, last = read[owner]
+                self._weights(owner, kept, first)
                 for t in range(first, last + 1):
                     steps[t - 1] = replace(steps[t - 1], bytes=steps[t - 1].bytes + kept)
         return self.part
 
-    def _visit(self, down: int, across: int, read: dict[int, list[int]]) -> None:
+    def _visit(self, down: int, across: int, read: dict[int, tuple[int, int]]) -> None:
+        begin = 0
         for k, t in enumerate(self.group.layers):
             self.came += [self._moved(j, down, across) for j in self.outside.get(t, ())]
             if self.pieces[k][0][down, across]:
                 turned = self.turns.get(t)
                 if turned is None or t == turned.first:
+                    begin = len(self.part.steps) + 1
                     self._run(k, down, across, turned.last - turned.first + 1 if turned else 1)
-                read.setdefault(self.group.owners[k], []).append(len(self.part.steps))
+                owner = self.group.owners[k]
+                read[owner] = min(begin, *read.get(owner, (begin,))), len(self.part.steps)
                 self.part.store(*self._moved(k, down, across), len(self.part.steps))
 
     def _moved(self, k: int, down: int, across: int) -> tuple[int, int]:
@@ -136,28 +146,45 @@ class GroupSteps:
         if together > 1:
             self._turn(range(k, k + together), made, held)
             return
-        for loaded, computed in self._blocks(k, self.room - held - sum(self.run.weights)):
-            ticks, size = self.time.block(k, loaded) if loaded else (0, 0)
+        for size, computed in self._blocks(k, self.room - held - sum(self.run.weights)):
             self.part.steps.append(Step(self.time.busy(k, made[0], computed), held + size))
-            self.part.load(ticks, size, len(self.part.steps))
+            self._weights(k, size, len(self.part.steps))
 
     def _turn(self, layers: range, pixels: list[int], held: int) -> None:
-        """The step of layers that take turns: weights that do not stay are there as a whole, or come in turns, too."""
-        filters = {k: self.time.filters(k) for k in layers if self.time.filters(k)[0]}
-        size, at = sum(number * each for number, each in filters.values()), len(self.part.steps) + 1
+        """The step of layers that take turns: weights that do not stay are there as a whole.
+
+        Without room for them they come in turns: the step has all memory, so that nothing else moves meanwhile.
+        """
+        sizes = {k: self._streamed(k) for k in layers}
+        size, at = held + sum(sizes.values()), len(self.part.steps) + 1
         busy = sum(self.time.busy(k, made) for k, made in zip(layers, pixels, strict=True))
-        if held + size + sum(self.run.weights) > self.room:
-            size = max(each for _, each in filters.values())
-            self.part.steps.append(Step(busy + sum(self.time.streamed(k) for k in filters), held + size))
-            return
-        for k, (number, _) in filters.items():
-            self.part.load(*self.time.block(k, number), at)
-        self.part.steps.append(Step(busy, held + size))
+        if size + sum(self.run.weights) > self.room:
+            size = self.room - sum(self.run.weights)
+            self.part.load(sum(self.time.streamed(k) for k in layers), size - held, at)
+        else:
+            for k, each in sizes.items():
+                self._weights(k, each, at)
+        self.part.steps.append(Step(busy, size))
+
+    def _weights(self, k: int, size: int, due: int) -> None:
+        """Load so many bytes of a layer's weights, in transfers of so many filters."""
+        each = self.time.filter_bytes(k)
+        number, rest = divmod(size, each) if each else (0, 0)
+        most = max(1, self.most // each) if each else 1
+        for at in range(0, number, most):
+            self.part.load(*self.time.block(k, min(most, number - at)), due)
+        if rest:
+            self.part.load(self.time.resident(self.group.layers[k], rest), rest, due)
+
+    def _streamed(self, k: int) -> int:
+        """Bytes of a layer's weights that do not stay."""
+        number, size = self.time.filters(k)
+        return number * size - (self.run.weights[self.group.owners[k]] % size if number else 0)
 
     def _blocks(self, k: int, left: int) -> list[tuple[int, int]]:
-        """Filters of every block of a visit, loaded and computed: those that stay are computed with the first block.
+        """Bytes that are loaded of every block of a visit, and filters that are computed; 0 for all.
 
-        (0, 0) for a layer whose weights all stay, or that has none: it computes all.
+        Those that stay, or of which a part stays, are computed with the first block.
         """
         number, size = self.time.filters(k)
         if not number:
@@ -165,8 +192,9 @@ class GroupSteps:
         layer = self.group.net.layers[self.group.layers[k]]
         most, lanes = max(1, left // 2 // size), self.time.round(k)
         most = number if number * size <= left // 2 else most - most % lanes or most
-        sizes = [min(most, number - at) for at in range(0, number, most)]
-        return [(each, each + (layer.g * layer.m - number) * (not at)) for at, each in enumerate(sizes)]
+        filters = [min(most, number - at) for at in range(0, number, most)]
+        first = number * size - self._streamed(k), layer.g * layer.m - number
+        return [(each * size - first[0] * (not at), each + first[1] * (not at)) for at, each in enumerate(filters)]
 
 
 def nest_steps(layer: Layer, machine: Machine, nest: Nest, beside: int) -> Part:

@@ -12,7 +12,7 @@ from formulations.fusion.groups import Group
 from formulations.fusion.memory import Option
 from formulations.fusion.part import FusionPart
 from formulations.fusion.schedule import GroupTime, option_of, streams_of
-from formulations.fusion.steps import GroupSteps, joined, nest_steps
+from formulations.fusion.steps import WHOLE, GroupSteps, joined, nest_steps
 from formulations.fusion.strips import Mode
 from formulations.pins import Pins
 from formulations.prefetch.guards import apart, bound, settled
@@ -68,7 +68,7 @@ def test_strips_by_hand() -> None:
     (run,) = plan.part.schedule
     laid = part.prices.laid_out(0, 1, option_of(run))
     time = GroupTime(laid.group, part.machine, run, laid.down, laid.across)
-    beside = GroupSteps(time, laid.memory({}), 34 * 16, 7).steps()
+    beside = GroupSteps(time, laid.memory({}), 34 * 16, 7, WHOLE).steps()
     assert [one.bytes - 7 for one in beside.steps] == [one.bytes for one in timeline.steps]
 
 
@@ -106,7 +106,7 @@ def test_steps_hold_what_the_referee_sees(net: Network, mode: Mode, width: int) 
     run = FusedRun(0, last, *streams, (0,) * (last + 1), {}, unwritten, tuple(range(40)))
     laid = part.prices.laid_out(0, last, option_of(run))
     time = GroupTime(laid.group, part.machine, run, laid.down, laid.across)
-    made = GroupSteps(time, laid.memory({}), 10**9, 0).steps()
+    made = GroupSteps(time, laid.memory({}), 10**9, 0, WHOLE).steps()
     referee = Held(part, run)
     counted = referee.run_all()
     weights = [part.groups.weight_bytes[k] for k, *_ in referee.seen]
@@ -178,11 +178,11 @@ def test_networks_move_and_compute_what_their_prices_say(
         if isinstance(run, FusedRun):
             laid = part.prices.laid_out(first, last, option_of(run))
             time = GroupTime(laid.group, part.machine, run, laid.down, laid.across)
-            group = GroupSteps(time, laid.memory(run.residents), part.machine.bank_count * part.machine.bank_bytes, 0)
+            group = GroupSteps(time, laid.memory(run.residents), 2**30, 0, WHOLE)  # all weights of turns fit
             moved += sum(one.bytes for one in group.steps().moves)
             assert int(group.held.max()) == laid.memory(run.residents).peak(run.blocks)
     fused = sum(sum(part.prices.price(run).bytes.values()) for run in runs if isinstance(run, FusedRun))
-    assert moved <= fused  # filters that come in turns are in their step
+    assert moved == fused
     timeline, room = part.timeline(runs), part.machine.bank_count * part.machine.bank_bytes
     if all(isinstance(run, LayerRun) for run in runs):  # one layer after the other: as serial nests take
         assert times(apart(timeline)).latency == plan.part.measures["time"]
