@@ -366,11 +366,12 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("prefetch: stores are free", "held = [beside[t] * one.bytes for one,",
          "held = [beside[t] * one.bytes * isinstance(one, Load) for one,"),
     ]),
+    ("hwmodels/timeline/schedule.py", "tests/hwmodels/test_timeline.py", [
+        ("timeline: loads that begin before there is room", "return (one.guard, 1) if", "return (one.guard, 0) if"),
+    ]),
     ("hwmodels/timeline/price.py", "tests/hwmodels/test_timeline.py", [
         ("timeline: room before stores have ended", "room.append(max((end[-1], *(queues.end[k] for k in stores[t]))))",
          "room.append(end[-1])"),
-        ("timeline: loads that begin before there is room", "if ((one.guard, 1) if isinstance(one, Load)",
-         "if ((one.guard, 0) if isinstance(one, Load)"),
         ("timeline: a store's bytes in the step that waits", "else (one.released + 1, one.limit)",
          "else (one.released + 1, one.limit + 1)"),
         ("timeline: what waits for itself", "before[0] > waited", "before[0] >= waited"),

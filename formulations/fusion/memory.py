@@ -134,8 +134,7 @@ class Memory:
         rows = []
         for t in self.group.layers:
             moments = self._turned(turned[t]) if t in turned else [self._plain(t)]
-            own, sums = (np.stack(each) for each in zip(*moments, strict=True))
-            rows.append(self._bytes(own * self._fixed[:, None] + sums, range(len(self._fixed))).max(axis=1))
+            rows.append(self._now(moments).max(axis=1))
         held: Ints = np.rint(np.stack(rows, axis=1)).astype(np.int64)
         return held
 
@@ -215,9 +214,12 @@ class Memory:
 
     def _one(self, moments: Sequence[tuple[Floats, Floats]]) -> int:
         """The most bytes of some moments of one way, all stores on chip."""
+        return round(float(self._now(moments).max()))
+
+    def _now(self, moments: Sequence[tuple[Floats, Floats]]) -> Floats:
+        """Bytes of all streams at some moments, (row steps, moments, column steps)."""
         own, sums = (np.stack(each) for each in zip(*moments, strict=True))
-        bytes_now = self._bytes(own * self._fixed[:, None] + sums, range(len(self._fixed)))
-        return round(float(bytes_now.max()))
+        return self._bytes(own * self._fixed[:, None] + sums, range(len(self._fixed)))
 
     def _most(self, moments: Sequence[tuple[Floats, Floats]], joined: Callable[[Floats], Floats]) -> Ints:
         """The most bytes of moments that are joined, (subsets, joined moments, ways of rows, ways of columns)."""

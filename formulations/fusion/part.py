@@ -176,7 +176,7 @@ class FusionPart(Part[Runs]):
         The least over some sizes of transfers of weights. Raises InputError if the runs have too many steps.
         """
         room, found = self.machine.bank_count * self.machine.bank_bytes, list[Latency]()
-        for most in SIZES:
+        for most in SIZES if any(isinstance(run, FusedRun) for run in runs) else SIZES[:1]:
             timeline = self.timeline(runs, most)
             if len(timeline.transfers) > MOST_MOVES:
                 break

@@ -176,14 +176,10 @@ class GroupTime:
         return price(first, kept) + (len(later) * price(0, 0) if alike else sum(price(at, 0) for at in later))
 
     def filters(self, k: int) -> tuple[int, int]:
-        """Filters of a layer of which something does not stay, and the bytes of one with its bias."""
+        """Filters of a layer of which something does not stay, and the bytes of one with its bias; 0 if it has none."""
         number, size, bias = self._filter(self.net.layers[self.group.first + k])
         kept = self.run.weights[self.group.owners[k]] // (size + bias) if number else 0
         return number - kept, size + bias
-
-    def filter_bytes(self, k: int) -> int:
-        """Bytes of a filter with its bias; 0 without weights."""
-        return sum(self._filter(self.net.layers[self.group.first + k])[1:])
 
     def block(self, k: int, filters: int) -> tuple[int, int]:
         """Ticks of loading so many filters at once, and their bytes."""

@@ -168,7 +168,7 @@ class GroupSteps:
 
     def _weights(self, k: int, size: int, due: int) -> None:
         """Load so many bytes of a layer's weights, in transfers of so many filters."""
-        each = self.time.filter_bytes(k)
+        _, each = self.time.filters(k)
         number, rest = divmod(size, each) if each else (0, 0)
         most = max(1, self.most // each) if each else 1
         for at in range(0, number, most):

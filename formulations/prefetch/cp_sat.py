@@ -23,9 +23,8 @@ from dataclasses import replace
 
 from ortools.sat.python import cp_model
 
-from formulations.prefetch.guards import begins
 from formulations.problem import Model
-from hwmodels.timeline.schedule import Load, Move, Timeline
+from hwmodels.timeline.schedule import Load, Move, Timeline, begins
 
 
 def build(timeline: Timeline, room: int, below: int) -> Model[Timeline]:

@@ -45,7 +45,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwmodels.timeline.price import Times, occupancy, times
-from hwmodels.timeline.schedule import Load, Move, Store, Timeline
+from hwmodels.timeline.schedule import Load, Move, Store, Timeline, begins
 
 Ints = NDArray[np.int64]
 
@@ -60,11 +60,6 @@ def apart(timeline: Timeline) -> Timeline:
         for one in timeline.transfers
     ]
     return replace(timeline, transfers=tuple(sorted(moves, key=begins)))
-
-
-def begins(one: Move) -> tuple[int, int]:
-    """The event that lets a transfer begin: (t, 0) is the end of step t - 1, (t, 1) room for step t."""
-    return (one.guard, 1) if isinstance(one, Load) else (one.released + 1, 0)
 
 
 def earliest(timeline: Timeline, room: int) -> Timeline:

@@ -39,7 +39,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hwmodels.timeline.schedule import Load, Move, Store, Timeline
+from hwmodels.timeline.schedule import Load, Move, Store, Timeline, begins
 from instances.errors import InputError
 
 
@@ -115,8 +115,7 @@ def _circles(transfers: Sequence[Move]) -> Iterator[str]:
         waited = (one.due, 1) if isinstance(one, Load) else (one.limit, 0)
         if before and before[0] > waited:
             yield f"transfer {k}: step {waited[0]} waits for it, transfer {before[1]} ahead of it waits for that step"
-        begin = (one.guard, 1) if isinstance(one, Load) else (one.released + 1, 0)
-        latest[one.queue] = max(before or (begin, k), (begin, k))
+        latest[one.queue] = max(before or (begins(one), k), (begins(one), k))
 
 
 def times(timeline: Timeline) -> Times:
@@ -163,7 +162,7 @@ class _Queues:
         for queue, left in self._left.items():
             while left:
                 one = self.transfers[left[-1]]
-                if ((one.guard, 1) if isinstance(one, Load) else (one.released + 1, 0)) > event:
+                if begins(one) > event:
                     break
                 k = left.pop()
                 self.begin[k] = max(self._clock[queue], at)

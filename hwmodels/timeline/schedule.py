@@ -52,6 +52,11 @@ class Store:
 Move = Load | Store
 
 
+def begins(one: Move) -> tuple[int, int]:
+    """The event that lets a transfer begin: (t, 0) is the end of step t - 1, (t, 1) room for step t."""
+    return (one.guard, 1) if isinstance(one, Load) else (one.released + 1, 0)
+
+
 class Order(NamedTuple):
     """A command of the processor: queue a transfer, wait for its end, or run a step and wait for its end."""
 
