@@ -171,8 +171,8 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("fusion SHRINK: turned round", "if not self.fusion.shrinks(place.arc, k)]",
          "if self.fusion.shrinks(place.arc, k)]"),
     ]),
-    ("formulations/fusion/schedule.py", "tests/formulations/test_fusion_times.py", [
-        ("fusion time: filters come for nothing", "(pixels > 0) * self.streamed(k)", "0 * pixels"),
+    ("formulations/fusion/group_time.py", "tests/formulations/test_fusion_times.py", [
+        ("fusion time: filters come for nothing", "(pixels > 0) * self.streamed(k,", "0 * pixels * self.streamed(k,"),
         ("fusion time: parts of rows are whole", "if broad < width:", "if False:"),
     ]),
     ("formulations/fusion/part.py", "tests/formulations/test_joint.py::test_of_equal_nests_the_fastest", [
@@ -340,19 +340,41 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("search: bounds of bytes as they are", "            self._refine(member, measure, rough)\n", ""),
     ]),
     ("formulations/fusion/steps.py", "tests/formulations/test_fusion_steps.py", [
-        ("steps: weights that stay are always there", "for t in range(first, last + 1):",
-         "for t in range(1, len(steps) + 1):"),
-        ("steps: pieces come for the first layer", "self.outside.setdefault(stream.maker, [])",
-         "self.outside.setdefault(self.group.first, [])"),
-        ("steps: blocks with no room for the next", "max(1, left // 2 // size)", "max(1, left // size)"),
+        ("steps: weights that stay are always there", "np.add.at(change, last + 1,",
+         "np.add.at(change, last * 0 + self.steps,"),
+        ("steps: pieces come for the first layer", "reader = stream.maker - self.group.first", "reader = 0"),
+        ("steps: blocks with no room for the next", "half = np.maximum(1, left // 2 // each)",
+         "half = np.maximum(1, left // each)"),
         ("steps: tiles stored before they are made", "[store > 0 for *_, store in moved]",
          "[store < 0 for *_, store in moved]"),
-        ("steps: maps beside a group take nothing", "held = int(self.held[down, k, across]) + self.beside",
-         "held = int(self.held[down, k, across])"),
+    ]),
+    ("formulations/fusion/steps.py", "tests/formulations/test_fusion_latency.py", [
+        ("steps: what is stored is there at once", "max(last + 1, one.ready", "max(last, one.ready"),
+        ("steps: all times have the weights of the first", "np.repeat(np.arange(len(self.kept)), np.diff(self.first))",
+         "np.repeat(np.arange(len(self.kept)) * 0, np.diff(self.first))"),
+    ]),
+    ("formulations/fusion/latency/products.py", "tests/formulations/test_fusion_latency.py", [
+        ("latency: stores find no room beside a step", "np.maximum(load - late, wait) + compute",
+         "np.maximum(load, wait) + compute"),
+        ("latency: loads ahead of full steps", "np.minimum.accumulate(lifted[::-1])[::-1]", "lifted"),
+        ("latency: the last of three steps is left out", "pairs = at + 1 <", "pairs = at + 2 <"),
+    ]),
+    ("formulations/fusion/latency/options.py", "tests/formulations/test_fusion_latency.py", [
+        ("latency: the buffer of a filter has no room", "fits = kept.sum(axis=1) + buffer <= left",
+         "fits = kept.sum(axis=1) <= left"),
+    ]),
+    ("formulations/fusion/latency/bounds.py", "tests/formulations/test_fusion_latency.py", [
+        ("latency: bounds of maps on chip that are loaded", "int(r[-1 if store in there else 0])", "int(r[0])"),
+        ("latency: bounds without room for what is ahead", "ahead = compute - place[1] * self.per_byte",
+         "ahead = compute"),
+    ]),
+    ("formulations/fusion/latency/paths.py", "tests/formulations/test_fusion_latency.py", [
+        ("latency: labels that are best in one clock alone", "(front <= mine).all(axis=1).any()",
+         "(front <= mine).any(axis=1).any()"),
     ]),
     ("formulations/prefetch/guards.py", "tests/formulations/test_prefetch.py", [
-        ("prefetch: guards overtake those ahead", "low = least.get(one.queue, 1)\n            short",
-         "low = 1\n            short"),
+        ("prefetch: guards overtake those ahead", "low = least.get(one.queue, 1)\n        if", "low = 1\n        if"),
+        ("prefetch: loads before what they load is stored", "max(low, one.ready, floor", "max(low, floor"),
         ("prefetch: guards a step late", "guard = low + int(short[-1]) + 1 if len(short) else low",
          "guard = low + int(short[-1]) + 1 if len(short) else min(low + 1, one.guard)"),
         ("prefetch: limits beside loads that wait for them", "least = max(one.released, ahead.get(one.queue, 0)) + 1",
@@ -362,7 +384,10 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
          "return total"),
     ]),
     ("formulations/prefetch/cp_sat.py", "tests/formulations/test_prefetch.py", [
-        ("prefetch: loads before there is room", "for t in range(2, one.due + 1):", "for t in range(3, one.due + 1):"),
+        ("prefetch: loads before there is room", "for t in range(one.ready + 1, one.due + 1):",
+         "for t in range(one.ready + 2, one.due + 1):"),
+        ("prefetch: loads ahead of their stores", "if not isinstance(stored, Load) and stored.queue",
+         "if False and stored.queue"),
         ("prefetch: stores are free", "held = [beside[t] * one.bytes for one,",
          "held = [beside[t] * one.bytes * isinstance(one, Load) for one,"),
     ]),

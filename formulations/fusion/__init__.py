@@ -7,6 +7,7 @@ Groups of layers: `groups` (which are legal, the maps that they pass on), `strip
 room).
 Layers by themselves: `nests` (problem joint: bounds, searches of tiling, arcs).
 Both: `tables` (bounds made exact where the best path relies on them; heuristics), `paths` (the least path, exactly),
-`linear` (the same as rows for solvers), `schedule` (paths as runs; prices and times).
+`linear` (the same as rows for solvers), `schedule` (paths as runs; prices), `group_time` (ticks of a group's pieces),
+`steps` (steps and transfers of runs). Time with prefetch: the folder `latency`.
 The referee is `hwmodels.fusion.replay`.
 """

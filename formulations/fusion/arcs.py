@@ -276,13 +276,13 @@ class Groups:
         shared = sorted(group.shared)
         for twice in chain.from_iterable(combinations(shared, k) for k in range(len(shared) + 1)):
             mine = Group(group.net, group.first, group.last, frozenset(twice))
-            pricing = self._pricing(mine) if mine.alike else None
+            pricing = self.pricing(mine) if mine.alike else None
             if pricing is not None and (sketch := pricing.sketch()) is not None:
                 yield self._arc(mine, [sketch])
 
     def arcs_of(self, group: Group) -> list[Arc]:
         """The arcs of a group in place of a sketch: options that read alike, and those that compute again."""
-        pricing = self._pricing(group)
+        pricing = self.pricing(group)
         priced = [] if pricing is None else list(pricing.options())
         kept = [p for p in priced if not _again(p)]
         arcs = [self._arc(group, kept)] if kept else []
@@ -292,7 +292,8 @@ class Groups:
                 arcs.append(arc)
         return arcs
 
-    def _pricing(self, group: Group) -> Pricing | None:
+    def pricing(self, group: Group) -> Pricing | None:
+        """A group on the machine; None if no strips suit it."""
         demands = self.demands
         along = ways(group, demands.heights(group), MODES if demands.recompute else ONCE)
         if along is None:

@@ -138,6 +138,15 @@ class Memory:
         held: Ints = np.rint(np.stack(rows, axis=1)).astype(np.int64)
         return held
 
+    def by_stream(self) -> Ints:
+        """Bytes of every stream in every visit while each layer runs, (streams, row steps, layers, column steps).
+
+        Of one way of columns; no layers take turns, and no store is on chip.
+        """
+        held = np.stack([self._bytes(self._alone, [k]) for k in range(len(self.group.streams))])
+        each: Ints = np.rint(held).astype(np.int64)
+        return each
+
     def fewest(self, most: int) -> tuple[Blocks, ...]:
         """Turns for one way, all stores on chip, with a peak that is nowhere above `most`, where a layer by itself is.
 
@@ -305,18 +314,26 @@ class Weights:
 
     def resident(self, visits: Sequence[int], room: int) -> tuple[int, ...]:
         """Return the bytes of every layer's weights that stay, for the least loads."""
-        most, chosen = NEVER, tuple(0 for _ in self.bytes)
+        return tuple(self.residents(visits, np.array([room]))[0].tolist())
+
+    def residents(self, visits: Sequence[int], rooms: Ints) -> Ints:
+        """The same for several rooms, (rooms, layers)."""
+        most, chosen = np.full(len(rooms), NEVER, np.int64), np.zeros((len(rooms), len(self.bytes)), np.int64)
+        sizes, again = np.array(self.bytes, np.int64), np.array(visits, np.int64) - 1
         for sigma, kept, rest in self._streamed:
-            stay = [w if k in kept else 0 for k, w in enumerate(self.bytes)]
-            left = room - sigma - sum(stay)
-            if left < 0:
+            always = [k in kept for k in range(len(sizes))]
+            left = rooms - sigma - int(sizes[always].sum())
+            if (left < 0).all():
                 continue
-            for k in sorted((k for k in rest if visits[k] > 1), key=lambda k: -visits[k]):
-                stay[k] = min(left, self.bytes[k])
-                left -= stay[k]
-            moved = sum(w + (n - 1) * (w - r) for w, n, r in zip(self.bytes, visits, stay, strict=True))
-            if moved < most:
-                most, chosen = moved, tuple(stay)
+            stay = np.tile(sizes * always, (len(rooms), 1))
+            order = sorted((k for k in rest if visits[k] > 1), key=lambda k: -visits[k])
+            before = np.cumsum([0, *sizes[order]])[:-1]
+            stay[:, order] = np.clip(left[:, None] - before, 0, sizes[order])
+            moved = np.where(left >= 0, sizes.sum() + ((sizes - stay) * again).sum(axis=1), NEVER)
+            better = moved < most
+            most[better], chosen[better] = moved[better], stay[better]
+            if (most == sizes.sum()).all():
+                break
         return chosen
 
     @cached_property

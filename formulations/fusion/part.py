@@ -10,28 +10,28 @@ A schedule is a `FusedRun` for every group of layers, a `LayerRun` for every lay
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cached_property, partial
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
 from formulations.clock import Clock, TimeUp
 from formulations.compulsory import compulsory_bytes
 from formulations.fusion.arcs import Groups
 from formulations.fusion.groups import NEVER, Net
+from formulations.fusion.latency.search import Fastest
+from formulations.fusion.latency.timelines import Laid, Timelines
 from formulations.fusion.linear import Limit, Linear
 from formulations.fusion.nests import Bound, Nests
 from formulations.fusion.paths import Paths
 from formulations.fusion.pins import Demands
-from formulations.fusion.schedule import Fastest, GroupPrices, GroupTime, Layers, left_of, on_chip, option_of, runs_of
+from formulations.fusion.schedule import FastestNests, GroupPrices, Layers, left_of, on_chip, option_of, runs_of
 from formulations.fusion.space import Arc, Fusion, Taken, by_cut
-from formulations.fusion.steps import WHOLE, GroupSteps, joined, nest_steps
 from formulations.fusion.steps import Part as StepsOf
 from formulations.fusion.tables import Factors, Tables, heavier, in_order
 from formulations.pins import Pins
-from formulations.prefetch.guards import apart, bound, settled
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Unable
 from formulations.rows import Build
 from formulations.tiling.tiling import DECISIONS as NEST_DECISIONS
@@ -39,8 +39,8 @@ from hwmodels.fusion.replay.referee import FusedReplay, FusionReplay, replay_fus
 from hwmodels.joint.price import RunFigures, layer_figures
 from hwmodels.nest.homes import operand_of
 from hwmodels.outcome import OPERANDS, Outcome
-from hwmodels.schedule import FusedRun, LayerRun, Run
-from hwmodels.timeline.schedule import Timeline
+from hwmodels.schedule import FusedRun, LayerRun, Nest, Run
+from hwmodels.timeline.replay import replay
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.network import Network
@@ -50,16 +50,20 @@ Runs = tuple[Run, ...]
 _GROUP = ("macs", "peak_bytes", "visits", "ticks")
 
 
-#: Transfers of a plan whose guards are looked for (some seconds), and the most bytes of one of weights that are tried.
-MOST_MOVES, SIZES = 100_000, (WHOLE, 2**16, 2**15, 2**14, 2**13)
+class Measures(Mapping[str, int]):
+    """Measures of a plan, of which time is found when it is asked for."""
 
+    def __init__(self, known: Mapping[str, int], time: Callable[[], int]) -> None:
+        self._known, self._time = known, time
 
-class Latency(NamedTuple):
-    """The time of a plan whose transfers overlap, in ticks."""
+    def __getitem__(self, name: str) -> int:
+        return self._time() if name == "time" else self._known[name]
 
-    ticks: int
-    bound: int
-    """What no order of its steps' transfers is below."""
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self._known, "time"))
+
+    def __len__(self) -> int:
+        return len(self._known) + 1
 
 
 class FusionPart(Part[Runs]):
@@ -74,6 +78,7 @@ class FusionPart(Part[Runs]):
         self.groups = Groups(self.net, machine, nests.residences, self.demands)
         self.tables = Tables(self.groups, nests)
         self.prices = GroupPrices(self.groups)
+        self.timelines = Timelines(self.prices, self.layers)
         self._walked: tuple[Runs, FusionReplay] | None = None
 
     @property
@@ -84,13 +89,28 @@ class FusionPart(Part[Runs]):
 
     def pieces(self, goal: Goal) -> Iterator[Piece[Runs]]:
         """All cuts, unless layers run by themselves and one is known to fit nowhere."""
-        if self.groups.pairs or self.tables.nests.possible:
+        if "time" in (goal.measure, *goal.caps):
+            yield self._fastest
+        elif self.groups.pairs or self.tables.nests.possible:
             yield Cuts(self)
 
+    @cached_property
+    def _fastest(self) -> Fastest:
+        """Plans by their time; every plan moves what is compulsory."""
+        moved = self.compulsory_bytes * self.machine.transfer.byte_ticks
+        nests = self.tables.nests.arcs("proven")
+        return Fastest(self.groups, self._nest_in, nests, lambda runs: self.laid(runs).ticks, moved)
+
+    def _nest_in(self, step: int, run: LayerRun, room: int) -> tuple[Nest, StepsOf] | None:
+        """The fastest nest of a layer with these maps on chip in so many bytes, and its steps."""
+        nest = self.layers.fastest(step, run, room)
+        beside = self.timelines.room - room
+        return None if nest is None else (nest, self.timelines.alone(step, replace(run, nest=nest), beside))
+
     def factors(self, measure: str) -> Factors:
-        """What a byte and a MAC add to a measure."""
+        """What a byte and a MAC add to a measure; heuristics take bytes for time."""
         energy = self.machine.byte_fj_of("IN"), self.machine.mac_fj
-        return {"bytes": (1, 0), "macs": (0, 1), "energy": energy}[measure]
+        return {"bytes": (1, 0), "macs": (0, 1), "energy": energy, "time": (1, 0)}[measure]
 
     @cached_property
     def compulsory_bytes(self) -> int:
@@ -127,7 +147,7 @@ class FusionPart(Part[Runs]):
                 mine = self._alone(first, self.layers.ran(first, run, before))
             figures[self.prices.name(first, last)], before = mine, run
         measures, terms, counts = self._summed(figures)
-        return Priced(measures, terms, counts)
+        return Priced(Measures(measures, lambda: self.laid(runs).ticks), terms, counts)
 
     def _alone(self, step: int, outcome: Outcome) -> dict[str, int]:
         """The figures of a layer that is a group by itself, all of them."""
@@ -143,47 +163,20 @@ class FusionPart(Part[Runs]):
                             sum(mine["macs"] for mine in figures.values()))  # fmt: skip
         measures = {name: sum(each.values()) for name, each in terms.items()}
         counts = {f"{name}: {what}": number for name, mine in figures.items() for what, number in mine.items()}
-        return {**measures, "time": sum(mine["ticks"] for mine in figures.values())}, terms, counts
+        return measures, terms, counts
 
     def _terms(self, moved: Mapping[str, int], macs: int) -> dict[str, dict[str, int]]:
         energy = {op: self.machine.byte_fj_of(operand_of(op)) * number for op, number in moved.items()}
         energy["MAC"] = self.machine.mac_fj * macs
         return {"bytes": dict(moved), "macs": {"MAC": macs}, "energy": energy}
 
-    def timeline(self, runs: Runs, most: int = WHOLE) -> Timeline:
-        """What the runs do on the engine and on the DMA queue, step by step, each load in the step that reads it.
+    def laid(self, runs: Runs) -> Laid:
+        """The timeline of the runs with its times."""
+        return self.timelines.laid(runs, self.numbered(runs))
 
-        Weights of groups are loaded in transfers of filters of `most` bytes.
-        """
-        parts, before, room = list[StepsOf](), None, self.machine.bank_count * self.machine.bank_bytes
-        for first, last, run in self.numbered(runs):
-            beside = room - left_of(self.net, self.machine, run)[1]
-            if isinstance(run, FusedRun):
-                laid = self.prices.laid_out(first, last, option_of(run))
-                time = GroupTime(laid.group, self.machine, run, laid.down, laid.across)
-                parts.append(GroupSteps(time, laid.memory(run.residents), room, beside, most).steps())
-            else:
-                layer = self.layers.layer(first, run)
-                parts.append(nest_steps(layer, self.machine, run.nest, beside))
-                plain, whole = self.layers.outcome(layer, run.nest), self.layers.ran(first, run, before)
-                parts[-1].load(whole.transfer_ticks - plain.transfer_ticks, whole.bytes - plain.bytes, 1)
-            before = run
-        return joined(parts)
-
-    def latency(self, runs: Runs) -> Latency:
-        """The time of the runs with loads as early, and stores as late, as memory allows.
-
-        The least over some sizes of transfers of weights. Raises InputError if the runs have too many steps.
-        """
-        room, found = self.machine.bank_count * self.machine.bank_bytes, list[Latency]()
-        for most in SIZES if any(isinstance(run, FusedRun) for run in runs) else SIZES[:1]:
-            timeline = self.timeline(runs, most)
-            if len(timeline.transfers) > MOST_MOVES:
-                break
-            found.append(Latency(settled(apart(timeline), room)[1].latency, bound(timeline, room)))
-        if not found:
-            raise InputError(f"{self.name}: more than {MOST_MOVES:,} transfers")
-        return min(found)
+    def least_time(self, runs: Runs) -> int:
+        """What no order of the transfers of that timeline is below, in ticks."""
+        return self.timelines.bound(runs, self.numbered(runs))
 
     def walked(self, runs: Runs) -> FusionReplay:
         """What the referee sees; raises InputError for runs that are malformed."""
@@ -205,7 +198,9 @@ class FusionPart(Part[Runs]):
             figures[self.prices.name(first, last)] = mine
         measures, _, counts = self._summed(figures)
         executed = sum(said.executed for said in walked.runs)
-        return Replayed(measures, walked.faults, counts, figures=tuple(said_of), executed=executed)
+        seen = replay(self.laid(runs).timeline)
+        faults = (*walked.faults, *seen.faults, *_too_many(seen.peak_bytes, self.timelines.room))
+        return Replayed({**measures, "time": seen.latency}, faults, counts, figures=tuple(said_of), executed=executed)
 
     def figures_of(self, runs: Runs, walked: Replayed) -> tuple[RunFigures, ...]:
         """What the referee saw, and where the tiles of layers by themselves lie."""
@@ -253,8 +248,10 @@ class FusionPart(Part[Runs]):
         return self.layers.explain()
 
     def polished(self, runs: Runs, clock: Clock) -> Runs:
-        """Layers by themselves with the fastest of equal nests."""
-        known: Fastest = {}
+        """Layers by themselves with the fastest of equal nests; a plan of the least time as it is."""
+        if runs is self._fastest.best:
+            return runs
+        known: FastestNests = {}
         return tuple(
             self.layers.faster(first, run, known, clock) if isinstance(run, LayerRun) else run
             for first, _, run in self.numbered(runs)
@@ -269,6 +266,12 @@ class FusionPart(Part[Runs]):
     def runs(self, path: Sequence[Taken]) -> Runs:
         """Return a path as a schedule with the best nests that are known."""
         return runs_of(path, self.tables, self.layers, self.prices)
+
+
+def _too_many(peak: int, room: int) -> Iterator[str]:
+    """A fault if the timeline takes more bytes than there are."""
+    if peak > room:
+        yield f"steps and the transfers beside them take {peak:,} bytes, there are {room:,}"
 
 
 def _flat(value: Any, where: str = "") -> Iterator[tuple[str, int]]:

@@ -1,30 +1,22 @@
 """Schedules of fusion: what groups (`GroupPrices`) and layers by themselves (`Layers`) cost, and paths of arcs as runs.
 
 `runs_of` makes the schedule of a path: the run of every group and layer, with the banks that maps on chip leave it.
-
-**Time** of a group (`GroupTime`): visit by visit the longer of computing and of moving, calls and segments included.
-
-A piece of a map is a call: a box of the map as its layer reads (or writes) it, with a segment for every run of
-addresses. Weights that stay are one call before all else; what is streamed is a call for every filter, with its bias.
-
-Example: 2 rows of a map of 4 channels, 8 x 8 pixels, are 4 runs of 16 bytes where channels lie outermost (CHW), one of
-64 where they lie innermost (HWC). With 5 ticks a call, 2 a segment and 1 a byte they take 77 and 71 ticks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil
 
 import numpy as np
 
-from formulations.clock import Clock
+from formulations.clock import ENDLESS, Clock
 from formulations.fusion.arcs import Grouped, Groups
+from formulations.fusion.group_time import Around, GroupTime
 from formulations.fusion.groups import Group
 from formulations.fusion.memory import Memory, Option, Turns, Weights, turns_of, weights_of
 from formulations.fusion.space import Taken
-from formulations.fusion.strips import Ints, Mode, Strips, paces, strips
+from formulations.fusion.strips import Mode, Strips, paces, strips
 from formulations.fusion.tables import Tables
 from formulations.pins import Pins
 from formulations.tiling import tiling
@@ -34,200 +26,15 @@ from hwmodels.nest.buffers import buffers
 from hwmodels.nest.price.closed_form import price
 from hwmodels.outcome import Outcome
 from hwmodels.schedule import Blocks, FusedRun, LayerRun, Loop, Nest, Run, Steps, Stream
-from hwmodels.transfer import bursts_of_segment, request, ticks
 from instances.errors import InputError
-from instances.machine.machine import Machine, Transfer
+from instances.machine.machine import Machine
 from instances.network.stores import Stores
 from instances.network.workload import Layer
 
-#: Runs of addresses: the first one's start, bytes of each, and how many there are in a row at which distance.
-AddressRuns = tuple[int, int, tuple[tuple[int, int], ...]]
 #: Numbers of banks; none on a machine without banks.
 Banks = tuple[int, ...]
 #: The fastest nests of layers, by what they find on chip, room for tiles and bytes.
-Fastest = dict[tuple[object, int, int], Nest]
-
-
-def ticks_of_call(transfer: Transfer, runs: Sequence[AddressRuns]) -> int:
-    """Return what one call takes that moves some runs."""
-    moved = segments = bursts = 0
-    for start, size, repeats in runs:
-        starts = np.array([start], np.int64)
-        for number, pitch in repeats:
-            starts = np.add.outer(starts, np.arange(number, dtype=np.int64) * pitch).ravel()
-        count = len(starts) if size else 0
-        moved, segments = moved + count * size, segments + count
-        if transfer.burst_bytes and count:
-            one_by_one = starts.tolist() if transfer.by_address else [0] * count
-            bursts += sum(bursts_of_segment(at, size, transfer.burst_bytes) for at in one_by_one)
-    return ticks(transfer, request(transfer, moved, segments, bursts)) if moved else 0
-
-
-class GroupTime:
-    """The time of a run of a group whose steps along rows and columns are `down` and `across`."""
-
-    def __init__(self, group: Group, machine: Machine, run: FusedRun, down: Strips, across: Strips) -> None:
-        self.group, self.machine, self.run = group, machine, run
-        self.down, self.across, self.net = down, across, group.net
-        self.visits = down.begin.shape[1], across.begin.shape[1]
-
-    def ticks(self) -> int:
-        """All visits."""
-        moving, computing = np.zeros(self.visits, np.int64), np.zeros(self.visits, np.int64)
-        moving[0, 0] = sum(self.resident(t, kept) for t, kept in zip(self.group.layers, self.run.weights, strict=True))
-        for k, stream in enumerate(self.group.streams):
-            rows, columns = self.spans(k)
-            if stream.outside:
-                moving += self.boxes(k, rows, columns)
-                continue
-            pixels = np.multiply.outer(rows[1] - rows[0], columns[1] - columns[0])
-            computing += self._cycles(k, pixels) * self.machine.compute.cycle_ticks
-            moving += (pixels > 0) * self.streamed(k)
-            moving += self.boxes(k, *self.new(k, rows, columns))
-        return int(np.maximum(moving, computing).sum())
-
-    # ---- pieces ------------------------------------------------------------------------------------------------------
-
-    def spans(self, k: int) -> tuple[Ints, Ints]:
-        """What is loaded or made of a stream in every step, (2, steps) along rows and along columns."""
-        rows, columns = (np.stack([s.begin[k], np.maximum(s.begin[k], s.end[k])]) for s in (self.down, self.across))
-        stream = self.group.streams[k]
-        if stream.outside:
-            there, _ = self.run.residents.get(stream.store, (0, ()))
-            height = self.net.operand(stream.maker, stream.store).rows
-            rows[0] = np.minimum(np.maximum(rows[0], self.net.stores[stream.store].seen(there, height)), rows[1])
-        return rows, columns
-
-    def new(self, k: int, rows: Ints, columns: Ints) -> tuple[Ints, Ints]:
-        """What is written of it: rows and columns that no step before has made, in rows that do not stay."""
-        layer, store = self.net.layers[self.group.first + k], self.net.stores[self.group.streams[k].store]
-        made = [rows.copy(), columns.copy()]
-        for span in made:
-            before = np.maximum.accumulate(np.append(0, span[1][:-1]))
-            span[0] = np.minimum(np.maximum(span[0], before), span[1])
-        stay = store.seen(self.run.unwritten[k], layer.r)
-        made[0][0] = np.minimum(np.maximum(made[0][0], stay), made[0][1])
-        return made[0], made[1]
-
-    def boxes(self, k: int, rows: Ints, columns: Ints) -> Ints:
-        """Ticks of a piece in every visit."""
-        price, addressed = self._box(k)
-        tall, at = _kinds(rows, addressed)
-        wide, across = _kinds(columns, addressed)
-        each = [[price(top, left, high, broad) for left, broad in wide] for top, high in tall]
-        return np.array(each, np.int64)[np.ix_(at, across)]
-
-    def _box(self, k: int) -> tuple[Callable[[int, int, int, int], int], bool]:
-        """The price of a box of a stream's map, by its first row and column and its size; whether these matter."""
-        stream, machine = self.group.streams[k], self.machine
-        layer = self.net.layers[stream.maker]
-        if stream.outside:
-            _, _, height, width = self.net.operand(stream.maker, stream.store)
-            batch, order = (
-                1 if "b" in self.net.operand(stream.maker, stream.store).lacks else layer.b,
-                machine.in_layout,
-            )
-        else:
-            height, width, batch, order = layer.r, layer.c, layer.b, machine.out_layout
-        pixel, transfer = stream.pixel, machine.transfer_of("IN" if stream.outside else "OUT")
-        element = self.net.element_bytes
-        planes, each = (pixel // element, element) if order == "CHW" else (batch, pixel // batch)
-
-        def price(top: int, left: int, high: int, broad: int) -> int:
-            start, row, plane = (top * width + left) * each, width * each, height * width * each
-            if broad < width:
-                return ticks_of_call(transfer, [(start, broad * each, ((planes, plane), (high, row)))])
-            if high < height:
-                return ticks_of_call(transfer, [(start, high * row, ((planes, plane),))])
-            return ticks_of_call(transfer, [(0, planes * plane, ())])
-
-        return price, transfer.by_address
-
-    # ---- weights -----------------------------------------------------------------------------------------------------
-
-    def _filter(self, layer: Layer) -> tuple[int, int, int]:
-        """Filters of a layer, and bytes of one and of its bias."""
-        if layer.weights == "none":
-            return 0, 0, 0
-        taps = layer.n * layer.kh * layer.kw
-        return layer.g * layer.m, taps * self.machine.w_bytes, self.machine.bias_bytes if layer.bias else 0
-
-    def resident(self, t: int, kept: int) -> int:
-        """Ticks of loading the first bytes of a layer's weights, to stay."""
-        _, size, bias = self._filter(self.net.layers[t])
-        whole, rest = divmod(kept, size + bias) if kept else (0, 0)
-        runs = [(0, whole * size + min(rest, size), ()), (0, whole * bias + max(0, rest - size), ())]
-        return ticks_of_call(self.machine.transfer_of("W"), runs)
-
-    def streamed(self, k: int) -> int:
-        """Ticks of loading what does not stay of a layer's weights, a call for every filter."""
-        number, size, bias = self._filter(self.net.layers[self.group.first + k])
-        first, kept = divmod(self.run.weights[self.group.owners[k]], size + bias) if number else (0, 0)
-        transfer = self.machine.transfer_of("W")
-
-        def price(at: int, gone: int) -> int:
-            weights = (at * size + min(gone, size), size - min(gone, size), ())
-            return ticks_of_call(transfer, [weights, (at * bias + max(0, gone - size), bias - max(0, gone - size), ())])
-
-        if first == number:
-            return 0
-        later = range(first + 1, number)
-        alike = not transfer.by_address or not later
-        return price(first, kept) + (len(later) * price(0, 0) if alike else sum(price(at, 0) for at in later))
-
-    def filters(self, k: int) -> tuple[int, int]:
-        """Filters of a layer of which something does not stay, and the bytes of one with its bias; 0 if it has none."""
-        number, size, bias = self._filter(self.net.layers[self.group.first + k])
-        kept = self.run.weights[self.group.owners[k]] // (size + bias) if number else 0
-        return number - kept, size + bias
-
-    def block(self, k: int, filters: int) -> tuple[int, int]:
-        """Ticks of loading so many filters at once, and their bytes."""
-        _, size, bias = self._filter(self.net.layers[self.group.first + k])
-        runs = [(0, filters * size, ()), (0, filters * bias, ())]
-        return ticks_of_call(self.machine.transfer_of("W"), runs), filters * (size + bias)
-
-    # ---- computing ---------------------------------------------------------------------------------------------------
-
-    def round(self, k: int) -> int:
-        """Filters that the lanes compute at once."""
-        layer, unit = self.net.layers[self.group.first + k], self.machine.compute
-        if unit.model != "array" or layer.g > 1 < layer.m:
-            return 1
-        return unit.cols if layer.m == layer.n == 1 else unit.rows
-
-    def busy(self, k: int, pixels: int, filters: int = 0) -> int:
-        """Ticks of computing a piece of so many pixels, or of so many of its filters, if not all."""
-        every, layer = int(self._cycles(k, np.array(pixels))), self.net.layers[self.group.first + k]
-        number = layer.g * layer.m
-        if filters and filters < number:
-            lanes = self.round(k)
-            every = ceil(every * ceil(filters / lanes) / ceil(number / lanes))
-        return every * self.machine.compute.cycle_ticks
-
-    def _cycles(self, k: int, pixels: Ints) -> Ints:
-        """Cycles of pieces of so many pixels, each turn's share by itself."""
-        layer, unit, t = self.net.layers[self.group.first + k], self.machine.compute, self.group.first + k
-        if unit.model == "none":
-            return np.zeros_like(pixels)
-        blocks = next((one for one in self.run.blocks if one.first <= t <= one.last), None)
-        first = layer if blocks is None else self.net.layers[blocks.first]
-        turns = 1 if blocks is None else first.g * first.m // blocks.channels
-        work = pixels * (layer.b * layer.kh * layer.kw * layer.inputs)
-        if unit.model == "tile":
-            work, lanes = work * (layer.g * layer.m * layer.n), unit.macs_per_cycle
-        elif layer.m == layer.n == 1:
-            work, lanes = work * ceil(layer.g / unit.cols), 1
-        else:
-            work, lanes = work * (layer.g * ceil(layer.m / unit.rows) * ceil(layer.n / unit.cols)), 1
-        return turns * -(-work // (turns * lanes))
-
-
-def _kinds(spans: Ints, addressed: bool) -> tuple[list[tuple[int, int]], Ints]:
-    """The distinct (start, size) of spans, starts 0 where they do not matter, and which one every span is."""
-    keys = np.stack([spans[0] * addressed, spans[1] - spans[0]], axis=1)
-    kinds, which = np.unique(keys, axis=0, return_inverse=True)
-    return [(int(start), int(size)) for start, size in kinds], which.ravel()
+FastestNests = dict[tuple[object, int, int], Nest]
 
 
 @dataclass(frozen=True)
@@ -361,7 +168,7 @@ class GroupPrices:
         return GroupPrice(
             {"IN": read, "W": loaded, "OUT": written}, macs, strips_peak + sum(run.weights) + buffer,
             laid.down.end.shape[1] * laid.across.end.shape[1],
-            GroupTime(group, self.groups.machine, run, laid.down, laid.across).ticks(),
+            GroupTime(group, self.groups.machine, Around.of(run), laid.down, laid.across).ticks(run.weights),
         )  # fmt: skip
 
 
@@ -393,6 +200,7 @@ class Layers:
     def __init__(self, found: Stores, machine: Machine, pins: Pins) -> None:
         self.found, self.machine, self.pins = found, machine, pins
         self._outcomes: dict[object, Outcome] = {}
+        self._fastest: dict[tuple[object, int], Nest | None] = {}
 
     def layer(self, step: int, run: LayerRun) -> Layer:
         """A layer with what it finds on chip."""
@@ -433,13 +241,22 @@ class Layers:
         taken = self.outcome(self.layer(step, run), run.nest).occupancy_bytes["ocm"]
         return replace(run, banks=run.banks[: -(-taken // self.machine.bank_bytes)])
 
-    def faster(self, step: int, run: LayerRun, known: Fastest, clock: Clock) -> LayerRun:
+    def faster(self, step: int, run: LayerRun, known: FastestNests, clock: Clock) -> LayerRun:
         """The fastest nest that moves as little in the room that is free; without time a coarser one."""
         layer, (free, room) = self.layer(step, run), left_of(self.found, self.machine, run)
         key = layer.signature(), room, self.outcome(layer, run.nest).bytes
         if key not in known:
             known[key] = self._faster(layer, run.nest, room, clock)
         return self.trimmed(step, replace(run, nest=known[key], banks=free))
+
+    def fastest(self, step: int, run: LayerRun, room: int) -> Nest | None:
+        """The fastest nest of a layer with the maps of a run on chip, in so many bytes."""
+        layer = self.layer(step, run)
+        key = layer.signature(), room
+        if key not in self._fastest:
+            space = tiling.build(layer, self.machine, self.pins)
+            self._fastest[key] = search_nests(space, ("time",), ENDLESS, most={"ocm": room}, proving=()).nest
+        return self._fastest[key]
 
     def _faster(self, layer: Layer, nest: Nest, room: int, clock: Clock) -> Nest:
         most = {"ocm": room, "bytes": self.outcome(layer, nest).bytes}

@@ -1,4 +1,4 @@
-"""Steps and transfers of a plan of fusion: what its runs do on the engine and on the DMA queue (`hwmodels.timeline`).
+"""Steps and transfers of plans of fusion: what their runs do on the engine and on the DMA queue (`hwmodels.timeline`).
 
 A visit of a group (a step of rows, and inside it a step of columns) has a step for every layer that makes something;
 layers that take turns have one together. While it runs lie on chip
@@ -8,11 +8,12 @@ layers that take turns have one together. While it runs lie on chip
 
 Transfers: a piece of a map from outside is due in the first step of the layer that reads it, a piece of a result is
 released by the step that makes it, weights that stay are due in the first step that reads them. Weights that do not
-stay are loaded in blocks of filters, a step for each. A block is so large that the next one finds room beside it, whole
-rounds of lanes where it may, or else a filter.
+stay are loaded in blocks of filters, a step for each. A block has at most so many bytes as are asked for, and the next
+one finds room beside it; it has whole rounds of lanes where it may, or else a filter.
 
-The transfers of a plan keep their order (`formulations.prefetch.guards.settled`), so that what is stored and loaded
-again, a map between groups or partial sums, is stored before.
+`GroupSteps` lays out several ways of rows one after the other, as arrays: for the price of all options of a group, and
+for the timeline of one. The transfers of a plan keep their order (`formulations.prefetch.guards.settled`), so that what
+is stored and loaded again, a map between groups or partial sums, is stored before.
 
 A layer by itself has a step for every tile of its nest. What its nest loads for a tile is due in its step; so that no
 byte is missing, each operand of it counts as its largest tile.
@@ -20,15 +21,16 @@ byte is missing, each operand of it counts as its largest tile.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from formulations.fusion.memory import Memory
-from formulations.fusion.schedule import GroupTime
-from formulations.fusion.strips import Ints
+from formulations.fusion.group_time import GroupTime
+from formulations.fusion.strips import Ints, Mask
 from hwmodels.nest.buffers import buffers
 from hwmodels.nest.price.choices import trees_of
 from hwmodels.nest.price.overlap import Timeline as TiledTime
@@ -42,179 +44,361 @@ from instances.network.workload import Layer
 WHOLE = 2**62
 
 
+class Piece(NamedTuple):
+    """Of a store the rows that are moved."""
+
+    store: int
+    begin: int
+    end: int
+
+
 @dataclass
 class Part:
     """Steps of a run, and its transfers; steps count from 1."""
 
     steps: list[Step] = field(default_factory=list)
     moves: list[Move] = field(default_factory=list)
+    pieces: list[tuple[Piece, ...]] = field(default_factory=list)
+    """Of every transfer the pieces of maps that it moves."""
 
-    def load(self, ticks: int, size: int, due: int) -> None:
+    def load(self, ticks: int, size: int, due: int, *pieces: Piece, ready: int = 1) -> None:
         """Add a load, if it is one, that begins in the step that reads it."""
         if size:
-            self.moves.append(Load(int(ticks), int(size), due, due))
+            self.moves.append(Load(int(ticks), int(size), due, due, ready=ready))
+            self.pieces.append(pieces)
 
-    def store(self, ticks: int, size: int, released: int) -> None:
+    def store(self, ticks: int, size: int, released: int, *pieces: Piece) -> None:
         """Add a store, if it is one, that the next step waits for."""
         if size:
             self.moves.append(Store(int(ticks), int(size), released, released + 1))
+            self.pieces.append(pieces)
 
 
 def joined(parts: Sequence[Part]) -> Timeline:
-    """The runs one after the other."""
-    steps, moves = list[Step](), list[Move]()
+    """The runs one after the other. What they store is loaded when it is stored, at the earliest."""
+    steps, moves, stored = list[Step](), list[Move](), defaultdict[int, list[int]](list)
     for part in parts:
-        begin = len(steps)
-        for one in part.moves:
-            moves.append(
-                replace(one, due=one.due + begin, guard=one.guard + begin) if isinstance(one, Load)
-                else replace(one, released=one.released + begin, limit=one.limit + begin)
-            )  # fmt: skip
+        begin, made = len(steps), list[tuple[Piece, int]]()
+        for one, pieces in zip(part.moves, part.pieces, strict=True):
+            if isinstance(one, Load):
+                last = max((t for piece in pieces for t in stored[piece.store][piece.begin : piece.end]), default=0)
+                ready = max(last + 1, one.ready + begin * (one.ready > 1))
+                moves.append(replace(one, due=one.due + begin, guard=one.guard + begin, ready=ready))
+            else:
+                moves.append(replace(one, released=one.released + begin, limit=one.limit + begin))
+                made += [(piece, one.released + begin) for piece in pieces]
+        for piece, released in made:
+            rows = stored[piece.store]
+            rows += [0] * (piece.end - len(rows))
+            rows[piece.begin : piece.end] = [max(t, released) for t in rows[piece.begin : piece.end]]
         steps += part.steps
     return Timeline(tuple(steps), tuple(moves))
 
 
-class GroupSteps:
-    """The steps of a group in so many bytes, beside which others lie on chip.
+@dataclass(frozen=True)
+class Moves:
+    """Transfers, those that are alike together."""
 
-    Weights are loaded in transfers of filters of at most so many bytes (`most`), or of a filter.
+    number: Ints
+    ticks: Ints
+    bytes: Ints
+    """`ticks`, `bytes`: of one of them."""
+    step: Ints
+    """In which they are due, or by which they are released; from 0."""
+    stream: Ints
+    """Of which they are a piece; -1: weights."""
+    rows: Ints
+    """Of it, (2, transfers)."""
+
+    def by_step(self, each: Ints, steps: int) -> Ints:
+        """The sum of the ticks or bytes of all, (steps,)."""
+        return np.bincount(self.step, self.number * each, steps).astype(np.int64)
+
+
+class GroupSteps:
+    """The steps of a group in ways of rows, one after the other, and one of columns; all ways several times over.
+
+    Parameters
+    ----------
+    time : GroupTime
+        Ticks of its pieces, along rows in all ways.
+    held : (times x row steps, layers, column steps)
+        Bytes on chip while each layer runs: its strips (`Memory.held`), and what others take.
+    kept : (times x ways, layers)
+        Bytes of weights that stay, by the first layer that has them (`Group.owners`).
+    room : int
+        Bytes on chip.
+    most : int
+        The most bytes of a block and of a transfer of weights; a round of lanes, or else a filter, may have more.
+    still : (times x ways, streams), optional
+        Streams of which nothing is moved, for their maps stay on chip.
     """
 
-    def __init__(self, time: GroupTime, memory: Memory, room: int, beside: int, most: int) -> None:
-        self.most = most
-        self.time, self.run, self.group, self.room, self.beside = time, time.run, time.group, room, beside
-        self.turns = {t: one for one in self.run.blocks for t in range(one.first, one.last + 1)}
-        self.held = memory.held(self.run.blocks)
-        self.pieces = [self._pieces(k) for k in range(len(self.group.streams))]
-        self.outside = dict[int, list[int]]()
-        """Streams from outside by the layer for which their pieces come."""
+    def __init__(
+        self, time: GroupTime, held: Ints, kept: Ints, room: int, most: int = WHOLE, still: Mask | None = None
+    ) -> None:
+        self.time, self.group, self.kept, self.room, self.most = time, time.group, kept, room, most
+        self.still = np.zeros((len(kept), len(self.group.streams)), np.bool_) if still is None else still
+        group, layers, sizes = self.group, range(len(self.group.layers)), np.diff(time.down.first)
+        self.layers, self.owners = layers, np.array(group.owners)
+        turned = {t - group.first: one for one in time.around.blocks for t in range(one.first, one.last + 1)}
+        #: Of every layer the one whose steps are its own: itself, or the first of those that take turns with it.
+        self.runs = np.array([turned[k].first - group.first if k in turned else k for k in layers])
+        self.together = np.array([k in turned for k in layers])
+        self.times = len(kept) // len(sizes)
+        self.rows = np.append(0, np.cumsum(np.tile(sizes, self.times)))
+        """Where the row steps of every way begin, (times x ways + 1,)."""
+        self.way = np.repeat(np.arange(len(kept)), np.diff(self.rows))
+        self.pixels = self._again(np.stack([self._pixels(k) for k in layers], axis=2))
+        self.held = held.swapaxes(1, 2)
+        self.number, self.size = np.array([time.filters(k) for k in layers], np.int64).T
+        self.lanes = np.array([time.round(k) for k in layers])
+        stay = kept[:, self.owners]
+        self.streamed = self.number - np.where(self.number > 0, stay // np.maximum(self.size, 1), 0)
+        """Filters of which something does not stay, (times x ways, layers)."""
+        self.gone = np.where(self.number > 0, stay % np.maximum(self.size, 1), 0)
+        """Bytes of the first one of them that stay."""
+        self._lay_out()
+
+    def _again(self, each: Ints) -> Ints:
+        """The same for all times."""
+        return np.tile(each, (self.times, *(1,) * (each.ndim - 1))) if self.times > 1 else each
+
+    def _pixels(self, k: int) -> Ints:
+        """Pixels of a layer in every visit, (row steps, column steps)."""
+        rows, columns = self.time.spans(k)
+        made: Ints = np.multiply.outer(rows[1] - rows[0], columns[1] - columns[0])
+        return made
+
+    def _lay_out(self) -> None:
+        """Blocks of every way and layer, and where the steps of every visit are."""
+        active = (self.pixels > 0) & (self.runs == self.layers)
+        left = self.room - self.held.max(axis=1) - self.kept.sum(axis=1)[self.way][:, None]
+        streamed = self.streamed[self.way]
+        self.filters = self._filters(left, streamed)
+        """Of a block, (times x row steps, layers)."""
+        blocks = np.where(self.together | (streamed == 0), 1, -(-streamed // self.filters))
+        self.counts = np.where(active, blocks[:, None], 0)
+        ends = np.cumsum(self.counts.ravel())
+        self.starts = (ends - self.counts.ravel()).reshape(self.counts.shape)
+        self.steps = int(ends[-1])
+        self.first = np.append(self.starts[self.rows[:-1], 0, 0], self.steps)
+        """Where the steps of every way begin, (times x ways + 1,)."""
+        self.entry = entry = np.repeat(np.arange(self.counts.size), self.counts.ravel())
+        self.layer, self.block = entry % len(self.layers), np.arange(self.steps) - self.starts.ravel()[entry]
+        self.at = np.repeat(np.arange(len(self.kept)), np.diff(self.first)), self.layer
+
+    def _filters(self, left: Ints, streamed: Ints) -> Ints:
+        """Filters of a block: two blocks fit, rounds of lanes where they may, no more bytes than are asked for."""
+        each = np.maximum(self.size, 1)
+        half = np.maximum(1, left // 2 // each)
+        most = np.minimum(half, np.maximum(self.lanes, self.most // each))
+        rounds = np.where(most % self.lanes < most, most - most % self.lanes, most)
+        filters: Ints = np.maximum(1, np.where(streamed <= most, streamed, rounds))
+        return filters
+
+    # ---- steps -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def loaded(self) -> Ints:
+        """Filters that are loaded for every step; 0 for layers that take turns."""
+        most = self.filters[self.entry // self.counts[0].size, self.layer]
+        filters: Ints = np.clip(self.streamed[self.at] - self.block * most, 0, most)
+        filters[self.together[self.layer]] = 0
+        return filters
+
+    @cached_property
+    def ticks(self) -> Ints:
+        """Ticks of every step; filters that stay are computed with the first block."""
+        cycles = np.zeros(self.pixels.shape, np.int64)
+        for k in self.layers:
+            cycles[:, :, self.runs[k]] += self.time.cycles(k, self.pixels[:, :, k])
+        every, lanes = cycles.ravel()[self.entry], self.lanes[self.layer]
+        outputs = np.array([one.g * one.m for one in (self.group.net.layers[t] for t in self.group.layers)])[self.layer]
+        computed = self.loaded + np.where(self.block == 0, outputs - self.streamed[self.at], 0)
+        computed = np.where(self.loaded == 0, outputs, computed)
+        shared: Ints = -(-every * -(-computed // lanes) // -(-outputs // lanes))
+        ticks: Ints = np.where(computed < outputs, shared, every) * self.time.machine.compute.cycle_ticks
+        return ticks
+
+    @cached_property
+    def weights(self) -> Ints:
+        """Bytes of weights that are there for one step alone."""
+        gone = np.where((self.block == 0) & (self.loaded > 0), self.gone[self.at], 0)
+        size: Ints = self.loaded * self.size[self.layer] - gone
+        if not self.together.any():
+            return size
+        turns = np.zeros_like(self.streamed)
+        for k in np.flatnonzero(self.together).tolist():
+            turns[:, self.runs[k]] += self._streamed(k)
+        size[self.together[self.layer]] = turns[self.at][self.together[self.layer]]
+        left = self.room - self.kept.sum(axis=1)[self.at[0]] - self.held.ravel()[self.entry]
+        self.tight = np.flatnonzero(self.together[self.layer] & (size > left))
+        """Steps of layers that take turns whose weights come in turns: they have all memory."""
+        size[self.tight] = left[self.tight]
+        return size
+
+    def _streamed(self, k: int) -> Ints:
+        """Bytes of a layer's weights that do not stay, by way."""
+        size: Ints = self.streamed[:, k] * self.size[k] - self.gone[:, k]
+        return size
+
+    @cached_property
+    def bytes(self) -> Ints:
+        """Bytes on chip in every step."""
+        change = np.zeros(self.steps + 1, np.int64)
+        for owner, (ways, first, last) in self.read.items():
+            np.add.at(change, first, self.kept[ways, owner])
+            np.add.at(change, last + 1, -self.kept[ways, owner])
+        lies: Ints = self.held.ravel()[self.entry] + self.weights + np.cumsum(change)[:-1]
+        return lies
+
+    @cached_property
+    def read(self) -> dict[int, tuple[Ints, Ints, Ints]]:
+        """Ways in which weights stay, with the first and the last step that reads them, by the layer that has them."""
+        found = {}
+        for owner in np.flatnonzero(self.kept.any(axis=0)):
+            steps = np.flatnonzero(np.isin(self.layer, self.runs[self.owners == owner]))
+            begin, end = (np.searchsorted(steps, self.first[at]) for at in (slice(None, -1), slice(1, None)))
+            ways = np.flatnonzero((self.kept[:, owner] > 0) & (begin < end))
+            found[int(owner)] = ways, steps[begin[ways]], steps[end[ways] - 1]
+        return found
+
+    # ---- transfers ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def loads(self) -> Moves:
+        """Pieces of maps from outside, blocks of weights, and weights that stay."""
+        made = list[Moves]()
         for k, stream in enumerate(self.group.streams):
             if stream.outside:
-                self.outside.setdefault(stream.maker, []).append(k)
-        self.part, self.came = Part(), list[tuple[int, int]]()
+                rows, columns = self.time.spans(k)
+                reader = stream.maker - self.group.first
+                due = np.minimum(self.starts[:, :, reader], (self.first[1:] - 1)[self.way][:, None])
+                made.append(self._pieces(k, rows, columns, due))
+        size = self.weights
+        tight = self.tight if self.together.any() else np.zeros(0, np.int64)
+        for k in self.layers:
+            steps = np.setdiff1d(np.flatnonzero(self.layer == self.runs[k]), tight, assume_unique=True)
+            mine = self._streamed(k)[self.at[0][steps]] if self.together[k] else size[steps]
+            made += self._weights(k, mine, steps)
+        if len(tight):
+            made.append(self._turns(tight))
+        for owner, (ways, first, _) in self.read.items():
+            made += self._weights(owner, self.kept[ways, owner], first)
+        return _concatenated(made)
 
-    def _pieces(self, k: int) -> tuple[Ints, Ints, Ints]:
-        """Pixels that are made, ticks and bytes that are moved of a stream, by visit."""
-        time, stream = self.time, self.group.streams[k]
-        rows, columns = time.spans(k)
-        pixels = np.multiply.outer(rows[1] - rows[0], columns[1] - columns[0])
-        if not stream.outside:
-            rows, columns = time.new(k, rows, columns)
-        moved = np.multiply.outer(rows[1] - rows[0], columns[1] - columns[0]) * stream.pixel
-        return pixels, np.where(moved > 0, time.boxes(k, rows, columns), 0), moved
+    @cached_property
+    def stores(self) -> Moves:
+        """Pieces of results."""
+        made = []
+        for k in self.layers:
+            rows, columns = self.time.new(k, *self.time.spans(k))
+            begin = self.first[:-1][self.way][:, None]
+            released = np.maximum(
+                self.starts[:, :, k] + np.maximum(self.counts[:, :, k], 1 - self.together[k]) - 1, begin
+            )
+            made.append(self._pieces(k, rows, columns, released))
+        return _concatenated(made)
 
-    def steps(self) -> Part:
-        """All visits, with the weights that stay."""
-        read = dict[int, tuple[int, int]]()
-        for down in range(self.time.visits[0]):
-            for across in range(self.time.visits[1]):
-                self._visit(down, across, read)
-        steps = self.part.steps
-        for owner, kept in enumerate(self.run.weights):
-            if kept and owner in read:
-                first, last = read[owner]
-                self._weights(owner, kept, first)
-                for t in range(first, last + 1):
-                    steps[t - 1] = replace(steps[t - 1], bytes=steps[t - 1].bytes + kept)
-        return self.part
+    def _pieces(self, k: int, rows: Ints, columns: Ints, steps: Ints) -> Moves:
+        """Pieces of a stream that are moved."""
+        size = np.multiply.outer(rows[1] - rows[0], columns[1] - columns[0]) * self.group.streams[k].pixel
+        if not size.any():
+            return _concatenated(())
+        moved = (size := self._again(size)) > 0
+        moved &= ~self.still[self.way, k][:, None]
+        ticks = self._again(self.time.boxes(k, rows, columns))[moved]
+        one, spans = np.ones(len(ticks), np.int64), np.tile(rows, self.times)[..., None]
+        begin, end = (np.broadcast_to(span, moved.shape)[moved] for span in spans)
+        return Moves(one, ticks, size[moved], steps[moved], one * k, np.stack([begin, end]))
 
-    def _visit(self, down: int, across: int, read: dict[int, tuple[int, int]]) -> None:
-        begin = 0
-        for k, t in enumerate(self.group.layers):
-            self.came += [self._moved(j, down, across) for j in self.outside.get(t, ())]
-            if self.pieces[k][0][down, across]:
-                turned = self.turns.get(t)
-                if turned is None or t == turned.first:
-                    begin = len(self.part.steps) + 1
-                    self._run(k, down, across, turned.last - turned.first + 1 if turned else 1)
-                owner = self.group.owners[k]
-                read[owner] = min(begin, *read.get(owner, (begin,))), len(self.part.steps)
-                self.part.store(*self._moved(k, down, across), len(self.part.steps))
+    def _weights(self, k: int, size: Ints, steps: Ints) -> list[Moves]:
+        """So many bytes of a layer's weights for every step, in transfers of filters."""
+        each = int(self.size[k])
+        if not each:
+            return []
+        most = max(1, self.most // each)
+        number, rest = np.divmod(size, each)
+        some = np.full_like(size, most), number % most, np.zeros_like(size)
+        counts = number // most, some[1] > 0, rest > 0
+        parts = some[0] * each, some[1] * each, rest
+        return [
+            _weights(count[mine].astype(np.int64), self._resident(k, part[mine]), part[mine], steps[mine])
+            for count, part in zip(counts, parts, strict=True) if (mine := count > 0).any()
+        ]  # fmt: skip
 
-    def _moved(self, k: int, down: int, across: int) -> tuple[int, int]:
-        """Ticks and bytes of a piece that is loaded or stored."""
-        _, ticks, size = self.pieces[k]
-        return int(ticks[down, across]), int(size[down, across])
+    def _resident(self, k: int, sizes: Ints) -> Ints:
+        """Ticks of loading so many bytes of a layer's weights at once."""
+        kinds, which = np.unique(sizes, return_inverse=True)
+        return np.array([self.time.resident(self.group.layers[k], int(size)) for size in kinds], np.int64)[which]
 
-    def _run(self, k: int, down: int, across: int, together: int) -> None:
-        """The steps of a layer in a visit, of several that take turns; the first one reads what has come."""
-        for ticks, size in self.came:
-            self.part.load(ticks, size, len(self.part.steps) + 1)
-        self.came.clear()
-        made = [int(self.pieces[j][0][down, across]) for j in range(k, k + together)]
-        held = int(self.held[down, k, across]) + self.beside
-        if together > 1:
-            self._turn(range(k, k + together), made, held)
-            return
-        for size, computed in self._blocks(k, self.room - held - sum(self.run.weights)):
-            self.part.steps.append(Step(self.time.busy(k, made[0], computed), held + size))
-            self._weights(k, size, len(self.part.steps))
+    def _turns(self, steps: Ints) -> Moves:
+        """A transfer for all weights of layers that take turns."""
+        ticks = np.zeros(self.streamed.shape, np.int64)
+        for k in np.flatnonzero(self.together).tolist():
+            each = [self.time.streamed(k, int(kept)) for kept in self.kept[:, self.owners[k]]]
+            ticks[:, self.runs[k]] += np.array(each, np.int64)
+        return _weights(np.ones_like(steps), ticks[self.at][steps], self.weights[steps], steps)
 
-    def _turn(self, layers: range, pixels: list[int], held: int) -> None:
-        """The step of layers that take turns: weights that do not stay are there as a whole.
+    def part(self) -> Part:
+        """The steps and transfers of the only way."""
+        made = Part([Step(*one) for one in zip(self.ticks.tolist(), self.bytes.tolist(), strict=True)])
+        for moves, add in ((self.loads, made.load), (self.stores, made.store)):
+            each = moves.ticks, moves.bytes, moves.step + 1, moves.stream, *moves.rows
+            for *move, k, begin, end in zip(*(np.repeat(one, moves.number).tolist() for one in each), strict=True):
+                add(*move, *([self._piece(k, begin, end)] if k >= 0 else []))
+        return made
 
-        Without room for them they come in turns: the step has all memory, so that nothing else moves meanwhile.
-        """
-        sizes = {k: self._streamed(k) for k in layers}
-        size, at = held + sum(sizes.values()), len(self.part.steps) + 1
-        busy = sum(self.time.busy(k, made) for k, made in zip(layers, pixels, strict=True))
-        if size + sum(self.run.weights) > self.room:
-            size = self.room - sum(self.run.weights)
-            self.part.load(sum(self.time.streamed(k) for k in layers), size - held, at)
-        else:
-            for k, each in sizes.items():
-                self._weights(k, each, at)
-        self.part.steps.append(Step(busy, size))
-
-    def _weights(self, k: int, size: int, due: int) -> None:
-        """Load so many bytes of a layer's weights, in transfers of so many filters."""
-        _, each = self.time.filters(k)
-        number, rest = divmod(size, each) if each else (0, 0)
-        most = max(1, self.most // each) if each else 1
-        for at in range(0, number, most):
-            self.part.load(*self.time.block(k, min(most, number - at)), due)
-        if rest:
-            self.part.load(self.time.resident(self.group.layers[k], rest), rest, due)
-
-    def _streamed(self, k: int) -> int:
-        """Bytes of a layer's weights that do not stay."""
-        number, size = self.time.filters(k)
-        return number * size - (self.run.weights[self.group.owners[k]] % size if number else 0)
-
-    def _blocks(self, k: int, left: int) -> list[tuple[int, int]]:
-        """Bytes that are loaded of every block of a visit, and filters that are computed; 0 for all.
-
-        Those that stay, or of which a part stays, are computed with the first block.
-        """
-        number, size = self.time.filters(k)
-        if not number:
-            return [(0, 0)]
-        layer = self.group.net.layers[self.group.layers[k]]
-        most, lanes = max(1, left // 2 // size), self.time.round(k)
-        most = number if number * size <= left // 2 else most - most % lanes or most
-        filters = [min(most, number - at) for at in range(0, number, most)]
-        first = number * size - self._streamed(k), layer.g * layer.m - number
-        return [(each * size - first[0] * (not at), each + first[1] * (not at)) for at, each in enumerate(filters)]
+    def _piece(self, k: int, begin: int, end: int) -> Piece:
+        """Rows of a stream; all that its map has where its reader sees other ones."""
+        stream, net = self.group.streams[k], self.group.net
+        rows = net.operand(stream.maker, stream.store).rows if stream.outside else net.layers[stream.maker].r
+        mine = net.stores[stream.store].rows
+        return Piece(stream.store, begin, end) if rows == mine else Piece(stream.store, 0, mine)
 
 
-def nest_steps(layer: Layer, machine: Machine, nest: Nest, beside: int) -> Part:
-    """The steps of a layer by itself, beside which bytes lie on chip."""
+def _weights(number: Ints, ticks: Ints, sizes: Ints, steps: Ints) -> Moves:
+    """Transfers of weights."""
+    return Moves(number, ticks, sizes, steps, np.full_like(steps, -1), np.zeros((2, len(steps)), np.int64))
+
+
+def _concatenated(moves: Sequence[Moves]) -> Moves:
+    if not moves:
+        return _weights(*(np.zeros(0, np.int64) for _ in range(4)))
+    names = "number", "ticks", "bytes", "step", "stream", "rows"
+    return Moves(*(np.concatenate([getattr(one, name) for one in moves], axis=-1) for name in names))
+
+
+def nest_steps(
+    layer: Layer, machine: Machine, nest: Nest, beside: int, reads: Sequence[Piece] = (), writes: Sequence[Piece] = ()
+) -> Part:
+    """The steps of a layer by itself, beside which bytes lie on chip; `reads`, `writes`: its maps."""
     skeleton, part = skeleton_of(layer, nest), Part()
     trees = trees_of(cores(layer, skeleton.spatial)[0], nest.loops())
     tiled = TiledTime(layer, machine, skeleton, nest.loops(), trees, line=nest.line)
     sizes = {one.name: one.bytes for one in buffers(layer, machine, nest)}
-    moved, numbers = list[tuple[int, Ints, Ints]](), count(1)
-    for one in tiled.parts:
-        name = one[0] if one[0] in sizes else f"{one[0]}{next(numbers)}"
-        moved.append((sizes[name], *tiled.transfers(*one)))
-    begins = np.any([load > 0 for _, load, _ in moved], axis=0)
+    inputs = iter(_inputs(layer))
+    moved = [
+        (one[0], sizes.get(next(inputs) if one[0] == "IN" else one[0], 0), *tiled.transfers(*one))
+        for one in tiled.parts
+    ]  # fmt: skip
+    begins = np.any([load > 0 for _, _, load, _ in moved], axis=0)
     begins[1:] |= np.any([store > 0 for *_, store in moved], axis=0)[:-1]
     begins[0] = True
     own, number = sum(sizes.values()) + beside, np.cumsum(begins)
     part.steps = [Step(int(one), own) for one in np.add.reduceat(tiled.compute(), np.flatnonzero(begins))]
-    for size, load, store in moved:
-        for t in np.flatnonzero(load):
-            part.load(load[t], size, int(number[t]))
+    for name, size, load, store in moved:
+        maps, stored = () if name == "W" and layer.weights == "constant" else reads, np.flatnonzero(store)
+        for t in np.flatnonzero(load):  # partial sums: after all that was stored
+            before = int(np.searchsorted(stored, t))
+            part.load(load[t], size, int(number[t]), *maps, ready=1 + int(number[stored[before - 1]]) if before else 1)
         for t in np.flatnonzero(store):
-            part.store(store[t], size, int(number[t]))
+            part.store(store[t], size, int(number[t]), *(writes if t == stored[-1] else ()))
     return part
+
+
+def _inputs(layer: Layer) -> list[str]:
+    """The names of the buffers of inputs that are loaded (`Layer.loaded`)."""
+    numbered = enumerate(zip(layer.residents, layer.patterns, strict=True), 1)
+    return ["IN" + str(n) * (layer.inputs > 1) for n, (there, lacks) in numbered if not (there and "r" in lacks)]

@@ -44,7 +44,7 @@ rows. When the windows have run, columns that they are done with keep rows for t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Literal
 
@@ -55,6 +55,7 @@ from formulations.fusion.groups import Axis, Group, Rate
 from hwmodels.schedule import Pace, Steps
 
 Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 Mode = Literal["retain", "lead", "recompute"]
 #: How a group goes along an axis: the mode, and the strip height (width) of its last map.
 Way = tuple[Mode, int]
@@ -121,6 +122,12 @@ class Strips:
     def only(self, way: int) -> Strips:
         """The steps of one way, by its number."""
         return self._some(slice(self.first[way], self.first[way + 1]), (self.ways[way],))
+
+    def some(self, ways: Sequence[int]) -> Strips:
+        """The steps of some ways, in their order."""
+        steps = np.concatenate([np.arange(self.first[way], self.first[way + 1]) for way in ways])
+        first = np.append(0, np.cumsum(np.diff(self.first)[list(ways)]))
+        return replace(self._some(steps, tuple(self.ways[way] for way in ways)), first=first)
 
     def sampled(self) -> Strips:
         """Two steps of every way, the first and one in the middle; a glimpse, no schedule."""

@@ -8,11 +8,11 @@ Variables   S[t], R[t] in 0..H     step t begins; there is room for it
 Constraints (QUEUE) the transfers of a queue do not overlap
             (ROOM)  R[t] >= S[t-1] + c_(t-1);  R[t] >= s[k] + tau_k unless w[k,t]
             (GUARD) s[i] >= R[t] unless y[i,t-1], for 1 < t <= u_i;  s[k] >= S[r_k] + c_(r_k)
+            (READY) y[i,t] only from the step on by which what i loads is there; s[i] >= s[k] + tau_k for stores before
             (DUE)   S[t] >= R[t];  S[t] >= s[i] + tau_i for loads due in t
             (BYTES) A_t + sum b_i y[i,t] + sum b_k w[k,t] <= B
 Objective   min L,  L >= S[N] + c_N,  L >= s[q] + tau_q
 
-Transfers are taken to be of different bytes: that what is loaded was stored before is not asked here.
 The order of a queue is that of the starts. Guards and limits of a solution, with that order, take no longer than it:
 its starts meet all that the events of the timeline wait for.
 """
@@ -55,8 +55,12 @@ class _Whole:
             model.add(begin + one.ticks <= latency)
             if isinstance(one, Load):
                 model.add(begin + one.ticks <= start[one.due - 1])
-                for t in range(2, one.due + 1):
+                model.add(begin >= free[one.ready - 1])
+                for t in range(one.ready + 1, one.due + 1):
                     model.add(begin >= free[t - 1]).only_enforce_if(beside[t - 1].negated())
+                for other, stored in zip(self.begin, moves, strict=True) if one.ready > 1 else ():
+                    if not isinstance(stored, Load) and stored.queue == one.queue and stored.released < one.ready:
+                        model.add(begin >= other + stored.ticks)
                 continue
             model.add(begin >= start[one.released - 1] + steps[one.released - 1].ticks)
             for t, on_chip in beside.items():
@@ -69,7 +73,7 @@ class _Whole:
     def _beside(self, one: Move) -> dict[int, cp_model.IntVar]:
         """By step whether a transfer lies beside it."""
         last, load = len(self.timeline.steps), isinstance(one, Load)
-        among = range(1, one.due) if isinstance(one, Load) else range(one.released + 1, last + 1)
+        among = range(one.ready, one.due) if isinstance(one, Load) else range(one.released + 1, last + 1)
         found = {t: self.model.new_bool_var("") for t in among}
         for t in list(among)[1:]:
             first, then = (t - 1, t) if load else (t, t - 1)

@@ -88,7 +88,7 @@ def refusals(timeline: Timeline) -> list[str]:
             faults.append(f"transfer {k}: 1 <= guard {one.guard} <= due {one.due} <= {last} does not hold")
         if isinstance(one, Store) and not 1 <= one.released < one.limit <= last + 1:
             faults.append(f"transfer {k}: 1 <= released {one.released} < limit {one.limit} <= {last + 1} does not hold")
-    return faults or [*_too_small(timeline), *_circles(timeline.transfers)]
+    return faults or [*_too_small(timeline), *_circles(timeline.transfers), *_early(timeline.transfers)]
 
 
 def _negative(one: object) -> bool:
@@ -118,12 +118,24 @@ def _circles(transfers: Sequence[Move]) -> Iterator[str]:
         latest[one.queue] = max(before or (begins(one), k), (begins(one), k))
 
 
-def times(timeline: Timeline) -> Times:
+def _early(transfers: Sequence[Move]) -> Iterator[str]:
+    """Yield the loads that may begin before what they load is stored."""
+    first = dict[int, int]()  # by queue the first step that releases a store of those that follow
+    for k, one in reversed([*enumerate(transfers)]):
+        if isinstance(one, Store):
+            first[one.queue] = min(first.get(one.queue, one.released), one.released)
+        elif not one.ready <= one.guard:
+            yield f"transfer {k}: what it loads is there by step {one.ready}, its guard is {one.guard}"
+        elif one.ready > 1 and first.get(one.queue, one.ready) < one.ready:
+            yield f"transfer {k}: a store that is released before step {one.ready} stands behind it"
+
+
+def times(timeline: Timeline, *, known: bool = False) -> Times:
     """Return when every step and transfer begins and ends.
 
-    Raises InputError with all reasons if there are no times (`refusals`).
+    Raises InputError with all reasons if there are no times (`refusals`), unless it is `known` that there are.
     """
-    faults = refusals(timeline)
+    faults = [] if known else refusals(timeline)
     if faults:
         raise InputError("; ".join(faults))
     loads, stores = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)

@@ -33,6 +33,8 @@ class Load:
     guard: int
     """The first step beside whose bytes it lies; at most `due`."""
     queue: int = 0
+    ready: int = 1
+    """The least guard: what steps before it store, in the same queue, is stored before it is loaded."""
 
 
 @dataclass(frozen=True)

@@ -218,7 +218,7 @@ class FusionProblem(SharedProblem):
                 Column("room", [f"{row.figures.occupancy_bytes:,}" for row in rows],
                        "most bytes on chip beside those maps: strips and weights, or tiles", spare=1),
                 Column("time (us)", [microseconds(plan, row.figures.ticks) for row in rows],
-                       "visit by visit the longer of computing and moving, not decided",
+                       "of each by itself: visit by visit the longer of computing and moving",
                        microseconds(plan, sum(row.figures.ticks for row in rows)), spare=2),
                 Column("turns", [_turns(row) for row in rows],
                        "layers that take turns for so many channels of the maps between them", words=True, spare=3),

@@ -6,7 +6,6 @@ Drawn are what stays on chip layer by layer, bytes and times by layer, and the r
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import cycle, islice
@@ -240,12 +239,11 @@ class SharedProblem(Problem):
         return parts
 
     def prefetched(self, plan: Plan) -> Iterator[str]:
-        """The time with prefetch, unless there are too many transfers."""
+        """The time with prefetch."""
         (part,) = cast(Sequence[FusionPart], self.parts_of(plan))
-        with suppress(InputError):
-            found = part.latency(plan.part.schedule)
-            least = f"no order of these is below {microseconds(plan, found.bound)} us"
-            yield f"{microseconds(plan, found.ticks)} us with every transfer as early as memory allows, {least}"
+        least = microseconds(plan, part.least_time(plan.part.schedule))
+        took = microseconds(plan, plan.part.measures["time"])
+        yield f"{took} us with every transfer as early as memory allows, no order of these is below {least} us"
 
     def layer_rows(self, plan: Plan) -> tuple[RunRow, ...]:
         """Layers and groups."""
@@ -272,7 +270,7 @@ class JointProblem(SharedProblem):
     def objectives(self, asked: str | Sequence[str] | None, target: Target) -> tuple[str, ...]:
         """The measures; of plans with the fewest bytes the fastest is not looked for."""
         if "time" in (asked.split(",") if isinstance(asked, str) else asked or ()):
-            raise InputError("objective time: problem joint decides bytes (or energy); the plan says how long it takes")
+            raise InputError("objective time: problem joint decides bytes (or energy); problem fusion decides time")
         return super().objectives(asked, target)
 
     def solve(self, question: Question) -> Plan:
@@ -285,8 +283,7 @@ class JointProblem(SharedProblem):
 
     def said(self, plan: Plan) -> list[str]:
         """What is left to win, and replay."""
-        took = microseconds(plan, plan.part.measures["time"])
-        return [bytes_moved(plan), f"{took} us one layer after the other", *self.prefetched(plan), agreement(plan)]
+        return [bytes_moved(plan), *self.prefetched(plan), agreement(plan)]
 
     def sheet(self, plan: Plan) -> Sheet:
         """The table of layers."""

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from formulations.fusion.arcs import MODES
+from formulations.fusion.group_time import Around, GroupTime
 from formulations.fusion.groups import Group
 from formulations.fusion.memory import Option
 from formulations.fusion.part import FusionPart
-from formulations.fusion.schedule import GroupTime, option_of, streams_of
+from formulations.fusion.schedule import option_of, streams_of
 from formulations.fusion.steps import WHOLE, GroupSteps, joined, nest_steps
 from formulations.fusion.strips import Mode
 from formulations.pins import Pins
@@ -56,7 +57,7 @@ def test_strips_by_hand() -> None:
     last one.
     """
     part, plan = two(34, "fuse=c0..c1", "strip=2")
-    timeline = part.timeline(plan.part.schedule)
+    timeline = part.timelines.timeline(part.numbered(plan.part.schedule), WHOLE)
     loads = [(one.bytes, one.due) for one in timeline.transfers if isinstance(one, Load)]
     assert sorted(loads) == sorted([(4 * 32, 1), (2 * 32, 3), (2 * 32, 5), (144, 1), (144, 2)])
     assert [(one.bytes, one.released) for one in timeline.transfers if isinstance(one, Store)] == [
@@ -67,8 +68,8 @@ def test_strips_by_hand() -> None:
     assert timeline.steps[0].bytes == (4 + 3) * 32 + 144  # weights of c1 are not there before it reads them
     (run,) = plan.part.schedule
     laid = part.prices.laid_out(0, 1, option_of(run))
-    time = GroupTime(laid.group, part.machine, run, laid.down, laid.across)
-    beside = GroupSteps(time, laid.memory({}), 34 * 16, 7, WHOLE).steps()
+    time = GroupTime(laid.group, part.machine, Around.of(run), laid.down, laid.across)
+    beside = GroupSteps(time, laid.memory({}).held(()) + 7, np.array([run.weights]), 34 * 16).part()
     assert [one.bytes - 7 for one in beside.steps] == [one.bytes for one in timeline.steps]
 
 
@@ -105,8 +106,8 @@ def test_steps_hold_what_the_referee_sees(net: Network, mode: Mode, width: int) 
     unwritten = (*(8 for _ in range(last)), 0)
     run = FusedRun(0, last, *streams, (0,) * (last + 1), {}, unwritten, tuple(range(40)))
     laid = part.prices.laid_out(0, last, option_of(run))
-    time = GroupTime(laid.group, part.machine, run, laid.down, laid.across)
-    made = GroupSteps(time, laid.memory({}), 10**9, 0, WHOLE).steps()
+    time = GroupTime(laid.group, part.machine, Around.of(run), laid.down, laid.across)
+    made = GroupSteps(time, laid.memory({}).held(()), np.array([run.weights]), 10**9).part()
     referee = Held(part, run)
     counted = referee.run_all()
     weights = [part.groups.weight_bytes[k] for k, *_ in referee.seen]
@@ -126,7 +127,8 @@ def test_blocks_of_filters_by_hand() -> None:
     Of c5 (8,192 - 912 - 150) / 2 / 400 = 8 filters, less than a round of 16 lanes; of f6 31, a round of 16.
     """
     plan = solve("lenet5", "scratchpad_64k", problem="fusion", settings={"ocm_bytes": "8192", "ocm_banks": "16"})
-    timeline = part_of(plan).timeline(plan.part.schedule)
+    part = part_of(plan)
+    timeline = part.timelines.timeline(part.numbered(plan.part.schedule), WHOLE)
     late = len(timeline.steps) - 22
     loads = [one.bytes for one in timeline.transfers if isinstance(one, Load) and one.due > late]
     assert loads == [8 * 400] * 15 + [16 * 120] * 5 + [4 * 120, 10 * 84]
@@ -153,12 +155,14 @@ def test_tiles_that_load_nothing_are_steps() -> None:
 def test_loads_lie_beside_the_visit_before() -> None:
     """544 bytes have room for the next two rows beside every visit but the fullest."""
     part, plan = two(34, "fuse=c0..c1", "strip=2")
-    begin, room = part.timeline(plan.part.schedule), 34 * 16
+    begin, room = part.timelines.timeline(part.numbered(plan.part.schedule), WHOLE), 34 * 16
     timeline, found = settled(apart(begin), room)
     assert int(occupancy(timeline).max()) <= room
-    assert replay(timeline).latency == found.latency == part.latency(plan.part.schedule).ticks
-    assert bound(timeline, room) <= found.latency < times(apart(begin)).latency
-    assert f"{found.latency * 125e-6:,.1f} us with every transfer as early as memory allows" in show(plan)
+    assert replay(timeline).latency == found.latency >= part.laid(plan.part.schedule).ticks
+    assert part.least_time(plan.part.schedule) == bound(timeline, room) <= found.latency < times(apart(begin)).latency
+    took = part.laid(plan.part.schedule).ticks
+    assert plan.part.measures["time"] == took == part.replay(plan.part.schedule).measures["time"]
+    assert f"{took * 125e-6:,.1f} us with every transfer as early as memory allows" in show(plan)
 
 
 @pytest.mark.parametrize(("network", "machine", "problem", "settings"), [
@@ -177,15 +181,21 @@ def test_networks_move_and_compute_what_their_prices_say(
     for first, last, run in part.numbered(runs):
         if isinstance(run, FusedRun):
             laid = part.prices.laid_out(first, last, option_of(run))
-            time = GroupTime(laid.group, part.machine, run, laid.down, laid.across)
-            group = GroupSteps(time, laid.memory(run.residents), 2**30, 0, WHOLE)  # all weights of turns fit
-            moved += sum(one.bytes for one in group.steps().moves)
-            assert int(group.held.max()) == laid.memory(run.residents).peak(run.blocks)
+            time = GroupTime(laid.group, part.machine, Around.of(run), laid.down, laid.across)
+            held = laid.memory(run.residents).held(run.blocks)
+            group = GroupSteps(time, held, np.array([run.weights]), 2**30)  # all weights of turns fit
+            moved += sum(one.bytes for one in group.part().moves)
+            assert int(held.max()) == laid.memory(run.residents).peak(run.blocks)
+    price = part.price(runs)
     fused = sum(sum(part.prices.price(run).bytes.values()) for run in runs if isinstance(run, FusedRun))
     assert moved == fused
-    timeline, room = part.timeline(runs), part.machine.bank_count * part.machine.bank_bytes
+    timeline, room = (
+        part.timelines.timeline(part.numbered(runs), WHOLE),
+        part.machine.bank_count * part.machine.bank_bytes,
+    )
     if all(isinstance(run, LayerRun) for run in runs):  # one layer after the other: as serial nests take
-        assert times(apart(timeline)).latency == plan.part.measures["time"]
+        outcomes = (price.counts[f"layer {layer.name}: ticks"] for layer in part.net.layers)
+        assert times(apart(timeline)).latency == sum(outcomes)
     made, found = settled(apart(timeline), room)
     assert not refusals(made)
     assert int(occupancy(made).max()) <= room

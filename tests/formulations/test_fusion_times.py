@@ -8,10 +8,11 @@ from itertools import product
 import pytest
 
 from formulations.fusion.arcs import MODES
+from formulations.fusion.group_time import ticks_of_call
 from formulations.fusion.groups import Group
 from formulations.fusion.memory import Option, turns_of
 from formulations.fusion.part import FusionPart
-from formulations.fusion.schedule import streams_of, ticks_of_call
+from formulations.fusion.schedule import streams_of
 from formulations.fusion.strips import Mode
 from formulations.pins import Pins, parse_pins
 from hwmodels.schedule import Blocks, FusedRun

@@ -10,8 +10,9 @@ from itertools import permutations, product
 import pytest
 
 from formulations.prefetch.cp_sat import build
-from formulations.prefetch.guards import apart, bound, earliest, settled
+from formulations.prefetch.guards import apart, bound, earliest, settled, soon, urgent
 from hwmodels.timeline.price import occupancy, refusals, times
+from hwmodels.timeline.replay import replay
 from hwmodels.timeline.schedule import Load, Move, Step, Store, Timeline
 from solver.search import driver_cp_sat
 from tests.effort import tries
@@ -44,8 +45,15 @@ def small(rng: random.Random, *, queues: int = 2) -> tuple[Timeline, int]:
     while True:
         one = some(rng)
         if len(one.steps) <= 4 and len(one.transfers) <= 4:
-            moves = tuple(replace(move, queue=move.queue % queues) for move in one.transfers)
+            moves = tuple(
+                replace(move, queue=move.queue % queues, **_ready(rng, move)) for move in one.transfers
+            )  # fmt: skip
             return replace(one, transfers=moves), max(s.bytes for s in one.steps) + rng.choice((0, 2, 5, 9, 14))
+
+
+def _ready(rng: random.Random, one: Move) -> dict[str, int]:
+    """Of some loads the step by which what they load is there."""
+    return {"ready": rng.randint(1, one.due)} if isinstance(one, Load) and rng.random() < 0.3 else {}
 
 
 def solved(timeline: Timeline, room: int, below: int) -> Timeline | None:
@@ -160,5 +168,28 @@ def test_settling_never_takes_longer() -> None:
         room = max(s.bytes for s in one.steps) + rng.choice((0, 3, 8))
         begun, after = times(timeline), settled(timeline, room)
         assert occupancy(after[0]).max() <= room
-        assert all(x <= y for x, y in zip(after[1].end, begun.end, strict=True))
-        assert bound(timeline, room) <= after[1].latency
+        assert bound(timeline, room) <= after[1].latency <= begun.latency
+
+
+def test_orders_that_are_tried_are_timelines() -> None:
+    """Loads just in time, or earlier: what loads wait for is stored before, all fits, and the best is no worse."""
+    rng, better = random.Random(5), 0
+    for _ in range(tries(40, 1000)):
+        one = small(rng, queues=1)[0]
+        moves = [
+            replace(move, due=move.due * 5 - 2, guard=1, ready=max(1, move.ready * 5 - 7)) if isinstance(move, Load)
+            else replace(move, released=move.released * 5 - 2, limit=5 * len(one.steps) + 1)
+            for move in one.transfers
+        ]  # fmt: skip
+        timeline = Timeline(tuple(s for s in one.steps for _ in range(5)), tuple(moves))
+        room = max(s.bytes for s in one.steps) + rng.choice((0, 3, 8, 20))
+        begun = settled(apart(timeline), room)[1].latency
+        for spare in (0, 3, 10, 99):
+            tried = settled(urgent(timeline, room, spare), room)[0]
+            assert occupancy(tried).max() <= room
+            assert not refusals(tried)
+            assert not replay(tried).faults
+        best = soon(timeline, room)[1].latency
+        assert bound(timeline, room) <= best <= begun
+        better += best < begun
+    assert better

@@ -1,0 +1,286 @@
+"""How groups of layers may run, each with what it does to the clocks (`formulations.fusion.latency.products`).
+
+An option is a group in strips of one height, with so many bytes of weights that stay while it runs; the others come in
+blocks of filters. Of heights with as many steps the least is taken: it holds the fewest rows.
+
+Maps beside a group are on chip as a whole or not at all, from the run that makes them to the last one that reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, combinations
+
+import numpy as np
+
+from formulations.fusion.arcs import ONCE, Groups
+from formulations.fusion.group_time import Around, GroupTime
+from formulations.fusion.groups import Group, Stream
+from formulations.fusion.latency.products import Flow, matrices, products
+from formulations.fusion.memory import Memory, Option, weights_of
+from formulations.fusion.schedule import BankBook, streams_of
+from formulations.fusion.space import Residence
+from formulations.fusion.steps import GroupSteps, Moves, Part
+from formulations.fusion.strips import Ints, Mask, Strips, strips
+from hwmodels.schedule import FusedRun, LayerRun, Nest, Run
+from hwmodels.timeline.schedule import Load
+
+#: Visits of layers that are laid out together; a visit may have many steps.
+AT_ONCE = 2**15
+#: Weights that stay have all room that strips leave, or so many quarters of it.
+SHARES = 4, 2, 1, 0
+#: Maps on chip at a cut, by the number of their residence.
+There = frozenset[int]
+#: Maps on chip that a group reads or makes, and the bytes that all maps on chip leave.
+Place = tuple[There, int]
+
+Runs = tuple[Run, ...]
+#: The nest of a layer, by number, that runs with maps on chip in so many bytes, and its steps; None if none fits.
+Alone = Callable[[int, LayerRun, int], tuple[Nest, Part] | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """A group with an option in so much memory."""
+
+    first: int
+    last: int
+    option: Option
+    kept: tuple[int, ...]
+    """Bytes of every layer's weights that stay."""
+    place: Place
+    """Maps on chip that it reads or makes, and the bytes that all maps leave."""
+    matrix: Ints
+    """(3, 3)."""
+    nest: Nest | None = None
+    """Of a layer by itself that no strips suit."""
+
+
+class Options:
+    """The options of all groups of a network on a machine.
+
+    Parameters
+    ----------
+    groups : Groups
+    most : int
+        The most bytes of a block of weights.
+    alone : optional
+        How a layer runs that no strips suit.
+    """
+
+    def __init__(self, groups: Groups, most: int, alone: Alone | None = None) -> None:
+        self.groups, self.net, self.machine = groups, groups.net, groups.machine
+        self.most, self.alone = most, alone
+        self.room = self.machine.bank_count * self.machine.bank_bytes
+        self.per_byte = self.machine.transfer.byte_ticks
+        self._groups: dict[tuple[int, int], tuple[Group, ...]] = {}
+        self._strips: dict[tuple[int, int, frozenset[int]], tuple[Strips, Strips] | None] = {}
+
+    # ---- maps --------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def maps(self) -> tuple[int, ...]:
+        """Maps that may stay as a whole."""
+        stores = self.net.stores
+        return tuple(
+            k for k, mine in enumerate(self.groups.residences)
+            if not mine.weights and mine.rows[-1] == stores[mine.store].rows
+        )  # fmt: skip
+
+    def alive(self, cut: int) -> tuple[int, ...]:
+        """Those that may be on chip at a cut."""
+        every = self.groups.residences
+        return tuple(k for k in self.maps if every[k].born < cut <= every[k].uses[-1])
+
+    def residence(self, k: int) -> Residence:
+        """A map that may stay."""
+        return self.groups.residences[k]
+
+    def bytes(self, maps: There) -> int:
+        """What maps take, whole banks."""
+        return sum(self.residence(k).banks[-1] for k in maps) * self.machine.bank_bytes
+
+    def states(self, cut: int) -> list[There]:
+        """Maps that may be on chip together at a cut."""
+        alive = self.alive(cut)
+        every = chain.from_iterable(combinations(alive, n) for n in range(len(alive) + 1))
+        return [frozenset(some) for some in every if self.bytes(frozenset(some)) <= self.room]
+
+    # ---- groups ------------------------------------------------------------------------------------------------------
+
+    def of(self, first: int, last: int) -> tuple[Group, ...]:
+        """A group that may run in strips, with maps of several readers loaded once or twice; none if it cannot."""
+        if (first, last) not in self._groups:
+            group = Group(self.net, first, last)
+            suits = group.legal and group.rates("rows") is not None and group.rates("columns") is not None
+            shared = sorted(group.shared)
+            some = chain.from_iterable(combinations(shared, k) for k in range(len(shared) + 1)) if suits else ()
+            made = (Group(self.net, first, last, frozenset(twice)) for twice in some)
+            allowed = self.groups.demands.allows(first, last)
+            self._groups[first, last] = tuple(one for one in made if one.alike and allowed)
+        return self._groups[first, last]
+
+    def near(self, first: int, last: int, maps: There) -> tuple[There, int]:
+        """Of maps on chip those that a group reads or makes, and what all of them leave of the memory."""
+        return frozenset(k for k in maps if self._touched(first, last, k)), self.room - self.bytes(maps)
+
+    def ways(self, first: int, last: int, places: Iterable[Place]) -> dict[Place, list[Way]]:
+        """All options of a group, for each of some places (`near`)."""
+        found: dict[Place, list[Way]] = {place: [] for place in places}
+        for group in self.of(first, last) if found else ():
+            for way in self._ways(group, list(found)):
+                found[way.place].append(way)
+        if first == last and not any(found.values()) and self.alone is not None:
+            for place in found if self.groups.demands.allows(first, first) else ():
+                found[place] = self._by_itself(first, place, self.alone)
+        return found
+
+    def _by_itself(self, t: int, place: Place, alone: Alone) -> list[Way]:
+        """A layer with a nest, if there is one."""
+        made = alone(t, self.bare(t, place[0]), place[1])
+        if made is None:
+            return []
+        nest, part = made
+        loads, stores = np.zeros((2, 2, len(part.steps)), np.int64)
+        for one in part.moves:
+            if isinstance(one, Load):
+                loads[:, one.due - 1] += one.ticks, one.bytes
+            else:
+                stores[:, one.released - 1] += one.ticks, one.bytes
+        steps = np.array([(one.ticks, one.bytes) for one in part.steps], np.int64).T
+        flow = Flow(np.array([0, len(part.steps)]), *[steps[0], loads[0], stores[0], loads[1], steps[1], 0 * steps[0]])
+        matrix = products(matrices(flow, self.room, self.per_byte), flow.first)[0]
+        return [Way(t, t, Option(1, 1, "lead", "lead"), (), place, matrix, nest)]
+
+    def bare(self, t: int, maps: There) -> LayerRun:
+        """A layer by itself, without a nest, with maps on chip."""
+        residents = {self.residence(k).store: (self.residence(k).rows[-1], ()) for k in sorted(maps)}
+        return LayerRun(Nest(()), residents, self.unwritten(Group(self.net, t, t), t, residents), ())
+
+    def _touched(self, first: int, last: int, k: int) -> bool:
+        store = self.net.stores[self.residence(k).store]
+        return any(first <= t <= last for t in store.readers) or any(first <= t <= last for t, _ in store.parts)
+
+    def _along(self, group: Group) -> tuple[Strips, Strips] | None:
+        key = group.first, group.last, group.twice
+        if key not in self._strips:
+            layer, allowed = self.net.layers[group.last], set(self.groups.demands.heights(group))
+            tall = sorted({-(-layer.r // n) for n in range(1, layer.r + 1)} & allowed, reverse=True) or sorted(allowed)
+            down = strips(group, "rows", [(mode, height) for mode in ONCE for height in tall])
+            across = strips(group, "columns", [("lead", layer.c)])
+            self._strips[key] = None if down is None or across is None else (down, across)
+        return self._strips[key]
+
+    def _ways(self, group: Group, places: Sequence[Place]) -> Iterator[Way]:
+        """The options that find room at some places."""
+        along = self._along(group)
+        if along is None:
+            return
+        down, across = along
+        each = Memory(group, down, across, ()).by_stream()
+        there = np.array([[self._on_chip(s, near) for s in group.streams] for near, _ in places])
+        held = np.einsum("ps,srla->prla", (~there).astype(np.int64), each)
+        peaks = np.maximum.reduceat(held.max(axis=(2, 3)), down.first[:-1], axis=1)  # (places, ways)
+        free = np.array([free for _, free in places], np.int64)
+        good = np.flatnonzero((peaks < free[:, None]).any(axis=0)).tolist()
+        if not good:
+            return
+        if len(good) < len(down.ways):
+            steps = np.isin(np.repeat(np.arange(len(down.ways)), np.diff(down.first)), good)
+            held, peaks, down = held[:, steps], peaks[:, good], down.some(good)
+        together = max(1, AT_ONCE // held[0].size)
+        for at in range(0, len(places), together):
+            mine = slice(at, at + together)
+            yield from self._laid(group, down, across, places[mine], there[mine], held[mine], peaks[mine])
+
+    def _laid(
+        self, group: Group, down: Strips, across: Strips, places: Sequence[Place], there: Mask, held: Ints, peaks: Ints
+    ) -> Iterator[Way]:  # fmt: skip
+        """The same for strips that are known: streams on chip, (places, streams), bytes of strips, and the most."""
+        free = np.array([free for _, free in places], np.int64)
+        left = (free[:, None] - peaks).ravel()
+        weights, known = weights_of(group, self.groups.weight_bytes), set[bytes]()
+        held = held + (self.room - free)[:, None, None, None]
+        # what a group keeps for itself is not written, all else unless it stays
+        around = Around({}, [0 if group.used_after(s.store) else self.net.stores[s.store].rows for s in group.streams])
+        lasting = [s.outside or not self._written(s.store) for s in group.streams]
+        still = np.repeat(there & lasting, len(down.ways), axis=0)
+        time = GroupTime(group, self.machine, around, down, across)
+        for share in SHARES:
+            kept = self._kept(group, down, across, left * share // SHARES[0])
+            if kept.tobytes() not in known:
+                known.add(kept.tobytes())
+                buffer = np.where(kept < weights.bytes, weights.filters, 0).max(axis=1)
+                fits = kept.sum(axis=1) + buffer <= left
+                made = GroupSteps(time, held.reshape(-1, *held.shape[2:]), kept, self.room, self.most, still)
+                yield from self._priced(made, [place for place in places for _ in down.ways], fits)
+
+    def _on_chip(self, stream: Stream, near: There) -> bool:
+        return any(self.residence(k).store == stream.store for k in near)
+
+    def _written(self, store: int) -> bool:
+        """Whether a map is written in any case."""
+        mine = self.net.stores[store]
+        return mine.dram or mine.results > 0
+
+    def _kept(self, group: Group, down: Strips, across: Strips, left: Ints) -> Ints:
+        """Bytes of weights that stay in so many bytes, way after way."""
+        weights, count = weights_of(group, self.groups.weight_bytes), len(group.layers)
+        active = (down.active[:count] * across.active[:count]).T.tolist()
+        ways, kept = len(active), np.empty((len(left), count), np.int64)
+        for w, some in enumerate(active):
+            kept[w::ways] = weights.residents(group.together(some), np.maximum(left[w::ways], 0))
+        return kept
+
+    def _fresh(self, steps: GroupSteps, loads: Moves) -> Ints:
+        """Ticks of loads in the first visit, by step, of maps of which the layer before stores nearly all just then."""
+        group, stores, rows = steps.group, self.net.stores, steps.rows
+        just = [s.outside and any(t == group.first - 1 for t, _ in stores[s.store].parts) for s in group.streams]
+        every = np.array([stores[s.store].rows for s in group.streams])
+        second = np.where(np.diff(rows) > 1, steps.starts[(rows[:-1] + 1) % rows[-1], 0, 0], steps.first[1:])
+        way = np.searchsorted(steps.first, loads.step, side="right") - 1
+        fresh = (loads.stream >= 0) & np.array(just)[loads.stream] & (loads.step < second[way])
+        fresh &= loads.rows[1] * 4 >= every[loads.stream] * 3
+        return np.bincount(loads.step, loads.number * loads.ticks * fresh, steps.steps).astype(np.int64)
+
+    def _priced(self, steps: GroupSteps, places: Sequence[Place], fits: Mask) -> Iterator[Way]:
+        """Those that fit, with their matrices."""
+        fits = fits & (np.maximum.reduceat(steps.bytes, steps.first[:-1]) <= self.room)
+        if not fits.any():
+            return
+        loads, stores, number = steps.loads, steps.stores, steps.steps
+        flow = Flow(
+            steps.first, steps.ticks, loads.by_step(loads.ticks, number), stores.by_step(stores.ticks, number),
+            loads.by_step(loads.bytes, number), steps.bytes, self._fresh(steps, loads),
+        )  # fmt: skip
+        made = products(matrices(flow, self.room, self.per_byte), flow.first)
+        group, ways = steps.group, steps.time.down.ways
+        for w in np.flatnonzero(fits).tolist():
+            (mode, height), (columns, width) = ways[w % len(ways)], steps.time.across.ways[0]
+            kept, option = tuple(steps.kept[w].tolist()), Option(height, width, mode, columns, group.twice)
+            yield Way(group.first, group.last, option, kept, places[w], made[w])
+
+    # ---- runs --------------------------------------------------------------------------------------------------------
+
+    def runs(self, path: Sequence[tuple[Way, There]]) -> Runs:
+        """A path as a schedule."""
+        book, made = BankBook(self.machine), list[Run]()
+        for way, maps in path:
+            held, free = book.given({k: self.residence(k).banks[-1] for k in sorted(maps)})
+            residents = {self.residence(k).store: (self.residence(k).rows[-1], held[k]) for k in sorted(maps)}
+            group = Group(self.net, way.first, way.last, way.option.twice)
+            unwritten = tuple(self.unwritten(group, t, residents) for t in group.layers)
+            if way.nest is not None:
+                made.append(LayerRun(way.nest, residents, unwritten[0], free))
+                continue
+            streams = streams_of(group, way.option)
+            made.append(FusedRun(way.first, way.last, *streams, way.kept, residents, unwritten, free))
+        return tuple(made)
+
+    def unwritten(self, group: Group, t: int, there: Container[int]) -> int:
+        """Rows of a result that never go to DRAM."""
+        at = self.net.writes[t]
+        stays = at in there or not group.used_after(at)
+        return self.net.stores[at].rows if stays and not self._written(at) else 0

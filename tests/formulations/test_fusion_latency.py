@@ -1,0 +1,284 @@
+"""Time of fusion: matrices against the recurrence, options against their timelines, bounds against plans."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+
+import numpy as np
+import pytest
+
+from formulations.fusion.groups import Group
+from formulations.fusion.latency.bounds import Floors
+from formulations.fusion.latency.options import Options, There, Way
+from formulations.fusion.latency.paths import Paths, undominated
+from formulations.fusion.latency.products import Flow, caps, matrices, products
+from formulations.fusion.part import FusionPart
+from formulations.fusion.steps import Part, Piece, joined
+from formulations.pins import Pins
+from hwmodels.schedule import FusedRun, LayerRun
+from hwmodels.timeline.price import occupancy
+from hwmodels.timeline.schedule import Load, Step
+from instances.load import load_machine, load_network
+from instances.network.network import Network
+from instances.zoo.builder import Builder
+from instances.zoo.chains import chain, skip
+from solver import check, show
+from solver.calls.solve import solve
+from tests.effort import tries
+
+#: No time but for bytes.
+BYTES = {"transfer.call_ticks": "0", "transfer.segment_ticks": "0", "compute.cycle_ticks": "1"}
+
+
+def part_of(network: Network | str, *, calls: bool = True, **memory: int) -> FusionPart:
+    settings = {name: str(value) for name, value in memory.items()} | ({} if calls else BYTES)
+    net = load_network(network) if isinstance(network, str) else network
+    return FusionPart(net, load_machine("scratchpad_768k", settings), Pins(()))
+
+
+def flow_of(rng: random.Random, *sizes: int) -> tuple[Flow, int]:
+    count = sum(sizes)
+    columns = np.array([[rng.randint(0, 9) for _ in range(5)] + [0] for _ in range(count)], np.int64).T
+    columns[5] = columns[1] * [rng.random() < 0.3 for _ in range(count)]
+    room = int(columns[4].max(initial=0)) + rng.randint(0, 9)
+    return Flow(np.cumsum([0, *sizes]), *columns), room
+
+
+def after(flow: Flow, steps: range, room: int, clocks: tuple[int, ...]) -> tuple[int, ...]:
+    """The recurrence of the docstring of products, step by step, with what is ahead by its definition."""
+    end, loads, all_ = clocks
+    for t in steps:
+        ahead = min(
+            room - int(flow.held[s]) + int(flow.due[t + 1 : s + 1].sum()) for s in range(t, steps.stop)
+        )  # fmt: skip
+        behind = max(end, all_) + int(flow.fresh[t]) if flow.fresh[t] else 0
+        loads, all_ = max(loads + int(flow.load[t]), behind), max(all_ + int(flow.load[t]), behind)
+        end = max(end, loads, all_ - (room - int(flow.held[t]))) + int(flow.compute[t])
+        loads, all_ = max(loads, end - ahead), max(all_, end - ahead) + int(flow.store[t])
+    return end, loads, all_
+
+
+def test_a_matrix_is_what_its_steps_do() -> None:
+    """Ways of one to nine steps, from any clocks."""
+    rng = random.Random(1)
+    for _ in range(tries(60, 600)):
+        sizes = [rng.randint(1, 9) for _ in range(rng.randint(1, 4))]
+        flow, room = flow_of(rng, *sizes)
+        made = products(matrices(flow, room, 1), flow.first)
+        for way, matrix in enumerate(made):
+            clocks = tuple(rng.randint(0, 30) for _ in range(3))
+            clocks = clocks[0], *sorted(clocks[1:])
+            steps = range(int(flow.first[way]), int(flow.first[way + 1]))
+            assert tuple((matrix + np.array(clocks)).max(axis=1).tolist()) == after(flow, steps, room, clocks)
+
+
+def test_what_is_ahead_by_hand() -> None:
+    """12 bytes, steps of 6, 8 and 4: the second is the tightest, beside it lie 4; 2 of those are due in it."""
+    flow = Flow(np.array([0, 3]), *np.array([[1] * 3, [0] * 3, [0] * 3, [0, 2, 9], [6, 8, 4], [0] * 3], np.int64))
+    assert caps(flow, 12).tolist() == [6, 4, 8]
+
+
+def test_steps_that_each_load_behind_the_one_before_overlap() -> None:
+    """The example of the docstring: 6 ticks of loading, then 10 a step."""
+    flow = Flow(np.array([0, 3]), *np.array([[10] * 3, [6] * 3, [0] * 3, [6] * 3, [6] * 3, [0] * 3], np.int64))
+    (matrix,) = products(matrices(flow, 12, 1), flow.first)
+    assert (matrix + 0).max(axis=1)[0] == 6 + 30
+    (alone,) = products(matrices(flow, 6, 1), flow.first)
+    assert (alone + 0).max(axis=1)[0] == 3 * 16
+
+
+def test_labels_that_others_are_below_go() -> None:
+    rng = random.Random(2)
+    for _ in range(tries(50, 500)):
+        clocks = np.array([[rng.randint(0, 4) for _ in range(3)] for _ in range(rng.randint(1, 12))])
+        kept = {tuple(clocks[k]) for k in undominated(clocks, 99)}
+        all_ = {tuple(one) for one in clocks.tolist()}
+        assert kept == {one for one in all_ if not any(o != one and all(np.array(o) <= one) for o in all_)}
+
+
+NETS = {"chain": chain(4, 8, 4, size=12), "skip": skip(8, 8), "wide": chain(32, 8, size=6, channels=8, taps=1)}
+
+
+@pytest.mark.parametrize("name", NETS)
+@pytest.mark.parametrize("kib", [2, 4])
+def test_options_are_runs_that_fit(name: str, kib: int) -> None:
+    """Every option of every group and place, as a run of its own: its bytes are those that fusion counts."""
+    part = part_of(NETS[name], ocm_bytes=1024 * kib, ocm_banks=16 * kib)
+    options = Options(part.groups, 512)
+    for first, last in product(range(len(part.net.layers)), repeat=2):
+        if first > last:
+            continue
+        places = {
+            options.near(first, last, there | after): there | after
+            for there in options.states(first) for after in options.states(last + 1)
+            if options.bytes(there | after) <= options.room
+        }  # fmt: skip
+        for place, ways in options.ways(first, last, places).items():
+            for way in ways:
+                (run,) = options.runs([(way, places[place])])
+                assert isinstance(run, FusedRun)
+                assert part.prices.price(run).peak_bytes <= place[1]
+                assert run.weights == way.kept
+                assert max(way.matrix[0]) >= sum(_least_ticks(part, t) for t in range(first, last + 1))
+
+
+def _least_ticks(part: FusionPart, t: int) -> int:
+    layer = part.net.layers[t]
+    return layer.r * layer.c * layer.kh * layer.kw * 8 * -(-layer.m // 16) * -(-layer.n // 64)
+
+
+@pytest.mark.parametrize("name", NETS)
+@pytest.mark.parametrize("kib", [2, 4])
+def test_many_ways_at_once_are_each_by_itself(name: str, kib: int) -> None:
+    """The timeline of a run has the steps and transfers that its option was priced by."""
+    part = part_of(NETS[name], ocm_bytes=1024 * kib, ocm_banks=16 * kib)
+    options, last, most = Options(part.groups, 512), len(part.net.layers) - 1, 0
+    for way in options.ways(0, last, [(frozenset(), options.room)])[frozenset(), options.room]:
+        runs = options.runs([(way, frozenset())])
+        timeline = part.timelines.timeline(part.numbered(runs), 512)
+        steps, loads = len(timeline.steps), [one for one in timeline.transfers if isinstance(one, Load)]
+        stores = [one for one in timeline.transfers if not isinstance(one, Load)]
+
+        def by_step(moves: list[tuple[int, int]], steps: int = steps) -> np.ndarray:
+            at, values = np.array(moves or [(0, 0)]).T
+            return np.bincount(at, values, steps).astype(np.int64)
+
+        flow = Flow(
+            np.array([0, steps]), np.array([one.ticks for one in timeline.steps]),
+            by_step([(one.due - 1, one.ticks) for one in loads]),
+            by_step([(one.released - 1, one.ticks) for one in stores]),
+            by_step([(one.due - 1, one.bytes) for one in loads]), np.array([one.bytes for one in timeline.steps]),
+            np.zeros(steps, np.int64),
+        )  # fmt: skip
+        assert (products(matrices(flow, options.room, 1), flow.first)[0] == way.matrix).all()
+        most = max(most, steps)
+    assert most
+
+
+def test_what_is_stored_is_loaded_behind_that() -> None:
+    """A run stores rows 0-1 in step 1 and rows 2-3 in step 2; the next one loads rows 1-2, then row 0."""
+    writes, reads = Part([Step(1, 9)] * 2), Part([Step(1, 9)] * 2)
+    writes.store(1, 4, 1, Piece(7, 0, 2))
+    writes.store(1, 4, 2, Piece(7, 2, 4))
+    reads.load(1, 4, 1, Piece(7, 1, 3))
+    reads.load(1, 4, 2, Piece(7, 0, 1))
+    reads.load(1, 4, 2)
+    timeline = joined([writes, reads])
+    assert [(one.due, one.ready) for one in timeline.transfers if isinstance(one, Load)] == [(3, 3), (4, 2), (4, 1)]
+
+
+@pytest.mark.parametrize(("name", "kib", "calls"), [
+    *((name, kib, True) for name, kib in zip(NETS, (2, 4, 16), strict=True)),
+    *((name, kib, False) for name in NETS for kib in (2, 4)),
+])  # fmt: skip
+def test_no_plan_is_below_the_bound(name: str, kib: int, calls: bool) -> None:
+    """Random paths of options, and those that the search lays out, by their own groups too; some come near."""
+    part = part_of(NETS[name], calls=calls, ocm_bytes=1024 * kib, ocm_banks=16 * kib)
+    floors = Floors(part.groups, part.tables.nests.arcs("proven"))
+    least = Paths(floors).ends()[0][0]
+    options, rng, found = Options(part.groups, 512), random.Random(3), list[int]()
+    best = Paths(options)
+    paths = [best.path(label) for _, label in best.ends()] + [_any(options, rng) for _ in range(tries(20, 300))]
+    for path in (path for path in paths if path):
+        runs = options.runs(path)
+        assert not part.contains(runs)
+        laid = part.laid(runs)
+        assert max(least, part.least_time(runs), _floor(floors, path)) <= laid.ticks
+        assert int(occupancy(laid.timeline).max()) <= part.timelines.room
+        found.append(laid.ticks)
+    assert len(found) > 3
+    assert calls or least > 0.7 * min(found)
+    assert least <= best.ends()[0][0]
+
+
+def test_bounds_of_a_layer_by_hand() -> None:
+    """3x3, 4 -> 4 channels on 8 x 8 pixels: 64 x 9 = 576 ticks; 256 bytes of input and 144 of weights are loaded.
+
+    In 4 KiB the queue may be so far ahead that it has done that, and no more, by then; in 100 bytes it is 100 ticks
+    ahead at the end. A result that stays is not stored, else it is 256 bytes.
+    """
+    part = part_of(chain(4, 4, size=8), calls=False, ocm_bytes=4096, ocm_banks=64)
+    floors, (k,) = Floors(part.groups, part.tables.nests.arcs("proven")), (0,)
+    for near, free, clocks in [
+        (frozenset({k}), 4096 - 256, [576, 400, 400]), (There(), 4096, [576, 400, 656]),
+        (There(), 100, [576, 476, 656]),
+    ]:  # fmt: skip
+        (way,) = floors.ways(0, 0, [(near, free)])[near, free]
+        assert way.matrix.max(axis=1).tolist() == clocks
+
+
+def _floor(floors: Floors, path: list[tuple[Way, There]]) -> int:
+    """What the groups of a path are not below, with the same maps on chip."""
+    clocks = np.zeros(3, np.int64)
+    for way, maps in path:
+        place = floors.near(way.first, way.last, maps)
+        several = np.stack([one.matrix for one in floors.ways(way.first, way.last, [place])[place]])
+        clocks = (several.min(axis=0) + clocks).max(axis=1)
+    return int(max(clocks[0], clocks[2]))
+
+
+def _any(options: Options, rng: random.Random) -> list[tuple[Way, There]]:
+    """A path of any groups and options, none if one is not found at once."""
+    path, first, there = list[tuple[Way, There]](), 0, There()
+    while first < len(options.net.layers):
+        last = rng.randrange(first, len(options.net.layers))
+        after = rng.choice([one for one in options.states(last + 1) if _follows(options, first, last, there, one)])
+        place = options.near(first, last, there | after)
+        ways = options.ways(first, last, [place])[place] if place[1] >= 0 else []
+        if not ways:
+            return []
+        path.append((rng.choice(ways), there | after))
+        first, there = last + 1, after
+    return path
+
+
+def _follows(options: Options, first: int, last: int, there: frozenset[int], after: frozenset[int]) -> bool:
+    going = {k for k in there if options.residence(k).uses[-1] > last}
+    return going <= after and all(k in going or options.residence(k).born >= first for k in after)
+
+
+def test_least_time_of_two_layers_by_hand() -> None:
+    """Two 1x1 layers of 4 -> 4 channels on 2 x 2 pixels in 1 KiB, 16 bytes of weights each.
+
+    Nothing begins before the input and the first weights are there: a call of 800 ticks, a segment of 64 and 16 bytes
+    each, 1,760 ticks; then 4 pixels in 8 ticks each. The weights of the second come meanwhile: 880 ticks. Then another
+    32 ticks, and the result is stored: 880. 1,760 + 880 + 32 + 880 = 3,552.
+    """
+    plan = solve(chain(4, 4, size=2, taps=1), "scratchpad_768k", problem="fusion", objective="time",
+                 settings={"ocm_bytes": "1024", "ocm_banks": "16"})  # fmt: skip
+    assert plan.part.measures["time"] == 2 * 880 + 880 + 32 + 880
+    assert check(plan).ok
+
+
+@pytest.mark.parametrize(("network", "settings"), [
+    ("lenet5", {"ocm_bytes": "65536", "ocm_banks": "16"}),
+    (NETS["chain"], {"ocm_bytes": "4096", "ocm_banks": "64"}),
+    (NETS["skip"], {"ocm_bytes": "2048", "ocm_banks": "32"}),
+])  # fmt: skip
+def test_time_is_no_more_than_that_of_the_fewest_bytes(network: str | Network, settings: dict[str, str]) -> None:
+    fewest = solve(network, "scratchpad_768k", problem="fusion", objective="bytes", settings=settings)
+    fastest = solve(network, "scratchpad_768k", problem="fusion", objective="time", settings=settings)
+    assert fastest.part.measures["time"] <= fewest.part.measures["time"]
+    assert fastest.part.bounds["time"] <= fastest.part.measures["time"]
+    assert check(fastest).ok
+    assert "with every transfer as early as memory allows" in show(fastest)
+
+
+def test_layers_that_no_strips_suit_run_by_themselves() -> None:
+    """A product of two maps that are computed: its right operand must be there as a whole."""
+    net = Builder("scores", "")
+    x = net.input(1, 8, 4, 4, name="in")
+    a, b = (net.conv(x, name, 8, batch_norm=False, act="") for name in "ab")
+    net.matmul(a, b, "ab") if hasattr(net, "matmul") else net.eltwise("add", (a, b), "ab")
+    plan = solve(net.build(), "scratchpad_768k", problem="fusion", objective="time",
+                 settings={"ocm_bytes": "4096", "ocm_banks": "16"})  # fmt: skip
+    assert any(isinstance(run, LayerRun | FusedRun) for run in plan.part.schedule)
+    assert check(plan).ok
+
+
+def test_a_group_has_all_ways_to_read_a_map_of_two_readers() -> None:
+    part = part_of(skip(8, 8), ocm_bytes=4096, ocm_banks=16)
+    options = Options(part.groups, 512)
+    assert {one.twice for one in options.of(1, 3)} == {frozenset(), frozenset({part.net.writes[0]})}
+    assert isinstance(options.of(1, 3)[0], Group)
