@@ -29,6 +29,8 @@ from hwmodels.timeline.schedule import Load
 
 #: Visits of layers that are laid out together; a visit may have many steps.
 AT_ONCE = 2**15
+#: The most row steps of groups whose weights stay in less room than there is.
+FEW = 3
 #: Weights that stay have all room that strips leave, or so many quarters of it.
 SHARES = 4, 2, 1, 0
 #: Maps on chip at a cut, by the number of their residence.
@@ -56,6 +58,18 @@ class Way:
     """(3, 3)."""
     nest: Nest | None = None
     """Of a layer by itself that no strips suit."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Lies:
+    """What lies on chip at some places: streams whose maps stay, (places, streams); bytes of strips, and the most."""
+
+    places: Sequence[Place]
+    there: Mask
+    held: Ints
+    """(places, row steps, layers, column steps)."""
+    peaks: Ints
+    """(places, ways)."""
 
 
 class Options:
@@ -187,35 +201,40 @@ class Options:
         good = np.flatnonzero((peaks < free[:, None]).any(axis=0)).tolist()
         if not good:
             return
-        if len(good) < len(down.ways):
-            steps = np.isin(np.repeat(np.arange(len(down.ways)), np.diff(down.first)), good)
-            held, peaks, down = held[:, steps], peaks[:, good], down.some(good)
-        together = max(1, AT_ONCE // held[0].size)
-        for at in range(0, len(places), together):
-            mine = slice(at, at + together)
-            yield from self._laid(group, down, across, places[mine], there[mine], held[mine], peaks[mine])
+        few = [w for w in good if down.first[w + 1] - down.first[w] <= FEW]  # what does not stay is loaded in each
+        for some, shares in ((good, SHARES[:1]), (few, SHARES[1:])):
+            steps = np.isin(np.repeat(np.arange(len(down.ways)), np.diff(down.first)), some)
+            mine, together = (
+                (down.some(some), across) if some else along,
+                max(1, AT_ONCE // max(1, held[0, steps].size)),
+            )
+            for at in range(0, len(places) if some else 0, together):
+                now = slice(at, at + together)
+                lies = _Lies(places[now], there[now], held[now][:, steps], peaks[now][:, some])
+                yield from self._laid(group, *mine, lies, shares)
 
     def _laid(
-        self, group: Group, down: Strips, across: Strips, places: Sequence[Place], there: Mask, held: Ints, peaks: Ints
+        self, group: Group, down: Strips, across: Strips, lies: _Lies, shares: Sequence[int]
     ) -> Iterator[Way]:  # fmt: skip
-        """The same for strips that are known: streams on chip, (places, streams), bytes of strips, and the most."""
-        free = np.array([free for _, free in places], np.int64)
-        left = (free[:, None] - peaks).ravel()
-        weights, known = weights_of(group, self.groups.weight_bytes), set[bytes]()
-        held = held + (self.room - free)[:, None, None, None]
+        """The same for strips that are known, with weights that stay in so many quarters of the room."""
+        free = np.array([free for _, free in lies.places], np.int64)
+        left = (free[:, None] - lies.peaks).ravel()
+        weights = weights_of(group, self.groups.weight_bytes)
+        held = lies.held + (self.room - free)[:, None, None, None]
         # what a group keeps for itself is not written, all else unless it stays
         around = Around({}, [0 if group.used_after(s.store) else self.net.stores[s.store].rows for s in group.streams])
         lasting = [s.outside or not self._written(s.store) for s in group.streams]
-        still = np.repeat(there & lasting, len(down.ways), axis=0)
+        still = np.repeat(lies.there & lasting, len(down.ways), axis=0)
         time = GroupTime(group, self.machine, around, down, across)
-        for share in SHARES:
+        known = {self._kept(group, down, across, left).tobytes()} if shares[0] < SHARES[0] else set[bytes]()
+        for share in shares:
             kept = self._kept(group, down, across, left * share // SHARES[0])
             if kept.tobytes() not in known:
                 known.add(kept.tobytes())
                 buffer = np.where(kept < weights.bytes, weights.filters, 0).max(axis=1)
                 fits = kept.sum(axis=1) + buffer <= left
                 made = GroupSteps(time, held.reshape(-1, *held.shape[2:]), kept, self.room, self.most, still)
-                yield from self._priced(made, [place for place in places for _ in down.ways], fits)
+                yield from self._priced(made, [place for place in lies.places for _ in down.ways], fits)
 
     def _on_chip(self, stream: Stream, near: There) -> bool:
         return any(self.residence(k).store == stream.store for k in near)

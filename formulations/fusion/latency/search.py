@@ -13,7 +13,7 @@ from formulations.fusion.arcs import Groups
 from formulations.fusion.latency.bounds import Floors
 from formulations.fusion.latency.options import Alone, Options, Runs
 from formulations.fusion.latency.paths import Paths
-from formulations.fusion.latency.timelines import sizes_of
+from formulations.fusion.latency.timelines import MOST_BYTES, sizes_of
 from formulations.fusion.space import Arc
 from formulations.problem import Goal, Model, Piece, Unable
 
@@ -69,7 +69,7 @@ class Fastest(Piece[Runs]):
         self._bounded(goal)
         room = self.groups.machine.bank_count * self.groups.machine.bank_bytes
         looked = 0
-        for most in sizes_of(room):
+        for most in dict.fromkeys((MOST_BYTES, *sizes_of(room))):
             paths = Paths(Options(self.groups, most, self.alone), goal.clock, LONGEST, LABELS)
             for _, label in paths.ends()[:TRIED]:
                 goal.clock.tick()
