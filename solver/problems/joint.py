@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from itertools import cycle, islice
 from typing import cast
 
+from formulations.fusion.latency.timelines import MOST_MOVES
 from formulations.fusion.part import FusionPart
 from formulations.fusion.problem import JointFormulation
 from formulations.pins import parse_pins
@@ -239,11 +240,13 @@ class SharedProblem(Problem):
         return parts
 
     def prefetched(self, plan: Plan) -> Iterator[str]:
-        """The time with prefetch."""
-        (part,) = cast(Sequence[FusionPart], self.parts_of(plan))
-        least = microseconds(plan, part.least_time(plan.part.schedule))
-        took = microseconds(plan, plan.part.measures["time"])
-        yield f"{took} us with every transfer as early as memory allows, no order of these is below {least} us"
+        """The time with prefetch, or without if there are too many transfers."""
+        (part,), took = cast(Sequence[FusionPart], self.parts_of(plan)), microseconds(plan, plan.part.measures["time"])
+        if part.laid(plan.part.schedule).ahead:
+            least = microseconds(plan, part.least_time(plan.part.schedule))
+            yield f"{took} us with every transfer as early as memory allows, no order of these is below {least} us"
+        else:
+            yield f"{took} us, each step after its transfers: more than {MOST_MOVES:,} are not prefetched"
 
     def layer_rows(self, plan: Plan) -> tuple[RunRow, ...]:
         """Layers and groups."""

@@ -165,6 +165,15 @@ def test_loads_lie_beside_the_visit_before() -> None:
     assert f"{took * 125e-6:,.1f} us with every transfer as early as memory allows" in show(plan)
 
 
+def test_plans_of_many_transfers_are_not_prefetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With more transfers than are looked at nothing lies beside a step, and the plan says so."""
+    plan = two(34, "fuse=c0..c1", "strip=2")[1]
+    monkeypatch.setattr("formulations.fusion.latency.timelines.MOST_MOVES", 3)
+    laid = part_of(plan).laid(plan.part.schedule)
+    assert laid.ticks == times(apart(laid.timeline)).latency > plan.part.measures["time"]
+    assert "each step after its transfers" in show(plan)
+
+
 @pytest.mark.parametrize(("network", "machine", "problem", "settings"), [
     ("lenet5", "scratchpad_64k", "fusion", {"ocm_banks": "16"}),
     ("lenet5", "scratchpad_64k", "joint", {"ocm_banks": "16"}),

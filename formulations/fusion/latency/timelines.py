@@ -33,6 +33,8 @@ class Laid:
 
     timeline: Timeline
     times: Times
+    ahead: bool = True
+    """Whether loads are prefetched; not where there are too many transfers."""
 
     @property
     def ticks(self) -> int:
@@ -73,7 +75,7 @@ class Timelines:
         first = self.timeline(numbered, sizes[0])
         if len(first.transfers) > MOST_MOVES:
             alone = apart(first)
-            return Laid(alone, times(alone))
+            return Laid(alone, times(alone), ahead=False)
         more = sizes[1:] if any(isinstance(run, FusedRun) for *_, run in numbered) else ()
         made = [soon(one, self.room) for one in (first, *(self.timeline(numbered, most) for most in more))]
         return min((Laid(*one) for one in made), key=lambda one: one.ticks)
