@@ -97,9 +97,9 @@ class FusionPart(Part[Runs]):
     @cached_property
     def _fastest(self) -> Fastest:
         """Plans by their time; every plan moves what is compulsory."""
-        moved = self.compulsory_bytes * self.machine.transfer.byte_ticks
+        least = self.compulsory_bytes * self.machine.transfer.byte_ticks
         nests = self.tables.nests.arcs("proven")
-        return Fastest(self.groups, self._nest_in, nests, lambda runs: self.laid(runs).ticks, moved)
+        return Fastest(self.groups, self._nest_in, nests, lambda runs: self.laid(runs).ticks, least)
 
     def _nest_in(self, step: int, run: LayerRun, room: int) -> tuple[Nest, StepsOf] | None:
         """The fastest nest of a layer with these maps on chip in so many bytes, and its steps."""

@@ -17,8 +17,8 @@ from formulations.fusion.latency.timelines import MOST_BYTES, sizes_of
 from formulations.fusion.space import Arc
 from formulations.problem import Goal, Model, Piece, Unable
 
-#: The most layers of a group, labels of a state, and paths by labels that are laid out.
-LONGEST, LABELS, TRIED = 10, 100, 4
+#: The most layers of a group, at first and in the end; labels of a state, and paths by labels that are laid out.
+SHORT, LONGEST, LABELS, TRIED = (1, 3), 10, 100, 4
 #: Blocks of other sizes are tried after so many options at the most.
 MANY = 20_000
 
@@ -66,18 +66,18 @@ class Fastest(Piece[Runs]):
         """The best path that was laid out, and the bound; raises TimeUp, and Unable for other measures."""
         if goal.measure != "time":
             raise Unable(f"dynamic programming does not minimise {goal.measure} with a cap on time")
-        self._bounded(goal)
-        room = self.groups.machine.bank_count * self.groups.machine.bank_bytes
-        looked = 0
-        for most in dict.fromkeys((MOST_BYTES, *sizes_of(room))):
-            paths = Paths(Options(self.groups, most, self.alone), goal.clock, LONGEST, LABELS)
+        room, looked = self.groups.machine.bank_count * self.groups.machine.bank_bytes, 0
+        sizes = dict.fromkeys((MOST_BYTES, *sizes_of(room)))
+        for longest, most in (*((few, MOST_BYTES) for few in SHORT), *((LONGEST, most) for most in sizes)):
+            if looked > MANY:
+                break
+            paths = Paths(Options(self.groups, most, self.alone), goal.clock, longest, LABELS)
             for _, label in paths.ends()[:TRIED]:
                 goal.clock.tick()
                 self._try(paths.options.runs(paths.path(label)))
-            looked += paths.looked
-            if looked > MANY:
-                break
+            looked += paths.looked * (longest == LONGEST)
         goal.stats["options"] = looked
+        self._bounded(goal)
         below = goal.below is None or (self.best is not None and self.time_of(self.best) < goal.below)
         return self.best if below else None, self.least
 
