@@ -267,18 +267,20 @@ class Groups:
 
         Longer groups may find room where shorter ones do not: they need fewer rows, or take turns.
         """
-        group = Group(self.net, first, last)
-        suits = group.legal and group.rates("rows") is not None and group.rates("columns") is not None
-        return list(self._sketched(group)) if suits else []
+        priced = ((group, self.pricing(group)) for group in self.variants(first, last))
+        found = ((group, pricing.sketch()) for group, pricing in priced if pricing is not None)
+        return [self._arc(group, [sketch]) for group, sketch in found if sketch is not None]
 
-    def _sketched(self, group: Group) -> Iterator[Arc]:
-        """An arc with lower bounds for every way to read shared maps once or twice."""
+    def variants(self, first: int, last: int) -> Iterator[Group]:
+        """A group for every way to load maps of several readers once or twice; none if it cannot run in strips."""
+        group = Group(self.net, first, last)
+        if not group.legal or group.rates("rows") is None or group.rates("columns") is None:
+            return
         shared = sorted(group.shared)
         for twice in chain.from_iterable(combinations(shared, k) for k in range(len(shared) + 1)):
-            mine = Group(group.net, group.first, group.last, frozenset(twice))
-            pricing = self.pricing(mine) if mine.alike else None
-            if pricing is not None and (sketch := pricing.sketch()) is not None:
-                yield self._arc(mine, [sketch])
+            mine = Group(self.net, first, last, frozenset(twice))
+            if mine.alike:
+                yield mine
 
     def arcs_of(self, group: Group) -> list[Arc]:
         """The arcs of a group in place of a sketch: options that read alike, and those that compute again."""

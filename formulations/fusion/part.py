@@ -65,6 +65,10 @@ class Measures(Mapping[str, int]):
     def __len__(self) -> int:
         return len(self._known) + 1
 
+    def __reduce__(self) -> tuple[type, tuple[dict[str, int]]]:
+        """As numbers for another process."""
+        return dict, (dict(self),)
+
 
 class FusionPart(Part[Runs]):
     """A network; raises InputError if it has no layers."""
@@ -97,7 +101,7 @@ class FusionPart(Part[Runs]):
     @cached_property
     def _fastest(self) -> Fastest:
         """Plans by their time; every plan moves what is compulsory."""
-        least = self.compulsory_bytes * self.machine.transfer.byte_ticks
+        least = self.compulsory_bytes * min(one.byte_ticks for one in self.machine.transfers)
         nests = self.tables.nests.arcs("proven")
         return Fastest(self.groups, self._nest_in, nests, lambda runs: self.laid(runs).ticks, least)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from itertools import product
 
@@ -25,6 +26,7 @@ from instances.zoo.builder import Builder
 from instances.zoo.chains import chain, skip
 from solver import check, show
 from solver.calls.solve import solve
+from solver.problems.registry import PROBLEMS
 from tests.effort import tries
 
 #: No time but for bytes.
@@ -248,6 +250,8 @@ def test_least_time_of_two_layers_by_hand() -> None:
     plan = solve(chain(4, 4, size=2, taps=1), "scratchpad_768k", problem="fusion", objective="time",
                  settings={"ocm_bytes": "1024", "ocm_banks": "16"})  # fmt: skip
     assert plan.part.measures["time"] == 2 * 880 + 880 + 32 + 880
+    measures = PROBLEMS["fusion"].parts_of(plan)[0].price(plan.part.schedule).measures
+    assert pickle.loads(pickle.dumps(measures)) == dict(measures) == dict(plan.part.measures)  # noqa: S301 - our own
     assert check(plan).ok
 
 

@@ -19,7 +19,7 @@ from formulations.fusion.arcs import ONCE, Groups
 from formulations.fusion.group_time import Around, GroupTime
 from formulations.fusion.groups import Group, Stream
 from formulations.fusion.latency.products import Flow, matrices, products
-from formulations.fusion.memory import Memory, Option, weights_of
+from formulations.fusion.memory import Memory, Option, Weights, weights_of
 from formulations.fusion.schedule import BankBook, streams_of
 from formulations.fusion.space import Residence
 from formulations.fusion.steps import GroupSteps, Moves, Part
@@ -88,7 +88,7 @@ class Options:
         self.groups, self.net, self.machine = groups, groups.net, groups.machine
         self.most, self.alone = most, alone
         self.room = self.machine.bank_count * self.machine.bank_bytes
-        self.per_byte = self.machine.transfer.byte_ticks
+        self.per_byte = min(one.byte_ticks for one in self.machine.transfers)
         self._groups: dict[tuple[int, int], tuple[Group, ...]] = {}
         self._strips: dict[tuple[int, int, frozenset[int]], tuple[Strips, Strips] | None] = {}
 
@@ -127,13 +127,8 @@ class Options:
     def of(self, first: int, last: int) -> tuple[Group, ...]:
         """A group that may run in strips, with maps of several readers loaded once or twice; none if it cannot."""
         if (first, last) not in self._groups:
-            group = Group(self.net, first, last)
-            suits = group.legal and group.rates("rows") is not None and group.rates("columns") is not None
-            shared = sorted(group.shared)
-            some = chain.from_iterable(combinations(shared, k) for k in range(len(shared) + 1)) if suits else ()
-            made = (Group(self.net, first, last, frozenset(twice)) for twice in some)
             allowed = self.groups.demands.allows(first, last)
-            self._groups[first, last] = tuple(one for one in made if one.alike and allowed)
+            self._groups[first, last] = tuple(self.groups.variants(first, last)) if allowed else ()
         return self._groups[first, last]
 
     def near(self, first: int, last: int, maps: There) -> tuple[There, int]:
@@ -164,7 +159,8 @@ class Options:
             else:
                 stores[:, one.released - 1] += one.ticks, one.bytes
         steps = np.array([(one.ticks, one.bytes) for one in part.steps], np.int64).T
-        flow = Flow(np.array([0, len(part.steps)]), *[steps[0], loads[0], stores[0], loads[1], steps[1], 0 * steps[0]])
+        first, none = np.array([0, len(part.steps)]), np.zeros_like(steps[0])
+        flow = Flow(first, steps[0], loads[0], stores[0], loads[1], steps[1], none)
         matrix = products(matrices(flow, self.room, self.per_byte), flow.first)[0]
         return [Way(t, t, Option(1, 1, "lead", "lead"), (), place, matrix, nest)]
 
@@ -203,15 +199,13 @@ class Options:
             return
         few = [w for w in good if down.first[w + 1] - down.first[w] <= FEW]  # what does not stay is loaded in each
         for some, shares in ((good, SHARES[:1]), (few, SHARES[1:])):
-            steps = np.isin(np.repeat(np.arange(len(down.ways)), np.diff(down.first)), some)
-            mine, together = (
-                (down.some(some), across) if some else along,
-                max(1, AT_ONCE // max(1, held[0, steps].size)),
-            )
-            for at in range(0, len(places) if some else 0, together):
-                now = slice(at, at + together)
-                lies = _Lies(places[now], there[now], held[now][:, steps], peaks[now][:, some])
-                yield from self._laid(group, *mine, lies, shares)
+            if some:
+                steps, mine = np.isin(np.repeat(np.arange(len(down.ways)), np.diff(down.first)), some), down.some(some)
+                together = max(1, AT_ONCE // held[0, steps].size)
+                for at in range(0, len(places), together):
+                    now = slice(at, at + together)
+                    lies = _Lies(places[now], there[now], held[now][:, steps], peaks[now][:, some])
+                    yield from self._laid(group, mine, across, lies, shares)
 
     def _laid(
         self, group: Group, down: Strips, across: Strips, lies: _Lies, shares: Sequence[int]
@@ -221,14 +215,13 @@ class Options:
         left = (free[:, None] - lies.peaks).ravel()
         weights = weights_of(group, self.groups.weight_bytes)
         held = lies.held + (self.room - free)[:, None, None, None]
-        # what a group keeps for itself is not written, all else unless it stays
-        around = Around({}, [0 if group.used_after(s.store) else self.net.stores[s.store].rows for s in group.streams])
+        around = Around({}, [self.unwritten(group, t, ()) for t in group.layers])
         lasting = [s.outside or not self._written(s.store) for s in group.streams]
         still = np.repeat(lies.there & lasting, len(down.ways), axis=0)
         time = GroupTime(group, self.machine, around, down, across)
-        known = {self._kept(group, down, across, left).tobytes()} if shares[0] < SHARES[0] else set[bytes]()
+        known = {self._kept(weights, time, left).tobytes()} if shares[0] < SHARES[0] else set[bytes]()
         for share in shares:
-            kept = self._kept(group, down, across, left * share // SHARES[0])
+            kept = self._kept(weights, time, left * share // SHARES[0])
             if kept.tobytes() not in known:
                 known.add(kept.tobytes())
                 buffer = np.where(kept < weights.bytes, weights.filters, 0).max(axis=1)
@@ -244,13 +237,13 @@ class Options:
         mine = self.net.stores[store]
         return mine.dram or mine.results > 0
 
-    def _kept(self, group: Group, down: Strips, across: Strips, left: Ints) -> Ints:
+    def _kept(self, weights: Weights, time: GroupTime, left: Ints) -> Ints:
         """Bytes of weights that stay in so many bytes, way after way."""
-        weights, count = weights_of(group, self.groups.weight_bytes), len(group.layers)
-        active = (down.active[:count] * across.active[:count]).T.tolist()
+        count = len(time.group.layers)
+        active = (time.down.active[:count] * time.across.active[:count]).T.tolist()
         ways, kept = len(active), np.empty((len(left), count), np.int64)
         for w, some in enumerate(active):
-            kept[w::ways] = weights.residents(group.together(some), np.maximum(left[w::ways], 0))
+            kept[w::ways] = weights.residents(time.group.together(some), np.maximum(left[w::ways], 0))
         return kept
 
     def _fresh(self, steps: GroupSteps, loads: Moves) -> Ints:

@@ -1,8 +1,8 @@
 """The search for the least latency: paths of options (`formulations.fusion.latency.paths`), of which some are laid out.
 
 The labels of paths are fluid: a load may be done in parts. So the best paths by labels, for blocks of several sizes,
-are priced by their timelines, and the best of these is the plan. The bound is
-that of `formulations.fusion.latency.bounds`; where a plan meets it, it is optimal.
+are priced by their timelines, and the best of these is the plan. The bound is that of
+`formulations.fusion.latency.bounds`; where a plan meets it, it is optimal.
 """
 
 from __future__ import annotations
@@ -66,15 +66,15 @@ class Fastest(Piece[Runs]):
         """The best path that was laid out, and the bound; raises TimeUp, and Unable for other measures."""
         if goal.measure != "time":
             raise Unable(f"dynamic programming does not minimise {goal.measure} with a cap on time")
-        room, looked = self.groups.machine.bank_count * self.groups.machine.bank_bytes, 0
-        sizes = dict.fromkeys((MOST_BYTES, *sizes_of(room)))
-        for longest, most in (*((few, MOST_BYTES) for few in SHORT), *((LONGEST, most) for most in sizes)):
+        looked, first = 0, Options(self.groups, MOST_BYTES, self.alone)
+        smaller = (Options(self.groups, most, self.alone) for most in sizes_of(first.room) if most < MOST_BYTES)
+        for longest, options in (*((few, first) for few in SHORT), (LONGEST, first), *((LONGEST, o) for o in smaller)):
             if looked > MANY:
                 break
-            paths = Paths(Options(self.groups, most, self.alone), goal.clock, longest, LABELS)
+            paths = Paths(options, goal.clock, longest, LABELS)
             for _, label in paths.ends()[:TRIED]:
                 goal.clock.tick()
-                self._try(paths.options.runs(paths.path(label)))
+                self._try(options.runs(paths.path(label)))
             looked += paths.looked * (longest == LONGEST)
         goal.stats["options"] = looked
         self._bounded(goal)
