@@ -22,7 +22,8 @@ step after its release: it would take room for nothing.
 
 **Orders** (`soon`). A store that stands behind loads for later steps holds its bytes too long; loads behind a store
 come too late. So several orders are tried (`urgent`): each load so long before its step that it is there in time if
-stores did not exist, or up to as much earlier as memory may hold; stores between them as they are released.
+stores did not exist, or up to as much earlier as memory may hold; stores between them as they are released. All
+are priced with one turn of limits and guards, and the best of them are settled.
 
 **Limits.** Later limits make no event later, and take room (`lenient`: each as late as fits). A store that has ended
 before step t begins to wait may have t as its limit: no event is later, and guards find room (`free`). So limits and
@@ -43,16 +44,237 @@ what is stored by steps j and later comes then, too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hwmodels.timeline.price import Times, occupancy, times
-from hwmodels.timeline.schedule import Load, Move, Store, Timeline, begins
+from hwmodels.timeline.price import Clocks, Times, clocks, times
+from hwmodels.timeline.schedule import Load, Store, Timeline
 
-Ints = NDArray[np.int64]
+#: Orders that are settled, of those that are tried; eighths of the memory's worth of time that loads come earlier.
+SETTLED, EARLIER = 2, (1, 2, 4, 6, 8)
+#: A guard or a limit of every transfer.
+When = list[int]
+#: Transfers by number, in the order of their queues.
+Order = list[int]
+
+
+class Draft:
+    """Steps and transfers by number, and what becomes of them in some order, with guards and limits.
+
+    Guards and limits are `When`, orders are `Order`; both are changed in copies.
+    """
+
+    def __init__(self, timeline: Timeline, room: int) -> None:
+        self.timeline, self.room, self.last = timeline, room, len(timeline.steps) + 1
+        moves = self.moves = timeline.transfers
+        self.load = [isinstance(one, Load) for one in moves]
+        self.ticks, self.bytes = [one.ticks for one in moves], [one.bytes for one in moves]
+        self.fixed = [one.due if isinstance(one, Load) else one.released for one in moves]
+        self.ready = [one.ready if isinstance(one, Load) else 0 for one in moves]
+        self.queue = [one.queue for one in moves]
+        self.steps = [one.ticks for one in timeline.steps]
+        self.beside = [0, *(room - one.bytes for one in timeline.steps), 0]
+        self.given: When = [one.guard if isinstance(one, Load) else one.limit for one in moves]
+        self.order: Order = [*range(len(moves))]
+
+    def made(self, order: Sequence[int], when: Sequence[int]) -> Timeline:
+        """An order with guards and limits as a timeline."""
+        moves = (
+            replace(one, guard=when[k]) if isinstance(one, Load) else replace(one, limit=when[k])
+            for k, one in ((k, self.moves[k]) for k in order)
+        )
+        return replace(self.timeline, transfers=tuple(moves))
+
+    def clocks(self, order: Sequence[int], when: Sequence[int]) -> Clocks:
+        """When everything happens."""
+        begins = [2 * at + 1 if load else 2 * (fixed + 1)
+                  for load, at, fixed in zip(self.load, when, self.fixed, strict=True)]  # fmt: skip
+        awaits = [2 * fixed + 1 if load else 2 * at
+                  for load, at, fixed in zip(self.load, when, self.fixed, strict=True)]  # fmt: skip
+        queues: dict[int, list[int]] = {}
+        for k in order:
+            queues.setdefault(self.queue[k], []).append(k)
+        return clocks(self.steps, self.ticks, begins, awaits, [*queues.values()])
+
+    def left(self, order: Sequence[int], when: Sequence[int]) -> list[int]:
+        """Bytes that no step has beside what lies there, (N + 2,); a step is its index."""
+        change = [0] * (self.last + 2)
+        for k in order:
+            first, end = (when[k], self.fixed[k]) if self.load[k] else (self.fixed[k] + 1, when[k])
+            change[first] -= self.bytes[k]
+            change[end] += self.bytes[k]
+        return [*map(int.__add__, self.beside, accumulate(change[:-1]))]
+
+    # ---- guards and limits -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def close(self) -> When:
+        """Nothing beside a step: a step waits for its loads, the next one for stores."""
+        return [fixed if load else fixed + 1 for load, fixed in zip(self.load, self.fixed, strict=True)]
+
+    def earliest(self, order: Sequence[int], when: When, floor: Mapping[int, int] | None = None) -> When:
+        """Guards as early as memory allows; `floor`: by transfer, no earlier than that."""
+        when, least, load, fixed, size = when.copy(), dict[int, int](), self.load, self.fixed, self.bytes
+        for k in order:
+            ahead = least.get(self.queue[k], 1)
+            if load[k]:
+                when[k] = max(ahead, when[k])
+            least[self.queue[k]] = when[k] if load[k] else max(ahead, fixed[k] + 1)
+        left, least = self.left(order, when), {}
+        for k in order:
+            low = least.get(self.queue[k], 1)
+            if load[k]:
+                guard, each = when[k], size[k]
+                low = max(low, self.ready[k], floor[k] if floor else 1)
+                while guard > low and left[guard - 1] >= each:
+                    guard -= 1
+                    left[guard] -= each
+                when[k] = guard
+                least[self.queue[k]] = guard
+            else:
+                least[self.queue[k]] = max(low, fixed[k] + 1)
+        return when
+
+    def lenient(self, order: Sequence[int], when: When, most: Sequence[int] = ()) -> When:
+        """Limits as late as memory allows, of the stores that are released first before others.
+
+        `most`: by transfer how late, at the most, if no later than that is of use.
+        """
+        when, left = when.copy(), self.left(order, when)
+        for k in sorted((k for k in order if not self.load[k]), key=self.fixed.__getitem__):
+            limit, end, each = when[k], most[k] if most else self.last, self.bytes[k]
+            while limit < end and left[limit] >= each:
+                left[limit] -= each
+                limit += 1
+            when[k] = limit
+        return when
+
+    def free(self, order: Sequence[int], when: When, found: Clocks) -> When:
+        """The earliest limits that no step waits for more than by these times."""
+        ends = np.array([0, *found[2]], np.int64)  # ends[t - 1]: before step t
+        after = (1 + np.searchsorted(ends, np.array(found[4], np.int64))).tolist()
+        when, ahead = when.copy(), dict[int, int]()
+        for k in order:
+            before = ahead.get(self.queue[k], 0)
+            if self.load[k]:
+                ahead[self.queue[k]] = max(before, when[k])
+                continue
+            least = max(self.fixed[k], before) + 1  # what stands ahead of it waits for the step itself
+            when[k] = min(when[k], max(least, after[k]))
+        return when
+
+    def wanted(self, order: Sequence[int], when: When) -> When:
+        """By transfer the limit that no step would wait for if none of them waited for any store."""
+        late = [at if load else self.last for load, at in zip(self.load, when, strict=True)]
+        return self.free(order, late, self.clocks(order, late))
+
+    def loosened(self, order: Sequence[int], when: When, most: Sequence[int]) -> When:
+        """Later limits, as far as some step would wait, and earlier guards in what is left."""
+        late = self.lenient(order, when, most)
+        return self.earliest(order, self.free(order, late, self.clocks(order, late)))
+
+    def turned(self, order: Sequence[int], when: When) -> tuple[When, Clocks]:
+        """Limits as late as fits, or as is wanted, and earlier guards: the best of both."""
+        ways = [self.loosened(order, when, most) for most in ((), self.wanted(order, when))]
+        return min(((way, self.clocks(order, way)) for way in ways), key=lambda pair: quality(pair[1]))
+
+    def settled(self, order: Sequence[int], when: When) -> When:
+        """Guards and limits in turns until nothing gets better."""
+        when = self.earliest(order, when)
+        found = self.clocks(order, when)
+        while True:
+            other, sooner = self.turned(order, when)
+            if quality(sooner) >= quality(found):
+                return when
+            when, found = other, sooner
+
+    # ---- orders ------------------------------------------------------------------------------------------------------
+
+    def apart(self) -> Order:
+        """Loads by due step, each behind what was released before it."""
+        return sorted(self.order, key=lambda k: 2 * self.fixed[k] + (1 if self.load[k] else 2))
+
+    @cached_property
+    def loads(self) -> Order:
+        """Loads alone, by due step."""
+        return [k for k in self.apart() if self.load[k]]
+
+    @cached_property
+    def eager(self) -> tuple[Order, When, Clocks]:
+        """Loads by due step, as early as memory allows, stores behind those that may begin before; without stores."""
+        when = self.earliest(self.loads, self.close)
+        key = [2 * at + 1 if load else 2 * fixed + 2
+               for load, at, fixed in zip(self.load, when, self.fixed, strict=True)]  # fmt: skip
+        return sorted(self.apart(), key=key.__getitem__), when, self.clocks(self.loads, when)
+
+    def urgent(self, spare: int) -> tuple[Order, When]:
+        """Loads so many ticks before they must begin so that steps begin in time, stores between them.
+
+        In time is when steps begin without stores. A load waits for one that is due before only if what that loads is
+        there by then, or if memory has no room.
+        """
+        base, when, (_, begin, end, *_) = self.eager
+        ends = [0, *end]  # ends[t - 1]: before step t
+        loads = [k for k in base if self.load[k]]
+        latest = self._latest(loads, begin, end)
+        keys = [max(at - spare, ends[self.ready[k] - 1]) for at, k in zip(latest, loads, strict=True)]
+        when = when.copy()
+        order = self._ahead(loads, keys, when)
+        least = np.searchsorted(np.array(ends), np.array([key for key, _ in order], np.int64), side="right").tolist()
+        numbers = [k for _, k in order]
+        when = self.earliest(numbers, when, dict(zip(numbers, least, strict=True)))
+        moves = [(end[self.fixed[k] - 1], 0, n, k) for n, k in enumerate(base) if not self.load[k]]
+        at = dict[int, int]()
+        for n, (key, k) in enumerate(order):
+            at[self.queue[k]] = max(at.get(self.queue[k], 0), key, ends[when[k] - 1])
+            moves.append((at[self.queue[k]], 1, n, k))
+        return [k for *_, k in sorted(moves)], when
+
+    def _latest(self, loads: Sequence[int], begin: Sequence[int], end: Sequence[int]) -> list[int]:
+        """When loads, by due step, begin at the latest so that no step begins later."""
+        at, latest, latency = dict[int, int](), list[int](), max(end, default=0)
+        for k in reversed(loads):
+            at[self.queue[k]] = min(begin[self.fixed[k] - 1], at.get(self.queue[k], latency)) - self.ticks[k]
+            latest.append(at[self.queue[k]])
+        return latest[::-1]
+
+    def _ahead(self, loads: Sequence[int], keys: Sequence[int], when: When) -> list[tuple[int, int]]:
+        """Loads in the order of their keys, with guards by which all behind them are in time, and memory has room."""
+        left, order = self.beside.copy(), list[tuple[int, int]]()
+        for key, k in zip(keys, loads, strict=True):
+            at, guard, size = len(order), self.fixed[k], self.bytes[k]
+            while at and order[at - 1][0] > key:
+                first = self.fixed[order[at - 1][1]]
+                if first < guard and min(left[first:guard]) < size:
+                    key = order[at - 1][0]
+                    break
+                at, guard = at - 1, min(guard, first)
+            for t in range(guard, self.fixed[k]):
+                left[t] -= size
+            order.insert(at, (key, k))
+            when[k] = guard
+        return order
+
+    def soon(self) -> tuple[Order, When]:
+        """The best of some orders, guards and limits: loads just in time, or up to as much earlier as fits."""
+        filled = self.room * sum(self.ticks) // max(1, sum(self.bytes))
+        tried = [(self.apart(), self.close), *(self.urgent(filled * share // 8) for share in EARLIER)]
+        once = [(order, *self.turned(order, self.earliest(order, when))) for order, when in tried]
+        best = sorted(once, key=lambda one: quality(one[2]))[:SETTLED]
+        return min(
+            ((order, self.settled(order, when)) for order, when, _ in best),
+            key=lambda pair: quality(self.clocks(*pair)),
+        )
+
+
+def quality(found: Clocks) -> tuple[int, int]:
+    """Latency, and all ends together: the less, the better."""
+    _, _, end, _, last = found
+    return max((*end[-1:], *last), default=0), sum(end) + sum(last)
 
 
 def apart(timeline: Timeline) -> Timeline:
@@ -60,180 +282,39 @@ def apart(timeline: Timeline) -> Timeline:
 
     It fits in the bytes of the largest step.
     """
-    moves = [
-        replace(one, guard=one.due) if isinstance(one, Load) else replace(one, limit=one.released + 1)
-        for one in timeline.transfers
-    ]
-    return replace(timeline, transfers=tuple(sorted(moves, key=begins)))
+    draft = Draft(timeline, 0)
+    return draft.made(draft.apart(), draft.close)
 
 
-def earliest(timeline: Timeline, room: int, floor: Sequence[int] = ()) -> Timeline:
-    """The same order and limits with guards as early as `room` bytes allow; `floor`: by transfer, no earlier than that.
+def earliest(timeline: Timeline, room: int) -> Timeline:
+    """The same order and limits with guards as early as `room` bytes allow.
 
     What stands behind a store begins behind its release: a guard before that takes room for nothing.
     """
-    made, least = list(timeline.transfers), dict[int, int]()
-    for k, one in enumerate(made):
-        ahead = least.get(one.queue, 1)
-        if isinstance(one, Load):
-            made[k] = one = replace(one, guard=max(ahead, one.guard))
-        least[one.queue] = max(ahead, one.guard if isinstance(one, Load) else one.released + 1)
-    left, least = _left(timeline, made, room), {}
-    for k, one in enumerate(made):
-        low = least.get(one.queue, 1)
-        if isinstance(one, Load):
-            low = min(one.guard, max(low, one.ready, floor[k] if floor else 1))
-            short = np.flatnonzero(left[low : one.guard] < one.bytes)
-            guard = low + int(short[-1]) + 1 if len(short) else low
-            left[guard : one.guard] -= one.bytes
-            made[k] = replace(one, guard=guard)
-            least[one.queue] = guard
-        else:
-            least[one.queue] = max(low, one.released + 1)
-    return replace(timeline, transfers=tuple(made))
-
-
-def eager(timeline: Timeline, room: int) -> Timeline:
-    """Loads by due step, as early as memory allows; a store stands behind those that may begin before its release."""
-    there = apart(timeline)
-    loads = tuple(one for one in there.transfers if isinstance(one, Load))
-    stores = (one for one in there.transfers if isinstance(one, Store))
-    moves = *earliest(replace(timeline, transfers=loads), room).transfers, *stores
-    return replace(timeline, transfers=tuple(sorted(moves, key=begins)))
-
-
-def urgent(timeline: Timeline, room: int, spare: int, known: Times | None = None) -> Timeline:
-    """Loads so many ticks before they must begin so that steps begin in time, stores between them.
-
-    In time is when steps begin without stores, or in `known` times. A load waits for one that is due before only if
-    what that loads is there by then, or if memory has no room.
-    """
-    there = eager(timeline, room)
-    loads = tuple(one for one in there.transfers if isinstance(one, Load))
-    found = known or times(replace(there, transfers=loads), known=True)
-    ends = np.array([0, *found.end], np.int64)  # ends[t - 1]: before step t
-    keys = [max(at - spare, int(ends[one.ready - 1])) for at, one in zip(_latest(loads, found), loads, strict=True)]
-    order = _ahead(timeline, loads, keys, room)
-    least = [int(np.searchsorted(ends, key, side="right")) for key, _ in order]
-    early = earliest(replace(timeline, transfers=tuple(one for _, one in order)), room, least)
-    moves: list[tuple[int, int, int, Move]] = [
-        (found.end[one.released - 1], 0, k, one)
-        for k, one in enumerate(there.transfers) if isinstance(one, Store)
-    ]  # fmt: skip
-    at = dict[int, int]()
-    for k, ((key, _), load) in enumerate(zip(order, early.transfers, strict=True)):
-        assert isinstance(load, Load)
-        at[load.queue] = max(at.get(load.queue, 0), key, int(ends[load.guard - 1]))
-        moves.append((at[load.queue], 1, k, load))
-    return replace(timeline, transfers=tuple(one for *_, one in sorted(moves, key=lambda move: move[:3])))
-
-
-def _latest(loads: Sequence[Load], found: Times) -> list[int]:
-    """When loads, by due step, begin at the latest so that no step begins later."""
-    at, latest = dict[int, int](), list[int]()
-    for load in reversed(loads):
-        at[load.queue] = min(found.begin[load.due - 1], at.get(load.queue, found.latency)) - load.ticks
-        latest.append(at[load.queue])
-    return latest[::-1]
-
-
-def _ahead(timeline: Timeline, loads: Sequence[Load], keys: Sequence[int], room: int) -> list[tuple[int, Load]]:
-    """Loads in the order of their keys, with guards by which all behind them are in time, and memory has room."""
-    left, order = _left(timeline, (), room), list[tuple[int, int, Load]]()
-    for k, (key, load) in enumerate(zip(keys, loads, strict=True)):
-        at = len(order)
-        guard = load.due
-        while at and order[at - 1][0] > key:
-            first = order[at - 1][2].due
-            if (left[first:guard] < load.bytes).any():
-                key = order[at - 1][0]
-                break
-            at, guard = at - 1, min(guard, first)
-        left[guard : load.due] -= load.bytes
-        order.insert(at, (key, k, replace(load, guard=guard)))
-    return [(key, load) for key, _, load in order]
-
-
-def lenient(timeline: Timeline, room: int, most: Sequence[int] = ()) -> Timeline:
-    """The same with limits as late as `room` bytes allow, of the stores that are released first before others.
-
-    `most`: by transfer how late, at the most, if no later than that is of use.
-    """
-    made, last = list(timeline.transfers), len(timeline.steps) + 1
-    left = _left(timeline, made, room)
-    for k, one in sorted(enumerate(made), key=lambda pair: begins(pair[1])):
-        if isinstance(one, Store):
-            end = max(one.limit, most[k]) if most else last
-            short = np.flatnonzero(left[one.limit : end] < one.bytes)
-            limit = one.limit + int(short[0]) if len(short) else end
-            left[one.limit : limit] -= one.bytes
-            made[k] = replace(one, limit=limit)
-    return replace(timeline, transfers=tuple(made))
-
-
-def wanted(timeline: Timeline) -> list[int]:
-    """By transfer the limit that no step would wait for if none of them waited for any store."""
-    last = len(timeline.steps) + 1
-    none = tuple(replace(one, limit=last) if isinstance(one, Store) else one for one in timeline.transfers)
-    unlimited = replace(timeline, transfers=none)
-    return [
-        one.limit if isinstance(one, Store) else 0 for one in free(unlimited, times(unlimited, known=True)).transfers
-    ]
-
-
-def free(timeline: Timeline, found: Times) -> Timeline:
-    """The same with the earliest limits that no step waits for more than by these times."""
-    ends = np.array([0, *found.end], np.int64)  # ends[t - 1]: before step t
-    made, ahead = list(timeline.transfers), dict[int, int]()
-    for k, one in enumerate(made):
-        if isinstance(one, Load):
-            ahead[one.queue] = max(ahead.get(one.queue, 0), one.guard)
-            continue
-        after = 1 + int(np.searchsorted(ends, found.transfer_end[k]))
-        least = max(one.released, ahead.get(one.queue, 0)) + 1  # what stands ahead of it waits for the step itself
-        made[k] = replace(one, limit=min(one.limit, max(least, after)))
-    return replace(timeline, transfers=tuple(made))
+    draft = Draft(timeline, room)
+    return draft.made(draft.order, draft.earliest(draft.order, draft.given))
 
 
 def settled(timeline: Timeline, room: int) -> tuple[Timeline, Times]:
     """Guards and limits in turns until nothing gets better; those that are given must fit in `room` bytes."""
-    now = earliest(timeline, room)
-    found = times(now)
-    while True:
-        ways = [(way := _loosened(now, room, most), times(way, known=True)) for most in ((), wanted(now))]
-        other, earlier = min(ways, key=lambda pair: (pair[1].latency, _sum(pair[1])))
-        if (earlier.latency, _sum(earlier)) >= (found.latency, _sum(found)):
-            return now, times(now)
-        now, found = other, earlier
+    draft = Draft(timeline, room)
+    return _timed(draft.made(draft.order, draft.settled(draft.order, draft.given)))
+
+
+def urgent(timeline: Timeline, room: int, spare: int) -> Timeline:
+    """Loads so many ticks before they must begin so that steps begin in time, stores between them (`Draft.urgent`)."""
+    draft = Draft(timeline, room)
+    return draft.made(*draft.urgent(spare))
 
 
 def soon(timeline: Timeline, room: int) -> tuple[Timeline, Times]:
     """The best of some orders, guards and limits: loads that come just in time, or up to as much earlier as fits."""
-    moves = timeline.transfers
-    filled = room * sum(one.ticks for one in moves) // max(1, sum(one.bytes for one in moves))
-    orders = (apart(timeline), *(urgent(timeline, room, filled * share // 8) for share in (1, 2, 4, 6, 8)))
-    return min((settled(order, room) for order in orders), key=_quality)
+    draft = Draft(timeline, room)
+    return _timed(draft.made(*draft.soon()))
 
 
-def _quality(pair: tuple[Timeline, Times]) -> tuple[int, int]:
-    return pair[1].latency, _sum(pair[1])
-
-
-def _loosened(timeline: Timeline, room: int, most: Sequence[int]) -> Timeline:
-    """Later limits, as far as some step would wait, and earlier guards in what is left."""
-    late = lenient(timeline, room, most)
-    return earliest(free(late, times(late, known=True)), room)
-
-
-def _sum(found: Times) -> int:
-    return sum(found.end) + sum(found.transfer_end)
-
-
-def _left(timeline: Timeline, moves: Sequence[Move], room: int) -> Ints:
-    """Bytes that no step has beside what lies there, (N + 2,); a step is its index."""
-    left = np.full(len(timeline.steps) + 2, room, np.int64)
-    left[1:-1] -= occupancy(replace(timeline, transfers=tuple(moves)))
-    return left
+def _timed(timeline: Timeline) -> tuple[Timeline, Times]:
+    return timeline, times(timeline)
 
 
 def bound(timeline: Timeline, room: int) -> int:

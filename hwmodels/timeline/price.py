@@ -39,7 +39,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hwmodels.timeline.schedule import Load, Move, Store, Timeline, begins
+from hwmodels.timeline.schedule import Load, Move, Store, Timeline, awaits, begins
 from instances.errors import InputError
 
 
@@ -109,12 +109,12 @@ def _too_small(timeline: Timeline) -> Iterator[str]:
 
 def _circles(transfers: Sequence[Move]) -> Iterator[str]:
     """Yield the transfers that are waited for before what stands ahead of them in their queue may begin (claim 3)."""
-    latest: dict[int, tuple[tuple[int, int], int]] = {}
+    latest: dict[int, tuple[int, int]] = {}
     for k, one in enumerate(transfers):
         before = latest.get(one.queue)
-        waited = (one.due, 1) if isinstance(one, Load) else (one.limit, 0)
-        if before and before[0] > waited:
-            yield f"transfer {k}: step {waited[0]} waits for it, transfer {before[1]} ahead of it waits for that step"
+        if before and before[0] > awaits(one):
+            step = awaits(one) // 2
+            yield f"transfer {k}: step {step} waits for it, transfer {before[1]} ahead of it waits for that step"
         latest[one.queue] = max(before or (begins(one), k), (begins(one), k))
 
 
@@ -138,47 +138,57 @@ def times(timeline: Timeline, *, known: bool = False) -> Times:
     faults = [] if known else refusals(timeline)
     if faults:
         raise InputError("; ".join(faults))
-    loads, stores = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
-    for k, one in enumerate(timeline.transfers):
-        (loads[one.due] if isinstance(one, Load) else stores[one.limit]).append(k)
-    queues = _Queues(timeline.transfers)
-    room, begin, end, waits = list[int](), list[int](), [0], list[Wait]()
-    for t, step in enumerate(timeline.steps, 1):
-        queues.free((t, 0), end[-1])
-        room.append(max((end[-1], *(queues.end[k] for k in stores[t]))))
-        queues.free((t, 1), room[-1])
-        begin.append(max((room[-1], *(queues.end[k] for k in loads[t]))))
-        if begin[-1] > end[-1]:
-            late = next(k for k in (*stores[t], *loads[t]) if queues.end[k] == begin[-1])
-            waits.append(Wait(t, late, begin[-1] - end[-1]))
-        end.append(begin[-1] + step.ticks)
-    queues.free((len(timeline.steps) + 1, 1), end[-1])
-    return Times(
-        tuple(room), tuple(begin), tuple(end[1:]), tuple(queues.begin), tuple(queues.end), tuple(waits)
-    )  # fmt: skip
+    moves, queues = timeline.transfers, defaultdict[int, list[int]](list)
+    for k, one in enumerate(moves):
+        queues[one.queue].append(k)
+    steps, ticks = [step.ticks for step in timeline.steps], [one.ticks for one in moves]
+    found = clocks(steps, ticks, [*map(begins, moves)], [*map(awaits, moves)], [*queues.values()])
+    room, begin, end, first, last = map(tuple, found)
+    return Times(room, begin, end, first, last, tuple(_waits(found, moves)))
 
 
-class _Queues:
-    """Transfers in their queues, as far as it is known when they may begin."""
+#: Of every step when there is room for it, its begin and end; of every transfer its begin and end.
+Clocks = tuple[list[int], list[int], list[int], list[int], list[int]]
 
-    def __init__(self, transfers: Sequence[Move]) -> None:
-        self.transfers = transfers
-        self.begin, self.end = [0] * len(transfers), [0] * len(transfers)
-        self._left: dict[int, list[int]] = {}
-        for k in reversed(range(len(transfers))):
-            self._left.setdefault(transfers[k].queue, []).append(k)
-        self._clock = dict.fromkeys(self._left, 0)
 
-    def free(self, event: tuple[int, int], at: int) -> None:
-        """Let all begin that may from an event on: (t, 0) is the end of step t - 1, (t, 1) room for step t."""
-        for queue, left in self._left.items():
-            while left:
-                one = self.transfers[left[-1]]
-                if begins(one) > event:
-                    break
-                k = left.pop()
-                self.begin[k] = max(self._clock[queue], at)
-                self._clock[queue] = self.end[k] = self.begin[k] + one.ticks
+def clocks(
+    steps: Sequence[int], ticks: Sequence[int], begins: Sequence[int], awaits: Sequence[int],
+    queues: Sequence[Sequence[int]],
+) -> Clocks:  # fmt: skip
+    """When everything happens, for ticks of steps and transfers, their events and their numbers in every queue."""
+    first, last, late = [0] * len(ticks), [0] * len(ticks), [0] * (2 * len(steps) + 3)
+    lines = [[*reversed(mine)] for mine in queues]
+    ends = [0] * len(lines)
+    room, begin, end, now = list[int](), list[int](), list[int](), 0
+    for event in range(2, 2 * len(steps) + 3):
+        for n, line in enumerate(lines):
+            while line and begins[line[-1]] <= event:
+                k = line.pop()
+                at = first[k] = max(ends[n], now)
+                ends[n] = last[k] = at = at + ticks[k]
+                if late[awaits[k]] < at:
+                    late[awaits[k]] = at
+        if late[event] > now:
+            now = late[event]
+        if event % 2:
+            begin.append(now)
+            now += steps[event // 2 - 1]
+            end.append(now)
+        else:
+            room.append(now)
+    return room[:-1], begin, end, first, last
+
+
+def _waits(found: Clocks, moves: Sequence[Move]) -> Iterator[Wait]:
+    """Yield what steps wait for."""
+    by_step = defaultdict[int, list[int]](list)
+    for k, one in enumerate(moves):
+        by_step[awaits(one) // 2].append(k)
+    _, begin, end, _, ended = found
+    for step, (now, before) in enumerate(zip(begin, [0, *end], strict=False), 1):
+        if now > before:
+            last = next(k for k in by_step[step] if ended[k] == now)
+            yield Wait(step, last, now - before)
 
 
 def occupancy(timeline: Timeline) -> NDArray[np.int64]:

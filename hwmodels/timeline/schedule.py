@@ -54,9 +54,14 @@ class Store:
 Move = Load | Store
 
 
-def begins(one: Move) -> tuple[int, int]:
-    """The event that lets a transfer begin: (t, 0) is the end of step t - 1, (t, 1) room for step t."""
-    return (one.guard, 1) if isinstance(one, Load) else (one.released + 1, 0)
+def begins(one: Move) -> int:
+    """The event that lets a transfer begin: 2 t is the end of step t - 1, 2 t + 1 room for step t."""
+    return 2 * one.guard + 1 if isinstance(one, Load) else 2 * (one.released + 1)
+
+
+def awaits(one: Move) -> int:
+    """The event that waits for the end of a transfer: 2 t is room for step t, 2 t + 1 its begin."""
+    return 2 * one.due + 1 if isinstance(one, Load) else 2 * one.limit
 
 
 class Order(NamedTuple):

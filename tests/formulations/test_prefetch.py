@@ -10,7 +10,7 @@ from itertools import permutations, product
 import pytest
 
 from formulations.prefetch.cp_sat import build
-from formulations.prefetch.guards import apart, bound, earliest, settled, soon, urgent
+from formulations.prefetch.guards import Draft, apart, bound, earliest, settled, soon, urgent
 from hwmodels.timeline.price import occupancy, refusals, times
 from hwmodels.timeline.replay import replay
 from hwmodels.timeline.schedule import Load, Move, Step, Store, Timeline
@@ -101,8 +101,11 @@ def test_a_store_behind_a_load_ends_after_the_step_that_lets_it_begin() -> None:
     Step 3 cannot wait for the store, behind a load that has step 3 as its guard.
     """
     moves = (Load(0, 6, 3, 3), Store(0, 6, 1, 4))
-    timeline, found = settled(Timeline((Step(10, 6),) * 3, moves), 12)
-    assert (found.latency, timeline.transfers) == (30, moves)
+    timeline = Timeline((Step(10, 6),) * 3, moves)
+    settling, found = settled(timeline, 12)
+    assert (found.latency, settling.transfers) == (30, moves)
+    draft = Draft(timeline, 12)
+    assert draft.free(draft.order, draft.given, draft.clocks(draft.order, draft.given)) == draft.given
 
 
 def test_what_lies_beside_a_step_may_be_what_fits_not_what_is_best() -> None:
