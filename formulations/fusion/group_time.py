@@ -110,6 +110,14 @@ class GroupTime:
         each = [[price(top, left, high, broad) for left, broad in wide] for top, high in tall]
         return np.array(each, np.int64)[np.ix_(at, across)]
 
+    def pieces(self, k: int, rows: Ints, columns: Ints) -> Ints:
+        """Ticks of pieces of these rows and columns, (2, pieces) each."""
+        price, addressed = self._box(k)
+        at = np.array([1, 1, 1, 1]) if addressed else np.array([0, 0, 1, 1])
+        boxes = np.stack([rows[0], columns[0], rows[1] - rows[0], columns[1] - columns[0]], axis=1) * at
+        kinds, which = np.unique(boxes, axis=0, return_inverse=True)
+        return np.array([price(*map(int, box)) for box in kinds], np.int64)[which.ravel()]
+
     def _box(self, k: int) -> tuple[Callable[[int, int, int, int], int], bool]:
         """The price of a box of a stream's map, by its first row and column and its size; whether these matter."""
         stream, machine = self.group.streams[k], self.machine

@@ -9,7 +9,8 @@ layers that take turns have one together. While it runs lie on chip
 Transfers: a piece of a map from outside is due in the first step of the layer that reads it, a piece of a result is
 released by the step that makes it, weights that stay are due in the first step that reads them. Weights that do not
 stay are loaded in blocks of filters, a step for each. A block has at most so many bytes as are asked for, and the next
-one finds room beside it; it has whole rounds of lanes where it may, or else a filter.
+one finds room beside it; it has whole rounds of lanes where it may, or else a filter. In the first visit those that
+stay come block by block, too.
 
 `GroupSteps` lays out several ways of rows one after the other, as arrays: for the price of all options of a group, and
 for the timeline of one. The transfers of a plan keep their order (`formulations.prefetch.guards.settled`), so that what
@@ -22,7 +23,7 @@ byte is missing, each operand of it counts as its largest tile.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -132,12 +133,15 @@ class GroupSteps:
         The most bytes of a block and of a transfer of weights; a round of lanes, or else a filter, may have more.
     still : (times x ways, streams), optional
         Streams of which nothing is moved, for their maps stay on chip.
+    maps : int
+        The most bytes of a transfer of a map; a row may have more.
     """
 
     def __init__(
-        self, time: GroupTime, held: Ints, kept: Ints, room: int, most: int = WHOLE, still: Mask | None = None
-    ) -> None:
-        self.time, self.group, self.kept, self.room, self.most = time, time.group, kept, room, most
+        self, time: GroupTime, held: Ints, kept: Ints, room: int, most: int = WHOLE, still: Mask | None = None,
+        maps: int = WHOLE,
+    ) -> None:  # fmt: skip
+        self.time, self.group, self.kept, self.room, self.most, self.maps = time, time.group, kept, room, most, maps
         self.still = np.zeros((len(kept), len(self.group.streams)), np.bool_) if still is None else still
         group, layers, sizes = self.group, range(len(self.group.layers)), np.diff(time.down.first)
         self.layers, self.owners = layers, np.array(group.owners)
@@ -179,13 +183,25 @@ class GroupSteps:
         """Of a block, (times x row steps, layers)."""
         blocks = np.where(self.together | (streamed == 0), 1, -(-streamed // self.filters))
         self.counts = np.where(active, blocks[:, None], 0)
+        self.ahead = np.zeros_like(self.counts)
+        """Steps of a visit for filters that stay, ahead of its blocks: in the first one, (as `counts`)."""
+        self.fill, more = self._fill()
+        for w, k in np.argwhere(more):
+            mine = self.counts[self.rows[w] : self.rows[w + 1], :, k]
+            if mine.any():
+                row, column = divmod(int(np.argmax(mine.ravel() > 0)), mine.shape[1])
+                self.ahead[self.rows[w] + row, column, k] = more[w, k]
+        self.counts += self.ahead
         ends = np.cumsum(self.counts.ravel())
         self.starts = (ends - self.counts.ravel()).reshape(self.counts.shape)
         self.steps = int(ends[-1])
         self.first = np.append(self.starts[self.rows[:-1], 0, 0], self.steps)
         """Where the steps of every way begin, (times x ways + 1,)."""
         self.entry = entry = np.repeat(np.arange(self.counts.size), self.counts.ravel())
-        self.layer, self.block = entry % len(self.layers), np.arange(self.steps) - self.starts.ravel()[entry]
+        self.before = self.ahead.ravel()[entry]
+        self.layer = entry % len(self.layers)
+        self.block = np.arange(self.steps) - self.starts.ravel()[entry] - self.before
+        """Of what does not stay; below 0: filters that stay."""
         self.at = np.repeat(np.arange(len(self.kept)), np.diff(self.first)), self.layer
 
     def _filters(self, left: Ints, streamed: Ints) -> Ints:
@@ -197,6 +213,17 @@ class GroupSteps:
         filters: Ints = np.maximum(1, np.where(streamed <= most, streamed, rounds))
         return filters
 
+    def _fill(self) -> tuple[Ints, Ints]:
+        """Filters of a step in which they come to stay, by layer, and how many such steps go ahead, by way and layer.
+
+        The others are computed with the first block of those that do not stay, or last.
+        """
+        most = np.maximum(self.lanes, self.most // np.maximum(self.size, 1))
+        fill: Ints = most - most % self.lanes
+        stay = np.where(self.owners == np.array(self.layers), self.number - self.streamed, 0)
+        more = np.where(self.streamed > 0, stay // fill, -(-stay // fill) - 1)
+        return fill, np.where(self.together, 0, np.maximum(0, more))
+
     # ---- steps -------------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -204,19 +231,20 @@ class GroupSteps:
         """Filters that are loaded for every step; 0 for layers that take turns."""
         most = self.filters[self.entry // self.counts[0].size, self.layer]
         filters: Ints = np.clip(self.streamed[self.at] - self.block * most, 0, most)
-        filters[self.together[self.layer]] = 0
+        filters[self.together[self.layer] | (self.block < 0)] = 0
         return filters
 
     @cached_property
     def ticks(self) -> Ints:
-        """Ticks of every step; filters that stay are computed with the first block."""
+        """Ticks of every step; filters that stay are computed with the first block, but for those that go ahead."""
         cycles = np.zeros(self.pixels.shape, np.int64)
         for k in self.layers:
             cycles[:, :, self.runs[k]] += self.time.cycles(k, self.pixels[:, :, k])
         every, lanes = cycles.ravel()[self.entry], self.lanes[self.layer]
         outputs = np.array([one.g * one.m for one in (self.group.net.layers[t] for t in self.group.layers)])[self.layer]
-        computed = self.loaded + np.where(self.block == 0, outputs - self.streamed[self.at], 0)
-        computed = np.where(self.loaded == 0, outputs, computed)
+        fill = self.fill[self.layer]
+        computed = self.loaded + np.where(self.block == 0, outputs - self.streamed[self.at] - self.before * fill, 0)
+        computed = np.where(self.together[self.layer], outputs, np.where(self.block < 0, fill, computed))
         shared: Ints = -(-every * -(-computed // lanes) // -(-outputs // lanes))
         ticks: Ints = np.where(computed < outputs, shared, every) * self.time.machine.compute.cycle_ticks
         return ticks
@@ -247,9 +275,10 @@ class GroupSteps:
     def bytes(self) -> Ints:
         """Bytes on chip in every step."""
         change = np.zeros(self.steps + 1, np.int64)
-        for owner, (ways, first, last) in self.read.items():
-            np.add.at(change, first, self.kept[ways, owner])
+        for owner, (ways, _, last) in self.read.items():
             np.add.at(change, last + 1, -self.kept[ways, owner])
+            for size, step in self._filled(owner):
+                np.add.at(change, step, size)
         lies: Ints = self.held.ravel()[self.entry] + self.weights + np.cumsum(change)[:-1]
         return lies
 
@@ -264,11 +293,20 @@ class GroupSteps:
             found[int(owner)] = ways, steps[begin[ways]], steps[end[ways] - 1]
         return found
 
+    def _filled(self, owner: int) -> Iterator[tuple[Ints, Ints]]:
+        """Yield bytes of weights that come to stay, and the step that reads them first."""
+        ways, first, _ = self.read[owner]
+        kept, before = self.kept[ways, owner], self.before[first]
+        each = int(self.fill[owner] * self.size[owner])
+        way = np.repeat(np.arange(len(ways)), before)
+        yield np.full(len(way), each), first[way] + np.arange(len(way)) - (np.cumsum(before) - before)[way]
+        yield kept - before * each, first + before
+
     # ---- transfers ---------------------------------------------------------------------------------------------------
 
     @cached_property
-    def loads(self) -> Moves:
-        """Pieces of maps from outside, blocks of weights, and weights that stay."""
+    def inputs(self) -> Moves:
+        """Pieces of maps from outside."""
         made = list[Moves]()
         for k, stream in enumerate(self.group.streams):
             if stream.outside:
@@ -276,6 +314,12 @@ class GroupSteps:
                 reader = stream.maker - self.group.first
                 due = np.minimum(self.starts[:, :, reader], (self.first[1:] - 1)[self.way][:, None])
                 made.append(self._pieces(k, rows, columns, due))
+        return _concatenated(made)
+
+    @cached_property
+    def loads(self) -> Moves:
+        """Pieces of maps from outside, blocks of weights, and weights that stay."""
+        made = [self.inputs]
         size = self.weights
         tight = self.tight if self.together.any() else np.zeros(0, np.int64)
         for k in self.layers:
@@ -284,8 +328,9 @@ class GroupSteps:
             made += self._weights(k, mine, steps)
         if len(tight):
             made.append(self._turns(tight))
-        for owner, (ways, first, _) in self.read.items():
-            made += self._weights(owner, self.kept[ways, owner], first)
+        for owner in self.read:
+            for sizes, first in self._filled(owner):
+                made += self._weights(owner, sizes, first)
         return _concatenated(made)
 
     @cached_property
@@ -309,9 +354,28 @@ class GroupSteps:
         moved = (size := self._again(size)) > 0
         moved &= ~self.still[self.way, k][:, None]
         ticks = self._again(self.time.boxes(k, rows, columns))[moved]
-        one, spans = np.ones(len(ticks), np.int64), np.tile(rows, self.times)[..., None]
-        begin, end = (np.broadcast_to(span, moved.shape)[moved] for span in spans)
-        return Moves(one, ticks, size[moved], steps[moved], one * k, np.stack([begin, end]))
+        spans = np.tile(rows, self.times)[..., None], columns[:, None, :]
+        along, across = (np.stack([np.broadcast_to(side, moved.shape)[moved] for side in span]) for span in spans)
+        one = np.ones(len(ticks), np.int64)
+        made = Moves(one, ticks, size[moved], steps[moved], one * k, along)
+        return made if int(made.bytes.max(initial=0)) <= self.maps else self._in_parts(made, across)
+
+    def _in_parts(self, moves: Moves, columns: Ints) -> Moves:
+        """Pieces of maps in transfers of fewer rows, of no more bytes than are asked for if a row has no more."""
+        begin, end = moves.rows
+        each = moves.bytes // (end - begin)
+        high = np.maximum(1, self.maps // each)
+        number = -(-(end - begin) // high)
+        high = -(-(end - begin) // number)
+        which = np.repeat(np.arange(len(number)), -(-(end - begin) // high))
+        at = np.arange(len(which)) - np.searchsorted(which, which)
+        rows = np.stack(
+            [begin[which] + at * high[which], np.minimum(end[which], begin[which] + (at + 1) * high[which])]
+        )
+        k = int(moves.stream[0])
+        ticks = self.time.pieces(k, rows, columns[:, which])
+        size = (rows[1] - rows[0]) * each[which]
+        return Moves(np.ones_like(which), ticks, size, moves.step[which], moves.stream[which], rows)
 
     def _weights(self, k: int, size: Ints, steps: Ints) -> list[Moves]:
         """So many bytes of a layer's weights for every step, in transfers of filters."""

@@ -55,7 +55,7 @@ from hwmodels.timeline.price import Clocks, Times, clocks, times
 from hwmodels.timeline.schedule import Load, Store, Timeline
 
 #: Orders that are settled, of those that are tried; eighths of the memory's worth of time that loads come earlier.
-SETTLED, EARLIER = 2, (1, 2, 4, 6, 8)
+SETTLED, EARLIER = 2, (1, 1.5, 2, 3, 4, 6, 8)
 #: A guard or a limit of every transfer.
 When = list[int]
 #: Transfers by number, in the order of their queues.
@@ -108,6 +108,22 @@ class Draft:
             change[first] -= self.bytes[k]
             change[end] += self.bytes[k]
         return [*map(int.__add__, self.beside, accumulate(change[:-1]))]
+
+    def possible(self, order: Sequence[int], when: Sequence[int]) -> bool:
+        """Whether an order with guards and limits is a timeline (`hwmodels.timeline.price.refusals`)."""
+        latest, stored = dict[int, int](), dict[int, int]()
+        for k in order:
+            queue, load, fixed, at = self.queue[k], self.load[k], self.fixed[k], when[k]
+            if (load and at > fixed) or latest.get(queue, 0) > (2 * fixed + 1 if load else 2 * at):
+                return False
+            latest[queue] = max(latest.get(queue, 0), 2 * at + 1 if load else 2 * (fixed + 1))
+        for k in reversed(order):
+            before = stored.get(self.queue[k], self.last)
+            if not self.load[k]:
+                stored[self.queue[k]] = min(before, self.fixed[k])
+            elif self.ready[k] > 1 and before < self.ready[k]:
+                return False
+        return True
 
     # ---- guards and limits -------------------------------------------------------------------------------------------
 
@@ -196,7 +212,7 @@ class Draft:
 
     def apart(self) -> Order:
         """Loads by due step, each behind what was released before it."""
-        return sorted(self.order, key=lambda k: 2 * self.fixed[k] + (1 if self.load[k] else 2))
+        return sorted(self.order, key=lambda k: (2 * self.fixed[k] + (1 if self.load[k] else 2), self.ready[k]))
 
     @cached_property
     def loads(self) -> Order:
@@ -262,7 +278,7 @@ class Draft:
     def soon(self) -> tuple[Order, When]:
         """The best of some orders, guards and limits: loads just in time, or up to as much earlier as fits."""
         filled = self.room * sum(self.ticks) // max(1, sum(self.bytes))
-        tried = [(self.apart(), self.close), *(self.urgent(filled * share // 8) for share in EARLIER)]
+        tried = [(self.apart(), self.close), *(self.urgent(int(filled * share) // 8) for share in EARLIER)]
         once = [(order, *self.turned(order, self.earliest(order, when))) for order, when in tried]
         best = sorted(once, key=lambda one: quality(one[2]))[:SETTLED]
         return min(

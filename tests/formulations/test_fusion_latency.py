@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
-from itertools import product
+from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pytest
@@ -12,10 +12,10 @@ import pytest
 from formulations.fusion.groups import Group
 from formulations.fusion.latency.bounds import Floors
 from formulations.fusion.latency.options import Options, There, Way
-from formulations.fusion.latency.paths import Paths, undominated
-from formulations.fusion.latency.products import Flow, caps, matrices, products
+from formulations.fusion.latency.paths import Paths, applied, undominated
+from formulations.fusion.latency.products import Flow, caps, fresh, matrices, products
 from formulations.fusion.part import FusionPart
-from formulations.fusion.steps import Part, Piece, joined
+from formulations.fusion.steps import WHOLE, Part, Piece, joined
 from formulations.pins import Pins
 from hwmodels.schedule import FusedRun, LayerRun
 from hwmodels.timeline.price import occupancy
@@ -41,49 +41,87 @@ def part_of(network: Network | str, *, calls: bool = True, **memory: int) -> Fus
 
 def flow_of(rng: random.Random, *sizes: int) -> tuple[Flow, int]:
     count = sum(sizes)
-    columns = np.array([[rng.randint(0, 9) for _ in range(5)] + [0] for _ in range(count)], np.int64).T
-    columns[5] = columns[1] * [rng.random() < 0.3 for _ in range(count)]
+    columns = np.array([[rng.randint(0, 9) for _ in range(7)] for _ in range(count)], np.int64).T
+    columns[5:] *= [rng.random() < 0.3 for _ in range(count)]
     room = int(columns[4].max(initial=0)) + rng.randint(0, 9)
     return Flow(np.cumsum([0, *sizes]), *columns), room
 
 
 def after(flow: Flow, steps: range, room: int, clocks: tuple[int, ...]) -> tuple[int, ...]:
-    """The recurrence of the docstring of products, step by step, with what is ahead by its definition."""
-    end, loads, all_ = clocks
+    """The recurrence of the docstring of products, step by step, with what is ahead by its definition.
+
+    Two clocks: stores in order.
+    """
+    end, *queue = clocks
     for t in steps:
-        ahead = min(
-            room - int(flow.held[s]) + int(flow.due[t + 1 : s + 1].sum()) for s in range(t, steps.stop)
-        )  # fmt: skip
-        behind = max(end, all_) + int(flow.fresh[t]) if flow.fresh[t] else 0
-        loads, all_ = max(loads + int(flow.load[t]), behind), max(all_ + int(flow.load[t]), behind)
-        end = max(end, loads, all_ - (room - int(flow.held[t]))) + int(flow.compute[t])
-        loads, all_ = max(loads, end - ahead), max(all_, end - ahead) + int(flow.store[t])
-    return end, loads, all_
+        ahead = room - int(flow.held[t])
+        for s in range(t + 1, steps.stop):
+            due = int(flow.due[t + 1 : s + 1].sum()) + int(flow.heavy[t + 1 : s].sum())
+            ahead = min(ahead, room - int(flow.held[s]) + due)
+        load, late = int(flow.load[t]), room - int(flow.held[t])
+        begin = max(end, queue[0] + load, *(at + load - late for at in queue[1:]))
+        queue = [at + load + int(flow.weights[t]) for at in queue]
+        end = max(begin + int(flow.compute[t]), queue[0])
+        queue = [max(at, end - ahead) for at in queue]
+        queue[-1] += int(flow.store[t])
+    return end, *queue
 
 
-def test_a_matrix_is_what_its_steps_do() -> None:
+@pytest.mark.parametrize("in_order", [False, True])
+def test_a_matrix_is_what_its_steps_do(in_order: bool) -> None:
     """Ways of one to nine steps, from any clocks."""
     rng = random.Random(1)
     for _ in range(tries(60, 600)):
         sizes = [rng.randint(1, 9) for _ in range(rng.randint(1, 4))]
         flow, room = flow_of(rng, *sizes)
-        made = products(matrices(flow, room, 1), flow.first)
+        made = products(matrices(flow, room, 1, in_order=in_order), flow.first)
         for way, matrix in enumerate(made):
-            clocks = tuple(rng.randint(0, 30) for _ in range(3))
+            clocks = tuple(rng.randint(0, 30) for _ in range(2 if in_order else 3))
             clocks = clocks[0], *sorted(clocks[1:])
             steps = range(int(flow.first[way]), int(flow.first[way + 1]))
             assert tuple((matrix + np.array(clocks)).max(axis=1).tolist()) == after(flow, steps, room, clocks)
 
 
+def test_what_is_stored_at_the_end_is_loaded_behind_it() -> None:
+    """Two ways of loads of 5, 0 and 4 ticks that begin when they do, and 3 ticks a step.
+
+    The first step waits for 5, the third for 9 less 6 that were computed before. Way two: 2 ticks, then 1 behind 3.
+    """
+    flow = Flow(np.array([0, 3, 5]), *np.array([[3] * 5, *([0] * 5 for _ in range(6))], np.int64))
+    assert fresh(flow, np.array([5, 0, 4, 2, 1])).tolist() == [5, 2]
+    assert fresh(flow, np.array([1, 0, 9, 0, 3])).tolist() == [4, 0]
+
+
+def test_labels_behind_a_result_that_is_stored_at_its_end() -> None:
+    """The engine has ended at 10, stores at 14: 5 ticks of loading begin then, and the next 3 ticks end at 22."""
+    matrix, clocks = np.array([[[3, 0, 0], [0, 2, 0], [0, 0, 2]]], np.int64), np.array([[10, 12, 14]], np.int64)
+    late, soon = (applied(matrix, np.array([5]), clocks, late=late)[0, 0].tolist() for late in (True, False))
+    assert (late, soon) == ([22, 19, 19], [14, 14, 16])
+    assert applied(matrix, np.array([0]), clocks, late=True)[0, 0].tolist() == soon
+
+
 def test_what_is_ahead_by_hand() -> None:
     """12 bytes, steps of 6, 8 and 4: the second is the tightest, beside it lie 4; 2 of those are due in it."""
-    flow = Flow(np.array([0, 3]), *np.array([[1] * 3, [0] * 3, [0] * 3, [0, 2, 9], [6, 8, 4], [0] * 3], np.int64))
+    flow = Flow(
+        np.array([0, 3]), *np.array([[1] * 3, [0] * 3, [0] * 3, [0, 2, 9], [6, 8, 4], *[[0] * 3] * 2], np.int64)
+    )
     assert caps(flow, 12).tolist() == [6, 4, 8]
+
+
+def test_weights_that_come_block_by_block_lie_ahead_when_their_step_begins() -> None:
+    """Steps of 6 and 8 bytes in 12, the second with 9 of weights: 4 of them lie beside it when it begins, no more.
+
+    Maps of 9 bytes are among the bytes of the second: 6 of them lie beside the first.
+    """
+    flow = np.array([[1] * 2, [0] * 2, [0] * 2, [0] * 2, [6, 8], [0] * 2, [0, 9]], np.int64)
+    assert caps(Flow(np.array([0, 2]), *flow), 12).tolist() == [4, 4]
+    flow[[3, 6]] = flow[[6, 3]]
+    assert caps(Flow(np.array([0, 2]), *flow), 12).tolist() == [6, 4]
 
 
 def test_steps_that_each_load_behind_the_one_before_overlap() -> None:
     """The example of the docstring: 6 ticks of loading, then 10 a step."""
-    flow = Flow(np.array([0, 3]), *np.array([[10] * 3, [6] * 3, [0] * 3, [6] * 3, [6] * 3, [0] * 3], np.int64))
+    flow = Flow(np.array([0, 3]), *np.array([[10] * 3, [6] * 3, [0] * 3, [6] * 3, [6] * 3, *[[0] * 3] * 2], np.int64))
     (matrix,) = products(matrices(flow, 12, 1), flow.first)
     assert (matrix + 0).max(axis=1)[0] == 6 + 30
     (alone,) = products(matrices(flow, 6, 1), flow.first)
@@ -138,7 +176,7 @@ def test_many_ways_at_once_are_each_by_itself(name: str, kib: int) -> None:
     options, last, most = Options(part.groups, 512), len(part.net.layers) - 1, 0
     for way in options.ways(0, last, [(frozenset(), options.room)])[frozenset(), options.room]:
         runs = options.runs([(way, frozenset())])
-        timeline = part.timelines.timeline(part.numbered(runs), 512)
+        timeline = part.timelines.timeline(part.numbered(runs), 512, WHOLE)
         steps, loads = len(timeline.steps), [one for one in timeline.transfers if isinstance(one, Load)]
         stores = [one for one in timeline.transfers if not isinstance(one, Load)]
 
@@ -151,7 +189,7 @@ def test_many_ways_at_once_are_each_by_itself(name: str, kib: int) -> None:
             by_step([(one.due - 1, one.ticks) for one in loads]),
             by_step([(one.released - 1, one.ticks) for one in stores]),
             by_step([(one.due - 1, one.bytes) for one in loads]), np.array([one.bytes for one in timeline.steps]),
-            np.zeros(steps, np.int64),
+            *np.zeros((2, steps), np.int64),
         )  # fmt: skip
         assert (products(matrices(flow, options.room, 1), flow.first)[0] == way.matrix).all()
         most = max(most, steps)
@@ -177,9 +215,9 @@ def test_what_is_stored_is_loaded_behind_that() -> None:
 def test_no_plan_is_below_the_bound(name: str, kib: int, calls: bool) -> None:
     """Random paths of options, and those that the search lays out, by their own groups too; some come near."""
     part = part_of(NETS[name], calls=calls, ocm_bytes=1024 * kib, ocm_banks=16 * kib)
-    floors = Floors(part.groups, part.tables.nests.arcs("proven"))
-    least = Paths(floors).ends()[0][0]
     options, rng, found = Options(part.groups, 512), random.Random(3), list[int]()
+    floors = Floors(part.groups, part.tables.nests.arcs("proven"), options.suited)
+    least = Paths(floors).ends()[0][0]
     best = Paths(options)
     paths = [best.path(label) for _, label in best.ends()] + [_any(options, rng) for _ in range(tries(20, 300))]
     for path in (path for path in paths if path):
@@ -194,6 +232,28 @@ def test_no_plan_is_below_the_bound(name: str, kib: int, calls: bool) -> None:
     assert least <= best.ends()[0][0]
 
 
+@pytest.mark.parametrize("name", NETS)
+@pytest.mark.parametrize("kib", [1, 2, 4])
+def test_no_option_is_below_its_strips(name: str, kib: int) -> None:
+    """Entry by entry, with blocks of two sizes, and with weights that stay in more or less of the room."""
+    part, compared = part_of(NETS[name], ocm_bytes=1024 * kib, ocm_banks=16 * kib), 0
+    several = [Options(part.groups, most) for most in (64, 512)]
+    floors = Floors(part.groups, part.tables.nests.arcs("proven"), several[0].suited)
+    for first, last in combinations_with_replacement(range(len(part.net.layers)), 2):
+        states = product(floors.states(first), floors.states(last + 1))
+        near = {floors.near(first, last, a | b) for a, b in states if floors.bytes(a | b) <= floors.room}
+        least = floors.ways(first, last, near)
+        for place, ways in ((place, ways) for one in several for place, ways in one.ways(first, last, near).items()):
+            below = {_strips(way): way.matrix for way in least[place]}
+            assert all((way.matrix >= below[_strips(way)]).all() for way in ways)
+            compared += sum(way.option.height < part.net.layers[last].r for way in ways)
+    assert compared or kib == 1
+
+
+def _strips(way: Way) -> tuple[frozenset[int], str, int]:
+    return way.option.twice, way.option.rows, way.option.height
+
+
 def test_bounds_of_a_layer_by_hand() -> None:
     """3x3, 4 -> 4 channels on 8 x 8 pixels: 64 x 9 = 576 ticks; 256 bytes of input and 144 of weights are loaded.
 
@@ -201,13 +261,15 @@ def test_bounds_of_a_layer_by_hand() -> None:
     ahead at the end. A result that stays is not stored, else it is 256 bytes.
     """
     part = part_of(chain(4, 4, size=8), calls=False, ocm_bytes=4096, ocm_banks=64)
-    floors, (k,) = Floors(part.groups, part.tables.nests.arcs("proven")), (0,)
+    floors, (k,) = Floors(part.groups, part.tables.nests.arcs("proven"), lambda _: False), (0,)
     for near, free, clocks in [
         (frozenset({k}), 4096 - 256, [576, 400, 400]), (There(), 4096, [576, 400, 656]),
         (There(), 100, [576, 476, 656]),
     ]:  # fmt: skip
-        (way,) = floors.ways(0, 0, [(near, free)])[near, free]
+        (way,) = floors._by_itself(0, (near, free))
         assert way.matrix.max(axis=1).tolist() == clocks
+    (way,) = floors._by_itself(1, (frozenset({k}), 4096 - 256))  # its input is there
+    assert way.matrix.max(axis=1).tolist() == [576, 144, 144 + 256]
 
 
 def _floor(floors: Floors, path: list[tuple[Way, There]]) -> int:

@@ -135,6 +135,39 @@ def test_blocks_of_filters_by_hand() -> None:
     assert [step.bytes for step in timeline.steps[-22:-7]] == [912 + 8 * 400] * 15
 
 
+def test_weights_that_stay_come_block_by_block_in_the_first_visit() -> None:
+    """40 filters of 36 bytes in blocks of 16, a round of lanes: 16, 16 and 8 are due in the steps of visit one.
+
+    Each is a third of the 3 rounds of the visit; then a visit is a step, and all 1,440 bytes are there.
+    """
+    part = FusionPart(chain(40, size=8, channels=4), load_machine("scratchpad_768k"), Pins(()))
+    streams = streams_of(Group(part.net, 0, 0), Option(4, 8, "lead", "lead"))
+    run = FusedRun(0, 0, *streams, (1440,), {}, (0,), tuple(range(40)))
+    laid = part.prices.laid_out(0, 0, option_of(run))
+    time = GroupTime(laid.group, part.machine, Around.of(run), laid.down, laid.across)
+    held = laid.memory({}).held(())
+    made = GroupSteps(time, held, np.array([run.weights]), 10**9, 16 * 36).part()
+    assert [one.ticks for one in made.steps] == [4 * 8 * 9 * 8] * 3 + [4 * 8 * 9 * 3 * 8]
+    assert [one.bytes for one in made.steps] == [held[0, 0, 0] + size for size in (576, 1152, 1440)] + [
+        held[1, 0, 0] + 1440]  # fmt: skip
+    weights = [(one.bytes, one.due) for one, maps in zip(made.moves, made.pieces, strict=True)
+               if isinstance(one, Load) and not maps]  # fmt: skip
+    assert sorted(weights) == [(288, 3), (576, 1), (576, 2)]
+
+
+def test_pieces_of_maps_in_several_transfers() -> None:
+    """4 rows of 8 pixels of 4 bytes in at most 70 bytes: 2 rows, a call each, due together."""
+    part, plan = two(34, "fuse=c0..c1", "strip=2")
+    (run,) = plan.part.schedule
+    whole, cut = (part.timelines.timeline(part.numbered((run,)), WHOLE, maps) for maps in (WHOLE, 70))
+    first = [(one.bytes, one.ticks) for one in cut.transfers if isinstance(one, Load) and one.due == 1]
+    assert (64, 800 + 64 + 64) in first
+    assert first.count((64, 800 + 64 + 64)) == 2
+    for kind in (Load, Store):
+        moved = [sum(one.bytes for one in each.transfers if isinstance(one, kind)) for each in (whole, cut)]
+        assert moved[0] == moved[1]
+
+
 def test_tiles_that_load_nothing_are_steps() -> None:
     """Four rows of one channel, input and weights there: four tiles are stored one by one, each while the next is made.
 

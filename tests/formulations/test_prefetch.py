@@ -10,7 +10,8 @@ from itertools import permutations, product
 import pytest
 
 from formulations.prefetch.cp_sat import build
-from formulations.prefetch.guards import Draft, apart, bound, earliest, settled, soon, urgent
+from formulations.prefetch.guards import Draft, apart, bound, earliest, quality, settled, soon, urgent
+from formulations.prefetch.mending import mended
 from hwmodels.timeline.price import occupancy, refusals, times
 from hwmodels.timeline.replay import replay
 from hwmodels.timeline.schedule import Load, Move, Step, Store, Timeline
@@ -156,6 +157,36 @@ def test_orders_by_cp_sat_are_the_best_there_are() -> None:
     assert attained
 
 
+def test_what_is_due_later_is_put_off() -> None:
+    """Nine steps of 10 ticks; a load of 50 ticks for the last stands ahead of one of 2 for the second.
+
+    So step 2 waits for 52 - 10 ticks; the other way round nothing waits but for the end of the step before.
+    """
+    timeline = Timeline((Step(10, 6),) * 9, (Load(50, 4, 9, 9), Load(2, 4, 2, 2)))
+    draft = Draft(timeline, 18)
+    when = draft.settled(draft.order, draft.given)
+    assert quality(draft.clocks(draft.order, when))[0] == 52 + 80
+    order, when = mended(draft, draft.order, when)
+    assert (order, when, quality(draft.clocks(order, when))[0]) == ([1, 0], [1, 1], 90)
+
+
+def test_what_is_no_timeline_is_not_possible() -> None:
+    """As the price says, for orders, guards and limits of any kind."""
+    rng, seen = random.Random(6), set[bool]()
+    for _ in range(tries(200, 2000)):
+        timeline, room = small(rng)
+        draft = Draft(timeline, room)
+        order = rng.sample(draft.order, len(draft.order))
+        when = [rng.randint(1, fixed) if load else rng.randint(fixed + 1, draft.last)
+                for load, fixed in zip(draft.load, draft.fixed, strict=True)]  # fmt: skip
+        when = [max(at, ready) if load else at for at, ready, load in zip(when, draft.ready, draft.load, strict=True)]
+        made = draft.made(order, when)
+        possible = not [fault for fault in refusals(made) if "bytes, it has" not in fault]
+        assert draft.possible(order, when) == possible
+        seen.add(possible)
+    assert seen == {False, True}
+
+
 def test_settling_never_takes_longer() -> None:
     """Guards and limits that fit are changed, on many steps; nothing is later than with nothing beside a step."""
     rng = random.Random(4)
@@ -192,6 +223,11 @@ def test_orders_that_are_tried_are_timelines() -> None:
             assert occupancy(tried).max() <= room
             assert not refusals(tried)
             assert not replay(tried).faults
+            draft = Draft(tried, room)
+            mine = mended(draft, draft.order, draft.given)
+            assert draft.possible(*mine)
+            assert quality(draft.clocks(*mine)) <= quality(draft.clocks(draft.order, draft.given))
+            assert occupancy(draft.made(*mine)).max() <= room
         best = soon(timeline, room)[1].latency
         assert bound(timeline, room) <= best <= begun
         better += best < begun

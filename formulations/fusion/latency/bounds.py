@@ -1,94 +1,125 @@
-"""What no plan of fusion with maps on chip as a whole is below, in ticks.
+"""What no plan of groups in strips is below, in ticks, however its weights stay, come in blocks, and are transferred.
 
-A group of layers, whatever its strips, columns, turns and the weights that it keeps, computes at least C ticks, loads
-at least D bytes in f bytes of memory and stores S bytes. Its matrix (`products`) is at least
+A way of a group is bounded by a matrix (`products`) of a step for every layer and visit:
+
+    compute     as it is; blocks of filters take as long or longer together, as many rounds as filters find room
+    maps        pieces as they are: in several transfers they take longer; they are due when the layer begins
+    weights     due by the end of the step: a layer's own in its first visit; behind the last layer of a visit what else
+                the visit needs, beyond the R bytes that strips leave at the most and that stay from visits before
+    memory      strips and maps beside the group alone
+
+Each step of a timeline raises the clocks (E, A1, A2) by at least as much. Blocks of a layer in a visit are steps of
+which the first waits for maps, and each for its weights: so E >= S + c, and E >= A1 behind all of them. What is loaded
+ahead when a step ends lies beside the strips of every later step until it is due, so A1 >= E - cap with the bytes of
+strips alone: when a step begins, all its weights that are loaded ahead. Weights that stay do so in all visits
+(`FusedRun`), beside the largest strips: R bytes at the most.
+
+A layer by itself that no strips suit runs by some nest, which loads everything that is not on chip once:
 
     E'  >= max(E + C, A1 + D)         it computes everything after it begins, and nothing ends before what it loads
     A1' >= max(A1 + D, E + C - f)     at its end at most f bytes are loaded ahead
     A2' >= max(A2 + D + S, A1')       stores end behind it
-
-in every entry: take its steps one after the other; each of them only raises clocks, E by its ticks, A1 and A2 by what
-is due or released, and A1 is at least E - cap with cap <= f. A layer by itself loads everything that is not on chip
-once. D is the least of all options (`formulations.fusion.arcs.Pricing.sketch`): weights as often as f bytes make them
-come. Calls and segments are not counted here. So the least path over these matrices is below every plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from formulations.fusion.arcs import Groups, Pricing
-from formulations.fusion.group_time import cycles_of
-from formulations.fusion.groups import NEVER, Group
-from formulations.fusion.latency.options import Options, Place, There, Way
-from formulations.fusion.latency.products import BEFORE
-from formulations.fusion.memory import Option
+from formulations.fusion.arcs import Groups
+from formulations.fusion.group_time import cycles_of, ticks_of_call
+from formulations.fusion.groups import Group
+from formulations.fusion.latency.options import SHARES, Key, Lies, Options, Place, There, Way
+from formulations.fusion.latency.paths import Paths, State, undominated
+from formulations.fusion.latency.products import BEFORE, Flow, matrices, products
+from formulations.fusion.memory import Option, weights_of
 from formulations.fusion.space import Arc
-from formulations.fusion.strips import Ints
+from formulations.fusion.steps import WHOLE, GroupSteps
+from formulations.fusion.strips import Ints, Mask, Strips
 
 
 class Floors(Options):
-    """A matrix that is below those of all options, for every group and place."""
+    """A matrix that is below those of all options, for every group in strips and place."""
 
-    def __init__(self, groups: Groups, alone: list[Arc]) -> None:
-        super().__init__(groups, 1)
-        self.nests = alone
+    def __init__(self, groups: Groups, alone: Sequence[Arc], suited: Callable[[int], bool]) -> None:
+        super().__init__(groups, WHOLE, suited=suited)
+        self.nests, self.shares = alone, (SHARES[0],)
 
-    def ways(self, first: int, last: int, places: Iterable[Place]) -> dict[Place, list[Way]]:
-        """One for each place where a group may find room."""
-        found: dict[Place, list[Way]] = {place: [] for place in places}
-        if first == last:
-            group, arc = Group(self.net, first, first), self.nests[first]
-            for place in found:
-                layer = self.net.layers[first]
-                compute = self._computes(group, [layer.r], [layer.c])
-                found[place] = [self._way(group, place, self._once(arc, place[0]), compute)]
-            return found
-        for group in self.of(first, last) if found else ():
-            pricing = self.groups.pricing(group)
-            sketch = None if pricing is None else pricing.sketch()
-            if pricing is not None and sketch is not None:
-                sizes = (axis.extent[: len(group.layers)].tolist() for axis in (pricing.down, pricing.across))
-                compute = self._computes(group, *sizes)
-                for place in found:
-                    loads = self._loads(pricing, sketch.table, sketch.reads, place)
-                    if loads < NEVER:
-                        found[place].append(self._way(group, place, loads, compute))
-        return found
+    def _by_itself(self, t: int, place: Place) -> list[Way]:
+        """One way for all nests."""
+        return [self._nested(t, place)]
+
+    # ---- strips ------------------------------------------------------------------------------------------------------
+
+    def _laid(
+        self, group: Group, down: Strips, across: Strips, lies: Lies, shares: Sequence[int]
+    ) -> Iterator[Way]:  # fmt: skip
+        at, weights = self._placed(group, down, across, lies), weights_of(group, self.groups.weight_bytes)
+        sizes = np.array(weights.bytes, np.int64)
+        least = min((one for one in weights.filters if one), default=0)
+        fits = (sizes.sum() <= at.left) | (at.left >= least)
+        steps = GroupSteps(at.time, at.held, np.tile(sizes, (len(at.left), 1)), WHOLE, WHOLE, at.still)
+        inputs, stores, number = steps.inputs, steps.stores, steps.steps
+        needed, held = self._needed(steps, sizes, at.left), steps.held.ravel()[steps.entry]
+        flow = Flow(
+            steps.first, self._computed(steps, held), inputs.by_step(inputs.ticks, number),
+            stores.by_step(stores.ticks, number), inputs.by_step(inputs.bytes, number), held,
+            self._loaded(needed), needed,
+        )  # fmt: skip
+        made = products(matrices(flow, self.room, self.per_byte), flow.first)
+        for w in np.flatnonzero(fits).tolist():
+            (mode, height), (columns, width) = down.ways[w % len(down.ways)], across.ways[0]
+            option = Option(height, width, mode, columns, group.twice)
+            yield Way(group.first, group.last, option, (), at.places[w], made[w])
+
+    def _computed(self, steps: GroupSteps, held: Ints) -> Ints:
+        """Ticks of every step, in as many rounds as there are of the filters that find room together."""
+        number, size = steps.number[steps.layer], np.maximum(steps.size, 1)[steps.layer]
+        lanes = steps.lanes[steps.layer]
+        most = np.clip((self.room - held) // size, 1, lanes)
+        rounds = -(-number // most), np.maximum(1, -(-number // lanes))
+        ticks: Ints = np.where(number > 0, -(-steps.ticks * rounds[0] // rounds[1]), steps.ticks)
+        return ticks
+
+    def _needed(self, steps: GroupSteps, sizes: Ints, left: Ints) -> Ints:
+        """Bytes of weights that are loaded by the end of each step, at least."""
+        count = len(sizes)
+        active = (steps.counts > 0).reshape(-1, count)  # visit by visit
+        way = np.repeat(steps.way, steps.counts.shape[1])
+        begin = np.searchsorted(way, np.arange(len(left)))
+        seen = np.cumsum(active, axis=0)
+        first = active & (seen - (seen[begin] - active[begin])[way] == 1)
+        own = first * sizes
+        more = np.maximum(0, (active * sizes).sum(axis=1) - np.maximum(left, 0)[way] - own.sum(axis=1))
+        last = count - 1 - np.argmax((active & (sizes > 0))[:, ::-1], axis=1)
+        own[np.arange(len(own)), last] += more
+        return own.ravel()[steps.entry]
+
+    def _loaded(self, sizes: Ints) -> Ints:
+        """Ticks of loading so many bytes of weights, in one call."""
+        transfer = self.machine.transfer_of("W")
+        kinds, which = np.unique(sizes, return_inverse=True)
+        return np.array([ticks_of_call(transfer, [(0, int(size), ())]) for size in kinds], np.int64)[which.ravel()]
+
+    # ---- nests -------------------------------------------------------------------------------------------------------
+
+    def _nested(self, t: int, place: Place) -> Way:
+        layer = self.net.layers[t]
+        compute = int(cycles_of(layer, self.machine, np.array(layer.r * layer.c))) * self.machine.compute.cycle_ticks
+        loads = self._once(self.nests[t], place[0]) * self.per_byte
+        stores = self._stores(Group(self.net, t, t), place[0]) * self.per_byte
+        ahead = compute - place[1] * self.per_byte
+        matrix = np.array(
+            [[compute, loads, BEFORE], [ahead, loads, BEFORE], [ahead, loads, loads + stores]], np.int64
+        )  # fmt: skip
+        return Way(t, t, Option(1, 1, "lead", "lead"), (), place, matrix)
 
     def _once(self, arc: Arc, near: There) -> int:
         """Bytes that a layer by itself loads at least."""
         levels = {k: -1 if k in near else 0 for k in self.maps}
         reads = (int(r[levels[k]]) if k in levels else int(r.min()) for k, r in zip(arc.axes, arc.reads, strict=True))
         return arc.fixed + sum(reads)
-
-    def _loads(self, pricing: Pricing, table: Ints, reads: dict[int, Ints], place: Place) -> int:
-        near, free = place
-        there = {self.residence(k).store for k in near}
-        index = tuple(int(store in there) for store in pricing.stores)
-        column = int(np.searchsorted(pricing.room, free, side="right")) - 1
-        weights = int(table[(*index, column)]) if column >= 0 else NEVER
-        return weights + sum(int(r[-1 if store in there else 0]) for store, r in reads.items())
-
-    def _way(self, group: Group, place: Place, loads: int, compute: int) -> Way:
-        """The matrix for so many bytes that are loaded and ticks that are computed."""
-        stores = self._stores(group, place[0]) * self.per_byte
-        loads *= self.per_byte
-        ahead = compute - place[1] * self.per_byte
-        matrix = np.array(
-            [[compute, loads, BEFORE], [ahead, loads, BEFORE], [ahead, loads, loads + stores]], np.int64
-        )  # fmt: skip
-        return Way(group.first, group.last, Option(1, 1, "lead", "lead"), (), place, matrix)
-
-    def _computes(self, group: Group, rows: Sequence[int], columns: Sequence[int]) -> int:
-        """Ticks of what somebody needs, once; 0 where strips may leave out what they compute again."""
-        if self.groups.demands.recompute:
-            return 0
-        sizes = zip(group.layers, rows, columns, strict=True)
-        cycles = sum(int(cycles_of(self.net.layers[t], self.machine, np.array(high * wide))) for t, high, wide in sizes)
-        return cycles * self.machine.compute.cycle_ticks
 
     def _stores(self, group: Group, near: There) -> int:
         """Bytes of results that go to DRAM."""
@@ -98,3 +129,32 @@ class Floors(Options):
             layer.r * layer.c * layer.b * layer.g * layer.m * self.machine.out_bytes
             for layer in (self.net.layers[t] for t in written)
         )
+
+
+def promising(paths: Paths, below: int) -> set[Key]:
+    """The strips that are on some path whose bound is below a value; `paths` of floors, with their arcs."""
+    found, behind = set[Key](), {(paths.count, frozenset[int](), False): np.array([[0, BEFORE, 0]], np.int64)}
+    for arcs in reversed(paths.arcs):
+        rows = dict[State, list[Ints]]()
+        for state, after, matrix, ways in arcs:
+            if after not in behind:
+                continue
+            rest = behind[after]  # (rows, 3)
+            onward = (rest[:, None, :, None] + matrix[None]).max(axis=2)  # (rows, ways, 3)
+            least = (onward[:, :, None] + paths.labels[state].clocks).max(axis=3).min(axis=(0, 2))
+            for w in np.flatnonzero((least < below) & _undominated(matrix)).tolist():
+                option = ways[w].option
+                found.add((ways[w].first, ways[w].last, option.twice, (option.rows, option.height)))
+            rows.setdefault(state, []).append(onward.reshape(-1, 3))
+        for state, some in rows.items():
+            every = np.concatenate([*([behind[state]] if state in behind else []), *some])
+            behind[state] = every[undominated(every, len(every))]
+    return found
+
+
+def _undominated(matrix: Ints) -> Mask:
+    """Ways whose matrix none of the others' is at most everywhere, (ways,); the first one of equal ones."""
+    flat = matrix.reshape(len(matrix), -1)
+    less = (flat[:, None] <= flat[None]).all(axis=2)  # (ways, ways): the first is at most the second
+    less &= ~less.T | np.triu(np.ones_like(less), 1)
+    return np.asarray(~less.any(axis=0))

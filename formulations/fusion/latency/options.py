@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain, combinations
 
 import numpy as np
@@ -18,21 +18,21 @@ import numpy as np
 from formulations.fusion.arcs import ONCE, Groups
 from formulations.fusion.group_time import Around, GroupTime
 from formulations.fusion.groups import Group, Stream
-from formulations.fusion.latency.products import Flow, matrices, products
+from formulations.fusion.latency.products import Flow, fresh, matrices, products
 from formulations.fusion.memory import Memory, Option, Weights, weights_of
 from formulations.fusion.schedule import BankBook, streams_of
 from formulations.fusion.space import Residence
 from formulations.fusion.steps import GroupSteps, Moves, Part
 from formulations.fusion.strips import Ints, Mask, Strips, strips
 from hwmodels.schedule import FusedRun, LayerRun, Nest, Run
-from hwmodels.timeline.schedule import Load
+from hwmodels.timeline.schedule import Load, Store
 
 #: Visits of layers that are laid out together; a visit may have many steps.
 AT_ONCE = 2**15
 #: The most row steps of groups whose weights stay in less room than there is.
 FEW = 3
 #: Weights that stay have all room that strips leave, or so many quarters of it.
-SHARES = 4, 2, 1, 0
+SHARES: tuple[int, ...] = 4, 2, 1, 0
 #: Maps on chip at a cut, by the number of their residence.
 There = frozenset[int]
 #: Maps on chip that a group reads or makes, and the bytes that all maps on chip leave.
@@ -55,13 +55,21 @@ class Way:
     place: Place
     """Maps on chip that it reads or makes, and the bytes that all maps leave."""
     matrix: Ints
-    """(3, 3)."""
+    """(clocks, clocks)."""
     nest: Nest | None = None
     """Of a layer by itself that no strips suit."""
+    whole: bool = False
+    """Whether most of its result is stored only at its end."""
+    fresh: int = 0
+    """Ticks that it begins later behind a way that is `whole` (`formulations.fusion.latency.products.fresh`)."""
+
+
+#: A group in strips: its first and last layer, maps that it reads twice, and its way along rows.
+Key = tuple[int, int, frozenset[int], tuple[str, int]]
 
 
 @dataclass(frozen=True, eq=False)
-class _Lies:
+class Lies:
     """What lies on chip at some places: streams whose maps stay, (places, streams); bytes of strips, and the most."""
 
     places: Sequence[Place]
@@ -70,6 +78,21 @@ class _Lies:
     """(places, row steps, layers, column steps)."""
     peaks: Ints
     """(places, ways)."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Placed:
+    """Ways at some places, place by place."""
+
+    time: GroupTime
+    places: Sequence[Place]
+    """Of every way, once for each place."""
+    held: Ints
+    """(places x row steps, layers, column steps)."""
+    left: Ints
+    """Bytes that strips leave at the most, (places x ways,)."""
+    still: Mask
+    """(places x ways, streams)."""
 
 
 class Options:
@@ -82,15 +105,30 @@ class Options:
         The most bytes of a block of weights.
     alone : optional
         How a layer runs that no strips suit.
+    allowed : optional
+        Of strips those that may be best; all, if it is not given.
+    in_order : bool
+        Whether stores are ahead of the loads behind them.
+    suited : optional
+        Whether strips suit a layer by itself (`suits`), where not all strips are allowed.
     """
 
-    def __init__(self, groups: Groups, most: int, alone: Alone | None = None) -> None:
+    def __init__(
+        self, groups: Groups, most: int, alone: Alone | None = None, allowed: Container[Key] | None = None,
+        *, in_order: bool = False, suited: Callable[[int], bool] | None = None,
+    ) -> None:  # fmt: skip
         self.groups, self.net, self.machine = groups, groups.net, groups.machine
-        self.most, self.alone = most, alone
+        self.most, self.alone, self.shares, self.allowed = most, alone, SHARES, allowed
+        self.in_order, self.suited = in_order, suited or cache(self.suits)
         self.room = self.machine.bank_count * self.machine.bank_bytes
         self.per_byte = min(one.byte_ticks for one in self.machine.transfers)
         self._groups: dict[tuple[int, int], tuple[Group, ...]] = {}
         self._strips: dict[tuple[int, int, frozenset[int]], tuple[Strips, Strips] | None] = {}
+
+    @property
+    def clocks(self) -> int:
+        """Clocks of a label."""
+        return 2 if self.in_order else 3
 
     # ---- maps --------------------------------------------------------------------------------------------------------
 
@@ -141,15 +179,19 @@ class Options:
         for group in self.of(first, last) if found else ():
             for way in self._ways(group, list(found)):
                 found[way.place].append(way)
-        if first == last and not any(found.values()) and self.alone is not None:
-            for place in found if self.groups.demands.allows(first, first) else ():
-                found[place] = self._by_itself(first, place, self.alone)
+        if first == last and self.groups.demands.allows(first, first) and not self.suited(first):
+            for place in found:
+                found[place] = self._by_itself(first, place)
         return found
 
-    def _by_itself(self, t: int, place: Place, alone: Alone) -> list[Way]:
+    def suits(self, t: int) -> bool:
+        """Whether strips suit a layer by itself, with nothing else on chip."""
+        return any(True for group in self.of(t, t) for _ in self._ways(group, [(frozenset(), self.room)]))
+
+    def _by_itself(self, t: int, place: Place) -> list[Way]:
         """A layer with a nest, if there is one."""
-        made = alone(t, self.bare(t, place[0]), place[1])
-        if made is None:
+        made = self.alone and self.alone(t, self.bare(t, place[0]), place[1])
+        if not made:
             return []
         nest, part = made
         loads, stores = np.zeros((2, 2, len(part.steps)), np.int64)
@@ -159,10 +201,11 @@ class Options:
             else:
                 stores[:, one.released - 1] += one.ticks, one.bytes
         steps = np.array([(one.ticks, one.bytes) for one in part.steps], np.int64).T
-        first, none = np.array([0, len(part.steps)]), np.zeros_like(steps[0])
-        flow = Flow(first, steps[0], loads[0], stores[0], loads[1], steps[1], none)
-        matrix = products(matrices(flow, self.room, self.per_byte), flow.first)[0]
-        return [Way(t, t, Option(1, 1, "lead", "lead"), (), place, matrix, nest)]
+        first = np.array([0, len(part.steps)])
+        flow = Flow(first, steps[0], loads[0], stores[0], loads[1], steps[1], *np.zeros_like(steps))
+        matrix = products(matrices(flow, self.room, self.per_byte, in_order=self.in_order), flow.first)[0]
+        last = any(pieces for one, pieces in zip(part.moves, part.pieces, strict=True) if isinstance(one, Store))
+        return [Way(t, t, Option(1, 1, "lead", "lead"), (), place, matrix, nest, whole=last)]
 
     def bare(self, t: int, maps: There) -> LayerRun:
         """A layer by itself, without a nest, with maps on chip."""
@@ -194,40 +237,50 @@ class Options:
         held = np.einsum("ps,srla->prla", (~there).astype(np.int64), each)
         peaks = np.maximum.reduceat(held.max(axis=(2, 3)), down.first[:-1], axis=1)  # (places, ways)
         free = np.array([free for _, free in places], np.int64)
-        good = np.flatnonzero((peaks < free[:, None]).any(axis=0)).tolist()
+        good = [w for w in np.flatnonzero((peaks < free[:, None]).any(axis=0)).tolist() if self._allows(group, down, w)]
         if not good:
             return
         few = [w for w in good if down.first[w + 1] - down.first[w] <= FEW]  # what does not stay is loaded in each
-        for some, shares in ((good, SHARES[:1]), (few, SHARES[1:])):
-            if some:
+        for some, shares in ((good, self.shares[:1]), (few, self.shares[1:])):
+            if some and shares:
                 steps, mine = np.isin(np.repeat(np.arange(len(down.ways)), np.diff(down.first)), some), down.some(some)
                 together = max(1, AT_ONCE // held[0, steps].size)
                 for at in range(0, len(places), together):
                     now = slice(at, at + together)
-                    lies = _Lies(places[now], there[now], held[now][:, steps], peaks[now][:, some])
+                    lies = Lies(places[now], there[now], held[now][:, steps], peaks[now][:, some])
                     yield from self._laid(group, mine, across, lies, shares)
 
+    def _allows(self, group: Group, down: Strips, way: int) -> bool:
+        return self.allowed is None or (group.first, group.last, group.twice, down.ways[way]) in self.allowed
+
     def _laid(
-        self, group: Group, down: Strips, across: Strips, lies: _Lies, shares: Sequence[int]
+        self, group: Group, down: Strips, across: Strips, lies: Lies, shares: Sequence[int]
     ) -> Iterator[Way]:  # fmt: skip
         """The same for strips that are known, with weights that stay in so many quarters of the room."""
-        free = np.array([free for _, free in lies.places], np.int64)
-        left = (free[:, None] - lies.peaks).ravel()
-        weights = weights_of(group, self.groups.weight_bytes)
-        held = lies.held + (self.room - free)[:, None, None, None]
-        around = Around({}, [self.unwritten(group, t, ()) for t in group.layers])
-        lasting = [s.outside or not self._written(s.store) for s in group.streams]
-        still = np.repeat(lies.there & lasting, len(down.ways), axis=0)
-        time = GroupTime(group, self.machine, around, down, across)
-        known = {self._kept(weights, time, left).tobytes()} if shares[0] < SHARES[0] else set[bytes]()
+        at = self._placed(group, down, across, lies)
+        weights, time = weights_of(group, self.groups.weight_bytes), at.time
+        known = {self._kept(weights, time, at.left).tobytes()} if shares[0] < SHARES[0] else set[bytes]()
         for share in shares:
-            kept = self._kept(weights, time, left * share // SHARES[0])
+            kept = self._kept(weights, time, at.left * share // SHARES[0])
             if kept.tobytes() not in known:
                 known.add(kept.tobytes())
                 buffer = np.where(kept < weights.bytes, weights.filters, 0).max(axis=1)
-                fits = kept.sum(axis=1) + buffer <= left
-                made = GroupSteps(time, held.reshape(-1, *held.shape[2:]), kept, self.room, self.most, still)
-                yield from self._priced(made, [place for place in lies.places for _ in down.ways], fits)
+                fits = kept.sum(axis=1) + buffer <= at.left
+                made = GroupSteps(time, at.held, kept, self.room, self.most, at.still)
+                yield from self._priced(made, at.places, fits)
+
+    def _placed(self, group: Group, down: Strips, across: Strips, lies: Lies) -> _Placed:
+        free = np.array([free for _, free in lies.places], np.int64)
+        held = lies.held + (self.room - free)[:, None, None, None]
+        around = Around({}, [self.unwritten(group, t, ()) for t in group.layers])
+        lasting = [s.outside or not self._written(s.store) for s in group.streams]
+        return _Placed(
+            GroupTime(group, self.machine, around, down, across),
+            [place for place in lies.places for _ in down.ways],
+            held.reshape(-1, *held.shape[2:]),
+            (free[:, None] - lies.peaks).ravel(),
+            np.repeat(lies.there & lasting, len(down.ways), axis=0),
+        )
 
     def _on_chip(self, stream: Stream, near: There) -> bool:
         return any(self.residence(k).store == stream.store for k in near)
@@ -247,15 +300,13 @@ class Options:
         return kept
 
     def _fresh(self, steps: GroupSteps, loads: Moves) -> Ints:
-        """Ticks of loads in the first visit, by step, of maps of which the layer before stores nearly all just then."""
+        """Ticks of loads in the first visit, by step, of what the layer before makes."""
         group, stores, rows = steps.group, self.net.stores, steps.rows
         just = [s.outside and any(t == group.first - 1 for t, _ in stores[s.store].parts) for s in group.streams]
-        every = np.array([stores[s.store].rows for s in group.streams])
         second = np.where(np.diff(rows) > 1, steps.starts[(rows[:-1] + 1) % rows[-1], 0, 0], steps.first[1:])
         way = np.searchsorted(steps.first, loads.step, side="right") - 1
-        fresh = (loads.stream >= 0) & np.array(just)[loads.stream] & (loads.step < second[way])
-        fresh &= loads.rows[1] * 4 >= every[loads.stream] * 3
-        return np.bincount(loads.step, loads.number * loads.ticks * fresh, steps.steps).astype(np.int64)
+        first = (loads.stream >= 0) & np.array(just)[loads.stream] & (loads.step < second[way])
+        return np.bincount(loads.step, loads.number * loads.ticks * first, steps.steps).astype(np.int64)
 
     def _priced(self, steps: GroupSteps, places: Sequence[Place], fits: Mask) -> Iterator[Way]:
         """Those that fit, with their matrices."""
@@ -265,14 +316,20 @@ class Options:
         loads, stores, number = steps.loads, steps.stores, steps.steps
         flow = Flow(
             steps.first, steps.ticks, loads.by_step(loads.ticks, number), stores.by_step(stores.ticks, number),
-            loads.by_step(loads.bytes, number), steps.bytes, self._fresh(steps, loads),
+            loads.by_step(loads.bytes, number), steps.bytes, *np.zeros((2, number), np.int64),
         )  # fmt: skip
-        made = products(matrices(flow, self.room, self.per_byte), flow.first)
-        group, ways = steps.group, steps.time.down.ways
+        made, late = (
+            products(matrices(flow, self.room, self.per_byte, in_order=self.in_order), flow.first),
+            fresh(flow, self._fresh(steps, loads)),
+        )
+        group, ways, down = steps.group, steps.time.down.ways, steps.time.down
+        last = (down.end - down.begin)[len(group.layers) - 1, down.first[1:] - 1]
+        whole = (2 * last > self.net.layers[group.last].r).tolist()
         for w in np.flatnonzero(fits).tolist():
             (mode, height), (columns, width) = ways[w % len(ways)], steps.time.across.ways[0]
             kept, option = tuple(steps.kept[w].tolist()), Option(height, width, mode, columns, group.twice)
-            yield Way(group.first, group.last, option, kept, places[w], made[w])
+            at, behind = whole[w % len(ways)], int(late[w])
+            yield Way(group.first, group.last, option, kept, places[w], made[w], whole=at, fresh=behind)
 
     # ---- runs --------------------------------------------------------------------------------------------------------
 

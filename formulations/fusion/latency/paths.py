@@ -1,7 +1,9 @@
 """The least latency over cuts, by dynamic programming with labels.
 
-State   a cut, the maps on chip there; labels (E, A1, A2), none of which is at least another one everywhere
-Arc     a way of a group (`formulations.fusion.latency.options`): a matrix that is applied to every label
+State   a cut, the maps on chip there, whether the result of the way before is stored only at its end; labels
+        (E, A1, A2), none of which is at least another one everywhere
+Arc     a way of a group (`formulations.fusion.latency.options`): a matrix that is applied to every label; behind a
+        way whose result is stored at its end, E is at first max(E, A2) and the ticks until that is loaded again
 Value   max(E, A2) at the last cut
 """
 
@@ -16,7 +18,9 @@ from formulations.clock import ENDLESS, Clock
 from formulations.fusion.latency.options import Options, There, Way
 from formulations.fusion.strips import Ints
 
-State = tuple[int, There]
+State = tuple[int, There, bool]
+#: At the end, the last of the state, and the number of a label.
+End = tuple[bool, int]
 
 
 @dataclass
@@ -24,7 +28,7 @@ class Labels:
     """Clocks at a state, with the way and the label that each comes from."""
 
     clocks: Ints
-    """(labels, 3)."""
+    """(labels, clocks)."""
     way: list[Way | None]
     before: list[tuple[State, int] | None]
 
@@ -34,7 +38,7 @@ def undominated(clocks: Ints, most: int) -> Ints:
     order = np.lexsort(clocks.T[::-1])
     clocks = clocks[order]
     kept = list[int]()
-    front = np.empty((0, 2), np.int64)
+    front = np.empty((0, clocks.shape[1] - 1), np.int64)
     for at in range(len(clocks)):
         mine = clocks[at, 1:]
         if len(front) and (front <= mine).all(axis=1).any():
@@ -46,6 +50,24 @@ def undominated(clocks: Ints, most: int) -> Ints:
     return order[kept]
 
 
+def _arcs(ways: Sequence[Way]) -> Iterator[tuple[bool, Ints, Ints, list[Way]]]:
+    """Yield the ways that are stored at their end, and the others, with their matrices and ticks of `fresh`."""
+    for whole in (False, True):
+        if some := [way for way in ways if way.whole == whole]:
+            yield whole, np.stack([way.matrix for way in some]), np.array([way.fresh for way in some], np.int64), some
+
+
+def applied(matrix: Ints, fresh: Ints, clocks: Ints, *, late: bool) -> Ints:
+    """Labels behind some ways, (ways, labels, clocks)."""
+    clocks = np.broadcast_to(clocks, (len(matrix), *clocks.shape))
+    if late and fresh.any():
+        engine, stored = clocks[..., 0], clocks[..., -1]
+        clocks = clocks.copy()
+        clocks[..., 0] = np.where(fresh[:, None] > 0, np.maximum(engine, stored) + fresh[:, None], engine)
+    reached: Ints = (matrix[:, None] + clocks[:, :, None, :]).max(axis=3)
+    return reached
+
+
 class Paths:
     """Labels at every cut, and the ways back; raises TimeUp.
 
@@ -55,28 +77,35 @@ class Paths:
     def __init__(self, options: Options, clock: Clock = ENDLESS, longest: int = 2**30, labels: int = 2**30) -> None:
         self.options, self.longest, self.most = options, longest, labels
         self.count, self.clock, self.looked = len(options.net.layers), clock, 0
-        start = Labels(np.zeros((1, 3), np.int64), [None], [None])
-        self.labels: dict[State, Labels] = {(0, frozenset()): start}
+        start = Labels(np.zeros((1, options.clocks), np.int64), [None], [None])
+        self.labels: dict[State, Labels] = {(0, frozenset(), False): start}
         self._open: dict[State, list[tuple[Ints, State, list[Way]]]] = {}
+        #: Cut by cut the state before and behind, and the ways with their matrices.
+        self.arcs: list[list[tuple[State, State, Ints, list[Way]]]] = []
         for cut in range(self.count):
-            self._onward(cut, [there for at, there in self.labels if at == cut])
+            self.arcs.append([])
+            self._onward(cut, [state for state in self.labels if state[0] == cut])
             for there in options.states(cut + 1):
-                self._close((cut + 1, there))
+                for whole in (False, True):
+                    self._close((cut + 1, there, whole))
 
-    def _onward(self, first: int, states: Sequence[There]) -> None:
+    def _onward(self, first: int, states: Sequence[State]) -> None:
         """Apply the ways of all groups from a cut."""
+        before = {there for _, there, _ in states}
         for last in range(first, min(self.count, first + self.longest)):
             self.clock.tick()
-            moves = [(there, after) for there in states for after in self._after(first, last, there)]
+            moves = [(there, after) for there in before for after in self._after(first, last, there)]
             places = {move: self.options.near(first, last, move[0] | move[1]) for move in moves}
             ways = self.options.ways(first, last, dict.fromkeys(places.values()))
             self.looked += sum(map(len, ways.values()))
+            arcs = {place: [*_arcs(some)] for place, some in ways.items()}
             for there, after in moves:
-                if some := ways[places[there, after]]:
-                    clocks = self.labels[first, there].clocks
-                    stacked = np.stack([way.matrix for way in some])
-                    reached = (stacked[:, None] + clocks[None, :, None, :]).max(axis=3)
-                    self._open.setdefault((last + 1, after), []).append((reached, (first, there), some))
+                for whole, matrix, fresh, some in arcs[places[there, after]]:
+                    for state in ((first, there, False), (first, there, True)):
+                        if state in self.labels:
+                            reached = applied(matrix, fresh, self.labels[state].clocks, late=state[2])
+                            self._open.setdefault((last + 1, after, whole), []).append((reached, state, some))
+                            self.arcs[-1].append((state, (last + 1, after, whole), matrix, some))
 
     def _after(self, first: int, last: int, there: There) -> Iterator[There]:
         """Maps on chip after a group, for those before it."""
@@ -92,7 +121,7 @@ class Paths:
         made = self._open.pop(state, [])
         if not made:
             return
-        clocks = np.concatenate([one.reshape(-1, 3) for one, _, _ in made])
+        clocks = np.concatenate([one.reshape(-1, one.shape[2]) for one, _, _ in made])
         source = np.repeat(np.arange(len(made)), [one.shape[0] * one.shape[1] for one, _, _ in made])
         begin = np.cumsum([0, *(one.shape[0] * one.shape[1] for one, _, _ in made)])
         kept = undominated(clocks, self.most)
@@ -104,17 +133,19 @@ class Paths:
             before.append((comes, label))
         self.labels[state] = Labels(clocks[kept], ways, before)
 
-    def ends(self) -> list[tuple[int, int]]:
-        """Latency and number of every label at the end, the least first."""
-        last = self.labels.get((self.count, frozenset()))
-        if last is None:
-            return []
-        latency = last.clocks[:, [0, 2]].max(axis=1)
-        return sorted(zip(latency.tolist(), range(len(latency)), strict=True))
+    def ends(self) -> list[tuple[int, End]]:
+        """Latency of every label at the end, the least first."""
+        found = list[tuple[int, End]]()
+        for whole in (False, True):
+            if last := self.labels.get((self.count, frozenset(), whole)):
+                latency = last.clocks[:, [0, -1]].max(axis=1).tolist()
+                found += [(value, (whole, k)) for k, value in enumerate(latency)]
+        return sorted(found)
 
-    def path(self, label: int) -> list[tuple[Way, There]]:
+    def path(self, end: End) -> list[tuple[Way, There]]:
         """The ways to a label at the end, each with all maps on chip while it runs."""
-        state, found = (self.count, frozenset[int]()), list[tuple[Way, There]]()
+        (whole, label), found = end, list[tuple[Way, There]]()
+        state: State = (self.count, frozenset(), whole)
         while True:
             mine = self.labels[state]
             way, before = mine.way[label], mine.before[label]

@@ -4,11 +4,15 @@ State       x = (E, A1, A2), ticks: the end of the last step; when the queue has
             when it has done these and all stores that were released so far
 Step t      loads of n_t ticks are due, c_t ticks are computed, stores of s_t ticks are released:
                 A1 += n_t;   A2 += n_t;   S = max(E, A1, A2 - room_t);   E = S + c_t
-            of which f_t ticks begin behind all stores, and the step before: A1, S >= max(E, A2) + f_t, by E, A2 before
+            of which it may wait for some ticks w_t of loads at its end alone, that come block by block (a bound):
+                A1 += w_t;   A2 += w_t;   E = max(E, A1)
                 A1 = max(A1, E - cap_t);   A2 = max(A2, E - cap_t) + s_t
             room_t = f - A_t: what is yet to be stored lies beside the step, in f bytes that it has with others
             cap_t = min over s >= t of (f - A_s + bytes due in t+1..s): the most that is loaded ahead when t ends
 Matrix      x' = M_t (x) x:  x'_i = max_j (M_t[i, j] + x_j).  A group is the product of its steps: nine numbers.
+
+With stores in order, each behind the step that releases it and ahead of all loads behind it, A1 is A2: two clocks.
+That is later than with prefetch of stores' room, and often nearer to a timeline, where both share the memory.
 
 Bytes count as ticks by `per_byte`. This is fluid: a load may be done in parts. An example: steps of 10 ticks, each with
 a load of 6 ticks and 6 bytes, that have 6 bytes of f = 12: room and cap are 6, so E rises by 10 a step, after 6 ticks.
@@ -40,46 +44,65 @@ class Flow:
     """Bytes that are due."""
     held: Ints
     """Bytes on chip that no others may have."""
-    fresh: Ints
-    """Ticks of those loads that are due whose maps are stored only when the step before has ended."""
+    weights: Ints
+    """Ticks of loads that are due by the end of the step."""
+    heavy: Ints
+    """Bytes of these."""
+
+
+def fresh(flow: Flow, loads: Ints) -> Ints:
+    """By way how much later its first steps begin where some loads, ticks by step, begin only at its beginning.
+
+    The step that reads them waits for all of them that are due by then, less what is computed before.
+    """
+    every = np.stack([loads, flow.compute]).cumsum(axis=1)
+    before = every - np.stack([loads, flow.compute])
+    first = before[:, flow.first[:-1]].repeat(np.diff(flow.first), axis=1)
+    waits = np.where(loads > 0, (every[0] - first[0]) - (before[1] - first[1]), 0)
+    late: Ints = np.maximum(0, np.maximum.reduceat(waits, flow.first[:-1]))
+    return late
 
 
 def caps(flow: Flow, room: int) -> Ints:
     """Bytes that may be loaded ahead at the end of every step."""
-    loaded = np.cumsum(flow.due)
-    lies = room - flow.held + loaded  # f - A_s + all that is due up to s
+    loaded = np.cumsum(flow.due + flow.heavy)
+    lies = room - flow.held + loaded - flow.heavy  # f - A_s + all that is due when s begins
     way = np.repeat(np.arange(len(flow.first) - 1), np.diff(flow.first))
-    span = int(lies.max() - lies.min()) + 1
+    span = int((lies + flow.heavy).max() - lies.min()) + 1
     lifted = lies + way * span  # ways that follow are above: no minimum from behind crosses
-    least: Ints = np.minimum.accumulate(lifted[::-1])[::-1] - way * span - loaded
+    later: Ints = np.minimum.accumulate(lifted[::-1])[::-1] - way * span - loaded
+    least = room - flow.held
+    least[:-1] = np.minimum(least[:-1], np.where(way[1:] == way[:-1], (later + loaded)[1:] - loaded[:-1], least[:-1]))
     return least
 
 
-def matrices(flow: Flow, room: int, per_byte: int) -> Ints:
-    """The matrix of every step in `room` bytes, (3, 3, steps)."""
-    load, store, compute = flow.load, flow.store, flow.compute
+def matrices(flow: Flow, room: int, per_byte: int, *, in_order: bool = False) -> Ints:
+    """The matrix of every step in `room` bytes, (3, 3, steps); (2, 2, steps) if stores are `in_order`."""
+    load, store, compute, every = flow.load, flow.store, flow.compute, flow.load + flow.weights
     late = (room - flow.held) * per_byte
     ahead = caps(flow, room) * per_byte
-    wait = np.where(flow.fresh > 0, flow.fresh, BEFORE)  # after the step and all stores before
-    made = np.empty((3, 3, len(load)), np.int64)
-    made[0] = np.maximum(compute, wait + compute), load + compute, np.maximum(load - late, wait) + compute
-    made[1] = made[2] = made[0] - ahead
-    made[1] = np.maximum(made[1], np.stack([wait, load, wait]))
-    made[2] = np.maximum(made[2], np.stack([wait, wait, load]))
-    made[2] += store
+    clocks = 2 if in_order else 3
+    made = np.empty((clocks, clocks, len(load)), np.int64)
+    made[0, 0], made[0, 1] = compute, np.maximum(load + compute, every)
+    if not in_order:
+        made[0, 2] = load - late + compute
+    made[1:] = made[0] - ahead
+    for k in range(1, clocks):
+        made[k, k] = np.maximum(made[k, k], every)
+    made[-1] += store
     return made
 
 
 def times(later: Ints, earlier: Ints) -> Ints:
-    """The max-plus product of matrices, (3, 3, matrices) each."""
+    """The max-plus product of matrices, (clocks, clocks, matrices) each."""
     product: Ints = later[:, 0, None] + earlier[None, 0]
-    for j in (1, 2):
+    for j in range(1, len(later)):
         np.maximum(product, later[:, j, None] + earlier[None, j], out=product)
     return product
 
 
 def products(each: Ints, first: Ints) -> Ints:
-    """The product of the steps of every way, the first one applied first, (ways, 3, 3)."""
+    """The product of the steps of every way, the first one applied first, (ways, clocks, clocks)."""
     sizes = np.diff(first)
     while (sizes > 1).any():
         following = -(-sizes // 2)

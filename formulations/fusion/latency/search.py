@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from formulations.fusion.arcs import Groups
-from formulations.fusion.latency.bounds import Floors
-from formulations.fusion.latency.options import Alone, Options, Runs
+from formulations.fusion.latency.bounds import Floors, promising
+from formulations.fusion.latency.options import Alone, Key, Options, Runs
 from formulations.fusion.latency.paths import Paths
 from formulations.fusion.latency.timelines import MOST_BYTES, sizes_of
 from formulations.fusion.space import Arc
@@ -66,24 +66,32 @@ class Fastest(Piece[Runs]):
         """The best path that was laid out, and the bound; raises TimeUp, and Unable for other measures."""
         if goal.measure != "time":
             raise Unable(f"dynamic programming does not minimise {goal.measure} with a cap on time")
-        looked, first = 0, Options(self.groups, MOST_BYTES, self.alone)
-        smaller = (Options(self.groups, most, self.alone) for most in sizes_of(first.room) if most < MOST_BYTES)
-        for longest, options in (*((few, first) for few in SHORT), (LONGEST, first), *((LONGEST, o) for o in smaller)):
-            if looked > MANY:
-                break
-            paths = Paths(options, goal.clock, longest, LABELS)
-            for _, label in paths.ends()[:TRIED]:
-                goal.clock.tick()
-                self._try(options.runs(paths.path(label)))
-            looked += paths.looked * (longest == LONGEST)
-        goal.stats["options"] = looked
-        self._bounded(goal)
+        first = Options(self.groups, MOST_BYTES, self.alone, in_order=True)
+        for few in SHORT:
+            self._looked(first, few, goal)
+        allowed, looked = self._bounded(goal, first.suited), 0
+        for in_order in (True, False):
+            for most in sorted({MOST_BYTES, *sizes_of(first.room)}, reverse=True):
+                if looked <= MANY:
+                    some = Options(self.groups, most, self.alone, allowed, in_order=in_order, suited=first.suited)
+                    looked += self._looked(some, LONGEST, goal)
         below = goal.below is None or (self.best is not None and self.time_of(self.best) < goal.below)
         return self.best if below else None, self.least
 
-    def _bounded(self, goal: Goal) -> None:
-        paths = Paths(Floors(self.groups, list(self.nests)), goal.clock)
+    def _looked(self, options: Options, longest: int, goal: Goal) -> int:
+        """Lay the best paths of groups of so many layers out; return how many options there were."""
+        paths = Paths(options, goal.clock, longest, LABELS)
+        for _, end in paths.ends()[:TRIED]:
+            goal.clock.tick()
+            self._try(options.runs(paths.path(end)))
+        goal.stats["options"] = int(str(goal.stats.get("options", 0))) + paths.looked
+        return paths.looked
+
+    def _bounded(self, goal: Goal, suited: Callable[[int], bool]) -> set[Key]:
+        """Find the bound; return the strips that may be part of a better plan."""
+        paths = Paths(Floors(self.groups, self.nests, suited), goal.clock, LONGEST)
         self.least = max(self.least, *(value for value, _ in paths.ends()[:1]))
+        return promising(paths, 2**62 if self.best is None else self.time_of(self.best))
 
     def _try(self, runs: Runs) -> None:
         """Keep a plan if it is the best so far."""

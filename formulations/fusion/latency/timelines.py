@@ -16,7 +16,8 @@ from formulations.fusion.group_time import Around, GroupTime
 from formulations.fusion.latency.options import Runs
 from formulations.fusion.schedule import GroupPrices, Layers, left_of, option_of
 from formulations.fusion.steps import GroupSteps, Part, Piece, joined, nest_steps
-from formulations.prefetch.guards import apart, bound, soon
+from formulations.prefetch.guards import Draft, apart, bound, quality
+from formulations.prefetch.mending import mended
 from hwmodels.schedule import FusedRun, LayerRun
 from hwmodels.timeline.price import Times, times
 from hwmodels.timeline.schedule import Timeline
@@ -77,13 +78,16 @@ class Timelines:
             alone = apart(first)
             return Laid(alone, times(alone), ahead=False)
         more = sizes[1:] if any(isinstance(run, FusedRun) for *_, run in numbered) else ()
-        made = [soon(one, self.room) for one in (first, *(self.timeline(numbered, most) for most in more))]
-        return min((Laid(*one) for one in made), key=lambda one: one.ticks)
+        drafts = [Draft(one, self.room) for one in (first, *(self.timeline(numbered, most) for most in more))]
+        tried = [(draft, draft.soon()) for draft in drafts]
+        draft, best = min(tried, key=lambda one: quality(one[0].clocks(*one[1])))
+        timeline = draft.made(*mended(draft, *best))
+        return Laid(timeline, times(timeline))
 
-    def timeline(self, numbered: Iterable[Numbered], most: int) -> Timeline:
+    def timeline(self, numbered: Iterable[Numbered], most: int, maps: int | None = None) -> Timeline:
         """What runs do on the engine and on the DMA queue, step by step, each load in the step that reads it.
 
-        Weights of groups come in transfers of filters of at most so many bytes.
+        Weights of groups come in transfers of filters of at most so many bytes, `maps` in as many, or in others.
         """
         parts, before = list[Part](), None
         for first, last, run in numbered:
@@ -92,7 +96,7 @@ class Timelines:
                 laid = self.prices.laid_out(first, last, option_of(run))
                 time = GroupTime(laid.group, self.machine, Around.of(run), laid.down, laid.across)
                 held, kept = laid.memory(run.residents).held(run.blocks), np.array([run.weights], np.int64)
-                parts.append(GroupSteps(time, held + beside, kept, self.room, most).part())
+                parts.append(GroupSteps(time, held + beside, kept, self.room, most, maps=maps or most).part())
             else:
                 parts.append(self.alone(first, run, beside))
                 layer = self.layers.layer(first, run)

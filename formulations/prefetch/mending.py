@@ -1,0 +1,97 @@
+"""Orders of transfers that are mended where steps wait: what a step waits for goes ahead of what is due later.
+
+A step waits for a transfer that stands behind others, back to back. One of these of which a later step is the first to
+wait is put off, behind the transfer that is waited for, or further, as far as those that are due before it. Guards and
+limits follow (`Draft.turned`); what makes nothing better is taken back. The longest waits are the first.
+
+Example: step 2 waits for a load of 2 ticks behind one of 50 for step 9: 52 ticks, with the two exchanged 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from formulations.prefetch.guards import Draft, Order, When, quality
+from hwmodels.timeline.price import Clocks
+
+#: Orders that are tried at the most; transfers that are put off for one wait, the longest of so many; how far ahead.
+TRIED, PUT_OFF, NEAR, FAR = 60, 3, 8, 200
+
+
+def mended(draft: Draft, order: Order, when: When) -> tuple[Order, When]:
+    """An order with guards and limits that takes no longer."""
+    made, left, known = _Mended(draft, order, when), TRIED, set[tuple[int, int]]()
+    while left > 0:
+        for step, late in made.waits():
+            better = None
+            for ahead in made.put_off(step, late, known):
+                known.add((ahead, late))
+                for other in made.behind(step, late, ahead):
+                    left -= 1
+                    if other.possible and quality(other.found) < quality((better or made).found):
+                        better = other
+            if better is not None:
+                made = better
+                break
+            if left <= 0:
+                break
+        else:
+            break
+    return made.order, made.when
+
+
+class _Mended:
+    """An order, its guards and limits, and when everything happens."""
+
+    def __init__(self, draft: Draft, order: Order, when: When) -> None:
+        self.draft, self.order, self.when = draft, order, when
+        self.found: Clocks = draft.clocks(order, when)
+        self.possible = True
+
+    @classmethod
+    def of(cls, draft: Draft, order: Order, when: When) -> _Mended:
+        """With the best guards and limits that are found, if there are any."""
+        when = draft.earliest(order, when)
+        possible = draft.possible(order, when)
+        made = cls(draft, order, draft.turned(order, when)[0] if possible else when)
+        made.possible = possible
+        return made
+
+    def due(self, k: int) -> int:
+        """The step that waits for a transfer."""
+        return self.draft.fixed[k] if self.draft.load[k] else self.when[k]
+
+    def waits(self) -> list[tuple[int, int]]:
+        """Steps that wait with the transfer that each waits for the longest; the longest waits are the first."""
+        _, _, end, _, last = self.found
+        late = dict[int, int]()
+        for k in self.order:
+            step = self.due(k)
+            before = end[step - 2] if step > 1 else 0
+            if step < self.draft.last and last[k] > max(before, last[late[step]] if step in late else 0):
+                late[step] = k
+        return sorted(late.items(), key=lambda item: (end[item[0] - 2] if item[0] > 1 else 0) - last[item[1]])
+
+    def put_off(self, step: int, late: int, known: set[tuple[int, int]]) -> list[int]:
+        """Transfers back to back ahead of the one that a step waits for, which later steps wait for."""
+        draft, (*_, first, last) = self.draft, self.found
+        mine = [k for k in self.order if draft.queue[k] == draft.queue[late]]
+        at, found = mine.index(late), list[int]()
+        while at and first[mine[at]] == last[mine[at - 1]] and len(found) < NEAR:
+            at -= 1
+            k = mine[at]
+            stored = not draft.load[k] and draft.load[late] and draft.fixed[k] < draft.ready[late]
+            if self.due(k) > step and (k, late) not in known and not stored:
+                found.append(k)
+        return sorted(found, key=lambda k: -draft.ticks[k])[:PUT_OFF]
+
+    def behind(self, step: int, late: int, ahead: int) -> Iterator[_Mended]:
+        """Yield orders with one transfer put off behind another."""
+        order = [k for k in self.order if k != ahead]
+        at, due = order.index(late) + 1, self.due(ahead)
+        then = [self.due(k) for k in order[at : at + FAR]]
+        far = {
+            max((n for n, other in enumerate(then, 1) if other < most), default=0) for most in (due, (step + due) // 2)
+        }
+        for n in sorted({0, *far}):
+            yield self.of(self.draft, [*order[: at + n], ahead, *order[at + n :]], self.when)
