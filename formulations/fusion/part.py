@@ -103,7 +103,7 @@ class FusionPart(Part[Runs]):
         """Plans by their time; every plan moves what is compulsory."""
         least = self.compulsory_bytes * min(one.byte_ticks for one in self.machine.transfers)
         nests = self.tables.nests.arcs("proven")
-        return Fastest(self.groups, self._nest_in, nests, lambda runs: self.laid(runs).ticks, least)
+        return Fastest(self.groups, self._nest_in, nests, self.laid, least)
 
     def _nest_in(self, step: int, run: LayerRun, room: int) -> tuple[Nest, StepsOf] | None:
         """The fastest nest of a layer with these maps on chip in so many bytes, and its steps."""

@@ -6,7 +6,8 @@ A way of a group is bounded by a matrix (`products`) of a step for every layer a
     maps        pieces as they are: in several transfers they take longer; they are due when the layer begins
     weights     due by the end of the step: a layer's own in its first visit; behind the last layer of a visit what else
                 the visit needs, beyond the R bytes that strips leave at the most and that stay from visits before
-    memory      strips and maps beside the group alone
+    memory      strips and maps beside the group, and the least of what stays where all of it is there: a matrix for
+                each quarter of R, of which the upper end counts for what the visits need
 
 Each step of a timeline raises the clocks (E, A1, A2) by at least as much. Blocks of a layer in a visit are steps of
 which the first waits for maps, and each for its weights: so E >= S + c, and E >= A1 behind all of them. What is loaded
@@ -23,7 +24,7 @@ A layer by itself that no strips suit runs by some nest, which loads everything 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -38,6 +39,9 @@ from formulations.fusion.space import Arc
 from formulations.fusion.steps import WHOLE, GroupSteps
 from formulations.fusion.strips import Ints, Mask, Strips
 
+#: Of the room that strips leave, quarters of it: weights that stay have as many bytes at least, and at the most.
+RANGES = (0, 1), (1, 2), (2, 3), (3, 4)
+
 
 class Floors(Options):
     """A matrix that is below those of all options, for every group in strips and place."""
@@ -45,6 +49,15 @@ class Floors(Options):
     def __init__(self, groups: Groups, alone: Sequence[Arc], suited: Callable[[int], bool]) -> None:
         super().__init__(groups, WHOLE, suited=suited)
         self.nests, self.shares = alone, (SHARES[0],)
+
+    def ways(self, first: int, last: int, places: Iterable[Place]) -> dict[Place, list[Way]]:
+        """Those of each place of which none is below another one everywhere."""
+        found = super().ways(first, last, places)
+        for place, some in found.items():
+            if len(some) > 1:
+                kept = _undominated(np.stack([way.matrix for way in some]))
+                found[place] = [way for way, is_kept in zip(some, kept.tolist(), strict=True) if is_kept]
+        return found
 
     def _by_itself(self, t: int, place: Place) -> list[Way]:
         """One way for all nests."""
@@ -61,17 +74,25 @@ class Floors(Options):
         fits = (sizes.sum() <= at.left) | (at.left >= least)
         steps = GroupSteps(at.time, at.held, np.tile(sizes, (len(at.left), 1)), WHOLE, WHOLE, at.still)
         inputs, stores, number = steps.inputs, steps.stores, steps.steps
-        needed, held = self._needed(steps, sizes, at.left), steps.held.ravel()[steps.entry]
-        flow = Flow(
-            steps.first, self._computed(steps, held), inputs.by_step(inputs.ticks, number),
-            stores.by_step(stores.ticks, number), inputs.by_step(inputs.bytes, number), held,
-            self._loaded(needed), needed,
-        )  # fmt: skip
-        made = products(matrices(flow, self.room, self.per_byte), flow.first)
-        for w in np.flatnonzero(fits).tolist():
-            (mode, height), (columns, width) = down.ways[w % len(down.ways)], across.ways[0]
-            option = Option(height, width, mode, columns, group.twice)
-            yield Way(group.first, group.last, option, (), at.places[w], made[w])
+        held, left = steps.held.ravel()[steps.entry], np.maximum(at.left, 0)
+        visits, compute = _Visits(steps, sizes > 0), self._computed(steps, held)
+        ticks, due = (inputs.by_step(each, number) for each in (inputs.ticks, inputs.bytes))
+        for least, most in RANGES:  # of what stays
+            some = fits & (visits.several | (least == 0))
+            stay = np.where(visits.several, left * least // RANGES[-1][1], 0)
+            some &= stay <= sizes.sum()
+            if some.any():
+                room = np.where(visits.several, left * most // RANGES[-1][1], left)
+                needed = visits.needed(sizes, room)[steps.entry]
+                flow = Flow(
+                    steps.first, compute, ticks, stores.by_step(stores.ticks, number), due,
+                    held + stay[steps.at[0]] * visits.between, self._loaded(needed), needed,
+                )  # fmt: skip
+                made = products(matrices(flow, self.room, self.per_byte), flow.first)
+                for w in np.flatnonzero(some).tolist():
+                    (mode, height), (columns, width) = down.ways[w % len(down.ways)], across.ways[0]
+                    option = Option(height, width, mode, columns, group.twice)
+                    yield Way(group.first, group.last, option, (), at.places[w], made[w])
 
     def _computed(self, steps: GroupSteps, held: Ints) -> Ints:
         """Ticks of every step, in as many rounds as there are of the filters that find room together."""
@@ -81,20 +102,6 @@ class Floors(Options):
         rounds = -(-number // most), np.maximum(1, -(-number // lanes))
         ticks: Ints = np.where(number > 0, -(-steps.ticks * rounds[0] // rounds[1]), steps.ticks)
         return ticks
-
-    def _needed(self, steps: GroupSteps, sizes: Ints, left: Ints) -> Ints:
-        """Bytes of weights that are loaded by the end of each step, at least."""
-        count = len(sizes)
-        active = (steps.counts > 0).reshape(-1, count)  # visit by visit
-        way = np.repeat(steps.way, steps.counts.shape[1])
-        begin = np.searchsorted(way, np.arange(len(left)))
-        seen = np.cumsum(active, axis=0)
-        first = active & (seen - (seen[begin] - active[begin])[way] == 1)
-        own = first * sizes
-        more = np.maximum(0, (active * sizes).sum(axis=1) - np.maximum(left, 0)[way] - own.sum(axis=1))
-        last = count - 1 - np.argmax((active & (sizes > 0))[:, ::-1], axis=1)
-        own[np.arange(len(own)), last] += more
-        return own.ravel()[steps.entry]
 
     def _loaded(self, sizes: Ints) -> Ints:
         """Ticks of loading so many bytes of weights, in one call."""
@@ -131,18 +138,54 @@ class Floors(Options):
         )
 
 
+class _Visits:
+    """The visits of ways of a group: when weights are needed first, and when all that stay are there."""
+
+    def __init__(self, steps: GroupSteps, weighted: Mask) -> None:
+        columns, count = steps.counts.shape[1:]
+        self.active: Mask = (steps.counts > 0).reshape(-1, count)
+        """(visits, layers)."""
+        self.way = np.repeat(steps.way, columns)
+        begin = np.searchsorted(self.way, np.arange(len(steps.kept)))
+        self.several: Mask = np.diff(np.append(begin, len(self.way))) > 1
+        seen = np.cumsum(self.active, axis=0)
+        nth: Ints = seen - (seen[begin] - self.active[begin])[self.way]
+        every = np.add.reduceat(self.active, begin)[self.way]
+        self.first: Mask = self.active & (nth == 1)
+        before: Ints = nth - self.active
+        four = nth > 0, nth < every, before > 0, before < every
+        begun, left, again, still = (np.asarray((~weighted | some).all(axis=1)) for some in four)
+        visit = steps.entry // count
+        starts = np.append(True, visit[1:] != visit[:-1])
+        stops = np.append(starts[1:], True)
+        self.between: Mask = (again & left)[visit] | ((begun & left)[visit] & stops) | ((again & still)[visit] & starts)
+        """Steps in which all that stays is there: from the last one of the visit in which the last layer begins, to the
+        first one of the visit in which the first layer ends."""
+
+    def needed(self, sizes: Ints, room: Ints) -> Ints:
+        """Bytes of weights that are loaded by the end of each layer in each visit, at least: all of them, in a row.
+
+        A layer's own in its first visit; behind the last layer of a visit what it needs beyond `room` of its way.
+        """
+        own = self.first * sizes
+        more = np.maximum(0, (self.active * sizes).sum(axis=1) - room[self.way] - own.sum(axis=1))
+        last = len(sizes) - 1 - np.argmax((self.active & (sizes > 0))[:, ::-1], axis=1)
+        own[np.arange(len(own)), last] += more
+        return own.ravel()
+
+
 def promising(paths: Paths, below: int) -> set[Key]:
     """The strips that are on some path whose bound is below a value; `paths` of floors, with their arcs."""
     found, behind = set[Key](), {(paths.count, frozenset[int](), False): np.array([[0, BEFORE, 0]], np.int64)}
-    for arcs in reversed(paths.arcs):
+    for moves in reversed(paths.moves):
         rows = dict[State, list[Ints]]()
-        for state, after, matrix, ways in arcs:
+        for state, after, matrix, _, ways in moves:
             if after not in behind:
                 continue
             rest = behind[after]  # (rows, 3)
             onward = (rest[:, None, :, None] + matrix[None]).max(axis=2)  # (rows, ways, 3)
             least = (onward[:, :, None] + paths.labels[state].clocks).max(axis=3).min(axis=(0, 2))
-            for w in np.flatnonzero((least < below) & _undominated(matrix)).tolist():
+            for w in np.flatnonzero(least < below).tolist():
                 option = ways[w].option
                 found.add((ways[w].first, ways[w].last, option.twice, (option.rows, option.height)))
             rows.setdefault(state, []).append(onward.reshape(-1, 3))

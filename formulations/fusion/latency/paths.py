@@ -5,12 +5,17 @@ State   a cut, the maps on chip there, whether the result of the way before is s
 Arc     a way of a group (`formulations.fusion.latency.options`): a matrix that is applied to every label; behind a
         way whose result is stored at its end, E is at first max(E, A2) and the ticks until that is loaded again
 Value   max(E, A2) at the last cut
+
+Where the timeline of a path takes longer than its labels say, those of its ways that do are charged with it, and the
+labels are found again (`again`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -68,6 +73,24 @@ def applied(matrix: Ints, fresh: Ints, clocks: Ints, *, late: bool) -> Ints:
     return reached
 
 
+class Move(NamedTuple):
+    """The ways from a state to another one."""
+
+    state: State
+    after: State
+    matrix: Ints
+    """(ways, clocks, clocks)."""
+    fresh: Ints
+    ways: list[Way]
+
+    def onward(self, clocks: Ints, late: Mapping[Way, int]) -> Ints:
+        """Labels behind all ways, (ways, labels, clocks); some end later by so many ticks."""
+        reached = applied(self.matrix, self.fresh, clocks, late=self.state[2])
+        if late:
+            reached[..., 0] += np.array([late.get(way, 0) for way in self.ways], np.int64)[:, None]
+        return reached
+
+
 class Paths:
     """Labels at every cut, and the ways back; raises TimeUp.
 
@@ -77,35 +100,41 @@ class Paths:
     def __init__(self, options: Options, clock: Clock = ENDLESS, longest: int = 2**30, labels: int = 2**30) -> None:
         self.options, self.longest, self.most = options, longest, labels
         self.count, self.clock, self.looked = len(options.net.layers), clock, 0
-        start = Labels(np.zeros((1, options.clocks), np.int64), [None], [None])
-        self.labels: dict[State, Labels] = {(0, frozenset(), False): start}
-        self._open: dict[State, list[tuple[Ints, State, list[Way]]]] = {}
-        #: Cut by cut the state before and behind, and the ways with their matrices.
-        self.arcs: list[list[tuple[State, State, Ints, list[Way]]]] = []
-        for cut in range(self.count):
-            self.arcs.append([])
-            self._onward(cut, [state for state in self.labels if state[0] == cut])
-            for there in options.states(cut + 1):
-                for whole in (False, True):
-                    self._close((cut + 1, there, whole))
+        #: By cut, of all states there.
+        self.moves: list[list[Move]] = []
+        self._labelled(lambda cut: self.moves.append([*self._moves(cut)]), {})
 
-    def _onward(self, first: int, states: Sequence[State]) -> None:
-        """Apply the ways of all groups from a cut."""
-        before = {there for _, there, _ in states}
+    def again(self, late: Mapping[Way, int]) -> None:
+        """Find labels anew, with ways that end later by so many ticks."""
+        self._labelled(lambda _: self.clock.tick(), late)
+
+    def _labelled(self, reach: Callable[[int], None], late: Mapping[Way, int]) -> None:
+        start = Labels(np.zeros((1, self.options.clocks), np.int64), [None], [None])
+        self.labels: dict[State, Labels] = {(0, frozenset(), False): start}
+        opened = defaultdict[State, list[tuple[Ints, State, list[Way]]]](list)
+        for cut in range(self.count):
+            reach(cut)
+            for move in self.moves[cut]:
+                reached = move.onward(self.labels[move.state].clocks, late)
+                opened[move.after].append((reached, move.state, move.ways))
+            for state in [state for state in opened if state[0] == cut + 1]:
+                self.labels[state] = self._best(opened.pop(state))
+
+    def _moves(self, first: int) -> Iterator[Move]:
+        """Yield the ways of all groups from a cut."""
+        states = [state for state in self.labels if state[0] == first]
         for last in range(first, min(self.count, first + self.longest)):
             self.clock.tick()
-            moves = [(there, after) for there in before for after in self._after(first, last, there)]
-            places = {move: self.options.near(first, last, move[0] | move[1]) for move in moves}
+            cuts = [(there, after) for there in {there for _, there, _ in states}
+                    for after in self._after(first, last, there)]  # fmt: skip
+            places = {cut: self.options.near(first, last, cut[0] | cut[1]) for cut in cuts}
             ways = self.options.ways(first, last, dict.fromkeys(places.values()))
             self.looked += sum(map(len, ways.values()))
             arcs = {place: [*_arcs(some)] for place, some in ways.items()}
-            for there, after in moves:
-                for whole, matrix, fresh, some in arcs[places[there, after]]:
-                    for state in ((first, there, False), (first, there, True)):
-                        if state in self.labels:
-                            reached = applied(matrix, fresh, self.labels[state].clocks, late=state[2])
-                            self._open.setdefault((last + 1, after, whole), []).append((reached, state, some))
-                            self.arcs[-1].append((state, (last + 1, after, whole), matrix, some))
+            for state in states:
+                for there, after in cuts:
+                    for whole, matrix, fresh, some in arcs[places[there, after]] if there == state[1] else ():
+                        yield Move(state, (last + 1, after, whole), matrix, fresh, some)
 
     def _after(self, first: int, last: int, there: There) -> Iterator[There]:
         """Maps on chip after a group, for those before it."""
@@ -116,11 +145,8 @@ class Paths:
             if some <= going | born and going <= some and options.bytes(there | some) <= options.room:
                 yield some
 
-    def _close(self, state: State) -> None:
-        """Keep what is best at a state."""
-        made = self._open.pop(state, [])
-        if not made:
-            return
+    def _best(self, made: Sequence[tuple[Ints, State, list[Way]]]) -> Labels:
+        """Of all labels of a state those that are kept."""
         clocks = np.concatenate([one.reshape(-1, one.shape[2]) for one, _, _ in made])
         source = np.repeat(np.arange(len(made)), [one.shape[0] * one.shape[1] for one, _, _ in made])
         begin = np.cumsum([0, *(one.shape[0] * one.shape[1] for one, _, _ in made)])
@@ -131,7 +157,7 @@ class Paths:
             way, label = divmod(at - int(begin[source[at]]), reached.shape[1])
             ways.append(some[way])
             before.append((comes, label))
-        self.labels[state] = Labels(clocks[kept], ways, before)
+        return Labels(clocks[kept], ways, before)
 
     def ends(self) -> list[tuple[int, End]]:
         """Latency of every label at the end, the least first."""
@@ -141,6 +167,16 @@ class Paths:
                 latency = last.clocks[:, [0, -1]].max(axis=1).tolist()
                 found += [(value, (whole, k)) for k, value in enumerate(latency)]
         return sorted(found)
+
+    def clocks(self, path: Sequence[tuple[Way, There]], late: Mapping[Way, int]) -> list[int]:
+        """When every way of a path ends on the engine, by labels."""
+        clocks, whole, found = np.zeros((1, self.options.clocks), np.int64), False, list[int]()
+        for way, _ in path:
+            clocks = applied(way.matrix[None], np.array([way.fresh]), clocks, late=whole)[0]
+            clocks[:, 0] += late.get(way, 0)
+            whole = way.whole
+            found.append(int(clocks[0, 0]))
+        return found
 
     def path(self, end: End) -> list[tuple[Way, There]]:
         """The ways to a label at the end, each with all maps on chip while it runs."""

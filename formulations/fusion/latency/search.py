@@ -1,24 +1,28 @@
 """The search for the least latency: paths of options (`formulations.fusion.latency.paths`), of which some are laid out.
 
-The labels of paths are fluid: a load may be done in parts. So the best paths by labels, for blocks of several sizes,
-are priced by their timelines, and the best of these is the plan. The bound is that of
+The labels of paths are fluid: a load may be done in parts. So the best path by labels, for blocks of several sizes, is
+laid out as a timeline; ways that take longer there are charged with it, the labels are found again, and so on. The best
+timeline is that of the plan. The bound is that of
 `formulations.fusion.latency.bounds`; where a plan meets it, it is optimal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
+
+import numpy as np
 
 from formulations.fusion.arcs import Groups
 from formulations.fusion.latency.bounds import Floors, promising
-from formulations.fusion.latency.options import Alone, Key, Options, Runs
+from formulations.fusion.latency.options import Alone, Key, Options, Runs, Way
 from formulations.fusion.latency.paths import Paths
-from formulations.fusion.latency.timelines import MOST_BYTES, sizes_of
+from formulations.fusion.latency.timelines import MOST_BYTES, Laid, sizes_of
 from formulations.fusion.space import Arc
 from formulations.problem import Goal, Model, Piece, Unable
 
 #: The most layers of a group, at first and in the end; labels of a state, and paths by labels that are laid out.
-SHORT, LONGEST, LABELS, TRIED = (1, 3), 10, 100, 4
+SHORT, LONGEST, LABELS, TRIED = (1, 3), 10, 100, 8
 #: Blocks of other sizes are tried after so many options at the most.
 MANY = 20_000
 
@@ -33,16 +37,16 @@ class Fastest(Piece[Runs]):
         How layers run that no strips suit.
     nests : sequence of Arc
         What layers by themselves load at least.
-    time_of : function of a schedule
-        Its latency in ticks.
+    laid : function of a schedule
+        Its timeline.
     least : int
         What no plan is below, by counting alone.
     """
 
     def __init__(
-        self, groups: Groups, alone: Alone, nests: Sequence[Arc], time_of: Callable[[Runs], int], least: int
+        self, groups: Groups, alone: Alone, nests: Sequence[Arc], laid: Callable[[Runs], Laid], least: int
     ) -> None:
-        self.groups, self.alone, self.nests, self.time_of = groups, alone, nests, time_of
+        self.groups, self.alone, self.nests, self.laid = groups, alone, nests, laid
         self.least: int = least
         self.best: Runs | None = None
 
@@ -70,30 +74,48 @@ class Fastest(Piece[Runs]):
         for few in SHORT:
             self._looked(first, few, goal)
         allowed, looked = self._bounded(goal, first.suited), 0
-        for in_order in (True, False):
-            for most in sorted({MOST_BYTES, *sizes_of(first.room)}, reverse=True):
-                if looked <= MANY:
-                    some = Options(self.groups, most, self.alone, allowed, in_order=in_order, suited=first.suited)
-                    looked += self._looked(some, LONGEST, goal)
-        below = goal.below is None or (self.best is not None and self.time_of(self.best) < goal.below)
+        sizes = sorted({MOST_BYTES, *sizes_of(first.room)}, reverse=True)
+        for most, in_order in product(sizes, (True, False)):
+            if looked <= MANY:
+                some = Options(self.groups, most, self.alone, allowed, in_order=in_order, suited=first.suited)
+                looked += self._looked(some, LONGEST, goal)
+        below = goal.below is None or (self.best is not None and self.laid(self.best).ticks < goal.below)
         return self.best if below else None, self.least
 
     def _looked(self, options: Options, longest: int, goal: Goal) -> int:
         """Lay the best paths of groups of so many layers out; return how many options there were."""
-        paths = Paths(options, goal.clock, longest, LABELS)
-        for _, end in paths.ends()[:TRIED]:
+        paths, late, seen = Paths(options, goal.clock, longest, LABELS), dict[Way, int](), set[Runs]()
+        for _ in range(TRIED if longest == LONGEST else 1):
             goal.clock.tick()
-            self._try(options.runs(paths.path(end)))
+            value, end = min(paths.ends(), default=(0, None))
+            if end is None or (self.best is not None and value >= self.laid(self.best).ticks):
+                break
+            path = paths.path(end)
+            runs = options.runs(path)
+            if runs in seen:
+                break
+            seen.add(runs)
+            self._try(runs)
+            for (way, _), more in zip(path, self._more(paths.clocks(path, late), self.laid(runs)), strict=True):
+                late[way] = late.get(way, 0) + more
+            paths.again(late)
         goal.stats["options"] = int(str(goal.stats.get("options", 0))) + paths.looked
         return paths.looked
+
+    def _more(self, labels: list[int], laid: Laid) -> list[int]:
+        """By run how much longer it takes than its labels say."""
+        both = zip(laid.ends, labels, strict=True)
+        more = np.diff([end - label for end, label in both], prepend=0)
+        drain = laid.ticks - laid.ends[-1]
+        return [max(0, int(one)) + (drain if k == len(more) - 1 else 0) for k, one in enumerate(more)]
 
     def _bounded(self, goal: Goal, suited: Callable[[int], bool]) -> set[Key]:
         """Find the bound; return the strips that may be part of a better plan."""
         paths = Paths(Floors(self.groups, self.nests, suited), goal.clock, LONGEST)
         self.least = max(self.least, *(value for value, _ in paths.ends()[:1]))
-        return promising(paths, 2**62 if self.best is None else self.time_of(self.best))
+        return promising(paths, 2**62 if self.best is None else self.laid(self.best).ticks)
 
     def _try(self, runs: Runs) -> None:
         """Keep a plan if it is the best so far."""
-        if self.best is None or self.time_of(runs) < self.time_of(self.best):
+        if self.best is None or self.laid(runs).ticks < self.laid(self.best).ticks:
             self.best = runs

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -34,6 +35,8 @@ class Laid:
 
     timeline: Timeline
     times: Times
+    steps: tuple[int, ...] = ()
+    """Of every run how many."""
     ahead: bool = True
     """Whether loads are prefetched; not where there are too many transfers."""
 
@@ -41,6 +44,11 @@ class Laid:
     def ticks(self) -> int:
         """The latency."""
         return self.times.latency
+
+    @property
+    def ends(self) -> list[int]:
+        """When every run has ended on the engine."""
+        return [self.times.end[number - 1] for number in accumulate(self.steps)]
 
 
 def sizes_of(room: int) -> tuple[int, int, int]:
@@ -73,22 +81,27 @@ class Timelines:
 
     def _laid(self, numbered: list[Numbered]) -> Laid:
         sizes = sizes_of(self.room)
-        first = self.timeline(numbered, sizes[0])
-        if len(first.transfers) > MOST_MOVES:
-            alone = apart(first)
-            return Laid(alone, times(alone), ahead=False)
+        first = self._parts(numbered, sizes[0])
+        if sum(len(part.moves) for part in first) > MOST_MOVES:
+            alone = apart(joined(first))
+            return Laid(alone, times(alone), tuple(len(part.steps) for part in first), ahead=False)
         more = sizes[1:] if any(isinstance(run, FusedRun) for *_, run in numbered) else ()
-        drafts = [Draft(one, self.room) for one in (first, *(self.timeline(numbered, most) for most in more))]
-        tried = [(draft, draft.soon()) for draft in drafts]
-        draft, best = min(tried, key=lambda one: quality(one[0].clocks(*one[1])))
-        timeline = draft.made(*mended(draft, *best))
-        return Laid(timeline, times(timeline))
+        each = [first, *(self._parts(numbered, most) for most in more)]
+        drafts = [Draft(joined(parts), self.room) for parts in each]
+        orders = [draft.soon() for draft in drafts]
+        best = min(range(len(drafts)), key=lambda k: quality(drafts[k].clocks(*orders[k])))
+        timeline = drafts[best].made(*mended(drafts[best], *orders[best]))
+        return Laid(timeline, times(timeline), tuple(len(part.steps) for part in each[best]))
 
     def timeline(self, numbered: Iterable[Numbered], most: int, maps: int | None = None) -> Timeline:
         """What runs do on the engine and on the DMA queue, step by step, each load in the step that reads it.
 
         Weights of groups come in transfers of filters of at most so many bytes, `maps` in as many, or in others.
         """
+        return joined(self._parts(numbered, most, maps))
+
+    def _parts(self, numbered: Iterable[Numbered], most: int, maps: int | None = None) -> list[Part]:
+        """The same, run by run."""
         parts, before = list[Part](), None
         for first, last, run in numbered:
             beside = self.room - left_of(self.net, self.machine, run)[1]
@@ -103,7 +116,7 @@ class Timelines:
                 plain, whole = self.layers.outcome(layer, run.nest), self.layers.ran(first, run, before)
                 parts[-1].load(whole.transfer_ticks - plain.transfer_ticks, whole.bytes - plain.bytes, 1)
             before = run
-        return joined(parts)
+        return parts
 
     def alone(self, step: int, run: LayerRun, beside: int) -> Part:
         """The steps of a layer by itself, beside which so many bytes lie on chip."""
