@@ -2,7 +2,7 @@
 
 Time of a plan is the latency of this timeline, as `hwmodels.timeline.price` has it: loads come before the steps that
 read them, as early as is of use and memory allows, and stores end behind the steps that make them. Weights come in
-blocks and transfers of at most so many bytes (`sizes_of`), whichever are the best.
+blocks and transfers of at most so many bytes (`sizes_of`), pieces of maps in as many or whole, whichever are the best.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from formulations.fusion.group_time import Around, GroupTime
 from formulations.fusion.latency.options import Runs
 from formulations.fusion.schedule import GroupPrices, Layers, left_of, option_of
-from formulations.fusion.steps import GroupSteps, Part, Piece, joined, nest_steps
+from formulations.fusion.steps import WHOLE, GroupSteps, Part, Piece, joined, nest_steps
 from formulations.prefetch.guards import Draft, apart, bound, quality
 from formulations.prefetch.mending import mended
 from hwmodels.schedule import FusedRun, LayerRun
@@ -85,8 +85,9 @@ class Timelines:
         if sum(len(part.moves) for part in first) > MOST_MOVES:
             alone = apart(joined(first))
             return Laid(alone, times(alone), tuple(len(part.steps) for part in first), ahead=False)
-        more = sizes[1:] if any(isinstance(run, FusedRun) for *_, run in numbered) else ()
-        each = [first, *(self._parts(numbered, most) for most in more)]
+        more = ((sizes[0], WHOLE), *((most, most) for most in sizes[1:]))
+        several = any(isinstance(run, FusedRun) for *_, run in numbered)
+        each = [first, *(self._parts(numbered, *most) for most in more if several)]
         drafts = [Draft(joined(parts), self.room) for parts in each]
         orders = [draft.soon() for draft in drafts]
         best = min(range(len(drafts)), key=lambda k: quality(drafts[k].clocks(*orders[k])))
