@@ -369,7 +369,8 @@ proofs = Suite("proofs", (
         "least time of every distinct layer: how many are proven, gaps, seconds a layer",
         ["machine", "network", "layers", "proven", "median gap", "above 0.5 %", "worst gap", "median s",
          "95 % within s", "worst s"],
-        _PROVED, _proved, ["gap: what the bound leaves open below the plan; 20 seconds a layer, with two buffers 240 (hours)."],
+        _PROVED, _proved,
+        ["gap: what the bound leaves open below the plan; 20 seconds a layer, with two buffers 240 (hours)."],
         several=True,
     ),
 ))  # fmt: skip
