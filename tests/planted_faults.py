@@ -336,6 +336,10 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("formulations/tiling/listing.py", "tests/formulations/test_staged.py", [
         ("listing: the least room is not known", 'if set(measures) <= {"ocm"} and not', "if not measures and not"),
     ]),
+    ("formulations/tiling/search.py", "tests/formulations/test_splitting.py", [
+        ("search: what was bounded does not count when time is up", "known = self._split_below if split",
+         "known = 0 if split"),
+    ]),
     ("formulations/tiling/search.py", "tests/formulations/test_relaxed.py", [
         ("search: bounds of bytes as they are", "            self._refine(member, measure, rough)\n", ""),
     ]),

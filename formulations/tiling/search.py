@@ -122,6 +122,7 @@ class Search:
     _lead: Pick | None = None
     _cut: Pick | None = None
     _leasts: dict[int, Least | None] = field(default_factory=dict)
+    _split_below: int = 0
     _leads: list[tuple[Member, Pick]] = field(default_factory=list)
 
     def run(self) -> Pick | None:
@@ -311,9 +312,15 @@ class Search:
 
     def _least_of(self, member: Member, measure: str) -> int:
         """A bound on what is left out; to break ties none is needed."""
-        if measure in self.aims and self.hurried:
-            return closed_form_bound(self.space.layer, self.space.machine, measure)
-        return least_of(member, measure) if measure in self.aims else 0
+        if measure not in self.aims:
+            return 0
+        known = 0
+        if measure == "time" and id(member) in self._leasts:
+            split = self._leasts[id(member)]
+            known = self._split_below if split is None else split.bound
+        if self.hurried:
+            return max(known, closed_form_bound(self.space.layer, self.space.machine, measure))
+        return max(known, least_of(member, measure))
 
     @property
     def hurried(self) -> bool:
@@ -414,6 +421,7 @@ class Search:
             for number, steps, slide in every.ways():
                 self._time_of(Cutting(members[number], steps, slide))
             before, self._leasts = now, {id(one): least for one, least in zip(members, leasts, strict=True)}
+            self._split_below = now
             for number, steps, slide in every.starts(now):
                 for one in in_any_order(Cutting(members[number], steps, slide)):
                     self._climb(one, begun)

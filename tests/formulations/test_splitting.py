@@ -208,10 +208,9 @@ def test_poolings_that_take_as_long_as_any_are_proven(network: str, name: str, l
     assert (answer.status, answer.values["time"]) == ("OPTIMAL", least)
 
 
-def test_a_gap_names_the_class_that_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Without work piece by piece the layer is not proven.
-    monkeypatch.setattr("formulations.tiling.splitting.WORK", 0)
-    layer = Layer.conv("x", channels=3, filters=4, size=(5, 3))
+def searched(channels: int = 3) -> Search:
+    """The search of a layer with two buffers, done."""
+    layer = Layer.conv("x", channels=channels, filters=4, size=(5, channels))
     on = machine(
         ocm_bytes=60, buffering="double", overlap="double_buffered", sliding=True,
         compute=Compute(model="array", rows=2, cols=2, cycle_ticks=3),
@@ -219,5 +218,27 @@ def test_a_gap_names_the_class_that_is_open(monkeypatch: pytest.MonkeyPatch) -> 
     )  # fmt: skip
     search = Search(NESTS["tiling"].build(layer, on, Pins()), ("time",))
     search.run()
+    return search
+
+
+def test_what_was_bounded_before_time_was_up_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time is up when the classes have been bounded, before any member was looked at: their bounds are the layer's."""
+    split = Search._split
+
+    def hurried(search: Search, measure: str) -> None:
+        split(search, measure)
+        search.deadline = 0.0
+
+    monkeypatch.setattr(Search, "_split", hurried)
+    assert searched(2).proven == ("time",)
+    monkeypatch.setattr("formulations.tiling.splitting.WORK", 0)
+    search = searched(2)
+    assert min(least.bound for least in search._leasts.values() if least) == search.bounds["time"]
+
+
+def test_a_gap_names_the_class_that_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Without work piece by piece the layer is not proven.
+    monkeypatch.setattr("formulations.tiling.splitting.WORK", 0)
+    search = searched()
     assert search.bounds["time"] < search.kept["time"]
     assert search.stats["gap"].endswith("transfers that overlap are bounded, not laid out")
