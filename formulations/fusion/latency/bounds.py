@@ -3,11 +3,14 @@
 A way of a group is bounded by a matrix (`products`) of a step for every layer and visit:
 
     compute     as it is; blocks of filters take as long or longer together, as many rounds as filters find room
-    maps        pieces as they are: in several transfers they take longer; they are due when the layer begins
+    maps        pieces as they are; they are due when the layer begins
     weights     due by the end of the step: a layer's own in its first visit; behind the last layer of a visit what else
                 the visit needs, beyond the R bytes that strips leave at the most and that stay from visits before
     memory      strips and maps beside the group, and the least of what stays where all of it is there: a matrix for
                 each quarter of R, of which the upper end counts for what the visits need
+
+Transfers count by their bytes alone, at the price of the cheapest memory: what is ahead is counted in bytes, and calls
+of what is ahead are not known. A filter that comes again finds room beside the largest strips (`FusedRun`).
 
 Each step of a timeline raises the clocks (E, A1, A2) by at least as much. Blocks of a layer in a visit are steps of
 which the first waits for maps, and each for its weights: so E >= S + c, and E >= A1 behind all of them. What is loaded
@@ -29,7 +32,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from formulations.fusion.arcs import Groups
-from formulations.fusion.group_time import cycles_of, ticks_of_call
+from formulations.fusion.group_time import cycles_of
 from formulations.fusion.groups import Group
 from formulations.fusion.latency.options import SHARES, Key, Lies, Options, Place, There, Way
 from formulations.fusion.latency.paths import Paths, State, undominated
@@ -76,7 +79,7 @@ class Floors(Options):
         inputs, stores, number = steps.inputs, steps.stores, steps.steps
         held, left = steps.held.ravel()[steps.entry], np.maximum(at.left, 0)
         visits, compute = _Visits(steps, sizes > 0), self._computed(steps, held)
-        ticks, due = (inputs.by_step(each, number) for each in (inputs.ticks, inputs.bytes))
+        due, stored = (moves.by_step(moves.bytes, number) for moves in (inputs, stores))
         for least, most in RANGES:  # of what stays
             some = fits & (visits.several | (least == 0))
             stay = np.where(visits.several, left * least // RANGES[-1][1], 0)
@@ -85,8 +88,8 @@ class Floors(Options):
                 room = np.where(visits.several, left * most // RANGES[-1][1], left)
                 needed = visits.needed(sizes, room)[steps.entry]
                 flow = Flow(
-                    steps.first, compute, ticks, stores.by_step(stores.ticks, number), due,
-                    held + stay[steps.at[0]] * visits.between, self._loaded(needed), needed,
+                    steps.first, compute, due * self.per_byte, stored * self.per_byte, due,
+                    held + stay[steps.at[0]] * visits.between, needed * self.per_byte, needed,
                 )  # fmt: skip
                 made = products(matrices(flow, self.room, self.per_byte), flow.first)
                 for w in np.flatnonzero(some).tolist():
@@ -102,12 +105,6 @@ class Floors(Options):
         rounds = -(-number // most), np.maximum(1, -(-number // lanes))
         ticks: Ints = np.where(number > 0, -(-steps.ticks * rounds[0] // rounds[1]), steps.ticks)
         return ticks
-
-    def _loaded(self, sizes: Ints) -> Ints:
-        """Ticks of loading so many bytes of weights, in one call."""
-        transfer = self.machine.transfer_of("W")
-        kinds, which = np.unique(sizes, return_inverse=True)
-        return np.array([ticks_of_call(transfer, [(0, int(size), ())]) for size in kinds], np.int64)[which.ravel()]
 
     # ---- nests -------------------------------------------------------------------------------------------------------
 
@@ -153,14 +150,13 @@ class _Visits:
         every = np.add.reduceat(self.active, begin)[self.way]
         self.first: Mask = self.active & (nth == 1)
         before: Ints = nth - self.active
-        four = nth > 0, nth < every, before > 0, before < every
-        begun, left, again, still = (np.asarray((~weighted | some).all(axis=1)) for some in four)
+        three = before > 0, nth < every, before < every
+        begun, left, still = (np.asarray((~weighted | some).all(axis=1)) for some in three)
         visit = steps.entry // count
         starts = np.append(True, visit[1:] != visit[:-1])
-        stops = np.append(starts[1:], True)
-        self.between: Mask = (again & left)[visit] | ((begun & left)[visit] & stops) | ((again & still)[visit] & starts)
-        """Steps in which all that stays is there: from the last one of the visit in which the last layer begins, to the
-        first one of the visit in which the first layer ends."""
+        self.between: Mask = (begun & left)[visit] | ((begun & still)[visit] & starts)
+        """Steps in which all that stays was loaded for earlier ones: behind the visit in which the last layer begins,
+        up to the first step of the visit in which the first layer ends."""
 
     def needed(self, sizes: Ints, room: Ints) -> Ints:
         """Bytes of weights that are loaded by the end of each layer in each visit, at least: all of them, in a row.

@@ -47,7 +47,7 @@ class Fastest(Piece[Runs]):
         self, groups: Groups, alone: Alone, nests: Sequence[Arc], laid: Callable[[Runs], Laid], least: int
     ) -> None:
         self.groups, self.alone, self.nests, self.laid = groups, alone, nests, laid
-        self.least: int = least
+        self.least = self.counted = least
         self.best: Runs | None = None
 
     def floor(self, goal: Goal) -> int:
@@ -79,6 +79,8 @@ class Fastest(Piece[Runs]):
             if looked <= MANY:
                 some = Options(self.groups, most, self.alone, allowed, in_order=in_order, suited=first.suited)
                 looked += self._looked(some, LONGEST, goal)
+        if goal.caps or (goal.below is not None and self.least > goal.below):
+            self.least = self.counted  # a plan that is known is outside this space, or may be
         below = goal.below is None or (self.best is not None and self.laid(self.best).ticks < goal.below)
         return self.best if below else None, self.least
 
