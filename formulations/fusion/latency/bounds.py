@@ -80,12 +80,12 @@ class Floors(Options):
         held, left = steps.held.ravel()[steps.entry], np.maximum(at.left, 0)
         visits, compute = _Visits(steps, sizes > 0), self._computed(steps, held)
         due, stored = (moves.by_step(moves.bytes, number) for moves in (inputs, stores))
-        for least, most in RANGES:  # of what stays
-            some = fits & (visits.several | (least == 0))
-            stay = np.where(visits.several, left * least // RANGES[-1][1], 0)
+        for low, high in RANGES:  # of what stays
+            some = fits & (visits.several | (low == 0))
+            stay = np.where(visits.several, left * low // RANGES[-1][1], 0)
             some &= stay <= sizes.sum()
             if some.any():
-                room = np.where(visits.several, left * most // RANGES[-1][1], left)
+                room = np.where(visits.several, left * high // RANGES[-1][1], left)
                 needed = visits.needed(sizes, room)[steps.entry]
                 flow = Flow(
                     steps.first, compute, due * self.per_byte, stored * self.per_byte, due,
