@@ -267,7 +267,7 @@ class Groups:
 
         Longer groups may find room where shorter ones do not: they need fewer rows, or take turns.
         """
-        priced = ((group, self.pricing(group)) for group in self.variants(first, last))
+        priced = ((group, self._pricing(group)) for group in self.variants(first, last))
         found = ((group, pricing.sketch()) for group, pricing in priced if pricing is not None)
         return [self._arc(group, [sketch]) for group, sketch in found if sketch is not None]
 
@@ -284,7 +284,7 @@ class Groups:
 
     def arcs_of(self, group: Group) -> list[Arc]:
         """The arcs of a group in place of a sketch: options that read alike, and those that compute again."""
-        pricing = self.pricing(group)
+        pricing = self._pricing(group)
         priced = [] if pricing is None else list(pricing.options())
         kept = [p for p in priced if not _again(p)]
         arcs = [self._arc(group, kept)] if kept else []
@@ -294,7 +294,7 @@ class Groups:
                 arcs.append(arc)
         return arcs
 
-    def pricing(self, group: Group) -> Pricing | None:
+    def _pricing(self, group: Group) -> Pricing | None:
         """A group on the machine; None if no strips suit it."""
         demands = self.demands
         along = ways(group, demands.heights(group), MODES if demands.recompute else ONCE)

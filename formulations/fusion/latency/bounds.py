@@ -62,10 +62,6 @@ class Floors(Options):
                 found[place] = [way for way, is_kept in zip(some, kept.tolist(), strict=True) if is_kept]
         return found
 
-    def _by_itself(self, t: int, place: Place) -> list[Way]:
-        """One way for all nests."""
-        return [self._nested(t, place)]
-
     # ---- strips ------------------------------------------------------------------------------------------------------
 
     def _laid(
@@ -108,7 +104,8 @@ class Floors(Options):
 
     # ---- nests -------------------------------------------------------------------------------------------------------
 
-    def _nested(self, t: int, place: Place) -> Way:
+    def _by_itself(self, t: int, place: Place) -> list[Way]:
+        """One way for all nests."""
         layer = self.net.layers[t]
         compute = int(cycles_of(layer, self.machine, np.array(layer.r * layer.c))) * self.machine.compute.cycle_ticks
         loads = self._once(self.nests[t], place[0]) * self.per_byte
@@ -117,7 +114,7 @@ class Floors(Options):
         matrix = np.array(
             [[compute, loads, BEFORE], [ahead, loads, BEFORE], [ahead, loads, loads + stores]], np.int64
         )  # fmt: skip
-        return Way(t, t, Option(1, 1, "lead", "lead"), (), place, matrix)
+        return [Way(t, t, Option(1, 1, "lead", "lead"), (), place, matrix)]
 
     def _once(self, arc: Arc, near: There) -> int:
         """Bytes that a layer by itself loads at least."""

@@ -318,10 +318,8 @@ class Options:
             steps.first, steps.ticks, loads.by_step(loads.ticks, number), stores.by_step(stores.ticks, number),
             loads.by_step(loads.bytes, number), steps.bytes, *np.zeros((2, number), np.int64),
         )  # fmt: skip
-        made, late = (
-            products(matrices(flow, self.room, self.per_byte, in_order=self.in_order), flow.first),
-            fresh(flow, self._fresh(steps, loads)),
-        )
+        made = products(matrices(flow, self.room, self.per_byte, in_order=self.in_order), flow.first)
+        late = fresh(flow, self._fresh(steps, loads))
         group, ways, down = steps.group, steps.time.down.ways, steps.time.down
         last = (down.end - down.begin)[len(group.layers) - 1, down.first[1:] - 1]
         whole = (2 * last > self.net.layers[group.last].r).tolist()

@@ -70,9 +70,9 @@ def caps(flow: Flow, room: int) -> Ints:
     way = np.repeat(np.arange(len(flow.first) - 1), np.diff(flow.first))
     span = int((lies + flow.heavy).max() - lies.min()) + 1
     lifted = lies + way * span  # ways that follow are above: no minimum from behind crosses
-    later: Ints = np.minimum.accumulate(lifted[::-1])[::-1] - way * span - loaded
+    later: Ints = np.minimum.accumulate(lifted[::-1])[::-1] - way * span
     least = room - flow.held
-    least[:-1] = np.minimum(least[:-1], np.where(way[1:] == way[:-1], (later + loaded)[1:] - loaded[:-1], least[:-1]))
+    least[:-1] = np.minimum(least[:-1], np.where(way[1:] == way[:-1], later[1:] - loaded[:-1], least[:-1]))
     return least
 
 

@@ -87,8 +87,10 @@ class Fastest(Piece[Runs]):
     def _looked(self, options: Options, longest: int, goal: Goal) -> int:
         """Lay the best paths of groups of so many layers out; return how many options there were."""
         paths, late, seen = Paths(options, goal.clock, longest, LABELS), dict[Way, int](), set[Runs]()
-        for _ in range(TRIED if longest == LONGEST else 1):
+        for tried in range(TRIED if longest == LONGEST else 1):
             goal.clock.tick()
+            if tried:
+                paths.again(late)
             value, end = min(paths.ends(), default=(0, None))
             if end is None or (self.best is not None and value >= self.laid(self.best).ticks):
                 break
@@ -100,7 +102,6 @@ class Fastest(Piece[Runs]):
             self._try(runs)
             for (way, _), more in zip(path, self._more(paths.clocks(path, late), self.laid(runs)), strict=True):
                 late[way] = late.get(way, 0) + more
-            paths.again(late)
         goal.stats["options"] = int(str(goal.stats.get("options", 0))) + paths.looked
         return paths.looked
 
