@@ -58,6 +58,12 @@ def input_bytes(found: Stores, machine: Machine) -> int:
     return sum(part.least for part in apart(seen.values()))
 
 
+def needed_pixels(found: Stores) -> list[int]:
+    """Return for every layer how many pixels of its result every schedule makes."""
+    needed = _needed(found)
+    return [int(needed[t].sum()) for t in range(len(found.layers))]
+
+
 def _needed(found: Stores) -> dict[int, Mask]:
     """For every layer the pixels of its result that something reads."""
     needed: dict[int, Mask] = {}

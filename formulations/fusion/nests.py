@@ -66,7 +66,7 @@ from formulations.fusion.space import Arc, Residence
 from formulations.fusion.strips import Ints
 from formulations.pins import Pins
 from formulations.tiling import tiling
-from formulations.tiling.search import search_nests
+from formulations.tiling.searched import search_nests
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.limits import tensor_bytes
 from hwmodels.schedule import Nest

@@ -17,9 +17,12 @@ from functools import cached_property, partial
 from itertools import count
 from typing import Any
 
+import numpy as np
+
 from formulations.clock import Clock, TimeUp
-from formulations.compulsory import compulsory_bytes
+from formulations.compulsory import compulsory_bytes, needed_pixels
 from formulations.fusion.arcs import Groups
+from formulations.fusion.group_time import cycles_of
 from formulations.fusion.groups import NEVER, Net
 from formulations.fusion.latency.search import Fastest
 from formulations.fusion.latency.timelines import Laid, Timelines
@@ -100,14 +103,26 @@ class FusionPart(Part[Runs]):
 
     @cached_property
     def _fastest(self) -> Fastest:
-        """Plans by their time; every plan moves what is compulsory."""
-        least = self.compulsory_bytes * min(one.byte_ticks for one in self.machine.transfers)
+        """Plans by their time."""
         nests = self.tables.nests.arcs("proven")
-        return Fastest(self.groups, self._nest_in, nests, self.laid, least)
+        return Fastest(self.groups, self._nest_in, nests, self.laid, self.compulsory_ticks, self._others)
 
-    def _nest_in(self, step: int, run: LayerRun, room: int) -> tuple[Nest, StepsOf] | None:
-        """The fastest nest of a layer with these maps on chip in so many bytes, and its steps."""
-        nest = self.layers.fastest(step, run, room)
+    def _others(self, clock: Clock) -> Iterator[Runs]:
+        """Plans that are found otherwise: of the fewest bytes, with columns and turns; and layer by layer."""
+        cuts = Cuts(self)
+        with suppress(TimeUp, Unable):
+            cuts.exact(Goal("bytes", clock=clock.half()), "dynamic")
+        for runs in (cuts.so_far(), self.greedy(clock)):
+            if runs is not None:
+                yield self.polished(runs, clock)
+
+    def _nest_in(self, step: int, run: LayerRun, room: int, most: int | None) -> tuple[Nest, StepsOf] | None:
+        """A nest of a layer with these maps on chip in so many bytes, and its steps.
+
+        The fastest one, or one with blocks of `most` bytes of weights.
+        """
+        layers = self.layers
+        nest = layers.fastest(step, run, room) if most is None else layers.in_blocks(step, run, room, most)
         beside = self.timelines.room - room
         return None if nest is None else (nest, self.timelines.alone(step, replace(run, nest=nest), beside))
 
@@ -121,10 +136,21 @@ class FusionPart(Part[Runs]):
         """What every schedule moves."""
         return compulsory_bytes(self.net, self.machine)
 
+    @cached_property
+    def compulsory_ticks(self) -> int:
+        """What every schedule takes: it moves these bytes, and computes what is read."""
+        net, unit = self.net, self.machine.compute
+        cycles = sum(
+            int(cycles_of(layer, self.machine, np.array(pixels)))
+            for layer, pixels in zip(net.layers, needed_pixels(net), strict=True)
+        )
+        moving = self.compulsory_bytes * min(one.byte_ticks for one in self.machine.transfers)
+        return max(moving, cycles * unit.cycle_ticks)
+
     @property
     def must(self) -> Mapping[str, int]:
-        """Every weight, and every input and result of the network once."""
-        return {"bytes": self.compulsory_bytes}
+        """Every weight, and every input and result of the network once; ticks of these, or of computing."""
+        return {"bytes": self.compulsory_bytes, "time": self.compulsory_ticks}
 
     # ---- a schedule --------------------------------------------------------------------------------------------------
 

@@ -20,12 +20,13 @@ from formulations.fusion.strips import Mode, Strips, paces, strips
 from formulations.fusion.tables import Tables
 from formulations.pins import Pins
 from formulations.tiling import tiling
-from formulations.tiling.search import search_nests
+from formulations.tiling.searched import search_nests
 from hwmodels.joint.price import RunFigures, ran
 from hwmodels.nest.buffers import buffers
 from hwmodels.nest.price.closed_form import price
+from hwmodels.nest.price.limits import tensor_bytes
 from hwmodels.outcome import Outcome
-from hwmodels.schedule import Blocks, FusedRun, LayerRun, Loop, Nest, Run, Steps, Stream
+from hwmodels.schedule import Blocks, FusedRun, Hold, LayerRun, Loop, Nest, Run, Steps, Stream
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.stores import Stores
@@ -257,6 +258,29 @@ class Layers:
             space = tiling.build(layer, self.machine, self.pins)
             self._fastest[key] = search_nests(space, ("time",), ENDLESS, most={"ocm": room}, proving=()).nest
         return self._fastest[key]
+
+    def in_blocks(self, step: int, run: LayerRun, room: int, most: int) -> Nest | None:
+        """A nest of a layer in blocks of channels, of so many bytes of weights or of its input; None if none is of use.
+
+        Blocks of filters are of use where inputs, weights and results find no room together: the results leave block by
+        block. Of channels that are pooled they are of use where these come from DRAM: as they are stored.
+        """
+        layer = self.layer(step, run)
+        moved, unit = tensor_bytes(layer, self.machine), self.machine.compute
+        if layer.weights == "none":
+            dim, size, lanes, useful = "g", moved["IN"], unit.cols, layer.inputs == layer.m == layer.n == 1
+        else:
+            dim, size, lanes, useful = "m", moved["W"], unit.rows, layer.g == 1 and sum(moved.values()) > room
+        if not size or not useful:
+            return None
+        block = max(1, most * layer.extent(dim) // size)
+        if unit.model == "array" and block > lanes:
+            block -= block % lanes
+        loop, out = Loop(dim, block), Hold("OUT")
+        nest = Nest((Hold("IN"), loop, Hold("W"), out) if dim == "m" else (loop, Hold("IN"), out))
+        if block >= layer.extent(dim) or not self.holds(step, replace(run, nest=nest)):
+            return None
+        return nest if self.outcome(layer, nest).occupancy_bytes["ocm"] <= room else None
 
     def _faster(self, layer: Layer, nest: Nest, room: int, clock: Clock) -> Nest:
         most = {"ocm": room, "bytes": self.outcome(layer, nest).bytes}

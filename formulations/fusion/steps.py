@@ -23,9 +23,9 @@ byte is missing, each operand of it counts as its largest tile.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -46,11 +46,13 @@ WHOLE = 2**62
 
 
 class Piece(NamedTuple):
-    """Of a store the rows that are moved."""
+    """Of a store the rows that are moved, and the channels; all of them, if they are not given."""
 
     store: int
     begin: int
     end: int
+    first: int = 0
+    last: int = WHOLE
 
 
 @dataclass
@@ -77,23 +79,34 @@ class Part:
 
 def joined(parts: Sequence[Part]) -> Timeline:
     """The runs one after the other. What they store is loaded when it is stored, at the earliest."""
-    steps, moves, stored = list[Step](), list[Move](), defaultdict[int, list[int]](list)
+    steps, moves, stored = list[Step](), list[Move](), defaultdict[int, list[tuple[int, ...]]](list)
     for part in parts:
-        begin, made = len(steps), list[tuple[Piece, int]]()
-        for one, pieces in zip(part.moves, part.pieces, strict=True):
+        begin, made, ready = len(steps), list[tuple[Piece, int]](), _ready(part, stored)
+        for one, pieces, step in zip(part.moves, part.pieces, ready.tolist(), strict=True):
             if isinstance(one, Load):
-                last = max((t for piece in pieces for t in stored[piece.store][piece.begin : piece.end]), default=0)
-                ready = max(last + 1, one.ready + begin * (one.ready > 1))
-                moves.append(replace(one, due=one.due + begin, guard=one.guard + begin, ready=ready))
+                step = max(step + 1, one.ready + begin * (one.ready > 1))
+                moves.append(replace(one, due=one.due + begin, guard=one.guard + begin, ready=step))
             else:
                 moves.append(replace(one, released=one.released + begin, limit=one.limit + begin))
                 made += [(piece, one.released + begin) for piece in pieces]
         for piece, released in made:
-            rows = stored[piece.store]
-            rows += [0] * (piece.end - len(rows))
-            rows[piece.begin : piece.end] = [max(t, released) for t in rows[piece.begin : piece.end]]
+            stored[piece.store].append((*piece[1:], released))
         steps += part.steps
     return Timeline(tuple(steps), tuple(moves))
+
+
+def _ready(part: Part, stored: Mapping[int, Sequence[tuple[int, ...]]]) -> Ints:
+    """The last steps that store something of what each transfer loads, 0 if none does, (moves,)."""
+    ready, loads = np.zeros(len(part.moves), np.int64), defaultdict[int, list[tuple[int, ...]]](list)
+    for k, (one, pieces) in enumerate(zip(part.moves, part.pieces, strict=True)):
+        for piece in pieces if isinstance(one, Load) else ():
+            loads[piece.store].append((k, *piece[1:]))
+    for store in loads.keys() & stored.keys():
+        at, *mine = np.array(loads[store], np.int64).T[:, :, None]
+        *others, released = np.array(stored[store], np.int64).T
+        both = (mine[0] < others[1]) & (others[0] < mine[1]) & (mine[2] < others[3]) & (others[2] < mine[3])
+        np.maximum.at(ready, at[:, 0], np.where(both, released, 0).max(axis=1))
+    return ready
 
 
 @dataclass(frozen=True)
@@ -437,14 +450,17 @@ def _concatenated(moves: Sequence[Moves]) -> Moves:
 def nest_steps(
     layer: Layer, machine: Machine, nest: Nest, beside: int, reads: Sequence[Piece] = (), writes: Sequence[Piece] = ()
 ) -> Part:
-    """The steps of a layer by itself, beside which bytes lie on chip; `reads`, `writes`: its maps."""
+    """The steps of a layer by itself, beside which bytes lie on chip; `reads`, `writes`: its maps.
+
+    Of a map with the rows and channels of the layer pieces are those of tiles.
+    """
     skeleton, part = skeleton_of(layer, nest), Part()
     trees = trees_of(cores(layer, skeleton.spatial)[0], nest.loops())
     tiled = TiledTime(layer, machine, skeleton, nest.loops(), trees, line=nest.line)
     sizes = {one.name: one.bytes for one in buffers(layer, machine, nest)}
     inputs = iter(_inputs(layer))
     moved = [
-        (one[0], sizes.get(next(inputs) if one[0] == "IN" else one[0], 0), *tiled.transfers(*one))
+        (one, sizes.get(next(inputs) if one[0] == "IN" else one[0], 0), *tiled.transfers(*one))
         for one in tiled.parts
     ]  # fmt: skip
     begins = np.any([load > 0 for _, _, load, _ in moved], axis=0)
@@ -452,14 +468,24 @@ def nest_steps(
     begins[0] = True
     own, number = sum(sizes.values()) + beside, np.cumsum(begins)
     part.steps = [Step(int(one), own) for one in np.add.reduceat(tiled.compute(), np.flatnonzero(begins))]
-    for name, size, load, store in moved:
-        maps, stored = () if name == "W" and layer.weights == "constant" else reads, np.flatnonzero(store)
-        for t in np.flatnonzero(load):  # partial sums: after all that was stored
+    for one, size, load, store in moved:
+        maps, stored = () if one[0] == "W" and layer.weights == "constant" else reads, np.flatnonzero(store)
+        tile = partial(_of_tile, layer, one[0], *tiled.tiles(*one)) if one[0] != "W" and not one[2] else lambda x, _: x
+        for t in np.flatnonzero(load).tolist():  # partial sums: after all that was stored
             before = int(np.searchsorted(stored, t))
-            part.load(load[t], size, int(number[t]), *maps, ready=1 + int(number[stored[before - 1]]) if before else 1)
-        for t in np.flatnonzero(store):
-            part.store(store[t], size, int(number[t]), *(writes if t == stored[-1] else ()))
+            ready = 1 + int(number[stored[before - 1]]) if before else 1
+            part.load(load[t], size, int(number[t]), *(tile(piece, t) for piece in maps), ready=ready)
+        for t in stored.tolist():
+            part.store(store[t], size, int(number[t]), *(tile(piece, t) for piece in writes))
     return part
+
+
+def _of_tile(layer: Layer, operand: str, rows: Ints, channels: Ints, piece: Piece, t: int) -> Piece:
+    """The rows and channels of a tile in a map; all of the map if its layer sees other ones."""
+    extents = (layer.h, layer.g * layer.n) if operand == "IN" else (layer.r, layer.g * layer.m)
+    if (piece.end - piece.begin, piece.last - piece.first) != extents:
+        return piece
+    return Piece(piece.store, *rows[t].tolist(), *channels[t].tolist())
 
 
 def _inputs(layer: Layer) -> list[str]:

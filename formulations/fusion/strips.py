@@ -46,6 +46,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -128,6 +129,15 @@ class Strips:
         steps = np.concatenate([np.arange(self.first[way], self.first[way + 1]) for way in ways])
         first = np.append(0, np.cumsum(np.diff(self.first)[list(ways)]))
         return replace(self._some(steps, tuple(self.ways[way] for way in ways)), first=first)
+
+    def distinct(self) -> Strips:
+        """Of ways with the same steps the first one each."""
+        found = dict[bytes, int]()
+        for way, (at, end) in enumerate(pairwise(self.first.tolist())):
+            seen = (self.first_seen, self.later_seen, self.until_seen)
+            same = self.begin[:, at:end], self.end[:, at:end], self.next[:, at:end], *(x[..., at:end] for x in seen)
+            found.setdefault(b"".join(x.tobytes() for x in same) + bytes([bool(self.again[at])]), way)
+        return self.some([*found.values()]) if len(found) < len(self.ways) else self
 
     def sampled(self) -> Strips:
         """Two steps of every way, the first and one in the middle; a glimpse, no schedule."""

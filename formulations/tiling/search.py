@@ -32,8 +32,8 @@ a bound: of a block its least separable bound, of a member that was not priced o
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
@@ -47,11 +47,10 @@ from formulations.tiling.cause import cause
 from formulations.tiling.member import Member
 from formulations.tiling.recut import Cutting, climbed, in_any_order, may_recut, starts
 from formulations.tiling.space import Pick, Space, aims, closed_form_bound, least_of, stages, vector
-from formulations.tiling.splitting import Least, Splitting, may_split
+from formulations.tiling.splitting import FIRST, Least, Splitting, may_split
 from formulations.tiling.turns import turned
 from hwmodels.nest.price.hidden import MOST
 from hwmodels.nest.price.limits import compulsory_bytes
-from hwmodels.schedule import Nest
 
 #: Timelines that are laid out to break a tie, of a member in the first pass, and in all for a proof (some seconds).
 TIMELINES, FIRST_TIMELINES, MOST_TIMELINES = 300, 30, 5_000
@@ -123,6 +122,7 @@ class Search:
     _cut: Pick | None = None
     _leasts: dict[int, Least | None] = field(default_factory=dict)
     _split_below: int = 0
+    _split_of: Least | None = None
     _leads: list[tuple[Member, Pick]] = field(default_factory=list)
 
     def run(self) -> Pick | None:
@@ -223,10 +223,13 @@ class Search:
         for number, member in enumerate(members):
             if self._reached(measure):
                 break
+            self._split_of = None
             if self._late() or (number and self._long):
                 self._stop(measure, min(self._least_of(one, measure) for one in members[number:]))
                 break
+            self._split_of = self._leasts.get(id(member))
             yield from self.ask(member, measure)
+        self._split_of = None
         self._recut_best()
 
     def ask(self, member: Member, measure: str) -> Asking:
@@ -254,10 +257,10 @@ class Search:
         """Cut the loops of the best nests of some members anew where their time is a timeline."""
         if measure != "time" or self._late():
             return
-        begun = set[tuple[Any, ...]]()
+        begun, late = set[tuple[Any, ...]](), self._by(4)
         for member, lead in sorted(self._leads, key=lambda pair: pair[1].measures["time"])[:LEADS]:
             for start in starts(Cutting.of(member, lead.branch, lead.s, lead.q)):
-                self._climb(start, begun)
+                self._climb(start, begun, late)
         self._leads.clear()
         self._cut = self.best
 
@@ -286,11 +289,13 @@ class Search:
         """Whether nothing can be better than the best plan, by what is known without looking at any."""
         if self.best is None or not self.bounding:
             return False
-        layer, machine = self.space.layer, self.space.machine
-        least = max(self.known.get(measure, 0), closed_form_bound(layer, machine, measure))
+        least = max(self.known.get(measure, 0), self._closed(measure))
         if measure == "bytes":
-            least = max(least, compulsory_bytes(layer, machine))
+            least = max(least, compulsory_bytes(self.space.layer, self.space.machine))
         return self.best.measures[measure] <= least
+
+    def _closed(self, measure: str) -> int:
+        return closed_form_bound(self.space.layer, self.space.machine, measure)
 
     def _late(self) -> bool:
         """Whether time is up; in the first pass not before there is a plan."""
@@ -300,7 +305,9 @@ class Search:
         return spent or (self.deadline is not None and time.monotonic() > self.deadline)
 
     def _leave(self, bound: int, at: Choice | Least | None = None) -> None:
-        """Some nests are not looked at; none is below `bound`, which is that of a choice."""
+        """Some nests are not looked at; none is below `bound`, which is that of a choice, or what splitting says."""
+        if self._split_of is not None and bound < self._split_of.bound:
+            bound, at = self._split_of.bound, self._split_of
         if self._open is None or bound < self._open:
             self._open, self._at = bound, at
 
@@ -319,7 +326,7 @@ class Search:
             split = self._leasts[id(member)]
             known = self._split_below if split is None else split.bound
         if self.hurried:
-            return max(known, closed_form_bound(self.space.layer, self.space.machine, measure))
+            return max(known, self._closed(measure))
         return max(known, least_of(member, measure))
 
     @property
@@ -368,8 +375,7 @@ class Search:
         if not self._beyond(member, measure):
             return True
         known = measure == "time" and self.best is not None and id(member) in self._leasts
-        split = self._leasts[id(member)] if known else None
-        if known and (split is None or split.bound >= self._limits(measure).get(measure, -1) + 1):
+        if known and ((split := self._split_of) is None or split.bound >= self._limits(measure).get(measure, -1) + 1):
             return False
         (before, at), self._open = (self._open, self._at), None
         limits = self._limits(measure)
@@ -382,8 +388,6 @@ class Search:
                 self._leave(*smallest(*block))
         else:
             self._refine(member, measure, rough or ())
-        if split is not None and self._open is not None and split.bound > self._open:
-            self._open, self._at = split.bound, split
         if before is not None and (self._open is None or before <= self._open):
             self._open, self._at = before, at
         self._left = self._open
@@ -413,24 +417,32 @@ class Search:
         """Bound the members whose time is a timeline; look for nests of the least bounds, and begin again with one."""
         members = [one for one in self.space.members if one.timeline and may_split(one.layer, one.machine)]
         before, every, begun, self._leasts = None, Splitting(members), set[tuple[Any, ...]](), {}
+        raised = self._closed("time")
         while measure == "time" and "time" in self.aims and members and self.best is not None and not self._late():
             now = self.best.measures["time"]
             if now > MOST or (before is not None and now >= before):
-                return
-            leasts = every.least_times(now, self._late)
+                break
+            if before is None and any(every.least_times(now, self._by(4), FIRST)):
+                raised = every.raised(raised, now, self._by)
+            leasts = [x and replace(x, bound=max(raised, x.bound)) for x in every.least_times(now, self._by(2))]
             for number, steps, slide in every.ways():
                 self._time_of(Cutting(members[number], steps, slide))
             before, self._leasts = now, {id(one): least for one, least in zip(members, leasts, strict=True)}
-            self._split_below = now
+            self._split_below, late = now, self._by(2)
             for number, steps, slide in every.starts(now):
                 for one in in_any_order(Cutting(members[number], steps, slide)):
-                    self._climb(one, begun)
+                    self._climb(one, begun, late)
 
-    def _climb(self, start: Cutting, begun: set[tuple[Any, ...]]) -> None:
+    def _by(self, parts: float) -> Callable[[], bool]:
+        """Says when one of so many equal parts of the time that is left is over."""
+        mine = Clock(inf if self.deadline is None else self.deadline).share(parts)
+        return lambda: mine.over or self._late()
+
+    def _climb(self, start: Cutting, begun: set[tuple[Any, ...]], late: Callable[[], bool]) -> None:
         """Cut the loops of a nest anew, if they may be, that was not begun with before."""
         if may_recut(start.member) and start.key not in begun:
             begun.add(start.key)
-            climbed(start, self._time_of, self._late)
+            climbed(start, self._time_of, late)
 
     def _below(self, branch: Branch, measure: str) -> Iterator[Block]:
         """Yield the choices of a branch of bounds of which some may be below the best plan, and their values."""
@@ -564,34 +576,3 @@ def best_pick(
     """
     search = Search(space, objectives, bounding, deadline)
     return search.run(), search.whole
-
-
-@dataclass(frozen=True)
-class Searched:
-    """What a search of a layer's nests says."""
-
-    nest: Nest | None
-    measures: Mapping[str, int] = field(default_factory=dict)
-    """Of the nest; none without one."""
-    bounds: Mapping[str, int] = field(default_factory=dict)
-    """What no nest is below, where the nest is not proven."""
-    whole: bool = True
-    """Whether it was not cut short, but where ties are broken."""
-
-
-def search_nests(
-    space: Space, objectives: tuple[str, ...], clock: Clock, *, most: Values | None = None,
-    proving: tuple[str, ...] | None = None, known: Values | None = None, polishing: bool = True, first: bool = False,
-) -> Searched:  # fmt: skip
-    """Search nests for a problem that has them as a part: for a good one (`first`), or the best one (`Search`).
-
-    `most` of some measures; `proving`, `known` and `polishing` as in `Search`.
-    """
-    search = Search(
-        space, objectives, deadline=None if clock.until == inf else clock.until, kept=dict(most or {}),
-        proving=proving, known=known or {}, polishing=polishing,
-    )  # fmt: skip
-    pick = search.first(objectives[0]) if first else search.run()
-    whole = not (search.stopped and search.ties)  # what breaks ties may stop
-    nest, measures = (None, {}) if pick is None else (pick.nest, pick.measures)
-    return Searched(nest, measures, search.bounds, whole)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
+from math import inf
 
 import numpy as np
 
@@ -30,8 +31,8 @@ from hwmodels.schedule import Step
 from instances.machine.machine import Machine
 from instances.network.workload import RELEVANT, Layer
 
-#: Classes that are bounded at most, and those that are split at a time.
-NODES, _BATCH = 250_000, 1_000
+#: Classes that are bounded at most, those at first, and those that are split at a time.
+NODES, FIRST, _BATCH = 250_000, 25_000, 1_000
 #: Classes that are bounded piece by piece at a time; and those whose nests plans are looked for from.
 _LOTS, STARTS = 50, 32
 #: What is known of a class: not yet which loops cut; which do; its bound however the longest dimension is cut; its own.
@@ -39,6 +40,9 @@ _OPEN, _TOLD, _SHARED, _SETTLED = range(4)
 #: How much more numbers of pieces count than the largest piece where the next range to split is chosen, and ends less.
 _NUMBERS, _ENDS = 100.0, 0.05
 
+#: How close values are below which nests are looked for, each in one of so many parts of the time that is left; and how
+#: many such searches may end with classes that are open.
+_CLOSE, _PARTS, _FAILED = 0.01, 4, 2
 #: Loops that cut, with what is known of each, between one Hold and the next.
 Between = tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]
 
@@ -102,23 +106,38 @@ class Splitting:
         """Classes that were bounded."""
         return sum(search.nodes for _, search in self._searches)
 
-    def least_times(self, below: int, late: Callable[[], bool]) -> list[Least | None]:
+    def least_times(self, below: int, late: Callable[[], bool], most: float = inf) -> list[Least | None]:
         """Return the least bound of all nests of each skeleton; None if none is below `below`, which is up to `MOST`.
 
         All are searched together, so that the least of all is raised first: it is the bound of a layer. A nest of
-        several skeletons may count for one of them alone. `late` says when to split no further.
+        several skeletons may count for one of them alone. `late` says when to split no further, `most` how many classes
+        there may be.
         """
         self._work.left = WORK
         if not self._searches:
             self._begin(below)
         for _, search in self._searches:
             search.lower(below)
-        while self.nodes < NODES and not late():
+        while self.nodes < min(most, NODES) and not late():
             first = min((search for _, search in self._searches), key=lambda search: search.bound)
             if first.bound >= below or not first.step():
                 break
         every = range(len(self._listings))
         return [_least(below, [search for at, search in self._searches if at == number]) for number in every]
+
+    def raised(self, least: int, below: int, by: Callable[[float], Callable[[], bool]]) -> int:
+        """Return a bound of all nests of the skeletons between a known one, `least`, and a plan of `below`.
+
+        A search for nests below a value halfway ends much earlier than one for nests below the plan: of classes above
+        the value nothing more is asked. Where it ends without a class, the value is a bound. `by` shares time out.
+        """
+        failed, plan = 0, below
+        while below - least > _CLOSE * plan and failed < _FAILED:
+            middle = (least + below) // 2
+            found = [one.bound for one in Splitting(self._listings).least_times(middle, by(_PARTS)) if one is not None]
+            least, failed = max(least, min(found, default=middle)), failed + bool(found)
+            below = middle if found else below
+        return least
 
     def _begin(self, below: int) -> None:
         """Bound the roots of all searches."""

@@ -17,7 +17,7 @@ from formulations.fusion.latency.products import Flow, caps, fresh, matrices, pr
 from formulations.fusion.part import FusionPart
 from formulations.fusion.steps import WHOLE, Part, Piece, joined
 from formulations.pins import Pins
-from hwmodels.schedule import FusedRun, LayerRun
+from hwmodels.schedule import FusedRun, Hold, LayerRun, Loop, Nest
 from hwmodels.timeline.price import occupancy
 from hwmodels.timeline.schedule import Load, Step
 from instances.load import load_machine, load_network
@@ -208,6 +208,57 @@ def test_what_is_stored_is_loaded_behind_that() -> None:
     assert [(one.due, one.ready) for one in timeline.transfers if isinstance(one, Load)] == [(3, 3), (4, 2), (4, 1)]
 
 
+def test_channels_that_are_stored_are_loaded_behind_that() -> None:
+    """Step 1 stores channels 0-1 of all rows, step 2 channels 2-3; rows alone are of all channels."""
+    writes, reads = Part([Step(1, 9)] * 2), Part([Step(1, 9)] * 2)
+    writes.store(1, 4, 1, Piece(7, 0, 4, 0, 2))
+    writes.store(1, 4, 2, Piece(7, 0, 4, 2, 4))
+    reads.load(1, 4, 1, Piece(7, 1, 3, 0, 2))
+    reads.load(1, 4, 1, Piece(7, 1, 3, 1, 3))
+    reads.load(1, 4, 2, Piece(7, 0, 1))
+    timeline = joined([writes, reads])
+    assert [(one.due, one.ready) for one in timeline.transfers if isinstance(one, Load)] == [(3, 2), (3, 3), (4, 3)]
+
+
+def _classifier() -> Network:
+    """A 1x1 convolution of 4 -> 12 channels on 4 x 4 pixels, which are averaged."""
+    net = Builder("classifier", "")
+    net.pool(net.conv(net.input(1, 4, 4, 4, name="in"), "conv", 12, batch_norm=False, act=""), "pool", "avg", 4)
+    return net.build()
+
+
+def test_pooled_channels_are_loaded_as_blocks_of_filters_are_stored() -> None:
+    """Blocks of 5 filters are stored by steps 1 to 3; channels are pooled in blocks of 3 in the steps behind.
+
+    Channels 0-2 wait for filters 0-4, channels 3-5 and 6-8 for filters 5-9, channels 9-11 for all.
+    """
+    part = part_of(_classifier(), ocm_bytes=1024, ocm_banks=16)
+    filters = Nest((Hold("IN"), Loop("m", 5), Hold("W"), Hold("OUT")))
+    channels = Nest((Loop("g", 3), Hold("IN"), Hold("OUT")))
+    runs = LayerRun(filters, {}, 0, ()), LayerRun(channels, {}, 0, ())
+    timeline = joined([part.timelines.alone(t, run, 0) for t, run in enumerate(runs)])
+    loads = [one for one in timeline.transfers if isinstance(one, Load) and one.due > 3]
+    assert [(one.due, one.ready) for one in loads] == [(4, 2), (5, 3), (6, 3), (7, 4)]
+
+
+def test_layers_by_themselves_in_blocks_of_channels() -> None:
+    """64 bytes of input, 48 of weights and 192 of results: blocks of 4 filters, or of 2 channels that are pooled."""
+    part = part_of(_classifier(), ocm_bytes=1024, ocm_banks=16)
+    conv, pool = (LayerRun(Nest(()), {}, 0, ()) for _ in range(2))
+    assert part.layers.in_blocks(0, conv, 303, 16) == Nest((Hold("IN"), Loop("m", 4), Hold("W"), Hold("OUT")))
+    assert part.layers.in_blocks(0, conv, 304, 16) is None  # all of it finds room: strips do
+    assert part.layers.in_blocks(0, conv, 60, 16) is None
+    assert part.layers.in_blocks(1, pool, 300, 32) == Nest((Loop("g", 2), Hold("IN"), Hold("OUT")))
+    assert part.layers.in_blocks(1, pool, 300, 200) is None
+
+
+def test_what_every_schedule_takes_by_hand() -> None:
+    """64 bytes of input, 48 of weights, 12 results: 124 ticks; 16 pixels of 1 and of 16 cycles: 16 + 16 = 32 cycles."""
+    part = part_of(_classifier(), calls=False, ocm_bytes=1024, ocm_banks=16)
+    assert part.compulsory_ticks == 124 == part.must["time"]
+    assert part_of(_classifier(), ocm_bytes=1024, ocm_banks=16).compulsory_ticks == 32 * 8
+
+
 @pytest.mark.parametrize(("name", "kib", "calls"), [
     *((name, kib, True) for name, kib in zip(NETS, (2, 4, 16), strict=True)),
     *((name, kib, False) for name in NETS for kib in (2, 4)),
@@ -358,6 +409,7 @@ def test_least_time_of_two_layers_by_hand() -> None:
     ("lenet5", {"ocm_bytes": "65536", "ocm_banks": "16"}),
     (NETS["chain"], {"ocm_bytes": "4096", "ocm_banks": "64"}),
     (NETS["skip"], {"ocm_bytes": "2048", "ocm_banks": "32"}),
+    (chain(32), {"ocm_bytes": "1024", "ocm_banks": "16"}),  # a nest is faster than strips
 ])  # fmt: skip
 def test_time_is_no_more_than_that_of_the_fewest_bytes(network: str | Network, settings: dict[str, str]) -> None:
     fewest = solve(network, "scratchpad_768k", problem="fusion", objective="bytes", settings=settings)

@@ -18,7 +18,7 @@ ahead when a step ends lies beside the strips of every later step until it is du
 strips alone: when a step begins, all its weights that are loaded ahead. Weights that stay do so in all visits
 (`FusedRun`), beside the largest strips: R bytes at the most.
 
-A layer by itself that no strips suit runs by some nest, which loads everything that is not on chip once:
+A layer by itself may run by some nest, which loads everything that is not on chip once:
 
     E'  >= max(E + C, A1 + D)         it computes everything after it begins, and nothing ends before what it loads
     A1' >= max(A1 + D, E + C - f)     at its end at most f bytes are loaded ahead
@@ -34,7 +34,7 @@ import numpy as np
 from formulations.fusion.arcs import Groups
 from formulations.fusion.group_time import cycles_of
 from formulations.fusion.groups import Group
-from formulations.fusion.latency.options import SHARES, Key, Lies, Options, Place, There, Way
+from formulations.fusion.latency.options import NESTED, SHARES, TILES, Key, Lies, Options, Place, There, Way
 from formulations.fusion.latency.paths import Paths, State, undominated
 from formulations.fusion.latency.products import BEFORE, Flow, matrices, products
 from formulations.fusion.memory import Option, weights_of
@@ -114,7 +114,7 @@ class Floors(Options):
         matrix = np.array(
             [[compute, loads, BEFORE], [ahead, loads, BEFORE], [ahead, loads, loads + stores]], np.int64
         )  # fmt: skip
-        return [Way(t, t, Option(1, 1, "lead", "lead"), (), place, matrix)]
+        return [Way(t, t, NESTED, (), place, matrix)]
 
     def _once(self, arc: Arc, near: There) -> int:
         """Bytes that a layer by itself loads at least."""
@@ -168,7 +168,7 @@ class _Visits:
 
 
 def promising(paths: Paths, below: int) -> set[Key]:
-    """The strips that are on some path whose bound is below a value; `paths` of floors, with their arcs."""
+    """The strips that are on some path whose bound is below a value, and nests in their place; `paths` of floors."""
     found, behind = set[Key](), {(paths.count, frozenset[int](), False): np.array([[0, BEFORE, 0]], np.int64)}
     for moves in reversed(paths.moves):
         rows = dict[State, list[Ints]]()
@@ -179,8 +179,10 @@ def promising(paths: Paths, below: int) -> set[Key]:
             onward = (rest[:, None, :, None] + matrix[None]).max(axis=2)  # (rows, ways, 3)
             least = (onward[:, :, None] + paths.labels[state].clocks).max(axis=3).min(axis=(0, 2))
             for w in np.flatnonzero(least < below).tolist():
-                option = ways[w].option
-                found.add((ways[w].first, ways[w].last, option.twice, (option.rows, option.height)))
+                first, last, option = ways[w].first, ways[w].last, ways[w].option
+                found.add((first, last, option.twice, (option.rows, option.height)))
+                if first == last:
+                    found.add((first, last, frozenset(), TILES))
             rows.setdefault(state, []).append(onward.reshape(-1, 3))
         for state, some in rows.items():
             every = np.concatenate([*([behind[state]] if state in behind else []), *some])

@@ -39,8 +39,9 @@ There = frozenset[int]
 Place = tuple[There, int]
 
 Runs = tuple[Run, ...]
-#: The nest of a layer, by number, that runs with maps on chip in so many bytes, and its steps; None if none fits.
-Alone = Callable[[int, LayerRun, int], tuple[Nest, Part] | None]
+#: The nest of a layer, by number, that runs with maps on chip in so many bytes, and its steps; None if there is none.
+#: Where strips suit the layer, with the most bytes of a block of weights.
+Alone = Callable[[int, LayerRun, int, int | None], tuple[Nest, Part] | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,13 +58,15 @@ class Way:
     matrix: Ints
     """(clocks, clocks)."""
     nest: Nest | None = None
-    """Of a layer by itself that no strips suit."""
+    """Of a layer by itself without strips."""
     whole: bool = False
     """Whether most of its result is stored only at its end."""
     fresh: int = 0
     """Ticks that it begins later behind a way that is `whole` (`formulations.fusion.latency.products.fresh`)."""
 
 
+#: A layer by itself without strips: its option, and its way along rows.
+NESTED, TILES = Option(0, 0, "lead", "lead"), ("lead", 0)
 #: A group in strips: its first and last layer, maps that it reads twice, and its way along rows.
 Key = tuple[int, int, frozenset[int], tuple[str, int]]
 
@@ -104,7 +107,7 @@ class Options:
     most : int
         The most bytes of a block of weights.
     alone : optional
-        How a layer runs that no strips suit.
+        How a layer runs by itself without strips.
     allowed : optional
         Of strips those that may be best; all, if it is not given.
     in_order : bool
@@ -179,18 +182,23 @@ class Options:
         for group in self.of(first, last) if found else ():
             for way in self._ways(group, list(found)):
                 found[way.place].append(way)
-        if first == last and self.groups.demands.allows(first, first) and not self.suited(first):
+        if first == last and self._may_tile(first):
             for place in found:
-                found[place] = self._by_itself(first, place)
+                found[place] += self._by_itself(first, place)
         return found
+
+    def _may_tile(self, t: int) -> bool:
+        """Whether a layer may run by itself without strips."""
+        return self.groups.demands.allows(t, t) and (self.allowed is None or (t, t, frozenset(), TILES) in self.allowed)
 
     def suits(self, t: int) -> bool:
         """Whether strips suit a layer by itself, with nothing else on chip."""
         return any(True for group in self.of(t, t) for _ in self._ways(group, [(frozenset(), self.room)]))
 
     def _by_itself(self, t: int, place: Place) -> list[Way]:
-        """A layer with a nest, if there is one."""
-        made = self.alone and self.alone(t, self.bare(t, place[0]), place[1])
+        """A layer with a nest, if there is one; where strips suit it, in blocks of channels."""
+        most = self.most if self.suited(t) else None
+        made = self.alone and self.alone(t, self.bare(t, place[0]), place[1], most)
         if not made:
             return []
         nest, part = made
@@ -205,7 +213,7 @@ class Options:
         flow = Flow(first, steps[0], loads[0], stores[0], loads[1], steps[1], *np.zeros_like(steps))
         matrix = products(matrices(flow, self.room, self.per_byte, in_order=self.in_order), flow.first)[0]
         last = any(pieces for one, pieces in zip(part.moves, part.pieces, strict=True) if isinstance(one, Store))
-        return [Way(t, t, Option(1, 1, "lead", "lead"), (), place, matrix, nest, whole=last)]
+        return [Way(t, t, NESTED, (), place, matrix, nest, whole=last)]
 
     def bare(self, t: int, maps: There) -> LayerRun:
         """A layer by itself, without a nest, with maps on chip."""
@@ -223,7 +231,7 @@ class Options:
             tall = sorted({-(-layer.r // n) for n in range(1, layer.r + 1)} & allowed, reverse=True) or sorted(allowed)
             down = strips(group, "rows", [(mode, height) for mode in ONCE for height in tall])
             across = strips(group, "columns", [("lead", layer.c)])
-            self._strips[key] = None if down is None or across is None else (down, across)
+            self._strips[key] = None if down is None or across is None else (down.distinct(), across)
         return self._strips[key]
 
     def _ways(self, group: Group, places: Sequence[Place]) -> Iterator[Way]:
@@ -259,13 +267,14 @@ class Options:
         """The same for strips that are known, with weights that stay in so many quarters of the room."""
         at = self._placed(group, down, across, lies)
         weights, time = weights_of(group, self.groups.weight_bytes), at.time
-        known = {self._kept(weights, time, at.left).tobytes()} if shares[0] < SHARES[0] else set[bytes]()
+        known = [self._kept(weights, time, at.left)] if shares[0] < SHARES[0] else []
         for share in shares:
             kept = self._kept(weights, time, at.left * share // SHARES[0])
-            if kept.tobytes() not in known:
-                known.add(kept.tobytes())
+            new = np.array([(kept != one).any(axis=1) for one in known]).all(axis=0)
+            known.append(kept)
+            if new.any():
                 buffer = np.where(kept < weights.bytes, weights.filters, 0).max(axis=1)
-                fits = kept.sum(axis=1) + buffer <= at.left
+                fits = new & (kept.sum(axis=1) + buffer <= at.left)
                 made = GroupSteps(time, at.held, kept, self.room, self.most, at.still)
                 yield from self._priced(made, at.places, fits)
 

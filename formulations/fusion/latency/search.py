@@ -8,11 +8,12 @@ timeline is that of the plan. The bound is that of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 
 import numpy as np
 
+from formulations.clock import Clock
 from formulations.fusion.arcs import Groups
 from formulations.fusion.latency.bounds import Floors, promising
 from formulations.fusion.latency.options import Alone, Key, Options, Runs, Way
@@ -23,6 +24,8 @@ from formulations.problem import Goal, Model, Piece, Unable
 
 #: The most layers of a group, at first and in the end; labels of a state, and paths by labels that are laid out.
 SHORT, LONGEST, LABELS, TRIED = (1, 3), 10, 100, 8
+#: Plans of other kinds are tried where a gap of more than this is left.
+MOST_GAP = 0.03
 #: Blocks of other sizes are tried after so many options at the most.
 MANY = 20_000
 
@@ -41,12 +44,15 @@ class Fastest(Piece[Runs]):
         Its timeline.
     least : int
         What no plan is below, by counting alone.
+    others : function of a clock
+        Plans of other kinds, which are tried where a gap is left.
     """
 
     def __init__(
-        self, groups: Groups, alone: Alone, nests: Sequence[Arc], laid: Callable[[Runs], Laid], least: int
-    ) -> None:
-        self.groups, self.alone, self.nests, self.laid = groups, alone, nests, laid
+        self, groups: Groups, alone: Alone, nests: Sequence[Arc], laid: Callable[[Runs], Laid], least: int,
+        others: Callable[[Clock], Iterable[Runs]],
+    ) -> None:  # fmt: skip
+        self.groups, self.alone, self.nests, self.laid, self.others = groups, alone, nests, laid, others
         self.least = self.counted = least
         self.best: Runs | None = None
 
@@ -79,7 +85,11 @@ class Fastest(Piece[Runs]):
             if looked <= MANY:
                 some = Options(self.groups, most, self.alone, allowed, in_order=in_order, suited=first.suited)
                 looked += self._looked(some, LONGEST, goal)
-        if goal.caps or (goal.below is not None and self.least > goal.below):
+        if not goal.caps and (self.best is None or self.least < self.laid(self.best).ticks * (1 - MOST_GAP)):
+            for runs in self.others(goal.clock):
+                self._try(runs)
+        known = min((x for x in (goal.below, self.best and self.laid(self.best).ticks) if x), default=None)
+        if goal.caps or (known is not None and self.least > known):
             self.least = self.counted  # a plan that is known is outside this space, or may be
         below = goal.below is None or (self.best is not None and self.laid(self.best).ticks < goal.below)
         return self.best if below else None, self.least

@@ -126,4 +126,9 @@ class Timelines:
         return nest_steps(self.layers.layer(step, run), self.machine, run.nest, beside, reads, writes)
 
     def _whole(self, store: int) -> Piece:
-        return Piece(store, 0, self.net.stores[store].rows)
+        """A map; with its channels, if a layer by itself makes it as others read it."""
+        mine = self.net.stores[store]
+        if mine.whole or len(mine.parts) != 1:
+            return Piece(store, 0, mine.rows)
+        maker = self.net.layers[mine.parts[0][0]]
+        return Piece(store, 0, mine.rows, 0, maker.g * maker.m)

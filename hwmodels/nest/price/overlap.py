@@ -253,6 +253,16 @@ class Timeline:
         store[np.append(begins[1:], self.count) - 1] = np.where(last, final, partial)
         return load, store
 
+    def tiles(self, operand: str, resident: int, lacks: str) -> tuple[Ints, Ints]:
+        """Where rows and channels of what every step fetches of IN, or has of OUT, begin and end, (steps, 2) each."""
+        level, slide = self._visits(operand, lacks)
+        boxes = self._boxes(level, operand, slide, resident)
+        at = np.searchsorted(level.first, np.arange(self.count), side="right") - 1
+        (top, rows), (group, groups), (first, size) = (boxes[d] for d in ("r", "g", "n" if operand == "IN" else "m"))
+        each = self.layer.n if operand == "IN" else self.layer.m
+        channels = group * each + first, (group + groups - 1) * each + first + size
+        return np.stack([top, top + rows], axis=1)[at], np.stack(channels, axis=1)[at]
+
     def _turns(self, level: _Level, at: Ints) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """As `_output_visits`, of some iterations in snake order."""
         tile = np.zeros(len(at), np.int64)
