@@ -103,6 +103,8 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
          "(op, hidden.buffers[op])"),
         ("splitting: nests left to others in other segments", "for a, b in pairwise(ends))",
          "for a, b in [(0, None)])"),
+        ("splitting: a value that some nest may be below is a bound", "max(least, min(found, default=middle))",
+         "max(least, middle)"),
         ("splitting: rows for columns that are one run", "and innermost and channels and", "and innermost and"),
     ]),
     ("formulations/tiling/settling.py", "tests/formulations/test_splitting.py", [
@@ -355,7 +357,8 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
          "[store < 0 for *_, store in moved]"),
     ]),
     ("formulations/fusion/steps.py", "tests/formulations/test_fusion_latency.py", [
-        ("steps: what is stored is there at once", "max(last + 1, one.ready", "max(last, one.ready"),
+        ("steps: what is stored is there at once", "max(step + 1, one.ready", "max(step, one.ready"),
+        ("steps: channels wait for all others", " & (mine[2] < others[3]) & (others[2] < mine[3])", ""),
         ("steps: all times have the weights of the first", "np.repeat(np.arange(len(self.kept)), np.diff(self.first))",
          "np.repeat(np.arange(len(self.kept)) * 0, np.diff(self.first))"),
     ]),
@@ -369,8 +372,8 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("latency: the last of three steps is left out", "pairs = at + 1 <", "pairs = at + 2 <"),
     ]),
     ("formulations/fusion/latency/options.py", "tests/formulations/test_fusion_latency.py", [
-        ("latency: the buffer of a filter has no room", "fits = kept.sum(axis=1) + buffer <= at.left",
-         "fits = kept.sum(axis=1) <= at.left"),
+        ("latency: the buffer of a filter has no room", "fits = new & (kept.sum(axis=1) + buffer <= at.left)",
+         "fits = new & (kept.sum(axis=1) <= at.left)"),
     ]),
     ("formulations/fusion/latency/bounds.py", "tests/formulations/test_fusion_latency.py", [
         ("latency: bounds of maps on chip that are loaded",

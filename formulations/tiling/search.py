@@ -422,7 +422,7 @@ class Search:
             now = self.best.measures["time"]
             if now > MOST or (before is not None and now >= before):
                 break
-            if before is None and any(every.least_times(now, self._by(4), FIRST)):
+            if before is None and self.deadline and any(every.least_times(now, self._by(4), FIRST)):
                 raised = every.raised(raised, now, self._by)
             leasts = [x and replace(x, bound=max(raised, x.bound)) for x in every.least_times(now, self._by(2))]
             for number, steps, slide in every.ways():

@@ -97,6 +97,16 @@ def test_what_is_left_to_another_skeleton_is_bounded_there(seed: int, monkeypatc
     assert bound == least()
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_what_is_proven_from_below_is_no_more_than_the_optimum(seed: int) -> None:
+    """From nothing, for a plan of twice the least time: values above the optimum are tried, and proven are others."""
+    layer, on = drawn(seed)
+    space = NESTS["tiling"].build(layer, on, Pins())
+    best = decide_space(space, ("time",)).values["time"]
+    raised = Splitting(space.members).raised(0, 2 * best, lambda parts: lambda: False)
+    assert 0.7 * best < raised <= best
+
+
 SQUARE = (
     Layer(name="x", b=1, g=5, m=1, n=1, r=4, c=4, kh=3, kw=3, h=4, l=4, pad_top=1, pad_left=1),
     Layer(name="x", b=1, g=1, m=3, n=4, r=3, c=3, kh=2, kw=2, h=4, l=4),
