@@ -185,10 +185,7 @@ class GroupTime:
 
     def round(self, k: int) -> int:
         """Filters that the lanes compute at once."""
-        layer, unit = self.net.layers[self.group.first + k], self.machine.compute
-        if unit.model != "array" or layer.g > 1 < layer.m:
-            return 1
-        return unit.cols if layer.m == layer.n == 1 else unit.rows
+        return lanes_of(self.net.layers[self.group.first + k], self.machine)
 
     def cycles(self, k: int, pixels: Ints) -> Ints:
         """Cycles of pieces of so many pixels, each turn's share by itself."""
@@ -197,6 +194,14 @@ class GroupTime:
         first = self.net.layers[t if blocks is None else blocks.first]
         turns = 1 if blocks is None else first.g * first.m // blocks.channels
         return cycles_of(self.net.layers[t], self.machine, pixels, turns)
+
+
+def lanes_of(layer: Layer, machine: Machine) -> int:
+    """Filters (or channels, of which each is computed by itself) that the lanes compute at once."""
+    unit = machine.compute
+    if unit.model != "array" or layer.g > 1 < layer.m:
+        return 1
+    return unit.cols if layer.m == layer.n == 1 else unit.rows
 
 
 def cycles_of(layer: Layer, machine: Machine, pixels: Ints, turns: int = 1) -> Ints:

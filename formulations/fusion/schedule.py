@@ -12,7 +12,7 @@ import numpy as np
 
 from formulations.clock import ENDLESS, Clock
 from formulations.fusion.arcs import Grouped, Groups
-from formulations.fusion.group_time import Around, GroupTime
+from formulations.fusion.group_time import Around, GroupTime, lanes_of
 from formulations.fusion.groups import Group
 from formulations.fusion.memory import Memory, Option, Turns, Weights, turns_of, weights_of
 from formulations.fusion.space import Taken
@@ -266,15 +266,15 @@ class Layers:
         block. Of channels that are pooled they are of use where these come from DRAM: as they are stored.
         """
         layer = self.layer(step, run)
-        moved, unit = tensor_bytes(layer, self.machine), self.machine.compute
+        moved, lanes = tensor_bytes(layer, self.machine), lanes_of(layer, self.machine)
         if layer.weights == "none":
-            dim, size, lanes, useful = "g", moved["IN"], unit.cols, layer.inputs == layer.m == layer.n == 1
+            dim, size, useful = "g", moved["IN"], layer.inputs == layer.m == layer.n == 1
         else:
-            dim, size, lanes, useful = "m", moved["W"], unit.rows, layer.g == 1 and sum(moved.values()) > room
+            dim, size, useful = "m", moved["W"], layer.g == 1 and sum(moved.values()) > room
         if not size or not useful:
             return None
         block = max(1, most * layer.extent(dim) // size)
-        if unit.model == "array" and block > lanes:
+        if block > lanes:
             block -= block % lanes
         loop, out = Loop(dim, block), Hold("OUT")
         nest = Nest((Hold("IN"), loop, Hold("W"), out) if dim == "m" else (loop, Hold("IN"), out))

@@ -39,7 +39,6 @@ _LOTS, STARTS = 50, 32
 _OPEN, _TOLD, _SHARED, _SETTLED = range(4)
 #: How much more numbers of pieces count than the largest piece where the next range to split is chosen, and ends less.
 _NUMBERS, _ENDS = 100.0, 0.05
-
 #: How close values are below which nests are looked for, each in one of so many parts of the time that is left; and how
 #: many such searches may end with classes that are open.
 _CLOSE, _PARTS, _FAILED = 0.01, 4, 2

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
+from math import inf
 
 import numpy as np
 
@@ -85,14 +86,18 @@ class Fastest(Piece[Runs]):
             if looked <= MANY:
                 some = Options(self.groups, most, self.alone, allowed, in_order=in_order, suited=first.suited)
                 looked += self._looked(some, LONGEST, goal)
-        if not goal.caps and (self.best is None or self.least < self.laid(self.best).ticks * (1 - MOST_GAP)):
+        if not goal.caps and self.least < self._ticks * (1 - MOST_GAP):
             for runs in self.others(goal.clock):
                 self._try(runs)
-        known = min((x for x in (goal.below, self.best and self.laid(self.best).ticks) if x), default=None)
-        if goal.caps or (known is not None and self.least > known):
+        below = inf if goal.below is None else goal.below
+        if goal.caps or self.least > min(below, self._ticks):
             self.least = self.counted  # a plan that is known is outside this space, or may be
-        below = goal.below is None or (self.best is not None and self.laid(self.best).ticks < goal.below)
-        return self.best if below else None, self.least
+        return self.best if self._ticks < below else None, self.least
+
+    @property
+    def _ticks(self) -> float:
+        """Of the best plan so far."""
+        return inf if self.best is None else self.laid(self.best).ticks
 
     def _looked(self, options: Options, longest: int, goal: Goal) -> int:
         """Lay the best paths of groups of so many layers out; return how many options there were."""
@@ -102,7 +107,7 @@ class Fastest(Piece[Runs]):
             if tried:
                 paths.again(late)
             value, end = min(paths.ends(), default=(0, None))
-            if end is None or (self.best is not None and value >= self.laid(self.best).ticks):
+            if end is None or value >= self._ticks:
                 break
             path = paths.path(end)
             runs = options.runs(path)
@@ -130,5 +135,5 @@ class Fastest(Piece[Runs]):
 
     def _try(self, runs: Runs) -> None:
         """Keep a plan if it is the best so far."""
-        if self.best is None or self.laid(runs).ticks < self.laid(self.best).ticks:
+        if self.laid(runs).ticks < self._ticks:
             self.best = runs
