@@ -28,6 +28,10 @@ class Decision:
     open: bool = False
     decimal: bool = False
     """Whether it takes a number with decimals."""
+    least: int | None = None
+    """Beside `values` it takes numbers from this one on, if it is given."""
+    sized: bool = False
+    """Whether its number is one of bytes, such as 16KiB."""
 
     def __str__(self) -> str:
         return self.help
@@ -109,6 +113,14 @@ def _pin(text: str, decisions: Mapping[str, Decision]) -> Pin:
         if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6})?", value):
             raise InputError(f"pin {text!r}: {name} takes a number such as 1.05, got {value!r}")
         return Pin(name, op, value)
+    if decision.least is not None:
+        if re.fullmatch(r"[0-9]{1,9}", value) and int(value) >= decision.least:
+            return Pin(name, op, str(int(value)))
+        if value not in decision.values or op not in ("=", "!="):
+            words = f"{', '.join(decision.values)} or an integer from {decision.least} on"
+            raise InputError(f"pin {text!r}: {name} takes {words}, such as {name}<=1, got {value!r}")
+    if decision.sized and (sized := re.fullmatch(r"([0-9]{1,6}) *[Kk](i?[Bb])?", value)):
+        value = str(1024 * int(sized[1]))
     if not decision.values:
         if not re.fullmatch(r"[0-9]{1,9}", value) or int(value) < 1:
             raise InputError(f"pin {text!r}: {name} takes a positive integer, got {value!r}")

@@ -14,19 +14,19 @@ A dimension may be looped several times with shrinking steps, so that operands a
 
 A network's schedule on a machine with memory banks is a list of `StageRun`, one for each stage in the order they run;
 on a machine with a shared memory a list of `LayerRun`, a nest for every layer with what lies on chip beside its tiles,
-or of these and `FusedRun`, groups of layers that run strip by strip.
+or of these and `FusedRun`, groups of layers that run strip by strip: a `NetworkRun`, with the order of its transfers.
 A layer's schedule on a mesh is a `MeshLayout`.
 A hybrid plan is a `HybridRun`, groups of stages that run piece by piece; a placement of buffers is a `Placement`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import Discriminator, GetCoreSchemaHandler, GetJsonSchemaHandler, PositiveInt, Tag
+from pydantic import AfterValidator, Discriminator, GetCoreSchemaHandler, GetJsonSchemaHandler, PositiveInt, Tag
 from pydantic_core import CoreSchema, core_schema
 
 from hwmodels.outcome import Natural
@@ -436,6 +436,56 @@ def _kind(run: object) -> str:
 
 #: A layer by itself, or a group of layers.
 Run = Annotated[Annotated[LayerRun, Tag("layer")] | Annotated[FusedRun, Tag("strips")], Discriminator(_kind)]
+R = TypeVar("R", bound=LayerRun | FusedRun)
+
+
+@dataclass(frozen=True)
+class Queue:
+    """The order of a plan's transfers in their DMA queues, and what each of them waits for.
+
+    Transfers have numbers: those of every run in turn, of a run its loads and then its stores
+    (`formulations.fusion.steps`). Steps count from 1 over the whole network.
+    """
+
+    weights: PositiveInt
+    """The most bytes of a block of weights, and of a transfer of weights."""
+    maps: PositiveInt | None
+    """The most bytes of a transfer of a map (a row may have more); None: pieces of maps are moved whole."""
+    order: tuple[Natural, ...]
+    """Numbers of transfers; those of a queue in this order."""
+    when: tuple[PositiveInt, ...]
+    """In that order: of a load the first step beside which it lies (its guard), of a store the step that waits for it
+    (its limit).
+    """
+
+
+@dataclass(frozen=True)
+class NetworkRun(Generic[R]):
+    """What a plan says of a network in a shared memory."""
+
+    runs: tuple[R, ...]
+    """Layers and groups in their order."""
+    queue: Queue | None = None
+    """None: the best order that is found; with too many transfers, each step after its own."""
+
+    def __iter__(self) -> Iterator[R]:
+        return iter(self.runs)
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def __getitem__(self, at: int) -> R:
+        return self.runs[at]
+
+
+def _with_queue(said: Any) -> Any:
+    """Runs alone, as plans had them before there was a queue, without one."""
+    return NetworkRun(said) if isinstance(said, tuple) else said
+
+
+#: A schedule of layers by themselves, and one of these and groups, as plan files have it.
+LayersSchedule = Annotated[NetworkRun[LayerRun] | tuple[LayerRun, ...], AfterValidator(_with_queue)]
+NetworkSchedule = Annotated[NetworkRun[Run] | tuple[Run, ...], AfterValidator(_with_queue)]
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from formulations.fusion.part import FusionPart
 from formulations.fusion.schedule import streams_of
 from formulations.pins import Pins
 from hwmodels.nest.replay.referee import replay
-from hwmodels.schedule import Blocks, FusedRun, Hold, Item, Loop, Nest, Spatial
+from hwmodels.schedule import Blocks, FusedRun, Hold, Item, Loop, Nest, NetworkRun, Spatial
 from instances.errors import InputError
 from instances.machine.machine import Machine, Transfer
 from instances.network.network import Network
@@ -308,12 +308,12 @@ def random_group(rng: random.Random, *, broadcast: bool = False) -> NetworkPlann
         option = Option(*steps, rng.choice(MODES), rng.choice(MODES), twice)
         try:
             run = _run(rng, part, group, option)
-            walked = part.walked((run,))
+            walked = part.walked(NetworkRun((run,)))
         except InputError:  # it is not legal, or strips of this size do not suit it
             continue
         assert not walked.faults
         peak = walked.runs[0].peak_bytes  # type: ignore[union-attr]
-        return NetworkPlanned(network, machine.model_copy(update={"ocm_bytes": peak}), (run,))
+        return NetworkPlanned(network, machine.model_copy(update={"ocm_bytes": peak}), NetworkRun((run,)))
 
 
 def _run(rng: random.Random, part: FusionPart, group: Group, option: Option) -> FusedRun:

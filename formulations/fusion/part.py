@@ -30,7 +30,7 @@ from formulations.fusion.linear import Limit, Linear
 from formulations.fusion.nests import Bound, Nests
 from formulations.fusion.paths import Paths
 from formulations.fusion.pins import Demands
-from formulations.fusion.schedule import FastestNests, GroupPrices, Layers, left_of, on_chip, option_of, runs_of
+from formulations.fusion.schedule import FastestNests, GroupPrices, Layers, Runs, left_of, on_chip, option_of, runs_of
 from formulations.fusion.space import Arc, Fusion, Taken, by_cut
 from formulations.fusion.steps import Part as StepsOf
 from formulations.fusion.tables import Factors, Tables, heavier, in_order
@@ -42,13 +42,12 @@ from hwmodels.fusion.replay.referee import FusedReplay, FusionReplay, replay_fus
 from hwmodels.joint.price import RunFigures, layer_figures
 from hwmodels.nest.homes import operand_of
 from hwmodels.outcome import OPERANDS, Outcome
-from hwmodels.schedule import FusedRun, LayerRun, Nest, Run
+from hwmodels.schedule import FusedRun, LayerRun, Nest, NetworkRun
 from hwmodels.timeline.replay import replay
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.network import Network
 
-Runs = tuple[Run, ...]
 #: Figures of a group beside its bytes, in its price and in its replay.
 _GROUP = ("macs", "peak_bytes", "visits", "ticks")
 
@@ -85,7 +84,7 @@ class FusionPart(Part[Runs]):
         self.groups = Groups(self.net, machine, nests.residences, self.demands)
         self.tables = Tables(self.groups, nests)
         self.prices = GroupPrices(self.groups)
-        self.timelines = Timelines(self.prices, self.layers)
+        self.timelines = Timelines(self.prices, self.layers, self.demands.order)
         self._walked: tuple[Runs, FusionReplay] | None = None
 
     @property
@@ -114,7 +113,7 @@ class FusionPart(Part[Runs]):
             cuts.exact(Goal("bytes", clock=clock.half()), "dynamic")
         for runs in (cuts.so_far(), self.greedy(clock)):
             if runs is not None:
-                yield self.polished(runs, clock)
+                yield self._faster(runs, clock)
 
     def _nest_in(self, step: int, run: LayerRun, room: int, most: int | None) -> tuple[Nest, StepsOf] | None:
         """A nest of a layer with these maps on chip in so many bytes, and its steps.
@@ -211,7 +210,7 @@ class FusionPart(Part[Runs]):
     def walked(self, runs: Runs) -> FusionReplay:
         """What the referee sees; raises InputError for runs that are malformed."""
         if self._walked is None or self._walked[0] != runs:
-            self._walked = runs, replay_fusion(self.net, self.machine, runs)
+            self._walked = runs, replay_fusion(self.net, self.machine, runs.runs)
         return self._walked[1]
 
     def replay(self, runs: Runs) -> Replayed:
@@ -267,6 +266,7 @@ class FusionPart(Part[Runs]):
             elif not self.layers.holds(first, run):
                 demands = f" with {', '.join(self.layers.pins.to_json())}" if self.layers.pins.pins else ""
                 said.append(f"{name}: the schedule is no plan of problem tiling{demands}")
+        said += self.timelines.faults(runs, self.laid(runs))
         if self.demands.macs is not None and self.price(runs).measures["macs"] > self.demands.macs:
             said.append(f"MACs are above {self.demands.macs:,}")
         return tuple(said)
@@ -278,13 +278,22 @@ class FusionPart(Part[Runs]):
         return self.layers.explain()
 
     def polished(self, runs: Runs, clock: Clock) -> Runs:
-        """Layers by themselves with the fastest of equal nests; a plan of the least time as it is."""
-        if runs is self._fastest.best:
-            return runs
+        """Layers by themselves with the fastest of equal nests, and the order of all transfers.
+
+        A plan of the least time keeps its nests.
+        """
+        if runs is not self._fastest.best:
+            runs = self._faster(runs, clock)
+        return replace(runs, queue=self.laid(runs).queue)
+
+    def _faster(self, runs: Runs, clock: Clock) -> Runs:
+        """Layers by themselves with the fastest of equal nests."""
         known: FastestNests = {}
-        return tuple(
-            self.layers.faster(first, run, known, clock) if isinstance(run, LayerRun) else run
-            for first, _, run in self.numbered(runs)
+        return NetworkRun(
+            tuple(
+                self.layers.faster(first, run, known, clock) if isinstance(run, LayerRun) else run
+                for first, _, run in self.numbered(runs)
+            )
         )
 
     def greedy(self, clock: Clock) -> Runs | None:

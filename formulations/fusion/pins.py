@@ -11,10 +11,28 @@ import numpy as np
 
 from formulations.fusion.groups import Group, Net, window
 from formulations.fusion.memory import Option, Turns, turns_of
+from formulations.fusion.orders import OrderDemands
 from formulations.pins import Decision, Pin, Pins
 from formulations.tiling.tiling import DECISIONS as NEST_DECISIONS
 from instances.errors import InputError
 
+#: Of the order of transfers.
+ORDER: dict[str, Decision] = {
+    "prefetch": Decision(
+        "any (if nothing is said): transfers run beside steps; no; or how many groups ahead of its own a load may "
+        "begin, such as prefetch<=1",
+        ("no", "any"),
+        least=0,
+    ),
+    "transfer": Decision(
+        "the most bytes of a transfer of a group (a row or a filter may have more), such as transfer<=16KiB", sized=True
+    ),
+    "queue": Decision(
+        "any (if nothing is said): loads may come before others that are due earlier; due: in the order of the steps "
+        "that read them",
+        ("any", "due"),
+    ),
+}
 DECISIONS: dict[str, Decision] = {
     "fuse": Decision("layers that run in one group, FIRST..LAST, such as conv1..conv3", ("FIRST..LAST",), open=True),
     "cut": Decision("a layer after which a group ends", ("LAYER",), open=True),
@@ -28,6 +46,7 @@ DECISIONS: dict[str, Decision] = {
         "any (if nothing is said): layers of a group may take turns for some channels of the maps between them; no",
         ("no", "any"),
     ),
+    **ORDER,
     "macs": Decision("the most MACs, of those of all layers computed once, such as macs<=1.05", decimal=True),
     **NEST_DECISIONS,
 }
@@ -41,7 +60,7 @@ class Demands:
     net: Net
 
     def __post_init__(self) -> None:
-        _ = self._fused, self._cuts, self.macs
+        _ = self._fused, self._cuts, self.macs, self.order
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -76,6 +95,20 @@ class Demands:
         if wrong := [pin for pin in self.pins.of("macs") if pin.op != "<="]:
             raise InputError(f"pin {wrong[0]}: only macs<=N applies")
         return min(most, default=None)
+
+    @cached_property
+    def order(self) -> OrderDemands:
+        """What is asked of the order of transfers."""
+        numbers = [pin for pin in self.pins.of("prefetch") if pin.value.isdigit()]
+        if wrong := [pin for pin in (*numbers, *self.pins.of("transfer")) if pin.op != "<="]:
+            raise InputError(f"pin {wrong[0]}: only {wrong[0].name}<=N applies")
+        words = Pins(tuple(pin for pin in self.pins.of("prefetch") if pin not in numbers))
+        return OrderDemands(
+            words.allows("prefetch", "any") or not words.allows("prefetch", "no"),
+            min((int(pin.value) for pin in numbers), default=None),
+            min((int(pin.value) for pin in self.pins.of("transfer")), default=None),
+            not self.pins.allows("queue", "any"),
+        )
 
     @property
     def recompute(self) -> bool:

@@ -9,19 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
+from typing import Any
 
 from formulations.clock import Clock, TimeUp
 from formulations.fusion.groups import NEVER
-from formulations.fusion.part import FusionPart, Runs
+from formulations.fusion.part import FusionPart
 from formulations.fusion.paths import Paths
-from formulations.fusion.pins import DECISIONS
+from formulations.fusion.pins import DECISIONS, ORDER
+from formulations.fusion.schedule import Runs
 from formulations.fusion.space import Arc, Fusion
 from formulations.fusion.tables import Path, Tables, greedy, in_order, in_sequence, no_reuse
 from formulations.pins import Pin, Pins
 from formulations.problem import Formulation, Goal, Unable
 from formulations.tiling.tiling import DECISIONS as NEST_DECISIONS
 from hwmodels.joint.price import RunFigures
-from hwmodels.schedule import LayerRun
+from hwmodels.schedule import LayersSchedule, NetworkSchedule
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.network import Network
@@ -86,7 +88,7 @@ class FusionFormulation(Formulation[Runs]):
 
     name = "fusion"
     summary = "groups of layers that run strip by strip, tile plans of the others, and what stays between them"
-    schedule = Runs
+    schedule: Any = NetworkSchedule
     figures = tuple[RunFigures, ...]
     whole = True
     measures = {"bytes": "bytes", "energy": "fJ", "macs": "MACs", "time": "ticks"}  # noqa: RUF012
@@ -150,10 +152,10 @@ class JointFormulation(FusionFormulation):
     """Every layer by itself: its tile plan, and what stays on chip between layers."""
 
     name = "joint"
-    schedule = tuple[LayerRun, ...]
+    schedule = LayersSchedule
     summary = "tile plans of all layers and what stays in a shared memory between them"
     measures = {"bytes": "bytes", "energy": "fJ"}  # noqa: RUF012
-    decisions = NEST_DECISIONS
+    decisions = {**ORDER, **NEST_DECISIONS}  # noqa: RUF012
     heuristics = {  # noqa: RUF012
         "no-reuse": ("every layer's best plan alone, every map through DRAM", _alone(no_reuse)),
         "greedy": ("map after map stays as far as it fits", _alone(in_order)),

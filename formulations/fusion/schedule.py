@@ -26,12 +26,14 @@ from hwmodels.nest.buffers import buffers
 from hwmodels.nest.price.closed_form import price
 from hwmodels.nest.price.limits import tensor_bytes
 from hwmodels.outcome import Outcome
-from hwmodels.schedule import Blocks, FusedRun, Hold, LayerRun, Loop, Nest, Run, Steps, Stream
+from hwmodels.schedule import Blocks, FusedRun, Hold, LayerRun, Loop, Nest, NetworkRun, Steps, Stream
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.stores import Stores
 from instances.network.workload import Layer
 
+#: The schedule of a network.
+Runs = NetworkRun[FusedRun | LayerRun]
 #: Numbers of banks; none on a machine without banks.
 Banks = tuple[int, ...]
 #: The fastest nests of layers, by what they find on chip, room for tiles and bytes.
@@ -297,7 +299,7 @@ class Layers:
         return nest
 
 
-def on_chip(found: Stores, machine: Machine, run: Run) -> dict[str, int]:
+def on_chip(found: Stores, machine: Machine, run: FusedRun | LayerRun) -> dict[str, int]:
     """Return the bytes of what stays on chip while a layer or a group runs, by name."""
     rows = {found.stores[s]: count for s, (count, _) in run.residents.items()}
     return {store.name: count * store.row_bytes(machine) for store, count in rows.items()}
@@ -338,7 +340,7 @@ def left_of(found: Stores, machine: Machine, run: LayerRun | FusedRun) -> tuple[
 # ---- a path as runs --------------------------------------------------------------------------------------------------
 
 
-def runs_of(path: Sequence[Taken], tables: Tables, layers: Layers, prices: GroupPrices) -> tuple[Run, ...]:
+def runs_of(path: Sequence[Taken], tables: Tables, layers: Layers, prices: GroupPrices) -> Runs:
     """Return a path as a schedule with the best nests that are known."""
     groups = tables.groups
     residences = groups.residences
@@ -355,7 +357,7 @@ def runs_of(path: Sequence[Taken], tables: Tables, layers: Layers, prices: Group
             made.append(layers.trimmed(step.arc.first, LayerRun(nest, residents, unwritten[0], free)))
         else:
             made.append(fused(groups, prices, step, free, unwritten, residents))
-    return tuple(made)
+    return NetworkRun(tuple(made))
 
 
 def _unwritten(groups: Groups, t: int, step: Taken, final: Mapping[int, int]) -> int:

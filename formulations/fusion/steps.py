@@ -31,6 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from formulations.fusion.group_time import GroupTime
+from formulations.fusion.orders import WHOLE
 from formulations.fusion.strips import Ints, Mask
 from hwmodels.nest.buffers import buffers
 from hwmodels.nest.price.choices import trees_of
@@ -40,9 +41,6 @@ from hwmodels.schedule import Nest
 from hwmodels.timeline.schedule import Load, Move, Step, Store, Timeline
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
-
-#: More bytes than a transfer has.
-WHOLE = 2**62
 
 
 class Piece(NamedTuple):
@@ -63,25 +61,39 @@ class Part:
     moves: list[Move] = field(default_factory=list)
     pieces: list[tuple[Piece, ...]] = field(default_factory=list)
     """Of every transfer the pieces of maps that it moves."""
+    layers: list[int] = field(default_factory=list)
+    """Of every step its layer, the first of those that take turns."""
+    names: list[tuple[str, int]] = field(default_factory=list)
+    """Of every transfer its operand, and the layer that reads or makes it."""
 
-    def load(self, ticks: int, size: int, due: int, *pieces: Piece, ready: int = 1) -> None:
+    def load(self, name: tuple[str, int], ticks: int, size: int, due: int, *pieces: Piece, ready: int = 1) -> None:
         """Add a load, if it is one, that begins in the step that reads it."""
         if size:
-            self.moves.append(Load(int(ticks), int(size), due, due, ready=ready))
-            self.pieces.append(pieces)
+            self._add(name, Load(int(ticks), int(size), due, due, ready=ready), pieces)
 
-    def store(self, ticks: int, size: int, released: int, *pieces: Piece) -> None:
+    def store(self, name: tuple[str, int], ticks: int, size: int, released: int, *pieces: Piece) -> None:
         """Add a store, if it is one, that the next step waits for."""
         if size:
-            self.moves.append(Store(int(ticks), int(size), released, released + 1))
-            self.pieces.append(pieces)
+            self._add(name, Store(int(ticks), int(size), released, released + 1), pieces)
+
+    def _add(self, name: tuple[str, int], one: Move, pieces: tuple[Piece, ...]) -> None:
+        self.names.append(name)
+        self.moves.append(one)
+        self.pieces.append(pieces)
 
 
-def joined(parts: Sequence[Part]) -> Timeline:
-    """The runs one after the other. What they store is loaded when it is stored, at the earliest."""
+def joined(parts: Sequence[Part], ahead: int | None = None) -> Timeline:
+    """The runs one after the other. What they store is loaded when it is stored, at the earliest.
+
+    Loads begin so many runs `ahead` of their own at the most, if that is given.
+    """
     steps, moves, stored = list[Step](), list[Move](), defaultdict[int, list[tuple[int, ...]]](list)
+    begins = list[int]()
     for part in parts:
+        begins.append(len(steps))
         begin, made, ready = len(steps), list[tuple[Piece, int]](), _ready(part, stored)
+        if ahead is not None:
+            ready = np.maximum(ready, begins[max(0, len(begins) - 1 - ahead)])
         for one, pieces, step in zip(part.moves, part.pieces, ready.tolist(), strict=True):
             if isinstance(one, Load):
                 step = max(step + 1, one.ready + begin * (one.ready > 1))
@@ -120,7 +132,7 @@ class Moves:
     step: Ints
     """In which they are due, or by which they are released; from 0."""
     stream: Ints
-    """Of which they are a piece; -1: weights."""
+    """Of which they are a piece; below 0: weights of the layer -1 - stream of the group."""
     rows: Ints
     """Of it, (2, transfers)."""
 
@@ -401,7 +413,7 @@ class GroupSteps:
         counts = number // most, some[1] > 0, rest > 0
         parts = some[0] * each, some[1] * each, rest
         return [
-            _weights(count[mine].astype(np.int64), self._resident(k, part[mine]), part[mine], steps[mine])
+            _weights(k, count[mine].astype(np.int64), self._resident(k, part[mine]), part[mine], steps[mine])
             for count, part in zip(counts, parts, strict=True) if (mine := count > 0).any()
         ]  # fmt: skip
 
@@ -416,15 +428,22 @@ class GroupSteps:
         for k in np.flatnonzero(self.together).tolist():
             each = [self.time.streamed(k, int(kept)) for kept in self.kept[:, self.owners[k]]]
             ticks[:, self.runs[k]] += np.array(each, np.int64)
-        return _weights(np.ones_like(steps), ticks[self.at][steps], self.weights[steps], steps)
+        first = self.runs[np.flatnonzero(self.together)[0]]
+        return _weights(int(first), np.ones_like(steps), ticks[self.at][steps], self.weights[steps], steps)
 
     def part(self) -> Part:
         """The steps and transfers of the only way."""
+        first, streams = self.group.first, self.group.streams
         made = Part([Step(*one) for one in zip(self.ticks.tolist(), self.bytes.tolist(), strict=True)])
+        made.layers = (first + self.layer).tolist()
         for moves, add in ((self.loads, made.load), (self.stores, made.store)):
             each = moves.ticks, moves.bytes, moves.step + 1, moves.stream, *moves.rows
             for *move, k, begin, end in zip(*(np.repeat(one, moves.number).tolist() for one in each), strict=True):
-                add(*move, *([self._piece(k, begin, end)] if k >= 0 else []))
+                if k < 0:
+                    add(("W", first - 1 - k), *move)
+                else:
+                    name = "IN" if streams[k].outside else "OUT", streams[k].maker
+                    add(name, *move, self._piece(k, begin, end))
         return made
 
     def _piece(self, k: int, begin: int, end: int) -> Piece:
@@ -435,24 +454,30 @@ class GroupSteps:
         return Piece(stream.store, begin, end) if rows == mine else Piece(stream.store, 0, mine)
 
 
-def _weights(number: Ints, ticks: Ints, sizes: Ints, steps: Ints) -> Moves:
-    """Transfers of weights."""
-    return Moves(number, ticks, sizes, steps, np.full_like(steps, -1), np.zeros((2, len(steps)), np.int64))
+def _weights(k: int, number: Ints, ticks: Ints, sizes: Ints, steps: Ints) -> Moves:
+    """Transfers of weights of a layer."""
+    return Moves(number, ticks, sizes, steps, np.full_like(steps, -1 - k), np.zeros((2, len(steps)), np.int64))
 
 
 def _concatenated(moves: Sequence[Moves]) -> Moves:
     if not moves:
-        return _weights(*(np.zeros(0, np.int64) for _ in range(4)))
+        return _weights(0, *(np.zeros(0, np.int64) for _ in range(4)))
     names = "number", "ticks", "bytes", "step", "stream", "rows"
     return Moves(*(np.concatenate([getattr(one, name) for one in moves], axis=-1) for name in names))
 
 
 def nest_steps(
-    layer: Layer, machine: Machine, nest: Nest, beside: int, reads: Sequence[Piece] = (), writes: Sequence[Piece] = ()
+    layer: Layer,
+    machine: Machine,
+    nest: Nest,
+    beside: int,
+    reads: Sequence[Piece] = (),
+    writes: Sequence[Piece] = (),
+    number: int = 0,
 ) -> Part:
     """The steps of a layer by itself, beside which bytes lie on chip; `reads`, `writes`: its maps.
 
-    Of a map with the rows and channels of the layer pieces are those of tiles.
+    `number`: of the layer. Of a map with the rows and channels of the layer pieces are those of tiles.
     """
     skeleton, part = skeleton_of(layer, nest), Part()
     trees = trees_of(cores(layer, skeleton.spatial)[0], nest.loops())
@@ -466,17 +491,18 @@ def nest_steps(
     begins = np.any([load > 0 for _, _, load, _ in moved], axis=0)
     begins[1:] |= np.any([store > 0 for *_, store in moved], axis=0)[:-1]
     begins[0] = True
-    own, number = sum(sizes.values()) + beside, np.cumsum(begins)
+    own, at = sum(sizes.values()) + beside, np.cumsum(begins)
     part.steps = [Step(int(one), own) for one in np.add.reduceat(tiled.compute(), np.flatnonzero(begins))]
+    part.layers = [number] * len(part.steps)
     for one, size, load, store in moved:
         maps, stored = () if one[0] == "W" and layer.weights == "constant" else reads, np.flatnonzero(store)
         tile = partial(_of_tile, layer, one[0], *tiled.tiles(*one)) if one[0] != "W" and not one[2] else lambda x, _: x
         for t in np.flatnonzero(load).tolist():  # partial sums: after all that was stored
             before = int(np.searchsorted(stored, t))
-            ready = 1 + int(number[stored[before - 1]]) if before else 1
-            part.load(load[t], size, int(number[t]), *(tile(piece, t) for piece in maps), ready=ready)
+            ready = 1 + int(at[stored[before - 1]]) if before else 1
+            part.load((one[0], number), load[t], size, int(at[t]), *(tile(piece, t) for piece in maps), ready=ready)
         for t in stored.tolist():
-            part.store(store[t], size, int(number[t]), *(tile(piece, t) for piece in writes))
+            part.store((one[0], number), store[t], size, int(at[t]), *(tile(piece, t) for piece in writes))
     return part
 
 

@@ -275,10 +275,17 @@ class Draft:
             when[k] = guard
         return order
 
-    def soon(self) -> tuple[Order, When]:
-        """The best of some orders, guards and limits: loads just in time, or up to as much earlier as fits."""
+    def soon(self, *, due: bool = False) -> tuple[Order, When]:
+        """The best of some orders, guards and limits: loads just in time, or up to as much earlier as fits.
+
+        Loads may have to stay in the order in which they are `due`.
+        """
         filled = self.room * sum(self.ticks) // max(1, sum(self.bytes))
-        tried = [(self.apart(), self.close), *(self.urgent(int(filled * share) // 8) for share in EARLIER)]
+        tried = [(self.apart(), self.close)]
+        if due:
+            tried.append(self.eager[:2])
+        else:
+            tried += [self.urgent(int(filled * share) // 8) for share in EARLIER]
         once = [(order, *self.turned(order, self.earliest(order, when))) for order, when in tried]
         best = sorted(once, key=lambda one: quality(one[2]))[:SETTLED]
         return min(

@@ -27,6 +27,7 @@ from solver.plan.front import Front
 from solver.plan.plan import Plan
 from solver.problems.problem import Explained, Problem, Target
 from solver.problems.registry import PROBLEMS, pick_problem, problem_of
+from solver.show.tables import render
 
 _sound_plan = late("solver.calls.check:sound_plan")
 #: What formats of plan files begin with.
@@ -204,7 +205,9 @@ def explain(
     return tuple(chosen.explain(question))
 
 
-def show(plan: Plan | str | os.PathLike[str], layer: str | None = None, *, details: bool = False) -> str:
+def show(
+    plan: Plan | str | os.PathLike[str], layer: str | None = None, *, details: bool = False, timeline: bool = False
+) -> str:
     """Return a summary of a plan, or a plan file, for people: what is known, and the table of its layers.
 
     Parameters
@@ -213,6 +216,8 @@ def show(plan: Plan | str | os.PathLike[str], layer: str | None = None, *, detai
         Instead this layer, or task: its nest with buffers, banks over time, program, or neighbours.
     details : bool
         Instead all layers, or tasks, like this.
+    timeline : bool
+        Instead a table of all steps and transfers of a network in a shared memory, in the order of time.
 
     Raises
     ------
@@ -220,6 +225,10 @@ def show(plan: Plan | str | os.PathLike[str], layer: str | None = None, *, detai
         If it is no plan, a file says what does not follow from its decisions, or there is no such layer.
     """
     found = plan if isinstance(plan, Plan) else _sound_plan(plan)
+    if timeline and (details or layer is not None):
+        raise InputError("show: timeline, or layers in detail, not both")
+    if timeline:
+        return render(problem_of(found).timeline(found).sheet())
     return problem_of(found).show(found, layer, details=details)
 
 

@@ -203,12 +203,15 @@ def show(
         str | None, typer.Option("--layer", metavar="NAME", help="Instead one layer, or task, in detail")
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Instead all layers in detail")] = False,
+    timeline: Annotated[
+        bool, typer.Option("--timeline", help="Instead all steps and transfers of a network, in the order of time")
+    ] = False,
 ) -> int:
     """Print a summary of a plan: what is known, and the table of its layers.
 
     In detail: loops as pseudo-code with buffers and addresses, memory banks by time, or the work of processors.
     """
-    console.emit(show_plan(plan, layer, details=all_).rstrip("\n"))
+    console.emit(show_plan(plan, layer, details=all_, timeline=timeline).rstrip("\n"))
     return 0
 
 

@@ -29,6 +29,7 @@ from solver.plan.claims import Status as Status
 from solver.plan.faces import FACES
 
 if TYPE_CHECKING:
+    from formulations.fusion.latency.events import Event
     from solver.plan.figures import Figure
     from solver.plan.why import Why
 
@@ -312,6 +313,15 @@ class Plan(Frozen):
     ) -> Why:  # fmt: skip
         """Say where time or bytes go, what binds, and what other decisions cost; parameters as of `solver.uses.why`."""
         found: Why = FACES["why"](self, layer, marginal=marginal, time_limit_s=time_limit_s, rivals=rivals)
+        return found
+
+    @property
+    def timeline(self) -> tuple[Event, ...]:
+        """The steps and transfers of a network in a shared memory, with when they begin and end, in ticks.
+
+        Raises InputError for other plans, and for one without a schedule.
+        """
+        found: tuple[Event, ...] = FACES["problem_of"](self).timeline(self).events
         return found
 
     def to_frame(self) -> Any:

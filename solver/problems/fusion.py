@@ -220,6 +220,7 @@ class FusionProblem(SharedProblem):
                 Column("time (us)", [microseconds(plan, row.figures.ticks) for row in rows],
                        "of each by itself: visit by visit the longer of computing and moving",
                        microseconds(plan, sum(row.figures.ticks for row in rows)), spare=2),
+                *self.timed(plan),
                 Column("turns", [_turns(row) for row in rows],
                        "layers that take turns for so many channels of the maps between them", words=True, spare=3),
                 moved("IN", "bytes of maps that are loaded"), moved("W", "of weights"), moved("OUT", "of results"),
@@ -242,6 +243,7 @@ class FusionProblem(SharedProblem):
         )
         return [
             graph("groups", "Groups over the network", caption, plan.network_data, groups, notes),
+            *self.timetable(plan).figures(),
             on_chip(plan.machine_data, rows, "group", "strips, weights and tiles"),
             *moved_figures(plan, every, "group"),
         ]

@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from itertools import cycle, islice
 from typing import cast
 
+from formulations.fusion.latency.events import events
 from formulations.fusion.latency.timelines import MOST_MOVES
 from formulations.fusion.part import FusionPart
 from formulations.fusion.problem import JointFormulation
@@ -31,6 +32,7 @@ from solver.plan.plan import Plan
 from solver.problems.homes import check_homes, narrowed
 from solver.problems.layers_figures import time_figures
 from solver.problems.problem import Problem, Target
+from solver.problems.timeline import Timetable
 from solver.show.common import Stay, by_row, residency, stacked, us
 from solver.show.pseudo_code import pseudo_code
 from solver.show.roofline import Rate, roofline
@@ -242,11 +244,43 @@ class SharedProblem(Problem):
     def prefetched(self, plan: Plan) -> Iterator[str]:
         """The time with prefetch, or without if there are too many transfers."""
         (part,), took = cast(Sequence[FusionPart], self.parts_of(plan)), microseconds(plan, plan.part.measures["time"])
-        if part.laid(plan.part.schedule).ahead:
-            least = microseconds(plan, part.least_time(plan.part.schedule))
-            yield f"{took} us with every transfer as early as memory allows, no order of these is below {least} us"
-        else:
+        if part.laid(plan.part.schedule).queue is None:
             yield f"{took} us, each step after its transfers: more than {MOST_MOVES:,} are not prefetched"
+        elif part.demands.order.ahead:
+            least = microseconds(plan, part.least_time(plan.part.schedule))
+            yield f"{took} us with prefetch, no order of its transfers is below {least} us"
+        else:
+            yield f"{took} us, each step after its transfers, as pin prefetch=no demands"
+
+    def timetable(self, plan: Plan) -> Timetable:
+        """When everything happens in a plan that has a schedule."""
+        (part,) = cast(Sequence[FusionPart], self.parts_of(plan))
+        found = tuple(events(part.net, part.laid(plan.part.schedule)))
+        return Timetable(plan, found, tuple(row.name for row in rows_of(plan)))
+
+    def timeline(self, plan: Plan) -> Timetable:
+        """The same; raises InputError without a schedule."""
+        return self.timetable(plan) if plan.decided else super().timeline(plan)
+
+    def show(self, plan: Plan, layer: str | None = None, *, details: bool = False) -> str:
+        """Beneath the table: engine, DMA and memory over time."""
+        said = super().show(plan, layer, details=details)
+        if layer is not None or details or not plan.decided:
+            return said
+        return "\n".join([said.rstrip("\n"), "", *self.timetable(plan).lines(), ""])
+
+    def timed(self, plan: Plan) -> tuple[Column, Column]:
+        """When the last step of each layer or group ends, and how long its steps wait for transfers."""
+        table = self.timetable(plan)
+        runs = range(len(table.names))
+        ends, waits = [table.ends(run) for run in runs], [table.waits(run) for run in runs]
+        return (
+            Column("ends (us)", [microseconds(plan, end) for end in ends], "with prefetch, from the begin of the plan",
+                   microseconds(plan, table.latency), spare=1),
+            Column("waits (us)", [microseconds(plan, wait) for wait in waits],
+                   "time that steps wait for transfers: `certile show --timeline` says for which",
+                   microseconds(plan, sum(waits)), spare=1),
+        )  # fmt: skip
 
     def layer_rows(self, plan: Plan) -> tuple[RunRow, ...]:
         """Layers and groups."""
@@ -303,7 +337,7 @@ class JointProblem(SharedProblem):
                        "maps that lie on chip while the layer runs, and how many of their rows", words=True),
                 _tiles(plan, rows),
                 *decision_columns([read(row.layer, machine, row.alone.nest) for row in rows]),
-                *measures,
+                *measures, *self.timed(plan),
                 moved("IN", "bytes of inputs"), moved("W", "of weights"), moved("OUT", "of results"),
                 moved("PSUM", "of partial sums"),
             ]
@@ -314,7 +348,8 @@ class JointProblem(SharedProblem):
         rows = {engine: rows_of(one) for engine, one in plans.items()}
         times = {engine: dict(_times(plan, mine)) for engine, mine in rows.items()}
         bars, roof = moved_figures(plan, rows, "layer")
-        return [on_chip(plan.machine_data, rows[plan.engine]), bars, *time_figures(times), roof]
+        over_time = self.timetable(plan).figures()
+        return [*over_time, on_chip(plan.machine_data, rows[plan.engine]), bars, *time_figures(times), roof]
 
     def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
         """A layer with its nest; or what is on chip layer by layer, and all layers."""

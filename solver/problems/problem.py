@@ -22,6 +22,7 @@ from pydantic_core import to_jsonable_python
 from formulations.clock import Clock
 from formulations.pins import parse_pins
 from formulations.problem import Formulation, Part
+from hwmodels.schedule import NetworkRun
 from instances.applications import Applications
 from instances.errors import InputError
 from instances.network.buffers import Buffers
@@ -307,7 +308,7 @@ class Problem:
         faults = tuple(dict.fromkeys(self.faults(plan, verdicts)))
         executed = sum(one.walked.executed for one in verdicts if one.walked is not None)
         made = [one.said.schedule for one in verdicts if one.priced is not None]
-        return Derived(faults, sum(len(one) if isinstance(one, tuple) else 1 for one in made), executed)
+        return Derived(faults, sum(len(one) if isinstance(one, NetworkRun | tuple) else 1 for one in made), executed)
 
     def faults(self, plan: Plan, verdicts: list[Verdict]) -> Iterator[str]:
         """Yield what does not follow from a plan's decisions; fill `verdicts`, one of each row that can be read."""
@@ -547,6 +548,11 @@ class Problem:
             return "\n".join(self.details(plan, layer))
         table: list[RenderableType] = ["", self.sheet(plan)] if names else []
         return render(*self.known(plan), *table)
+
+    def timeline(self, plan: Plan) -> Any:
+        """Return when everything happens; raises InputError for problems whose plans have no timeline."""
+        why = "it has no schedule" if not plan.decided else f"problem {plan.problem} decides no order of transfers"
+        raise InputError(f"plan of {plan.network}: no timeline, {why}; those of networks in a shared memory have one")
 
     def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
         """Schedules as the formulation writes them."""

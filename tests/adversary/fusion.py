@@ -290,7 +290,7 @@ class _Fusion(BruteForce[Case]):
         said = decide_part(FUSION, part, (case.measure,), engine)
         faults: list[str] = []
         if said.schedule is not None:
-            seen = replay_fusion(part.net, part.machine, said.schedule)
+            seen = replay_fusion(part.net, part.machine, said.schedule.runs)
             faults = [*seen.faults, *part.contains(said.schedule)]
             groups = [one for one in seen.runs if isinstance(one, FusedReplay)]
             faults += [f"{len(groups)} groups are not all executed"] if not all(x.executed for x in groups) else []

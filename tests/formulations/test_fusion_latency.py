@@ -14,8 +14,9 @@ from formulations.fusion.latency.bounds import Floors
 from formulations.fusion.latency.options import Options, There, Way
 from formulations.fusion.latency.paths import Paths, applied, undominated
 from formulations.fusion.latency.products import Flow, caps, fresh, matrices, products
+from formulations.fusion.orders import WHOLE
 from formulations.fusion.part import FusionPart
-from formulations.fusion.steps import WHOLE, Part, Piece, joined
+from formulations.fusion.steps import Part, Piece, joined
 from formulations.pins import Pins
 from hwmodels.schedule import FusedRun, Hold, LayerRun, Loop, Nest
 from hwmodels.timeline.price import occupancy
@@ -199,11 +200,11 @@ def test_many_ways_at_once_are_each_by_itself(name: str, kib: int) -> None:
 def test_what_is_stored_is_loaded_behind_that() -> None:
     """A run stores rows 0-1 in step 1 and rows 2-3 in step 2; the next one loads rows 1-2, then row 0."""
     writes, reads = Part([Step(1, 9)] * 2), Part([Step(1, 9)] * 2)
-    writes.store(1, 4, 1, Piece(7, 0, 2))
-    writes.store(1, 4, 2, Piece(7, 2, 4))
-    reads.load(1, 4, 1, Piece(7, 1, 3))
-    reads.load(1, 4, 2, Piece(7, 0, 1))
-    reads.load(1, 4, 2)
+    writes.store(("OUT", 0), 1, 4, 1, Piece(7, 0, 2))
+    writes.store(("OUT", 0), 1, 4, 2, Piece(7, 2, 4))
+    reads.load(("OUT", 0), 1, 4, 1, Piece(7, 1, 3))
+    reads.load(("OUT", 0), 1, 4, 2, Piece(7, 0, 1))
+    reads.load(("OUT", 0), 1, 4, 2)
     timeline = joined([writes, reads])
     assert [(one.due, one.ready) for one in timeline.transfers if isinstance(one, Load)] == [(3, 3), (4, 2), (4, 1)]
 
@@ -211,11 +212,11 @@ def test_what_is_stored_is_loaded_behind_that() -> None:
 def test_channels_that_are_stored_are_loaded_behind_that() -> None:
     """Step 1 stores channels 0-1 of all rows, step 2 channels 2-3; rows alone are of all channels."""
     writes, reads = Part([Step(1, 9)] * 2), Part([Step(1, 9)] * 2)
-    writes.store(1, 4, 1, Piece(7, 0, 4, 0, 2))
-    writes.store(1, 4, 2, Piece(7, 0, 4, 2, 4))
-    reads.load(1, 4, 1, Piece(7, 1, 3, 0, 2))
-    reads.load(1, 4, 1, Piece(7, 1, 3, 1, 3))
-    reads.load(1, 4, 2, Piece(7, 0, 1))
+    writes.store(("OUT", 0), 1, 4, 1, Piece(7, 0, 4, 0, 2))
+    writes.store(("OUT", 0), 1, 4, 2, Piece(7, 0, 4, 2, 4))
+    reads.load(("OUT", 0), 1, 4, 1, Piece(7, 1, 3, 0, 2))
+    reads.load(("OUT", 0), 1, 4, 1, Piece(7, 1, 3, 1, 3))
+    reads.load(("OUT", 0), 1, 4, 2, Piece(7, 0, 1))
     timeline = joined([writes, reads])
     assert [(one.due, one.ready) for one in timeline.transfers if isinstance(one, Load)] == [(3, 2), (3, 3), (4, 3)]
 

@@ -11,16 +11,17 @@ from formulations.fusion.arcs import MODES
 from formulations.fusion.group_time import Around, GroupTime
 from formulations.fusion.groups import Group
 from formulations.fusion.memory import Option
+from formulations.fusion.orders import WHOLE
 from formulations.fusion.part import FusionPart
 from formulations.fusion.schedule import option_of, streams_of
-from formulations.fusion.steps import WHOLE, GroupSteps, joined, nest_steps
+from formulations.fusion.steps import GroupSteps, joined, nest_steps
 from formulations.fusion.strips import Mode
 from formulations.pins import Pins
 from formulations.prefetch.guards import apart, bound, settled
 from hwmodels.fusion.replay.count import Count
 from hwmodels.fusion.replay.strips import Moment, Walk
 from hwmodels.nest.price.closed_form import price
-from hwmodels.schedule import FusedRun, Hold, LayerRun, Loop, Nest
+from hwmodels.schedule import FusedRun, Hold, LayerRun, Loop, Nest, NetworkRun
 from hwmodels.timeline.price import occupancy, refusals, times
 from hwmodels.timeline.replay import replay
 from hwmodels.timeline.schedule import Load, Step, Store
@@ -159,7 +160,7 @@ def test_pieces_of_maps_in_several_transfers() -> None:
     """4 rows of 8 pixels of 4 bytes in at most 70 bytes: 2 rows, a call each, due together."""
     part, plan = two(34, "fuse=c0..c1", "strip=2")
     (run,) = plan.part.schedule
-    whole, cut = (part.timelines.timeline(part.numbered((run,)), WHOLE, maps) for maps in (WHOLE, 70))
+    whole, cut = (part.timelines.timeline(part.numbered(NetworkRun((run,))), WHOLE, maps) for maps in (WHOLE, 70))
     first = [(one.bytes, one.ticks) for one in cut.transfers if isinstance(one, Load) and one.due == 1]
     assert (64, 800 + 64 + 64) in first
     assert first.count((64, 800 + 64 + 64)) == 2
@@ -195,15 +196,17 @@ def test_loads_lie_beside_the_visit_before() -> None:
     assert part.least_time(plan.part.schedule) == bound(timeline, room) <= found.latency < times(apart(begin)).latency
     took = part.laid(plan.part.schedule).ticks
     assert plan.part.measures["time"] == took == part.replay(plan.part.schedule).measures["time"]
-    assert f"{took * 125e-6:,.1f} us with every transfer as early as memory allows" in show(plan)
+    assert f"{took * 125e-6:,.1f} us with prefetch" in show(plan)
 
 
 def test_plans_of_many_transfers_are_not_prefetched(monkeypatch: pytest.MonkeyPatch) -> None:
     """With more transfers than are looked at nothing lies beside a step, and the plan says so."""
-    plan = two(34, "fuse=c0..c1", "strip=2")[1]
+    sooner = two(34, "fuse=c0..c1", "strip=2")[1].part.measures["time"]
     monkeypatch.setattr("formulations.fusion.latency.timelines.MOST_MOVES", 3)
+    plan = two(34, "fuse=c0..c1", "strip=2")[1]
+    assert plan.part.schedule.queue is None
     laid = part_of(plan).laid(plan.part.schedule)
-    assert laid.ticks == times(apart(laid.timeline)).latency > plan.part.measures["time"]
+    assert laid.ticks == times(apart(laid.timeline)).latency == plan.part.measures["time"] > sooner
     assert "each step after its transfers" in show(plan)
 
 

@@ -15,7 +15,7 @@ from formulations.fusion.part import FusionPart
 from formulations.fusion.schedule import streams_of
 from formulations.fusion.strips import Mode
 from formulations.pins import Pins, parse_pins
-from hwmodels.schedule import Blocks, FusedRun
+from hwmodels.schedule import Blocks, FusedRun, NetworkRun
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.machine.machine import Compute, Machine, Transfer
@@ -67,7 +67,7 @@ def test_price_and_replay_count_alike(transfer: Transfer, layout: str, mode: Mod
     )
     for kept in ((144, 144), (100, 0)):
         part, run = run_of(machine, mode, width, kept)
-        (seen,) = part.walked((run,)).runs
+        (seen,) = part.walked(NetworkRun((run,))).runs
         assert part.prices.price(run).ticks == seen.ticks
 
 
@@ -83,10 +83,10 @@ def test_what_a_group_may_not(pins: tuple[str, ...], banks: int, said: str) -> N
     machine = load_machine("scratchpad_768k", {"ocm_bytes": "1024", "ocm_banks": "40"})
     _, run = run_of(machine, "recompute", 8, (144, 144))
     part = FusionPart(chain(4, 4, size=8), machine, parse_pins(pins, FUSION.decisions))
-    assert part.contains((replace(run, banks=tuple(range(banks))),)) == ((said,) if said else ())
+    assert part.contains(NetworkRun((replace(run, banks=tuple(range(banks))),))) == ((said,) if said else ())
     for wrong in ((), (replace(run, first=1),), (run, run)):
         with pytest.raises(InputError, match=r"does not follow layer|the plan has 0 layers, the network 2"):
-            part.contains(wrong)
+            part.contains(NetworkRun(wrong))
 
 
 def test_every_schedule_is_replayed() -> None:
@@ -95,8 +95,8 @@ def test_every_schedule_is_replayed() -> None:
     machine = machine.model_copy(update={"byte_fj": 7, "mac_fj": 3})
     part, one = run_of(machine, "lead", 8, (144, 144))
     other, two = run_of(machine, "recompute", 3, (144, 144))
-    seen = [part.replay((run,)).measures for run in (one, two, one)]
-    assert seen == [part.price((one,)).measures, other.replay((two,)).measures, seen[0]]
+    seen = [part.replay(NetworkRun((run,))).measures for run in (one, two, one)]
+    assert seen == [part.price(NetworkRun((one,))).measures, other.replay(NetworkRun((two,))).measures, seen[0]]
     assert seen[0] != seen[1]
     assert seen[0]["energy"] == 7 * seen[0]["bytes"] + 3 * 2 * 9216  # two layers of 4 x 4 x 9 x 64 MACs
 
@@ -148,7 +148,7 @@ def test_price_is_what_the_referee_counts(rows: str, columns: str) -> None:
             for weights in ((0, 0, 0, 0), (48, 20, 24, 0)):
                 blocks = (Blocks(first, last, channels),)
                 run = FusedRun(0, 3, *steps, weights, {}, (8, 4, 4, 0), tuple(range(part.machine.ocm_banks)), blocks)
-                price, (seen,) = part.prices.price(run), part.walked((run,)).runs
+                price, (seen,) = part.prices.price(run), part.walked(NetworkRun((run,))).runs
                 assert (price.bytes, price.macs, price.peak_bytes) == (seen.operand_bytes, seen.macs, seen.peak_bytes)
                 assert seen.executed
                 count += 1
@@ -163,7 +163,7 @@ def test_sums_of_all_images_lie_in_memory() -> None:
         steps = streams_of(group, Option(2, 3, "lead", "lead"))
         run = FusedRun(0, 3, *steps, (0,) * 4, {}, (8, 4, 4, 0), tuple(range(part.machine.ocm_banks)),
                        (Blocks(first, last, 1),))  # fmt: skip
-        (seen,) = part.walked((run,)).runs
+        (seen,) = part.walked(NetworkRun((run,))).runs
         assert (part.prices.price(run).peak_bytes, seen.executed) == (seen.peak_bytes, True)
 
 
@@ -224,6 +224,6 @@ def test_turns_are_of_as_many_channels_as_fit() -> None:
     [("channels", 3, "turns"), ("channels", 512, "turns"), ("last", 0, "turns"), ("last", 2, "turns")],
 )
 def test_edited_turns_are_refused(field: str, value: int, said: str) -> None:
-    report = check(changed(products(), (f"parts.0.schedule.0.blocks.0.{field}", value)))
+    report = check(changed(products(), (f"parts.0.schedule.runs.0.blocks.0.{field}", value)))
     assert not report.ok
     assert said in str(report)

@@ -13,7 +13,7 @@ from formulations.fusion.groups import Group
 from formulations.fusion.schedule import BankBook, left_of
 from formulations.pins import Pins
 from hwmodels.fusion.replay.referee import replay_fusion
-from hwmodels.schedule import LayerRun
+from hwmodels.schedule import LayerRun, NetworkRun
 from instances.load import load_machine
 from instances.machine.machine import Machine, Transfer
 from instances.network.network import Network
@@ -176,7 +176,7 @@ def test_strips_that_do_not_fit_beside_maps() -> None:
         .endswith("strips and weights take 544 bytes, maps on chip leave 543")
     )
     (part,) = FUSION.read(two, tight, Pins(()), None)
-    assert "544 bytes on chip, there is room for 543" in part.contains((run,))[0]
+    assert "544 bytes on chip, there is room for 543" in part.contains(NetworkRun((run,)))[0]
 
 
 def test_places_of_maps() -> None:
@@ -198,8 +198,8 @@ def test_places_of_maps() -> None:
 def test_a_plan_says_bytes_and_no_banks() -> None:
     plan = joint(chain_of_two(), MACHINE)
     (part,) = json.loads(plan.to_json())["parts"]
-    (number,) = part["schedule"][1]["residents"]
-    assert (part["schedule"][1]["residents"][number], part["figures"][1]["on_chip"]) == ([5, []], {"a": 80})
+    (number,) = part["schedule"]["runs"][1]["residents"]
+    assert (part["schedule"]["runs"][1]["residents"][number], part["figures"][1]["on_chip"]) == ([5, []], {"a": 80})
     assert Plan.from_json(plan.to_json()) == plan
     (banked,) = rows_of(joint(chain_of_two(), memory(104, 4)))[1].on_chip
     assert banked.banks

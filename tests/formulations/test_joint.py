@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from formulations.clock import ENDLESS
 from formulations.fusion import paths as paths_module
 from formulations.fusion.groups import NEVER
-from formulations.fusion.part import FusionPart, Runs
+from formulations.fusion.part import FusionPart
 from formulations.fusion.paths import Paths
+from formulations.fusion.schedule import Runs
 from formulations.fusion.space import Arc, Fusion, Residence, Taken, by_cut
 from formulations.pins import Pins, parse_pins
 from formulations.problem import Replayed, Unable
@@ -656,12 +657,12 @@ def test_a_plan_file_says_everything(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
-        ("parts.0.schedule.1.unwritten", 99, "99 rows are not written"),
+        ("parts.0.schedule.runs.1.unwritten", 99, "99 rows are not written"),
         ("parts.0.figures.1.occupancy_bytes", 3, "figures[1].occupancy_bytes"),
         ("parts.0.figures.1.buffers.0.address", 7, "figures[1].buffers[0].address"),
-        ("parts.0.schedule.1.banks", [0, 0, 77], "bank"),
+        ("parts.0.schedule.runs.1.banks", [0, 0, 77], "bank"),
         ("parts.0.figures.1.layers", ["x"], "figures[1].layers[0]: the plan says x, it is b"),
-        ("parts.0.schedule.0.residents", {"99": [1, [0]]}, "99"),
+        ("parts.0.schedule.runs.0.residents", {"99": [1, [0]]}, "99"),
         ("parts.0.must.bytes", 1, "must.bytes"),
         ("measures.bytes", 1, "measures"),
         ("bound", 1, "status OPTIMAL with bound 1"),

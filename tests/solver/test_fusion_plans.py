@@ -18,7 +18,7 @@ from formulations.fusion.part import FusionPart
 from formulations.fusion.schedule import streams_of
 from formulations.fusion.strips import Mode
 from formulations.pins import Pins
-from hwmodels.schedule import FusedRun
+from hwmodels.schedule import FusedRun, NetworkRun
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.network.network import Network
@@ -62,7 +62,7 @@ def test_hand_figures_are_priced_replayed_and_executed(mode: Mode, moved: int, m
     run = FusedRun(0, 1, *steps, (144, 144), {}, (8, 0), tuple(range(40)))
     price = part.prices.price(run)
     assert (sum(price.bytes.values()), price.macs, price.peak_bytes) == (moved, macs, peak)
-    walked = part.walked((run,))
+    walked = part.walked(NetworkRun((run,)))
     (seen,) = walked.runs
     assert (walked.faults, seen.executed) == ((), True)
     assert (sum(seen.operand_bytes.values()), seen.macs, seen.peak_bytes) == (moved, macs, peak)

@@ -36,10 +36,11 @@ from formulations.fusion.group_time import cycles_of
 from formulations.fusion.groups import Group
 from formulations.fusion.latency.options import NESTED, SHARES, TILES, Key, Lies, Options, Place, There, Way
 from formulations.fusion.latency.paths import Paths, State, undominated
-from formulations.fusion.latency.products import BEFORE, Flow, matrices, products
+from formulations.fusion.latency.products import BEFORE, Flow
 from formulations.fusion.memory import Option, weights_of
+from formulations.fusion.orders import WHOLE
 from formulations.fusion.space import Arc
-from formulations.fusion.steps import WHOLE, GroupSteps
+from formulations.fusion.steps import GroupSteps
 from formulations.fusion.strips import Ints, Mask, Strips
 
 #: Of the room that strips leave, quarters of it: weights that stay have as many bytes at least, and at the most.
@@ -87,7 +88,7 @@ class Floors(Options):
                     steps.first, compute, due * self.per_byte, stored * self.per_byte, due,
                     held + stay[steps.at[0]] * visits.between, needed * self.per_byte, needed,
                 )  # fmt: skip
-                made = products(matrices(flow, self.room, self.per_byte), flow.first)
+                made = self._product(flow)
                 for w in np.flatnonzero(some).tolist():
                     (mode, height), (columns, width) = down.ways[w % len(down.ways)], across.ways[0]
                     option = Option(height, width, mode, columns, group.twice)

@@ -20,11 +20,11 @@ from formulations.fusion.group_time import Around, GroupTime
 from formulations.fusion.groups import Group, Stream
 from formulations.fusion.latency.products import Flow, fresh, matrices, products
 from formulations.fusion.memory import Memory, Option, Weights, weights_of
-from formulations.fusion.schedule import BankBook, streams_of
+from formulations.fusion.schedule import BankBook, Runs, streams_of
 from formulations.fusion.space import Residence
 from formulations.fusion.steps import GroupSteps, Moves, Part
 from formulations.fusion.strips import Ints, Mask, Strips, strips
-from hwmodels.schedule import FusedRun, LayerRun, Nest, Run
+from hwmodels.schedule import FusedRun, LayerRun, Nest, NetworkRun
 from hwmodels.timeline.schedule import Load, Store
 
 #: Visits of layers that are laid out together; a visit may have many steps.
@@ -37,8 +37,6 @@ SHARES: tuple[int, ...] = 4, 2, 1, 0
 There = frozenset[int]
 #: Maps on chip that a group reads or makes, and the bytes that all maps on chip leave.
 Place = tuple[There, int]
-
-Runs = tuple[Run, ...]
 #: The nest of a layer, by number, that runs with maps on chip in so many bytes, and its steps; None if there is none.
 #: Where strips suit the layer, with the most bytes of a block of weights.
 Alone = Callable[[int, LayerRun, int, int | None], tuple[Nest, Part] | None]
@@ -123,6 +121,7 @@ class Options:
         self.groups, self.net, self.machine = groups, groups.net, groups.machine
         self.most, self.alone, self.shares, self.allowed = most, alone, SHARES, allowed
         self.in_order, self.suited = in_order, suited or cache(self.suits)
+        self.apart = not groups.demands.order.ahead
         self.room = self.machine.bank_count * self.machine.bank_bytes
         self.per_byte = min(one.byte_ticks for one in self.machine.transfers)
         self._groups: dict[tuple[int, int], tuple[Group, ...]] = {}
@@ -211,9 +210,14 @@ class Options:
         steps = np.array([(one.ticks, one.bytes) for one in part.steps], np.int64).T
         first = np.array([0, len(part.steps)])
         flow = Flow(first, steps[0], loads[0], stores[0], loads[1], steps[1], *np.zeros_like(steps))
-        matrix = products(matrices(flow, self.room, self.per_byte, in_order=self.in_order), flow.first)[0]
+        matrix = self._product(flow)[0]
         last = any(pieces for one, pieces in zip(part.moves, part.pieces, strict=True) if isinstance(one, Store))
         return [Way(t, t, NESTED, (), place, matrix, nest, whole=last)]
+
+    def _product(self, flow: Flow) -> Ints:
+        """What the steps of every way do to the clocks together."""
+        each = matrices(flow, self.room, self.per_byte, in_order=self.in_order, alone=self.apart)
+        return products(each, flow.first)
 
     def bare(self, t: int, maps: There) -> LayerRun:
         """A layer by itself, without a nest, with maps on chip."""
@@ -327,7 +331,7 @@ class Options:
             steps.first, steps.ticks, loads.by_step(loads.ticks, number), stores.by_step(stores.ticks, number),
             loads.by_step(loads.bytes, number), steps.bytes, *np.zeros((2, number), np.int64),
         )  # fmt: skip
-        made = products(matrices(flow, self.room, self.per_byte, in_order=self.in_order), flow.first)
+        made = self._product(flow)
         late = fresh(flow, self._fresh(steps, loads))
         group, ways, down = steps.group, steps.time.down.ways, steps.time.down
         last = (down.end - down.begin)[len(group.layers) - 1, down.first[1:] - 1]
@@ -342,7 +346,7 @@ class Options:
 
     def runs(self, path: Sequence[tuple[Way, There]]) -> Runs:
         """A path as a schedule."""
-        book, made = BankBook(self.machine), list[Run]()
+        book, made = BankBook(self.machine), list[FusedRun | LayerRun]()
         for way, maps in path:
             held, free = book.given({k: self.residence(k).banks[-1] for k in sorted(maps)})
             residents = {self.residence(k).store: (self.residence(k).rows[-1], held[k]) for k in sorted(maps)}
@@ -353,7 +357,7 @@ class Options:
                 continue
             streams = streams_of(group, way.option)
             made.append(FusedRun(way.first, way.last, *streams, way.kept, residents, unwritten, free))
-        return tuple(made)
+        return NetworkRun(tuple(made))
 
     def unwritten(self, group: Group, t: int, there: Container[int]) -> int:
         """Rows of a result that never go to DRAM."""

@@ -76,11 +76,14 @@ def caps(flow: Flow, room: int) -> Ints:
     return least
 
 
-def matrices(flow: Flow, room: int, per_byte: int, *, in_order: bool = False) -> Ints:
-    """The matrix of every step in `room` bytes, (3, 3, steps); (2, 2, steps) if stores are `in_order`."""
+def matrices(flow: Flow, room: int, per_byte: int, *, in_order: bool = False, alone: bool = False) -> Ints:
+    """The matrix of every step in `room` bytes, (3, 3, steps); (2, 2, steps) if stores are `in_order`.
+
+    `alone`: no transfer runs beside a step, as if there were no room.
+    """
     load, store, compute, every = flow.load, flow.store, flow.compute, flow.load + flow.weights
-    late = (room - flow.held) * per_byte
-    ahead = caps(flow, room) * per_byte
+    late = (room - flow.held) * (0 if alone else per_byte)
+    ahead = caps(flow, room) * (0 if alone else per_byte)
     clocks = 2 if in_order else 3
     made = np.empty((clocks, clocks, len(load)), np.int64)
     made[0, 0], made[0, 1] = compute, np.maximum(load + compute, every)

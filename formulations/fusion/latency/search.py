@@ -17,9 +17,11 @@ import numpy as np
 from formulations.clock import Clock
 from formulations.fusion.arcs import Groups
 from formulations.fusion.latency.bounds import Floors, promising
-from formulations.fusion.latency.options import Alone, Key, Options, Runs, Way
+from formulations.fusion.latency.options import Alone, Key, Options, Way
 from formulations.fusion.latency.paths import Paths
-from formulations.fusion.latency.timelines import MOST_BYTES, Laid, sizes_of
+from formulations.fusion.latency.timelines import Laid
+from formulations.fusion.orders import MOST_BYTES
+from formulations.fusion.schedule import Runs
 from formulations.fusion.space import Arc
 from formulations.problem import Goal, Model, Piece, Unable
 
@@ -77,11 +79,13 @@ class Fastest(Piece[Runs]):
         """The best path that was laid out, and the bound; raises TimeUp, and Unable for other measures."""
         if goal.measure != "time":
             raise Unable(f"dynamic programming does not minimise {goal.measure} with a cap on time")
-        first = Options(self.groups, MOST_BYTES, self.alone, in_order=True)
+        demands = self.groups.demands.order
+        largest = min(MOST_BYTES, demands.transfer or MOST_BYTES)
+        first = Options(self.groups, largest, self.alone, in_order=True)
         for few in SHORT:
             self._looked(first, few, goal)
         allowed, looked = self._bounded(goal, first.suited), 0
-        sizes = sorted({MOST_BYTES, *sizes_of(first.room)}, reverse=True)
+        sizes = sorted({largest, *(weights for weights, _ in demands.sizes(first.room))}, reverse=True)
         for most, in_order in product(sizes, (True, False)):
             if looked <= MANY:
                 some = Options(self.groups, most, self.alone, allowed, in_order=in_order, suited=first.suited)

@@ -7,38 +7,41 @@ blocks and transfers of at most so many bytes (`sizes_of`), pieces of maps in as
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
 
 from formulations.fusion.group_time import Around, GroupTime
-from formulations.fusion.latency.options import Runs
-from formulations.fusion.schedule import GroupPrices, Layers, left_of, option_of
-from formulations.fusion.steps import WHOLE, GroupSteps, Part, Piece, joined, nest_steps
-from formulations.prefetch.guards import Draft, apart, bound, quality
+from formulations.fusion.orders import WHOLE, OrderDemands
+from formulations.fusion.schedule import GroupPrices, Layers, Runs, left_of, option_of
+from formulations.fusion.steps import GroupSteps, Part, Piece, joined, nest_steps
+from formulations.prefetch.guards import Draft, bound, quality
 from formulations.prefetch.mending import mended
-from hwmodels.schedule import FusedRun, LayerRun
-from hwmodels.timeline.price import Times, times
+from hwmodels.schedule import FusedRun, LayerRun, Queue
+from hwmodels.timeline.price import Times, occupancy, times
 from hwmodels.timeline.schedule import Timeline
+from instances.errors import InputError
 
-#: Transfers of a plan whose order is looked for (some seconds), and the most bytes of one of weights.
-MOST_MOVES, MOST_BYTES = 20_000, 2**16
+#: Transfers of a plan whose order is looked for (some seconds).
+MOST_MOVES = 20_000
 #: A run with its first and last layer.
 Numbered = tuple[int, int, FusedRun | LayerRun]
 
 
 @dataclass(frozen=True)
 class Laid:
-    """A timeline with its times."""
+    """A timeline with its times, and what it was made of."""
 
     timeline: Timeline
     times: Times
-    steps: tuple[int, ...] = ()
-    """Of every run how many."""
-    ahead: bool = True
-    """Whether loads are prefetched; not where there are too many transfers."""
+    parts: tuple[Part, ...]
+    """Of every run its steps and transfers."""
+    order: tuple[int, ...]
+    """Numbers of the transfers of all parts, as they stand in the timeline."""
+    queue: Queue | None = None
+    """The order of the transfers; None where there are too many to prefetch any."""
 
     @property
     def ticks(self) -> int:
@@ -48,51 +51,73 @@ class Laid:
     @property
     def ends(self) -> list[int]:
         """When every run has ended on the engine."""
-        return [self.times.end[number - 1] for number in accumulate(self.steps)]
-
-
-def sizes_of(room: int) -> tuple[int, int, int]:
-    """The most bytes of blocks and transfers of weights that are tried: an eighth of the memory, half, a quarter.
-
-    At least 4 KiB, at most 64 KiB: 64, 32 and 16 KiB on 512 KiB and more.
-    """
-    most = min(MOST_BYTES, 2 ** max(12, (room // 8).bit_length() - 1))
-    return most, most // 2, most // 4
+        return [self.times.end[number - 1] for number in accumulate(len(part.steps) for part in self.parts)]
 
 
 class Timelines:
-    """Timelines of plans on a machine, each found once."""
+    """Timelines of plans on a machine, each found once; `demands`: of their order."""
 
-    def __init__(self, prices: GroupPrices, layers: Layers) -> None:
-        self.prices, self.layers = prices, layers
+    def __init__(self, prices: GroupPrices, layers: Layers, demands: OrderDemands) -> None:
+        self.prices, self.layers, self.demands = prices, layers, demands
         self.net, self.machine = layers.found, layers.machine
         self.room = self.machine.bank_count * self.machine.bank_bytes
         self._known: dict[Runs, Laid] = {}
 
     def laid(self, runs: Runs, numbered: Iterable[Numbered]) -> Laid:
-        """The best timeline that is found; with too many transfers one step and transfer after the other."""
+        """The timeline of a plan's queue, or the best one that is found.
+
+        Raises InputError if there is no timeline with that queue.
+        """
         if runs not in self._known:
-            self._known[runs] = self._laid(list(numbered))
+            each = list(numbered)
+            self._known[runs] = self._found(each) if runs.queue is None else self._given(each, runs.queue)
         return self._known[runs]
 
     def bound(self, runs: Runs, numbered: Iterable[Numbered]) -> int:
         """What no order, guards and limits of the best timeline's steps and transfers are below."""
         return bound(self.laid(runs, numbered).timeline, self.room)
 
-    def _laid(self, numbered: list[Numbered]) -> Laid:
-        sizes = sizes_of(self.room)
-        first = self._parts(numbered, sizes[0])
+    def faults(self, runs: Runs, laid: Laid) -> Iterator[str]:
+        """Yield what a plan's own queue does not keep."""
+        if runs.queue is not None:
+            most = int(occupancy(laid.timeline).max(initial=0))
+            if most > self.room:
+                yield f"steps and the transfers beside them take {most:,} bytes, there are {self.room:,}"
+            yield from self.demands.broken(runs.queue, laid.timeline)
+
+    def _given(self, numbered: list[Numbered], queue: Queue) -> Laid:
+        """The timeline of a queue."""
+        parts = self._parts(numbered, queue.weights, queue.maps or WHOLE)
+        draft = Draft(joined(parts, self.demands.groups), self.room)
+        if sorted(queue.order) != draft.order or len(queue.when) != len(draft.order):
+            raise InputError(
+                f"queue: order and when name each of the {len(draft.order)} transfers once, "
+                f"they have {len(queue.order)} and {len(queue.when)}"
+            )
+        when = draft.close
+        for k, at in zip(queue.order, queue.when, strict=True):
+            when[k] = at
+        timeline = draft.made(queue.order, when)
+        return Laid(timeline, times(timeline), tuple(parts), queue.order, queue)
+
+    def _found(self, numbered: list[Numbered]) -> Laid:
+        """The best order that is found; with too many transfers each step after its own."""
+        demands, sizes = self.demands, self.demands.sizes(self.room)
+        first = self._parts(numbered, *sizes[0])
         if sum(len(part.moves) for part in first) > MOST_MOVES:
-            alone = apart(joined(first))
-            return Laid(alone, times(alone), tuple(len(part.steps) for part in first), ahead=False)
-        more = ((sizes[0], WHOLE), *((most, most) for most in sizes[1:]))
+            draft = Draft(joined(first), self.room)
+            order = draft.apart()
+            alone = draft.made(order, draft.close)
+            return Laid(alone, times(alone), tuple(first), tuple(order))
         several = any(isinstance(run, FusedRun) for *_, run in numbered)
-        each = [first, *(self._parts(numbered, *most) for most in more if several)]
-        drafts = [Draft(joined(parts), self.room) for parts in each]
-        orders = [draft.soon() for draft in drafts]
+        each = [first, *(self._parts(numbered, *most) for most in sizes[1:] if several)]
+        drafts = [Draft(joined(parts, demands.groups), self.room) for parts in each]
+        orders = [demands.order(draft) for draft in drafts]
         best = min(range(len(drafts)), key=lambda k: quality(drafts[k].clocks(*orders[k])))
-        timeline = drafts[best].made(*mended(drafts[best], *orders[best]))
-        return Laid(timeline, times(timeline), tuple(len(part.steps) for part in each[best]))
+        order, when = orders[best] if demands.fixed else mended(drafts[best], *orders[best])
+        timeline, (weights, maps) = drafts[best].made(order, when), sizes[best]
+        queue = Queue(weights, None if maps == WHOLE else maps, tuple(order), tuple(when[k] for k in order))
+        return Laid(timeline, times(timeline), tuple(each[best]), queue.order, queue)
 
     def timeline(self, numbered: Iterable[Numbered], most: int, maps: int | None = None) -> Timeline:
         """What runs do on the engine and on the DMA queue, step by step, each load in the step that reads it.
@@ -115,7 +140,7 @@ class Timelines:
                 parts.append(self.alone(first, run, beside))
                 layer = self.layers.layer(first, run)
                 plain, whole = self.layers.outcome(layer, run.nest), self.layers.ran(first, run, before)
-                parts[-1].load(whole.transfer_ticks - plain.transfer_ticks, whole.bytes - plain.bytes, 1)
+                parts[-1].load(("W", first), whole.transfer_ticks - plain.transfer_ticks, whole.bytes - plain.bytes, 1)
             before = run
         return parts
 
@@ -123,7 +148,8 @@ class Timelines:
         """The steps of a layer by itself, beside which so many bytes lie on chip."""
         reads = [self._whole(store) for store in self.net.reads[step]]
         writes = [self._whole(self.net.writes[step])]
-        return nest_steps(self.layers.layer(step, run), self.machine, run.nest, beside, reads, writes)
+        layer = self.layers.layer(step, run)
+        return nest_steps(layer, self.machine, run.nest, beside, reads, writes, step)
 
     def _whole(self, store: int) -> Piece:
         """A map; with its channels, if a layer by itself makes it as others read it."""

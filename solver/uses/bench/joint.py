@@ -6,8 +6,9 @@ from functools import partial
 
 from formulations.clock import Clock
 from formulations.fusion.linear import Linear
-from formulations.fusion.part import FusionPart, Runs
+from formulations.fusion.part import FusionPart
 from formulations.fusion.paths import Paths
+from formulations.fusion.schedule import Runs
 from formulations.pins import Pins
 from instances.load import load_machine, load_network
 from instances.machine.machine import Machine

@@ -1,0 +1,71 @@
+"""Demands on the order of a plan's transfers, and the sizes of transfers that are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from formulations.prefetch.guards import Draft, Order, When
+from hwmodels.schedule import Queue
+from hwmodels.timeline.schedule import Load, Timeline
+
+#: The most bytes of a transfer of weights.
+MOST_BYTES = 2**16
+#: More bytes than a transfer has.
+WHOLE = 2**62
+
+
+@dataclass(frozen=True)
+class OrderDemands:
+    """What is asked of the order of transfers."""
+
+    ahead: bool = True
+    """Whether a transfer may run beside a step."""
+    groups: int | None = None
+    """How many groups ahead of its own a load may begin."""
+    transfer: int | None = None
+    """The most bytes of a transfer of a group."""
+    due: bool = False
+    """Whether loads are in the order of the steps that they are due in."""
+
+    @property
+    def fixed(self) -> bool:
+        """Whether transfers may not be put off."""
+        return self.due or not self.ahead
+
+    def sizes(self, room: int) -> list[tuple[int, int]]:
+        """The most bytes of blocks of weights, and of transfers of maps, that are tried."""
+        first, *others = sizes_of(room)
+        every = [(first, first), (first, WHOLE), *((most, most) for most in others)]
+        most = WHOLE if self.transfer is None else self.transfer
+        return list(dict.fromkeys((min(most, weights), min(most, maps)) for weights, maps in every))
+
+    def order(self, draft: Draft) -> tuple[Order, When]:
+        """The best order that is found."""
+        return (draft.apart(), draft.close) if not self.ahead else draft.soon(due=self.due)
+
+    def broken(self, queue: Queue, timeline: Timeline) -> Iterator[str]:
+        """Yield the demands that a queue does not keep."""
+        if not self.ahead and any(
+            one.guard < one.due if isinstance(one, Load) else one.limit > one.released + 1 for one in timeline.transfers
+        ):
+            yield "transfers run beside steps, which pin prefetch=no forbids"
+        if self.transfer is not None and max(queue.weights, queue.maps or WHOLE) > self.transfer:
+            yield f"transfers of more than {self.transfer:,} bytes, which pin transfer<={self.transfer} forbids"
+        if self.due:
+            due = dict[int, int]()
+            for one in timeline.transfers:
+                if isinstance(one, Load) and one.due < due.get(one.queue, 0):
+                    yield "loads are not in the order of their steps, as pin queue=due demands"
+                    break
+                if isinstance(one, Load):
+                    due[one.queue] = one.due
+
+
+def sizes_of(room: int) -> tuple[int, int, int]:
+    """The most bytes of blocks and transfers of weights that are tried: an eighth of the memory, half, a quarter.
+
+    At least 4 KiB, at most 64 KiB: 64, 32 and 16 KiB on 512 KiB and more.
+    """
+    most = min(MOST_BYTES, 2 ** max(12, (room // 8).bit_length() - 1))
+    return most, most // 2, most // 4

@@ -1,0 +1,155 @@
+"""When everything happens in a plan of a network in a shared memory: lines for `certile show`, figures, and a table.
+
+`Timetable` has the events of the plan's queue (`formulations.fusion.latency.events`): steps of the engine, loads and
+stores of the DMA, in ticks. A plan of many events is drawn in as many columns as there is room for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from string import ascii_lowercase, ascii_uppercase, digits
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.fusion.latency.events import Event
+from solver.plan.figures import Axis, Box, Boxes, Cloud, Point, Points
+from solver.plan.plan import Plan
+from solver.show.common import us
+from solver.show.tables import Column, Sheet
+from solver.show.words import microseconds
+
+#: Columns of the lines, letters of layers and groups (after the last one "+"), and heights of memory.
+_WIDE, _LETTERS, _HEIGHTS = 100, ascii_uppercase + ascii_lowercase + digits, " ▁▂▃▄▅▆▇█"
+_LANES = {"engine": "engine", "load": "loads", "store": "stores"}
+#: Boxes of a lane at the most: what follows at once, for the same layer or group, is one.
+_BOXES = 400
+
+
+@dataclass(frozen=True)
+class Timetable:
+    """The events of a plan, and the names of its layers and groups in their order."""
+
+    plan: Plan
+    events: tuple[Event, ...]
+    names: tuple[str, ...]
+
+    @cached_property
+    def latency(self) -> int:
+        """Ticks until all has ended."""
+        return max((one.end for one in self.events), default=0)
+
+    @property
+    def steps(self) -> Iterator[Event]:
+        """Those of the engine."""
+        return (one for one in self.events if one.lane == "engine")
+
+    def ends(self, run: int) -> int:
+        """When the last step of a layer or group ends."""
+        return max((one.end for one in self.steps if one.run == run), default=0)
+
+    def waits(self, run: int) -> int:
+        """Ticks that the steps of a layer or group wait for transfers."""
+        return sum(one.waits for one in self.steps if one.run == run)
+
+    # ---- lines -------------------------------------------------------------------------------------------------------
+
+    def lines(self) -> Iterator[str]:
+        """Engine, loads, stores and memory over time, a letter for each layer or group."""
+        if not self.latency:
+            return
+        edges = np.linspace(0, self.latency, _WIDE + 1)
+        for lane, title in _LANES.items():
+            mine = [one for one in self.events if one.lane == lane]
+            yield f"{title:7} {''.join(self._letters(mine, edges, 2 if lane == 'engine' else 8))}"
+        yield f"memory  {''.join(self._heights(edges))}"
+        marks = [microseconds(self.plan, self.latency * k // 4) for k in range(5)]
+        yield "us      " + "".join(f"{mark:<{_WIDE // 4}}" for mark in marks).rstrip()
+        named = ", ".join(f"{letter(k)} {name}" for k, name in enumerate(self.names[: len(_LETTERS)]))
+        yield f"{named}; a point: (hardly) nothing runs; memory: eighths of it"
+
+    def _letters(self, events: Sequence[Event], edges: NDArray[np.float64], part: int) -> Iterator[str]:
+        """By column the layer or group that has the most of it, a point if all have less than such a part of it."""
+        shares = np.zeros((len(self.names), _WIDE))
+        for one in events:
+            shares[one.run] += np.clip(np.minimum(edges[1:], one.end) - np.maximum(edges[:-1], one.begin), 0, None)
+        for column, whole in zip(shares.T, np.diff(edges), strict=True):
+            yield letter(int(column.argmax())) if part * column.sum() >= whole else "."
+
+    def _heights(self, edges: NDArray[np.float64]) -> Iterator[str]:
+        steps, size = list(self.steps), self.plan.machine_data.memories["ocm"]
+        ends, bytes_ = np.array([one.end for one in steps]), np.array([one.bytes for one in steps])
+        first, last = np.searchsorted(ends, edges[:-1]), np.searchsorted(ends, edges[1:])
+        for low, high in zip(first, last, strict=True):
+            most = int(bytes_[low : high + 1].max(initial=0))
+            yield _HEIGHTS[min(len(_HEIGHTS) - 1, -(-most * (len(_HEIGHTS) - 1) // size))]
+
+    # ---- figures and tables ------------------------------------------------------------------------------------------
+
+    def figures(self) -> Iterator[Boxes | Points]:
+        """Engine and DMA over time, and the memory beneath."""
+        if not self.latency:
+            return
+        lanes = tuple((len(_LANES) - k - 0.5, title) for k, title in enumerate(_LANES.values()))
+        time = Axis("time (us)", limits=(0, us(self.plan, self.latency)))
+        yield Boxes(
+            "timeline", "Engine and DMA over time",
+            "What runs when, a colour for each layer or group: a load in the colour of a later one is prefetched. "
+            "Blank on the engine's lane: it waits.",
+            time, Axis("", ticks=lanes, limits=(0, len(_LANES))), self.names, tuple(self._boxes()), tall=len(_LANES),
+            keyed=False,
+        )  # fmt: skip
+        size = self.plan.machine_data.memories["ocm"]
+        used = tuple(Point(us(self.plan, one.begin), one.bytes, one.what) for one in self.steps)
+        full = (Point(0, size, ""), Point(us(self.plan, self.latency), size, ""))
+        yield Points(
+            "memory-time", "Memory over time",
+            "Bytes on chip by step: what it reads and makes, maps and weights that stay, what is prefetched and what "
+            "is yet to be stored. The line is the end of the memory.",
+            time, Axis("bytes on chip", limits=(0, size * 1.05)),
+            (Cloud("on chip", used, "steps"), Cloud("memory", full, "line")),
+        )  # fmt: skip
+
+    def _boxes(self) -> Iterator[Box]:
+        for k, lane in enumerate(_LANES):
+            mine = sorted((one for one in self.events if one.lane == lane), key=lambda one: one.begin)
+            gap = self.latency // _BOXES
+            for run, some in groupby(mine, key=lambda one: one.run):
+                begin = end = -1
+                for one in some:
+                    if begin >= 0 and one.begin - end > gap:
+                        yield self._box(k, run, begin, end)
+                        begin = -1
+                    begin, end = one.begin if begin < 0 else begin, one.end
+                yield self._box(k, run, begin, end)
+
+    def _box(self, lane: int, run: int, begin: int, end: int) -> Box:
+        top = len(_LANES) - lane
+        return Box(us(self.plan, begin), us(self.plan, end), top - 0.9, top - 0.1, self.names[run], run)
+
+    def sheet(self) -> Sheet:
+        """A row an event, in the order of time."""
+        rows = sorted(self.events, key=lambda one: (one.begin, one.end))
+        return Sheet([
+            Column("begin (us)", [microseconds(self.plan, one.begin) for one in rows]),
+            Column("end (us)", [microseconds(self.plan, one.end) for one in rows]),
+            Column("lane", [one.lane for one in rows], words=True),
+            Column("what", [one.what for one in rows], "the layer of a step, or what is moved", words=True),
+            Column("bytes", [f"{one.bytes:,}" for one in rows], "on chip in a step, or that are moved"),
+            Column("step", [str(one.step) for one in rows],
+                   "its number; of a load the step that reads it, of a store the step that makes it"),
+            Column("beside", [str(one.when) if one.when else "" for one in rows],
+                   "of a load the first step that it may lie beside; of a store the step that waits for it"),
+            Column("waits (us)", [microseconds(self.plan, one.waits) if one.waits else "" for one in rows],
+                   "time that a step waits for transfers"),
+            Column("for", [one.waits_for for one in rows], "the last one that it waits for", words=True),
+            Column("group", [self.names[one.run] for one in rows], "the layer or group that it is part of", words=True),
+        ])  # fmt: skip
+
+
+def letter(run: int) -> str:
+    """The letter of a layer or group."""
+    return _LETTERS[run] if run < len(_LETTERS) else "+"

@@ -1,0 +1,238 @@
+"""The queue of a plan: its order, guards and limits in the file, what may be pinned of them, and when all happens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+
+from formulations.fusion.part import FusionPart
+from hwmodels.schedule import NetworkRun, Queue
+from hwmodels.timeline.schedule import Load, Store, Timeline
+from instances.errors import InputError
+from instances.zoo.chains import chain
+from solver import check, show
+from solver.calls.solve import solve
+from solver.plan.plan import Plan
+from solver.problems.registry import PROBLEMS
+from tests.lies import changed, problems
+
+#: Two 3x3 layers of 4 channels on 8 x 8 pixels, in strips of two rows (docs/fusion.md): 8 steps.
+STRIPS = "fuse=c0..c1", "strip=2"
+
+
+@cache
+def planned(*pins: str, layers: int = 2, banks: int = 60, problem: str = "fusion") -> Plan:
+    memory = {"ocm_bytes": 16 * banks, "ocm_banks": banks}
+    return solve(
+        chain(*(4,) * layers, size=8), "scratchpad_768k", problem=problem, objective="bytes", pins=pins, settings=memory
+    )
+
+
+def timeline(plan: Plan) -> Timeline:
+    (part,) = PROBLEMS[plan.problem].parts_of(plan)
+    assert isinstance(part, FusionPart)
+    return part.laid(plan.part.schedule).timeline
+
+
+# ---- in the file -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("problem", ["fusion", "joint"])
+def test_a_plan_has_the_order_of_its_transfers(problem: str) -> None:
+    """Read again it has the same times, and nothing is looked for; of runs alone the same order is found."""
+    plan = planned(problem=problem)
+    queue = plan.part.schedule.queue
+    assert sorted(queue.order) == [*range(len(timeline(plan).transfers))]
+    again = Plan.from_json(plan.to_json())
+    assert again == plan
+    assert check(plan).ok
+    bare = changed(plan, lambda data: data["parts"][0].update(schedule=data["parts"][0]["schedule"]["runs"]))
+    assert bare.part.schedule == NetworkRun(plan.part.schedule.runs)
+    assert timeline(bare) == timeline(plan)
+    assert check(bare).ok
+
+
+def test_a_worse_order_takes_longer() -> None:
+    """Nothing beside a step: the same transfers by their steps, 17,792 ticks in place of 15,856."""
+    plan = planned(*STRIPS)
+    alone = planned(*STRIPS, "prefetch=no")
+    (part,) = PROBLEMS["fusion"].parts_of(plan)
+    worse = replace(plan.part.schedule, queue=alone.part.schedule.queue)
+    assert part.price(worse).measures["time"] == alone.part.measures["time"] > plan.part.measures["time"]
+    assert part.contains(worse) == ()
+    assert problems(plan, ("parts.0.schedule.queue", json.loads(alone.to_json())["parts"][0]["schedule"]["queue"]))
+
+
+def edited(change: Callable[[dict[str, Any]], Any]) -> Callable[[Any], None]:
+    return lambda data: change(data["parts"][0]["schedule"]["queue"])
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    (lambda q: (q["order"].pop(), q["when"].pop()), "order and when name each of the"),
+    (lambda q: q["when"].pop(), "order and when name each of the"),
+    (lambda q: q["order"].__setitem__(0, q["order"][1]), "order and when name each of the"),
+    (lambda q: q["when"].__setitem__(0, 99), "does not hold"),
+    (lambda q: q.update(order=q["order"][::-1], when=q["when"][::-1]), "waits for it, transfer"),
+    (lambda q: q.update(weights=16), "order and when name each of the"),  # more transfers
+])  # fmt: skip
+def test_an_order_that_cannot_be(change: Callable[[dict[str, Any]], Any], said: str) -> None:
+    lines = problems(planned(*STRIPS), edited(change))
+    assert any(said in line for line in lines), lines
+
+
+def test_an_order_that_finds_no_room() -> None:
+    """In 544 bytes only few loads lie beside a step; all as early as may be take more."""
+    plan = planned(*STRIPS, banks=34)
+    moves = timeline(plan).transfers
+    queue = plan.part.schedule.queue
+    early = replace(queue, when=tuple(
+        one.ready if isinstance(one, Load) else at for one, at in zip(moves, queue.when, strict=True)
+    ))  # fmt: skip
+    (part,) = PROBLEMS["fusion"].parts_of(plan)
+    said = part.contains(replace(plan.part.schedule, queue=early))
+    assert any("bytes, there are 544" in line for line in said), said
+
+
+# ---- pins ------------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_beside_a_step() -> None:
+    plan = planned(*STRIPS, "prefetch=no")
+    for one in timeline(plan).transfers:
+        assert one.guard == one.due if isinstance(one, Load) else one.limit == one.released + 1
+    assert plan.part.measures["time"] > planned(*STRIPS).part.measures["time"]
+    assert "each step after its transfers, as pin prefetch=no demands" in show(plan)
+
+
+def test_so_many_groups_ahead() -> None:
+    """Of four layers by themselves the weights of the last may come in the first, or in the third at the earliest."""
+    pins = "length=1", "turns=no"
+    firsts = []
+    for more in ((), ("prefetch<=2",), ("prefetch<=1",), ("prefetch<=0",)):
+        plan = planned(*pins, *more, layers=4, banks=200)
+        events = plan.timeline
+        begun = {one.run: one.step for one in reversed(events) if one.lane == "engine"}
+        ahead = [one.run - max(run for run in begun if begun[run] <= one.when) for one in events if one.lane == "load"]
+        firsts.append(max(ahead))
+        assert check(plan).ok
+    assert firsts == [3, 2, 1, 0]
+
+
+def test_transfers_of_so_many_bytes() -> None:
+    """A row of 8 pixels of 4 bytes has 32, a filter 36."""
+    small, large = planned(*STRIPS, "transfer<=36"), planned(*STRIPS)
+    assert max(one.bytes for one in timeline(small).transfers) == 36
+    assert max(one.bytes for one in timeline(large).transfers) > 36
+    assert sum(one.bytes for one in timeline(small).transfers) == sum(one.bytes for one in timeline(large).transfers)
+
+
+def test_loads_in_the_order_of_their_steps() -> None:
+    plan = planned(*STRIPS, "queue=due")
+    due = [one.due for one in timeline(plan).transfers if isinstance(one, Load)]
+    assert due == sorted(due)
+
+
+@pytest.mark.parametrize(("pin", "said"), [
+    ("prefetch=no", "transfers run beside steps, which pin prefetch=no forbids"),
+    ("transfer<=36", "transfers of more than 36 bytes, which pin transfer<=36 forbids"),
+    ("queue=due", "loads are not in the order of their steps, as pin queue=due demands"),
+    ("prefetch<=0", "its guard is"),
+])  # fmt: skip
+def test_orders_that_break_a_pin(pin: str, said: str) -> None:
+    """A queue of a plan without the pin."""
+    plan = planned("length=1", "turns=no", layers=4, banks=200)
+    (part,) = PROBLEMS["fusion"].parts_of(planned("length=1", "turns=no", pin, layers=4, banks=200))
+    schedule = plan.part.schedule
+    if pin == "queue=due":  # the loads in the other direction, each in the step that reads it
+        moves = timeline(plan).transfers
+        loads = [n for n, one in enumerate(moves) if isinstance(one, Load)]
+        place = max(n for n in loads if n and moves[n - 1].queue == moves[n].queue and isinstance(moves[n - 1], Load)
+                    and moves[n - 1].due < moves[n].due)  # fmt: skip
+        order, when = [*schedule.queue.order], [min(at, 1) for at in schedule.queue.when]
+        order[place - 1 : place + 1] = order[place - 1 : place + 1][::-1]
+        when = [1 if isinstance(one, Load) and one.ready == 1 else at
+                for one, at in zip(moves, schedule.queue.when, strict=True)]  # fmt: skip
+        schedule = replace(schedule, queue=replace(schedule.queue, order=tuple(order), when=tuple(when)))
+    try:
+        lines: tuple[str, ...] = part.contains(schedule)
+    except InputError as error:
+        lines = (str(error),)
+    assert any(said in line for line in lines), lines
+
+
+@pytest.mark.parametrize(("pin", "said"), [
+    ("prefetch<=x", "prefetch takes no, any or an integer from 0 on, such as prefetch<=1, got"),
+    ("prefetch=3", "pin prefetch=3: only prefetch<=N applies"),
+    ("transfer>=16", "pin transfer>=16: only transfer<=N applies"), ("transfer<=16KiBs", "takes a positive integer"),
+    ("queue=first", "queue takes any or due"),
+])  # fmt: skip
+def test_pins_that_mean_nothing(pin: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        planned(pin)
+
+
+def test_kibibytes() -> None:
+    assert planned("transfer<=16KiB").part.measures == planned("transfer<=16384").part.measures
+
+
+# ---- when all happens ------------------------------------------------------------------------------------------------
+
+
+def test_events_by_hand() -> None:
+    """Steps of 3, 2, 2, 2, 2, 2, 1 and 2 rows of 8 pixels, 9 taps and 8 ticks.
+
+    The steps are busy for 9,216 ticks; what is left until the last of them ends they wait.
+    """
+    plan = planned(*STRIPS)
+    steps = [one for one in plan.timeline if one.lane == "engine"]
+    assert [one.what for one in steps] == ["c0", "c1"] * 4
+    assert [one.end - one.begin for one in steps] == [rows * 8 * 9 * 8 for rows in (3, 2, 2, 2, 2, 2, 1, 2)]
+    assert sum(one.waits for one in steps) == steps[-1].end - 16 * 576
+    assert all(bool(one.waits_for) == bool(one.waits) for one in steps)
+    moved = [one for one in plan.timeline if one.lane != "engine"]
+    assert sum(one.bytes for one in moved) == plan.part.measures["bytes"]
+    assert max(one.end for one in plan.timeline) == plan.part.measures["time"]
+    assert {one.what for one in moved if one.lane == "load"} == {
+        "weights of c0", "weights of c1", "in rows 0-3", "in rows 4-5", "in rows 6-7"}  # fmt: skip
+    assert [one.what for one in moved if one.lane == "store"] == [f"c1 rows {k}-{k + 1}" for k in (0, 2, 4, 6)]
+    for one in moved:
+        (reader,) = [step for step in steps if step.step == one.step]
+        assert one.end <= reader.begin if one.lane == "load" else one.begin >= reader.end
+
+
+def test_what_is_shown() -> None:
+    plan = planned(*STRIPS)
+    said = show(plan)
+    lines = dict(line.split(maxsplit=1) for line in said.splitlines() if line.startswith(("engine", "loads", "stores")))
+    assert len(lines) == 3
+    assert set(lines["engine"]) == {"A", "."}
+    table = show(plan, timeline=True)
+    assert table.count("weights of c1") >= 1
+    assert len([line for line in table.splitlines() if " engine " in line]) == 8
+    with pytest.raises(InputError, match="not both"):
+        show(plan, "c0..c1", timeline=True)
+    layer = solve("lenet5", "scratchpad_64k", problem="tiling", objective="bytes")
+    with pytest.raises(InputError, match="no timeline, problem tiling decides no order of transfers"):
+        show(layer, timeline=True)
+
+
+def test_figures_over_time() -> None:
+    plan = planned(layers=4, banks=40)
+    boxes, memory = (one for one in plan.figures() if one.key in ("timeline", "memory-time"))
+    assert not boxes.empty
+    assert not memory.empty
+    lanes = {row[-2] for row in boxes.table().rows}
+    assert lanes == {"engine", "loads", "stores"}
+
+
+def test_queues_are_frozen() -> None:
+    """They are part of what is looked up."""
+    one, two = Queue(1, None, (0,), (1,)), Queue(1, None, (0,), (2,))
+    assert one != two
+    assert len({NetworkRun((), one), NetworkRun((), two), NetworkRun(())}) == 3
+    assert not isinstance(timeline(planned(*STRIPS)).transfers[0], Store)
