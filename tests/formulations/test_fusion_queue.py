@@ -19,6 +19,7 @@ from solver import check, show
 from solver.calls.solve import solve
 from solver.plan.plan import Plan
 from solver.problems.registry import PROBLEMS
+from solver.uses.why.parts import plan_splits
 from tests.lies import changed, problems
 
 #: Two 3x3 layers of 4 channels on 8 x 8 pixels, in strips of two rows (docs/fusion.md): 8 steps.
@@ -219,6 +220,21 @@ def test_what_is_shown() -> None:
     layer = solve("lenet5", "scratchpad_64k", problem="tiling", objective="bytes")
     with pytest.raises(InputError, match="no timeline, problem tiling decides no order of transfers"):
         show(layer, timeline=True)
+
+
+def test_where_the_time_goes() -> None:
+    """An array of 16 x 64 lanes has 4 x 4 of them filled; what is not computing is waited for, or stored at the end."""
+    plan = planned(*STRIPS)
+    (split,) = [one for one in plan_splits(plan, plan.part.measures, {}) if one.measure == "time"]
+    parts = {(one.what, one.cause): one.value for one in split.parts}
+    steps = [one for one in plan.timeline if one.lane == "engine"]
+    assert split.value == sum(parts.values()) == plan.part.measures["time"]
+    assert parts["compute", "compute"] + parts["compute", "lanes"] == 16 * 576
+    assert parts["compute", "compute"] == 18432 * 8 // (16 * 64)
+    assert sum(value for (_, cause), value in parts.items() if cause == "waits") == sum(one.waits for one in steps)
+    assert parts["stores", "drain"] == split.value - steps[-1].end
+    longest = max(steps, key=lambda one: one.waits)
+    assert any(f"(step {longest.step}) for {longest.waits_for}" in one.why for one in split.parts)
 
 
 def test_figures_over_time() -> None:

@@ -12,7 +12,7 @@ from formulations.fusion.latency.timelines import Laid
 from formulations.fusion.orders import WHOLE
 from formulations.fusion.steps import Piece
 from hwmodels.timeline.price import occupancy
-from hwmodels.timeline.schedule import Load
+from hwmodels.timeline.schedule import Load, Move
 
 #: What an operand is called.
 _NAMES = {"W": "weights", "PSUM": "partial sums"}
@@ -40,6 +40,8 @@ class Event:
     """Ticks that a step waits for transfers."""
     waits_for: str = ""
     """The last one that it waits for."""
+    waits_lane: Literal["", "load", "store"] = ""
+    """Whether that is a load or a store."""
 
 
 def events(net: Net, laid: Laid) -> Iterator[Event]:
@@ -51,13 +53,16 @@ def events(net: Net, laid: Laid) -> Iterator[Event]:
     steps = chain.from_iterable(((run, t) for t in part.layers) for run, part in enumerate(laid.parts))
     for step, ((run, t), size) in enumerate(zip(steps, occupancy(laid.timeline).tolist(), strict=True), 1):
         wait, span = waits.get(step), (found.begin[step - 1], found.end[step - 1])
-        late = (wait.ticks, said[wait.transfer][1]) if wait else (0, "")
+        late = (wait.ticks, said[wait.transfer][1], _lane(moves[wait.transfer])) if wait else (0, "")
         yield Event("engine", run, net.layers[t].name, size, *span, step, 0, *late)
     for k, one in enumerate(moves):
-        load = isinstance(one, Load)
         step, when = (one.due, one.guard) if isinstance(one, Load) else (one.released, one.limit)
         span = found.transfer_begin[k], found.transfer_end[k]
-        yield Event("load" if load else "store", said[k][0], said[k][1], one.bytes, *span, step, when)
+        yield Event(_lane(one), said[k][0], said[k][1], one.bytes, *span, step, when)
+
+
+def _lane(one: Move) -> Literal["load", "store"]:
+    return "load" if isinstance(one, Load) else "store"
 
 
 def words(net: Net, name: tuple[str, int], pieces: tuple[Piece, ...]) -> str:

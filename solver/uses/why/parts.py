@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from formulations.fusion.latency.events import Event
 from hwmodels.nest.buffers import buffers
 from hwmodels.nest.homes import housed, machine_with_homes, operand_of
 from hwmodels.nest.price.causes import Share, held_outside, shares
@@ -27,7 +28,9 @@ from instances.machine.machine import Machine
 from instances.network.workload import Layer
 from solver.plan.plan import PartPlan, Plan
 from solver.plan.why import Limit, Part, Split
+from solver.problems.joint import is_shared
 from solver.show.tables import percent
+from solver.show.words import microseconds
 from solver.uses.why.relax import lanes_ticks
 
 #: What the loops of a nest run over.
@@ -181,11 +184,15 @@ def plan_splits(plan: Plan, figures: Mapping[str, int], units: Mapping[str, str]
     """Return the objective of a plan in its terms, then other measures as far as its rows say."""
     if plan.objective is None:
         return ()
-    first = plan.objectives[0]
+    first, timed = plan.objectives[0], is_shared(plan)
     made = [_split(first, plan.objective.unit, plan.objective.value, plan.objective.terms)]
+    if timed and first == "time":
+        made = [_over_time(plan, plan.objective.value)]
     rows = plan.parts
     for name, value in figures.items():
-        if name != first and value:
+        if timed and name == "time" != first:
+            made.append(_over_time(plan, value))
+        elif name != first and value:
             terms = _of_rows(name, rows)
             terms = terms if sum(terms.values()) == value else {"all": value}
             made.append(_split(name, units.get(name, UNITS.get(name, "")), value, terms))
@@ -195,6 +202,35 @@ def plan_splits(plan: Plan, figures: Mapping[str, int], units: Mapping[str, str]
 def _split(name: str, unit: str, value: int, terms: Mapping[str, int]) -> Split:
     parts = (Part(what=what, cause="", value=term) for what, term in terms.items())
     return Split(measure=name, unit=unit, value=value, parts=tuple(_some(parts)))
+
+
+#: Waits that are named.
+_NAMED = 3
+
+
+def _over_time(plan: Plan, latency: int) -> Split:
+    """The time of a network with prefetch: steps that compute, what they wait for, and what is stored at the end."""
+    steps = [one for one in plan.timeline if one.lane == "engine"]
+    busy = sum(one.end - one.begin for one in steps)
+    needed = sum(full_lanes(layer, plan.machine_data) for layer in plan.network_data.layers)
+    parts = [Part(what="compute", cause="compute", value=min(busy, needed)),
+             Part(what="compute", cause="lanes", value=busy - min(busy, needed))]  # fmt: skip
+    for what in ("weights", "maps", "stores"):
+        late = sorted((one for one in steps if one.waits and _kind(one) == what), key=lambda one: -one.waits)
+        longest = "; ".join(f"{microseconds(plan, one.waits)} us before {one.what} (step {one.step}) for "
+                            f"{one.waits_for}" for one in late[:_NAMED])  # fmt: skip
+        why = f"by {len(late)} step{'s' * (len(late) > 1)}, the longest: {longest}"
+        parts.append(Part(what=what, cause="waits", value=sum(one.waits for one in late), why=why))
+    drain = latency - max((one.end for one in steps), default=0)
+    parts.append(Part(what="stores", cause="drain", value=drain))
+    return Split(measure="time", unit=MEASURES["time"], value=latency, parts=tuple(_some(parts)))
+
+
+def _kind(step: Event) -> str:
+    """Of what a step waits for."""
+    if step.waits_lane == "store":
+        return "stores"
+    return "weights" if step.waits_for.startswith("weights of ") else "maps"
 
 
 def _of_rows(name: str, rows: Iterable[PartPlan]) -> dict[str, int]:

@@ -20,7 +20,8 @@ CAUSES = {
     "edge": "border tiles charged whole", "spilled": "written and read again", "first_read": "first reads",
     "printed": "as printed", "startup": "start-up of calls", "runs": "runs of addresses", "bursts": "bursts",
     "alignment": "bursts filled in part", "compute": "with all lanes full", "lanes": "lanes without work",
-    "layer": "the layer's own", "overlap": "hidden", "parallel": "side by side", "arithmetic": "arithmetic", "": "",
+    "layer": "the layer's own", "overlap": "hidden", "parallel": "side by side", "arithmetic": "arithmetic",
+    "waits": "waited for", "drain": "behind the last step", "": "",
 }  # fmt: skip
 
 
