@@ -197,12 +197,14 @@ CASES = (
       for engine in ("dynamic", "greedy", "milp")),
     case("joint", "pinned", solve, FLAT, SHARED, pins=["holds=uniform", "T_M<=1"]),
     case("joint", "conflict", solve, FLAT, SHARED, but={"ocm_bytes": 2, "ocm_banks": 2}),
-    *(case("fusion", f"bytes, {engine}", solve, SKIP, SHARED, engine=engine)
+    *(case("fusion", f"bytes, {engine}", solve, SKIP, SHARED, engine=engine, objective="bytes")
       for engine in ("dynamic", "per-layer", "cascade", "strips")),
     case("fusion", "energy", solve, FLAT, SHARED, objective="energy"),
+    case("fusion", "time, dynamic", solve, SKIP, SHARED),
     case("fusion", "halo computed again", solve, chain(4, 4, size=8), SHARED, but={"ocm_bytes": 448, "ocm_banks": 28},
-         pins=["fuse=c0..c1", "strip=2", "recompute=any"]),
-    case("fusion", "without banks", solve, chain(4, 4, size=8), SHARED, but={"ocm_bytes": 500, "ocm_banks": 0}),
+         pins=["fuse=c0..c1", "strip=2", "recompute=any"], objective="bytes"),
+    case("fusion", "without banks", solve, chain(4, 4, size=8), SHARED, but={"ocm_bytes": 500, "ocm_banks": 0},
+         objective="bytes"),
     case("fusion", "conflict", solve, SKIP, SHARED, but={"ocm_bytes": 2, "ocm_banks": 2}),
     *(case("mapping", f"{objective}, {engine}", solve, "lenet5", "galaxy_s9", objective=objective,
            engine=engine, pins=["cpu_config=2,2"])

@@ -104,16 +104,31 @@ class FusionPart(Part[Runs]):
     def _fastest(self) -> Fastest:
         """Plans by their time."""
         nests = self.tables.nests.arcs("proven")
-        return Fastest(self.groups, self._nest_in, nests, self.laid, self.compulsory_ticks, self._others)
+        return Fastest(
+            self.groups,
+            self._nest_in,
+            nests,
+            self.laid,
+            self.compulsory_ticks,
+            self._others,
+            Cuts(self).floor,
+            self._keeps,
+        )
 
-    def _others(self, clock: Clock) -> Iterator[Runs]:
-        """Plans that are found otherwise: of the fewest bytes, with columns and turns; and layer by layer."""
+    def _keeps(self, runs: Runs, goal: Goal) -> bool:
+        measures = self.price(runs).measures
+        return all(measures[name] <= most for name, most in goal.caps.items())
+
+    def _others(self, clock: Clock) -> list[Runs] | None:
+        """Plans that are found otherwise: of the fewest bytes, with columns and turns; and layer by layer.
+
+        None if it is proven that there is no plan.
+        """
         cuts = Cuts(self)
         with suppress(TimeUp, Unable):
-            cuts.exact(Goal("bytes", clock=clock.half()), "dynamic")
-        for runs in (cuts.so_far(), self.greedy(clock)):
-            if runs is not None:
-                yield self._faster(runs, clock)
+            if cuts.exact(Goal("bytes", clock=clock.half()), "dynamic") == (None, None):
+                return None
+        return [self._faster(runs, clock) for runs in (cuts.so_far(), self.greedy(clock)) if runs is not None]
 
     def _nest_in(self, step: int, run: LayerRun, room: int, most: int | None) -> tuple[Nest, StepsOf] | None:
         """A nest of a layer with these maps on chip in so many bytes, and its steps.

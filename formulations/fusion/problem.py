@@ -91,7 +91,7 @@ class FusionFormulation(Formulation[Runs]):
     schedule: Any = NetworkSchedule
     figures = tuple[RunFigures, ...]
     whole = True
-    measures = {"bytes": "bytes", "energy": "fJ", "macs": "MACs", "time": "ticks"}  # noqa: RUF012
+    measures = {"time": "ticks", "bytes": "bytes", "energy": "fJ", "macs": "MACs"}  # noqa: RUF012
     decisions = DECISIONS
     engines = {  # noqa: RUF012
         "dynamic": "dynamic programming over cuts and the rows of all maps on chip: exact",

@@ -16,6 +16,7 @@ from hwmodels.fusion.replay.count import weight_bytes
 from hwmodels.fusion.replay.strips import Span, Walk
 from hwmodels.nest.buffers import buffer_lines, buffers
 from hwmodels.schedule import FusedRun, LayerRun, Run, Steps
+from instances.errors import InputError
 from instances.network.stores import Stores
 from solver.ask.question import Question
 from solver.plan.figures import Figure
@@ -150,6 +151,8 @@ def _rows(seen: _Strips, stream: int) -> list[str]:
 
 FUSION = FusionFormulation()
 _AGAIN = "recompute=any"
+#: The engine that decides time.
+_OF_TIME = "dynamic"
 
 
 class FusionProblem(SharedProblem):
@@ -158,6 +161,21 @@ class FusionProblem(SharedProblem):
     def __init__(self) -> None:
         super().__init__(FUSION)
         self.axes = {"bytes": "bytes", "macs": "MACs"}
+
+    def solve(self, question: Question) -> Plan:
+        """Plan the network; raises InputError for solvers where time is asked for, which they do not decide."""
+        if "time" in question.objectives and question.engine in FUSION.engines and question.engine != _OF_TIME:
+            raise InputError(
+                f"engine {question.engine}: it does not decide time (what is minimised if nothing is said); "
+                f"engine {_OF_TIME} does, or --objective bytes"
+            )
+        return super().solve(question)
+
+    def able(self, plan: Plan) -> Mapping[str, bool]:
+        """Engines that decide what the plan was asked."""
+        able = super().able(plan)
+        timed = "time" in plan.objectives
+        return {name: proves for name, proves in able.items() if not timed or not proves or name == _OF_TIME}
 
     # ---- the front ---------------------------------------------------------------------------------------------------
 

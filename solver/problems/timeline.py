@@ -134,8 +134,8 @@ class Timetable:
         """A row an event, in the order of time."""
         rows = sorted(self.events, key=lambda one: (one.begin, one.end))
         return Sheet([
-            Column("begin (us)", [microseconds(self.plan, one.begin) for one in rows]),
-            Column("end (us)", [microseconds(self.plan, one.end) for one in rows]),
+            Column("begin (us)", [self._exactly(one.begin) for one in rows]),
+            Column("end (us)", [self._exactly(one.end) for one in rows]),
             Column("lane", [one.lane for one in rows], words=True),
             Column("what", [one.what for one in rows], "the layer of a step, or what is moved", words=True),
             Column("bytes", [f"{one.bytes:,}" for one in rows], "on chip in a step, or that are moved"),
@@ -143,11 +143,15 @@ class Timetable:
                    "its number; of a load the step that reads it, of a store the step that makes it"),
             Column("beside", [str(one.when) if one.when else "" for one in rows],
                    "of a load the first step that it may lie beside; of a store the step that waits for it"),
-            Column("waits (us)", [microseconds(self.plan, one.waits) if one.waits else "" for one in rows],
+            Column("waits (us)", [self._exactly(one.waits) if one.waits else "" for one in rows],
                    "time that a step waits for transfers"),
             Column("for", [one.waits_for for one in rows], "the last one that it waits for", words=True),
             Column("group", [self.names[one.run] for one in rows], "the layer or group that it is part of", words=True),
         ])  # fmt: skip
+
+    def _exactly(self, ticks: int) -> str:
+        """Microseconds, to the nanosecond."""
+        return f"{us(self.plan, ticks):,.3f}"
 
 
 def letter(run: int) -> str:

@@ -54,7 +54,7 @@ def constant(name: str, *shape: int) -> Input:
 
 def planned(net: Network, size: int, *pins: str) -> Any:
     settings = {"ocm_bytes": size, "ocm_banks": 0, "psum_bytes": 1}
-    return solve(net, "scratchpad_768k", problem="fusion", pins=pins, settings=settings)
+    return solve(net, "scratchpad_768k", problem="fusion", objective="bytes", pins=pins, settings=settings)
 
 
 GATED = network(constant("gate", 1, 4, 1, 1), conv("a", "in"), times("m", "a", "gate"), conv("b", "m"))

@@ -206,6 +206,19 @@ def test_events_by_hand() -> None:
         assert one.end <= reader.begin if one.lane == "load" else one.begin >= reader.end
 
 
+def test_three_layers_by_hand() -> None:
+    """docs/fusion.md: 4,608 ticks a step, 1,120 for the input and the result, 1,008 for the weights of a layer."""
+    plan = planned("strip=8", layers=3, banks=128)
+    alone = planned("strip=8", "prefetch=no", layers=3, banks=128)
+    cases = (plan, (2128, 6736, 11344), 2128, 17072), (alone, (2128, 7744, 13360), 6736, 19088)
+    for one, begins, ahead, latency in cases:
+        steps = [event for event in one.timeline if event.lane == "engine"]
+        assert tuple(step.begin for step in steps) == begins
+        assert one.part.measures["time"] == latency
+        assert [event.begin for event in one.timeline if event.what == "weights of c1"] == [ahead]
+    assert next(event for event in plan.timeline if event.what == "c0").bytes == 944
+
+
 def test_what_is_shown() -> None:
     plan = planned(*STRIPS)
     said = show(plan)

@@ -47,7 +47,9 @@ def part_of(plan: Plan) -> FusionPart:
 def two(banks: int, *pins: str) -> tuple[FusionPart, Plan]:
     """Two 3x3 layers of 4 channels on 8 x 8 pixels (docs/fusion.md), with so many banks of 16 bytes."""
     memory = {"ocm_bytes": 16 * banks, "ocm_banks": banks}
-    plan = solve(chain(4, 4, size=8), "scratchpad_768k", problem="fusion", pins=pins, settings=memory)
+    plan = solve(
+        chain(4, 4, size=8), "scratchpad_768k", problem="fusion", objective="bytes", pins=pins, settings=memory
+    )
     return part_of(plan), plan
 
 
@@ -127,7 +129,13 @@ def test_blocks_of_filters_by_hand() -> None:
 
     Of c5 (8,192 - 912 - 150) / 2 / 400 = 8 filters, less than a round of 16 lanes; of f6 31, a round of 16.
     """
-    plan = solve("lenet5", "scratchpad_64k", problem="fusion", settings={"ocm_bytes": "8192", "ocm_banks": "16"})
+    plan = solve(
+        "lenet5",
+        "scratchpad_64k",
+        problem="fusion",
+        objective="bytes",
+        settings={"ocm_bytes": "8192", "ocm_banks": "16"},
+    )
     part = part_of(plan)
     timeline = part.timelines.timeline(part.numbered(plan.part.schedule), WHOLE)
     late = len(timeline.steps) - 22

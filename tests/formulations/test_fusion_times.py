@@ -179,8 +179,9 @@ def test_prices_refuse_other_turns() -> None:
 def products(*pins: str) -> Plan:
     """Two matrix products on 64 KiB, sums of 1 byte."""
     memory = {"ocm_bytes": 65_536, "ocm_banks": 16, "psum_bytes": 1}
-    return solve(CHAINS["products"](), "scratchpad_768k", problem="fusion", settings=memory, pins=pins
-    )  # fmt: skip
+    return solve(
+        CHAINS["products"](), "scratchpad_768k", problem="fusion", objective="bytes", settings=memory, pins=pins
+    )
 
 
 @pytest.mark.slow(2)
@@ -212,7 +213,7 @@ def test_without_turns_more_is_moved() -> None:
 def test_turns_are_of_as_many_channels_as_fit() -> None:
     """With 256 KiB weights and strips of one step fit beside half of the inner map, so a turn has 256 channels."""
     memory = {"ocm_bytes": 2**18 + 2**12, "ocm_banks": 65, "psum_bytes": 1}
-    plan = solve(CHAINS["products"](), "scratchpad_768k", problem="fusion", settings=memory)
+    plan = solve(CHAINS["products"](), "scratchpad_768k", problem="fusion", objective="bytes", settings=memory)
     ((group,), (figures,)) = plan.schedule, plan.part.figures
     assert figures.moved == plan.part.must["bytes"]
     assert group.blocks == () or group.blocks[0].channels >= 64

@@ -83,7 +83,7 @@ def test_weights_stay_past_a_group() -> None:
     Once: 4 in, 4 of a and b, 8 and 8 of u and v, 4 out: 28.
     """
     on = machine(40)
-    plan = solve(FAR, on, problem="fusion", pins=["cut=a", "fuse=u..v", "cut=v"])
+    plan = solve(FAR, on, problem="fusion", objective="bytes", pins=["cut=a", "fuse=u..v", "cut=v"])
     assert check(plan).ok
     assert plan.objective.value == 4 + 4 + 8 + 8 + 4
     group = next(row for row in plan.part.figures if len(row.layers) == 2)
@@ -93,10 +93,12 @@ def test_weights_stay_past_a_group() -> None:
 
 def test_groups_have_weights_of_their_own() -> None:
     """a, b and c have the same 4 weights; a and b in a group load them once, c by itself once more: 4 + 8 + 4."""
-    plan = solve(THREE, machine(100), problem="fusion", pins=["fuse=a..b", "cut=b"])
+    plan = solve(THREE, machine(100), problem="fusion", objective="bytes", pins=["fuse=a..b", "cut=b"])
     assert check(plan).ok
     assert plan.objective.value == 16
-    assert solve(THREE, machine(100), problem="fusion").objective.value == 12  # by themselves, or all in a group
+    assert (
+        solve(THREE, machine(100), problem="fusion", objective="bytes").objective.value == 12
+    )  # by themselves, or all in a group
 
 
 def test_a_group_that_keeps_weights_for_others_never_loaded_them() -> None:
@@ -119,7 +121,7 @@ def test_the_referee_runs_layers_whose_weights_lie_transposed() -> None:
     made = network(
         Input(name="x", shape=(1, 2, 2, 1)), conv("a", "x", 2, filters=1), conv("b", "a", 2, "a"),
     )  # fmt: skip
-    plan = solve(made, machine(100), problem="fusion", pins=["fuse=a..b"])
+    plan = solve(made, machine(100), problem="fusion", objective="bytes", pins=["fuse=a..b"])
     assert check(plan).ok
     assert (plan.objective.value, plan.part.replay.executed) == (10, 1)
 
@@ -245,7 +247,14 @@ def twice(*, own_bias: bool = False) -> Network:
 def test_two_layers_with_one_tensor() -> None:
     # strips of 2 rows: 8 rows of 32 bytes on chip while b runs (docs/fusion.md), and 144 bytes of weights, not 288
     settings = {"ocm_bytes": 400, "ocm_banks": 0, "psum_bytes": 1}
-    plan = solve(twice(), "scratchpad_768k", problem="fusion", settings=settings, pins=("fuse=a..b", "strip=2"))
+    plan = solve(
+        twice(),
+        "scratchpad_768k",
+        problem="fusion",
+        objective="bytes",
+        settings=settings,
+        pins=("fuse=a..b", "strip=2"),
+    )
     assert plan.status == "OPTIMAL"
     assert plan.measures["bytes"] == 256 + 144 + 256 == plan.part.must["bytes"]
     ((run,), (row,)) = plan.schedule, plan.part.figures
@@ -285,5 +294,7 @@ def test_c_of_tied_layers_ends_the_group(tmp_path: Path) -> None:
     graph = helper.make_graph(nodes, "tied", [x], [y], initializer=[weights])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
     floats = {"in_bytes": 4, "w_bytes": 4, "out_bytes": 4, "psum_bytes": 4}
-    made = compile_model(tmp_path / "m.onnx", "scratchpad_768k", tmp_path / "c", settings=floats, problem="fusion")
+    made = compile_model(
+        tmp_path / "m.onnx", "scratchpad_768k", tmp_path / "c", settings=floats, problem="fusion", objective="bytes"
+    )
     assert len(made.plan.schedule) == 2

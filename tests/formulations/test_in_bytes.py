@@ -48,7 +48,7 @@ def joint(network: Network, machine: Machine, engine: str = "dynamic") -> Plan:
 
 
 def fused(network: Network, machine: Machine, **options: Any) -> Plan:
-    return solve(network, machine, problem="fusion", **options)
+    return solve(network, machine, problem="fusion", objective="bytes", **options)
 
 
 # ---- by hand ---------------------------------------------------------------------------------------------------------

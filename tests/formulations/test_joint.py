@@ -709,7 +709,7 @@ def test_of_equal_nests_the_fastest() -> None:
     # layer reads, or 7 of those that the second one writes: two calls each, with the weights six; 5 ticks a call, 2 a
     # run
     assert plan.measures["time"] == 288 + 6 * (5 + 2)
-    alone = solve(chain(), MACHINE, problem="fusion", pins=["length=1"])
+    alone = solve(chain(), MACHINE, problem="fusion", objective="bytes", pins=["length=1"])
     assert sum(row.ticks for row in alone.part.figures) == plan.measures["time"]
 
 

@@ -253,7 +253,8 @@ HANDED: list[tuple[str, str, tuple[Any, ...], dict[str, Any]]] = [
     ("why plan.json -l c1 --marginal memory --time-limit 3 --no-rivals", "why.explain", ("read plan.json", "c1"),
      {"marginal": ["memory"], "time_limit_s": 3.0, "rivals": False}),
     ("why plan.json", "why.explain", ("read plan.json", None), {"marginal": (), "time_limit_s": None, "rivals": True}),
-    ("show plan.json --layer c1 --all", "solve.show_plan", ("plan.json", "c1"), {"details": True}),
+    ("show plan.json --layer c1 --all", "solve.show_plan", ("plan.json", "c1"), {"details": True, "timeline": False}),
+    ("show plan.json --timeline", "solve.show_plan", ("plan.json", None), {"details": False, "timeline": True}),
 ]  # fmt: skip
 
 

@@ -343,7 +343,7 @@ def test_a_group_adds_maps(tmp_path: Path) -> None:
     residual_model(tmp_path / "model.onnx")
     made = compile_model(
         tmp_path / "model.onnx", "scratchpad_768k", tmp_path / "c", settings=[*FLOATS, "ocm_bytes=20000"],
-        problem="fusion",
+        problem="fusion", objective="bytes",
     )  # fmt: skip
     assert [row.layers for row in made.plan.part.figures if "e" in row.layers] == [("a", "c", "d", "e")]
     assert difference(build_and_run(tmp_path / "c", BUILDS[3])) < 1e-5

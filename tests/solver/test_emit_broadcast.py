@@ -307,7 +307,7 @@ def test_weights_by_hand(tmp_path: Path, case: str) -> None:
 @pytest.mark.slow(2)
 def test_weights_go_past_a_group(tmp_path: Path) -> None:
     """Problem fusion: a and b have the same weights, u and v run in strips between them; 28 bytes, each tensor once."""
-    plan = solve(FAR, machine(40), problem="fusion", pins=["cut=a", "fuse=u..v", "cut=v"])
+    plan = solve(FAR, machine(40), problem="fusion", objective="bytes", pins=["cut=a", "fuse=u..v", "cut=v"])
     assert [[name for name in row.on_chip if "(weights)" in name] for row in plan.part.figures] == [["a (weights)"]] * 3
     write(files_of(plan), tmp_path / "c")
     assert PLANNED in build_and_run(tmp_path / "c", BUILDS[3])

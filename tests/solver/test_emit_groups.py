@@ -113,7 +113,7 @@ def test_where_maps_have_no_room_in_one_piece_they_move(tmp_path: Path, monkeypa
 def test_two_products_take_turns(tmp_path: Path) -> None:
     """One channel of the map between at a time (docs/fusion.md): 164,608 bytes move, in 64 KiB without a gap."""
     settings = {"ocm_bytes": 65_536, "ocm_banks": 16, "psum_bytes": 1}
-    plan = solve(CHAINS["products"](), "scratchpad_768k", problem="fusion", settings=settings)
+    plan = solve(CHAINS["products"](), "scratchpad_768k", problem="fusion", objective="bytes", settings=settings)
     assert plan.measures["bytes"] == 164_608
     emit_c(plan, tmp_path / "c")
     assert "results and transfers as planned" in build_and_run(tmp_path / "c", "-O2")
@@ -125,7 +125,7 @@ def test_a_fused_network_computes_what_onnxruntime_does(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     light_model("squeezenet", tmp_path / "model.onnx")
     made = compile_model(
-        tmp_path / "model.onnx", "scratchpad_768k", tmp_path / "c", settings=FLOATS, problem="fusion"
+        tmp_path / "model.onnx", "scratchpad_768k", tmp_path / "c", settings=FLOATS, problem="fusion", objective="bytes"
     )  # fmt: skip
     assert any(row.visits > 1 for row in made.plan.part.figures)
     printed = build_and_run(tmp_path / "c", "-O2")

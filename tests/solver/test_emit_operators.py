@@ -196,7 +196,7 @@ def test_a_group_reads_a_part_of_a_map_that_another_layer_sees_whole() -> None:
             Conv(name="all", inputs=("x",), shape=(1, 8, 4, 4), filters=8, kernel=(1, 1)),
         ),
     )
-    plan = solve(network, "scratchpad_768k", problem="fusion", pins=["fuse=one..two", "cut=two"])
+    plan = solve(network, "scratchpad_768k", problem="fusion", objective="bytes", pins=["fuse=one..two", "cut=two"])
     assert plan.status == "OPTIMAL"
 
 

@@ -45,7 +45,7 @@ BOTH = "fuse=c0..c1"
 def two(banks: int, *pins: str) -> Plan:
     """The hand example in so many banks of 16 bytes."""
     settings = {"ocm_bytes": 16 * banks, "ocm_banks": banks}
-    return solve(TWO, "scratchpad_768k", problem="fusion", pins=pins, settings=settings)
+    return solve(TWO, "scratchpad_768k", problem="fusion", objective="bytes", pins=pins, settings=settings)
 
 
 # ---- the hand example ------------------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def test_pins_that_contradict_each_other() -> None:
 @pytest.mark.parametrize("setting", ["reserved_bytes=16", "im2col_rows=1"])
 def test_room_that_strips_do_not_leave_is_refused(setting: str) -> None:
     with pytest.raises(InputError, match="keeps no room for reserved_bytes and im2col_rows"):
-        solve(TWO, "scratchpad_768k", problem="fusion", settings=[setting])
+        solve(TWO, "scratchpad_768k", problem="fusion", objective="bytes", settings=[setting])
 
 
 # ---- benches ---------------------------------------------------------------------------------------------------------
@@ -284,7 +284,9 @@ def test_readers_that_see_a_map_unlike_load_it_each() -> None:
     group = Group(part.net, 1, 2)
     assert (group.legal, group.alike) == (True, False)
     assert Group(part.net, 1, 2, group.shared).alike
-    plan = solve(network, "scratchpad_768k", problem="fusion", settings=settings, pins=("fuse=b..c",))
+    plan = solve(
+        network, "scratchpad_768k", problem="fusion", objective="bytes", settings=settings, pins=("fuse=b..c",)
+    )
     assert plan.status == "OPTIMAL"
     assert [one.readers for one in plan.schedule[-1].streams if one.outside] == [(1,), (2,)]  # b and c
     assert check(plan).ok
@@ -299,6 +301,9 @@ def test_a_layer_whose_elements_read_several_neighbours_runs_by_itself() -> None
         sized = Resample(name="r", inputs=("x",), shape=(1, 4, 10, 17), fn=fn, size=(10, 17))
         last = Conv(name="c", inputs=("r",), shape=(1, 2, 10, 17), filters=2, kernel=(1, 1))
         network = Network(name="n", operators=(Input(name="x", shape=(1, 4, 13, 11)), sized, last))
-        plan = solve(network, "scratchpad_768k", problem="fusion")
+        plan = solve(network, "scratchpad_768k", problem="fusion", objective="bytes")
         assert (plan.status, plan.objective.value) == ("OPTIMAL", moved + 8 + 340)
-        assert solve(network, "scratchpad_768k", problem="fusion", pins=["fuse=r..c"]).status == together
+        assert (
+            solve(network, "scratchpad_768k", problem="fusion", objective="bytes", pins=["fuse=r..c"]).status
+            == together
+        )

@@ -61,6 +61,8 @@ class Way:
     """Whether most of its result is stored only at its end."""
     fresh: int = 0
     """Ticks that it begins later behind a way that is `whole` (`formulations.fusion.latency.products.fresh`)."""
+    bytes: int = 0
+    """That it moves."""
 
 
 #: A layer by itself without strips: its option, and its way along rows.
@@ -212,7 +214,8 @@ class Options:
         flow = Flow(first, steps[0], loads[0], stores[0], loads[1], steps[1], *np.zeros_like(steps))
         matrix = self._product(flow)[0]
         last = any(pieces for one, pieces in zip(part.moves, part.pieces, strict=True) if isinstance(one, Store))
-        return [Way(t, t, NESTED, (), place, matrix, nest, whole=last)]
+        moved = sum(one.bytes for one in part.moves)
+        return [Way(t, t, NESTED, (), place, matrix, nest, whole=last, bytes=moved)]
 
     def _product(self, flow: Flow) -> Ints:
         """What the steps of every way do to the clocks together."""
@@ -333,14 +336,15 @@ class Options:
         )  # fmt: skip
         made = self._product(flow)
         late = fresh(flow, self._fresh(steps, loads))
+        moved = np.add.reduceat(flow.due + stores.by_step(stores.bytes, number), flow.first[:-1])
         group, ways, down = steps.group, steps.time.down.ways, steps.time.down
         last = (down.end - down.begin)[len(group.layers) - 1, down.first[1:] - 1]
         whole = (2 * last > self.net.layers[group.last].r).tolist()
         for w in np.flatnonzero(fits).tolist():
             (mode, height), (columns, width) = ways[w % len(ways)], steps.time.across.ways[0]
             kept, option = tuple(steps.kept[w].tolist()), Option(height, width, mode, columns, group.twice)
-            at, behind = whole[w % len(ways)], int(late[w])
-            yield Way(group.first, group.last, option, kept, places[w], made[w], whole=at, fresh=behind)
+            at, behind, size = whole[w % len(ways)], int(late[w]), int(moved[w])
+            yield Way(group.first, group.last, option, kept, places[w], made[w], whole=at, fresh=behind, bytes=size)
 
     # ---- runs --------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,8 @@ Arc     a way of a group (`formulations.fusion.latency.options`): a matrix that 
 Value   max(E, A2) at the last cut
 
 Where the timeline of a path takes longer than its labels say, those of its ways that do are charged with it, and the
-labels are found again (`again`).
+labels are found again (`again`). With a cap on bytes ways are left out that no path within it has (`within`); where the
+cap is the least there is, every path of those that are left moves as much.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 
 from formulations.clock import ENDLESS, Clock
 from formulations.fusion.latency.options import Options, There, Way
-from formulations.fusion.strips import Ints
+from formulations.fusion.strips import Ints, Mask
 
 State = tuple[int, There, bool]
 #: At the end, the last of the state, and the number of a label.
@@ -83,6 +84,16 @@ class Move(NamedTuple):
     fresh: Ints
     ways: list[Way]
 
+    @property
+    def bytes(self) -> Ints:
+        """Of every way, (ways,)."""
+        return np.array([way.bytes for way in self.ways], np.int64)
+
+    def some(self, which: Mask) -> Move:
+        """Some of the ways."""
+        ways = [way for way, kept in zip(self.ways, which.tolist(), strict=True) if kept]
+        return Move(self.state, self.after, self.matrix[which], self.fresh[which], ways)
+
     def onward(self, clocks: Ints, late: Mapping[Way, int]) -> Ints:
         """Labels behind all ways, (ways, labels, clocks); some end later by so many ticks."""
         reached = applied(self.matrix, self.fresh, clocks, late=self.state[2])
@@ -108,6 +119,29 @@ class Paths:
         """Find labels anew, with ways that end later by so many ticks."""
         self._labelled(lambda _: self.clock.tick(), late)
 
+    def within(self, cap: int) -> bool:
+        """Leave ways out that no path of so many bytes has; whether one is left. Labels are to be found again."""
+        start, end = self._least(self.moves), [(self.count, frozenset[int](), whole) for whole in (False, True)]
+        behind = self._least(self.moves, dict.fromkeys(end, 0))
+        left: list[list[Move]] = []
+        for moves in self.moves:
+            some = ((move, start.get(move.state), behind.get(move.after)) for move in moves)
+            left.append([kept for move, before, after in some if before is not None and after is not None
+                         and (kept := move.some(move.bytes <= cap - before - after)).ways])  # fmt: skip
+        self.moves = left
+        return any(left)
+
+    def _least(self, moves: Sequence[Sequence[Move]], ends: Mapping[State, int] | None = None) -> dict[State, int]:
+        """The fewest bytes from the begin to every state; or from it to some ends."""
+        least = {(0, frozenset[int](), False): 0} if ends is None else dict(ends)
+        for some in moves if ends is None else reversed(moves):
+            for move in some:
+                here, there = (move.state, move.after) if ends is None else (move.after, move.state)
+                if here in least:
+                    value = least[here] + int(move.bytes.min())
+                    least[there] = min(value, least.get(there, value))
+        return least
+
     def _labelled(self, reach: Callable[[int], None], late: Mapping[Way, int]) -> None:
         start = Labels(np.zeros((1, self.options.clocks), np.int64), [None], [None])
         self.labels: dict[State, Labels] = {(0, frozenset(), False): start}
@@ -115,6 +149,8 @@ class Paths:
         for cut in range(self.count):
             reach(cut)
             for move in self.moves[cut]:
+                if move.state not in self.labels:
+                    continue
                 reached = move.onward(self.labels[move.state].clocks, late)
                 opened[move.after].append((reached, move.state, move.ways))
             for state in [state for state in opened if state[0] == cut + 1]:

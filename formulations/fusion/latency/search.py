@@ -8,7 +8,7 @@ timeline is that of the plan. The bound is that of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from math import inf
 
@@ -47,21 +47,26 @@ class Fastest(Piece[Runs]):
         Its timeline.
     least : int
         What no plan is below, by counting alone.
+    floors : function of a goal
+        What no plan is below of other measures.
+    keeps : function of a schedule and a goal
+        Whether it keeps the caps.
     others : function of a clock
-        Plans of other kinds, which are tried where a gap is left.
+        Plans of other kinds, which are tried where a gap is left, or with a cap; None if there is no plan at all.
     """
 
     def __init__(
         self, groups: Groups, alone: Alone, nests: Sequence[Arc], laid: Callable[[Runs], Laid], least: int,
-        others: Callable[[Clock], Iterable[Runs]],
+        others: Callable[[Clock], Sequence[Runs] | None], floors: Callable[[Goal], int],
+        keeps: Callable[[Runs, Goal], bool],
     ) -> None:  # fmt: skip
         self.groups, self.alone, self.nests, self.laid, self.others = groups, alone, nests, laid, others
-        self.least = self.counted = least
+        self.least, self.counted, self.floors, self.keeps = least, least, floors, keeps
         self.best: Runs | None = None
 
     def floor(self, goal: Goal) -> int:
-        """What is proven; of other measures nothing."""
-        return self.least if goal.measure == "time" else 0
+        """What is proven; of other measures what can be counted."""
+        return self.least if goal.measure == "time" else self.floors(goal)
 
     def so_far(self) -> Runs | None:
         """The best plan so far."""
@@ -79,6 +84,8 @@ class Fastest(Piece[Runs]):
         """The best path that was laid out, and the bound; raises TimeUp, and Unable for other measures."""
         if goal.measure != "time":
             raise Unable(f"dynamic programming does not minimise {goal.measure} with a cap on time")
+        if self.best is not None and not self.keeps(self.best, goal):
+            self.best = None
         demands = self.groups.demands.order
         largest = min(MOST_BYTES, demands.transfer or MOST_BYTES)
         first = Options(self.groups, largest, self.alone, in_order=True)
@@ -90,9 +97,12 @@ class Fastest(Piece[Runs]):
             if looked <= MANY:
                 some = Options(self.groups, most, self.alone, allowed, in_order=in_order, suited=first.suited)
                 looked += self._looked(some, LONGEST, goal)
-        if not goal.caps and self.least < self._ticks * (1 - MOST_GAP):
-            for runs in self.others(goal.clock):
-                self._try(runs)
+        if goal.caps or self.least < self._ticks * (1 - MOST_GAP):
+            others = self.others(goal.clock)
+            if others is None:
+                return None, None
+            for runs in others:
+                self._try(runs, goal)
         below = inf if goal.below is None else goal.below
         if goal.caps or self.least > min(below, self._ticks):
             self.least = self.counted  # a plan that is known is outside this space, or may be
@@ -106,9 +116,12 @@ class Fastest(Piece[Runs]):
     def _looked(self, options: Options, longest: int, goal: Goal) -> int:
         """Lay the best paths of groups of so many layers out; return how many options there were."""
         paths, late, seen = Paths(options, goal.clock, longest, LABELS), dict[Way, int](), set[Runs]()
+        capped = "bytes" in goal.caps
+        if capped and not paths.within(goal.caps["bytes"]):
+            return paths.looked
         for tried in range(TRIED if longest == LONGEST else 1):
             goal.clock.tick()
-            if tried:
+            if tried or capped:
                 paths.again(late)
             value, end = min(paths.ends(), default=(0, None))
             if end is None or value >= self._ticks:
@@ -118,7 +131,7 @@ class Fastest(Piece[Runs]):
             if runs in seen:
                 break
             seen.add(runs)
-            self._try(runs)
+            self._try(runs, goal)
             for (way, _), more in zip(path, self._more(paths.clocks(path, late), self.laid(runs)), strict=True):
                 late[way] = late.get(way, 0) + more
         goal.stats["options"] = int(str(goal.stats.get("options", 0))) + paths.looked
@@ -134,10 +147,10 @@ class Fastest(Piece[Runs]):
     def _bounded(self, goal: Goal, suited: Callable[[int], bool]) -> set[Key]:
         """Find the bound; return the strips that may be part of a better plan."""
         paths = Paths(Floors(self.groups, self.nests, suited), goal.clock, LONGEST)
-        self.least = max(self.least, *(value for value, _ in paths.ends()[:1]))
+        self.least = max([self.least, *(value for value, _ in paths.ends()[:1])])
         return promising(paths, 2**62 if self.best is None else self.laid(self.best).ticks)
 
-    def _try(self, runs: Runs) -> None:
-        """Keep a plan if it is the best so far."""
-        if self.laid(runs).ticks < self._ticks:
+    def _try(self, runs: Runs, goal: Goal) -> None:
+        """Keep a plan within the caps if it is the best so far."""
+        if self.keeps(runs, goal) and self.laid(runs).ticks < self._ticks:
             self.best = runs

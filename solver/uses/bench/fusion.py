@@ -70,7 +70,7 @@ def convolutions(name: str) -> Network:
 
 def _solved(target: Network | str, kib: int, engine: str = "auto", **settings: int) -> Plan:
     shared = {"ocm_bytes": kib * 1024, "ocm_banks": kib * 1024 // _BANK, **settings}
-    return solve(target, "scratchpad_768k", problem="fusion", engine=engine, settings=shared)
+    return solve(target, "scratchpad_768k", problem="fusion", objective="bytes", engine=engine, settings=shared)
 
 
 def _known(plan: Plan) -> list[Cell]:
