@@ -281,7 +281,8 @@ class FusionPart(Part[Runs]):
             elif not self.layers.holds(first, run):
                 demands = f" with {', '.join(self.layers.pins.to_json())}" if self.layers.pins.pins else ""
                 said.append(f"{name}: the schedule is no plan of problem tiling{demands}")
-        said += self.timelines.faults(runs, self.laid(runs))
+        if runs.queue is not None:
+            said += self.timelines.faults(runs.queue, self.laid(runs).timeline)
         if self.demands.macs is not None and self.price(runs).measures["macs"] > self.demands.macs:
             said.append(f"MACs are above {self.demands.macs:,}")
         return tuple(said)

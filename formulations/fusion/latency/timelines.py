@@ -77,13 +77,12 @@ class Timelines:
         """What no order, guards and limits of the best timeline's steps and transfers are below."""
         return bound(self.laid(runs, numbered).timeline, self.room)
 
-    def faults(self, runs: Runs, laid: Laid) -> Iterator[str]:
+    def faults(self, queue: Queue, timeline: Timeline) -> Iterator[str]:
         """Yield what a plan's own queue does not keep."""
-        if runs.queue is not None:
-            most = int(occupancy(laid.timeline).max(initial=0))
-            if most > self.room:
-                yield f"steps and the transfers beside them take {most:,} bytes, there are {self.room:,}"
-            yield from self.demands.broken(runs.queue, laid.timeline)
+        most = int(occupancy(timeline).max(initial=0))
+        if most > self.room:
+            yield f"steps and the transfers beside them take {most:,} bytes, there are {self.room:,}"
+        yield from self.demands.broken(queue, timeline)
 
     def _given(self, numbered: list[Numbered], queue: Queue) -> Laid:
         """The timeline of a queue."""
