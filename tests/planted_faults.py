@@ -362,6 +362,18 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("steps: all times have the weights of the first", "np.repeat(np.arange(len(self.kept)), np.diff(self.first))",
          "np.repeat(np.arange(len(self.kept)) * 0, np.diff(self.first))"),
     ]),
+    ("formulations/fusion/latency/timelines.py", "tests/formulations/test_fusion_queue.py", [
+        ("queue: memory of a plan's own order is not looked at", "if most > self.room:", "if False:"),
+        ("queue: a plan's own order is not read", "self._found(each) if runs.queue is None else",
+         "self._found(each) or"),
+    ]),
+    ("formulations/fusion/orders.py", "tests/formulations/test_fusion_queue.py", [
+        ("queue: stores beside steps in spite of a pin", "else one.limit > one.released + 1", "else False"),
+        ("queue: transfers of any size in spite of a pin", "(min(most, weights), min(most, maps))", "(weights, maps)"),
+    ]),
+    ("formulations/fusion/latency/events.py", "tests/formulations/test_fusion_queue.py", [
+        ("events: transfers by their number", "for k in laid.order]", "for k in sorted(laid.order)]"),
+    ]),
     ("formulations/fusion/latency/products.py", "tests/formulations/test_fusion_latency.py", [
         ("latency: stores find no room beside a step", "made[0, 2] = load - late + compute",
          "made[0, 2] = load + compute"),
@@ -388,6 +400,7 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ]),
     ("formulations/fusion/latency/paths.py", "tests/formulations/test_fusion_latency.py", [
         ("latency: labels as if all was stored before", "if late and fresh.any():", "if False:"),
+        ("latency: ways beyond a cap", "move.bytes <= cap - before - after", "move.bytes <= cap - before"),
         ("latency: labels that are best in one clock alone", "(front <= mine).all(axis=1).any()",
          "(front <= mine).any(axis=1).any()"),
     ]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+from functools import partial
 from itertools import combinations_with_replacement, product
 
 import numpy as np
@@ -21,6 +22,7 @@ from formulations.pins import Pins
 from hwmodels.schedule import FusedRun, Hold, LayerRun, Loop, Nest
 from hwmodels.timeline.price import occupancy
 from hwmodels.timeline.schedule import Load, Step
+from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.network.network import Network
 from instances.zoo.builder import Builder
@@ -438,3 +440,46 @@ def test_a_group_has_all_ways_to_read_a_map_of_two_readers() -> None:
     options = Options(part.groups, 512)
     assert {one.twice for one in options.of(1, 3)} == {frozenset(), frozenset({part.net.writes[0]})}
     assert isinstance(options.of(1, 3)[0], Group)
+
+
+@pytest.mark.parametrize("engine", ["milp", "cp-sat"])
+def test_solvers_that_do_not_decide_time_are_refused(engine: str) -> None:
+    asked = partial(solve, "lenet5", "scratchpad_64k", problem="fusion", engine=engine, settings={"ocm_banks": "16"})
+    with pytest.raises(InputError, match=f"engine {engine}: it does not decide time .* engine dynamic does, or"):
+        asked()
+    assert asked(objective="bytes").status == "OPTIMAL"
+
+
+@pytest.mark.parametrize("objective", ["time", "bytes", "bytes,time", "time,bytes"])
+def test_where_no_plan_is(objective: str) -> None:
+    """Two layers in one group take more than 100 bytes (a window of 4 channels has 36); by themselves less."""
+    asked = partial(solve, chain(4, 4, size=4), "scratchpad_768k", problem="fusion", objective=objective,
+                    settings={"ocm_bytes": "100", "ocm_banks": "0"})  # fmt: skip
+    assert asked(pins=["fuse=c0..c1"]).status == "INFEASIBLE"
+    plan = asked()
+    assert check(plan).ok
+    assert plan.part.bounds.get("bytes") is None or plan.part.bounds["bytes"] >= 416
+
+
+@pytest.mark.parametrize(("network", "settings"), [
+    ("lenet5", {"ocm_bytes": "4096", "ocm_banks": "0"}), (NETS["skip"], {"ocm_bytes": "2048", "ocm_banks": "32"}),
+    (chain(32, size=8, channels=8, taps=3), {"ocm_bytes": "2048", "ocm_banks": "32", **BYTES}),
+])  # fmt: skip
+def test_of_the_fewest_bytes_a_faster_plan(network: str | Network, settings: dict[str, str]) -> None:
+    """LeNet-5 on 4 KiB: in 336,920 ticks, 346,816 as the search of bytes alone leaves it."""
+    fewest, both = (solve(network, "scratchpad_768k", problem="fusion", objective=objective, settings=settings)
+                    for objective in ("bytes", "bytes,time"))  # fmt: skip
+    assert both.part.measures["bytes"] == fewest.part.measures["bytes"] == both.part.bounds["bytes"]
+    assert both.part.measures["time"] <= fewest.part.measures["time"] - (9000 if network == "lenet5" else 0)
+
+
+def test_ways_within_a_cap() -> None:
+    """What is left within a cap has a path of no more bytes through each way; none is left below the least."""
+    part = part_of(chain(4, 4, 4, size=8), ocm_bytes=1024, ocm_banks=32)
+    paths = Paths(Options(part.groups, 4096, None, in_order=True), longest=3)
+    least = part.compulsory_bytes
+    assert not Paths(paths.options, longest=3).within(least - 1)
+    assert paths.within(least)
+    paths.again({})
+    for _, end in paths.ends():
+        assert sum(way.bytes for way, _ in paths.path(end)) == least

@@ -29,7 +29,7 @@ from formulations.problem import Goal, Model, Piece, Unable
 SHORT, LONGEST, LABELS, TRIED = (1, 3), 10, 100, 8
 #: Plans of other kinds are tried where a gap of more than this is left.
 MOST_GAP = 0.03
-#: Blocks of other sizes are tried after so many options at the most.
+#: Blocks of other sizes, and plans of other kinds, are tried after so many options at the most.
 MANY = 20_000
 
 
@@ -52,7 +52,8 @@ class Fastest(Piece[Runs]):
     keeps : function of a schedule and a goal
         Whether it keeps the caps.
     others : function of a clock
-        Plans of other kinds, which are tried where a gap is left, or with a cap; None if there is no plan at all.
+        Plans of other kinds, which are tried where a gap is left and few options were looked at, or with a cap; None if
+        there is no plan at all.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class Fastest(Piece[Runs]):
             if looked <= MANY:
                 some = Options(self.groups, most, self.alone, allowed, in_order=in_order, suited=first.suited)
                 looked += self._looked(some, LONGEST, goal)
-        if goal.caps or self.least < self._ticks * (1 - MOST_GAP):
+        if self.best is None or goal.caps or (looked <= MANY and self.least < self._ticks * (1 - MOST_GAP)):
             others = self.others(goal.clock)
             if others is None:
                 return None, None
