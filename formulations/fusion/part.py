@@ -115,6 +115,24 @@ class FusionPart(Part[Runs]):
             self._keeps,
         )
 
+    def front(self, clock: Clock) -> list[Runs]:
+        """Plans of the least time, of the fewest bytes, and between; those that were found when time was up."""
+        ends = list[Runs]()
+        for measure in ("time", "bytes"):
+            piece = self._fastest if measure == "time" else Cuts(self)
+            with suppress(TimeUp, Unable):
+                piece.exact(Goal(measure, clock=clock.half()), "dynamic")
+            if (runs := piece.so_far()) is not None:
+                ends.append(self._faster(runs, clock) if measure == "bytes" else runs)
+        bytes_of = lambda runs: self.price(runs).measures["bytes"]  # noqa: E731
+        found = [*ends, *(self._fastest.between(clock, ends, bytes_of) if len(ends) > 1 else ())]
+        return [replace(runs, queue=self.laid(runs).queue) for runs in found]
+
+    @property
+    def least_ticks(self) -> int:
+        """What no plan is below of those that objective time looks at, as far as it is known."""
+        return self._fastest.least
+
     def _keeps(self, runs: Runs, goal: Goal) -> bool:
         measures = self.price(runs).measures
         return all(measures[name] <= most for name, most in goal.caps.items())

@@ -10,7 +10,9 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 
+from formulations.clock import Clock
 from formulations.fusion.problem import FusionFormulation
 from hwmodels.fusion.replay.count import weight_bytes
 from hwmodels.fusion.replay.strips import Span, Walk
@@ -24,7 +26,7 @@ from solver.plan.front import Front
 from solver.plan.plan import Plan
 from solver.problems.joint import RunRow, SharedProblem, moved_column, moved_figures, on_chip, ranges, rows_of
 from solver.search.deciding import lowest
-from solver.search.loop import status_of
+from solver.search.loop import Answer, status_of
 from solver.show.common import graph
 from solver.show.pseudo_code import pseudo_code
 from solver.show.tables import ABSENT, Column, Sheet, name_column, ratio
@@ -160,7 +162,7 @@ class FusionProblem(SharedProblem):
 
     def __init__(self) -> None:
         super().__init__(FUSION)
-        self.axes = {"bytes": "bytes", "macs": "MACs"}
+        self.axes, self.front_axes = {"bytes": "bytes", "macs": "MACs", "time": "ticks"}, ("bytes", "macs")
 
     def solve(self, question: Question) -> Plan:
         """Plan the network; raises InputError for solvers where time is asked for, which they do not decide."""
@@ -180,6 +182,38 @@ class FusionProblem(SharedProblem):
     # ---- the front ---------------------------------------------------------------------------------------------------
 
     def front(self, question: Question, axes: tuple[str, ...]) -> Front:
+        """The exact front of bytes and MACs, or plans between the least time and the fewest bytes.
+
+        Raises InputError for other axes.
+        """
+        wanted = axes or self.front_axes
+        if set(wanted) == {"time", "bytes"}:
+            return self._over_time(question, wanted)
+        if set(wanted) != {"bytes", "macs"}:
+            raise InputError(f"axes {','.join(wanted)}: fronts of problem {self.name} are of bytes,macs or time,bytes")
+        return self._over_macs(question)
+
+    def _over_time(self, question: Question, axes: tuple[str, ...]) -> Front:
+        """Plans that no other one that was found beats in time and bytes, with what no plan is below."""
+        start, limit = time.monotonic(), Clock.of(question.time_limit_s)
+        question = replace(question, objectives=axes, engine=_OF_TIME)
+        (part,) = self.parts(question)
+        found = [(dict(part.price(runs).measures), runs) for runs in part.front(limit)]
+        fastest = min((values["time"] for values, _ in found), default=0)
+        ticks = part.least_ticks if part.least_ticks <= fastest else part.compulsory_ticks  # another kind of plan
+        known = {"time": ticks, "bytes": part.compulsory_bytes}
+        least: dict[str, int | None] = {name: known[name] for name in axes}
+        said, second = [], inf
+        for values, runs in sorted(found, key=lambda one: [one[0][name] for name in axes]):
+            if values[axes[1]] < second:
+                second = values[axes[1]]
+                status = status_of({name: values[name] for name in axes}, least, empty=False)
+                said.append(Answer(runs, values, least, status))
+        plans = [self.made(question, [(part, one)], start) for one in said]
+        units = {axis: self.axes[axis] for axis in axes}
+        return self.front_of(question, plans, len(plans) == 1 and plans[0].status == "OPTIMAL", units)
+
+    def _over_macs(self, question: Question) -> Front:
         """The exact front of bytes and MACs; what strips need again may be computed again, unless a pin says no.
 
         The front says whether it is proven; of its plans each is the best of those with no more MACs.
@@ -196,7 +230,7 @@ class FusionProblem(SharedProblem):
             status = status_of(verdict.values, bounds, empty=False)
             said = replace(verdict.said, status=status, bounds=bounds, judged=None)
             plans.append(self.made(question, [(part, said)], start))
-        return self.front_of(question, plans, proven)
+        return self.front_of(question, plans, proven, {axis: self.axes[axis] for axis in self.front_axes})
 
     # ---- showing -----------------------------------------------------------------------------------------------------
 

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
+from formulations.clock import ENDLESS
 from formulations.fusion.part import FusionPart
 from hwmodels.schedule import NetworkRun, Queue
 from hwmodels.timeline.schedule import Load, Store, Timeline
 from instances.errors import InputError
 from instances.zoo.chains import chain
 from solver import check, show
-from solver.calls.solve import solve
+from solver.calls.solve import pareto, solve
 from solver.plan.plan import Plan
 from solver.problems.registry import PROBLEMS
 from solver.uses.why.parts import plan_splits
@@ -265,3 +266,40 @@ def test_queues_are_frozen() -> None:
     assert one != two
     assert len({NetworkRun((), one), NetworkRun((), two), NetworkRun(())}) == 3
     assert not isinstance(timeline(planned(*STRIPS)).transfers[0], Store)
+
+
+# ---- time and bytes --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("axes", ["time,bytes", "bytes,time"])
+def test_plans_between_the_least_time_and_the_fewest_bytes(axes: str) -> None:
+    """From the plan of the least time to one of the fewest bytes, each better than the one before it in one of them."""
+    asked = {"problem": "fusion", "settings": {"ocm_bytes": "98304", "ocm_banks": "12"}}
+    front = pareto("lenet5", "scratchpad_24k", axes=axes, **asked)
+    points = [(point.values["time"], point.values["bytes"]) for point in front.parts[0].points]
+    points = points[:: 1 if axes == "time,bytes" else -1]
+    assert [bytes_ for _, bytes_ in points] == sorted({bytes_ for _, bytes_ in points}, reverse=True)
+    assert [ticks for ticks, _ in points] == sorted({ticks for ticks, _ in points})
+    fastest, fewest = (solve("lenet5", "scratchpad_24k", objective=name, **asked) for name in ("time", "bytes"))
+    assert points[0][0] == fastest.part.measures["time"]
+    assert points[-1][1] == fewest.part.measures["bytes"]
+    assert points[-1][0] <= fewest.part.measures["time"]
+    assert all(check(plan).ok for plan in front.plans)
+    assert not front.proven or len(points) == 1
+
+
+def test_chords_of_a_front() -> None:
+    """Of a chain in 2 KiB: every plan between lies below the chord of its neighbours, or is one of them."""
+    plan = planned(layers=4, banks=60)
+    (part,) = PROBLEMS["fusion"].parts_of(plan)
+    assert isinstance(part, FusionPart)
+    found = part.front(ENDLESS)
+    points = sorted({(part.price(runs).measures["time"], part.price(runs).measures["bytes"]) for runs in found})
+    assert min(ticks for ticks, _ in points) == part.price(found[0]).measures["time"]
+    assert min(size for _, size in points) == part.price(found[1]).measures["bytes"] == plan.part.measures["bytes"]
+    assert all(part.contains(runs) == () for runs in found)
+
+
+def test_axes_that_have_no_front() -> None:
+    with pytest.raises(InputError, match="fronts of problem fusion are of bytes,macs or time,bytes"):
+        pareto("lenet5", "scratchpad_64k", problem="fusion", axes="time,macs", settings={"ocm_banks": "16"})

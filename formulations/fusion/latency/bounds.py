@@ -173,7 +173,7 @@ def promising(paths: Paths, below: int) -> set[Key]:
     found, behind = set[Key](), {(paths.count, frozenset[int](), False): np.array([[0, BEFORE, 0]], np.int64)}
     for moves in reversed(paths.moves):
         rows = dict[State, list[Ints]]()
-        for state, after, matrix, _, ways in moves:
+        for state, after, matrix, _, _, ways in moves:
             if after not in behind:
                 continue
             rest = behind[after]  # (rows, 3)

@@ -56,11 +56,12 @@ def undominated(clocks: Ints, most: int) -> Ints:
     return order[kept]
 
 
-def _arcs(ways: Sequence[Way]) -> Iterator[tuple[bool, Ints, Ints, list[Way]]]:
-    """Yield the ways that are stored at their end, and the others, with their matrices and ticks of `fresh`."""
+def _arcs(ways: Sequence[Way]) -> Iterator[tuple[bool, Ints, Ints, Ints, list[Way]]]:
+    """Yield the ways that are stored at their end, and the others: matrices, ticks of `fresh`, bytes."""
     for whole in (False, True):
         if some := [way for way in ways if way.whole == whole]:
-            yield whole, np.stack([way.matrix for way in some]), np.array([way.fresh for way in some], np.int64), some
+            fresh, moved = np.array([(way.fresh, way.bytes) for way in some], np.int64).T
+            yield whole, np.stack([way.matrix for way in some]), fresh, moved, some
 
 
 def applied(matrix: Ints, fresh: Ints, clocks: Ints, *, late: bool) -> Ints:
@@ -82,23 +83,25 @@ class Move(NamedTuple):
     matrix: Ints
     """(ways, clocks, clocks)."""
     fresh: Ints
+    bytes: Ints
+    """`fresh`, `bytes`: of every way, (ways,)."""
     ways: list[Way]
-
-    @property
-    def bytes(self) -> Ints:
-        """Of every way, (ways,)."""
-        return np.array([way.bytes for way in self.ways], np.int64)
 
     def some(self, which: Mask) -> Move:
         """Some of the ways."""
         ways = [way for way, kept in zip(self.ways, which.tolist(), strict=True) if kept]
-        return Move(self.state, self.after, self.matrix[which], self.fresh[which], ways)
+        return Move(self.state, self.after, self.matrix[which], self.fresh[which], self.bytes[which], ways)
 
-    def onward(self, clocks: Ints, late: Mapping[Way, int]) -> Ints:
-        """Labels behind all ways, (ways, labels, clocks); some end later by so many ticks."""
+    def onward(self, clocks: Ints, late: Mapping[Way, int], price: float = 0) -> Ints:
+        """Labels behind all ways, (ways, labels, clocks).
+
+        Some end later by so many ticks; a byte adds a `price` to all clocks.
+        """
         reached = applied(self.matrix, self.fresh, clocks, late=self.state[2])
         if late:
             reached[..., 0] += np.array([late.get(way, 0) for way in self.ways], np.int64)[:, None]
+        if price:
+            reached += np.rint(price * self.bytes).astype(np.int64)[:, None, None]
         return reached
 
 
@@ -115,9 +118,9 @@ class Paths:
         self.moves: list[list[Move]] = []
         self._labelled(lambda cut: self.moves.append([*self._moves(cut)]), {})
 
-    def again(self, late: Mapping[Way, int]) -> None:
-        """Find labels anew, with ways that end later by so many ticks."""
-        self._labelled(lambda _: self.clock.tick(), late)
+    def again(self, late: Mapping[Way, int], price: float = 0) -> None:
+        """Find labels anew, with ways that end later by so many ticks, and a price of a byte in ticks."""
+        self._labelled(lambda _: self.clock.tick(), late, price)
 
     def within(self, cap: int) -> bool:
         """Leave ways out that no path of so many bytes has; whether one is left. Labels are to be found again."""
@@ -142,7 +145,7 @@ class Paths:
                     least[there] = min(value, least.get(there, value))
         return least
 
-    def _labelled(self, reach: Callable[[int], None], late: Mapping[Way, int]) -> None:
+    def _labelled(self, reach: Callable[[int], None], late: Mapping[Way, int], price: float = 0) -> None:
         start = Labels(np.zeros((1, self.options.clocks), np.int64), [None], [None])
         self.labels: dict[State, Labels] = {(0, frozenset(), False): start}
         opened = defaultdict[State, list[tuple[Ints, State, list[Way]]]](list)
@@ -151,7 +154,7 @@ class Paths:
             for move in self.moves[cut]:
                 if move.state not in self.labels:
                     continue
-                reached = move.onward(self.labels[move.state].clocks, late)
+                reached = move.onward(self.labels[move.state].clocks, late, price)
                 opened[move.after].append((reached, move.state, move.ways))
             for state in [state for state in opened if state[0] == cut + 1]:
                 self.labels[state] = self._best(opened.pop(state))
@@ -169,8 +172,8 @@ class Paths:
             arcs = {place: [*_arcs(some)] for place, some in ways.items()}
             for state in states:
                 for there, after in cuts:
-                    for whole, matrix, fresh, some in arcs[places[there, after]] if there == state[1] else ():
-                        yield Move(state, (last + 1, after, whole), matrix, fresh, some)
+                    for whole, matrix, fresh, moved, some in arcs[places[there, after]] if there == state[1] else ():
+                        yield Move(state, (last + 1, after, whole), matrix, fresh, moved, some)
 
     def _after(self, first: int, last: int, there: There) -> Iterator[There]:
         """Maps on chip after a group, for those before it."""

@@ -8,16 +8,18 @@ timeline is that of the plan. The bound is that of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import product
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise, product
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
 from formulations.clock import Clock
 from formulations.fusion.arcs import Groups
 from formulations.fusion.latency.bounds import Floors, promising
-from formulations.fusion.latency.options import Alone, Key, Options, Way
+from formulations.fusion.latency.options import Alone, Key, Options, There, Way
 from formulations.fusion.latency.paths import Paths
 from formulations.fusion.latency.timelines import Laid
 from formulations.fusion.orders import MOST_BYTES
@@ -29,8 +31,30 @@ from formulations.problem import Goal, Model, Piece, Unable
 SHORT, LONGEST, LABELS, TRIED = (1, 3), 10, 100, 8
 #: Plans of other kinds are tried where a gap of more than this is left.
 MOST_GAP = 0.03
+#: Paths that are laid out for a front at the most.
+MOST_BETWEEN = 40
 #: Blocks of other sizes, and plans of other kinds, are tried after so many options at the most.
 MANY = 20_000
+
+
+class Looked(NamedTuple):
+    """Paths of options, and by way how many ticks it takes longer in a timeline than its labels say."""
+
+    paths: Paths
+    late: dict[Way, int]
+
+    def best(self) -> tuple[list[tuple[Way, There]], int] | None:
+        """The best path by its labels, and what these say; None if there is none."""
+        value, end = min(self.paths.ends(), default=(0, None))
+        return None if end is None else (self.paths.path(end), value)
+
+    def charge(self, path: Sequence[tuple[Way, There]], laid: Laid) -> None:
+        """Charge the ways of a path that take longer in its timeline."""
+        labels = self.paths.clocks(path, self.late)
+        more = np.diff([end - label for end, label in zip(laid.ends, labels, strict=True)], prepend=0).tolist()
+        more[-1] = max(0, more[-1]) + laid.ticks - laid.ends[-1]
+        for (way, _), ticks in zip(path, more, strict=True):
+            self.late[way] = self.late.get(way, 0) + max(0, ticks)
 
 
 class Fastest(Piece[Runs]):
@@ -64,6 +88,7 @@ class Fastest(Piece[Runs]):
         self.groups, self.alone, self.nests, self.laid, self.others = groups, alone, nests, laid, others
         self.least, self.counted, self.floors, self.keeps = least, least, floors, keeps
         self.best: Runs | None = None
+        self.last: Looked | None = None
 
     def floor(self, goal: Goal) -> int:
         """What is proven; of other measures what can be counted."""
@@ -116,40 +141,62 @@ class Fastest(Piece[Runs]):
 
     def _looked(self, options: Options, longest: int, goal: Goal) -> int:
         """Lay the best paths of groups of so many layers out; return how many options there were."""
-        paths, late, seen = Paths(options, goal.clock, longest, LABELS), dict[Way, int](), set[Runs]()
+        looked, seen = Looked(Paths(options, goal.clock, longest, LABELS), {}), set[Runs]()
         capped = "bytes" in goal.caps
-        if capped and not paths.within(goal.caps["bytes"]):
-            return paths.looked
+        if capped and not looked.paths.within(goal.caps["bytes"]):
+            return looked.paths.looked
+        if longest == LONGEST and not capped:
+            self.last = looked
         for tried in range(TRIED if longest == LONGEST else 1):
             goal.clock.tick()
             if tried or capped:
-                paths.again(late)
-            value, end = min(paths.ends(), default=(0, None))
-            if end is None or value >= self._ticks:
+                looked.paths.again(looked.late)
+            found = looked.best()
+            if found is None or found[1] >= self._ticks:
                 break
-            path = paths.path(end)
-            runs = options.runs(path)
+            runs = options.runs(found[0])
             if runs in seen:
                 break
             seen.add(runs)
             self._try(runs, goal)
-            for (way, _), more in zip(path, self._more(paths.clocks(path, late), self.laid(runs)), strict=True):
-                late[way] = late.get(way, 0) + more
-        goal.stats["options"] = int(str(goal.stats.get("options", 0))) + paths.looked
-        return paths.looked
-
-    def _more(self, labels: list[int], laid: Laid) -> list[int]:
-        """By run how much longer it takes than its labels say."""
-        both = zip(laid.ends, labels, strict=True)
-        more = np.diff([end - label for end, label in both], prepend=0)
-        drain = laid.ticks - laid.ends[-1]
-        return [max(0, int(one)) + (drain if k == len(more) - 1 else 0) for k, one in enumerate(more)]
+            looked.charge(found[0], self.laid(runs))
+        goal.stats["options"] = int(str(goal.stats.get("options", 0))) + looked.paths.looked
+        return looked.paths.looked
 
     def _bounded(self, goal: Goal, suited: Callable[[int], bool]) -> set[Key]:
         """Find the bound; return the strips that may be part of a better plan."""
         paths = Paths(Floors(self.groups, self.nests, suited), goal.clock, LONGEST)
         self.least = max([self.least, *(value for value, _ in paths.ends()[:1])])
         return promising(paths, 2**62 if self.best is None else self.laid(self.best).ticks)
+
+    def between(
+        self, clock: Clock, ends: Sequence[Runs], bytes_of: Callable[[Runs], int]
+    ) -> Iterator[Runs]:  # fmt: skip
+        """Yield plans between those at the ends of a front: the fastest, and the one of the fewest bytes.
+
+        Of two neighbours, t and t' ticks and b and b' bytes, bytes are priced by (t' - t) / (b - b'): the best of the
+        last paths lies below their chord, or on it. Then between it and each of them, and so on; MOST_BETWEEN paths
+        are laid out at the most, until time is up.
+        """
+        looked, chords = self.last, deque(pairwise([(self.laid(runs).ticks, bytes_of(runs)) for runs in ends]))
+        known = {point for chord in chords for point in chord}
+        for _ in range(MOST_BETWEEN if looked else 0):
+            if not chords or clock.over or looked is None:
+                return
+            (ticks, moved), (slower, fewer) = chords.popleft()
+            if slower <= ticks or fewer >= moved:
+                continue
+            looked.paths.again(looked.late, (slower - ticks) / (moved - fewer))
+            found = looked.best()
+            if found is None:
+                return
+            runs = looked.paths.options.runs(found[0])
+            looked.charge(found[0], self.laid(runs))
+            point = self.laid(runs).ticks, bytes_of(runs)
+            yield runs
+            if point not in known and fewer < point[1] < moved:
+                known.add(point)
+                chords += [((ticks, moved), point), (point, (slower, fewer))]
 
     def _try(self, runs: Runs, goal: Goal) -> None:
         """Keep a plan within the caps if it is the best so far."""
