@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.fusion.latency.events import Event
-from solver.plan.figures import Axis, Box, Boxes, Cloud, Point, Points
+from solver.plan.figures import Axis, Box, Boxes
 from solver.plan.plan import Plan
 from solver.show.common import us
 from solver.show.tables import Column, Sheet
@@ -25,8 +25,8 @@ from solver.show.words import microseconds
 #: Columns of the lines, letters of layers and groups (after the last one "+"), and heights of memory.
 _WIDE, _LETTERS, _HEIGHTS = 100, ascii_uppercase + ascii_lowercase + digits, " ▁▂▃▄▅▆▇█"
 _LANES = {"engine": "engine", "load": "loads", "store": "stores"}
-#: Boxes of a lane at the most: what follows at once, for the same layer or group, is one.
-_BOXES = 400
+#: Boxes of a lane at the most (what follows at once, for the same layer or group, is one), and of memory.
+_BOXES, _BARS = 400, 150
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Timetable:
 
     # ---- figures and tables ------------------------------------------------------------------------------------------
 
-    def figures(self) -> Iterator[Boxes | Points]:
+    def figures(self) -> Iterator[Boxes]:
         """Engine and DMA over time, and the memory beneath."""
         if not self.latency:
             return
@@ -103,15 +103,25 @@ class Timetable:
             keyed=False,
         )  # fmt: skip
         size = self.plan.machine_data.memories["ocm"]
-        used = tuple(Point(us(self.plan, one.begin), one.bytes, one.what) for one in self.steps)
-        full = (Point(0, size, ""), Point(us(self.plan, self.latency), size, ""))
-        yield Points(
+        yield Boxes(
             "memory-time", "Memory over time",
             "Bytes on chip by step: what it reads and makes, maps and weights that stay, what is prefetched and what "
             "is yet to be stored. The line is the end of the memory.",
-            time, Axis("bytes on chip", limits=(0, size * 1.05)),
-            (Cloud("on chip", used, "steps"), Cloud("memory", full, "line")),
+            time, Axis("bytes on chip", limits=(0, size * 1.05)), self.names, tuple(self._used()), limit=size,
+            keyed=False,
         )  # fmt: skip
+
+    def _used(self) -> Iterator[Box]:
+        """The most that lies on chip in steps of a layer or group that follow each other, for long enough to be seen."""
+        for run, mine in groupby(self.steps, key=lambda one: one.run):
+            each = list(mine)
+            while each:
+                count = next(
+                    (n for n, one in enumerate(each, 1) if one.end - each[0].begin >= self.latency // _BARS), len(each)
+                )
+                some, each = each[:count], each[count:]
+                most, end = max(one.bytes for one in some), us(self.plan, some[-1].end)
+                yield Box(us(self.plan, some[0].begin), end, 0, most, some[0].what, run, f"{most:,} bytes")
 
     def _boxes(self) -> Iterator[Box]:
         for k, lane in enumerate(_LANES):
