@@ -112,7 +112,7 @@ class Timetable:
         )  # fmt: skip
 
     def _used(self) -> Iterator[Box]:
-        """The most that lies on chip in steps of a layer or group that follow each other, for long enough to be seen."""
+        """The most that lies on chip in steps of a layer or group that follow each other, long enough to be seen."""
         for run, mine in groupby(self.steps, key=lambda one: one.run):
             each = list(mine)
             while each:
