@@ -418,7 +418,7 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
          "while guard > low + 1 and left[guard - 1] >= each"),
         ("prefetch: limits beside loads that wait for them", "least = max(self.fixed[k], before) + 1",
          "least = self.fixed[k] + 1"),
-        ("prefetch: bytes of late stores not taken", "left[limit] -= each\n", "pass\n"),
+        ("prefetch: bytes of late stores not taken", "left[limit : limit + fits] -= each\n", "pass\n"),
         ("prefetch: a bound without the last load in part", "return total - (-one.ticks * room // one.bytes)",
          "return total"),
     ]),

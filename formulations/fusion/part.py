@@ -112,7 +112,7 @@ class FusionPart(Part[Runs]):
             self.compulsory_ticks,
             self._others,
             Cuts(self).floor,
-            self._keeps,
+            self._measures,
         )
 
     def front(self, clock: Clock) -> list[Runs]:
@@ -124,8 +124,7 @@ class FusionPart(Part[Runs]):
                 piece.exact(Goal(measure, clock=clock.half()), "dynamic")
             if (runs := piece.so_far()) is not None:
                 ends.append(self._faster(runs, clock) if measure == "bytes" else runs)
-        bytes_of = lambda runs: self.price(runs).measures["bytes"]  # noqa: E731
-        found = [*ends, *(self._fastest.between(clock, ends, bytes_of) if len(ends) > 1 else ())]
+        found = [*ends, *(self._fastest.between(clock, ends) if len(ends) > 1 else ())]
         return [replace(runs, queue=self.laid(runs).queue) for runs in found]
 
     @property
@@ -133,9 +132,8 @@ class FusionPart(Part[Runs]):
         """What no plan is below of those that objective time looks at, as far as it is known."""
         return self._fastest.least
 
-    def _keeps(self, runs: Runs, goal: Goal) -> bool:
-        measures = self.price(runs).measures
-        return all(measures[name] <= most for name, most in goal.caps.items())
+    def _measures(self, runs: Runs) -> Mapping[str, int]:
+        return self.price(runs).measures
 
     def _others(self, clock: Clock) -> list[Runs] | None:
         """Plans that are found otherwise: of the fewest bytes, with columns and turns; and layer by layer.
@@ -344,7 +342,7 @@ class FusionPart(Part[Runs]):
 def _too_many(peak: int, room: int) -> Iterator[str]:
     """A fault if the timeline takes more bytes than there are."""
     if peak > room:
-        yield f"steps and the transfers beside them take {peak:,} bytes, there are {room:,}"
+        yield f"at some time steps and the transfers beside them take {peak:,} bytes, there are {room:,}"
 
 
 def _flat(value: Any, where: str = "") -> Iterator[tuple[str, int]]:

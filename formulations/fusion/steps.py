@@ -18,12 +18,14 @@ is stored and loaded again, a map between groups or partial sums, is stored befo
 
 A layer by itself has a step for every tile of its nest. What its nest loads for a tile is due in its step; so that no
 byte is missing, each operand of it counts as its largest tile.
+
+Of plans with too many transfers each layer or group is one step (`whole`): what all take one after the other.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -431,6 +433,16 @@ class GroupSteps:
         first = self.runs[np.flatnonzero(self.together)[0]]
         return _weights(int(first), np.ones_like(steps), ticks[self.at][steps], self.weights[steps], steps)
 
+    @property
+    def transfers(self) -> int:
+        """How many there are of all ways."""
+        return int(self.loads.number.sum() + self.stores.number.sum())
+
+    def whole(self, more: int = 0) -> Part:
+        """One step, after all loads (of `more` ticks) and before all stores: the only way, one after the other."""
+        loads, stores = (int((moves.number * moves.ticks).sum()) for moves in (self.loads, self.stores))
+        return whole(self.group.first, int(self.ticks.sum()), int(self.bytes.max()), loads + more, stores)
+
     def part(self) -> Part:
         """The steps and transfers of the only way."""
         first, streams = self.group.first, self.group.streams
@@ -466,44 +478,85 @@ def _concatenated(moves: Sequence[Moves]) -> Moves:
     return Moves(*(np.concatenate([getattr(one, name) for one in moves], axis=-1) for name in names))
 
 
-def nest_steps(
-    layer: Layer,
-    machine: Machine,
-    nest: Nest,
-    beside: int,
-    reads: Sequence[Piece] = (),
-    writes: Sequence[Piece] = (),
-    number: int = 0,
-) -> Part:
-    """The steps of a layer by itself, beside which bytes lie on chip; `reads`, `writes`: its maps.
+class NestSteps:
+    """The steps of a layer by itself, beside which bytes lie on chip.
 
-    `number`: of the layer. Of a map with the rows and channels of the layer pieces are those of tiles.
+    Parameters
+    ----------
+    reads, writes : sequence of Piece
+        Its maps. Of a map with the rows and channels of the layer pieces are those of tiles.
+    number : int
+        Of the layer.
     """
-    skeleton, part = skeleton_of(layer, nest), Part()
-    trees = trees_of(cores(layer, skeleton.spatial)[0], nest.loops())
-    tiled = TiledTime(layer, machine, skeleton, nest.loops(), trees, line=nest.line)
-    sizes = {one.name: one.bytes for one in buffers(layer, machine, nest)}
-    inputs = iter(_inputs(layer))
-    moved = [
-        (one, sizes.get(next(inputs) if one[0] == "IN" else one[0], 0), *tiled.transfers(*one))
-        for one in tiled.parts
-    ]  # fmt: skip
-    begins = np.any([load > 0 for _, _, load, _ in moved], axis=0)
-    begins[1:] |= np.any([store > 0 for *_, store in moved], axis=0)[:-1]
-    begins[0] = True
-    own, at = sum(sizes.values()) + beside, np.cumsum(begins)
-    part.steps = [Step(int(one), own) for one in np.add.reduceat(tiled.compute(), np.flatnonzero(begins))]
-    part.layers = [number] * len(part.steps)
-    for one, size, load, store in moved:
-        maps, stored = () if one[0] == "W" and layer.weights == "constant" else reads, np.flatnonzero(store)
-        tile = partial(_of_tile, layer, one[0], *tiled.tiles(*one)) if one[0] != "W" and not one[2] else lambda x, _: x
-        for t in np.flatnonzero(load).tolist():  # partial sums: after all that was stored
-            before = int(np.searchsorted(stored, t))
-            ready = 1 + int(at[stored[before - 1]]) if before else 1
-            part.load((one[0], number), load[t], size, int(at[t]), *(tile(piece, t) for piece in maps), ready=ready)
-        for t in stored.tolist():
-            part.store((one[0], number), store[t], size, int(at[t]), *(tile(piece, t) for piece in writes))
+
+    def __init__(
+        self, layer: Layer, machine: Machine, nest: Nest, beside: int, reads: Sequence[Piece] = (),
+        writes: Sequence[Piece] = (), number: int = 0,
+    ) -> None:  # fmt: skip
+        self.layer, self.reads, self.writes, self.number = layer, reads, writes, number
+        skeleton = skeleton_of(layer, nest)
+        trees = trees_of(cores(layer, skeleton.spatial)[0], nest.loops())
+        self.tiled = TiledTime(layer, machine, skeleton, nest.loops(), trees, line=nest.line)
+        sizes = {one.name: one.bytes for one in buffers(layer, machine, nest)}
+        inputs = iter(_inputs(layer))
+        self.moved = [
+            (one, sizes.get(next(inputs) if one[0] == "IN" else one[0], 0), *self.tiled.transfers(*one))
+            for one in self.tiled.parts
+        ]  # fmt: skip
+        self.own = sum(sizes.values()) + beside
+
+    @property
+    def transfers(self) -> int:
+        """How many there are."""
+        return sum(int((load > 0).sum() + (store > 0).sum()) for _, size, load, store in self.moved if size)
+
+    def part(self) -> Part:
+        """A step for every tile that something is moved for, and all transfers."""
+        part, layer, moved = Part(), self.layer, self.moved
+        begins = np.any([load > 0 for _, _, load, _ in moved], axis=0)
+        begins[1:] |= np.any([store > 0 for *_, store in moved], axis=0)[:-1]
+        begins[0] = True
+        at = np.cumsum(begins)
+        part.steps = [Step(int(one), self.own) for one in np.add.reduceat(self.tiled.compute(), np.flatnonzero(begins))]
+        part.layers = [self.number] * len(part.steps)
+        for one, size, load, store in moved:
+            maps, stored = () if one[0] == "W" and layer.weights == "constant" else self.reads, np.flatnonzero(store)
+            name, tile = (one[0], self.number), self._tile(one)
+            for t in np.flatnonzero(load).tolist():  # partial sums: after all that was stored
+                before = int(np.searchsorted(stored, t))
+                ready = 1 + int(at[stored[before - 1]]) if before else 1
+                part.load(name, load[t], size, int(at[t]), *(tile(piece, t) for piece in maps), ready=ready)
+            for t in stored.tolist():
+                part.store(name, store[t], size, int(at[t]), *(tile(piece, t) for piece in self.writes))
+        return part
+
+    def _tile(self, one: tuple[str, int, str]) -> Callable[[Piece, int], Piece]:
+        """What of a map belongs to a tile."""
+        if one[0] == "W" or one[2]:
+            return lambda piece, _: piece
+        return partial(_of_tile, self.layer, one[0], *self.tiled.tiles(*one))
+
+    def whole(self, more: int = 0) -> Part:
+        """One step, after all loads (of `more` ticks) and before all stores: the tiles one after the other."""
+        loads = sum(int(load.sum()) for _, _, load, _ in self.moved)
+        stores = sum(int(store.sum()) for *_, store in self.moved)
+        return whole(self.number, int(self.tiled.compute().sum()), self.own, loads + more, stores)
+
+
+def whole(layer: int, ticks: int, size: int, loads: int, stores: int) -> Part:
+    """One step with ticks of loads and stores."""
+    part = Part([Step(ticks, size)], layers=[layer])
+    part.load(("IN", layer), loads, size * (loads > 0), 1)
+    part.store(("OUT", layer), stores, size * (stores > 0), 1)
     return part
+
+
+def nest_steps(
+    layer: Layer, machine: Machine, nest: Nest, beside: int, reads: Sequence[Piece] = (), writes: Sequence[Piece] = (),
+    number: int = 0,
+) -> Part:  # fmt: skip
+    """The steps and transfers of a layer by itself (`NestSteps`)."""
+    return NestSteps(layer, machine, nest, beside, reads, writes, number).part()
 
 
 def _of_tile(layer: Layer, operand: str, rows: Ints, channels: Ints, piece: Piece, t: int) -> Piece:

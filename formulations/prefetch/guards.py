@@ -56,6 +56,8 @@ from hwmodels.timeline.schedule import Load, Store, Timeline
 
 #: Orders that are settled, of those that are tried; eighths of the memory's worth of time that loads come earlier.
 SETTLED, EARLIER = 2, (1, 1.5, 2, 3, 4, 6, 8)
+#: Steps that are looked at together.
+AT_ONCE = 256
 #: A guard or a limit of every transfer.
 When = list[int]
 #: Transfers by number, in the order of their queues.
@@ -160,12 +162,16 @@ class Draft:
 
         `most`: by transfer how late, at the most, if no later than that is of use.
         """
-        when, left = when.copy(), self.left(order, when)
+        when, left = when.copy(), np.array(self.left(order, when), np.int64)
         for k in sorted((k for k in order if not self.load[k]), key=self.fixed.__getitem__):
             limit, end, each = when[k], most[k] if most else self.last, self.bytes[k]
-            while limit < end and left[limit] >= each:
-                left[limit] -= each
-                limit += 1
+            while limit < end:
+                full = left[limit : min(end, limit + AT_ONCE)] < each
+                fits = int(full.argmax()) if full.any() else len(full)
+                left[limit : limit + fits] -= each
+                limit += fits
+                if fits < len(full):
+                    break
             when[k] = limit
         return when
 

@@ -130,14 +130,19 @@ def _early(transfers: Sequence[Move]) -> Iterator[str]:
             yield f"transfer {k}: a store that is released before step {one.ready} stands behind it"
 
 
+#: Reasons that are said.
+_SAID = 3
+
+
 def times(timeline: Timeline, *, known: bool = False) -> Times:
     """Return when every step and transfer begins and ends.
 
-    Raises InputError with all reasons if there are no times (`refusals`), unless it is `known` that there are.
+    Raises InputError with the first reasons if there are no times (`refusals`), unless it is `known` that there are.
     """
     faults = [] if known else refusals(timeline)
     if faults:
-        raise InputError("; ".join(faults))
+        more = f"; and {len(faults) - _SAID} more" if len(faults) > _SAID else ""
+        raise InputError("; ".join(faults[:_SAID]) + more)
     moves, queues = timeline.transfers, defaultdict[int, list[int]](list)
     for k, one in enumerate(moves):
         queues[one.queue].append(k)

@@ -232,7 +232,8 @@ def _figures(claim: Claim, other: Claim) -> str:
 def _impossible(plan: Plan) -> Iterator[str]:
     """Whether nothing fits, by an engine that proves."""
     problem = problem_of(plan)
-    engine = problem.others[""][-1]
+    able = problem.able(plan)
+    engine = next(name for name in (*reversed(problem.others[""]), *able) if able.get(name))
     found = _claims_again(plan, engine, _AGAIN_S).get("")
     if found is not None and found.values:
         yield f"status INFEASIBLE: engine {engine} has a plan"

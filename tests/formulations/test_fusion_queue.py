@@ -75,12 +75,13 @@ def edited(change: Callable[[dict[str, Any]], Any]) -> Callable[[Any], None]:
 
 
 @pytest.mark.parametrize(("change", "said"), [
-    (lambda q: (q["order"].pop(), q["when"].pop()), "order and when name each of the"),
-    (lambda q: q["when"].pop(), "order and when name each of the"),
-    (lambda q: q["order"].__setitem__(0, q["order"][1]), "order and when name each of the"),
+    (lambda q: (q["order"].pop(), q["when"].pop()), "make 9 transfers, order has 8 of them, when 8"),
+    (lambda q: q["when"].pop(), "make 9 transfers, order has 9 of them, when 8"),
+    (lambda q: q["order"].__setitem__(0, q["order"][1]), "queue: order names transfer 3 twice"),
+    (lambda q: q["order"].__setitem__(0, 9), "queue: order names transfer 9 of 9"),
     (lambda q: q["when"].__setitem__(0, 99), "does not hold"),
     (lambda q: q.update(order=q["order"][::-1], when=q["when"][::-1]), "waits for it, transfer"),
-    (lambda q: q.update(weights=16), "order and when name each of the"),  # more transfers
+    (lambda q: q.update(weights=16), "blocks of 16 bytes make 15 transfers, order has 9 of them"),
 ])  # fmt: skip
 def test_an_order_that_cannot_be(change: Callable[[dict[str, Any]], Any], said: str) -> None:
     lines = problems(planned(*STRIPS), edited(change))

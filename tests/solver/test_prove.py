@@ -430,7 +430,8 @@ def test_infeasible_is_believed_only_if_an_engine_says_it_again(
     found: dict[str, Claim], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("solver.calls.check._claims_again", lambda *_: found)
-    lines = list(_impossible(SimpleNamespace(problem="mapping")))
+    asked = SimpleNamespace(problem="mapping", objectives=("period",), options=SimpleNamespace(pins=()))
+    lines = list(_impossible(asked))
     assert [said in line for line in lines] == [True] * bool(said)
     nothing = solve("lenet5", "galaxy_s9", pins=["cpu_config=4", "period<=1"], problem="mapping")
     monkeypatch.setattr(type(problem_of(nothing)), "doubters", lambda *_: ())

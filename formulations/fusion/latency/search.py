@@ -9,7 +9,7 @@ timeline is that of the plan. The bound is that of
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise, product
 from math import inf
 from typing import NamedTuple
@@ -29,6 +29,8 @@ from formulations.problem import Goal, Model, Piece, Unable
 
 #: The most layers of a group, at first and in the end; labels of a state, and paths by labels that are laid out.
 SHORT, LONGEST, LABELS, TRIED = (1, 3), 10, 100, 8
+#: The first path is laid out if its labels say no more than so many times the best plan: a timeline may take less.
+NEAR = 1.01
 #: Plans of other kinds are tried where a gap of more than this is left.
 MOST_GAP = 0.03
 #: Paths that are laid out for a front at the most.
@@ -73,8 +75,8 @@ class Fastest(Piece[Runs]):
         What no plan is below, by counting alone.
     floors : function of a goal
         What no plan is below of other measures.
-    keeps : function of a schedule and a goal
-        Whether it keeps the caps.
+    measured : function of a schedule
+        Its measures.
     others : function of a clock
         Plans of other kinds, which are tried where a gap is left and few options were looked at, or with a cap; None if
         there is no plan at all.
@@ -83,10 +85,10 @@ class Fastest(Piece[Runs]):
     def __init__(
         self, groups: Groups, alone: Alone, nests: Sequence[Arc], laid: Callable[[Runs], Laid], least: int,
         others: Callable[[Clock], Sequence[Runs] | None], floors: Callable[[Goal], int],
-        keeps: Callable[[Runs, Goal], bool],
+        measured: Callable[[Runs], Mapping[str, int]],
     ) -> None:  # fmt: skip
         self.groups, self.alone, self.nests, self.laid, self.others = groups, alone, nests, laid, others
-        self.least, self.counted, self.floors, self.keeps = least, least, floors, keeps
+        self.least, self.counted, self.floors, self.measured = least, least, floors, measured
         self.best: Runs | None = None
         self.last: Looked | None = None
 
@@ -110,49 +112,63 @@ class Fastest(Piece[Runs]):
         """The best path that was laid out, and the bound; raises TimeUp, and Unable for other measures."""
         if goal.measure != "time":
             raise Unable(f"dynamic programming does not minimise {goal.measure} with a cap on time")
-        if self.best is not None and not self.keeps(self.best, goal):
+        if self.best is not None and not self._keeps(self.best, goal):
             self.best = None
         demands = self.groups.demands.order
         largest = min(MOST_BYTES, demands.transfer or MOST_BYTES)
         first = Options(self.groups, largest, self.alone, in_order=True)
         for few in SHORT:
             self._looked(first, few, goal)
-        allowed, looked = self._bounded(goal, first.suited), 0
+        allowed = self._bounded(goal, first.suited)
         sizes = sorted({largest, *(weights for weights, _ in demands.sizes(first.room))}, reverse=True)
-        for most, in_order in product(sizes, (True, False)):
-            if looked <= MANY:
-                some = Options(self.groups, most, self.alone, allowed, in_order=in_order, suited=first.suited)
-                looked += self._looked(some, LONGEST, goal)
+        every = [
+            Options(self.groups, most, self.alone, allowed, in_order=in_order, suited=first.suited)
+            for most, in_order in product(sizes, (True, False))
+        ]
+        looked = self._all(every, goal)
         if self.best is None or goal.caps or (looked <= MANY and self.least < self._ticks * (1 - MOST_GAP)):
             others = self.others(goal.clock)
             if others is None:
                 return None, None
             for runs in others:
                 self._try(runs, goal)
+            if others and not goal.caps:
+                fewest = self.measured(others[0])["bytes"]
+                for few in SHORT:
+                    self._looked(first, few, goal, fewest)
+                self._all(every, goal, fewest)
         below = inf if goal.below is None else goal.below
         if goal.caps or self.least > min(below, self._ticks):
             self.least = self.counted  # a plan that is known is outside this space, or may be
         return self.best if self._ticks < below else None, self.least
+
+    def _all(self, every: Sequence[Options], goal: Goal, cap: int | None = None) -> int:
+        """Lay out paths of options one after the other, until MANY were looked at; return how many."""
+        looked = 0
+        for options in every:
+            if looked <= MANY:
+                looked += self._looked(options, LONGEST, goal, cap)
+        return looked
 
     @property
     def _ticks(self) -> float:
         """Of the best plan so far."""
         return inf if self.best is None else self.laid(self.best).ticks
 
-    def _looked(self, options: Options, longest: int, goal: Goal) -> int:
-        """Lay the best paths of groups of so many layers out; return how many options there were."""
+    def _looked(self, options: Options, longest: int, goal: Goal, cap: int | None = None) -> int:
+        """Lay the best paths of groups of so many layers, and bytes, out; return how many options there were."""
         looked, seen = Looked(Paths(options, goal.clock, longest, LABELS), {}), set[Runs]()
-        capped = "bytes" in goal.caps
-        if capped and not looked.paths.within(goal.caps["bytes"]):
+        cap = goal.caps.get("bytes", cap)
+        if cap is not None and not looked.paths.within(cap):
             return looked.paths.looked
-        if longest == LONGEST and not capped:
+        if longest == LONGEST and cap is None:
             self.last = looked
         for tried in range(TRIED if longest == LONGEST else 1):
             goal.clock.tick()
-            if tried or capped:
+            if tried or cap is not None:
                 looked.paths.again(looked.late)
             found = looked.best()
-            if found is None or found[1] >= self._ticks:
+            if found is None or found[1] >= self._ticks * (1 if tried else NEAR):
                 break
             runs = options.runs(found[0])
             if runs in seen:
@@ -169,16 +185,14 @@ class Fastest(Piece[Runs]):
         self.least = max([self.least, *(value for value, _ in paths.ends()[:1])])
         return promising(paths, 2**62 if self.best is None else self.laid(self.best).ticks)
 
-    def between(
-        self, clock: Clock, ends: Sequence[Runs], bytes_of: Callable[[Runs], int]
-    ) -> Iterator[Runs]:  # fmt: skip
+    def between(self, clock: Clock, ends: Sequence[Runs]) -> Iterator[Runs]:
         """Yield plans between those at the ends of a front: the fastest, and the one of the fewest bytes.
 
         Of two neighbours, t and t' ticks and b and b' bytes, bytes are priced by (t' - t) / (b - b'): the best of the
         last paths lies below their chord, or on it. Then between it and each of them, and so on; MOST_BETWEEN paths
         are laid out at the most, until time is up.
         """
-        looked, chords = self.last, deque(pairwise([(self.laid(runs).ticks, bytes_of(runs)) for runs in ends]))
+        looked, chords = self.last, deque(pairwise(map(self._point, ends)))
         known = {point for chord in chords for point in chord}
         for _ in range(MOST_BETWEEN if looked else 0):
             if not chords or clock.over or looked is None:
@@ -192,13 +206,20 @@ class Fastest(Piece[Runs]):
                 return
             runs = looked.paths.options.runs(found[0])
             looked.charge(found[0], self.laid(runs))
-            point = self.laid(runs).ticks, bytes_of(runs)
+            point = self._point(runs)
             yield runs
             if point not in known and fewer < point[1] < moved:
                 known.add(point)
                 chords += [((ticks, moved), point), (point, (slower, fewer))]
 
+    def _point(self, runs: Runs) -> tuple[int, int]:
+        return self.laid(runs).ticks, self.measured(runs)["bytes"]
+
+    def _keeps(self, runs: Runs, goal: Goal) -> bool:
+        measures = self.measured(runs) if goal.caps else {}
+        return all(measures[name] <= most for name, most in goal.caps.items())
+
     def _try(self, runs: Runs, goal: Goal) -> None:
         """Keep a plan within the caps if it is the best so far."""
-        if self.keeps(runs, goal) and self.laid(runs).ticks < self._ticks:
+        if self._keeps(runs, goal) and self.laid(runs).ticks < self._ticks:
             self.best = runs

@@ -7,6 +7,7 @@ blocks and transfers of at most so many bytes (`sizes_of`), pieces of maps in as
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
@@ -16,7 +17,7 @@ import numpy as np
 from formulations.fusion.group_time import Around, GroupTime
 from formulations.fusion.orders import WHOLE, OrderDemands
 from formulations.fusion.schedule import GroupPrices, Layers, Runs, left_of, option_of
-from formulations.fusion.steps import GroupSteps, Part, Piece, joined, nest_steps
+from formulations.fusion.steps import GroupSteps, NestSteps, Part, Piece, joined
 from formulations.prefetch.guards import Draft, bound, quality
 from formulations.prefetch.mending import mended
 from hwmodels.schedule import FusedRun, LayerRun, Queue
@@ -24,10 +25,12 @@ from hwmodels.timeline.price import Times, occupancy, times
 from hwmodels.timeline.schedule import Timeline
 from instances.errors import InputError
 
-#: Transfers of a plan whose order is looked for (some seconds).
-MOST_MOVES = 20_000
+#: Transfers of a plan whose order is looked for (some seconds), and mended.
+MOST_MOVES, MENDED = 20_000, 4_000
 #: A run with its first and last layer.
 Numbered = tuple[int, int, FusedRun | LayerRun]
+#: What makes the steps of a run, with ticks and bytes of weights that stay from it on.
+Source = tuple[GroupSteps | NestSteps, int, int]
 
 
 @dataclass(frozen=True)
@@ -88,11 +91,8 @@ class Timelines:
         """The timeline of a queue."""
         parts = self._parts(numbered, queue.weights, queue.maps or WHOLE)
         draft = Draft(joined(parts, self.demands.groups), self.room)
-        if sorted(queue.order) != draft.order or len(queue.when) != len(draft.order):
-            raise InputError(
-                f"queue: order and when name each of the {len(draft.order)} transfers once, "
-                f"they have {len(queue.order)} and {len(queue.when)}"
-            )
+        if said := list(_misnamed(queue, len(draft.order))):
+            raise InputError(f"queue: {'; '.join(said)}")
         when = draft.close
         for k, at in zip(queue.order, queue.when, strict=True):
             when[k] = at
@@ -102,21 +102,30 @@ class Timelines:
     def _found(self, numbered: list[Numbered]) -> Laid:
         """The best order that is found; with too many transfers each step after its own."""
         demands, sizes = self.demands, self.demands.sizes(self.room)
-        first = self._parts(numbered, *sizes[0])
-        if sum(len(part.moves) for part in first) > MOST_MOVES:
-            draft = Draft(joined(first), self.room)
-            order = draft.apart()
-            alone = draft.made(order, draft.close)
-            return Laid(alone, times(alone), tuple(first), tuple(order))
+        sources = self._sources(numbered, *sizes[0])
+        count = sum(source.transfers for source, *_ in sources)
+        if count > MOST_MOVES:
+            return self._one_by_one(sources)
         several = any(isinstance(run, FusedRun) for *_, run in numbered)
+        first = [_part(*source) for source in sources]
         each = [first, *(self._parts(numbered, *most) for most in sizes[1:] if several)]
         drafts = [Draft(joined(parts, demands.groups), self.room) for parts in each]
         orders = [demands.order(draft) for draft in drafts]
         best = min(range(len(drafts)), key=lambda k: quality(drafts[k].clocks(*orders[k])))
-        order, when = orders[best] if demands.fixed else mended(drafts[best], *orders[best])
+        order, when = orders[best]
+        if not demands.fixed and count <= MENDED:
+            order, when = mended(drafts[best], order, when)
         timeline, (weights, maps) = drafts[best].made(order, when), sizes[best]
         queue = Queue(weights, None if maps == WHOLE else maps, tuple(order), tuple(when[k] for k in order))
         return Laid(timeline, times(timeline), tuple(each[best]), queue.order, queue)
+
+    def _one_by_one(self, sources: Iterable[Source]) -> Laid:
+        """Each layer or group as one step, behind its loads and ahead of its stores."""
+        parts = [source.whole(ticks) for source, ticks, _ in sources]
+        draft = Draft(joined(parts), self.room)
+        order = draft.apart()
+        timeline = draft.made(order, draft.close)
+        return Laid(timeline, times(timeline), tuple(parts), tuple(order))
 
     def timeline(self, numbered: Iterable[Numbered], most: int, maps: int | None = None) -> Timeline:
         """What runs do on the engine and on the DMA queue, step by step, each load in the step that reads it.
@@ -127,28 +136,35 @@ class Timelines:
 
     def _parts(self, numbered: Iterable[Numbered], most: int, maps: int | None = None) -> list[Part]:
         """The same, run by run."""
-        parts, before = list[Part](), None
+        return [_part(*source) for source in self._sources(numbered, most, maps)]
+
+    def _sources(self, numbered: Iterable[Numbered], most: int, maps: int | None = None) -> list[Source]:
+        """What makes the steps of every run, and what weights that stay from it on take to load."""
+        made, before = list[Source](), None
         for first, last, run in numbered:
             beside = self.room - left_of(self.net, self.machine, run)[1]
             if isinstance(run, FusedRun):
                 laid = self.prices.laid_out(first, last, option_of(run))
                 time = GroupTime(laid.group, self.machine, Around.of(run), laid.down, laid.across)
                 held, kept = laid.memory(run.residents).held(run.blocks), np.array([run.weights], np.int64)
-                parts.append(GroupSteps(time, held + beside, kept, self.room, most, maps=maps or most).part())
+                made.append((GroupSteps(time, held + beside, kept, self.room, most, maps=maps or most), 0, 0))
             else:
-                parts.append(self.alone(first, run, beside))
                 layer = self.layers.layer(first, run)
-                plain, whole = self.layers.outcome(layer, run.nest), self.layers.ran(first, run, before)
-                parts[-1].load(("W", first), whole.transfer_ticks - plain.transfer_ticks, whole.bytes - plain.bytes, 1)
+                plain, ran = self.layers.outcome(layer, run.nest), self.layers.ran(first, run, before)
+                more = ran.transfer_ticks - plain.transfer_ticks, ran.bytes - plain.bytes
+                made.append((self._nest(first, run, beside), *more))
             before = run
-        return parts
+        return made
 
     def alone(self, step: int, run: LayerRun, beside: int) -> Part:
         """The steps of a layer by itself, beside which so many bytes lie on chip."""
+        return self._nest(step, run, beside).part()
+
+    def _nest(self, step: int, run: LayerRun, beside: int) -> NestSteps:
         reads = [self._whole(store) for store in self.net.reads[step]]
         writes = [self._whole(self.net.writes[step])]
         layer = self.layers.layer(step, run)
-        return nest_steps(layer, self.machine, run.nest, beside, reads, writes, step)
+        return NestSteps(layer, self.machine, run.nest, beside, reads, writes, step)
 
     def _whole(self, store: int) -> Piece:
         """A map; with its channels, if a layer by itself makes it as others read it."""
@@ -157,3 +173,22 @@ class Timelines:
             return Piece(store, 0, mine.rows)
         maker = self.net.layers[mine.parts[0][0]]
         return Piece(store, 0, mine.rows, 0, maker.g * maker.m)
+
+
+def _part(source: GroupSteps | NestSteps, ticks: int, size: int) -> Part:
+    """The steps and transfers of a run, with the weights that stay from it on."""
+    part = source.part()
+    part.load(("W", part.layers[0]), ticks, size, 1)
+    return part
+
+
+def _misnamed(queue: Queue, number: int) -> Iterator[str]:
+    """Yield what is wrong with the numbers of a queue's transfers."""
+    if len(queue.order) != number or len(queue.when) != number:
+        yield (
+            f"blocks of {queue.weights:,} bytes make {number} transfers, order has {len(queue.order)} of them, "
+            f"when {len(queue.when)}"
+        )
+    seen = Counter(queue.order)
+    if wrong := [k for k, times in seen.items() if k >= number or times > 1]:
+        yield f"order names transfer {wrong[0]} {'twice' if seen[wrong[0]] > 1 else f'of {number}'}"
