@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
@@ -17,8 +18,9 @@ from formulations.fusion.problem import FusionFormulation
 from hwmodels.fusion.replay.count import weight_bytes
 from hwmodels.fusion.replay.strips import Span, Walk
 from hwmodels.nest.buffers import buffer_lines, buffers
-from hwmodels.schedule import FusedRun, LayerRun, Run, Steps
+from hwmodels.schedule import FusedRun, LayerRun, NetworkRun, Run, Steps
 from instances.errors import InputError
+from instances.machine.machine import Machine
 from instances.network.stores import Stores
 from solver.ask.question import Question
 from solver.plan.figures import Figure
@@ -172,6 +174,18 @@ class FusionProblem(SharedProblem):
                 f"engine {_OF_TIME} does, or --objective bytes"
             )
         return super().solve(question)
+
+    def elsewhere(self, plan: Plan, machine: Machine) -> int | None:
+        """The time of the same groups, with the best order of transfers there; None if there is less memory."""
+        mine = plan.machine_data
+        less = machine.memories["ocm"] < mine.memories["ocm"] or machine.ocm_banks < mine.ocm_banks
+        if plan.objectives[0] != "time" or not plan.decided or less:
+            return None
+        runs = NetworkRun(plan.part.schedule.runs)
+        with suppress(InputError):
+            (part,) = self.parts(replace(self.question(plan), machine=machine))
+            return None if part.contains(runs) else part.price(runs).measures["time"]
+        return None
 
     def able(self, plan: Plan) -> Mapping[str, bool]:
         """Engines that decide what the plan was asked."""

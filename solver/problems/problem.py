@@ -25,6 +25,7 @@ from formulations.problem import Formulation, Part
 from hwmodels.schedule import NetworkRun
 from instances.applications import Applications
 from instances.errors import InputError
+from instances.machine.machine import Machine
 from instances.network.buffers import Buffers
 from instances.network.network import Network
 from instances.network.variants import Variants
@@ -548,6 +549,10 @@ class Problem:
             return "\n".join(self.details(plan, layer))
         table: list[RenderableType] = ["", self.sheet(plan)] if names else []
         return render(*self.known(plan), *table)
+
+    def elsewhere(self, plan: Plan, machine: Machine) -> int | None:
+        """Return what the first objective of a plan's decisions is on another machine; None if that takes a search."""
+        return None
 
     def timeline(self, plan: Plan) -> Any:
         """Return when everything happens; raises InputError for problems whose plans have no timeline."""

@@ -16,7 +16,7 @@ from hwmodels.schedule import NetworkRun, Queue
 from hwmodels.timeline.schedule import Load, Store, Timeline
 from instances.errors import InputError
 from instances.zoo.chains import chain
-from solver import check, show
+from solver import check, show, why
 from solver.calls.solve import pareto, solve
 from solver.plan.plan import Plan
 from solver.problems.registry import PROBLEMS
@@ -250,6 +250,23 @@ def test_where_the_time_goes() -> None:
     assert parts["stores", "drain"] == split.value - steps[-1].end
     longest = max(steps, key=lambda one: one.waits)
     assert any(f"(step {longest.step}) for {longest.waits_for}" in one.why for one in split.parts)
+
+
+def test_the_same_groups_on_another_machine() -> None:
+    """Steps of half the time: 17,072 less 3 x 2,304. In 900 bytes strips of 8 rows and all weights find no room."""
+    memory = {"ocm_bytes": "2048", "ocm_banks": "128"}
+    asked = {"problem": "fusion", "pins": ["strip=8"]}
+    plan = solve(chain(4, 4, 4, size=8), "scratchpad_768k", settings=memory, **asked)
+    problem, machine = PROBLEMS["fusion"], plan.machine_data
+    faster = machine.model_copy(update={"compute": machine.compute.model_copy(update={"cycle_ticks": 4})})
+    assert plan.part.measures["time"] == 17072 == problem.elsewhere(plan, machine)
+    assert problem.elsewhere(plan, faster) == 17072 - 3 * 2304
+    assert problem.elsewhere(plan, machine.model_copy(update={"ocm_bytes": 512, "ocm_banks": 32})) is None
+    assert problem.elsewhere(planned(*STRIPS), machine) is None  # bytes do not change
+    found = why(plan, time_limit_s=0.01, rivals=False).parts[0]
+    (cycles,) = [one for one in found.trials if one.name == "compute.cycle_ticks"]
+    assert cycles.value is not None
+    assert cycles.value <= 17072 - 3 * 2304
 
 
 def test_figures_over_time() -> None:

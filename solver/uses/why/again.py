@@ -16,7 +16,7 @@ asked what they would decide.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from formulations.pins import Decision
@@ -134,10 +134,20 @@ class Again:
 # ---- what binds ------------------------------------------------------------------------------------------------------
 
 
-def trials(again: Again, base: Found, relaxations: Iterable[Relaxed]) -> Iterator[Trial]:
-    """Solve every relaxation and say whether it binds."""
+def trials(
+    again: Again, base: Found, relaxations: Iterable[Relaxed],
+    elsewhere: Callable[[Machine], int | None] = lambda _: None,
+) -> Iterator[Trial]:  # fmt: skip
+    """Solve every relaxation and say whether it binds.
+
+    `elsewhere` is what the plan's own decisions are worth on a machine: the least that a search would find.
+    """
     for one in relaxations:
-        found = _coarser(again.solve(one.machine, one.pins, target=one.target), one.finer)
+        found = again.solve(one.machine, one.pins, target=one.target)
+        own = None if found.proven or one.machine is None else elsewhere(one.machine)
+        if own is not None and (found.value is None or own < found.value):
+            found = Found("FEASIBLE", own, found.bound)
+        found = _coarser(found, one.finer)
         yield Trial(
             cause=one.cause, name=one.name, change=one.change, status=found.status, value=found.value,
             bound=found.bound, saves=saves(base, found), binds=_binds(base, found), exact=base.proven and found.proven,

@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from formulations.pins import Decision
 from instances.errors import InputError, choices
@@ -44,7 +45,7 @@ def about_plan(problem: Problem, plan: Plan, layer: str | None, time_limit_s: fl
         return without(plan, layer or "", plan.status, plan.conflicts)
     base, first = again.best(own)
     found = [*first, *trials(again, base, of_pins(asked.machine, asked.pins))]
-    found += trials(again, base, of_fields(asked, problem.name, plan.unit))
+    found += trials(again, base, of_fields(asked, problem.name, plan.unit), partial(problem.elsewhere, plan))
     facts = Facts(plan.objectives[0], plan.unit, own.value, found, tuple(_limits(plan, layer, base)))
     cause, shown = chosen(facts)
     alone = About(
