@@ -124,7 +124,9 @@ class FusionPart(Part[Runs]):
                 piece.exact(Goal(measure, clock=clock.half()), "dynamic")
             if (runs := piece.so_far()) is not None:
                 ends.append(self._faster(runs, clock) if measure == "bytes" else runs)
-        found = [*ends, *(self._fastest.between(clock, ends) if len(ends) > 1 else ())]
+        found = ends.copy()
+        with suppress(TimeUp):
+            found += self._fastest.between(clock, ends) if len(ends) > 1 else ()
         return [replace(runs, queue=self.laid(runs).queue) for runs in found]
 
     @property

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import pairwise, product
 from math import inf
 from typing import NamedTuple
@@ -29,8 +30,9 @@ from formulations.problem import Goal, Model, Piece, Unable
 
 #: The most layers of a group, at first and in the end; labels of a state, and paths by labels that are laid out.
 SHORT, LONGEST, LABELS, TRIED = (1, 3), 10, 100, 8
-#: The first path is laid out if its labels say no more than so many times the best plan: a timeline may take less.
-NEAR = 1.01
+#: Paths are laid out if their labels say no more than so many times the best plan: a timeline may take less. Of many
+#: options, and of few.
+NEAR, FAR = 1.0, 1.5
 #: Plans of other kinds are tried where a gap of more than this is left.
 MOST_GAP = 0.03
 #: Paths that are laid out for a front at the most.
@@ -90,7 +92,6 @@ class Fastest(Piece[Runs]):
         self.groups, self.alone, self.nests, self.laid, self.others = groups, alone, nests, laid, others
         self.least, self.counted, self.floors, self.measured = least, least, floors, measured
         self.best: Runs | None = None
-        self.last: Looked | None = None
 
     def floor(self, goal: Goal) -> int:
         """What is proven; of other measures what can be counted."""
@@ -161,14 +162,13 @@ class Fastest(Piece[Runs]):
         cap = goal.caps.get("bytes", cap)
         if cap is not None and not looked.paths.within(cap):
             return looked.paths.looked
-        if longest == LONGEST and cap is None:
-            self.last = looked
+        near = FAR if looked.paths.looked <= MANY else NEAR
         for tried in range(TRIED if longest == LONGEST else 1):
             goal.clock.tick()
             if tried or cap is not None:
                 looked.paths.again(looked.late)
             found = looked.best()
-            if found is None or found[1] >= self._ticks * (1 if tried else NEAR):
+            if found is None or found[1] >= self._ticks * near:
                 break
             runs = options.runs(found[0])
             if runs in seen:
@@ -188,14 +188,15 @@ class Fastest(Piece[Runs]):
     def between(self, clock: Clock, ends: Sequence[Runs]) -> Iterator[Runs]:
         """Yield plans between those at the ends of a front: the fastest, and the one of the fewest bytes.
 
-        Of two neighbours, t and t' ticks and b and b' bytes, bytes are priced by (t' - t) / (b - b'): the best of the
-        last paths lies below their chord, or on it. Then between it and each of them, and so on; MOST_BETWEEN paths
-        are laid out at the most, until time is up.
+        Of two neighbours, t and t' ticks and b and b' bytes, bytes are priced by (t' - t) / (b - b'): the best path by
+        its labels lies below their chord, or on it. Then between it and each of them, and so on; MOST_BETWEEN paths are
+        laid out at the most, until time is up.
         """
-        looked, chords = self.last, deque(pairwise(map(self._point, ends)))
+        chords = deque(pairwise(map(self._point, ends)))
         known = {point for chord in chords for point in chord}
-        for _ in range(MOST_BETWEEN if looked else 0):
-            if not chords or clock.over or looked is None:
+        looked = self._slower(clock, max((ticks for ticks, _ in known), default=0))
+        for _ in range(MOST_BETWEEN):
+            if not chords or clock.over:
                 return
             (ticks, moved), (slower, fewer) = chords.popleft()
             if slower <= ticks or fewer >= moved:
@@ -211,6 +212,14 @@ class Fastest(Piece[Runs]):
             if point not in known and fewer < point[1] < moved:
                 known.add(point)
                 chords += [((ticks, moved), point), (point, (slower, fewer))]
+
+    def _slower(self, clock: Clock, ticks: int) -> Looked:
+        """Paths of the options that may be part of a plan of no more than so many ticks."""
+        suited = cache(Options(self.groups, MOST_BYTES, self.alone).suits)
+        floors = Paths(Floors(self.groups, self.nests, suited), clock, LONGEST)
+        most = min(MOST_BYTES, self.groups.demands.order.transfer or MOST_BYTES)
+        options = Options(self.groups, most, self.alone, promising(floors, ticks + 1), in_order=True, suited=suited)
+        return Looked(Paths(options, clock, LONGEST, LABELS), {})
 
     def _point(self, runs: Runs) -> tuple[int, int]:
         return self.laid(runs).ticks, self.measured(runs)["bytes"]
