@@ -253,10 +253,8 @@ class Problem:
             return self.front_of(question, [self.planned(question, [one], start) for one in verdicts], proven, units)
         parts = []
         for part in self.parts(question):
-            points, (verdicts, proven) = (
-                list[FrontPoint](),
-                lowest(self.formulation, part, question, (wanted[0], wanted[1])),
-            )
+            points = list[FrontPoint]()
+            verdicts, proven = lowest(self.formulation, part, question, (wanted[0], wanted[1]))
             for verdict in verdicts:
                 body = {name: value for name, value in row_of(verdict).model_dump(mode="json").items()
                         if name not in ("stats", "wall_s", "same_as")}  # fmt: skip
@@ -292,8 +290,7 @@ class Problem:
             yield from (Explained(part.name, part.explain(), {}) for part in self.parts(question))
             return
         plan = self.solve(replace(question, engine=self.doubting_engines[0]))
-        if plan.objective is None:
-            plan = self.solve(question)
+        plan = self.solve(question) if plan.objective is None else plan
         none = () if plan.objective is not None else ("no plan was found",)
         yield Explained("", plan.conflicts or none, {})
 
@@ -542,9 +539,8 @@ class Problem:
         """
         names = self.names(plan)
         if layer is not None and layer not in names:
-            raise InputError(
-                f"plan of {plan.network} has no {self.item} {layer!r}; it has {', '.join(names) or 'none'}"
-            )
+            those = ", ".join(names) or "none"
+            raise InputError(f"plan of {plan.network} has no {self.item} {layer!r}; it has {those}")
         if names and (details or layer is not None):
             return "\n".join(self.details(plan, layer))
         table: list[RenderableType] = ["", self.sheet(plan)] if names else []
@@ -556,8 +552,8 @@ class Problem:
 
     def timeline(self, plan: Plan) -> Any:
         """Return when everything happens; raises InputError for problems whose plans have no timeline."""
-        why = "it has no schedule" if not plan.decided else f"problem {plan.problem} decides no order of transfers"
-        raise InputError(f"plan of {plan.network}: no timeline, {why}; those of networks in a shared memory have one")
+        why = f"problem {plan.problem} decides no order of transfers" if plan.decided else "it has no schedule"
+        raise InputError(f"plan of {plan.network}: no timeline, {why}")
 
     def details(self, plan: Plan, layer: str | None) -> Iterator[str]:
         """Schedules as the formulation writes them."""
