@@ -48,6 +48,8 @@ from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.network import Network
 
+#: Faults of runs that are said before those of a queue.
+_SAID = 3
 #: Figures of a group beside its bytes, in its price and in its replay.
 _GROUP = ("macs", "peak_bytes", "visits", "ticks")
 
@@ -260,7 +262,10 @@ class FusionPart(Part[Runs]):
             figures[self.prices.name(first, last)] = mine
         measures, _, counts = self._summed(figures)
         executed = sum(said.executed for said in walked.runs)
-        seen = replay(self.laid(runs).timeline)
+        try:
+            seen = replay(self.laid(runs).timeline)
+        except InputError as error:  # the queue is of other transfers: what is wrong with the runs says more
+            raise InputError("; ".join([*walked.faults[:_SAID], str(error)])) from None
         faults = (*walked.faults, *seen.faults, *_too_many(seen.peak_bytes, self.timelines.room))
         return Replayed({**measures, "time": seen.latency}, faults, counts, figures=tuple(said_of), executed=executed)
 
