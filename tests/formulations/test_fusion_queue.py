@@ -169,6 +169,18 @@ def test_orders_that_break_a_pin(pin: str, said: str) -> None:
     assert any(said in line for line in lines), lines
 
 
+def test_a_store_beside_a_step_breaks_the_pin() -> None:
+    """The first store may end by one step later than the next."""
+    plan = planned(*STRIPS, "prefetch=no")
+    (part,) = PROBLEMS["fusion"].parts_of(plan)
+    queue, moves = plan.part.schedule.queue, timeline(plan).transfers
+    at = next(k for k, one in enumerate(moves) if isinstance(one, Store))
+    late = tuple(when + (k == at) for k, when in enumerate(queue.when))
+    assert part.contains(plan.part.schedule) == ()
+    (said,) = part.contains(replace(plan.part.schedule, queue=replace(queue, when=late)))
+    assert said == "transfers run beside steps, which pin prefetch=no forbids"
+
+
 @pytest.mark.parametrize(("pin", "said"), [
     ("prefetch<=x", "prefetch takes no, any or an integer from 0 on, such as prefetch<=1, got"),
     ("prefetch=3", "pin prefetch=3: only prefetch<=N applies"),
@@ -207,6 +219,18 @@ def test_events_by_hand() -> None:
     for one in moved:
         (reader,) = [step for step in steps if step.step == one.step]
         assert one.end <= reader.begin if one.lane == "load" else one.begin >= reader.end
+
+
+def test_what_each_transfer_moves() -> None:
+    """In 544 bytes stores stand between loads: a row has 32 bytes, weights 144."""
+    plan = planned(*STRIPS, banks=34)
+    order = plan.part.schedule.queue.order
+    assert order != tuple(sorted(order))
+    for one in plan.timeline:
+        if one.lane != "engine":
+            rows = one.what.rpartition(" ")[2].split("-")
+            size = 144 if one.what.startswith("weights") else 32 * (int(rows[1]) - int(rows[0]) + 1)
+            assert (one.bytes, one.lane == "store") == (size, one.what.startswith("c1"))
 
 
 def test_three_layers_by_hand() -> None:
