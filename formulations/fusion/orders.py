@@ -33,6 +33,11 @@ class OrderDemands:
         """Whether transfers may not be put off."""
         return self.due or not self.ahead
 
+    @property
+    def largest(self) -> int:
+        """The most bytes of a block of weights, in memories of any size."""
+        return MOST_BYTES if self.transfer is None else min(MOST_BYTES, self.transfer)
+
     def sizes(self, room: int) -> list[tuple[int, int]]:
         """The most bytes of blocks of weights, and of transfers of maps, that are tried."""
         first, *others = sizes_of(room)

@@ -551,14 +551,6 @@ def whole(layer: int, ticks: int, size: int, loads: int, stores: int) -> Part:
     return part
 
 
-def nest_steps(
-    layer: Layer, machine: Machine, nest: Nest, beside: int, reads: Sequence[Piece] = (), writes: Sequence[Piece] = (),
-    number: int = 0,
-) -> Part:  # fmt: skip
-    """The steps and transfers of a layer by itself (`NestSteps`)."""
-    return NestSteps(layer, machine, nest, beside, reads, writes, number).part()
-
-
 def _of_tile(layer: Layer, operand: str, rows: Ints, channels: Ints, piece: Piece, t: int) -> Piece:
     """The rows and channels of a tile in a map; all of the map if its layer sees other ones."""
     extents = (layer.h, layer.g * layer.n) if operand == "IN" else (layer.r, layer.g * layer.m)

@@ -14,7 +14,7 @@ from formulations.fusion.memory import Option
 from formulations.fusion.orders import WHOLE
 from formulations.fusion.part import FusionPart
 from formulations.fusion.schedule import option_of, streams_of
-from formulations.fusion.steps import GroupSteps, joined, nest_steps
+from formulations.fusion.steps import GroupSteps, NestSteps, joined
 from formulations.fusion.strips import Mode
 from formulations.pins import Pins
 from formulations.prefetch.guards import apart, bound, settled
@@ -186,7 +186,7 @@ def test_tiles_that_load_nothing_are_steps() -> None:
     array = Compute(model="array", rows=1, cols=1, cycle_ticks=3)
     machine = byte_machine(ocm_bytes=99, overlap="serial", compute=array, transfer=Transfer(call_ticks=5, byte_ticks=1))
     nest = Nest((Hold("IN"), Hold("W"), Loop("r", 1), Hold("OUT")))
-    part = nest_steps(layer, machine, nest, 2)
+    part = NestSteps(layer, machine, nest, 2).part()
     assert part.steps == [Step(12, 2 + 16 + 1 + 4)] * 4
     assert [(one.ticks, one.bytes) for one in part.moves] == [(21, 16), (6, 1)] + [(9, 4)] * 4
     timeline, found = settled(apart(joined([part])), 99)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
 from itertools import pairwise, product
 from math import inf
 from typing import NamedTuple
@@ -23,7 +22,6 @@ from formulations.fusion.latency.bounds import Floors, promising
 from formulations.fusion.latency.options import Alone, Key, Options, There, Way
 from formulations.fusion.latency.paths import Paths
 from formulations.fusion.latency.timelines import Laid
-from formulations.fusion.orders import MOST_BYTES
 from formulations.fusion.schedule import Runs
 from formulations.fusion.space import Arc
 from formulations.problem import Goal, Model, Piece, Unable
@@ -116,12 +114,11 @@ class Fastest(Piece[Runs]):
         if self.best is not None and not self._keeps(self.best, goal):
             self.best = None
         demands = self.groups.demands.order
-        largest = min(MOST_BYTES, demands.transfer or MOST_BYTES)
-        first = Options(self.groups, largest, self.alone, in_order=True)
+        first = Options(self.groups, demands.largest, self.alone, in_order=True)
         for few in SHORT:
             self._looked(first, few, goal)
         allowed = self._bounded(goal, first.suited)
-        sizes = sorted({largest, *(weights for weights, _ in demands.sizes(first.room))}, reverse=True)
+        sizes = sorted({demands.largest, *(weights for weights, _ in demands.sizes(first.room))}, reverse=True)
         every = [
             Options(self.groups, most, self.alone, allowed, in_order=in_order, suited=first.suited)
             for most, in_order in product(sizes, (True, False))
@@ -215,9 +212,9 @@ class Fastest(Piece[Runs]):
 
     def _slower(self, clock: Clock, ticks: int) -> Looked:
         """Paths of the options that may be part of a plan of no more than so many ticks."""
-        suited = cache(Options(self.groups, MOST_BYTES, self.alone).suits)
+        most = self.groups.demands.order.largest
+        suited = Options(self.groups, most, self.alone).suited
         floors = Paths(Floors(self.groups, self.nests, suited), clock, LONGEST)
-        most = min(MOST_BYTES, self.groups.demands.order.transfer or MOST_BYTES)
         options = Options(self.groups, most, self.alone, promising(floors, ticks + 1), in_order=True, suited=suited)
         return Looked(Paths(options, clock, LONGEST, LABELS), {})
 
