@@ -331,13 +331,13 @@ class LayerRun:
 
     nest: Nest
     residents: Mapping[Natural, tuple[PositiveInt, tuple[Natural, ...]]] = field(hash=False)
-    """The stores on chip while it runs, by number: their first rows, and the banks that hold them; no banks where the
-    memory has none.
-    """
+    """The stores on chip while it runs: their first rows, and the banks that hold them; none where there are none."""
     unwritten: Natural
     """How many first rows of its result never go to DRAM (of the store's rows)."""
     banks: tuple[Natural, ...]
     """The banks for its tiles; none where the memory has none."""
+    in_place: Mapping[Natural, Natural] = field(default_factory=dict, hash=False)
+    """Its result -> the map whose place it takes, pixel by pixel, if it does (stores, by number)."""
 
     @property
     def rows(self) -> dict[int, int]:
@@ -427,6 +427,8 @@ class FusedRun:
     """The banks for strips and weights, one memory together; none where the memory has none."""
     blocks: tuple[Blocks, ...] = ()
     """Layers that take turns for some channels, ascending; the others run one after the other."""
+    in_place: Mapping[Natural, Natural] = field(default_factory=dict, hash=False)
+    """Results -> the maps whose place they take; as in `LayerRun`."""
 
 
 def _kind(run: object) -> str:

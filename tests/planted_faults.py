@@ -387,7 +387,20 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("latency: the buffer of a filter has no room", "fits = new & (kept.sum(axis=1) + buffer <= at.left)",
          "fits = new & (kept.sum(axis=1) <= at.left)"),
     ]),
+    ("formulations/fusion/latency/options.py", "tests/formulations/test_in_place.py", [
+        ("in place: two maps in one place take room twice",
+         "self.bytes(maps - self.in_place(first, last, there, after).keys())", "self.bytes(maps)"),
+    ]),
+    ("formulations/fusion/groups.py", "tests/formulations/test_in_place.py", [
+        ("in place: of a map that somebody reads later", "read = mine.readers[-1] == step and ", "read = "),
+        ("in place: of a window", "if layer.weights != \"none\" or around != (1,) * 6 or ", "if "),
+    ]),
     ("formulations/fusion/latency/bounds.py", "tests/formulations/test_fusion_latency.py", [
+        ("latency: bounds with all filters before the first step", "begin += np.minimum(several, one + more)",
+         "begin += several"),
+        ("latency: bounds with nothing behind the last step", "made[:, 0] + drain[:, None]", "made[:, 0]"),
+        ("latency: bounds without the ways of the least transfers",
+         "kept[int(np.argmin([way.bytes for way in some]))] = True", "pass"),
         ("latency: bounds of maps on chip that are loaded",
          "-1 if k in near else 0 for k in self.maps", "0 for k in self.maps"),
         ("latency: bounds without room for what is ahead", "ahead = compute - place[1] * self.per_byte",

@@ -65,6 +65,17 @@ REFEREES: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("partial replay: a taken fresh place", "if held is not None:\n                self._fault",
          "if False:\n                self._fault"),
     ]),
+    ("hwmodels/joint/replay.py", "tests/formulations/test_in_place.py", [
+        ("joint replay: a map that gave its place stays", "(0, ()) if s in run.in_place.values() else ", ""),
+        ("joint replay: a place of which rows are read again", '"recompute" in (run.rows.halo, run.columns.halo)',
+         '"recompute" == run.columns.halo'),
+        ("joint replay: a place that somebody reads later", "if u >= layers.start] != [t]", "if u == t] != [t]"),
+        ("joint replay: a place in other banks", "run.residents[made][1] != run.residents[place][1]", "False"),
+    ]),
+    ("hwmodels/fusion/replay/execute.py", "tests/formulations/test_in_place.py", [
+        ("fusion execution: a place of its own for every result",
+         "self.stay[stores.index(made)] = self.stay[stores.index(place)]", "pass"),
+    ]),
     ("hwmodels/joint/replay.py", "tests/formulations/test_joint.py::test_an_account_by_hand", [
         ("joint replay: banks in any order", "was.banks[: len(banks)] != banks:", "not set(banks) <= set(was.banks):"),
     ]),

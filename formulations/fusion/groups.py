@@ -260,6 +260,27 @@ class Net(Stores):
         windows = {store: self.window(step, store, axis) for store in set(self.reads[step])}
         return {store: one.stride or Fraction(1, one.outputs) for store, one in windows.items()}
 
+    def in_place(self, step: int) -> tuple[int, ...]:
+        """The maps in whose place a layer may put its result, by store.
+
+        It is the last to read them, element by element for the same element of its result: a sum, a product.
+        """
+        layer, made = self.layers[step], self.stores[self.writes[step]]
+        around = layer.kh, layer.kw, layer.stride_h, layer.stride_w, layer.m, layer.n
+        if layer.weights != "none" or around != (1,) * 6 or (layer.h, layer.l) != (layer.r, layer.c):
+            return ()
+        if made.whole or [t for t, _ in made.parts] != [step] or self.unlike(step):
+            return ()
+        read = (s for s in dict.fromkeys(self.reads[step]) if not self.operand(step, s).lacks)
+        return tuple(s for s in read if self._gives_place(s, step))
+
+    def _gives_place(self, store: int, step: int) -> bool:
+        """Whether a map has the rows of a layer's result, and is read as a whole, for the last time, by that layer."""
+        mine, made = self.stores[store], self.stores[self.writes[step]]
+        alike = (mine.rows, mine.row_elements) == (made.rows, made.row_elements)
+        read = mine.readers[-1] == step and (step, store) not in self.apart
+        return alike and read and not (mine.whole or mine.zeros)
+
     def streams_unlike(self, store: int) -> bool:
         """Whether the layers that read a store see other rows or columns than those that write it."""
         written = {(self.layers[t].r, self.layers[t].c) for t, _ in self.stores[store].parts}

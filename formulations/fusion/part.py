@@ -293,6 +293,8 @@ class FusionPart(Part[Runs]):
             name = self.prices.name(first, last)
             option = option_of(run) if isinstance(run, FusedRun) else None
             said += [f"{name}: {fault}" for fault in self.demands.broken(first, last, option)]
+            if run.in_place and not self.pins.allows("in_place", "any"):
+                said.append(f"{name}: a result takes the place of a map, which pin in_place=no forbids")
             if isinstance(run, FusedRun):
                 _, left = left_of(self.net, self.machine, run)
                 room = len(run.banks) * self.machine.bank_bytes if self.machine.ocm_banks else left

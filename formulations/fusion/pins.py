@@ -46,6 +46,11 @@ DECISIONS: dict[str, Decision] = {
         "any (if nothing is said): layers of a group may take turns for some channels of the maps between them; no",
         ("no", "any"),
     ),
+    "in_place": Decision(
+        "any (if nothing is said): a sum may take the place of a map on chip that it is the last to read (objective "
+        "time); no",
+        ("no", "any"),
+    ),
     **ORDER,
     "macs": Decision("the most MACs, of those of all layers computed once, such as macs<=1.05", decimal=True),
     **NEST_DECISIONS,
@@ -119,6 +124,10 @@ class Demands:
     def turns(self, group: Group) -> tuple[Turns, ...]:
         """Layers of a group that may take turns."""
         return turns_of(group) if self.pins.allows("turns", "any") else ()
+
+    def places(self, step: int) -> tuple[int, ...]:
+        """The maps in whose place a layer may put its result."""
+        return self.net.in_place(step) if self.pins.allows("in_place", "any") else ()
 
     def heights(self, group: Group) -> list[int]:
         """Strip heights that are allowed, the highest first."""

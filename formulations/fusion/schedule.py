@@ -315,11 +315,17 @@ class BankBook:
         self.machine = machine
         self._held: dict[int, Banks] = {}
 
-    def given(self, sizes: Mapping[int, int]) -> tuple[Mapping[int, Banks], Banks]:
-        """The banks of maps that take so many from now on, and those that are left; all maps are named."""
+    def given(
+        self, sizes: Mapping[int, int], in_place: Mapping[int, int] | None = None
+    ) -> tuple[Mapping[int, Banks], Banks]:
+        """The banks of maps that take so many from now on, and those that are left; all maps are named.
+
+        `in_place`: maps that take the banks of others.
+        """
         if not self.machine.ocm_banks:
             return dict.fromkeys(sizes, ()), ()
         self._held = {k: banks[: sizes[k]] for k, banks in self._held.items() if k in sizes}
+        self._held |= {k: self._held[place][: sizes[k]] for k, place in (in_place or {}).items()}
         free = [b for b in range(self.machine.ocm_banks) if not any(b in banks for banks in self._held.values())]
         for k, number in sizes.items():
             if k not in self._held:
@@ -330,8 +336,8 @@ class BankBook:
 def left_of(found: Stores, machine: Machine, run: LayerRun | FusedRun) -> tuple[Banks, int]:
     """Return the banks that no map on chip has during a run, and the bytes that maps leave."""
     if not machine.ocm_banks:
-        taken = sum(rows * found.stores[s].row_bytes(machine) for s, (rows, _) in run.residents.items())
-        return (), machine.bank_count - taken
+        own = run.residents.keys() - run.in_place.keys()
+        return (), machine.bank_count - sum(run.residents[s][0] * found.stores[s].row_bytes(machine) for s in own)
     taken_banks = {bank for _, banks in run.residents.values() for bank in banks}
     free = tuple(bank for bank in range(machine.ocm_banks) if bank not in taken_banks)
     return free, len(free) * machine.bank_bytes

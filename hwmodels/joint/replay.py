@@ -3,7 +3,8 @@
 `SingleLayers` walks each of these layers with the rows that are on chip. `Account` knows who owns a bank, what lies on
 chip, and what is in DRAM.
 
-A run is a layer or a group of layers. A bank has one owner at a time, a map's banks hold its rows; where the memory has
+A run is a layer or a group of layers. A bank has one owner at a time, a map's banks hold its rows (but for a result
+that takes the place of a map, pixel by pixel as that is read for the last time); where the memory has
 no banks, rows and what the run itself takes are no more bytes together than there are. Rows that left the chip never
 come back, every row that is read from DRAM was written there, results of the network are written whole.
 """
@@ -47,6 +48,9 @@ class Account:
         if any(not 0 <= s < len(self.found.stores) for s in run.residents):
             yield f"maps on chip are numbered 0 to {len(self.found.stores) - 1}, not {sorted(run.residents)}"
             return
+        if wrong := list(self._in_place(run, layers)):
+            yield from wrong
+            return
         yield from self._banks(run) if self.machine.ocm_banks else self._bytes(run)
         made = {self.found.writes[t] for t in layers} | {self.found.shared[t] for t in layers if self.loads(run, t)}
         yield from self._residents(run, made)
@@ -59,7 +63,7 @@ class Account:
             if self.found.stores[s].weights:
                 self.maps.setdefault(s, _Map((), 0, {}))
         for s, was in self.maps.items():
-            was.rows, was.banks = run.residents.get(s, (0, ()))
+            was.rows, was.banks = (0, ()) if s in run.in_place.values() else run.residents.get(s, (0, ()))
         for t, unwritten in zip(layers, _unwritten(run), strict=True):
             store = self.found.writes[t]
             rows, banks = run.residents.get(store, (0, ()))
@@ -87,11 +91,52 @@ class Account:
             and (store not in self.maps or not self.maps[store].rows)
         )
 
+    def _in_place(self, run: Run, layers: range) -> Iterator[str]:
+        """Results that take the place of maps, which nobody reads any more."""
+        if len(set(run.in_place.values())) < len(run.in_place):
+            yield f"one map gives its place to several: {dict(run.in_place)}"
+        for made, place in run.in_place.items():
+            if not {made, place} <= run.residents.keys():
+                yield f"store {made} takes the place of store {place}, both must be on chip"
+                continue
+            new, old = self.found.stores[made], self.found.stores[place]
+            makers = [t for t, _ in new.parts]
+            if len(makers) != 1 or makers[0] not in layers:
+                yield f"{new.name} takes the place of {old.name}: no layer here makes all of it"
+                continue
+            faults = [*self._alike(run, made, place), *self._one_by_one(run, layers, makers[0], place)]
+            yield from (f"{new.name} takes the place of {old.name}: {said}" for said in faults)
+
+    def _alike(self, run: Run, made: int, place: int) -> Iterator[str]:
+        """Two maps in one place lie there as a whole, row on row."""
+        new, old = self.found.stores[made], self.found.stores[place]
+        if any((run.residents[s][0], self.found.stores[s].weights) != (self.found.stores[s].rows, 0)
+               for s in (made, place)):  # fmt: skip
+            yield "both must be maps on chip as a whole"
+        if run.residents[made][1] != run.residents[place][1]:
+            yield "it has other banks"
+        if (new.rows, new.row_elements) != (old.rows, old.row_elements) or new.whole or old.whole:
+            yield "their rows are not alike"
+
+    def _one_by_one(self, run: Run, layers: range, t: int, place: int) -> Iterator[str]:
+        """A layer reads each pixel of a map last, and once, when it makes that pixel of its result."""
+        layer, old = self.found.layers[t], self.found.stores[place]
+        if [u for u in old.readers if u >= layers.start] != [t] or any(u in layers for u, _ in old.parts):
+            yield f"{layer.name} is not the only one to read it from here on"
+        lacks = [some for s, some in zip(self.found.reads[t], layer.patterns, strict=True) if s == place]
+        window = layer.kh, layer.kw, layer.stride_h, layer.stride_w, layer.n, layer.m
+        same = layer.weights == "none" and window == (1,) * 6 and (layer.h, layer.l) == (layer.r, layer.c)
+        if not same or any(lacks) or self.found.apart.get((t, place), 1) > 1:
+            yield f"{layer.name} does not read each pixel of it for that pixel of its result alone"
+        if isinstance(run, FusedRun) and "recompute" in (run.rows.halo, run.columns.halo):
+            yield f"{layer.name} may compute pixels again, and what it read is gone"
+
     def _banks(self, run: Run) -> Iterator[str]:
         stores, machine = self.found.stores, self.machine
         owner: dict[int, str] = {}
         own = "tiles" if isinstance(run, LayerRun) else "strips and weights"
-        owned = [(own, run.banks), *((stores[s].name, banks) for s, (_, banks) in run.residents.items())]
+        maps = ((s, banks) for s, (_, banks) in run.residents.items() if s not in run.in_place)
+        owned = [(own, run.banks), *((stores[s].name, banks) for s, banks in maps)]
         for name, banks in owned:
             for bank in banks:
                 if not 0 <= bank < machine.ocm_banks:
@@ -162,7 +207,7 @@ def room_of(found: Stores, machine: Machine, run: Run) -> tuple[int, str]:
         return len(run.banks) * machine.bank_bytes, f"{len(run.banks)} banks hold"
     room = machine.memories["ocm"]
     for s, (rows, _) in run.residents.items():
-        room -= rows * found.stores[s].row_bytes(machine)
+        room -= rows * found.stores[s].row_bytes(machine) * (s not in run.in_place)
     return room, "maps on chip leave"
 
 

@@ -277,8 +277,9 @@ class FusionProblem(SharedProblem):
                        words=True, spare=2),
                 Column("visits", [f"{row.figures.visits:,}" for row in rows],
                        "steps of rows times steps of columns, warm-up included", spare=3),
-                Column("on chip (rows)", [", ".join(f"{one.map} {one.rows}" for one in row.on_chip) for row in rows],
-                       "maps that stay on chip while the group runs, and how many of their first rows", words=True),
+                Column("on chip (rows)", [", ".join(one.brief for one in row.on_chip) for row in rows],
+                       "maps that stay on chip while the group runs, and how many of their first rows; in place of: "
+                       "a sum lies where the map lay that it is the last to read", words=True),
                 Column("weights kept", [_kept(row.run) for row in rows],
                        "bytes that stay while the group runs; the others are loaded again in every visit", spare=1),
                 Column("room", [f"{row.figures.occupancy_bytes:,}" for row in rows],

@@ -56,21 +56,30 @@ class Resident:
     rows: int
     banks: tuple[int, ...]
     bytes: int | None
+    place: str = ""
+    """The map whose place they take, if they do."""
 
     @property
     def where(self) -> str:
         """Where they lie, for people."""
+        instead = f", in place of {self.place}" if self.place else ""
         if self.bytes is not None:
-            return f"take {self.bytes:,} bytes"
-        return f"lie in {'bank' if len(self.banks) == 1 else 'banks'} {ranges(self.banks)}"
+            return f"take {self.bytes:,} bytes{instead}"
+        return f"lie in {'bank' if len(self.banks) == 1 else 'banks'} {ranges(self.banks)}{instead}"
+
+    @property
+    def brief(self) -> str:
+        """The map with its rows, for a table."""
+        return f"{self.map} {self.rows}" + (f" in place of {self.place}" if self.place else "")
 
 
 def residents_of(found: Stores, machine: Machine, run: LayerRun | FusedRun) -> tuple[Resident, ...]:
     """Return the maps on chip while a layer or a group runs, by name."""
     made = []
     for s, (rows, banks) in run.residents.items():
-        store = found.stores[s]
-        made.append(Resident(store.name, rows, banks, None if machine.ocm_banks else rows * store.row_bytes(machine)))
+        store, size = found.stores[s], None if machine.ocm_banks else rows * found.stores[s].row_bytes(machine)
+        place = found.stores[run.in_place[s]].name if s in run.in_place else ""
+        made.append(Resident(store.name, rows, banks, size, place))
     return tuple(sorted(made, key=lambda one: one.map))
 
 
@@ -100,12 +109,17 @@ class RunRow:
         """Maps that lie on chip all the time that it runs."""
         return residents_of(self.found, self.machine, self.run)
 
+    @cached_property
+    def apart(self) -> tuple[Resident, ...]:
+        """Those of them that take room of their own."""
+        return tuple(one for one in self.on_chip if not one.place)
+
     @property
     def taken(self) -> int:
         """Bytes of the shared memory that tiles and maps take while it runs."""
         if self.machine.ocm_banks:
-            return (len(self.run.banks) + sum(len(one.banks) for one in self.on_chip)) * self.machine.bank_bytes
-        return self.figures.occupancy_bytes + sum(one.bytes or 0 for one in self.on_chip)
+            return (len(self.run.banks) + sum(len(one.banks) for one in self.apart)) * self.machine.bank_bytes
+        return self.figures.occupancy_bytes + sum(one.bytes or 0 for one in self.apart)
 
     @property
     def alone(self) -> LayerRun:
@@ -205,7 +219,7 @@ def moved_column(rows: Sequence[RunRow], operand: str, means: str) -> Column:
 def _in_banks(rows: Sequence[RunRow], tiles: str) -> Iterator[Stay]:
     for step, row in enumerate(rows):
         name, taken = row.name, row.figures.occupancy_bytes
-        held = [(one.map, "maps that stay", one.banks, f"{one.rows} rows") for one in row.on_chip]
+        held = [(one.map, "maps that stay", one.banks, f"{one.rows} rows") for one in row.apart]
         held.append((tiles, tiles, row.run.banks, f"{taken:,} bytes"))
         for what, kind, mine, note in held:
             for low, high in runs_of(mine):
@@ -215,7 +229,7 @@ def _in_banks(rows: Sequence[RunRow], tiles: str) -> Iterator[Stay]:
 def _in_bytes(rows: Sequence[RunRow], tiles: str) -> Iterator[Stay]:
     for step, row in enumerate(rows):
         name, taken, top = row.name, row.figures.occupancy_bytes, 0
-        for one in row.on_chip:
+        for one in row.apart:
             size = one.bytes or 0
             yield Stay(
                 step, top, top + size, one.map, "maps that stay", f"{name}: {one.map}, {one.rows} rows, {size:,} bytes"
@@ -333,7 +347,7 @@ class JointProblem(SharedProblem):
             [
                 name_column("layer", labels([row.name for row in rows], plan.network_data.layers)),
                 objective,
-                Column("on chip (rows)", [", ".join(f"{one.map} {one.rows}" for one in row.on_chip) for row in rows],
+                Column("on chip (rows)", [", ".join(one.brief for one in row.on_chip) for row in rows],
                        "maps that lie on chip while the layer runs, and how many of their rows", words=True),
                 _tiles(plan, rows),
                 *decision_columns([read(row.layer, machine, row.alone.nest) for row in rows]),
@@ -375,7 +389,7 @@ def _bytes(plan: Plan, rows: Sequence[RunRow]) -> list[str]:
     digits = len(f"{whole:,}")
     lines = [f"bytes on chip, of {whole:,}: those that are free, those of tiles, those of maps", ""]
     for row in rows:
-        free = whole - row.figures.occupancy_bytes - sum(one.bytes or 0 for one in row.on_chip)
+        free = whole - row.figures.occupancy_bytes - sum(one.bytes or 0 for one in row.apart)
         said = ", ".join(f"{one.map} {one.bytes:,} ({one.rows} rows)" for one in row.on_chip)
         lines.append(
             f"{row.name:<{width}}  {free:>{digits},}  {row.figures.occupancy_bytes:>{digits},}  {said}".rstrip()

@@ -12,7 +12,7 @@ import pytest
 
 from formulations.fusion.groups import Group
 from formulations.fusion.latency.bounds import Floors
-from formulations.fusion.latency.options import Options, There, Way
+from formulations.fusion.latency.options import Options, Passed, There
 from formulations.fusion.latency.paths import Paths, applied, undominated
 from formulations.fusion.latency.products import Flow, caps, fresh, matrices, products
 from formulations.fusion.orders import WHOLE
@@ -153,13 +153,13 @@ def test_options_are_runs_that_fit(name: str, kib: int) -> None:
         if first > last:
             continue
         places = {
-            options.near(first, last, there | after): there | after
+            options.near(first, last, there, after): (there, after)
             for there in options.states(first) for after in options.states(last + 1)
-            if options.bytes(there | after) <= options.room
+            if options.near(first, last, there, after)[1] >= 0
         }  # fmt: skip
         for place, ways in options.ways(first, last, places).items():
             for way in ways:
-                (run,) = options.runs([(way, places[place])])
+                (run,) = options.runs([Passed(way, *places[place])])
                 assert isinstance(run, FusedRun)
                 assert part.prices.price(run).peak_bytes <= place[1]
                 assert run.weights == way.kept
@@ -178,7 +178,7 @@ def test_many_ways_at_once_are_each_by_itself(name: str, kib: int) -> None:
     part = part_of(NETS[name], ocm_bytes=1024 * kib, ocm_banks=16 * kib)
     options, last, most = Options(part.groups, 512), len(part.net.layers) - 1, 0
     for way in options.ways(0, last, [(frozenset(), options.room)])[frozenset(), options.room]:
-        runs = options.runs([(way, frozenset())])
+        runs = options.runs([Passed(way, There(), There())])
         timeline = part.timelines.timeline(part.numbered(runs), 512, WHOLE)
         steps, loads = len(timeline.steps), [one for one in timeline.transfers if isinstance(one, Load)]
         stores = [one for one in timeline.transfers if not isinstance(one, Load)]
@@ -283,19 +283,23 @@ def test_no_plan_is_below_the_bound(name: str, kib: int, calls: bool) -> None:
         found.append(laid.ticks)
     assert len(found) > 3
     assert calls or least > 0.7 * min(found)
-    assert least <= best.ends()[0][0]
 
 
 @pytest.mark.parametrize("name", NETS)
 @pytest.mark.parametrize("kib", [1, 2, 4])
 def test_no_option_is_below_all_floors(name: str, kib: int) -> None:
-    """Entry by entry, with blocks of two sizes, and with weights that stay in more or less of the room."""
+    """Entry by entry, with blocks of two sizes, and with weights that stay in more or less of the room.
+
+    Without what is known of the ends of a network: labels let a first load be ahead of everything.
+    """
     part, compared = part_of(NETS[name], ocm_bytes=1024 * kib, ocm_banks=16 * kib), 0
     several = [Options(part.groups, most) for most in (64, 512)]
     floors = Floors(part.groups, part.tables.nests.arcs("proven"), several[0].suited)
+    floors._ended = lambda group, steps, stores, made, begin: made  # type: ignore[method-assign]
     for first, last in combinations_with_replacement(range(len(part.net.layers)), 2):
         states = product(floors.states(first), floors.states(last + 1))
-        near = {floors.near(first, last, a | b) for a, b in states if floors.bytes(a | b) <= floors.room}
+        every = {floors.near(first, last, a, b) for a, b in states}
+        near = {place for place in every if place[1] >= 0}
         least = floors.ways(first, last, near)
         for place, ways in ((place, ways) for one in several for place, ways in one.ways(first, last, near).items()):
             below = np.stack([way.matrix for way in least[place]] or [np.zeros((3, 3))])
@@ -345,45 +349,92 @@ def test_a_plan_outside_the_space_of_the_bound_is_not_bounded_by_it() -> None:
     assert plan.part.bounds["time"] <= plan.part.measures["time"]
 
 
+def test_both_ends_of_a_network_by_hand() -> None:
+    """One 3x3 layer of 6 filters on 8 x 8 pixels of one channel, 54 bytes of weights, in strips of at least a row.
+
+    The first row needs two rows of the input: 800 + 64 + 16 ticks, and 864 + 54 for all weights (with fewer filters the
+    rows take one round more, 8 * 9 * 8 ticks or more). Then 64 * 9 cycles of 8 ticks, and 864 + 48 for the last row.
+    """
+    part = part_of(chain(6, size=8, channels=1), ocm_bytes=1024, ocm_banks=16)
+    floors = Floors(part.groups, part.tables.nests.arcs("proven"), lambda _: True)
+    place = frozenset[int](), floors.room
+    clocks = [way.matrix.max(axis=1) for way in Options.ways(floors, 0, 0, [place])[place] if way.option.height]
+    assert min(max(each[0], each[2]) for each in clocks) == 880 + 918 + 4608 + 912
+    (nest,) = floors._by_itself(0, place)  # a byte of each operand first, a byte of the result last
+    assert max(nest.matrix.max(axis=1)[[0, 2]]) == 2 * 865 + 4608 + 865
+    assert nest.bytes == 64 + 54 + 384 + 3 * 864
+
+
+def test_a_first_block_may_have_few_filters_by_hand() -> None:
+    """16 filters of 1,000 bytes on one pixel take 16 cycles of 8 ticks; all of them are loaded by the end.
+
+    The first step may wait for one filter alone, where the layer takes two rounds: 1,864 ticks for the input, as many
+    for the filter, 128 for a round more and 128 for the other. That is less than what 17,000 bytes take.
+    """
+    part = part_of(chain(16, size=1, channels=1000, taps=1), ocm_bytes=32768, ocm_banks=16)
+    floors = Floors(part.groups, part.tables.nests.arcs("proven"), lambda _: True)
+    place = frozenset[int](), floors.room
+    (way,) = (way for way in Options.ways(floors, 0, 0, [place])[place] if way.option.height)
+    assert way.matrix[0, :2].tolist() == [2 * 1864 + 128 + 128, 17_000]
+
+
+def test_transfers_by_themselves_bound_small_networks() -> None:
+    """Two layers of 4 channels on 4 x 4 pixels: 64 bytes in and out, 144 of weights each, in at least four calls.
+
+    In one group or two: 4 * 864 + 64 + 64 + 2 * 144 ticks; computing takes 2 * 16 * 9 * 8 = 2,304.
+    """
+    part = part_of(chain(4, 4, size=4), ocm_bytes=1024, ocm_banks=16)
+    floors = Floors(part.groups, part.tables.nests.arcs("proven"), lambda _: True)
+    assert Paths(floors).fewest == 3456 + 416
+    for first, last, place in ((0, 0, (frozenset({0}), 960)), (0, 0, (There(), 1024)), (0, 1, (There(), 1024))):
+        every, kept = (ways(floors, first, last, [place])[place] for ways in (Options.ways, Floors.ways))
+        assert len(kept) < len(every)
+        assert min(way.bytes for way in kept) == min(way.bytes for way in every)
+    plan = solve(chain(4, 4, size=4), "scratchpad_768k", problem="fusion", objective="time",
+                 settings={"ocm_bytes": "1024", "ocm_banks": "16"})  # fmt: skip
+    assert plan.part.bounds["time"] >= 3456 + 416
+
+
 def test_bounds_of_a_layer_by_hand() -> None:
     """3x3, 4 -> 4 channels on 8 x 8 pixels: 64 x 9 = 576 ticks; 256 bytes of input and 144 of weights are loaded.
 
     In 4 KiB the queue may be so far ahead that it has done that, and no more, by then; in 100 bytes it is 100 ticks
-    ahead at the end. A result that stays is not stored, else it is 256 bytes.
+    ahead at the end. A result that stays is not stored, else it is 256 bytes. Before the first layer a byte of each
+    operand is loaded, behind the last one a byte is stored.
     """
     part = part_of(chain(4, 4, size=8), calls=False, ocm_bytes=4096, ocm_banks=64)
     floors, (k,) = Floors(part.groups, part.tables.nests.arcs("proven"), lambda _: False), (0,)
     for near, free, clocks in [
-        (frozenset({k}), 4096 - 256, [576, 400, 400]), (There(), 4096, [576, 400, 656]),
-        (There(), 100, [576, 476, 656]),
+        (frozenset({k}), 4096 - 256, [578, 400, 400]), (There(), 4096, [578, 400, 656]),
+        (There(), 100, [578, 478, 656]),
     ]:  # fmt: skip
         (way,) = floors._by_itself(0, (near, free))
         assert way.matrix.max(axis=1).tolist() == clocks
     (way,) = floors._by_itself(1, (frozenset({k}), 4096 - 256))  # its input is there
-    assert way.matrix.max(axis=1).tolist() == [576, 144, 144 + 256]
+    assert way.matrix.max(axis=1).tolist() == [576, 144, 576 + 1]
 
 
-def _floor(floors: Floors, path: list[tuple[Way, There]]) -> int:
+def _floor(floors: Floors, path: list[Passed]) -> int:
     """What the groups of a path are not below, with the same maps on chip."""
     clocks = np.zeros(3, np.int64)
-    for way, maps in path:
-        place = floors.near(way.first, way.last, maps)
+    for way, there, after in path:
+        place = floors.near(way.first, way.last, there, after)
         several = np.stack([one.matrix for one in floors.ways(way.first, way.last, [place])[place]])
         clocks = (several.min(axis=0) + clocks).max(axis=1)
     return int(max(clocks[0], clocks[2]))
 
 
-def _any(options: Options, rng: random.Random) -> list[tuple[Way, There]]:
+def _any(options: Options, rng: random.Random) -> list[Passed]:
     """A path of any groups and options, none if one is not found at once."""
-    path, first, there = list[tuple[Way, There]](), 0, There()
+    path, first, there = list[Passed](), 0, There()
     while first < len(options.net.layers):
         last = rng.randrange(first, len(options.net.layers))
         after = rng.choice([one for one in options.states(last + 1) if _follows(options, first, last, there, one)])
-        place = options.near(first, last, there | after)
+        place = options.near(first, last, there, after)
         ways = options.ways(first, last, [place])[place] if place[1] >= 0 else []
         if not ways:
             return []
-        path.append((rng.choice(ways), there | after))
+        path.append(Passed(rng.choice(ways), there, after))
         first, there = last + 1, after
     return path
 
@@ -497,4 +548,4 @@ def test_ways_within_a_cap() -> None:
     assert paths.within(least)
     paths.again({})
     for _, end in paths.ends():
-        assert sum(way.bytes for way, _ in paths.path(end)) == least
+        assert sum(way.bytes for way, *_ in paths.path(end)) == least

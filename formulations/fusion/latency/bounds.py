@@ -23,6 +23,14 @@ A layer by itself may run by some nest, which loads everything that is not on ch
     E'  >= max(E + C, A1 + D)         it computes everything after it begins, and nothing ends before what it loads
     A1' >= max(A1 + D, E + C - f)     at its end at most f bytes are loaded ahead
     A2' >= max(A2 + D + S, A1')       stores end behind it
+
+At both ends of a network calls are known. Before the first step nothing runs beside a transfer: it waits for its piece
+of the input, and for weights. Let r be the filters that a last round of lanes has, of m filters in R rounds. A first
+block of fewer than r leaves more than R - 1 rounds for the others, so the layer takes R + 1 rounds in this visit: the
+step begins behind the loads of r filters, or of one with a round more. Behind the last step its result is stored.
+
+**Calls.** Transfers run one after the other, and take by themselves at least what all pieces of maps, and the weights
+of every layer once, take with a call each: the least sum over cuts (`calls`) bounds the latency, too.
 """
 
 from __future__ import annotations
@@ -40,7 +48,7 @@ from formulations.fusion.latency.products import BEFORE, Flow
 from formulations.fusion.memory import Option, weights_of
 from formulations.fusion.orders import WHOLE
 from formulations.fusion.space import Arc
-from formulations.fusion.steps import GroupSteps
+from formulations.fusion.steps import GroupSteps, Moves
 from formulations.fusion.strips import Ints, Mask, Strips
 
 #: Of the room that strips leave, quarters of it: weights that stay have as many bytes at least, and at the most.
@@ -53,13 +61,15 @@ class Floors(Options):
     def __init__(self, groups: Groups, alone: Sequence[Arc], suited: Callable[[int], bool]) -> None:
         super().__init__(groups, WHOLE, suited=suited)
         self.nests, self.shares = alone, (SHARES[0],)
+        self.call = min(one.call_ticks + one.segment_ticks for one in self.machine.transfers)
 
     def ways(self, first: int, last: int, places: Iterable[Place]) -> dict[Place, list[Way]]:
-        """Those of each place of which none is below another one everywhere."""
+        """Those of each place of which none is below another one everywhere, and one with the least transfers."""
         found = super().ways(first, last, places)
         for place, some in found.items():
             if len(some) > 1:
                 kept = _undominated(np.stack([way.matrix for way in some]))
+                kept[int(np.argmin([way.bytes for way in some]))] = True
                 found[place] = [way for way, is_kept in zip(some, kept.tolist(), strict=True) if is_kept]
         return found
 
@@ -77,6 +87,7 @@ class Floors(Options):
         held, left = steps.held.ravel()[steps.entry], np.maximum(at.left, 0)
         visits, compute = _Visits(steps, sizes > 0), self._computed(steps, held)
         due, stored = (moves.by_step(moves.bytes, number) for moves in (inputs, stores))
+        begin, alone = self._begins(steps, inputs, compute), self._transfers(steps, inputs, stores, sizes)
         for low, high in RANGES:  # of what stays
             some = fits & (visits.several | (low == 0))
             stay = np.where(visits.several, left * low // RANGES[-1][1], 0)
@@ -88,11 +99,11 @@ class Floors(Options):
                     steps.first, compute, due * self.per_byte, stored * self.per_byte, due,
                     held + stay[steps.at[0]] * visits.between, needed * self.per_byte, needed,
                 )  # fmt: skip
-                made = self._product(flow)
+                made = self._ended(group, steps, stores, self._product(flow), begin)
                 for w in np.flatnonzero(some).tolist():
                     (mode, height), (columns, width) = down.ways[w % len(down.ways)], across.ways[0]
                     option = Option(height, width, mode, columns, group.twice)
-                    yield Way(group.first, group.last, option, (), at.places[w], made[w])
+                    yield Way(group.first, group.last, option, (), at.places[w], made[w], bytes=int(alone[w]))
 
     def _computed(self, steps: GroupSteps, held: Ints) -> Ints:
         """Ticks of every step, in as many rounds as there are of the filters that find room together."""
@@ -103,6 +114,37 @@ class Floors(Options):
         ticks: Ints = np.where(number > 0, -(-steps.ticks * rounds[0] // rounds[1]), steps.ticks)
         return ticks
 
+    def _begins(self, steps: GroupSteps, inputs: Moves, compute: Ints) -> Ints:
+        """Ticks before the first step of every way, and what it computes longer if it begins then, (ways,)."""
+        first = steps.first[:-1]
+        k, ticks = steps.layer[first], steps.ticks[first]
+        begin: Ints = inputs.by_step(inputs.ticks, steps.steps)[first]
+        if not (steps.group.first == 0 and steps.number[0] and (k == 0).all()):
+            return begin
+        number, lanes, size = int(steps.number[0]), int(steps.lanes[0]), int(steps.size[0])
+        rounds, last = -(-number // lanes), (number - 1) % lanes + 1
+        more = np.maximum(0, ticks * (rounds + 1) // rounds - compute[first])
+        several, one = (steps.time.resident(0, filters * size) for filters in (last, 1))
+        begin += np.minimum(several, one + more)
+        return begin
+
+    def _ended(self, group: Group, steps: GroupSteps, stores: Moves, made: Ints, begin: Ints) -> Ints:
+        """Matrices of groups at the ends of the network: what the first step waits for, what is stored behind it."""
+        if group.first == 0:
+            made[:, :, 0] += begin[:, None]
+        if group.last == len(self.net.layers) - 1:
+            drain = stores.by_step(stores.ticks, steps.steps)[steps.first[1:] - 1]
+            made[:, 2] = np.maximum(made[:, 2], made[:, 0] + drain[:, None])
+        return made
+
+    def _transfers(self, steps: GroupSteps, inputs: Moves, stores: Moves, sizes: Ints) -> Ints:
+        """Ticks of all transfers of every way, at least, (ways,)."""
+        every = zip(steps.group.layers, sizes.tolist(), strict=True)
+        weights = sum(steps.time.resident(t, size) for t, size in every if size)
+        maps = inputs.by_step(inputs.ticks, steps.steps) + stores.by_step(stores.ticks, steps.steps)
+        taken: Ints = np.add.reduceat(maps, steps.first[:-1]) + weights
+        return taken
+
     # ---- nests -------------------------------------------------------------------------------------------------------
 
     def _by_itself(self, t: int, place: Place) -> list[Way]:
@@ -112,10 +154,21 @@ class Floors(Options):
         loads = self._once(self.nests[t], place[0]) * self.per_byte
         stores = self._stores(Group(self.net, t, t), place[0]) * self.per_byte
         ahead = compute - place[1] * self.per_byte
+        called = self._called(t, loads, stores)
         matrix = np.array(
             [[compute, loads, BEFORE], [ahead, loads, BEFORE], [ahead, loads, loads + stores]], np.int64
         )  # fmt: skip
-        return [Way(t, t, NESTED, (), place, matrix)]
+        if t == 0:
+            matrix[:, 0] += called[0] * (self.call + self.per_byte)
+        if t == len(self.net.layers) - 1 and stores:
+            matrix[2] = np.maximum(matrix[2], matrix[0] + self.call + self.per_byte)
+        return [Way(t, t, NESTED, (), place, matrix, bytes=loads + stores + sum(called) * self.call)]
+
+    def _called(self, t: int, loads: int, stores: int) -> tuple[int, int]:
+        """Operands that a layer by itself loads, and stores, at least: of each there is a call before it begins."""
+        weights = self.groups.weight_bytes[t] * self.per_byte
+        both = self.net.shared[t] < 0 < weights < loads  # what is loaded beyond weights is of a map
+        return int(loads > 0) + int(both), int(stores > 0)
 
     def _once(self, arc: Arc, near: There) -> int:
         """Bytes that a layer by itself loads at least."""

@@ -4,6 +4,9 @@ An option is a group in strips of one height, with so many bytes of weights that
 blocks of filters. Of heights with as many steps the least is taken: it holds the fewest rows.
 
 Maps beside a group are on chip as a whole or not at all, from the run that makes them to the last one that reads them.
+A layer that is the last to read a map, element by element for the same element of its result, may put the result in the
+map's place (`Net.in_place`): then both together take the room of one. Of a map as a whole only what the layer made lies
+over what it has read, as nothing is made twice.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import chain, combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -65,6 +69,14 @@ class Way:
     """That it moves."""
 
 
+class Passed(NamedTuple):
+    """A way of a path, with the maps on chip before and after it."""
+
+    way: Way
+    there: There
+    after: There
+
+
 #: A layer by itself without strips: its option, and its way along rows.
 NESTED, TILES = Option(0, 0, "lead", "lead"), ("lead", 0)
 #: A group in strips: its first and last layer, maps that it reads twice, and its way along rows.
@@ -114,15 +126,18 @@ class Options:
         Whether stores are ahead of the loads behind them.
     suited : optional
         Whether strips suit a layer by itself (`suits`), where not all strips are allowed.
+    in_place : bool
+        Whether results may take the place of maps.
     """
 
     def __init__(
         self, groups: Groups, most: int, alone: Alone | None = None, allowed: Container[Key] | None = None,
-        *, in_order: bool = False, suited: Callable[[int], bool] | None = None,
+        *, in_order: bool = False, suited: Callable[[int], bool] | None = None, in_place: bool = True,
     ) -> None:  # fmt: skip
         self.groups, self.net, self.machine = groups, groups.net, groups.machine
         self.most, self.alone, self.shares, self.allowed = most, alone, SHARES, allowed
         self.in_order, self.suited = in_order, suited or cache(self.suits)
+        self._places = [groups.demands.places(t) if in_place else () for t in range(len(self.net.layers))]
         self.apart = not groups.demands.order.ahead
         self.room = self.machine.bank_count * self.machine.bank_bytes
         self.per_byte = min(one.byte_ticks for one in self.machine.transfers)
@@ -173,9 +188,26 @@ class Options:
             self._groups[first, last] = tuple(self.groups.variants(first, last)) if allowed else ()
         return self._groups[first, last]
 
-    def near(self, first: int, last: int, maps: There) -> tuple[There, int]:
-        """Of maps on chip those that a group reads or makes, and what all of them leave of the memory."""
-        return frozenset(k for k in maps if self._touched(first, last, k)), self.room - self.bytes(maps)
+    def near(self, first: int, last: int, there: There, after: There) -> tuple[There, int]:
+        """Of maps on chip before and after a group those that it reads or makes, and what all leave of the memory."""
+        maps = there | after
+        free = self.room - self.bytes(maps - self.in_place(first, last, there, after).keys())
+        return frozenset(k for k in maps if self._touched(first, last, k)), free
+
+    def in_place(self, first: int, last: int, there: There, after: There) -> dict[int, int]:
+        """Maps after a group that lie where maps before it lay, which nobody else of the group reads."""
+        found = dict[int, int]()
+        for t in range(first, last + 1):
+            made = self.groups.number.get(self.net.writes[t])
+            if made is None or made not in after or self.residence(made).born != t:
+                continue
+            for s in self._places[t]:
+                k = self.groups.number.get(s)
+                readers = [u for u in self.net.stores[s].readers if first <= u]
+                if k in there and k not in found.values() and readers == [t]:
+                    found[made] = k
+                    break
+        return found
 
     def ways(self, first: int, last: int, places: Iterable[Place]) -> dict[Place, list[Way]]:
         """All options of a group, for each of some places (`near`)."""
@@ -348,19 +380,22 @@ class Options:
 
     # ---- runs --------------------------------------------------------------------------------------------------------
 
-    def runs(self, path: Sequence[tuple[Way, There]]) -> Runs:
+    def runs(self, path: Sequence[Passed]) -> Runs:
         """A path as a schedule."""
         book, made = BankBook(self.machine), list[FusedRun | LayerRun]()
-        for way, maps in path:
-            held, free = book.given({k: self.residence(k).banks[-1] for k in sorted(maps)})
+        for way, there, after in path:
+            maps = there | after
+            over = self.in_place(way.first, way.last, there, after)
+            held, free = book.given({k: self.residence(k).banks[-1] for k in sorted(maps)}, over)
+            placed = {self.residence(k).store: self.residence(place).store for k, place in over.items()}
             residents = {self.residence(k).store: (self.residence(k).rows[-1], held[k]) for k in sorted(maps)}
             group = Group(self.net, way.first, way.last, way.option.twice)
             unwritten = tuple(self.unwritten(group, t, residents) for t in group.layers)
             if way.nest is not None:
-                made.append(LayerRun(way.nest, residents, unwritten[0], free))
+                made.append(LayerRun(way.nest, residents, unwritten[0], free, placed))
                 continue
             streams = streams_of(group, way.option)
-            made.append(FusedRun(way.first, way.last, *streams, way.kept, residents, unwritten, free))
+            made.append(FusedRun(way.first, way.last, *streams, way.kept, residents, unwritten, free, (), placed))
         return NetworkRun(tuple(made))
 
     def unwritten(self, group: Group, t: int, there: Container[int]) -> int:

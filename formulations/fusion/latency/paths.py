@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from formulations.clock import ENDLESS, Clock
-from formulations.fusion.latency.options import Options, There, Way
+from formulations.fusion.latency.options import Options, Passed, There, Way
 from formulations.fusion.strips import Ints, Mask
 
 State = tuple[int, There, bool]
@@ -134,6 +134,12 @@ class Paths:
         self.moves = left
         return any(left)
 
+    @property
+    def fewest(self) -> int:
+        """The fewest bytes of all paths; ticks of transfers by themselves, of bounds (`Floors`)."""
+        least = self._least(self.moves)
+        return min((value for (cut, *_), value in least.items() if cut == self.count), default=0)
+
     def _least(self, moves: Sequence[Sequence[Move]], ends: Mapping[State, int] | None = None) -> dict[State, int]:
         """The fewest bytes from the begin to every state; or from it to some ends."""
         least = {(0, frozenset[int](), False): 0} if ends is None else dict(ends)
@@ -166,7 +172,7 @@ class Paths:
             self.clock.tick()
             cuts = [(there, after) for there in {there for _, there, _ in states}
                     for after in self._after(first, last, there)]  # fmt: skip
-            places = {cut: self.options.near(first, last, cut[0] | cut[1]) for cut in cuts}
+            places = {cut: self.options.near(first, last, *cut) for cut in cuts}
             ways = self.options.ways(first, last, dict.fromkeys(places.values()))
             self.looked += sum(map(len, ways.values()))
             arcs = {place: [*_arcs(some)] for place, some in ways.items()}
@@ -181,7 +187,7 @@ class Paths:
         going = frozenset(k for k in there if options.residence(k).uses[-1] > last)
         born = frozenset(k for k in options.alive(last + 1) if options.residence(k).born >= first)
         for some in options.states(last + 1):
-            if some <= going | born and going <= some and options.bytes(there | some) <= options.room:
+            if some <= going | born and going <= some and options.near(first, last, there, some)[1] >= 0:
                 yield some
 
     def _best(self, made: Sequence[tuple[Ints, State, list[Way]]]) -> Labels:
@@ -207,24 +213,24 @@ class Paths:
                 found += [(value, (whole, k)) for k, value in enumerate(latency)]
         return sorted(found)
 
-    def clocks(self, path: Sequence[tuple[Way, There]], late: Mapping[Way, int]) -> list[int]:
+    def clocks(self, path: Sequence[Passed], late: Mapping[Way, int]) -> list[int]:
         """When every way of a path ends on the engine, by labels."""
         clocks, whole, found = np.zeros((1, self.options.clocks), np.int64), False, list[int]()
-        for way, _ in path:
+        for way, *_ in path:
             clocks = applied(way.matrix[None], np.array([way.fresh]), clocks, late=whole)[0]
             clocks[:, 0] += late.get(way, 0)
             whole = way.whole
             found.append(int(clocks[0, 0]))
         return found
 
-    def path(self, end: End) -> list[tuple[Way, There]]:
+    def path(self, end: End) -> list[Passed]:
         """The ways to a label at the end, each with all maps on chip while it runs."""
-        (whole, label), found = end, list[tuple[Way, There]]()
+        (whole, label), found = end, list[Passed]()
         state: State = (self.count, frozenset(), whole)
         while True:
             mine = self.labels[state]
             way, before = mine.way[label], mine.before[label]
             if way is None or before is None:
                 return found[::-1]
-            found.append((way, state[1] | before[0][1]))
+            found.append(Passed(way, before[0][1], state[1]))
             state, label = before

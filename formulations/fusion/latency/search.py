@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise, product
 from math import inf
 from typing import NamedTuple
@@ -19,7 +20,7 @@ import numpy as np
 from formulations.clock import Clock
 from formulations.fusion.arcs import Groups
 from formulations.fusion.latency.bounds import Floors, promising
-from formulations.fusion.latency.options import Alone, Key, Options, There, Way
+from formulations.fusion.latency.options import Alone, Key, Options, Passed, Way
 from formulations.fusion.latency.paths import Paths
 from formulations.fusion.latency.timelines import Laid
 from formulations.fusion.schedule import Runs
@@ -27,7 +28,7 @@ from formulations.fusion.space import Arc
 from formulations.problem import Goal, Model, Piece, Unable
 
 #: The most layers of a group, at first and in the end; labels of a state, and paths by labels that are laid out.
-SHORT, LONGEST, LABELS, TRIED = (1, 3), 10, 100, 8
+SHORT, LONGEST, LABELS, TRIED = (1, 3), 10, 100, 16
 #: Paths are laid out if their labels say no more than so many times the best plan: a timeline may take less. Of many
 #: options, and of few.
 NEAR, FAR = 1.0, 1.5
@@ -36,7 +37,7 @@ MOST_GAP = 0.03
 #: Paths that are laid out for a front at the most.
 MOST_BETWEEN = 40
 #: Blocks of other sizes, and plans of other kinds, are tried after so many options at the most.
-MANY = 20_000
+MANY = 10_000
 
 
 class Looked(NamedTuple):
@@ -45,22 +46,24 @@ class Looked(NamedTuple):
     paths: Paths
     late: dict[Way, int]
 
-    def best(self) -> tuple[list[tuple[Way, There]], int] | None:
+    def best(self) -> tuple[list[Passed], int] | None:
         """The best path by its labels, and what these say; None if there is none."""
         value, end = min(self.paths.ends(), default=(0, None))
         return None if end is None else (self.paths.path(end), value)
 
-    def charge(self, path: Sequence[tuple[Way, There]], laid: Laid) -> None:
+    def charge(self, path: Sequence[Passed], laid: Laid) -> None:
         """Charge the ways of a path that take longer in its timeline."""
         labels = self.paths.clocks(path, self.late)
         more = np.diff([end - label for end, label in zip(laid.ends, labels, strict=True)], prepend=0).tolist()
         more[-1] = max(0, more[-1]) + laid.ticks - laid.ends[-1]
-        for (way, _), ticks in zip(path, more, strict=True):
+        for (way, *_), ticks in zip(path, more, strict=True):
             self.late[way] = self.late.get(way, 0) + max(0, ticks)
 
 
 class Fastest(Piece[Runs]):
     """All plans of groups in strips of whole rows, maps on chip as a whole or not at all.
+
+    With a cap on another measure no result takes the place of a map: the least of that measure is of such plans.
 
     Parameters
     ----------
@@ -114,14 +117,16 @@ class Fastest(Piece[Runs]):
         if self.best is not None and not self._keeps(self.best, goal):
             self.best = None
         demands = self.groups.demands.order
-        first = Options(self.groups, demands.largest, self.alone, in_order=True)
+        some = partial(Options, self.groups, alone=self.alone, in_place=not goal.caps)
+        first = some(demands.largest, in_order=True)
         for few in SHORT:
             self._looked(first, few, goal)
         allowed = self._bounded(goal, first.suited)
-        sizes = sorted({demands.largest, *(weights for weights, _ in demands.sizes(first.room))}, reverse=True)
+        blocks, *smaller = dict.fromkeys(weights for weights, _ in demands.sizes(first.room))
+        sizes = dict.fromkeys((blocks, demands.largest, *smaller))
         every = [
-            Options(self.groups, most, self.alone, allowed, in_order=in_order, suited=first.suited)
-            for most, in_order in product(sizes, (True, False))
+            some(most, allowed=allowed, in_order=in_order, suited=first.suited)
+            for in_order, most in product((True, False), sizes)
         ]
         looked = self._all(every, goal)
         if self.best is None or goal.caps or (looked <= MANY and self.least < self._ticks * (1 - MOST_GAP)):
@@ -179,7 +184,7 @@ class Fastest(Piece[Runs]):
     def _bounded(self, goal: Goal, suited: Callable[[int], bool]) -> set[Key]:
         """Find the bound; return the strips that may be part of a better plan."""
         paths = Paths(Floors(self.groups, self.nests, suited), goal.clock, LONGEST)
-        self.least = max([self.least, *(value for value, _ in paths.ends()[:1])])
+        self.least = max([self.least, paths.fewest, *(value for value, _ in paths.ends()[:1])])
         return promising(paths, 2**62 if self.best is None else self.laid(self.best).ticks)
 
     def between(self, clock: Clock, ends: Sequence[Runs]) -> Iterator[Runs]:

@@ -167,6 +167,9 @@ class _Execution:
                 self.whole[t] = np.zeros((layer.b * channels(layer), layer.r, layer.c), np.int64)
         self.maps = [self._whole_map(k) for k in range(len(self.group.streams))]
         self.stay = [self._stay(k, mine) for k, mine in enumerate(self.maps)]
+        stores = [stream.store for stream in self.group.streams]
+        for made, place in self.group.in_place.items():  # one place: what is made overwrites what is read
+            self.stay[stores.index(made)] = self.stay[stores.index(place)]
         self.rows = [resident_rows(found, walk, k) for k in range(len(self.maps))]
         self.memory, self.reads = Memory(self._everything() if size is None else size), Reads(walk)
         self.strips: list[Strip] = []

@@ -169,7 +169,19 @@ class OnChip:
         layer = self.found.layers[t]
         rows = self.found.stores[s].seen(run.residents[s][0], extent)
         address = self.addresses.maps[begin, s]
-        return self.chip(s).kept(self.network.operator(layer.name), operand, name, layer, address, rows)
+        found = self.chip(s).kept(self.network.operator(layer.name), operand, name, layer, address, rows)
+        if operand == "OUT" and s in run.in_place:
+            self._check_place(begin, t, found)
+        return found
+
+    def _check_place(self, begin: int, t: int, made: Kept) -> None:
+        """Raise InputError if elements of a result do not lie where those lie that they are made of."""
+        place = self.by_begin[begin].in_place[self.found.writes[t]]
+        layer, name = self.found.layers[t], self.names(t, place)[0]
+        read = self._kept(begin, place, t, name, "IN", layer.h)
+        if read is None or _elements(read) != _elements(made):
+            said = f"the result of {layer.name} takes the place of {name}, which has another order of elements"
+            raise InputError(f"{said}: no C is written")
 
     def chip(self, s: int) -> ChipMap:
         """How a store lies on chip."""
@@ -265,7 +277,8 @@ class OnChip:
             if self.machine.reserved_bytes:
                 blocks.append(Block("reserved", 0, (self.machine.reserved_bytes,) * self.begins[-1]))
             if (found := placed(blocks, capacity)) is not None:
-                maps = {(begin, s): found[f"map {s}"] for begin, run in self.by_begin.items() for s in run.residents}
+                maps = {(begin, s): found[f"map {self._places[s]}"]
+                        for begin, run in self.by_begin.items() for s in run.residents}  # fmt: skip
                 return Places(found, maps, some)
         return self._stacked(frozenset(self.grouped))
 
@@ -274,7 +287,7 @@ class OnChip:
         """Groups whose buffers have no room as they are: their layers take turns, or the plan counted less."""
         found, memory = set[int](), self.machine.memories["ocm"] - self.machine.reserved_bytes
         for begin, run in self.grouped.items():
-            room = memory - sum(self._map_bytes(run, s) for s in run.residents)
+            room = memory - sum(self._map_bytes(run, s) for s in run.residents.keys() - run.in_place.keys())
             found |= {begin} if run.blocks or _most(self._sized(run, self.rings[begin]))[0] > room else set()
         return frozenset(found)
 
@@ -297,7 +310,10 @@ class OnChip:
         maps: dict[tuple[int, int], int] = {}
         for begin, run in self.by_begin.items():
             end = self.machine.reserved_bytes
-            for s in sorted(run.residents):
+            for s in sorted(run.residents, key=lambda s: (s in run.in_place, s)):
+                if s in run.in_place:
+                    maps[begin, s] = maps[begin, run.in_place[s]]
+                    continue
                 maps[begin, s] = end
                 end += self._map_bytes(run, s)
             for block in self._run_blocks(begin, packed):
@@ -308,7 +324,8 @@ class OnChip:
     def _blocks(self, packed: frozenset[int]) -> list[Block]:
         """All buffers and maps, some groups packed."""
         blocks = [block for begin in self.begins[:-1] for block in self._run_blocks(begin, packed)]
-        return blocks + [block for s in range(len(self.found.stores)) if (block := self._stay(s)) is not None]
+        places = dict.fromkeys(self._places.values())
+        return blocks + [block for s in sorted(places) if (block := self._stay(s)) is not None]
 
     def _run_blocks(self, begin: int, packed: frozenset[int]) -> list[Block]:
         """The buffers of a run."""
@@ -333,13 +350,28 @@ class OnChip:
         rows = run.residents[s][0] if s in run.residents else 0
         return rows * self.found.stores[s].row_bytes(self.machine)
 
-    def _stay(self, s: int) -> Block | None:
-        """A map that stays: its bytes by time."""
-        sizes: list[int] = []
+    @cached_property
+    def _places(self) -> Mapping[int, int]:
+        """Of every map that stays the one whose place it takes, through as many as there are; itself if none."""
+        found = dict[int, int]()
+        for run in self.runs:
+            for s in sorted(run.residents, key=lambda s: s in run.in_place):
+                found.setdefault(s, found[run.in_place[s]] if s in run.in_place else s)
+        return found
+
+    def _stay(self, place: int) -> Block | None:
+        """The maps that stay in one place, each when the one before it is read: their bytes by time."""
+        sizes, mine = list[int](), [s for s, at in self._places.items() if at == place]
         for (begin, run), end in zip(self.by_begin.items(), self.begins[1:], strict=True):
-            sizes += [self._map_bytes(run, s)] * (end - begin)
+            sizes += [max(self._map_bytes(run, s) for s in mine)] * (end - begin)
         times = [t for t, size in enumerate(sizes) if size]
-        return Block(f"map {s}", times[0], tuple(sizes[times[0] : times[-1] + 1])) if times else None
+        return Block(f"map {place}", times[0], tuple(sizes[times[0] : times[-1] + 1])) if times else None
+
+
+def _elements(kept: Kept) -> tuple[object, ...]:
+    """Where the elements of a map lie that a layer reads or makes one by one."""
+    terms = sorted((text.replace("{m}", "{n}"), pitch) for text, pitch in kept.terms)
+    return kept.address, kept.offset, kept.column, terms
 
 
 def no_zeros(store: Store) -> InputError:
