@@ -36,7 +36,7 @@ NEAR, FAR = 1.0, 1.5
 MOST_GAP = 0.03
 #: Paths that are laid out for a front at the most.
 MOST_BETWEEN = 40
-#: Blocks of other sizes, and plans of other kinds, are tried after so many options at the most.
+#: Blocks of further sizes, and plans of other kinds, are tried after so many options at the most.
 MANY = 10_000
 
 
@@ -128,7 +128,7 @@ class Fastest(Piece[Runs]):
             some(most, allowed=allowed, in_order=in_order, suited=first.suited)
             for in_order, most in product((True, False), sizes)
         ]
-        looked = self._all(every, goal)
+        looked = self._all(every, goal, first.most)
         if self.best is None or goal.caps or (looked <= MANY and self.least < self._ticks * (1 - MOST_GAP)):
             others = self.others(goal.clock)
             if others is None:
@@ -139,17 +139,20 @@ class Fastest(Piece[Runs]):
                 fewest = self.measured(others[0])["bytes"]
                 for few in SHORT:
                     self._looked(first, few, goal, fewest)
-                self._all(every, goal, fewest)
+                self._all(every, goal, first.most, fewest)
         below = inf if goal.below is None else goal.below
         if goal.caps or self.least > min(below, self._ticks):
             self.least = self.counted  # a plan that is known is outside this space, or may be
         return self.best if self._ticks < below else None, self.least
 
-    def _all(self, every: Sequence[Options], goal: Goal, cap: int | None = None) -> int:
-        """Lay out paths of options one after the other, until MANY were looked at; return how many."""
+    def _all(self, every: Sequence[Options], goal: Goal, largest: int, cap: int | None = None) -> int:
+        """Lay out paths of options one after the other, until MANY were looked at; return how many.
+
+        Those of the first and of the largest blocks in any case, with stores in order.
+        """
         looked = 0
         for options in every:
-            if looked <= MANY:
+            if looked <= MANY or (options.most == largest and options.in_order):
                 looked += self._looked(options, LONGEST, goal, cap)
         return looked
 
