@@ -391,6 +391,17 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("in place: two maps in one place take room twice",
          "self.bytes(maps - self.in_place(first, last, there, after).keys())", "self.bytes(maps)"),
     ]),
+    ("formulations/fusion/space.py", "tests/formulations/test_in_place.py", [
+        ("in place: of maps of which some rows are there", "range(count - 1 if k in arc.full else 0, count)",
+         "range(count)"),
+    ]),
+    ("formulations/fusion/linear.py", "tests/formulations/test_in_place.py", [
+        ("in place: rows of which some are there, as rows", "{taken: 1, ps[-1]: -1} if every else {taken: 1}, 0, 0",
+         "{taken: 1, ps[-1]: -1} if every else {taken: 1}, 0, None"),
+    ]),
+    ("formulations/fusion/arcs.py", "tests/formulations/test_in_place.py", [
+        ("in place: of a map that others of a group read", "if u >= first] == [t]]", "if u >= t] == [t]]"),
+    ]),
     ("formulations/fusion/groups.py", "tests/formulations/test_in_place.py", [
         ("in place: of a map that somebody reads later", "read = mine.readers[-1] == step and ", "read = "),
         ("in place: of a window", "if layer.weights != \"none\" or around != (1,) * 6 or ", "if "),

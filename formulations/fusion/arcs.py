@@ -14,10 +14,10 @@ rows or columns (a stride above its window) strips that compute again may leave 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 
 import numpy as np
 import numpy.typing as npt
@@ -269,7 +269,7 @@ class Groups:
         """
         priced = ((group, self._pricing(group)) for group in self.variants(first, last))
         found = ((group, pricing.sketch()) for group, pricing in priced if pricing is not None)
-        return [self._arc(group, [sketch]) for group, sketch in found if sketch is not None]
+        return self._with_places(self._arc(group, [sketch]) for group, sketch in found if sketch is not None)
 
     def variants(self, first: int, last: int) -> Iterator[Group]:
         """A group for every way to load maps of several readers once or twice; none if it cannot run in strips."""
@@ -288,11 +288,42 @@ class Groups:
         priced = [] if pricing is None else list(pricing.options())
         kept = [p for p in priced if not _again(p)]
         arcs = [self._arc(group, kept)] if kept else []
+        once = arcs.copy()
         for option in sorted(filter(_again, priced), key=lambda p: p.macs):
             arc = self._arc(group, [option])
             if not any(_dominates(other, arc) for other in arcs):
                 arcs.append(arc)
-        return arcs
+        return [*arcs, *(over for arc in once for over in self.in_place(arc))]
+
+    def _with_places(self, arcs: Iterable[Arc]) -> list[Arc]:
+        """Arcs, and each with results in the place of maps."""
+        return [one for arc in arcs for one in (arc, *self.in_place(arc))]
+
+    def in_place(self, arc: Arc) -> Iterator[Arc]:
+        """Yield an arc with every choice of results in the place of maps that it reads; nothing is computed again."""
+        every = [self.places(t, arc.first, arc.last) for t in range(arc.first, arc.last + 1)]
+        ways = [[None, *((made, place) for place in places)] for made, places in every if places]
+        for chosen in product(*ways):
+            pairs = tuple(pair for pair in chosen if pair is not None)
+            if pairs and len({place for _, place in pairs}) == len(pairs):
+                yield replace(arc, in_place=pairs)
+
+    def places(self, t: int, first: int, last: int) -> tuple[int, tuple[int, ...]]:
+        """The residence that a layer of a group makes, and those in whose place it may: nobody else there reads them.
+
+        All of them find room as a whole, and the first is needed behind the group.
+        """
+        made, stores = self.number.get(self.net.writes[t], -1), self.net.stores
+
+        def whole(k: int) -> bool:
+            mine = self.residences[k]
+            return not mine.weights and mine.rows[-1] == stores[mine.store].rows
+
+        if made < 0 or not whole(made) or self.residences[made].uses[-1] <= last:
+            return made, ()
+        given = [s for s in self.demands.places(t) if [u for u in stores[s].readers if u >= first] == [t]]
+        found = (self.number[s] for s in given if s in self.number)
+        return made, tuple(k for k in found if self.residences[k].born < first and whole(k))
 
     def _pricing(self, group: Group) -> Pricing | None:
         """A group on the machine; None if no strips suit it."""

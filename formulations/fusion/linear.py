@@ -20,6 +20,7 @@ Constraints  (PATH)   sum of z over the arcs that end at a cut = sum over those 
              (LOAD)   l[a] <= p[a, s, 1]; SHRINK has p[a, s, 1] - l[a] for what a begins with
              (ROOM)   sum (banks[s, v] - banks[s, v - 1]) p[a, s, v] + sum banks[g] y[a, g] <= B z[a], in grains d of
                       the arc: step g takes floor(B / d) - floor((B - banks[g]) / d) of floor(B / d)
+             (PLACE)  p[a, s, v] = z[a] for the maps in one place, of which ROOM counts one
              (CAP)    another measure, likewise a sum over arcs, is at most its cap
 Every arc has levels of its own, so that a level costs only where its arc is of the path, without any big constant; with
 one map alone and no ROOM the rows are those of a shortest path, whose relaxation is integral.
@@ -92,7 +93,7 @@ class Linear(Rows):
                 raise InputError(f"the solver's path has no arc from cut {cut}")
             place = chosen[cut]
             levels = {k: sum(map(value, ps)) for k, ps in place.levels.items()}
-            free = fusion.banks - sum(fusion.residences[k].banks[v] for k, v in levels.items())
+            free = fusion.free(place.arc, levels)
             if place.arc.bytes(levels, free) >= NEVER:
                 raise InputError(f"the solver's arc from cut {cut} finds no room")
             loaded = place.load >= 0 and value(place.load)
@@ -126,15 +127,16 @@ class Linear(Rows):
         steps = self._steps(arc)
         room = fusion.banks - min((banks for _, banks, _ in steps), default=fusion.banks + 1)
         levels = {
-            k: tuple(
-                self.new() for banks in fusion.residences[k].banks[1:] if banks <= room and not fusion.barred(arc, k)
-            )
+            k: tuple(self.new() for banks in fusion.banks_of(arc, k)[1:] if banks <= room and not fusion.barred(arc, k))
             for k in fusion.held(arc)
         }
         place = self._loading(_Place(arc, taken, levels))
-        for ps in levels.values():
+        for k, ps in levels.items():
             for before, after in pairwise((taken, *ps)):
                 self.add({before: 1, after: -1}, 0, None)
+            if k in arc.full:
+                every = len(ps) == len(fusion.residences[k].banks) - 1
+                self.add({taken: 1, ps[-1]: -1} if every else {taken: 1}, 0, 0)
         ys = [self.new() for _ in steps]
         self.add({**dict.fromkeys(ys, 1), taken: -1}, 0, 0)
         for axis, k in enumerate(arc.axes):
@@ -147,7 +149,7 @@ class Linear(Rows):
         whole = fusion.banks // grain
         room_row: Terms = {taken: -whole}
         for k in levels:
-            self._rising(room_row, place, k, [banks // grain for banks in fusion.residences[k].banks])
+            self._rising(room_row, place, k, [banks // grain for banks in fusion.banks_of(arc, k)])
         needs = {y: whole - (fusion.banks - banks) // grain for y, (_, banks, _) in zip(ys, steps, strict=True)}
         self.add({**room_row, **needs}, None, 0)
         self._bytes.update({y: size for y, (_, _, size) in zip(ys, steps, strict=True)})
@@ -167,7 +169,7 @@ class Linear(Rows):
 
     def _steps(self, arc: Arc) -> list[tuple[tuple[int, ...], int, int]]:
         """The steps of an arc for which there is room beside the smallest levels of their classes."""
-        banks = [np.array(self.fusion.residences[k].banks) for k in arc.axes]
+        banks = [np.array(self.fusion.banks_of(arc, k)) for k in arc.axes]
         kinds = [[int(kind) for kind in np.unique(classes)] for classes in arc.classes]
         made = []
         for chosen in product(*kinds):

@@ -134,16 +134,16 @@ class Paths:
         every = [np.arange(n) for n in values.shape[: len(going)]]
         for gone in self._combinations(arc, ended):
             sizes, least = _by_size(
-                values[np.ix_(*every, *gone.levels)], len(going), fusion.sizes(ended, gone.levels) // grain
+                values[np.ix_(*every, *gone.levels)], len(going), fusion.sizes(arc, ended, gone.levels) // grain
             )
             for there in self._combinations(arc, going):
                 some = least[np.ix_(*there.levels, np.arange(len(sizes)))]
-                held = fusion.sizes(going, there.levels) // grain
+                held = fusion.sizes(arc, going, there.levels) // grain
                 for made in self._combinations(arc, begun):
                     classes = {**gone.classes, **there.classes, **made.classes}
                     row = table[tuple(classes[k] for k in arc.axes)]
                     place = np.ix_(*there.levels, *made.levels)
-                    reached = _fitted(some, sizes, held, fusion.sizes(begun, made.levels) // grain, row)
+                    reached = _fitted(some, sizes, held, fusion.sizes(arc, begun, made.levels) // grain, row)
                     result[place] = np.minimum(result[place], reached)
         return result
 
@@ -154,7 +154,8 @@ class Paths:
             size = len(self.fusion.residences[k].banks)
             kinds = arc.classes[arc.axes.index(k)] if k in arc.axes else np.zeros(size, np.int64)
             some = kinds[:1] if self.fusion.barred(arc, k) else kinds
-            split.append([(int(c), np.flatnonzero(some == c)) for c in np.unique(some)])
+            first = self.fusion.levels(arc, k).start
+            split.append([(int(c), first + np.flatnonzero(some[first:] == c)) for c in np.unique(some[first:])])
         for chosen in product(*split):
             classes = {k: c for k, (c, _) in zip(names, chosen, strict=True)}
             yield _Combination(classes, tuple(levels for _, levels in chosen))
@@ -178,11 +179,12 @@ class Paths:
         if self.values[arc.first].min() >= NEVER:
             return None
         every = (*names, *self._roles(arc)[2])
-        ranges = [np.arange(len(fusion.residences[k].banks))[self._before(arc, k, state)] for k in every]
+        levels = ((k, np.arange(len(fusion.residences[k].banks))[self._before(arc, k, state)]) for k in every)
+        ranges = [mine[mine >= fusion.levels(arc, k).start] for k, mine in levels]
         entering = self._entering(self.values[arc.first], arc)
         loaded = self._loaded(arc, entering)
         some = loaded[np.ix_(*ranges[: len(names)])]
-        free = fusion.banks - fusion.sizes(every, ranges)
+        free = fusion.banks - fusion.sizes(arc, every, ranges)
         index = tuple(
             along(classes[ranges[every.index(k)]], every.index(k), len(every))
             for k, classes in zip(arc.axes, arc.classes, strict=True)
@@ -192,11 +194,10 @@ class Paths:
         if not total.size or total.min() != value:
             return None
         place = np.unravel_index(int(total.argmin()), total.shape)
-        levels = {k: int(levels[at]) for k, levels, at in zip(every, ranges, place, strict=True)}
-        before = tuple(levels[k] for k in names)
+        chosen = {k: int(mine[at]) for k, mine, at in zip(every, ranges, place, strict=True)}
+        before = tuple(chosen[k] for k in names)
         loads = fusion.loads(arc) if loaded[before] < entering[before] else -1
-        free_now = fusion.banks - sum(fusion.residences[k].banks[v] for k, v in levels.items())
-        return Taken(arc, levels, free_now, loads)
+        return Taken(arc, chosen, fusion.free(arc, chosen), loads)
 
     def _before(self, arc: Arc, k: int, state: Mapping[int, int]) -> slice:
         """The levels before an arc from which a level after it may come."""

@@ -33,6 +33,13 @@ ORDER: dict[str, Decision] = {
         ("any", "due"),
     ),
 }
+#: Of maps on chip.
+PLACE: dict[str, Decision] = {
+    "in_place": Decision(
+        "any (if nothing is said): a sum may take the place of a map on chip that it is the last to read; no",
+        ("no", "any"),
+    )
+}
 DECISIONS: dict[str, Decision] = {
     "fuse": Decision("layers that run in one group, FIRST..LAST, such as conv1..conv3", ("FIRST..LAST",), open=True),
     "cut": Decision("a layer after which a group ends", ("LAYER",), open=True),
@@ -46,11 +53,7 @@ DECISIONS: dict[str, Decision] = {
         "any (if nothing is said): layers of a group may take turns for some channels of the maps between them; no",
         ("no", "any"),
     ),
-    "in_place": Decision(
-        "any (if nothing is said): a sum may take the place of a map on chip that it is the last to read (objective "
-        "time); no",
-        ("no", "any"),
-    ),
+    **PLACE,
     **ORDER,
     "macs": Decision("the most MACs, of those of all layers computed once, such as macs<=1.05", decimal=True),
     **NEST_DECISIONS,

@@ -15,7 +15,7 @@ from formulations.clock import Clock, TimeUp
 from formulations.fusion.groups import NEVER
 from formulations.fusion.part import FusionPart
 from formulations.fusion.paths import Paths
-from formulations.fusion.pins import DECISIONS, ORDER
+from formulations.fusion.pins import DECISIONS, ORDER, PLACE
 from formulations.fusion.schedule import Runs
 from formulations.fusion.space import Arc, Fusion
 from formulations.fusion.tables import Path, Tables, greedy, in_order, in_sequence, no_reuse
@@ -155,7 +155,7 @@ class JointFormulation(FusionFormulation):
     schedule = LayersSchedule
     summary = "tile plans of all layers and what stays in a shared memory between them"
     measures = {"bytes": "bytes", "energy": "fJ"}  # noqa: RUF012
-    decisions = {**ORDER, **NEST_DECISIONS}  # noqa: RUF012
+    decisions = {**PLACE, **ORDER, **NEST_DECISIONS}  # noqa: RUF012
     heuristics = {  # noqa: RUF012
         "no-reuse": ("every layer's best plan alone, every map through DRAM", _alone(no_reuse)),
         "greedy": ("map after map stays as far as it fits", _alone(in_order)),

@@ -353,16 +353,18 @@ def runs_of(path: Sequence[Taken], tables: Tables, layers: Layers, prices: Group
     final = {k: v for s in path for k, v in s.levels.items() if residences[k].uses[-1] <= s.arc.last}
     book, made = BankBook(groups.machine), list[FusedRun | LayerRun]()
     for step in path:
-        held, free = book.given({k: residences[k].banks[level] for k, level in step.levels.items() if level})
+        sizes = {k: residences[k].banks[level] for k, level in step.levels.items() if level}
+        held, free = book.given(sizes, dict(step.arc.in_place))
+        in_place = {residences[k].store: residences[place].store for k, place in step.arc.in_place}
         residents = {
             residences[k].store: (residences[k].rows[level], held[k]) for k, level in step.levels.items() if level
         }
         unwritten = tuple(_unwritten(groups, t, step, final) for t in range(step.arc.first, step.arc.last + 1))
         if step.arc.options is None:
             nest = tables.plans(step).nest(*tables.place(step))
-            made.append(layers.trimmed(step.arc.first, LayerRun(nest, residents, unwritten[0], free)))
+            made.append(layers.trimmed(step.arc.first, LayerRun(nest, residents, unwritten[0], free, in_place)))
         else:
-            made.append(fused(groups, prices, step, free, unwritten, residents))
+            made.append(replace(fused(groups, prices, step, free, unwritten, residents), in_place=in_place))
     return NetworkRun(tuple(made))
 
 

@@ -19,6 +19,8 @@ Constraints
     (SHRINK)   the level of a map does not rise from arc to arc, and changes only after an arc that uses it, or that has
                several layers: there a map may be on chip as a whole so that its strips take nothing beside it
     (ROOM)     f >= 0, and E[a, c, f] is finite
+    (PLACE)    an arc may have a map s in the place of a map s', which it is the last to read (`Net.in_place`): then
+               both have all their rows during the arc, and s counts no banks there
     Maps that are born and read last inside a group are not written, unless they are results of the network.
 Weights that several layers read
     are a residence too, whole or not at all (levels 0 and 1), and layers by themselves read them where they stay.
@@ -84,6 +86,20 @@ class Arc:
     """Bytes by classes and room, (classes of each axis, rooms); they never rise with the room."""
     options: Any = None
     """How it runs, for `formulations.fusion.part`."""
+    in_place: tuple[tuple[int, int], ...] = ()
+    """Residences that it makes in the place of others that it is the last to read: all of both are on chip, and the
+    banks of the first are those of the second.
+    """
+
+    @cached_property
+    def over(self) -> frozenset[int]:
+        """Residences that take no banks of their own."""
+        return frozenset(made for made, _ in self.in_place)
+
+    @cached_property
+    def full(self) -> frozenset[int]:
+        """Residences of which all is on chip."""
+        return frozenset(k for pair in self.in_place for k in pair)
 
     def steps(self, classes: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
         """The undominated (banks, bytes) of the table for classes of the axes, fewest banks first."""
@@ -169,21 +185,36 @@ class Fusion:
         none = tuple(replace(r, banks=(0,), rows=(0,), write=r.write[:1]) for r in self.residences)
         arcs = {
             cut: [
-                replace(a, classes=tuple(c[:1] for c in a.classes), reads=tuple(r[:1] for r in a.reads)) for a in some
+                replace(a, classes=tuple(c[:1] for c in a.classes), reads=tuple(r[:1] for r in a.reads))
+                for a in some if not a.in_place
             ]
             for cut, some in self.arcs.items()
-        }
+        }  # fmt: skip
         return replace(self, residences=none, arcs=arcs)
 
     def shape(self, cut: int) -> tuple[int, ...]:
         """States of a cut."""
         return tuple(len(self.residences[k].banks) for k in self.alive[cut])
 
-    def sizes(self, names: Sequence[int], levels: Sequence[Ints]) -> Ints:
-        """Banks of residences together, an axis for the levels of each."""
+    def banks_of(self, arc: Arc, k: int) -> tuple[int, ...]:
+        """Banks of a residence's own during an arc, by level."""
+        banks = self.residences[k].banks
+        return (0,) * len(banks) if k in arc.over else banks
+
+    def levels(self, arc: Arc, k: int) -> range:
+        """The levels that a residence may have during an arc, but for what other arcs make of it."""
+        count = len(self.residences[k].banks)
+        return range(count - 1 if k in arc.full else 0, count)
+
+    def free(self, arc: Arc, levels: Mapping[int, int]) -> int:
+        """The banks that are left during an arc."""
+        return self.banks - sum(self.banks_of(arc, k)[level] for k, level in levels.items())
+
+    def sizes(self, arc: Arc, names: Sequence[int], levels: Sequence[Ints]) -> Ints:
+        """Banks of residences during an arc together, an axis for the levels of each."""
         total = np.zeros((1,) * len(names), np.int64)
         for axis, k in enumerate(names):
-            banks = np.array(self.residences[k].banks, np.int64)
+            banks = np.array(self.banks_of(arc, k), np.int64)
             total = total + along(banks[levels[axis]], axis, len(names))
         return total
 

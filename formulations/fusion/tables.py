@@ -72,14 +72,14 @@ class Tables:
 
     def refined(self, arcs: Sequence[Arc]) -> list[Arc]:
         """Arcs with what is priced by now in place of sketches."""
-        return [exact for arc in arcs for exact in self._priced.get(arc.options, [arc])]
+        return list(dict.fromkeys(exact for arc in arcs for exact in self._priced.get(arc.options, [arc])))
 
     def price(self, arcs: Sequence[Arc], clock: Clock) -> bool:
         """Price the sketches among some arcs; raises TimeUp; False if there is none."""
         rough = [arc for arc in arcs if sketched(arc)]
-        for arc in rough:
+        for grouped in dict.fromkeys(arc.options for arc in rough if arc.options not in self._priced):
             clock.tick()
-            self._priced[arc.options] = self.groups.arcs_of(arc.options.group)
+            self._priced[grouped] = self.groups.arcs_of(grouped.group)
         return bool(rough)
 
     def least_paths(self, arcs: Sequence[Arc], ask: Ask, known: Ask, clock: Clock) -> tuple[Paths, list[Arc]]:
@@ -119,8 +119,9 @@ class Tables:
 
     def alone(self, bound: Bound) -> Fusion:
         """The problem without groups of several layers, in bytes, whatever pins say of groups."""
-        arcs, nests = by_cut(self.nests.arcs(bound)), self.nests
-        return Fusion(self.groups.machine.bank_count, len(self.macs), nests.residences, nests.constant, arcs)
+        nests, arcs = self.nests, self.nests.arcs(bound)
+        arcs += [over for arc in arcs for over in self.groups.in_place(arc)]
+        return Fusion(self.groups.machine.bank_count, len(self.macs), nests.residences, nests.constant, by_cut(arcs))
 
     def known(self, factors: Factors, groups: Sequence[Arc]) -> Fusion:
         """The same with nothing but what is known to be possible."""
@@ -235,7 +236,7 @@ def _with(fusion: Fusion, steps: Sequence[Taken], k: int, level: int, *, always:
     made, uses = [], fusion.residences[k].uses
     for step in steps:
         levels = {**step.levels, k: level if always or step.arc.first in uses else 0}
-        free = fusion.banks - sum(fusion.residences[j].banks[v] for j, v in levels.items())
+        free = fusion.free(step.arc, levels)
         loads = k if fusion.loads(step.arc) == k and not always else step.loads
         made.append(Taken(step.arc, levels, free, loads))
     return made
@@ -245,7 +246,7 @@ def in_sequence(tables: Tables, clock: Clock) -> Fusion:
     """Tile plans first, each layer alone: the problem of the best use of what they leave."""
     fusion = _searched(tables, clock)
     made = []
-    for (arc,) in fusion.arcs.values():
+    for arc in (one for some in fusion.arcs.values() for one in some):
         alone = arc.steps((0,) * len(arc.axes))
         need = alone[-1][0] if alone else 0
         made.append(replace(arc, table=np.where(arc.rooms < need, NEVER, arc.table)))

@@ -16,7 +16,7 @@ from formulations.fusion.latency.timelines import MOST_MOVES
 from formulations.fusion.part import FusionPart
 from formulations.fusion.problem import JointFormulation
 from formulations.pins import parse_pins
-from formulations.tiling.tiling import DECISIONS, read
+from formulations.tiling.tiling import read
 from hwmodels.joint.price import RunFigures, ran
 from hwmodels.nest.buffers import buffer_lines, buffers
 from hwmodels.nest.price.causes import terms_of
@@ -327,7 +327,7 @@ class JointProblem(SharedProblem):
     def solve(self, question: Question) -> Plan:
         """Plan all layers together, with the homes that pins leave."""
         return super().solve(
-            replace(question, machine=narrowed(question.machine, parse_pins(question.pins, DECISIONS)))
+            replace(question, machine=narrowed(question.machine, parse_pins(question.pins, JOINT.decisions)))
         )
 
     # ---- showing -----------------------------------------------------------------------------------------------------

@@ -126,18 +126,16 @@ class Options:
         Whether stores are ahead of the loads behind them.
     suited : optional
         Whether strips suit a layer by itself (`suits`), where not all strips are allowed.
-    in_place : bool
-        Whether results may take the place of maps.
     """
 
     def __init__(
         self, groups: Groups, most: int, alone: Alone | None = None, allowed: Container[Key] | None = None,
-        *, in_order: bool = False, suited: Callable[[int], bool] | None = None, in_place: bool = True,
+        *, in_order: bool = False, suited: Callable[[int], bool] | None = None,
     ) -> None:  # fmt: skip
         self.groups, self.net, self.machine = groups, groups.net, groups.machine
         self.most, self.alone, self.shares, self.allowed = most, alone, SHARES, allowed
         self.in_order, self.suited = in_order, suited or cache(self.suits)
-        self._places = [groups.demands.places(t) if in_place else () for t in range(len(self.net.layers))]
+        self._places = cache(groups.places)
         self.apart = not groups.demands.order.ahead
         self.room = self.machine.bank_count * self.machine.bank_bytes
         self.per_byte = min(one.byte_ticks for one in self.machine.transfers)
@@ -195,18 +193,12 @@ class Options:
         return frozenset(k for k in maps if self._touched(first, last, k)), free
 
     def in_place(self, first: int, last: int, there: There, after: There) -> dict[int, int]:
-        """Maps after a group that lie where maps before it lay, which nobody else of the group reads."""
+        """Maps after a group that lie where maps before it lay."""
         found = dict[int, int]()
-        for t in range(first, last + 1):
-            made = self.groups.number.get(self.net.writes[t])
-            if made is None or made not in after or self.residence(made).born != t:
-                continue
-            for s in self._places[t]:
-                k = self.groups.number.get(s)
-                readers = [u for u in self.net.stores[s].readers if first <= u]
-                if k in there and k not in found.values() and readers == [t]:
-                    found[made] = k
-                    break
+        for made, places in (self._places(t, first, last) for t in range(first, last + 1)):
+            free = [k for k in places if k in there and k not in found.values()]
+            if made in after and free:
+                found[made] = free[0]
         return found
 
     def ways(self, first: int, last: int, places: Iterable[Place]) -> dict[Place, list[Way]]:

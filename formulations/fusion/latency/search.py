@@ -63,8 +63,6 @@ class Looked(NamedTuple):
 class Fastest(Piece[Runs]):
     """All plans of groups in strips of whole rows, maps on chip as a whole or not at all.
 
-    With a cap on another measure no result takes the place of a map: the least of that measure is of such plans.
-
     Parameters
     ----------
     groups : Groups
@@ -117,7 +115,7 @@ class Fastest(Piece[Runs]):
         if self.best is not None and not self._keeps(self.best, goal):
             self.best = None
         demands = self.groups.demands.order
-        some = partial(Options, self.groups, alone=self.alone, in_place=not goal.caps)
+        some = partial(Options, self.groups, alone=self.alone)
         first = some(demands.largest, in_order=True)
         for few in SHORT:
             self._looked(first, few, goal)
