@@ -205,7 +205,8 @@ class Case(OfNetwork):
             return kept(self.pins, "length", last - first + 1)
 
         modes = MODES if ("recompute", "=", "any") in pins else MODES[:2]
-        return Rules(group, lambda height: kept(self.pins, "strip", height), modes, ("turns", "=", "no") not in pins)
+        turns, places = (((name, "=", "no") not in pins) for name in ("turns", "in_place"))
+        return Rules(group, lambda height: kept(self.pins, "strip", height), modes, turns, places)
 
 
 def _operator(name: str, kind: str, before: Sequence[Operator], filters: int) -> Operator | None:

@@ -2,7 +2,8 @@
 
 From the first layer on, for every set of rows that maps may have on chip: the next run is a layer or a group; before it
 maps may shrink, and maps that it makes for later runs take any of their rows. A map's rows that are on chip when it is
-read last are never written (results of the network are), so that bytes of writing are counted then. Weights that
+read last are never written (results of the network are), so that bytes of writing are counted then. A result may take
+the place of a map, both as a whole (`tests.adversary.places`). Weights that
 several layers read are on chip or not: a layer by itself that reads them may load them, and they stay or go behind
 every run.
 
@@ -30,6 +31,7 @@ from instances.machine.machine import Machine
 from instances.network.network import Network
 from instances.network.stores import Stores
 from tests.adversary.fusion_groups import MODES, NEVER, Ints, Way, Ways, used_after
+from tests.adversary.places import places, taken
 
 Run = FusedRun | LayerRun
 #: Rows on chip by store, in the order of stores; of weights that lie there one row.
@@ -38,21 +40,23 @@ Rows = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Rules:
-    """What is allowed: groups by first and last layer, strip heights, halos, whether layers take turns."""
+    """What is allowed: groups by first and last layer, strip heights, halos, turns, results in the place of maps."""
 
     group: Callable[[int, int], bool] = lambda first, last: True
     height: Callable[[int], bool] = lambda height: True
     modes: Sequence[str] = MODES
     blocks: bool = True
+    places: bool = True
 
 
 class Step(NamedTuple):
-    """A run of a path: its layers, rows on chip during it, and the banks that are left for it."""
+    """A run of a path: its layers, rows on chip during it, the banks that are left for it, and results in place."""
 
     first: int
     last: int
     rows: Rows
     free: int
+    places: tuple[tuple[int, int], ...] = ()
 
 
 #: By rows on chip at a cut: the least cost, its last step, and the rows before that.
@@ -119,7 +123,7 @@ class Paths:
 
     def _extend(
         self, costs: list[_Costs], first: int, last: int,
-        price: Callable[[int, int, Rows, int], int],
+        price: Callable[[int, int, Rows, int, bool], int],
     ) -> None:  # fmt: skip
         """Add a run behind all paths to its first layer."""
         shrunk: dict[Rows, tuple[int, Rows]] = {}
@@ -132,15 +136,33 @@ class Paths:
         for begun in product(*(self.levels(s) for s in born)):
             for before, (cost, state) in shrunk.items():
                 rows = self._state({**dict(before), **dict(zip(born, begun, strict=True))})
-                free = self.count - sum(self.banks(s, k) for s, k in rows)
-                moved = price(first, last, rows, free) if free >= 0 else NEVER
-                if moved >= NEVER:
-                    continue
                 moved_else = self._written(first, last, dict(rows)) + self._loaded(dict(before), dict(rows))
-                total = cost + moved + self.factors[0] * moved_else
                 after = tuple((s, k) for s, k in rows if self.used(s) > last)
-                if after not in costs[last + 1] or total < costs[last + 1][after][0]:
-                    costs[last + 1][after] = total, Step(first, last, rows, free), state
+                for over in self._places(first, last, dict(before), dict(rows)):
+                    free = self.count - sum(self.banks(s, k) for s, k in rows if s not in over)
+                    moved = price(first, last, rows, free, bool(over)) if free >= 0 else NEVER
+                    if moved >= NEVER:
+                        continue
+                    total = cost + moved + self.factors[0] * moved_else
+                    if after not in costs[last + 1] or total < costs[last + 1][after][0]:
+                        costs[last + 1][after] = total, Step(first, last, rows, free, tuple(over.items())), state
+
+    def _places(
+        self, first: int, last: int, before: Mapping[int, int], rows: Mapping[int, int]
+    ) -> Iterator[dict[int, int]]:  # fmt: skip
+        """None, and as many results as may be in the place of maps, each there as a whole."""
+        yield {}
+        whole = {s for s, k in rows.items() if s in self.staying and k == self.found.stores[s].rows}
+        given = []
+        for t in range(first, last + 1) if self.rules.places else ():
+            made = self.found.writes[t]
+            if made in whole and made not in before and self.used(made) > last:
+                free = [s for s in places(self.network, self.found, t) if s in whole and s in before]
+                given.append(
+                    (made, [s for s in free if [u for u in self.found.stores[s].readers if u >= first] == [t]])
+                )
+        if over := taken(given):
+            yield over
 
     def _shrunk(self, state: Rows) -> Iterator[Rows]:
         """All that may be left of rows on chip."""
@@ -220,19 +242,22 @@ class Paths:
         for step in path:
             on_chip = dict(step.rows)
             held = {s: held[s][: self.banks(s, on_chip[s])] for s in held if s in on_chip}
+            over = dict(step.places)
             for s, rows in on_chip.items():
-                if s not in held:
+                if s not in held and s not in over:
                     held[s] = tuple(self._free(held)[: self.banks(s, rows)])
+            held |= {s: held[place] for s, place in over.items()}
             residents = {s: (rows, held[s]) for s, rows in on_chip.items() if rows}
             banks = tuple(self._free(held))
             unwritten = tuple(self._unwritten(t, step, final) for t in range(step.first, step.last + 1))
             if step.first == step.last:
                 nest = self.plans(step.first, on_chip).nest(self.seen(step.first, on_chip), step.free)
-                made.append(LayerRun(nest, residents, unwritten[0], banks))
+                made.append(LayerRun(nest, residents, unwritten[0], banks, over))
                 continue
             group = self.group(step.first, step.last)
-            way, stay = group.choice(step.rows, step.free)
-            made.append(replace(way.run, weights=stay, residents=residents, unwritten=unwritten, banks=banks))
+            way, stay = group.choice(step.rows, step.free, bool(over))
+            given = {"weights": stay, "residents": residents, "unwritten": unwritten, "banks": banks}
+            made.append(replace(way.run, **given, in_place=over))  # type: ignore[arg-type]
         return made
 
     def _unwritten(self, t: int, step: Step, final: Mapping[int, int]) -> int:
@@ -256,7 +281,7 @@ class _Alone:
         self.paths, self.bound = paths, bound
         self.known: dict[tuple[Plans, tuple[int, ...]], Ints] = {}
 
-    def cost(self, first: int, last: int, rows: Rows, free: int) -> int:
+    def cost(self, first: int, last: int, rows: Rows, free: int, placed: bool) -> int:
         """Cost of a layer beside writing, with rows on chip and banks for its tiles."""
         paths = self.paths
         seen, plans = paths.seen(first, dict(rows)), paths.plans(first, dict(rows))
@@ -274,7 +299,7 @@ class Group:
 
     def __init__(self, paths: Paths, ways: Ways) -> None:
         self.paths, self.ways = paths, ways
-        self.best: dict[tuple[Rows, int], tuple[int, Way | None]] = {}
+        self.best: dict[tuple[Rows, int, bool], tuple[int, Way | None]] = {}
         self._peaks: dict[tuple[int, frozenset[int]], int] = {}
         self._loads: dict[tuple[int, tuple[int, ...]], int] = {}
 
@@ -290,28 +315,30 @@ class Group:
         """The stores whose rows matter."""
         return {stream.store for way in self.every[:1] for stream in way.run.streams} & self.paths.staying
 
-    def cost(self, first: int, last: int, rows: Rows, free: int) -> int:
-        """The least cost beside writing."""
+    def cost(self, first: int, last: int, rows: Rows, free: int, placed: bool) -> int:
+        """The least cost beside writing; where results are `placed` over maps nothing is computed again."""
         if not self.every:
             return NEVER
         mine = tuple((s, k) for s, k in rows if s in self.stores)
-        if (mine, free) not in self.best:
-            self.best[mine, free] = self._best(dict(mine), free)
-        return self.best[mine, free][0]
+        if (mine, free, placed) not in self.best:
+            self.best[mine, free, placed] = self._best(dict(mine), free, placed)
+        return self.best[mine, free, placed][0]
 
-    def choice(self, rows: Rows, free: int) -> tuple[Way, tuple[int, ...]]:
+    def choice(self, rows: Rows, free: int, placed: bool) -> tuple[Way, tuple[int, ...]]:
         """The best way, and the bytes of weights that stay."""
         mine = tuple((s, k) for s, k in rows if s in self.stores)
-        way = self.best[mine, free][1]
+        way = self.best[mine, free, placed][1]
         assert way is not None
         loaded = self.ways.weights.best(way.visits, self._room(way, dict(mine), free))
         assert loaded is not None
         return way, loaded[1]
 
-    def _best(self, rows: Mapping[int, int], free: int) -> tuple[int, Way | None]:
+    def _best(self, rows: Mapping[int, int], free: int, placed: bool) -> tuple[int, Way | None]:
         least: tuple[int, Way | None] = (NEVER, None)
         each, per_mac = self.paths.factors
         for way in self.every:
+            if placed and "recompute" in (way.run.rows.halo, way.run.columns.halo):
+                continue
             room = self._room(way, rows, free)
             loaded = self._loaded(way.visits, room) if room >= 0 else NEVER
             if loaded < NEVER and each * loaded + per_mac * way.macs < least[0]:

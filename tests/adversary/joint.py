@@ -37,6 +37,7 @@ from tests.adversary.claims import Claim
 from tests.adversary.elements import Elements, miscounted
 from tests.adversary.nests import Best, fronts
 from tests.adversary.networks import fewer, network_of, with_result
+from tests.adversary.places import places
 
 #: Two memories off the chip: maps in one, weights in the other.
 _TWO: Mapping[str, object] = {
@@ -225,7 +226,7 @@ class _Plans:
     """All schedules of a network on a machine."""
 
     def __init__(self, network: Network, machine: Machine) -> None:
-        self.found, self.machine = stores(network), machine
+        self.network, self.found, self.machine = network, stores(network), machine
         memory = machine.memories["ocm"]
         self.count, self.bank = (machine.ocm_banks, memory // machine.ocm_banks) if machine.ocm_banks else (memory, 1)
         self.known: dict[tuple[int, tuple[tuple[int, int], ...], int, int], Best | None] = {}
@@ -281,7 +282,8 @@ class _Plans:
         total, nests = 0, []
         for t in range(len(self.found.layers)):
             on_chip = {s: rows[t] for s, rows in stays.items() if t in rows}
-            free = self.count - sum(self.banks(s, k) for s, k in on_chip.items())
+            over = self.places(t, stays)
+            free = self.count - sum(self.banks(s, k) for s, k in on_chip.items() if s not in over)
             made = self.found.writes[t]
             kept = stays.get(made, {0: 0})
             store = self.found.stores[made]
@@ -297,6 +299,15 @@ class _Plans:
                     total += self.found.stores[s].weights * self.machine.w_bytes
             nests.append(one)
         return total, nests
+
+    def places(self, t: int, stays: Rows) -> dict[int, int]:
+        """The result of a layer, if it takes the place of a map: both are on chip as a whole."""
+        made = self.found.writes[t]
+        whole = [s for s, rows in stays.items() if rows.get(t) == self.found.stores[s].rows and t in rows]
+        if made not in whole or t != min(stays[made]):
+            return {}
+        free = [s for s in places(self.network, self.found, t) if s in whole and t == max(stays[s])]
+        return {made: free[0]} if free else {}
 
     def best(self) -> Found | None:
         """The schedule with the fewest bytes."""
@@ -314,11 +325,13 @@ class _Plans:
         for t, (unwritten, one) in enumerate(nests):
             on_chip = {s: rows[t] for s, rows in stays.items() if t in rows}
             held = {s: banks[: self.banks(s, on_chip[s])] for s, banks in held.items() if on_chip.get(s)}
+            over = self.places(t, stays)
             for s, rows in on_chip.items():
-                if rows and s not in held:
+                if rows and s not in held and s not in over:
                     held[s] = tuple(self._free(held)[: self.banks(s, rows)])
+            held |= {s: held[place] for s, place in over.items()}
             residents = {s: (rows, held[s]) for s, rows in on_chip.items() if rows}
-            runs.append(LayerRun(one.nest, residents, unwritten, tuple(self._free(held))))
+            runs.append(LayerRun(one.nest, residents, unwritten, tuple(self._free(held)), over))
         return tuple(runs)
 
     def _free(self, held: Mapping[int, tuple[int, ...]]) -> list[int]:
