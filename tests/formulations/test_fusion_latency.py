@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 
 from formulations.fusion.groups import Group
-from formulations.fusion.latency.bounds import Floors
+from formulations.fusion.latency.bounds import Floors, _Visits
 from formulations.fusion.latency.options import Options, Passed, There
 from formulations.fusion.latency.paths import Paths, applied, undominated
 from formulations.fusion.latency.products import Flow, caps, fresh, matrices, products
 from formulations.fusion.orders import WHOLE
 from formulations.fusion.part import FusionPart
-from formulations.fusion.steps import Part, Piece, joined
-from formulations.pins import Pins
+from formulations.fusion.pins import DECISIONS
+from formulations.fusion.steps import GroupSteps, Part, Piece, joined
+from formulations.pins import Pins, parse_pins
 from hwmodels.schedule import FusedRun, Hold, LayerRun, Loop, Nest
 from hwmodels.timeline.price import occupancy
 from hwmodels.timeline.schedule import Load, Step
@@ -376,6 +377,24 @@ def test_a_first_block_may_have_few_filters_by_hand() -> None:
     place = frozenset[int](), floors.room
     (way,) = (way for way in Options.ways(floors, 0, 0, [place])[place] if way.option.height)
     assert way.matrix[0, :2].tolist() == [2 * 1864 + 128 + 128, 17_000]
+
+
+def test_weights_that_all_stay_lie_there_from_their_first_step_to_their_last() -> None:
+    """Two 1x1 layers of 16 bytes of weights each in two strips: steps a, b, a, b; a's are gone in the last one.
+
+    Of whatever stays all is there in step 3 alone: before it is loaded, behind it given back.
+    """
+    part = FusionPart(
+        chain(4, 4, size=8, taps=1), load_machine("scratchpad_768k", {"ocm_bytes": "1024", "ocm_banks": "16"}),
+        parse_pins(["strip=4"], DECISIONS),
+    )  # fmt: skip
+    floors, seen = Floors(part.groups, part.tables.nests.arcs("proven"), lambda _: True), list[GroupSteps]()
+    lies = floors._staying
+    floors._staying = lambda steps: [seen.append(steps), lies(steps)][1]  # type: ignore[func-returns-value, method-assign, return-value]
+    place = frozenset[int](), floors.room
+    assert Options.ways(floors, 0, 1, [place])[place]
+    assert lies(seen[0]).tolist() == [0, 16, 32, 16]
+    assert _Visits(seen[0], np.array([True, True])).between.tolist() == [False, False, True, False]
 
 
 def test_transfers_by_themselves_bound_small_networks() -> None:

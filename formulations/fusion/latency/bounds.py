@@ -6,8 +6,9 @@ A way of a group is bounded by a matrix (`products`) of a step for every layer a
     maps        pieces as they are; they are due when the layer begins
     weights     due by the end of the step: a layer's own in its first visit; behind the last layer of a visit what else
                 the visit needs, beyond the R bytes that strips leave at the most and that stay from visits before
-    memory      strips and maps beside the group, and the least of what stays where all of it is there: a matrix for
-                each quarter of R, of which the upper end counts for what the visits need
+    memory      strips and maps beside the group; and weights that stay: if all do, those of a layer from behind its
+                first step to its last one; else the least of what stays where all of that is there, a matrix for each
+                range of it, of which the upper end counts for what the visits need
 
 Transfers count by their bytes alone, at the price of the cheapest memory: what is ahead is counted in bytes, and calls
 of what is ahead are not known. A filter that comes again finds room beside the largest strips (`FusedRun`).
@@ -51,8 +52,8 @@ from formulations.fusion.space import Arc
 from formulations.fusion.steps import GroupSteps, Moves
 from formulations.fusion.strips import Ints, Mask, Strips
 
-#: Of the room that strips leave, quarters of it: weights that stay have as many bytes at least, and at the most.
-RANGES = (0, 1), (1, 2), (2, 3), (3, 4)
+#: Eighths of the most bytes of weights that may stay: as many stay at least, and at the most; fewer than all, or all.
+RANGES = (0, 2), (2, 4), (4, 6), (6, 7), (7, 8), (8, 8)
 
 
 class Floors(Options):
@@ -88,22 +89,36 @@ class Floors(Options):
         visits, compute = _Visits(steps, sizes > 0), self._computed(steps, held)
         due, stored = (moves.by_step(moves.bytes, number) for moves in (inputs, stores))
         begin, alone = self._begins(steps, inputs, compute), self._transfers(steps, inputs, stores, sizes)
+        most, staying = np.minimum(left, sizes.sum()), self._staying(steps)
         for low, high in RANGES:  # of what stays
             some = fits & (visits.several | (low == 0))
-            stay = np.where(visits.several, left * low // RANGES[-1][1], 0)
-            some &= stay <= sizes.sum()
+            stay = np.where(visits.several, most * low // 8, 0)
+            below = most * high // 8 - (low < high == 8)
+            some &= stay <= np.where(visits.several, below, 0)
             if some.any():
-                room = np.where(visits.several, left * high // RANGES[-1][1], left)
+                room = np.where(visits.several, below, left)
                 needed = visits.needed(sizes, room)[steps.entry]
+                beside = stay[steps.at[0]] * visits.between
+                if low == high:
+                    beside = np.where((sizes.sum() <= left)[steps.at[0]], staying, beside)
                 flow = Flow(
                     steps.first, compute, due * self.per_byte, stored * self.per_byte, due,
-                    held + stay[steps.at[0]] * visits.between, needed * self.per_byte, needed,
+                    held + beside, needed * self.per_byte, needed,
                 )  # fmt: skip
                 made = self._ended(group, steps, stores, self._product(flow), begin)
                 for w in np.flatnonzero(some).tolist():
                     (mode, height), (columns, width) = down.ways[w % len(down.ways)], across.ways[0]
                     option = Option(height, width, mode, columns, group.twice)
                     yield Way(group.first, group.last, option, (), at.places[w], made[w], bytes=int(alone[w]))
+
+    def _staying(self, steps: GroupSteps) -> Ints:
+        """Bytes of weights that lie beside every step where all stay: from behind their first step to their last."""
+        change = np.zeros(steps.steps + 1, np.int64)
+        for owner, (ways, first, last) in steps.read.items():
+            np.add.at(change, first + 1, steps.kept[ways, owner])
+            np.add.at(change, last + 1, -steps.kept[ways, owner])
+        lies: Ints = np.cumsum(change)[:-1]
+        return lies
 
     def _computed(self, steps: GroupSteps, held: Ints) -> Ints:
         """Ticks of every step, in as many rounds as there are of the filters that find room together."""
