@@ -70,6 +70,7 @@ REFEREES: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("joint replay: a place of which rows are read again", '"recompute" in (run.rows.halo, run.columns.halo)',
          '"recompute" == run.columns.halo'),
         ("joint replay: a place that somebody reads later", "if u >= layers.start] != [t]", "if u == t] != [t]"),
+        ("joint replay: a place of which a store may be under way", "if old.results:", "if False:"),
         ("joint replay: a place in other banks", "run.residents[made][1] != run.residents[place][1]", "False"),
     ]),
     ("hwmodels/fusion/replay/execute.py", "tests/formulations/test_in_place.py", [

@@ -275,11 +275,14 @@ class Net(Stores):
         return tuple(s for s in read if self._gives_place(s, step))
 
     def _gives_place(self, store: int, step: int) -> bool:
-        """Whether a map has the rows of a layer's result, and is read as a whole, for the last time, by that layer."""
+        """Whether a map has the rows of a layer's result, and is read as a whole, for the last time, by that layer.
+
+        A result of the network may still be on its way to DRAM then.
+        """
         mine, made = self.stores[store], self.stores[self.writes[step]]
         alike = (mine.rows, mine.row_elements) == (made.rows, made.row_elements)
         read = mine.readers[-1] == step and (step, store) not in self.apart
-        return alike and read and not (mine.whole or mine.zeros)
+        return alike and read and not (mine.whole or mine.zeros or mine.results)
 
     def streams_unlike(self, store: int) -> bool:
         """Whether the layers that read a store see other rows or columns than those that write it."""

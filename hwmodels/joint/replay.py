@@ -117,6 +117,8 @@ class Account:
             yield "it has other banks"
         if (new.rows, new.row_elements) != (old.rows, old.row_elements) or new.whole or old.whole:
             yield "their rows are not alike"
+        if old.results:
+            yield "it is a result of the network, which may still be on its way to DRAM"
 
     def _one_by_one(self, run: Run, layers: range, t: int, place: int) -> Iterator[str]:
         """A layer reads each pixel of a map last, and once, when it makes that pixel of its result."""

@@ -24,7 +24,7 @@ def places(network: Network, found: Stores, t: int) -> list[int]:
     for s in dict.fromkeys(found.reads[t]):
         store, shapes = found.stores[s], {network.operator(name).shape for name, at in read if at == s}
         whole = shapes == {operator.shape} and store.rows * store.row_elements == prod(operator.shape)
-        if whole and not store.whole and store.parts and max(store.readers) == t:
+        if whole and not (store.whole or store.results) and store.parts and max(store.readers) == t:
             free.append(s)
     return free
 

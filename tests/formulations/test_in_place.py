@@ -32,6 +32,7 @@ from hwmodels.joint.replay import Account
 from hwmodels.schedule import FusedRun, LayerRun, NetworkRun
 from instances.load import load_machine
 from instances.network.network import Network
+from instances.network.operators import Reshape
 from instances.zoo.builder import Builder
 from solver import check, show
 from solver.calls.solve import solve
@@ -199,10 +200,10 @@ def runs_in_place(network: Network, place: int = 0, mode: Mode = "lead") -> tupl
     part = FusionPart(network, load_machine("scratchpad_768k", APART), Pins(()))
     net, made, alive = part.net, list[FusedRun | LayerRun](), list[int]()
     for t, at in enumerate(net.writes):
-        alive = [s for s in alive if net.stores[s].readers[-1] >= t] + [at] * (not net.stores[at].results)
+        alive = [s for s in alive if net.stores[s].readers[-1] >= t] + [at] * bool(net.stores[at].readers)
         streams = streams_of(Group(net, t, t), Option(2, net.layers[t].c, mode, "lead"))
         residents: dict[int, tuple[int, tuple[int, ...]]] = {s: (net.stores[s].rows, ()) for s in alive}
-        unwritten = residents[at][0] if at in residents else 0
+        unwritten = residents[at][0] if at in residents and not net.stores[at].results else 0
         in_place = {at: net.writes[place]} if t == 2 else {}
         made.append(FusedRun(t, t, *streams, (0,), residents, (unwritten,), (), (), in_place))
     return part, NetworkRun(tuple(made))
@@ -243,6 +244,16 @@ def test_a_place_is_given_once_and_as_a_whole() -> None:
     banks = {store: (8, (bank,)) for bank, store in enumerate((x, y, at))}
     account = Account(part.net, part.machine)
     assert "it has other banks" in "; ".join(account.faults_before(replace(run, residents=banks), range(2, 3)))
+
+
+def test_a_result_of_the_network_gives_no_place() -> None:
+    """Its store may be delayed: it would carry what the sum wrote there."""
+    inner = residual()
+    seen = Reshape(name="seen", inputs=("x",), shape=inner.operator("x").shape, fn="identity")
+    network = Network(name="seen", operators=(*inner.operators, seen))
+    part, runs = runs_in_place(network)
+    assert part.net.in_place(2) == (part.net.writes[1],)
+    assert "s takes the place of x: it is a result of the network" in faults(part, runs)
 
 
 def test_what_gave_its_place_is_gone() -> None:

@@ -41,6 +41,7 @@ from solver.plan.plan import Plan
 from solver.problems.joint import JOINT, rows_of
 from solver.search.loop import Answer
 from solver.search.verdict import row_of, verdicts_of
+from tests.adversary.places import places
 from tests.effort import thinned, tries
 from tests.lies import problems
 from tests.small import conv
@@ -152,7 +153,10 @@ def by_everything(network: Network, on: Machine, pins: Pins = Pins(())) -> int |
             for r, row in zip(tables.residences, levels, strict=True):
                 if r.born <= t <= r.uses[-1]:
                     on_chip[r.store] = row[next(k for k, use in enumerate(r.uses) if t <= use)], r
+            whole = {s for s, (level, r) in on_chip.items() if r.rows[level] == found.stores[s].rows}
             free = on.ocm_banks - sum(r.banks[level] for level, r in on_chip.values())
+            if found.writes[t] in whole and whole.intersection(places(network, found, t)):  # in the place of one
+                free += on_chip[found.writes[t]][1].banks[-1]
 
             def rows(store: int, whole: int, level: int) -> int:
                 held = tables.residences[tables.number[store]].rows[level]
