@@ -415,7 +415,7 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("latency: bounds without the ways of the least transfers",
          "kept[int(np.argmin([way.bytes for way in some]))] = True", "pass"),
         ("latency: bounds of maps on chip that are loaded",
-         "-1 if k in near else 0 for k in self.maps", "0 for k in self.maps"),
+         "-1 if k in near else 0 for k in self.groups.maps", "0 for k in self.groups.maps"),
         ("latency: bounds without room for what is ahead", "ahead = compute - place[1] * self.per_byte",
          "ahead = compute"),
         ("latency: bounds with weights in every visit", "- room[self.way] - own.sum(axis=1))", "- own.sum(axis=1))"),

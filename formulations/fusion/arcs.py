@@ -269,7 +269,7 @@ class Groups:
         """
         priced = ((group, self._pricing(group)) for group in self.variants(first, last))
         found = ((group, pricing.sketch()) for group, pricing in priced if pricing is not None)
-        return self._with_places(self._arc(group, [sketch]) for group, sketch in found if sketch is not None)
+        return self.with_places(self._arc(group, [sketch]) for group, sketch in found if sketch is not None)
 
     def variants(self, first: int, last: int) -> Iterator[Group]:
         """A group for every way to load maps of several readers once or twice; none if it cannot run in strips."""
@@ -287,19 +287,18 @@ class Groups:
         pricing = self._pricing(group)
         priced = [] if pricing is None else list(pricing.options())
         kept = [p for p in priced if not _again(p)]
-        arcs = [self._arc(group, kept)] if kept else []
-        once = arcs.copy()
+        once, again = [self._arc(group, kept)] if kept else [], list[Arc]()
         for option in sorted(filter(_again, priced), key=lambda p: p.macs):
             arc = self._arc(group, [option])
-            if not any(_dominates(other, arc) for other in arcs):
-                arcs.append(arc)
-        return [*arcs, *(over for arc in once for over in self.in_place(arc))]
+            if not any(_dominates(other, arc) for other in (*once, *again)):
+                again.append(arc)
+        return [*self.with_places(once), *again]
 
-    def _with_places(self, arcs: Iterable[Arc]) -> list[Arc]:
+    def with_places(self, arcs: Iterable[Arc]) -> list[Arc]:
         """Arcs, and each with results in the place of maps."""
-        return [one for arc in arcs for one in (arc, *self.in_place(arc))]
+        return [one for arc in arcs for one in (arc, *self._in_place(arc))]
 
-    def in_place(self, arc: Arc) -> Iterator[Arc]:
+    def _in_place(self, arc: Arc) -> Iterator[Arc]:
         """Yield an arc with every choice of results in the place of maps that it reads; nothing is computed again."""
         every = [self.places(t, arc.first, arc.last) for t in range(arc.first, arc.last + 1)]
         ways = [[None, *((made, place) for place in places)] for made, places in every if places]
@@ -313,17 +312,26 @@ class Groups:
 
         All of them find room as a whole, and the first is needed behind the group.
         """
-        made, stores = self.number.get(self.net.writes[t], -1), self.net.stores
-
-        def whole(k: int) -> bool:
-            mine = self.residences[k]
-            return not mine.weights and mine.rows[-1] == stores[mine.store].rows
-
-        if made < 0 or not whole(made) or self.residences[made].uses[-1] <= last:
+        made, given = self.number.get(self.net.writes[t], -1), self._given[t]
+        if made not in self.maps or not given or self.residences[made].uses[-1] <= last:
             return made, ()
-        given = [s for s in self.demands.places(t) if [u for u in stores[s].readers if u >= first] == [t]]
-        found = (self.number[s] for s in given if s in self.number)
-        return made, tuple(k for k in found if self.residences[k].born < first and whole(k))
+        alone = [s for s in given if [u for u in self.net.stores[s].readers if u >= first] == [t]]
+        found = (self.number.get(s, -1) for s in alone)
+        return made, tuple(k for k in found if k in self.maps and self.residences[k].born < first)
+
+    @cached_property
+    def _given(self) -> tuple[tuple[int, ...], ...]:
+        """For every layer the stores in whose place its result may be."""
+        return tuple(map(self.demands.places, range(len(self.net.layers))))
+
+    @cached_property
+    def maps(self) -> tuple[int, ...]:
+        """The residences that are maps and find room as a whole."""
+        stores = self.net.stores
+        return tuple(
+            k for k, mine in enumerate(self.residences)
+            if not mine.weights and mine.rows[-1] == stores[mine.store].rows
+        )  # fmt: skip
 
     def _pricing(self, group: Group) -> Pricing | None:
         """A group on the machine; None if no strips suit it."""

@@ -119,9 +119,8 @@ class Tables:
 
     def alone(self, bound: Bound) -> Fusion:
         """The problem without groups of several layers, in bytes, whatever pins say of groups."""
-        nests, arcs = self.nests, self.nests.arcs(bound)
-        arcs += [over for arc in arcs for over in self.groups.in_place(arc)]
-        return Fusion(self.groups.machine.bank_count, len(self.macs), nests.residences, nests.constant, by_cut(arcs))
+        nests, arcs = self.nests, by_cut(self.groups.with_places(self.nests.arcs(bound)))
+        return Fusion(self.groups.machine.bank_count, len(self.macs), nests.residences, nests.constant, arcs)
 
     def known(self, factors: Factors, groups: Sequence[Arc]) -> Fusion:
         """The same with nothing but what is known to be possible."""

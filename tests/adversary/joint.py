@@ -303,7 +303,7 @@ class _Plans:
     def places(self, t: int, stays: Rows) -> dict[int, int]:
         """The result of a layer, if it takes the place of a map: both are on chip as a whole."""
         made = self.found.writes[t]
-        whole = [s for s, rows in stays.items() if rows.get(t) == self.found.stores[s].rows and t in rows]
+        whole = [s for s, rows in stays.items() if rows.get(t) == self.found.stores[s].rows]
         if made not in whole or t != min(stays[made]):
             return {}
         free = [s for s in places(self.network, self.found, t) if s in whole and t == max(stays[s])]

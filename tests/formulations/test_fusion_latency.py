@@ -296,7 +296,7 @@ def test_no_option_is_below_all_floors(name: str, kib: int) -> None:
     part, compared = part_of(NETS[name], ocm_bytes=1024 * kib, ocm_banks=16 * kib), 0
     several = [Options(part.groups, most) for most in (64, 512)]
     floors = Floors(part.groups, part.tables.nests.arcs("proven"), several[0].suited)
-    floors._ended = lambda group, steps, stores, made, begin: made  # type: ignore[method-assign]
+    floors._ended = lambda made, begin, drain: made  # type: ignore[method-assign]
     for first, last in combinations_with_replacement(range(len(part.net.layers)), 2):
         states = product(floors.states(first), floors.states(last + 1))
         every = {floors.near(first, last, a, b) for a, b in states}

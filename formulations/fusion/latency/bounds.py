@@ -31,7 +31,7 @@ block of fewer than r leaves more than R - 1 rounds for the others, so the layer
 step begins behind the loads of r filters, or of one with a round more. Behind the last step its result is stored.
 
 **Calls.** Transfers run one after the other, and take by themselves at least what all pieces of maps, and the weights
-of every layer once, take with a call each: the least sum over cuts (`calls`) bounds the latency, too.
+of every layer once, take with a call each: the least sum over cuts (`Paths.fewest`) bounds the latency, too.
 """
 
 from __future__ import annotations
@@ -88,12 +88,12 @@ class Floors(Options):
         held, left = steps.held.ravel()[steps.entry], np.maximum(at.left, 0)
         visits, compute = _Visits(steps, sizes > 0), self._computed(steps, held)
         due, stored = (moves.by_step(moves.bytes, number) for moves in (inputs, stores))
-        begin, alone = self._begins(steps, inputs, compute), self._transfers(steps, inputs, stores, sizes)
-        most, staying = np.minimum(left, sizes.sum()), self._staying(steps)
+        ends, alone = self._ends(steps, inputs, stores, compute), self._transfers(steps, inputs, stores, sizes)
+        most, staying, every = np.minimum(left, sizes.sum()), self._staying(steps), RANGES[-1][1]
         for low, high in RANGES:  # of what stays
             some = fits & (visits.several | (low == 0))
-            stay = np.where(visits.several, most * low // 8, 0)
-            below = most * high // 8 - (low < high == 8)
+            stay = np.where(visits.several, most * low // every, 0)
+            below = most * high // every - (low < high == every)
             some &= stay <= np.where(visits.several, below, 0)
             if some.any():
                 room = np.where(visits.several, below, left)
@@ -105,7 +105,7 @@ class Floors(Options):
                     steps.first, compute, due * self.per_byte, stored * self.per_byte, due,
                     held + beside, needed * self.per_byte, needed,
                 )  # fmt: skip
-                made = self._ended(group, steps, stores, self._product(flow), begin)
+                made = self._ended(self._product(flow), *ends)
                 for w in np.flatnonzero(some).tolist():
                     (mode, height), (columns, width) = down.ways[w % len(down.ways)], across.ways[0]
                     option = Option(height, width, mode, columns, group.twice)
@@ -129,12 +129,23 @@ class Floors(Options):
         ticks: Ints = np.where(number > 0, -(-steps.ticks * rounds[0] // rounds[1]), steps.ticks)
         return ticks
 
+    def _ends(
+        self, steps: GroupSteps, inputs: Moves, stores: Moves, compute: Ints
+    ) -> tuple[Ints | None, Ints | None]:  # fmt: skip
+        """Ticks before the first step of the network and behind its last one, (ways,); None if they are others'."""
+        group, begin, drain = steps.group, None, None
+        if group.first == 0:
+            begin = self._begins(steps, inputs, compute)
+        if group.last == len(self.net.layers) - 1:
+            drain = stores.by_step(stores.ticks, steps.steps)[steps.first[1:] - 1]
+        return begin, drain
+
     def _begins(self, steps: GroupSteps, inputs: Moves, compute: Ints) -> Ints:
         """Ticks before the first step of every way, and what it computes longer if it begins then, (ways,)."""
         first = steps.first[:-1]
         k, ticks = steps.layer[first], steps.ticks[first]
         begin: Ints = inputs.by_step(inputs.ticks, steps.steps)[first]
-        if not (steps.group.first == 0 and steps.number[0] and (k == 0).all()):
+        if not (steps.number[0] and (k == 0).all()):
             return begin
         number, lanes, size = int(steps.number[0]), int(steps.lanes[0]), int(steps.size[0])
         rounds, last = -(-number // lanes), (number - 1) % lanes + 1
@@ -143,12 +154,11 @@ class Floors(Options):
         begin += np.minimum(several, one + more)
         return begin
 
-    def _ended(self, group: Group, steps: GroupSteps, stores: Moves, made: Ints, begin: Ints) -> Ints:
-        """Matrices of groups at the ends of the network: what the first step waits for, what is stored behind it."""
-        if group.first == 0:
+    def _ended(self, made: Ints, begin: Ints | None, drain: Ints | None) -> Ints:
+        """Matrices of groups with what the first step of the network waits for, and what is stored behind the last."""
+        if begin is not None:
             made[:, :, 0] += begin[:, None]
-        if group.last == len(self.net.layers) - 1:
-            drain = stores.by_step(stores.ticks, steps.steps)[steps.first[1:] - 1]
+        if drain is not None:
             made[:, 2] = np.maximum(made[:, 2], made[:, 0] + drain[:, None])
         return made
 
@@ -187,7 +197,7 @@ class Floors(Options):
 
     def _once(self, arc: Arc, near: There) -> int:
         """Bytes that a layer by itself loads at least."""
-        levels = {k: -1 if k in near else 0 for k in self.maps}
+        levels = {k: -1 if k in near else 0 for k in self.groups.maps}
         reads = (int(r[levels[k]]) if k in levels else int(r.min()) for k, r in zip(arc.axes, arc.reads, strict=True))
         return arc.fixed + sum(reads)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from itertools import chain, combinations
 from typing import NamedTuple
 
@@ -66,7 +66,7 @@ class Way:
     fresh: int = 0
     """Ticks that it begins later behind a way that is `whole` (`formulations.fusion.latency.products.fresh`)."""
     bytes: int = 0
-    """That it moves."""
+    """That it moves; of bounds (`Floors`) the least ticks of its transfers."""
 
 
 class Passed(NamedTuple):
@@ -149,19 +149,10 @@ class Options:
 
     # ---- maps --------------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def maps(self) -> tuple[int, ...]:
-        """Maps that may stay as a whole."""
-        stores = self.net.stores
-        return tuple(
-            k for k, mine in enumerate(self.groups.residences)
-            if not mine.weights and mine.rows[-1] == stores[mine.store].rows
-        )  # fmt: skip
-
     def alive(self, cut: int) -> tuple[int, ...]:
         """Those that may be on chip at a cut."""
         every = self.groups.residences
-        return tuple(k for k in self.maps if every[k].born < cut <= every[k].uses[-1])
+        return tuple(k for k in self.groups.maps if every[k].born < cut <= every[k].uses[-1])
 
     def residence(self, k: int) -> Residence:
         """A map that may stay."""
