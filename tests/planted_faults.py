@@ -342,6 +342,9 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("search: what was bounded does not count when time is up", "known = self._split_below if split",
          "known = 0 if split"),
     ]),
+    ("formulations/tiling/search.py", "tests/formulations/test_recut.py", [
+        ("search: bounds take the time before all members are looked at", "            self._list(measure)\n", ""),
+    ]),
     ("formulations/tiling/search.py", "tests/formulations/test_relaxed.py", [
         ("search: bounds of bytes as they are", "            self._refine(member, measure, rough)\n", ""),
     ]),

@@ -7,13 +7,13 @@ least factors of all other axes (`formulations.tiling.member`), rows and columns
 first stage ends early where the plan moves no more than any plan must (`hwmodels.nest.price.limits`), or reaches a
 bound that the caller has proven (`Search.known`).
 
-Double-buffered time is a sum of maxima over steps and no table. As the first objective the best nests of the first
-pass, of several members, are cut anew loop by loop (`formulations.tiling.recut`), and nests of the classes with the
-least bounds by branch and bound (`formulations.tiling.splitting`). Members whose nests are not below the best by these
-are settled; of others timelines are laid out in the order of their lower bounds, until none is below the best, or
-`MOST_TIMELINES` are. Bounds rise by what is known of how tiles follow each other (`hwmodels.nest.price.pipeline`), as
-far as the least that is left open asks for. As a tie-break it is the best of the `TIMELINES` most promising ones, the
-same for every engine.
+Double-buffered time is a sum of maxima over steps and no table. As the first objective all members are looked at for
+up to a quarter of the time. Then the best nests so far, of several members, are cut anew loop by loop
+(`formulations.tiling.recut`), and nests of the classes with the least bounds by branch and bound
+(`formulations.tiling.splitting`). Members whose nests are not below the best by these are settled; of others timelines
+are laid out in the order of their lower bounds, until none is below the best, or `MOST_TIMELINES` are. Bounds rise by
+what is known of how tiles follow each other (`hwmodels.nest.price.pipeline`), as far as the least that is left open
+asks for. As a tie-break it is the best of the `TIMELINES` most promising ones, the same for every engine.
 
 Nests beyond the candidates. Where a member's candidates are not proven to hold an optimum (`Member.exact`), bounds on
 all its nests are searched first, by the same tables (`hwmodels.nest.price.relaxed`): a member none of whose bounds is
@@ -216,6 +216,7 @@ class Search:
         members, self._cut, self._crowded = list(self.space.members), None, None
         if self.bounding:
             self.first(measure)
+            self._list(measure)
             self._recut(measure)
             self._split(measure)
             members.sort(key=self._promise)
@@ -252,6 +253,20 @@ class Search:
                 self._leads.append((member, self._lead))
         self._patient = False
         return self.best
+
+    def _list(self, measure: str) -> None:
+        """Look at candidates and at nests that attain bounds, where cutting anew and bounding may take all the time."""
+        if measure != "time" or not self._leads:
+            return
+        whole, self._laid = self.deadline, 0
+        self.deadline = None if whole is None else Clock(whole).share(4).until
+        for member in sorted(filter(may_recut, self.space.members), key=self._promise):
+            self._lead = None
+            if not self._late():
+                self._look(member, measure)
+            if self._lead is not None:
+                self._leads.append((member, self._lead))
+        self.deadline = whole
 
     def _recut(self, measure: str) -> None:
         """Cut the loops of the best nests of some members anew where their time is a timeline."""
@@ -478,7 +493,7 @@ class Search:
         some = member.made(*at) if looking and not self._late() else ()
         picks = [self._pick(one, 0, 0) for one in some]
         for pick in picks:
-            self._take(pick)
+            self._lay(pick)
         if not any(pick.measures[measure] <= value and self._keeps(pick) for pick in picks):
             self._leave(value, at)
 
@@ -551,14 +566,17 @@ class Search:
                 self._stop(measure, max(int(values[s[i], q[i]]), self._left or 0), (branch, int(s[i]), int(q[i])))
                 return
             self._laid += 1
-            pick = self._pick(branch, int(s[i]), int(q[i]))
-            self._take(pick)
-            if self._lead is None or pick.measures["time"] < self._lead.measures["time"]:
-                self._lead = pick
+            self._lay(self._pick(branch, int(s[i]), int(q[i])))
 
     def _keeps(self, pick: Pick) -> bool:
         """Whether a plan is within what is settled."""
         return all(pick.measures[m] <= v for m, v in self.kept.items())
+
+    def _lay(self, pick: Pick) -> None:
+        """Keep a plan in mind, as the best of all and as that of its member."""
+        self._take(pick)
+        if self._lead is None or pick.measures["time"] < self._lead.measures["time"]:
+            self._lead = pick
 
     def _take(self, pick: Pick) -> None:
         if not self._keeps(pick):
