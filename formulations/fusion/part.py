@@ -25,7 +25,7 @@ from formulations.fusion.arcs import Groups
 from formulations.fusion.group_time import cycles_of
 from formulations.fusion.groups import NEVER, Net
 from formulations.fusion.latency.search import Fastest
-from formulations.fusion.latency.timelines import Laid, Timelines
+from formulations.fusion.latency.timelines import Carried, Laid, Timelines
 from formulations.fusion.linear import Limit, Linear
 from formulations.fusion.nests import Bound, Nests
 from formulations.fusion.paths import Paths
@@ -237,6 +237,10 @@ class FusionPart(Part[Runs]):
     def laid(self, runs: Runs) -> Laid:
         """The timeline of the runs with its times."""
         return self.timelines.laid(runs, self.numbered(runs))
+
+    def carried(self, runs: Runs) -> Carried | None:
+        """The timeline with what makes its steps; None where nothing is prefetched."""
+        return self.timelines.carried(runs, self.numbered(runs))
 
     def least_time(self, runs: Runs) -> int:
         """What no order of the transfers of that timeline is below, in ticks."""

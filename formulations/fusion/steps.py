@@ -510,12 +510,17 @@ class NestSteps:
         """How many there are."""
         return sum(int((load > 0).sum() + (store > 0).sum()) for _, size, load, store in self.moved if size)
 
+    @property
+    def begins(self) -> Mask:
+        """The tiles that a step begins with: something is moved for them, or after the one before."""
+        begins: Mask = np.any([load > 0 for _, _, load, _ in self.moved], axis=0)
+        begins[1:] |= np.any([store > 0 for *_, store in self.moved], axis=0)[:-1]
+        begins[0] = True
+        return begins
+
     def part(self) -> Part:
         """A step for every tile that something is moved for, and all transfers."""
-        part, layer, moved = Part(), self.layer, self.moved
-        begins = np.any([load > 0 for _, _, load, _ in moved], axis=0)
-        begins[1:] |= np.any([store > 0 for *_, store in moved], axis=0)[:-1]
-        begins[0] = True
+        part, layer, moved, begins = Part(), self.layer, self.moved, self.begins
         at = np.cumsum(begins)
         part.steps = [Step(int(one), self.own) for one in np.add.reduceat(self.tiled.compute(), np.flatnonzero(begins))]
         part.layers = [self.number] * len(part.steps)

@@ -12,7 +12,7 @@ from itertools import cycle, islice
 from typing import cast
 
 from formulations.fusion.latency.events import events
-from formulations.fusion.latency.timelines import MOST_MOVES
+from formulations.fusion.latency.timelines import MOST_MOVES, Carried
 from formulations.fusion.part import FusionPart
 from formulations.fusion.problem import JointFormulation
 from formulations.pins import parse_pins
@@ -265,6 +265,11 @@ class SharedProblem(Problem):
             yield f"{took} us with prefetch, no order of its transfers is below {least} us"
         else:
             yield f"{took} us, each step after its transfers, as pin prefetch=no demands"
+
+    def carried(self, plan: Plan) -> Carried | None:
+        """The steps and transfers of a plan, as its queue has them; None if each step waits for its own."""
+        (part,) = cast(Sequence[FusionPart], self.parts_of(plan))
+        return part.carried(plan.part.schedule)
 
     def timetable(self, plan: Plan) -> Timetable:
         """When everything happens in a plan that has a schedule."""

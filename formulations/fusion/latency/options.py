@@ -322,13 +322,13 @@ class Options:
         return mine.dram or mine.results > 0
 
     def _kept(self, weights: Weights, time: GroupTime, left: Ints) -> Ints:
-        """Bytes of weights that stay in so many bytes, way after way."""
-        count = len(time.group.layers)
+        """Bytes of weights that stay in so many bytes, whole filters, way after way."""
+        count, sizes = len(time.group.layers), np.maximum(1, np.array(weights.filters, np.int64))
         active = (time.down.active[:count] * time.across.active[:count]).T.tolist()
         ways, kept = len(active), np.empty((len(left), count), np.int64)
         for w, some in enumerate(active):
             kept[w::ways] = weights.residents(time.group.together(some), np.maximum(left[w::ways], 0))
-        return kept
+        return kept - kept % sizes
 
     def _fresh(self, steps: GroupSteps, loads: Moves) -> Ints:
         """Ticks of loads in the first visit, by step, of what the layer before makes."""

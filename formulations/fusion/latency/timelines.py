@@ -8,7 +8,7 @@ blocks and transfers of at most so many bytes (`sizes_of`), pieces of maps in as
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -55,6 +55,14 @@ class Laid:
     def ends(self) -> list[int]:
         """When every run has ended on the engine."""
         return [self.times.end[number - 1] for number in accumulate(len(part.steps) for part in self.parts)]
+
+
+@dataclass(frozen=True)
+class Carried:
+    """Steps and transfers of a plan with a queue, and what makes the steps of every run."""
+
+    laid: Laid
+    sources: Sequence[GroupSteps | NestSteps]
 
 
 class Timelines:
@@ -137,6 +145,14 @@ class Timelines:
     def _parts(self, numbered: Iterable[Numbered], most: int, maps: int | None = None) -> list[Part]:
         """The same, run by run."""
         return [_part(*source) for source in self._sources(numbered, most, maps)]
+
+    def carried(self, runs: Runs, numbered: Iterable[Numbered]) -> Carried | None:
+        """The steps and transfers of a plan with what makes them; None where none is prefetched."""
+        each = list(numbered)
+        laid = self.laid(runs, each)
+        if (queue := laid.queue) is None:
+            return None
+        return Carried(laid, [source for source, *_ in self._sources(each, queue.weights, queue.maps or WHOLE)])
 
     def _sources(self, numbered: Iterable[Numbered], most: int, maps: int | None = None) -> list[Source]:
         """What makes the steps of every run, and what weights that stay from it on take to load."""

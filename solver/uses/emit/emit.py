@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import tempfile
@@ -21,14 +22,20 @@ from solver.ask.options import as_texts, pick_machine
 from solver.ask.progress import Progress
 from solver.calls.solve import solve
 from solver.plan.plan import Plan
-from solver.problems.joint import is_shared, rows_of
+from solver.problems.joint import SharedProblem, is_shared, rows_of
 from solver.problems.layers import is_layers, layer_rows
-from solver.problems.registry import PROBLEMS
+from solver.problems.registry import PROBLEMS, problem_of
+from solver.uses.emit.ahead.program import AheadPlanned
 from solver.uses.emit.meaning import Meaning
 from solver.uses.emit.network import NetworkPlanned, alone
-from solver.uses.emit.onchip import no_zeros
+from solver.uses.emit.onchip import AnyRun, no_zeros
 from solver.uses.emit.preflight import check_model, reasons_of
 from solver.uses.emit.program import Planned, single_layers
+
+logger = logging.getLogger(__name__)
+
+#: When transfers of a whole network run.
+TRANSFERS = "ahead", "steps"
 
 
 def emit_c(
@@ -36,7 +43,7 @@ def emit_c(
     memory_bytes: int | None = None, batch: int | None = None, symbols: Mapping[str, int] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
     values: Mapping[str, float] | None = None, requantise: str | None = None,
-    states: Mapping[str, str] | None = None,
+    states: Mapping[str, str] | None = None, transfers: str | None = None,
 ) -> tuple[str, ...]:  # fmt: skip
     """Write C11 that carries a plan out, and checks itself.
 
@@ -57,6 +64,9 @@ def emit_c(
         TFLite), "single" (its single rounding, CMSIS-NN) or "even"; by default as the machine says.
     states : mapping, optional
         Inputs of the model that the program keeps from one call to the next -> the result that becomes them.
+    transfers : str, optional
+        "ahead": of plans of whole networks transfers are queued and waited for as the plan's queue says; "steps": each
+        layer or group begins with its own. By default ahead, where C of that can be written; a warning says why not.
     out : str or path
         A folder that does not exist yet, or is empty.
 
@@ -77,7 +87,7 @@ def emit_c(
     read = model if model is None or isinstance(model, OnnxModel) else read_model(model, **sizes)
     if read is None and states:
         raise InputError(f"state {next(iter(states))}: of a model, and none is named")
-    files = files_of(plan, read, memory_bytes, requantise, states)
+    files = files_of(plan, read, memory_bytes, requantise, states, transfers)
     _write(folder, files)
     return tuple(sorted(files))
 
@@ -100,9 +110,11 @@ def check_folder(out: str | os.PathLike[str]) -> Path:
 
 def files_of(
     plan: Plan, model: OnnxModel | None = None, memory_bytes: int | None = None, requantise: str | None = None,
-    states: Mapping[str, str] | None = None,
+    states: Mapping[str, str] | None = None, transfers: str | None = None,
 ) -> Mapping[str, str | bytes]:  # fmt: skip
     """Return the text of every file by its name; raises InputError as `emit_c`."""
+    if transfers not in (None, *TRANSFERS):
+        raise InputError(f"transfers {transfers}: {' or '.join(TRANSFERS)} is accepted")
     meaning = None if model is None else Meaning(model, plan.machine_data, rule=requantise, states=states or {})
     if is_shared(plan):
         if plan.schedule is None:
@@ -120,7 +132,17 @@ def files_of(
             said = f"the plan needs {least:,}, a number no smaller is accepted"
             raise InputError(f"memory_bytes {memory_bytes:,}: {said}")
         machine = machine if memory_bytes is None else machine.model_copy(update={"ocm_bytes": memory_bytes})
-        return NetworkPlanned(network, machine, plan.schedule, meaning).files()
+        whole = network, machine, plan.schedule, meaning
+        if transfers != "steps":
+            try:
+                return _ahead(plan, *whole)
+            except InputError as error:
+                if transfers == "ahead":
+                    raise
+                logger.warning("plan of %s: transfers wait for their layer or group: %s", plan.network, error)
+        return NetworkPlanned(*whole).files()
+    if transfers == "ahead":
+        raise InputError(f"transfers ahead: of plans of problems {either(nested('network'))}, not of {plan.problem}")
     if memory_bytes is not None:
         raise InputError(f"memory_bytes: for plans of problems {either(nested('network'))}, not of {plan.problem}")
     if not is_layers(plan):
@@ -140,6 +162,17 @@ def files_of(
         raise InputError(f"{meaning.model.where}: its layers are not those of the plan of {plan.network}: {said}")
     nests = alone(network, [one.nest for one in planned])
     return NetworkPlanned(network, plan.machine_data, nests, meaning, True).files()
+
+
+def _ahead(
+    plan: Plan, network: Network, machine: Machine, runs: Sequence[AnyRun], meaning: Meaning | None
+) -> Mapping[str, str | bytes]:  # fmt: skip
+    """The files of a program whose transfers run ahead; raises InputError where it cannot be written."""
+    problem = problem_of(plan)
+    assert isinstance(problem, SharedProblem)
+    if (carried := problem.carried(plan)) is None:
+        raise InputError("too many transfers: none is prefetched")
+    return AheadPlanned(network, machine, runs, meaning, carried=carried).files()
 
 
 def _write(folder: Path, files: Mapping[str, str | bytes]) -> None:

@@ -26,6 +26,8 @@ class Part:
     stream: int
     first: int
     number: int
+    begin: int = 0
+    """The channel of the stream that is the first of them."""
 
 
 @dataclass(frozen=True)

@@ -186,14 +186,28 @@ class NetworkPlanned:
 
         Raises InputError if something cannot be written; names it.
         """
-        chip, files = self.chip, dict[str, str | bytes](runtime())
+        files = dict[str, str | bytes](runtime())
         files |= runtime("certile_host.h", "certile_host.c")
         if self._uses_rows:
             files |= runtime("certile_rows.h", "certile_rows.c")
         includes = ["<math.h>", '"network.h"', '"certile_requantise.h"'] if self.meaning else []
         files |= runtime("certile_requantise.h") if self.meaning else {}
+        files |= self._computed(includes)
+        files["memories.c"] = memories(self.machine)
+        files["network.h"] = self._header()
+        files["network.c"] = self._network()
+        files["main.c"] = self._main()
+        files["Makefile"] = MAKEFILE
+        if self.meaning is not None:
+            files |= runtime("certile_results.h", "certile_results.c")
+            files |= {"weights.bin": self._weights(), "weights.S": self.off_chip.assembly(), **self.recorded.files}
+        return files
+
+    def _computed(self, includes: Sequence[str]) -> dict[str, str]:
+        """The files of layers and groups."""
+        chip, files = self.chip, dict[str, str]()
         layers = [chip.layer(t) for t in range(len(self.found.layers))]
-        for t, run in chip.alone.items():
+        for t, run in self.called.items():
             refuse(layers[t], self.machine, run.nest)
             kept_in, kept_out = chip.kept(t)
             addresses = {b.name: chip.addresses.buffers.get(f"{t} {b.name}", b.address) for b in chip.tiles[t]}
@@ -211,15 +225,12 @@ class NetworkPlanned:
             addresses = {name.removeprefix(f"{begin} "): at for name, at in mine}
             writer, name = Packed if group.packed else FixedAddresses, _group_name(fused)
             files[f"{name}.c"] = writer(group, name, addresses, includes).text()
-        files["memories.c"] = memories(self.machine)
-        files["network.h"] = self._header()
-        files["network.c"] = self._network()
-        files["main.c"] = self._main()
-        files["Makefile"] = MAKEFILE
-        if self.meaning is not None:
-            files |= runtime("certile_results.h", "certile_results.c")
-            files |= {"weights.bin": self._weights(), "weights.S": self.off_chip.assembly(), **self.recorded.files}
         return files
+
+    @property
+    def called(self) -> Mapping[int, LayerRun]:
+        """Layers that run by a function of their own, which a check may call."""
+        return self.chip.alone
 
     @property
     def _uses_rows(self) -> bool:
@@ -330,9 +341,17 @@ class NetworkPlanned:
         lines += ["", "#include <math.h>", ""]
         lines += [f"extern unsigned char certile_{name}[{n}];" for name, n in self.machine.memories.items()]
         lines += [*self.off_chip.definitions(held=self.meaning is not None), ""]
-        lines += [f"certile_function {self.names[t]};" for t in self.chip.alone]
-        lines += [f"certile_group {_group_name(run)};" for run in self.chip.grouped.values()]
-        lines += ["", *LAYER.splitlines(), ""]
+        lines += [*self._functions(), "", *LAYER.splitlines(), ""]
+        lines += reset(self.arranged.states, {name: one.bytes for name, one in self.off_chip.tensors.items()})
+        return "\n".join([*lines, "void certile_network(void)", "{", *indented(self._body()), "}", ""])
+
+    def _functions(self) -> list[str]:
+        """Declarations of what the network calls."""
+        alone = [f"certile_function {self.names[t]};" for t in self.called]
+        return alone + [f"certile_group {_group_name(run)};" for run in self.chip.grouped.values()]
+
+    def _body(self) -> list[str]:
+        """What happens in turn."""
         body: list[str] = []
         t, waiting = 0, list[Copy | Host | Run]()
         for step in self.arranged.steps:
@@ -347,8 +366,7 @@ class NetworkPlanned:
             if isinstance(step, Run) and t > group.last:
                 body += self._group(group, waiting)
                 waiting = []
-        lines += reset(self.arranged.states, {name: one.bytes for name, one in self.off_chip.tensors.items()})
-        return "\n".join([*lines, "void certile_network(void)", "{", *indented(body), "}", ""])
+        return body
 
     def _moves(self, t: int) -> list[str]:
         """Move maps that lie elsewhere from a layer or a group on."""
@@ -378,7 +396,7 @@ class NetworkPlanned:
         return ", ".join(map(place, step.inputs)), weights, step.bias or "NULL", place(step.result)
 
     def _call(self, t: int, step: Run) -> list[str]:
-        if t not in self.chip.alone:
+        if t not in self.called:
             return [f"LAYER({t}, (void)0);"]
         inputs, *others = self._texts(step)
         sums = f"sums_{t:03}" if f"sums_{t:03}" in self.off_chip.tensors else "NULL"
@@ -415,15 +433,15 @@ class NetworkPlanned:
         rows, tensors = [], []
         for t, (step, name) in enumerate(zip(self.steps, self.names, strict=True)):
             counts: Mapping[str, Counts] = {}
-            if t in self.chip.alone:
+            if t in self.called:
                 layer, nest = self.chip.counted(t)
                 counts = planned_counts(Planned(layer, self.machine, nest))
-            function = name if t in self.chip.alone else "NULL"
+            function = name if t in self.called else "NULL"
             rows.append(row(name, function, step.layer, self.machine, counts, self.chip.layer(t).resident_out))
             inputs, *others = self._texts(step)
             tensors.append(f"    {{{{{inputs}}}, {', '.join(others)}}},")
         sizes = {name: one.bytes for name, one in self.off_chip.tensors.items()}
-        guarded, functions = self.off_chip.guarded.items(), [self.names[t] for t in self.chip.alone]
+        guarded, functions = self.off_chip.guarded.items(), [self.names[t] for t in self.called]
         common = {
             "layers": "\n".join(layers_table(functions, rows)),
             "groups": self._groups(),
@@ -466,10 +484,14 @@ class NetworkPlanned:
         group = self.chip.run_of(number[name])
         return f"layer {name} ({_group_name(group) if group else self.names[number[name]]}.c), then at what is earlier"
 
+    def moved(self, run: FusedRun) -> Mapping[str, int]:
+        """The bytes that a group moves by its plan, by operand."""
+        return Count(self.found, self.machine, Walk(self.found, run)).run_all().operand_bytes
+
     def _groups(self) -> str:
         """Of every group the bytes that its plan moves; a last row ends the table."""
         rows = ["static const certile_group_bytes groups[] = {"]
         for run in self.chip.grouped.values():
-            moved = Count(self.found, self.machine, Walk(self.found, run)).run_all().operand_bytes
+            moved = self.moved(run)
             rows.append(f"    {{{run.first}, {{{moved['IN']}, {moved['W']}, {moved['OUT']}, 0}}}},")
         return "\n".join([*rows, "    {-1, {0, 0, 0, 0}},", "};"])

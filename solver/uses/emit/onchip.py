@@ -206,7 +206,7 @@ class OnChip:
     def group(self, run: FusedRun) -> Group:
         """A group with all that its C depends on."""
         layers = range(run.first, run.last + 1)
-        parts = tuple(tuple(self._parts(run, t, k) for k in range(self.found.layers[t].inputs)) for t in layers)
+        parts = tuple(tuple(self.parts(run, t, k) for k in range(self.found.layers[t].inputs)) for t in layers)
         kept = tuple(self._kept_stream(run, k) for k in range(len(run.streams)))
         return Group(self.found, self.machine, run, parts, kept, tuple(self.numbers(t) for t in layers),
                      self.rings[run.first], run.first in self.addresses.packed)  # fmt: skip
@@ -225,7 +225,7 @@ class OnChip:
         maker = self.found.layers[stream.maker]
         return self._kept(run.first, stream.store, stream.maker, maker.name, "OUT", maker.r)
 
-    def _parts(self, run: FusedRun, t: int, number: int) -> tuple[Part, ...]:
+    def parts(self, run: FusedRun, t: int, number: int) -> tuple[Part, ...]:
         """Which channels of an input come from which stream."""
         layer, (name, s) = self.found.layers[t], self.inputs(t)[number]
         streams = [k for k, stream in enumerate(run.streams) if stream.store == s and t in stream.readers]

@@ -17,8 +17,9 @@ from collections.abc import Mapping, Sequence
 
 from hwmodels.fusion.replay.count import weight_bytes
 from hwmodels.schedule import Blocks
-from solver.uses.emit.frame import tensor, window_of
-from solver.uses.emit.groups import Group, Part
+from solver.uses.emit.computing import Computing
+from solver.uses.emit.frame import tensor
+from solver.uses.emit.groups import Group
 from solver.uses.emit.text import block, comment, function, loop
 from solver.uses.emit.values import pitches
 
@@ -26,9 +27,10 @@ from solver.uses.emit.values import pitches
 STEPS = "const certile_step *r = &row[{k}], *c = &column[{k}];"
 
 
-class GroupFile(ABC):
+class GroupFile(Computing, ABC):
     """Writes the file of a group. `address`: by buffer, as in `Group.blocks` without the group's name."""
 
+    group: Group
     includes: tuple[str, ...] = ('"certile_strips.h"',)
 
     def __init__(self, group: Group, name: str, address: Mapping[str, int], includes: Sequence[str]) -> None:
@@ -179,9 +181,12 @@ class GroupFile(ABC):
 
     def _layer(self, k: int) -> list[list[str]]:
         """The functions of a layer; those of its numbers under names of this layer."""
-        made = ["\n".join(text).replace("finished(", f"finished_{k}(") for text in self.group.numbers[k].functions]
-        named = [text.replace("stage_", f"stage_{k}_").replace("seen_", f"seen_{k}_").splitlines() for text in made]
-        return [*named, self._filter(k), self._make(k), self._finish(k) if k in self.group.adding else []]
+        return [
+            *self._functions_of(k),
+            self._filter(k),
+            self._make(k),
+            self._finish(k) if k in self.group.adding else [],
+        ]
 
     def _make(self, k: int) -> list[str]:
         """Make a piece; of layers that take turns a block of its channels, or add one to the sums."""
@@ -210,6 +215,12 @@ class GroupFile(ABC):
         return [*comment(f"{layer.name}: {what}."),
                 *function(f"static void make_{k}", [], [*self._unless_empty(k), *body])]  # fmt: skip
 
+    def _channels(self, k: int) -> tuple[str, str]:
+        if k not in self.group.adding:
+            return super()._channels(k)
+        size = self.group.adding[k].channels
+        return f"turn * {size}", f"(turn + 1) * {size}"
+
     def _unless_empty(self, k: int) -> list[str]:
         return [f"const certile_step *r_ = &row[{k}], *c_ = &column[{k}];",
                 *block("if (r_->begin >= r_->end || c_->begin >= c_->end)", ["return;"])]  # fmt: skip
@@ -219,9 +230,6 @@ class GroupFile(ABC):
         body = block("for (int c = c_->begin; c < c_->end; c++)", body)
         body = block("for (int r = r_->begin; r < r_->end; r++)", body)
         return block(f"for (int b = 0; b < {self.group.layers[k].b}; b++)", body)
-
-    def _final(self, k: int) -> str:
-        return self.group.numbers[k].final("sum").replace("finished(", f"finished_{k}(")
 
     def _finish(self, k: int) -> list[str]:
         """Make results of sums, each in the place of its sum, and beside it where it stays on chip."""
@@ -237,45 +245,7 @@ class GroupFile(ABC):
                 *block(f"for (int m = 0; m < {layer.m}; m++)", self._pixels(k, pixel))]  # fmt: skip
         return [*comment(f"{layer.name}: its sums are complete."), *function(f"static void finish_{k}", [], body)]
 
-    def _first(self, k: int) -> str:
-        """What sums begin with."""
-        layer, numbers = self.group.layers[k], self.group.numbers[k]
-        if not layer.bias:
-            return numbers.start
-        if self.machine.bias_bytes:
-            return numbers.read(numbers.bias, f"w + {self._taps(k)}")
-        return numbers.read(numbers.bias, f"bias_{k}.base + (ptrdiff_t)(g * {layer.m} + m) * 4")
-
-    def _products(self, k: int, number: int, part: Part) -> list[str]:
-        """Add what the channels of one map give."""
-        layer, numbers = self.group.layers[k], self.group.numbers[k]
-        at = {"b": "b", "g": "g", "n": "n", "r": "at_y", "c": "at_x"} | dict.fromkeys(layer.patterns[number], "0")
-        place = f"map_{part.stream}({at['b']}, ch - {part.first}, {at['r']}, {at['c']})"
-        value = numbers.given(number, place, ", ".join(at.values()))
-        value = value.replace(f"seen_{number}(", f"seen_{k}_{number}(")
-        if layer.weights != "none":
-            order = "nij" if self.machine.w_layout == "OIHW" else "ijn"
-            pitch = pitches("W", layer, self.machine)
-            place = " + ".join(f"{d} * {pitch[d] * self.machine.w_bytes}" for d in reversed(order))
-            value = f"{numbers.weight(f'w + ({place})')} * {value}"
-        y, x = (window_of(layer, d).at(d) for d in "rc")
-        step = [f"const int at_y = {y}, at_x = {x};", *block(
-            f"if (at_y >= 0 && at_y < {layer.h} && at_x >= 0 && at_x < {layer.l})",
-            [numbers.add("sum", value, number).replace("stage_", f"stage_{k}_")],
-        )]  # fmt: skip
-        body = loop("i", "0", str(layer.kh), loop("j", "0", str(layer.kw), step))
-        body = [f"const int ch = {at['g']} * {layer.n} + n;",
-                *block(f"if (ch >= {part.first} && ch < {part.first + part.number})", body)]  # fmt: skip
-        size = self.group.adding[k].channels if k in self.group.adding else 0
-        begin, end = (f"turn * {size}", f"(turn + 1) * {size}") if size else ("0", layer.n)
-        return block("", block(f"for (int n = {begin}; n < {end}; n++)", body))
-
     # ---- weights -----------------------------------------------------------------------------------------------------
-
-    def _taps(self, k: int) -> int:
-        """Bytes of a filter without its bias."""
-        layer = self.group.layers[k]
-        return layer.n * layer.kh * layer.kw * self.machine.w_bytes
 
     def _filter(self, k: int) -> list[str]:
         """The functions of a layer: bytes of a filter, and a filter where it stays or in the buffer."""

@@ -178,9 +178,30 @@ int certile_moved_as_planned(const certile_layer *a)
     return equal;
 }
 
+/* Transfers that were not as planned, since the last time that this was asked for. */
+static int unlike;
+static certile_counts before[CERTILE_OPERANDS];
+
+void certile_before_transfer(void)
+{
+    memcpy(before, certile_counted, sizeof before);
+}
+
+void certile_after_transfer(int number, int operand, unsigned long segments, unsigned long bytes)
+{
+    const unsigned long long moved = certile_counted[operand].bytes - before[operand].bytes;
+    const unsigned long long runs = certile_counted[operand].segments - before[operand].segments;
+    if (moved != bytes || (segments && runs != segments)) {
+        printf("transfer %d: %s moved by %llu segments, %llu bytes; planned %lu, %lu: FAILED\n", number,
+               operand_name[operand], runs, moved, segments, bytes);
+        unlike++;
+    }
+}
+
 int certile_bytes_as_planned(const char *name, const certile_group_bytes *table, int first)
 {
-    int equal = 1;
+    int equal = unlike == 0;
+    unlike = 0;
     while (table->first != first) {
         table++;
     }

@@ -54,6 +54,10 @@ typedef struct {
 /* The same for the bytes of a group, of which a plan counts neither calls nor segments. */
 int certile_bytes_as_planned(const char *name, const certile_group_bytes *table, int first);
 
+/* Around a transfer that runs ahead: says it if what it moves is not as planned (no segments: these are not compared). */
+void certile_before_transfer(void);
+void certile_after_transfer(int number, int operand, unsigned long segments, unsigned long bytes);
+
 /* Run a layer by itself and compare; returns whether results and transfers are as they must be. Of large layers every so
  * many-th result is compared (CERTILE_MOST_PRODUCTS). Results go to `dump` if it is not NULL. */
 int certile_check(const certile_layer *layer, void *dump);

@@ -8,6 +8,7 @@
 certile_counts certile_counted[CERTILE_OPERANDS];
 
 static int operand, loading;
+static size_t started;
 static const char *last_end;
 
 static void copy(void *chip, void *dram, size_t bytes, int load)
@@ -21,10 +22,10 @@ static void copy(void *chip, void *dram, size_t bytes, int load)
 enum { LONGEST = 1 << 16 };
 static struct {
     void *chip, *dram;
-    size_t bytes;
+    size_t bytes, call;
     int load;
 } queue[LONGEST];
-static size_t queued;
+static size_t queued, done;
 
 static void put(void *chip, void *dram, size_t bytes)
 {
@@ -34,15 +35,18 @@ static void put(void *chip, void *dram, size_t bytes)
     queue[queued].chip = chip;
     queue[queued].dram = dram;
     queue[queued].bytes = bytes;
+    queue[queued].call = started;
     queue[queued++].load = loading;
 }
 
-void certile_dma_wait(void)
+void certile_dma_wait_for(size_t calls)
 {
-    for (size_t k = 0; k < queued; k++) {
-        copy(queue[k].chip, queue[k].dram, queue[k].bytes, queue[k].load);
+    for (; done < queued && queue[done].call < calls; done++) {
+        copy(queue[done].chip, queue[done].dram, queue[done].bytes, queue[done].load);
     }
-    queued = 0;
+    if (done == queued) {
+        done = queued = 0;
+    }
 }
 #else
 static void put(void *chip, void *dram, size_t bytes)
@@ -50,10 +54,21 @@ static void put(void *chip, void *dram, size_t bytes)
     copy(chip, dram, bytes, loading);
 }
 
-void certile_dma_wait(void)
+void certile_dma_wait_for(size_t calls)
 {
+    (void)calls;
 }
 #endif
+
+void certile_dma_wait(void)
+{
+    certile_dma_wait_for(started + 1);
+}
+
+size_t certile_dma_started(void)
+{
+    return started;
+}
 
 void certile_dma_begin(int what, int load)
 {
@@ -77,4 +92,5 @@ void certile_dma_2d(void *chip, void *dram, size_t bytes, size_t runs, ptrdiff_t
 void certile_dma_start(void)
 {
     certile_counted[operand].calls++;
+    started++;
 }

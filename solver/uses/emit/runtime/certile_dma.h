@@ -2,7 +2,7 @@
  *
  * A call is begun, gets its pieces, and is started: certile_dma_begin, certile_dma_2d (any number), certile_dma_start.
  * Calls are carried out one after the other, in the order in which they were started; certile_dma_wait returns when all
- * are done. Replace certile_dma.c by a driver of your machine; the one that comes with it copies and counts.
+ * are done, certile_dma_wait_for when the first ones are. Replace certile_dma.c by a driver of your machine; the one that comes with it copies and counts.
  */
 #ifndef CERTILE_DMA_H
 #define CERTILE_DMA_H
@@ -30,5 +30,9 @@ void certile_dma_start(void);
 
 /* Wait until all calls are done. */
 void certile_dma_wait(void);
+
+/* How many calls were started so far; wait until so many of all that were ever started are done. */
+size_t certile_dma_started(void);
+void certile_dma_wait_for(size_t calls);
 
 #endif

@@ -1,0 +1,433 @@
+"""What lies on chip while a plan runs with its transfers ahead: rows of maps and filters, from which step to which.
+
+A **tensor** has rows, each maybe in blocks of channels; a row of a block is an object. Of what a layer makes it is
+there from the step that makes it to the last one that reads it or has to wait for its store; of what is loaded from its
+guard on. An **in-place** result has the objects of the map whose place it takes. **Filters** are there from the guard
+of their transfer to the last step that computes them. So in every step there is no more than the plan counts: `Whole`
+compares.
+
+Steps count from 1 over the whole network, as those of `hwmodels.timeline.schedule`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+
+import numpy as np
+
+from formulations.fusion.latency.timelines import Carried
+from formulations.fusion.steps import NestSteps, Part, Piece
+from formulations.fusion.work import Work, filters_of, work_of
+from hwmodels.fusion.replay.count import weight_bytes
+from hwmodels.fusion.replay.strips import seen
+from hwmodels.schedule import FusedRun
+from hwmodels.timeline.price import occupancy
+from hwmodels.timeline.schedule import Load, Store
+from instances.errors import InputError
+from instances.machine.machine import Machine
+from instances.network.workload import Layer
+from solver.uses.emit.ahead.placing import Ints, most, placed
+from solver.uses.emit.ahead.placing import Part as Place
+from solver.uses.emit.groups import Part as Channels
+from solver.uses.emit.groups import as_read
+from solver.uses.emit.onchip import OnChip, check_passes
+
+#: Beyond every step.
+_NEVER = 2**40
+
+
+@dataclass(eq=False)
+class Tensor:
+    """Rows of a map that are on chip, and the tensor off the chip that they are moved to or from."""
+
+    layer: Layer
+    """The one that makes it (OUT) or reads it (IN)."""
+    number: int
+    """Of that layer."""
+    operand: str
+    cuts: tuple[int, ...]
+    """The first channels of its blocks, and the end."""
+    rows: int
+    left: int
+    right: int
+    """`left`, `right`: its columns that are ever on chip."""
+    images: int
+    element: int
+    place: Tensor | None = None
+    """Whose objects it has."""
+    first: Ints = field(init=False)
+    last: Ints = field(init=False)
+    """`first`, `last`: steps of every object, (rows, blocks)."""
+    layout: str = "HWC"
+    """On chip, of a row: pixels one after the other, or ("CHW") channels."""
+    parts: list[list[list[Place]]] = field(init=False)
+    """Where the units of every object lie, by row and block; a unit is a pixel, or a channel of a row."""
+
+    def __post_init__(self) -> None:
+        shape = self.rows, len(self.cuts) - 1
+        self.first, self.last = np.full(shape, _NEVER), np.full(shape, -1)
+        self.parts = [[[] for _ in range(shape[1])] for _ in range(self.rows)]
+
+    @property
+    def unit(self) -> Ints:
+        """Bytes of a unit of every block."""
+        if self.layout == "CHW":
+            return np.full(len(self.cuts) - 1, (self.right - self.left) * self.element)
+        return np.diff(self.cuts) * self.element
+
+    @property
+    def channels(self) -> int:
+        """Of a pixel."""
+        return self.cuts[-1]
+
+    @property
+    def sizes(self) -> Ints:
+        """Bytes of every object."""
+        blocks = np.diff(self.cuts) * self.images * (self.right - self.left) * self.element
+        return np.broadcast_to(blocks, self.first.shape)
+
+    @property
+    def owner(self) -> Tensor:
+        """The tensor that has its objects."""
+        return self if self.place is None else self.place.owner
+
+    def there(self, rows: tuple[int, int], channels: tuple[int, int], first: int, last: int) -> None:
+        """Rows and channels are there in some steps."""
+        owner, cuts = self.owner, np.array(self.cuts)
+        begin, end = np.searchsorted(cuts, channels[0], "right") - 1, np.searchsorted(cuts, channels[1], "left")
+        part = slice(*rows), slice(int(begin), int(end))
+        np.minimum(owner.first[part], first, out=owner.first[part])
+        np.maximum(owner.last[part], last, out=owner.last[part])
+
+
+@dataclass
+class Filters:
+    """Filters `begin` to `end` of a layer that a transfer brings, each in one piece."""
+
+    layer: int
+    begin: int
+    end: int
+    first: int
+    last: int
+    """`first`, `last`: the steps in which they are there."""
+    parts: list[Place] = field(default_factory=list)
+
+    def address(self, f: int, size: int) -> int:
+        """Where a filter lies."""
+        at = f - self.begin
+        for address, number in self.parts:
+            if at < number:
+                return address + at * size
+            at -= number
+        raise IndexError(f)
+
+
+@dataclass
+class Move:
+    """A transfer of rows and channels of some tensors, or of filters."""
+
+    run: int
+    load: bool
+    tensors: list[tuple[Tensor, tuple[int, int], tuple[int, int]]] = field(default_factory=list)
+    """Each with rows and channels."""
+    filters: Filters | None = None
+
+
+class Whole:
+    """All steps and transfers of a plan, with an address for whatever lies on chip.
+
+    Raises InputError, whenever something is asked for, where C of transfers ahead is not written: names what.
+    """
+
+    def __init__(self, chip: OnChip, machine: Machine, carried: Carried) -> None:
+        self.chip, self.machine, self.found, self.carried = chip, machine, chip.found, carried
+        self.laid, self.parts = carried.laid, carried.laid.parts
+        if machine.in_bytes != machine.out_bytes:
+            raise InputError(f"inputs have {machine.in_bytes} bytes, results {machine.out_bytes}")
+        self.begins = [0, *accumulate(len(part.steps) for part in self.parts)]
+        self.work = [work_of(source) for source in carried.sources]
+        self.made: dict[int, Tensor] = {}
+        self.given: dict[tuple[int, int], list[tuple[Channels, Tensor]]] = {}
+        """By layer and input the channels that each tensor gives."""
+        self.moves: list[Move] = []
+        """In the order of their numbers."""
+        self._there: dict[int, list[tuple[int, Tensor]]] = {}
+        self._lay_out()
+        self._count()
+        self._place()
+
+    # ---- tensors -----------------------------------------------------------------------------------------------------
+
+    def _lay_out(self) -> None:
+        for r, begin in enumerate(self.chip.begins[:-1]):
+            run, layers = self.chip.runs[r], range(begin, self.chip.begins[r + 1])
+            for s, (rows, _) in run.residents.items():
+                if rows < self.found.stores[s].rows:
+                    raise InputError(f"{self.found.stores[s].name}: some of its rows stay on chip")
+            for t in layers:
+                self.made[t] = self._result(r, t)
+            loaded = dict[tuple[int, int], list[tuple[int, Tensor]]]()
+            for t in layers:
+                for number in range(self.found.layers[t].inputs):
+                    self.given[t, number] = list(self._given(r, t, number, loaded))
+            self._stay(r, layers, loaded)
+            self._moves(r, loaded)
+
+    def _result(self, r: int, t: int) -> Tensor:
+        """What a layer makes; in blocks of channels where these are stored one by one."""
+        layer, source, run = self.found.layers[t], self.carried.sources[r], self.chip.runs[r]
+        cuts = {0, layer.g * layer.m}
+        s = self.found.writes[t]
+        if isinstance(source, NestSteps) and s not in run.residents:
+            cuts |= {work.first for work in self.work[r]}
+        work = next(one for one in self.work[r] if one.layer == t)
+        span = work.left, work.right
+        machine, sizes = self.machine, (layer.r, *span, layer.b)
+        made = Tensor(layer, t, "OUT", tuple(sorted(cuts)), *sizes, machine.out_bytes, layout=machine.out_layout)
+        if s in run.in_place:
+            there = self._there.get(run.in_place[s], [])
+            if len(there) != 1 or not _alike(there[0][1], made):
+                raise InputError(f"the result of {layer.name} takes the place of a map that lies otherwise")
+            made.place = there[0][1]
+        return made
+
+    def _given(
+        self, r: int, t: int, number: int, loaded: dict[tuple[int, int], list[tuple[int, Tensor]]]
+    ) -> Iterator[tuple[Channels, Tensor]]:
+        """Yield the channels of a layer's input by the tensors that they are in."""
+        layer, run = self.found.layers[t], self.chip.runs[r]
+        name, s = self.chip.inputs(t)[number]
+        if self.found.stores[s].zeros:
+            raise InputError(f"{self.found.stores[s].name}: zeros")
+        if not isinstance(run, FusedRun):
+            read = as_read(self.found, t, s)
+            every = self._outside(r, s, t, name, t, loaded)
+            yield from _cut(Channels(0, 0, read.g * read.n), every)
+            return
+        for part in self.chip.parts(run, t, number):
+            stream = run.streams[part.stream]
+            if not stream.outside:
+                self._same(layer, s, t, self.found.layers[stream.maker])
+                yield part, self.made[stream.maker]
+                continue
+            reader, source = self.chip.reference(run, part.stream)
+            yield from _cut(part, self._outside(r, s, reader, source, stream.maker, loaded))
+
+    def _outside(
+        self, r: int, s: int, t: int, name: str, due: int, loaded: dict[tuple[int, int], list[tuple[int, Tensor]]]
+    ) -> list[tuple[int, Tensor]]:
+        """The tensors of a map that a run finds on chip or loads, each with its first channel as a layer sees it."""
+        if s in self.chip.runs[r].residents and s in self._there:
+            found = [one for _, one in self._there[s]]
+        elif (due, s) in loaded:
+            return loaded[due, s]
+        else:
+            how = self._cuts(r, s), self._columns(r, s, t, due)
+            found = [self._loaded(one, *how) for one in self._makers(s)] or [self._input(t, s, *how)]
+        for one in found:
+            if one.operand == "OUT":
+                self._same(self.found.layers[t], s, t, one.layer)
+        made = [(self._offset(s, t, name, one), one) for one in found]
+        if not (s in self.chip.runs[r].residents and s in self._there):
+            loaded[due, s] = made
+        return made
+
+    def _makers(self, s: int) -> list[int]:
+        return [t for t, _ in self.found.stores[s].parts]
+
+    def _cuts(self, r: int, s: int) -> set[int]:
+        """Channels between which a layer by itself loads a map in blocks."""
+        if not isinstance(self.carried.sources[r], NestSteps) or len(self._makers(s)) > 1:
+            return set()
+        return {piece.first for some in self.parts[r].pieces for piece in some if piece.store == s}
+
+    def _columns(self, r: int, s: int, t: int, due: int) -> tuple[int, int]:
+        """The columns of a map that a run loads."""
+        source = self.carried.sources[r]
+        if isinstance(source, NestSteps):
+            return 0, self.found.operand(t, s).columns
+        streams = source.group.streams
+        k = next(k for k, one in enumerate(streams) if one.outside and (one.maker, one.store) == (due, s))
+        left, right = source.time.spans(k)[1][:, 0].tolist()
+        return left, right
+
+    def _loaded(self, t: int, cuts: set[int], span: tuple[int, int]) -> Tensor:
+        """A new tensor of what a layer made and stored."""
+        made = self.made[t]
+        cuts = {0, made.channels, *cuts}
+        sizes = made.rows, *span, made.images, made.element
+        return Tensor(made.layer, t, "OUT", tuple(sorted(cuts)), *sizes, layout=made.layout)
+
+    def _input(self, t: int, s: int, cuts: set[int], span: tuple[int, int]) -> Tensor:
+        """Of what no layer makes, as a layer reads it."""
+        read = as_read(self.found, t, s)
+        cuts = {0, read.g * read.n, *cuts}
+        sizes = read.h, *span, read.b, self.machine.in_bytes
+        return Tensor(read, t, "IN", tuple(sorted(cuts)), *sizes, layout=self.machine.in_layout)
+
+    def _offset(self, s: int, t: int, name: str, one: Tensor) -> int:
+        """The first channel of a tensor in what a layer reads under a name."""
+        if one.operand == "IN":
+            return 0
+        chip, layer = self.chip.chip(s), self.found.layers[t]
+        there, part = chip.values.get(name), chip.values.get(one.layer.name)
+        seen = there.reshaped(part.shape) if there and part else None
+        if part and seen and seen.same_places(part):
+            return 0
+        there, part = check_passes(chip, name, one.layer.name, layer)
+        return (part.offset - there.offset) // there.pitch[1]
+
+    def _same(self, reader: Layer, s: int, t: int, maker: Layer) -> None:
+        """Raise InputError if a layer sees other rows, columns or images of a map than its maker."""
+        read = self.found.operand(t, s)
+        mine = (read.rows, read.columns, 1 if "b" in read.lacks else reader.b)
+        if mine != (maker.r, maker.c, maker.b):
+            raise InputError(f"{reader.name} sees the result of {maker.name} reshaped")
+
+    def _stay(self, r: int, layers: range, loaded: Mapping[tuple[int, int], list[tuple[int, Tensor]]]) -> None:
+        """Note what is on chip behind a run."""
+        run, there = self.chip.runs[r], dict(self._there)
+        self._there = {s: there[s] for s in run.residents if s in there}
+        for (_, s), some in loaded.items():
+            if s in run.residents:
+                self._there[s] = some
+        for t in layers:
+            if (s := self.found.writes[t]) in run.residents:
+                self._there.setdefault(s, []).append((0, self.made[t]))
+
+    # ---- transfers ---------------------------------------------------------------------------------------------------
+
+    def _moves(self, r: int, loaded: Mapping[tuple[int, int], list[tuple[int, Tensor]]]) -> None:
+        part, source = self.parts[r], self.carried.sources[r]
+        filters = filters_of(source, part, self.work[r])
+        for (operand, t), pieces, one, which in zip(part.names, part.pieces, part.moves, filters, strict=True):
+            move = Move(r, isinstance(one, Load))
+            if operand == "W":
+                move.filters = self._filters(r, part, t, which, one)
+            elif not pieces or operand == "PSUM":
+                raise InputError(f"{self.found.layers[t].name}: its {operand} is moved otherwise than in rows")
+            elif len(pieces) > 1:
+                raise InputError(f"{self.found.layers[t].name}: several maps in one transfer")
+            elif isinstance(one, Store):
+                move.tensors = [self._part(self.made[t], pieces[0], self.work[r], one)]
+            else:
+                move.tensors = [_of_piece(tensor, pieces[0], offset) for offset, tensor in loaded[t, pieces[0].store]]
+            self.moves.append(move)
+
+    def _part(
+        self, made: Tensor, piece: Piece, work: Sequence[Work], one: Store
+    ) -> tuple[Tensor, tuple[int, int], tuple[int, int]]:
+        """What of a result is stored."""
+        if len(made.cuts) == 2:
+            return made, (piece.begin, piece.end), (0, made.channels)
+        if (piece.first, piece.last) in zip(made.cuts, made.cuts[1:], strict=False):
+            return made, (piece.begin, piece.end), (piece.first, piece.last)
+        step = work[one.released - 1]
+        return made, (0, made.rows), (step.first, step.last)
+
+    def _filters(self, r: int, part: Part, t: int, which: tuple[int, int], one: object) -> Filters:
+        """The filters of a transfer, until the last step that computes them."""
+        begin, work = self.begins[r], self.work[r]
+        assert isinstance(one, Load)
+        step = work[one.due - 1]
+        streamed = step.streamed and which[0] >= step.last - step.streamed
+        steps = [k for k, other in enumerate(work, 1) if other.layer == t and other.first < which[1] > which[0] >= 0
+                 and other.last > which[0]]  # fmt: skip
+        last = one.due if streamed else max(steps, default=one.due)
+        return Filters(t, *which, _NEVER, begin + last)
+
+    def filter_bytes(self, t: int) -> int:
+        """Bytes of a filter of a layer with its bias."""
+        layer = self.found.layers[t]
+        return weight_bytes(layer, self.machine) // (layer.g * layer.m)
+
+    # ---- from when to when -------------------------------------------------------------------------------------------
+
+    def _count(self) -> None:
+        """Note the steps in which everything is there."""
+        for k, one in zip(self.laid.order, self.laid.timeline.transfers, strict=True):
+            move = self.moves[k]
+            first, last = (one.guard, one.due) if isinstance(one, Load) else (one.released, one.limit - 1)
+            for tensor, rows, channels in move.tensors:
+                tensor.there(rows, channels, first, last)
+            if move.filters is not None:
+                move.filters.first = first
+        for r, some in enumerate(self.work):
+            for step, work in enumerate(some, self.begins[r] + 1):
+                if work.begin < work.end:
+                    self.made[work.layer].there((work.begin, work.end), (work.first, work.last), step, step)
+                    self._read(work, step)
+
+    def _read(self, one: Work, step: int) -> None:
+        layer = self.found.layers[one.layer]
+        groups = one.first // layer.m, -(-one.last // layer.m)
+        for number, lacks in enumerate(layer.patterns):
+            rows = seen(layer, "rows", (one.begin, one.end), lacks)
+            for part, tensor in self.given[one.layer, number]:
+                lo, hi = (0, layer.n) if "g" in lacks else (groups[0] * layer.n, groups[1] * layer.n)
+                lo, hi = max(lo, part.first), min(hi, part.first + part.number)
+                if lo < hi:
+                    shift = part.begin - part.first
+                    tensor.there(rows, (lo + shift, hi + shift), step, step)
+
+    # ---- addresses ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def tensors(self) -> list[Tensor]:
+        """All that have objects of their own."""
+        given = [tensor for some in self.given.values() for _, tensor in some]
+        every = dict.fromkeys([*self.made.values(), *given])
+        return [one for one in every if one.place is None]
+
+    def _place(self) -> None:
+        """Find addresses; raises InputError if none are found."""
+        objects, tables = list[list[Place]](), list[Ints]()
+        for one in self.tensors:
+            used = np.argwhere(one.last >= 0)
+            objects += [one.parts[y][block] for y, block in used]
+            at = tuple(used.T)
+            tables.append(np.stack([one.sizes[at], one.unit[used[:, 1]], one.first[at], one.last[at]]))
+        for filters in (move.filters for move in self.moves if move.filters is not None):
+            size = self.filter_bytes(filters.layer)
+            objects.append(filters.parts)
+            tables.append(np.array([[size * (filters.end - filters.begin)], [size], [filters.first], [filters.last]]))
+        size, unit, first, last = np.concatenate(tables, axis=1)
+        self._compare(most(size, first, last))
+        base = self.machine.reserved_bytes
+        found = placed(size, unit, first, last, self.machine.memories["ocm"] - base)
+        if found is None:
+            raise InputError(f"no addresses are found for its {len(objects):,} rows and filters")
+        for parts, made in zip(objects, found, strict=True):
+            parts += [(base + address, number) for address, number in made]
+
+    def _compare(self, there: Ints) -> None:
+        """Raise InputError if there is more in a step than the plan counts."""
+        counted = occupancy(self.laid.timeline)
+        more = np.flatnonzero(there[1 : len(counted) + 1] > counted[: len(there) - 1])
+        if len(more):
+            t = int(more[0])
+            raise InputError(f"step {t + 1} has {there[t + 1]:,} bytes on chip, the plan counts {counted[t]:,}")
+
+
+def _alike(one: Tensor, other: Tensor) -> bool:
+    """Whether elements of two tensors lie in the same places of their objects."""
+    shapes = {(t.rows, t.left, t.right, t.images, t.element, t.cuts, t.layout) for t in (one, other)}
+    return len(shapes) == 1
+
+
+def _cut(part: Channels, every: Sequence[tuple[int, Tensor]]) -> Iterator[tuple[Channels, Tensor]]:
+    """Yield the channels of a part of an input by the tensors that have them."""
+    for offset, tensor in every:
+        lo = max(part.begin, offset)
+        hi = min(part.begin + part.number, offset + tensor.channels)
+        if lo < hi:
+            yield Channels(part.stream, part.first + lo - part.begin, hi - lo, lo - offset), tensor
+
+
+def _of_piece(tensor: Tensor, piece: Piece, offset: int) -> tuple[Tensor, tuple[int, int], tuple[int, int]]:
+    """What of a tensor a transfer loads."""
+    lo, hi = max(0, piece.first - offset), min(tensor.channels, piece.last - offset)
+    return tensor, (piece.begin, piece.end), (lo, hi)

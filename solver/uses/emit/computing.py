@@ -1,0 +1,87 @@
+"""What layers of a group compute, as C: products of a result, and what their sum becomes.
+
+Inputs are read by ``map_K(b, ch, y, x)``, filters by a pointer ``w``; where both lie is another matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from instances.machine.machine import Machine
+from instances.network.workload import Layer
+from solver.uses.emit.frame import window_of
+from solver.uses.emit.groups import Part
+from solver.uses.emit.numbers import Numbers
+from solver.uses.emit.text import block, loop
+from solver.uses.emit.values import pitches
+
+
+class Layers(Protocol):
+    """Layers, and how each of them computes."""
+
+    @property
+    def layers(self) -> Sequence[Layer]:
+        """In their order."""
+        ...
+
+    @property
+    def numbers(self) -> Sequence[Numbers]:
+        """In the same order."""
+        ...
+
+
+class Computing:
+    """Writes what the layers of a group compute."""
+
+    group: Layers
+    machine: Machine
+
+    def _functions_of(self, k: int) -> list[list[str]]:
+        """The functions of a layer's numbers under names of this layer."""
+        made = ["\n".join(text).replace("finished(", f"finished_{k}(") for text in self.group.numbers[k].functions]
+        return [text.replace("stage_", f"stage_{k}_").replace("seen_", f"seen_{k}_").splitlines() for text in made]
+
+    def _final(self, k: int) -> str:
+        return self.group.numbers[k].final("sum").replace("finished(", f"finished_{k}(")
+
+    def _first(self, k: int) -> str:
+        """What sums begin with."""
+        layer, numbers = self.group.layers[k], self.group.numbers[k]
+        if not layer.bias:
+            return numbers.start
+        if self.machine.bias_bytes:
+            return numbers.read(numbers.bias, f"w + {self._taps(k)}")
+        return numbers.read(numbers.bias, f"bias_{k}.base + (ptrdiff_t)(g * {layer.m} + m) * 4")
+
+    def _products(self, k: int, number: int, part: Part) -> list[str]:
+        """Add what the channels of one map give."""
+        layer, numbers = self.group.layers[k], self.group.numbers[k]
+        at = {"b": "b", "g": "g", "n": "n", "r": "at_y", "c": "at_x"} | dict.fromkeys(layer.patterns[number], "0")
+        place = f"map_{part.stream}({at['b']}, ch - {part.first - part.begin}, {at['r']}, {at['c']})"
+        value = numbers.given(number, place, ", ".join(at.values()))
+        value = value.replace(f"seen_{number}(", f"seen_{k}_{number}(")
+        if layer.weights != "none":
+            order = "nij" if self.machine.w_layout == "OIHW" else "ijn"
+            pitch = pitches("W", layer, self.machine)
+            place = " + ".join(f"{d} * {pitch[d] * self.machine.w_bytes}" for d in reversed(order))
+            value = f"{numbers.weight(f'w + ({place})')} * {value}"
+        y, x = (window_of(layer, d).at(d) for d in "rc")
+        step = [f"const int at_y = {y}, at_x = {x};", *block(
+            f"if (at_y >= 0 && at_y < {layer.h} && at_x >= 0 && at_x < {layer.l})",
+            [numbers.add("sum", value, number).replace("stage_", f"stage_{k}_")],
+        )]  # fmt: skip
+        body = loop("i", "0", str(layer.kh), loop("j", "0", str(layer.kw), step))
+        body = [f"const int ch = {at['g']} * {layer.n} + n;",
+                *block(f"if (ch >= {part.first} && ch < {part.first + part.number})", body)]  # fmt: skip
+        begin, end = self._channels(k)
+        return block("", block(f"for (int n = {begin}; n < {end}; n++)", body))
+
+    def _channels(self, k: int) -> tuple[str, str]:
+        """The input channels that are added up, from the first to before the last."""
+        return "0", str(self.group.layers[k].n)
+
+    def _taps(self, k: int) -> int:
+        """Bytes of a filter without its bias."""
+        layer = self.group.layers[k]
+        return layer.n * layer.kh * layer.kw * self.machine.w_bytes
