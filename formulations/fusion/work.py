@@ -84,6 +84,14 @@ def _of_nest(steps: NestSteps) -> Iterator[Work]:
         yield Work(steps.number, 0, layer.r, 0, layer.c, int(channels[begin, 0]), int(channels[end - 1, 1]))
 
 
+def rows_of(source: GroupSteps, part: Part) -> list[tuple[int, int]]:
+    """Return the rows of its stream that each transfer of a group moves; nothing of weights."""
+    moves = [np.repeat(one.rows, one.number, axis=1).T for one in (source.loads, source.stores)]
+    found: list[tuple[int, int]] = list(map(tuple, np.concatenate(moves).tolist()))
+    assert len(found) == len(part.moves)
+    return found
+
+
 def filters_of(source: GroupSteps | NestSteps, part: Part, work: list[Work]) -> list[tuple[int, int]]:
     """Return the filters, first and before which last, that each transfer of a run brings; none of other operands.
 

@@ -8,8 +8,8 @@ first stage ends early where the plan moves no more than any plan must (`hwmodel
 bound that the caller has proven (`Search.known`).
 
 Double-buffered time is a sum of maxima over steps and no table. As the first objective all members are looked at for
-up to a quarter of the time. Then the best nests so far, of several members, are cut anew loop by loop
-(`formulations.tiling.recut`), and nests of the classes with the least bounds by branch and bound
+up to a half of the time, by bounds that take little. Then the best nests so far, of several members, are cut anew loop
+by loop (`formulations.tiling.recut`), and nests of the classes with the least bounds by branch and bound
 (`formulations.tiling.splitting`). Members whose nests are not below the best by these are settled; of others timelines
 are laid out in the order of their lower bounds, until none is below the best, or `MOST_TIMELINES` are. Bounds rise by
 what is known of how tiles follow each other (`hwmodels.nest.price.pipeline`), as far as the least that is left open
@@ -114,6 +114,7 @@ class Search:
     _allowance: int | None = None
     _patient: bool = False
     _later: bool = False
+    _raising: bool = True
     _laid: int = 0
     _left: int | None = None
     _crowded: int | None = None
@@ -258,15 +259,15 @@ class Search:
         """Look at candidates and at nests that attain bounds, where cutting anew and bounding may take all the time."""
         if measure != "time" or not self._leads:
             return
-        whole, self._laid = self.deadline, 0
-        self.deadline = None if whole is None else Clock(whole).share(4).until
+        whole, self._laid, self._raising = self.deadline, 0, False
+        self.deadline = None if whole is None else Clock(whole).share(2).until
         for member in sorted(filter(may_recut, self.space.members), key=self._promise):
             self._lead = None
             if not self._late():
                 self._look(member, measure)
             if self._lead is not None:
                 self._leads.append((member, self._lead))
-        self.deadline = whole
+        self.deadline, self._raising = whole, True
 
     def _recut(self, measure: str) -> None:
         """Cut the loops of the best nests of some members anew where their time is a timeline."""
@@ -527,7 +528,7 @@ class Search:
                 continue
             for table in branch.tables(earlier):
                 values[table.matrix() > value] = np.inf
-        if measure == "time" and self.best is not None and branch.pipelines:
+        if measure == "time" and self.best is not None and branch.pipelines and self._raising:
             self._raise(branch, values, self.best.measures["time"])
         return values
 

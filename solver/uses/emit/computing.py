@@ -57,9 +57,14 @@ class Computing:
     def _products(self, k: int, number: int, part: Part) -> list[str]:
         """Add what the channels of one map give."""
         layer, numbers = self.group.layers[k], self.group.numbers[k]
-        at = {"b": "b", "g": "g", "n": "n", "r": "at_y", "c": "at_x"} | dict.fromkeys(layer.patterns[number], "0")
-        place = f"map_{part.stream}({at['b']}, ch - {part.first - part.begin}, {at['r']}, {at['c']})"
-        value = numbers.given(number, place, ", ".join(at.values()))
+        seen = {"b": "b", "g": "g", "n": "n", "r": "at_y", "c": "at_x"} | dict.fromkeys(layer.patterns[number], "0")
+        at = dict(seen)
+        channel = f"ch - {part.first - part.begin}"
+        if part.flat is not None:
+            rows, columns = part.flat
+            channel, at["r"], at["c"] = f"ch / {rows * columns}", f"ch / {columns} % {rows}", f"ch % {columns}"
+        place = f"map_{part.stream}({at['b']}, {channel}, {at['r']}, {at['c']})"
+        value = numbers.given(number, place, ", ".join(seen.values()))
         value = value.replace(f"seen_{number}(", f"seen_{k}_{number}(")
         if layer.weights != "none":
             order = "nij" if self.machine.w_layout == "OIHW" else "ijn"

@@ -28,6 +28,8 @@ class Part:
     number: int
     begin: int = 0
     """The channel of the stream that is the first of them."""
+    flat: tuple[int, int] | None = None
+    """Rows and columns of the stream, if its elements are channels of one pixel for the reader."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ run_A_to_B.c       for a group (or a layer) what its layers compute
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -21,7 +21,6 @@ from instances.network.workload import Layer
 from solver.uses.emit.ahead.whole import Filters, Move, Tensor, Whole
 from solver.uses.emit.arrange import Run
 from solver.uses.emit.computing import Computing
-from solver.uses.emit.groups import Part
 from solver.uses.emit.numbers import Numbers
 from solver.uses.emit.text import block, comment, function, identifier
 from solver.uses.emit.values import rows_of, sizes_of, storage_order
@@ -101,7 +100,7 @@ class RunFile(Computing):
         pixel = [f"{numbers.total} sum = {self._first(k)};", *numbers.places("sum")]
         for number in range(layer.inputs):
             for part, one in self.files.whole.given[t, number]:
-                here = Part(self._number(one), part.first, part.number, part.begin)
+                here = replace(part, stream=self._number(one))
                 pixel += self._products(k, number, here)
         place = f"map_{self._number(made)}(b, g * {layer.m} + m, r, c)"
         pixel.append(numbers.write(numbers.result, place, self._final(k)))
@@ -255,7 +254,9 @@ class AheadFiles:
         return "\n".join([*lines, ""])
 
     def _weights(self) -> Iterator[str]:
-        """Yield the table of layers with weights."""
+        """Yield the table of layers with weights, if there are any."""
+        if all(move.filters is None for move in self.whole.moves):
+            return
         yield f"static const certile_weights weights[{len(self.steps)}] = {{"
         for t, layer in enumerate(self.whole.found.layers):
             size = self.whole.filter_bytes(t)
@@ -281,8 +282,8 @@ class AheadFiles:
                 some = self._spans(move)
                 rows.append(f"    {{{head}, &spans[{len(spans)}], {len(some)}, NULL, NULL, {tail}}},")
                 spans += some
-        lines = _table("static const certile_span spans[]", spans or ["{0}"], 1)
-        lines += _table("static const certile_filters filters[]", filters or ["{0}"], 4)
+        lines = _table("static const certile_span spans[]", spans, 1) if spans else []
+        lines += _table("static const certile_filters filters[]", filters, 4) if filters else []
         return [*lines, f"static const certile_transfer transfers[{len(rows)}] = {{", *rows, "};"]
 
     def _filters(self, one: Filters) -> list[str]:
@@ -317,7 +318,7 @@ class AheadFiles:
         """The number of the table of addresses of some filters in a step."""
         found = np.full(last - first, -1, np.int64)
         for one in some:
-            if one.first <= step <= one.last:
+            if one.due <= step <= one.last:
                 for f in range(max(first, one.begin), min(last, one.end)):
                     found[f - first] = one.address(f, self.whole.filter_bytes(one.layer))
         if (found < 0).any():

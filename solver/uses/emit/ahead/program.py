@@ -47,12 +47,27 @@ class AheadPlanned(NetworkPlanned):
         """What happens before the first layer and behind the last one; raises InputError for what is in between."""
         every = self.arranged.steps
         runs = [k for k, step in enumerate(every) if isinstance(step, Run)]
+        before, made = every[: runs[0]], {step.result.array for step in self.steps}
         for step in every[runs[0] : runs[-1]]:
             if isinstance(step, Host):
                 raise InputError(f"the host computes between layers ({step.why})")
-            if isinstance(step, Copy) and step.to.array in self.arranged.results:
-                raise InputError(f"the host makes a result of the network between layers ({step.why})")
-        return every[: runs[0]], every[runs[-1] + 1 :]
+            if isinstance(step, Copy):
+                if step.source.array not in made:
+                    before.append(step)
+                elif step.to.array in self.arranged.results or step.to.array in self._loaded:
+                    raise InputError(f"the host copies between layers ({step.why})")
+                else:
+                    made.add(step.to.array)
+        return before, every[runs[-1] + 1 :]
+
+    @property
+    def _loaded(self) -> set[str]:
+        """Arrays that no layer made, and that are loaded."""
+        found = set[str]()
+        for (t, k), some in self.whole.given.items():
+            if any(one.operand == "IN" and one.number == t for _, one in some):
+                found.add(self.steps[t].inputs[k].array)
+        return found
 
     @cached_property
     def _places(self) -> dict[str, str]:
@@ -77,6 +92,8 @@ class AheadPlanned(NetworkPlanned):
             for _, one in some:
                 if one.operand == "OUT":
                     found.touch([self.steps[one.number].result.array], numbers[t])
+        for step in self._turns[0]:  # some of which others have later
+            found.touch(self._touched(found, step, 0), 0)
         if self.meaning is None:  # the check compares them all at the end
             found.touch([step.result.array for step in self.steps], len(every) - 1)
         return found

@@ -11,7 +11,7 @@ Steps count from 1 over the whole network, as those of `hwmodels.timeline.schedu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
@@ -20,7 +20,7 @@ import numpy as np
 
 from formulations.fusion.latency.timelines import Carried
 from formulations.fusion.steps import NestSteps, Part, Piece
-from formulations.fusion.work import Work, filters_of, work_of
+from formulations.fusion.work import Work, filters_of, rows_of, work_of
 from hwmodels.fusion.replay.count import weight_bytes
 from hwmodels.fusion.replay.strips import seen
 from hwmodels.schedule import FusedRun
@@ -111,8 +111,9 @@ class Filters:
     begin: int
     end: int
     first: int
+    due: int
     last: int
-    """`first`, `last`: the steps in which they are there."""
+    """They lie in steps `first` to `last`, and are there from step `due` on."""
     parts: list[Place] = field(default_factory=list)
 
     def address(self, f: int, size: int) -> int:
@@ -205,16 +206,17 @@ class Whole:
         if not isinstance(run, FusedRun):
             read = as_read(self.found, t, s)
             every = self._outside(r, s, t, name, t, loaded)
-            yield from _cut(Channels(0, 0, read.g * read.n), every)
+            yield from self._flat(t, s, name, _cut(Channels(0, 0, read.g * read.n), every))
             return
         for part in self.chip.parts(run, t, number):
             stream = run.streams[part.stream]
             if not stream.outside:
-                self._same(layer, s, t, self.found.layers[stream.maker])
-                yield part, self.made[stream.maker]
+                self._same(layer, s, t, name, self.found.layers[stream.maker])
+                yield from self._flat(t, s, name, [(part, self.made[stream.maker])])
                 continue
             reader, source = self.chip.reference(run, part.stream)
-            yield from _cut(part, self._outside(r, s, reader, source, stream.maker, loaded))
+            every = self._outside(r, s, reader, source, stream.maker, loaded)
+            yield from self._flat(t, s, name, _cut(part, every))
 
     def _outside(
         self, r: int, s: int, t: int, name: str, due: int, loaded: dict[tuple[int, int], list[tuple[int, Tensor]]]
@@ -225,11 +227,11 @@ class Whole:
         elif (due, s) in loaded:
             return loaded[due, s]
         else:
-            how = self._cuts(r, s), self._columns(r, s, t, due)
+            how = self._cuts(r, s), self._columns(r, s, t, name, due)
             found = [self._loaded(one, *how) for one in self._makers(s)] or [self._input(t, s, *how)]
         for one in found:
             if one.operand == "OUT":
-                self._same(self.found.layers[t], s, t, one.layer)
+                self._same(self.found.layers[t], s, t, name, one.layer)
         made = [(self._offset(s, t, name, one), one) for one in found]
         if not (s in self.chip.runs[r].residents and s in self._there):
             loaded[due, s] = made
@@ -244,9 +246,11 @@ class Whole:
             return set()
         return {piece.first for some in self.parts[r].pieces for piece in some if piece.store == s}
 
-    def _columns(self, r: int, s: int, t: int, due: int) -> tuple[int, int]:
+    def _columns(self, r: int, s: int, t: int, name: str, due: int) -> tuple[int, int]:
         """The columns of a map that a run loads."""
-        source = self.carried.sources[r]
+        source, makers = self.carried.sources[r], [self.found.layers[u] for u in self._makers(s)]
+        if makers and self._flattens(s, t, name, makers[0]):
+            return 0, makers[0].c
         if isinstance(source, NestSteps):
             return 0, self.found.operand(t, s).columns
         streams = source.group.streams
@@ -273,6 +277,8 @@ class Whole:
         if one.operand == "IN":
             return 0
         chip, layer = self.chip.chip(s), self.found.layers[t]
+        if self._flattens(s, t, name, one.layer):
+            return 0
         there, part = chip.values.get(name), chip.values.get(one.layer.name)
         seen = there.reshaped(part.shape) if there and part else None
         if part and seen and seen.same_places(part):
@@ -280,8 +286,30 @@ class Whole:
         there, part = check_passes(chip, name, one.layer.name, layer)
         return (part.offset - there.offset) // there.pitch[1]
 
-    def _same(self, reader: Layer, s: int, t: int, maker: Layer) -> None:
+    def _flattens(self, s: int, t: int, name: str, maker: Layer) -> bool:
+        """Whether a layer sees the elements of a map as channels of one pixel, in their order."""
+        read, values = self.found.operand(t, s), self.chip.chip(s).values
+        seen, there = values.get(name), values.get(maker.name)
+        if seen is None or there is None or len(self._makers(s)) > 1 or (read.rows, read.columns) != (1, 1):
+            return False
+        found = there.reshaped(seen.shape) if (maker.r, maker.c) != (1, 1) and len(there.shape) == 4 else None
+        return found is not None and found.same_places(seen) and seen.shape == (maker.b, read.elements // maker.b)
+
+    def _flat(
+        self, t: int, s: int, name: str, every: Iterable[tuple[Channels, Tensor]]
+    ) -> Iterator[tuple[Channels, Tensor]]:  # fmt: skip
+        """Say of which tensors the elements are channels."""
+        read = as_read(self.found, t, s)
+        for part, one in every:
+            if one.operand == "OUT" and self._flattens(s, t, name, one.layer):
+                yield Channels(part.stream, 0, read.g * read.n, 0, (one.layer.r, one.layer.c)), one
+            else:
+                yield part, one
+
+    def _same(self, reader: Layer, s: int, t: int, name: str, maker: Layer) -> None:
         """Raise InputError if a layer sees other rows, columns or images of a map than its maker."""
+        if self._flattens(s, t, name, maker):
+            return
         read = self.found.operand(t, s)
         mine = (read.rows, read.columns, 1 if "b" in read.lacks else reader.b)
         if mine != (maker.r, maker.c, maker.b):
@@ -302,8 +330,8 @@ class Whole:
 
     def _moves(self, r: int, loaded: Mapping[tuple[int, int], list[tuple[int, Tensor]]]) -> None:
         part, source = self.parts[r], self.carried.sources[r]
-        filters = filters_of(source, part, self.work[r])
-        for (operand, t), pieces, one, which in zip(part.names, part.pieces, part.moves, filters, strict=True):
+        filters, pieces_of = filters_of(source, part, self.work[r]), self._pieces(r)
+        for (operand, t), pieces, one, which in zip(part.names, pieces_of, part.moves, filters, strict=True):
             move = Move(r, isinstance(one, Load))
             if operand == "W":
                 move.filters = self._filters(r, part, t, which, one)
@@ -314,19 +342,29 @@ class Whole:
             elif isinstance(one, Store):
                 move.tensors = [self._part(self.made[t], pieces[0], self.work[r], one)]
             else:
-                move.tensors = [_of_piece(tensor, pieces[0], offset) for offset, tensor in loaded[t, pieces[0].store]]
+                every = loaded[t, pieces[0].store]
+                if self.found.operand(t, pieces[0].store).rows < every[0][1].rows:  # channels of one pixel
+                    pieces = (pieces[0]._replace(begin=0, end=every[0][1].rows),)
+                move.tensors = [_of_piece(tensor, pieces[0], offset) for offset, tensor in every]
             self.moves.append(move)
+
+    def _pieces(self, r: int) -> list[tuple[Piece, ...]]:
+        """Of every transfer of a run the rows that it moves, as its layer counts them."""
+        source, part = self.carried.sources[r], self.parts[r]
+        if isinstance(source, NestSteps):  # of all rows
+            return [tuple(piece._replace(begin=0, end=_NEVER) for piece in some) for some in part.pieces]
+        each = zip(part.pieces, rows_of(source, part), strict=True)
+        return [tuple(piece._replace(begin=rows[0], end=rows[1]) for piece in some) for some, rows in each]
 
     def _part(
         self, made: Tensor, piece: Piece, work: Sequence[Work], one: Store
     ) -> tuple[Tensor, tuple[int, int], tuple[int, int]]:
         """What of a result is stored."""
+        rows = piece.begin, min(piece.end, made.rows)
         if len(made.cuts) == 2:
-            return made, (piece.begin, piece.end), (0, made.channels)
-        if (piece.first, piece.last) in zip(made.cuts, made.cuts[1:], strict=False):
-            return made, (piece.begin, piece.end), (piece.first, piece.last)
+            return made, rows, (0, made.channels)
         step = work[one.released - 1]
-        return made, (0, made.rows), (step.first, step.last)
+        return made, rows, (step.first, step.last)
 
     def _filters(self, r: int, part: Part, t: int, which: tuple[int, int], one: object) -> Filters:
         """The filters of a transfer, until the last step that computes them."""
@@ -337,7 +375,7 @@ class Whole:
         steps = [k for k, other in enumerate(work, 1) if other.layer == t and other.first < which[1] > which[0] >= 0
                  and other.last > which[0]]  # fmt: skip
         last = one.due if streamed else max(steps, default=one.due)
-        return Filters(t, *which, _NEVER, begin + last)
+        return Filters(t, *which, _NEVER, begin + one.due, begin + last)
 
     def filter_bytes(self, t: int) -> int:
         """Bytes of a filter of a layer with its bias."""
@@ -367,6 +405,9 @@ class Whole:
         for number, lacks in enumerate(layer.patterns):
             rows = seen(layer, "rows", (one.begin, one.end), lacks)
             for part, tensor in self.given[one.layer, number]:
+                if part.flat is not None:
+                    tensor.there((0, part.flat[0]), (0, tensor.channels), step, step)
+                    continue
                 lo, hi = (0, layer.n) if "g" in lacks else (groups[0] * layer.n, groups[1] * layer.n)
                 lo, hi = max(lo, part.first), min(hi, part.first + part.number)
                 if lo < hi:
@@ -430,4 +471,4 @@ def _cut(part: Channels, every: Sequence[tuple[int, Tensor]]) -> Iterator[tuple[
 def _of_piece(tensor: Tensor, piece: Piece, offset: int) -> tuple[Tensor, tuple[int, int], tuple[int, int]]:
     """What of a tensor a transfer loads."""
     lo, hi = max(0, piece.first - offset), min(tensor.channels, piece.last - offset)
-    return tensor, (piece.begin, piece.end), (lo, hi)
+    return tensor, (piece.begin, min(piece.end, tensor.rows)), (lo, hi)
