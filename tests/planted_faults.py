@@ -110,6 +110,26 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("formulations/tiling/settling.py", "tests/formulations/test_splitting.py", [
         ("settling: one order alone", "for order in orders(self.hidden, one))", "for order in [None])"),
     ]),
+    ("solver/uses/emit/ahead/whole.py", "tests/solver/test_emit_ahead.py", [
+        ("ahead: what is stored may go at once", "(one.released, one.limit - 1)", "(one.released, one.released)"),
+        ("ahead: filters of one visit stay", "last = one.due if streamed else", "last = one.due if not streamed else"),
+        ("ahead: maps that are flattened have a row", "tensor.there((0, part.flat[0])", "tensor.there((0, 1)"),
+    ]),
+    ("solver/uses/emit/ahead/files.py", "tests/solver/test_emit_ahead.py", [
+        ("ahead: filters are there when they may be loaded", "one.due <= step <= one.last",
+         "one.first <= step <= one.last"),
+    ]),
+    ("solver/uses/emit/ahead/placing.py", "tests/solver/test_emit_ahead.py", [
+        ("ahead: bytes are free a step too early", "while last[ends[gone]] < first[i]",
+         "while last[ends[gone]] <= first[i]"),
+    ]),
+    ("solver/uses/emit/ahead/program.py", "tests/solver/test_emit_ahead.py", [
+        ("ahead: the host joins inputs in its turn", "                    before.append(step)\n",
+         "                    pass\n"),
+    ]),
+    ("solver/uses/emit/runtime/certile_ahead.c", "tests/solver/test_emit_ahead.py", [
+        ("ahead: a wait for one transfer less", "before + (size_t)k", "before + (size_t)k - 1"),
+    ]),
     ("formulations/tiling/recut.py", "tests/formulations/test_splitting.py", [
         ("recut: loops as they are", "pairwise(cuts if member.any_order else ())", "()"),
     ]),

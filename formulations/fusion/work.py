@@ -84,12 +84,10 @@ def _of_nest(steps: NestSteps) -> Iterator[Work]:
         yield Work(steps.number, 0, layer.r, 0, layer.c, int(channels[begin, 0]), int(channels[end - 1, 1]))
 
 
-def rows_of(source: GroupSteps, part: Part) -> list[tuple[int, int]]:
+def rows_of(source: GroupSteps) -> list[tuple[int, int]]:
     """Return the rows of its stream that each transfer of a group moves; nothing of weights."""
     moves = [np.repeat(one.rows, one.number, axis=1).T for one in (source.loads, source.stores)]
-    found: list[tuple[int, int]] = list(map(tuple, np.concatenate(moves).tolist()))
-    assert len(found) == len(part.moves)
-    return found
+    return [(int(begin), int(end)) for begin, end in np.concatenate(moves)]
 
 
 def filters_of(source: GroupSteps | NestSteps, part: Part, work: list[Work]) -> list[tuple[int, int]]:

@@ -12,8 +12,9 @@ from solver.ask.progress import progress_bar
 from solver.ask.sizes import Sizes
 from solver.calls.check import sound_plan
 from solver.cli.flags import BatchOpt, LimitOpt, PlanArg, SetOpt, ShapeOpt, SymbolOpt, ValueOpt
+from solver.problems.joint import is_shared
 from solver.show import console
-from solver.uses.emit.emit import compile_model, emit_c
+from solver.uses.emit.emit import TRANSFERS, compile_model, emit_c, transfers_of
 from solver.uses.emit.states import parse_states
 
 RequantiseOpt = Annotated[
@@ -23,6 +24,10 @@ RequantiseOpt = Annotated[
 StateOpt = Annotated[
     list[str] | None,
     typer.Option("--state", metavar="IN=OUT", help="An input that is a result of the call before: h0=hn"),
+]
+TransfersOpt = Annotated[
+    str | None,
+    typer.Option("--transfers", metavar="|".join(TRANSFERS), help="Of whole networks: ahead of steps, or with them"),
 ]
 OutOpt = Annotated[str, typer.Option("--out", "-o", metavar="FOLDER", help="A new folder for the files: -o out/")]
 
@@ -48,6 +53,7 @@ def emit(
     value: ValueOpt = None,
     requantise: RequantiseOpt = None,
     state: StateOpt = None,
+    transfers: TransfersOpt = None,
 ) -> int:
     """Write C11 that carries a plan out: loops, transfers and tiles as planned, memories as static arrays.
 
@@ -58,11 +64,13 @@ def emit(
     sizes = Sizes.parse(symbol, shape, value)
     if model is None and (sizes or batch is not None):
         raise InputError("--batch, --symbol, --shape, --value: of a model, and none is named (--model)")
+    sound = sound_plan(plan)
     names = emit_c(
-        sound_plan(plan), out, model, memory_bytes=memory, batch=batch, symbols=sizes.symbols, shapes=sizes.shapes,
-        values=sizes.values,
-        requantise=requantise, states=parse_states(state),
+        sound, out, model, memory_bytes=memory, batch=batch, symbols=sizes.symbols, shapes=sizes.shapes,
+        values=sizes.values, requantise=requantise, states=parse_states(state), transfers=transfers,
     )  # fmt: skip
+    if is_shared(sound):
+        console.emit(transfers_of(names))
     console.emit(f"{len(names)} files written to {out}; build and check them: make -C {out} run")
     return 0
 
@@ -94,6 +102,7 @@ def compile_(
     value: ValueOpt = None,
     requantise: RequantiseOpt = None,
     state: StateOpt = None,
+    transfers: TransfersOpt = None,
 ) -> int:
     """Plan an ONNX model as a whole and write C11 that runs it: import, plan, addresses, code, report.
 
@@ -108,10 +117,12 @@ def compile_(
         model, machine, out, problem=problem, objective=objective,
         pins=pin, settings=set_, time_limit_s=time_limit, memory_limit=memory_limit, batch=batch,
         symbols=sizes.symbols, shapes=sizes.shapes,
-        values=sizes.values, requantise=requantise, states=parse_states(state),
+        values=sizes.values, requantise=requantise, states=parse_states(state), transfers=transfers,
         progress=progress_bar(),
     )  # fmt: skip
     for line in made.lines():
         console.emit(line)
+    if is_shared(made.plan):
+        console.emit(transfers_of(made.files))
     console.emit(f"{len(made.files)} files written to {out}; build and check them: make -C {out} run")
     return 0

@@ -66,7 +66,7 @@ def emit_c(
         Inputs of the model that the program keeps from one call to the next -> the result that becomes them.
     transfers : str, optional
         "ahead": of plans of whole networks transfers are queued and waited for as the plan's queue says; "steps": each
-        layer or group begins with its own. By default ahead, where C of that can be written; a warning says why not.
+        layer or group begins with its own. By default ahead, where C of that can be written: else "ahead" says why not.
     out : str or path
         A folder that does not exist yet, or is empty.
 
@@ -139,7 +139,7 @@ def files_of(
             except InputError as error:
                 if transfers == "ahead":
                     raise
-                logger.warning("plan of %s: transfers wait for their layer or group: %s", plan.network, error)
+                logger.info("plan of %s: layers and groups begin with their transfers: %s", plan.network, error)
         return NetworkPlanned(*whole).files()
     if transfers == "ahead":
         raise InputError(f"transfers ahead: of plans of problems {either(nested('network'))}, not of {plan.problem}")
@@ -247,7 +247,8 @@ def compile_model(
     batch: int | None = None,
     symbols: Mapping[str, int] | None = None, shapes: Mapping[str, Sequence[int]] | None = None,
     values: Mapping[str, float] | None = None,
-    requantise: str | None = None, states: Mapping[str, str] | None = None, progress: Progress | None = None,
+    requantise: str | None = None, states: Mapping[str, str] | None = None, transfers: str | None = None,
+    progress: Progress | None = None,
 ) -> Compiled:  # fmt: skip
     """Plan an ONNX model and write C that runs it.
 
@@ -259,7 +260,7 @@ def compile_model(
         (`ocm_bytes`).
     batch, symbols, shapes, values
         Open sizes and constant inputs, as of `instances.load.load_network`.
-    requantise, states
+    requantise, states, transfers
         As of `emit_c`.
     out : str or path
         A folder that does not exist yet, or is empty.
@@ -272,7 +273,7 @@ def compile_model(
     if not is_onnx(model):
         raise InputError(f"model {os.fspath(model)}: an .onnx file is expected")
     given: Any = {"batch": batch, "symbols": symbols, "shapes": shapes, "values": values}
-    how: Any = {"requantise": requantise, "states": states}
+    how: Any = {"requantise": requantise, "states": states, "transfers": transfers}
     network = read_onnx(model, **given)
     fields = as_texts("settings", settings)
     found = pick_machine(machine, fields)
@@ -309,6 +310,13 @@ def compile_model(
         plan, note = planned(single), f"planned layer by layer, as no C is written of the joint plan: {error}"
         names = emit_c(plan, out, read, **how)
     return Compiled(plan, names, *_figures(plan), elements.said(), note)
+
+
+def transfers_of(names: Sequence[str]) -> str:
+    """Return what is said of the transfers of a program with these files."""
+    if "ahead.c" in names:
+        return "transfers run ahead of their steps, as the plan's queue says"
+    return "each layer or group begins with its own transfers (--transfers ahead says why)"
 
 
 def _figures(plan: Plan) -> tuple[int, int, int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 MAKEFILE = """\
 # make run: build, run, and check. make guard: the same, and nothing but certile_dma may touch memory off the chip.
+# make late: the same, with transfers that move only when they are waited for.
 # make bare: link without a C library, and say how large it is.
 CC ?= gcc
 CFLAGS ?= -O2
@@ -27,7 +28,7 @@ certile: $(OBJECTS)
 %.o: %.c $(wildcard *.h)
 \t$(CC) $(WARN) $(CFLAGS) -DCERTILE_CHECK $(WITH) -c -o $@ $<
 
-.PHONY: run guard bare clean
+.PHONY: run guard late bare clean
 run: certile
 \t./certile
 
@@ -35,13 +36,17 @@ guard: $(SOURCES)
 \t$(CC) $(WARN) $(CFLAGS) -DCERTILE_CHECK -DCERTILE_DMA_GUARD -o certile.guard $(WITH) $(SOURCES) -lm
 \t./certile.guard
 
+late: $(SOURCES)
+\t$(CC) $(WARN) $(CFLAGS) -DCERTILE_CHECK -DCERTILE_DMA_LATE -o certile.late $(WITH) $(SOURCES) -lm
+\t./certile.late
+
 bare: $(TARGET) $(CONSTANTS) $(wildcard *.h weights.bin)
 \t$(CC) $(WARN) $(CFLAGS) $(BARE) $(WITH) -nostdlib -static -Wl,-e,certile_network -o network.bare \\
 \t    $(TARGET) $(CONSTANTS) $(LIBM)
 \tsize network.bare
 
 clean:
-\trm -f certile certile.guard network.bare $(OBJECTS)
+\trm -f certile certile.guard certile.late network.bare $(OBJECTS)
 """
 
 #: How network.c calls layers: a check may run another function in their place, and looks at what moved.

@@ -27,6 +27,8 @@ from solver.uses.emit.values import rows_of, sizes_of, storage_order
 
 #: Numbers of a table on one line.
 _LINE = 20
+#: As in certile_ahead.h.
+_COMMANDS = "push", "wait", "run"
 
 
 class Block(NamedTuple):
@@ -327,17 +329,17 @@ class AheadFiles:
 
     def _commands(self) -> list[str]:
         """The commands of the processor."""
-        number = {"push": "CERTILE_PUSH", "wait": "CERTILE_WAIT", "run": "CERTILE_RUN"}
-        codes = dict(zip(number, range(3), strict=True))
-        found, waited = list[str](), 0
+        found, waited = list[tuple[str, int]](), 0
         for order in self.whole.laid.timeline.orders():
-            at = order.at + 1 if order.do == "wait" else order.at - 1 if order.do == "run" else order.at
-            if order.do == "wait":
-                if at <= waited:
-                    continue
-                waited = at
-            found.append(str(3 * at + codes[order.do]))
-        return _table("static const int commands[]", found)
+            if order.do != "wait":
+                found.append((order.do, order.at - (order.do == "run")))
+            elif order.at >= waited:  # all before it are done, too
+                waited = order.at + 1
+                if found and found[-1][0] == "wait":
+                    found.pop()
+                found.append(("wait", waited))
+        numbers = [str(len(_COMMANDS) * at + _COMMANDS.index(do)) for do, at in found]
+        return _table("static const int commands[]", numbers)
 
 
 def _table(head: str, numbers: Sequence[str], each: int = _LINE) -> list[str]:

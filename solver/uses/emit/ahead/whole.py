@@ -353,7 +353,7 @@ class Whole:
         source, part = self.carried.sources[r], self.parts[r]
         if isinstance(source, NestSteps):  # of all rows
             return [tuple(piece._replace(begin=0, end=_NEVER) for piece in some) for some in part.pieces]
-        each = zip(part.pieces, rows_of(source, part), strict=True)
+        each = zip(part.pieces, rows_of(source), strict=True)
         return [tuple(piece._replace(begin=rows[0], end=rows[1]) for piece in some) for some, rows in each]
 
     def _part(

@@ -1,0 +1,153 @@
+"""A plan of certile, counted and simulated here: steps and transfers from its decisions, times from its queue.
+
+Of a plan are believed: the layers of every run, the rows that its last layer makes by visit, maps and bytes of weights
+that stay, which transfers there are (of what, for which step), and their order with the steps they wait for. Rows,
+bytes, ticks, and what lies on chip are counted anew. Plans with layers by themselves, turns or columns are not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from solver.plan.plan import Plan
+from tests.adversary.network_time_events import Job, Move, simulate
+from tests.adversary.network_time_groups import Made, Strips, beside
+from tests.adversary.network_time_nets import Tiny
+
+
+def replayed(case: Tiny, plan: Plan) -> int | str | None:
+    """Its time, or what is wrong with it; None if it is not read."""
+    runs = plan.part.schedule.runs
+    for run in runs:
+        if not hasattr(run, "streams") or run.blocks or run.rows.halo != "retain":
+            return None
+        if run.columns.first < run.columns.last:
+            return None
+    try:
+        return _Replay(case, plan).time()
+    except _Wrong as fault:
+        return str(fault)
+
+
+class _Wrong(Exception):
+    pass
+
+
+class _Replay:
+    def __init__(self, case: Tiny, plan: Plan) -> None:
+        self.case, self.runs = case, plan.part.schedule.runs
+        events = plan.timeline
+        self.engine = sorted((one for one in events if one.lane == "engine"), key=lambda one: one.step)
+        self.moves = sorted((one for one in events if one.lane != "engine"), key=lambda one: (one.begin, one.end))
+        self.number: dict[int, int] = {
+            stream.store: stream.maker + 1 for run in self.runs for stream in run.streams if not stream.outside
+        }
+        self.steps = list[tuple[int, int]]()
+        self.wanted = dict[tuple[bool, int, int], list[tuple[int, int]]]()
+
+    def time(self) -> int | str:
+        """Count all runs, compare transfers, simulate."""
+        stay = frozenset(self._map(store) for run in self.runs for store in run.residents)
+        for run in self.runs:
+            self._run(run, stay)
+        if len(self.steps) != len(self.engine):
+            raise _Wrong(f"{len(self.engine)} steps, {len(self.steps)} counted")
+        moves = [self._move(one) for one in self.moves]
+        for key in self.wanted:
+            self._covered(key, [one.rows for one in moves if (one.load, one.store, one.step) == key])
+        for one in moves:
+            if one.store >= 0 and (one.load, one.store, one.step) not in self.wanted:
+                raise _Wrong(f"{one} is not needed")
+        job = Job(tuple(self.steps), tuple(moves))
+        return simulate(job, self.case.memory, range(len(moves)), [one.when for one in self.moves])
+
+    def _covered(self, key: tuple[bool, int, int], rows: list[tuple[int, int]]) -> None:
+        left = sorted(self.wanted[key])
+        for begin, end in sorted(rows):
+            mine = next((one for one in left if one[0] == begin and end <= one[1]), None)
+            if mine is None:
+                raise _Wrong(f"rows {begin}..{end} of {key}, wanted are {left}")
+            left.remove(mine)
+            if end < mine[1]:
+                left.append((end, mine[1]))
+        if left:
+            raise _Wrong(f"rows {left} of {key} are not moved")
+
+    def _map(self, store: int) -> int:
+        return self.number.get(store, 0)
+
+    def _move(self, one: Any) -> Move:
+        """A transfer, as it is counted here."""
+        load = one.lane == "load"
+        if one.what.startswith("weights of "):
+            return Move(load, self.case.moved(one.bytes), one.bytes, one.step)
+        name, _, rest = one.what.partition(" rows ")
+        k = 0 if name == "in" else int(name[1:])
+        begin, end = 0, self.case.maps[k][1]
+        if rest:
+            low, high = rest.split("-")
+            begin, end = int(low), int(high) + 1
+        size = (end - begin) * self.case.row_bytes(k)
+        if size != one.bytes:
+            raise _Wrong(f"{one.what} has {size} bytes, not {one.bytes}")
+        return Move(load, self.case.box(k, end - begin), size, one.step, k, (begin, end))
+
+    # ---- runs --------------------------------------------------------------------------------------------------------
+
+    def _run(self, run: Any, stay: frozenset[int]) -> None:
+        case, first, last = self.case, run.first, run.last
+        near = beside(case, first, last, stay)
+        if {self._map(store) for store in run.residents} != set(near.maps):
+            raise _Wrong(f"{run.residents} lie beside {first}..{last}, not {near.maps}")
+        outside = [self._map(one.store) for one in run.streams if one.outside]
+        twice = frozenset(k for k in outside if outside.count(k) > 1)
+        height = next(one.rows.step for one in run.streams if one.maker == last and not one.outside)
+        strips = Strips(case, first, last, height, warm=run.rows.first < 1, twice=twice)
+        makings = strips.makings(near.maps)
+        kept, seen, begins, ends = dict[int, int](), set[int](), list[int](), list[int]()
+        final = {made.layer: n for n, made in enumerate(makings)}
+        for n, made in enumerate(makings):
+            t = made.layer
+            begins.append(len(self.steps) + 1)
+            stays = run.weights[t - first]
+            for filters, here in self._blocks(made, stays, kept, again=t in seen):
+                held = near.bytes + made.held + sum(kept.values()) + here
+                self.steps.append((case.compute(t, made.rows, filters), held))
+            seen.add(t)
+            ends.append(len(self.steps))
+            if final[t] == n:
+                kept.pop(t, None)
+        for piece in strips.pieces(makings, near.maps):
+            at = begins[piece.at] if piece.load else ends[piece.at]
+            key = piece.load, strips.streams[piece.stream].store, at
+            self.wanted.setdefault(key, []).append(piece.rows)
+
+    def _blocks(
+        self, made: Made, stays: int, kept: dict[int, int], *, again: bool
+    ) -> Iterator[tuple[int, int]]:  # fmt: skip
+        """Filters that are computed in every step of a layer in a visit, and bytes that are there for it alone."""
+        layer, t = self.case.made[made.layer], made.layer
+        if not layer.filters:
+            self._at(len(self.steps), t)
+            yield layer.made[0], 0
+            return
+        there = stays if again else 0
+        done, count, begin = 0, layer.filters, len(self.steps)
+        while done < count:
+            self._at(begin, t)
+            name = f"weights of n{t + 1}"
+            loaded = sum(one.bytes for one in self.moves if one.what == name and one.step == begin + 1)
+            more = 0 if again else min(stays, there + loaded) - min(stays, there)
+            if more:
+                kept[t] = kept.get(t, 0) + more
+            there += loaded
+            filters = there // layer.filter_bytes - done
+            if filters <= 0 or there > count * layer.filter_bytes:
+                raise _Wrong(f"step {begin + 1} has {there} bytes of weights of layer {t}")
+            done, begin = done + filters, begin + 1
+            yield filters, loaded - more
+
+    def _at(self, step: int, t: int) -> None:
+        if step >= len(self.engine) or self.engine[step].what != f"n{t + 1}":
+            raise _Wrong(f"step {step + 1} is not of layer {t}")

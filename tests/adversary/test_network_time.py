@@ -1,0 +1,131 @@
+"""The time of networks: schedules of tiny ones, a hand-worked example, and the search of orders against all of them."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from itertools import permutations, product
+
+import pytest
+
+from tests.adversary.network_time import Brute, attacked, compared, joined, planned
+from tests.adversary.network_time_events import Job, Move, Search, simulate
+from tests.adversary.network_time_groups import Beside, Groups, Strips
+from tests.adversary.network_time_nets import Tiny, drawn, pinned
+from tests.adversary.network_time_replay import replayed
+
+
+def test_two_steps_by_hand() -> None:
+    """Two steps of 10 ticks and 4 bytes, each with a load of 2 bytes in 5 ticks, and a store of 1 byte in 3 ticks.
+
+    In 6 bytes the second load lies beside the first step: 5 + 10 + 10 + 3. In 5 bytes it comes behind it: 5 more; there
+    the store of the first step may be ahead of it (3 more) or behind it, beside the second step.
+    """
+    moves = Move(True, 5, 2, 1), Move(True, 5, 2, 2), Move(False, 3, 1, 1), Move(False, 3, 1, 2)
+    job = Job(((10, 4), (10, 4)), moves)
+    assert simulate(job, 6, (0, 1, 2, 3), (1, 1, 3, 3)) == 28
+    assert simulate(job, 5, (0, 1, 2, 3), (1, 2, 3, 3)) == 33
+    assert simulate(job, 5, (0, 2, 1, 3), (1, 2, 2, 3)) == 36
+    assert simulate(job, 5, (0, 1, 2, 3), (1, 1, 3, 3)) == "step 1 has 6 bytes, there are 5"
+    assert simulate(job, 6, (1, 0, 2, 3), (1, 2, 3, 3)) == "step 1 waits for ever"
+    assert [Search(job, room, 99).run() for room in (3, 4, 5, 6)] == [None, 36, 33, 28]
+
+
+def test_what_is_stored_is_loaded_behind_that() -> None:
+    """Step 1 stores rows 0-1 of map 1, step 2 loads row 1; it waits for both."""
+    moves = Move(False, 4, 2, 1, 1, (0, 2)), Move(True, 2, 1, 2, 1, (1, 2)), Move(True, 2, 1, 2, 0)
+    job = Job(((1, 9), (1, 9)), moves)
+    assert simulate(job, 20, (2, 0, 1), (3, 2, 1)) == 2 + 4 + 2 + 1
+    assert simulate(job, 20, (1, 0, 2), (3, 2, 1)) == "transfer 1 loads what is not stored yet"
+    assert Search(job, 20, 99).run() == 2 + 4 + 2 + 1
+
+
+def _job(rng: random.Random) -> Job:
+    steps = tuple((rng.randint(0, 5), rng.randint(0, 3)) for _ in range(rng.randint(1, 3)))
+
+    def move() -> Move:
+        load, ticks, size, step = rng.random() < 0.6, rng.randint(0, 5), rng.randint(1, 3), rng.randint(1, len(steps))
+        return Move(load, ticks, size, step, rng.randint(-1, 1), (0, 1))
+
+    return Job(steps, tuple(move() for _ in range(rng.randint(1, 4))))
+
+
+def _least(job: Job, room: int) -> int | None:
+    number, found = len(job.steps), list[int]()
+    steps = [range(1, one.step + 1) if one.load else range(one.step + 1, number + 2) for one in job.moves]
+    for when in product(*steps):
+        for order in permutations(range(len(job.moves))):
+            ticks = simulate(job, room, order, when)
+            if isinstance(ticks, int):
+                found.append(ticks)
+    return min(found, default=None)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_orders_are_all_tried(seed: int) -> None:
+    """Random steps and transfers: all queues, and all steps that they begin beside or are waited for by."""
+    rng = random.Random(seed)
+    for _ in range(8):
+        job = _job(rng)
+        room = rng.randint(3, 9)
+        assert Search(job, room, 2**40).run() == _least(job, room)
+
+
+TWO = Tiny((1, 3, 1), (("conv", (0,), 2, 3, 1, 1), ("conv", (1,), 1, 1, 1, 0)), 100)
+
+
+def test_strips_by_hand() -> None:
+    """3 rows of a pixel; 3 taps and padding 1, 2 filters; then 1 tap. In strips of a row of the last map:
+
+    rows 0-1 of the input make row 0; row 2 makes row 1, of rows 0-2 that are there; row 2 is made of rows 1-2. While
+    the second layer runs, rows that the first one has yet to see lie there: 0-1, 1-2, none.
+    """
+    strips = Strips(TWO, 0, 1, 1, warm=False)
+    assert [one.ends for one in strips.streams] == [(0, 1, 2, 3), (0, 1, 2, 3), (0, 2, 3, 3)]
+    makings = strips.makings(())
+    assert [(one.layer, one.rows) for one in makings] == [(0, 1), (1, 1)] * 3
+    assert [one.held for one in makings] == [2 + 2, 2 + 2 + 1, 3 + 2, 2 + 2 + 1, 2 + 2, 2 + 1]
+    assert [piece.rows for piece in strips.pieces(makings, ()) if piece.load] == [(0, 2), (2, 3)]
+
+
+def test_least_time_by_hand() -> None:
+    """9 cycles of each of 2 filters for the first map, 2 of each of 3 pixels for the second one: 24.
+
+    In one strip the first step waits for 3 rows and both filters of 3 bytes, the result takes 3. In strips of a row it
+    waits for 2 rows and a filter, and the last row takes 1: less is loaded ahead, and more is stored meanwhile.
+    """
+    (part, *_) = Groups(TWO).parts(0, 1, Beside(frozenset(), 0))
+    assert part.computing == 18 + 6
+    found = Brute(replace(TWO, memory=30), 99).run()
+    assert found is not None
+    assert found.ticks == (2 + 3) + 24 + 1
+    part = next(one for one in Groups(TWO, coarse=True).parts(0, 1, Beside(frozenset(), 0)) if len(one.steps) == 2)
+    assert Search(joined((part,)), 30, 99).run() == (3 + 6) + 24 + 3
+
+
+@pytest.mark.parametrize("seed", [*range(101, 137, 2), 102, 106, 120, 144])
+def test_no_schedule_of_a_tiny_network_is_below_its_bound(seed: int) -> None:
+    """Up to three layers, all schedules; plans take what they take here, and none is better than all schedules."""
+    rng = random.Random(seed)
+    case = drawn(rng, 2, 3, 2)
+    found = compared(pinned(case, rng) if seed % 2 else case, 0.1)
+    assert not found.faults
+
+
+@pytest.mark.parametrize("seed", range(201, 213))
+def test_no_schedule_of_layers_in_one_group_is_below_its_bound(seed: int) -> None:
+    """Up to four layers that run in one group, mostly."""
+    rng = random.Random(seed)
+    case = pinned(drawn(rng, 4, 6, 4), rng)
+    plan, brute = attacked(case, 0.1)
+    assert brute.best is None
+    if plan.part.measures:
+        assert replayed(case, plan) in (None, plan.part.measures["time"])
+
+
+def test_a_plan_that_is_changed_is_seen() -> None:
+    """The same plan on a slower machine."""
+    case = replace(TWO, memory=30, call=20)
+    plan = planned(case)
+    assert replayed(case, plan) == plan.part.measures["time"]
+    assert replayed(replace(case, cycle=2), plan) != plan.part.measures["time"]

@@ -1,0 +1,143 @@
+"""C whose transfers run ahead of their steps: at the earliest and at the latest that the plan allows."""
+
+from __future__ import annotations
+
+import random
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certile import InputError, Plan, emit_c, solve
+from instances.load import load_machine
+from instances.network.network import Network
+from instances.network.operators import Conv, Input
+from solver.uses.emit.ahead.placing import most, placed
+from solver.uses.emit.emit import files_of
+from tests.emitted import random_network, random_scratchpad, write
+
+#: Copies when a transfer is queued; when it is waited for.
+BUILDS = {"early": "", "late": " -DCERTILE_DMA_LATE"}
+
+
+def runs(plan: Plan, folder: Path, flags: str = "-O0") -> dict[str, str]:
+    """Build a plan's program with transfers ahead and run it, both ways; returns what it prints."""
+    files, said = files_of(plan, transfers="ahead"), {}
+    for name, more in BUILDS.items():
+        write(files, folder / name)
+        made = subprocess.run(["make", "-s", "-j2", f"CFLAGS={flags}{more}"], cwd=folder / name, capture_output=True,
+                              text=True, check=False)  # fmt: skip
+        assert made.returncode == 0, made.stderr[-2000:]
+        run = subprocess.run(["./certile"], cwd=folder / name, capture_output=True, text=True, check=False)
+        assert run.returncode == 0, run.stdout[-2000:]
+        said[name] = run.stdout
+    return said
+
+
+def random_plan(seed: int) -> Plan:
+    """A random network in a small memory, mostly in the least time that is found."""
+    rng = random.Random(seed)
+    network = random_network(rng, broadcast=rng.random() < 0.2)
+    machine = random_scratchpad(rng, network)
+    problem = rng.choice(["fusion"] * 4 + ["joint"])
+    room = rng.choice((300, 600, 1200, 2500, 6000, 20000))
+    machine = machine.model_copy(
+        update={"ocm_bytes": room, "ocm_banks": rng.choice((1, 1, 4)), "buffering": "single",
+                "reserved_bytes": rng.choice((0, 0, 16))}
+    )  # fmt: skip
+    return solve(network, machine, problem=problem, objective=rng.choice(["time"] * 4 + ["bytes"]))
+
+
+def three_layers() -> Network:
+    """Three 3x3 layers of 4 channels on 8 x 8 pixels (docs/fusion.md)."""
+    shape, names = (1, 4, 8, 8), ("a", "b", "c")
+    pad, kernel = (1, 1, 1, 1), (3, 3)
+    layers = [
+        Conv(name=name, inputs=(source,), shape=shape, filters=4, kernel=kernel, pad=pad)
+        for name, source in zip(names, ("in", *names), strict=False)
+    ]
+    return Network(name="three", operators=(Input(name="in", shape=shape), *layers))
+
+
+def test_weights_are_loaded_while_the_first_layer_runs(tmp_path: Path) -> None:
+    """Commands: 3 k queues transfer k, 3 k + 1 waits until k are done, 3 k + 2 runs step k.
+
+    In one step each (docs/fusion.md) input and weights of `a` are transfers 0 and 1. Before step 0 all five loads are
+    queued (input, three weights: 4 here), two are waited for; the weights of `b` and `c` are waited for before their
+    own steps, and the result (transfer 4) is queued behind the last one.
+    """
+    settings = {"ocm_bytes": "2048", "ocm_banks": "1"}
+    plan = solve(three_layers(), "scratchpad_768k", problem="fusion", settings=settings, pins=["strip=8", "fuse=a..c"])
+    files = files_of(plan, transfers="ahead")
+    commands = re.search(r"commands\[\] = \{([^}]*)\}", str(files["ahead.c"]))
+    assert commands is not None
+    numbers = [int(x) for x in commands[1].replace("\n", " ").split(",") if x.strip()]
+    assert numbers == [0, 3, 6, 9, 3 * 2 + 1, 2, 3 * 3 + 1, 5, 3 * 4 + 1, 8, 12, 3 * 5 + 1]
+    assert "results and transfers as planned" in runs(plan, tmp_path)["late"]
+
+
+@pytest.mark.parametrize("seed", [77, 240, 295])
+def test_random_networks(seed: int, tmp_path: Path) -> None:
+    """Flattened maps, inputs that the host joins, filters of two visits."""
+    for said in runs(random_plan(seed), tmp_path).values():
+        assert "results and transfers as planned" in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("network", "kib"), [("squeezenet1_1", 256), ("mobilenet_v2", 512), ("resnet50", 512)])
+def test_real_networks(network: str, kib: int, tmp_path: Path) -> None:
+    """Plans of the least time: every transfer has the segments and bytes of the plan, results are right both ways."""
+    settings = {"ocm_bytes": str(kib * 1024), "ocm_banks": str(kib // 8)}
+    plan = solve(network, "scratchpad_768k", problem="fusion", objective="time", settings=settings)
+    for said in runs(plan, tmp_path, "-O2").values():
+        assert "results and transfers as planned" in said
+
+
+@given(st.data())
+def test_objects_never_meet(data: st.DataObject) -> None:
+    """No two objects share a byte in a step; all units have a place; without room for a step there are no places."""
+    number = data.draw(st.integers(1, 12))
+    units = np.array([data.draw(st.integers(1, 4)) for _ in range(number)])
+    size = units * np.array([data.draw(st.integers(1, 5)) for _ in range(number)])
+    first = np.array([data.draw(st.integers(1, 8)) for _ in range(number)])
+    last = first + np.array([data.draw(st.integers(0, 4)) for _ in range(number)])
+    need = int(most(size, first, last).max())
+    assert placed(size, units, first, last, need - 1) is None
+    ample = placed(size, units, first, last, int(size.sum()))
+    tight = placed(size, units, first, last, need)
+    assert ample is not None
+    assert all(len(parts) == 1 for parts in ample)
+    for found, capacity in ((ample, int(size.sum())), (tight, need)):
+        for step in range(1, 13) if found is not None else ():
+            there = [i for i in range(number) if first[i] <= step <= last[i]]
+            used = [byte for i in there for at, some in found[i] for byte in range(at, at + some * int(units[i]))]
+            assert len(used) == len(set(used)) == int(size[there].sum())
+            assert all(0 <= byte < capacity for byte in used)
+
+
+def test_objects_of_single_bytes_always_fit() -> None:
+    """Units of a byte fill any gap: 2 of 3 bytes are free when the third object comes, at 0 and 2."""
+    size, ones = np.array([1, 1, 1, 2]), np.ones(4, np.int64)
+    found = placed(size, ones, np.array([1, 1, 1, 2]), np.array([1, 2, 1, 2]), 3)
+    assert found is not None
+    assert sorted(byte for at, some in found[3] for byte in range(at, at + some)) != [found[1][0][0]]
+    assert sum(some for _, some in found[3]) == 2
+
+
+def test_what_is_not_written(tmp_path: Path) -> None:
+    """One line says why; without --transfers the program is written as before."""
+    single = solve("lenet5", "scratchpad_64k")
+    with pytest.raises(InputError, match=r"transfers ahead: of plans of problems joint and fusion, not of tiling"):
+        emit_c(single, tmp_path / "a", transfers="ahead")
+    with pytest.raises(InputError, match=r"transfers now: ahead or steps is accepted"):
+        emit_c(single, tmp_path / "a", transfers="now")
+    machine = load_machine("scratchpad_768k", {"ocm_bytes": "16384", "ocm_banks": "4"})
+    plan = solve("lenet5", machine, problem="joint")
+    with pytest.raises(InputError, match=r"its nest cuts more than filters"):
+        emit_c(plan, tmp_path / "a", transfers="ahead")
+    assert not (tmp_path / "a").exists()
+    assert "ahead.c" not in emit_c(plan, tmp_path / "a")
