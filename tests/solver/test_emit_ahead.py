@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from certile import InputError, Plan, emit_c, solve
 from instances.load import load_machine
 from instances.network.network import Network
-from instances.network.operators import Conv, Input
+from instances.network.operators import Concat, Conv, Input, Reshape
 from solver.uses.emit.ahead.placing import most, placed
 from solver.uses.emit.emit import files_of
 from tests.emitted import random_network, random_scratchpad, write
@@ -85,6 +85,20 @@ def test_random_networks(seed: int, tmp_path: Path) -> None:
     """Flattened maps, inputs that the host joins, filters of two visits."""
     for said in runs(random_plan(seed), tmp_path).values():
         assert "results and transfers as planned" in said
+
+
+def test_joined_maps_that_are_reshaped_to_their_own_shape(tmp_path: Path) -> None:
+    """As a Dropout leaves it: its batch of one has another pitch, which no element depends on."""
+    shape, joined = (1, 1, 4, 4), (1, 2, 4, 4)
+    parts = [Conv(name=name, inputs=("in",), shape=shape, filters=1, kernel=(1, 1)) for name in "ab"]
+    network = Network(name="joined", operators=(
+        Input(name="in", shape=joined), *parts, Concat(name="ab", inputs=("a", "b"), shape=joined),
+        Reshape(name="same", inputs=("ab",), shape=joined),
+        Conv(name="c", inputs=("same",), shape=joined, filters=2, kernel=(1, 1)),
+    ))  # fmt: skip
+    settings = {"ocm_bytes": "2048", "ocm_banks": "1"}
+    plan = solve(network, "scratchpad_768k", problem="fusion", settings=settings, pins=["fuse=a..c"])
+    assert "results and transfers as planned" in runs(plan, tmp_path)["early"]
 
 
 @pytest.mark.slow

@@ -385,10 +385,16 @@ def check_passes(chip: ChipMap, name: str, source: str, layer: Layer) -> tuple[V
     Raises InputError if it is reshaped in between: channels of the one are no channels of the other.
     """
     seen, there = chip.values.get(name), chip.values.get(source)
-    if seen is None or there is None or len(seen.shape) != 4 or seen.pitch != there.pitch:
+    if seen is None or there is None or len(seen.shape) != 4 or not _alike(seen, there):
         said = f"map {chip.store.name} is reshaped on its way through a group"
         raise InputError(f"layer {layer.name}: {said}: no C is written")
     return seen, there
+
+
+def _alike(one: Value, other: Value) -> bool:
+    """Whether elements lie as far apart along every axis of two tensors that has several of either."""
+    axes = zip(one.shape, other.shape, one.pitch, other.pitch, strict=True)
+    return all(mine == its for size, there, mine, its in axes if max(size, there) > 1)
 
 
 def _most(group: Group) -> tuple[int, int]:

@@ -35,6 +35,8 @@ from solver.uses.emit.groups import Part as Channels
 from solver.uses.emit.groups import as_read
 from solver.uses.emit.onchip import OnChip, check_passes
 
+#: As parts of the memory, how much more is tried where there are no addresses.
+_MORE = 1, 2, 4, 8
 #: Beyond every step.
 _NEVER = 2**40
 
@@ -437,10 +439,13 @@ class Whole:
             tables.append(np.array([[size * (filters.end - filters.begin)], [size], [filters.first], [filters.last]]))
         size, unit, first, last = np.concatenate(tables, axis=1)
         self._compare(most(size, first, last))
-        base = self.machine.reserved_bytes
-        found = placed(size, unit, first, last, self.machine.memories["ocm"] - base)
+        base, memory = self.machine.reserved_bytes, self.machine.memories["ocm"]
+        found = placed(size, unit, first, last, memory - base)
         if found is None:
-            raise InputError(f"no addresses are found for its {len(objects):,} rows and filters")
+            rooms = (memory + memory * k // 64 for k in _MORE)
+            more = next((n for n in rooms if placed(size, unit, first, last, n - base)), None)
+            said = f": there are some in {more:,} (--memory), so plan with less" if more else ""
+            raise InputError(f"no addresses are found for its {len(objects):,} rows and filters in {memory:,}{said}")
         for parts, made in zip(objects, found, strict=True):
             parts += [(base + address, number) for address, number in made]
 
