@@ -39,7 +39,7 @@ class Block(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Layers:
+class OfRun:
     """Layers of a run, as far as what they compute depends on them."""
 
     layers: Sequence[Layer]
@@ -53,7 +53,7 @@ class RunFile(Computing):
         self.files, self.first, self.includes, self.machine = files, first, includes, files.machine
         found = files.whole.found.layers[first : last + 1]
         numbers = [files.whole.chip.numbers(t) for t in range(first, last + 1)]
-        self.group = Layers(found, numbers)
+        self.group = OfRun(found, numbers)
 
     def text(self) -> str:
         """The file."""
