@@ -376,8 +376,8 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
          "yield kept - before * each, first"),
         ("steps: blocks with no room for the next", "half = np.maximum(1, left // 2 // each)",
          "half = np.maximum(1, left // each)"),
-        ("steps: tiles stored before they are made", "[store > 0 for *_, store in moved]",
-         "[store < 0 for *_, store in moved]"),
+        ("steps: tiles stored before they are made", "[store > 0 for *_, store in self.moved]",
+         "[store < 0 for *_, store in self.moved]"),
     ]),
     ("formulations/fusion/steps.py", "tests/formulations/test_fusion_latency.py", [
         ("steps: what is stored is there at once", "max(step + 1, one.ready", "max(step, one.ready"),

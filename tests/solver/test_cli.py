@@ -246,10 +246,11 @@ def test_check_fails_with_a_line_for_every_mismatch(
 #: Commands, the function that each calls, and with what.
 HANDED: list[tuple[str, str, tuple[Any, ...], dict[str, Any]]] = [
     ("compile m.onnx -m nmp -o out --problem tiling --objective bytes --pin T_C<=3 --set ocm_bytes=5 --time-limit 7 "
-     "--memory-limit 1GiB --batch 2 --requantise float --state h0=hn", "emit.compile_model", ("m.onnx", "nmp", "out"),
+     "--memory-limit 1GiB --batch 2 --requantise float --state h0=hn --transfers steps",
+     "emit.compile_model", ("m.onnx", "nmp", "out"),
      {"problem": "tiling", "objective": "bytes", "pins": ["T_C<=3"], "settings": ["ocm_bytes=5"], "time_limit_s": 7.0,
       "memory_limit": "1GiB", "batch": 2, "symbols": {}, "shapes": {}, "values": {}, "requantise": "float",
-      "states": {"h0": "hn"}}),
+      "states": {"h0": "hn"}, "transfers": "steps"}),
     ("why plan.json -l c1 --marginal memory --time-limit 3 --no-rivals", "why.explain", ("read plan.json", "c1"),
      {"marginal": ["memory"], "time_limit_s": 3.0, "rivals": False}),
     ("why plan.json", "why.explain", ("read plan.json", None), {"marginal": (), "time_limit_s": None, "rivals": True}),
