@@ -22,7 +22,7 @@ from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.network import Network
 from solver.calls.solve import solve
-from solver.uses.emit.emit import files_of
+from solver.uses.emit.emit import TRANSFERS, files_of
 from tests.adversary import fusion
 from tests.adversary.base import Disagreement
 from tests.adversary.cases import frozen
@@ -87,12 +87,15 @@ class _CCode:
         )  # fmt: skip
         if not plan.decided:
             return []
-        try:
-            files = files_of(plan)
-        except InputError:
-            return []
-        said = fault_of(files)
-        return [Disagreement(self.name, f"{case.problem}: {said}", self.to_json(case))] if said else []
+        found = list[Disagreement]()
+        for transfers in TRANSFERS:
+            try:
+                files = files_of(plan, transfers=transfers)
+            except InputError:  # not every plan is written both ways
+                continue
+            if said := fault_of(files):
+                found.append(Disagreement(self.name, f"{case.problem}, {transfers}: {said}", self.to_json(case)))
+        return found
 
     def smaller(self, case: Case) -> Iterator[Case]:
         """Yield simpler cases."""
