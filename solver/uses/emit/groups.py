@@ -146,8 +146,7 @@ class Group:
 
     def filter_bytes(self, k: int) -> int:
         """Bytes of a filter of a layer with its bias."""
-        layer = self.layers[k]
-        return weight_bytes(layer, self.machine) // (layer.g * layer.m)
+        return filter_bytes(self.layers[k], self.machine)
 
     @cached_property
     def passed_bytes(self) -> int:
@@ -193,6 +192,11 @@ class Group:
             add(f"weights {k}", self.stay_bytes(k))
         add("filter", self.passed_bytes)
         return found
+
+
+def filter_bytes(layer: Layer, machine: Machine) -> int:
+    """Return the bytes of a filter of a layer with its bias."""
+    return weight_bytes(layer, machine) // (layer.g * layer.m)
 
 
 def refuse(group: Group) -> None:

@@ -407,17 +407,21 @@ class NetworkPlanned:
         """A group, and what the host does between its layers: before it for what comes from outside, and after it."""
         layers = {run.first + k: step for k, step in enumerate(s for s in steps if isinstance(s, Run))}
         others = [line for step in steps if not isinstance(step, Run) for line in self._step(step, 0)]
-        one_by_one, t = list[str](), run.first
-        for step in steps:
-            one_by_one += self._step(step, t)
-            t += isinstance(step, Run)
         inputs = [self._outside(run, k, layers) for k in range(len(run.streams))]
         _, weights, biases, results = zip(*map(self._texts, layers.values()), strict=True)
         body = list(others)
         for name, places in (("in", inputs), ("out", results), ("w", weights), ("bias", biases)):
             body.append(f"unsigned char *const {name}[] = {{{', '.join(places)}}};")
         body += [f"{_group_name(run)}(in, out, w, bias);", *others, f"GROUP_DONE({run.first}, {run.last})"]
-        return ["#ifdef CERTILE_CHECK", "if (certile_instead(-1)) {", *indented(one_by_one), "} else", "#endif",
+        return self._or_one_by_one(steps, run.first, body)
+
+    def _or_one_by_one(self, steps: Sequence[Copy | Host | Run], t: int, body: list[str]) -> list[str]:
+        """What steps from layer t on do together; where a check runs layers by functions of its own, one by one."""
+        apart = list[str]()
+        for step in steps:
+            apart += self._step(step, t)
+            t += isinstance(step, Run)
+        return ["#ifdef CERTILE_CHECK", "if (certile_instead(-1)) {", *indented(apart), "} else", "#endif",
                 *block("", body)]  # fmt: skip
 
     def _outside(self, run: FusedRun, k: int, layers: Mapping[int, Run]) -> str:

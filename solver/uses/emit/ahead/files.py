@@ -19,11 +19,10 @@ from instances.errors import InputError
 from instances.machine.machine import Machine
 from instances.network.workload import Layer
 from solver.uses.emit.ahead.whole import Filters, Move, Tensor, Whole
-from solver.uses.emit.arrange import Run
 from solver.uses.emit.computing import Computing
 from solver.uses.emit.numbers import Numbers
 from solver.uses.emit.text import block, comment, function, identifier
-from solver.uses.emit.values import rows_of, sizes_of, storage_order
+from solver.uses.emit.values import pitches
 
 #: Numbers of a table on one line.
 _LINE = 20
@@ -120,14 +119,11 @@ class RunFile(Computing):
 
 
 class AheadFiles:
-    """Writes the files of a plan; `steps`: layers with the arrays that they read and write, `place` says where."""
+    """Writes the files of a plan; `places`: where tensors of layers lie off the chip, as C."""
 
-    def __init__(self, whole: Whole, machine: Machine, steps: Sequence[Run], places: Mapping[str, str]) -> None:
-        self.whole, self.machine, self.steps, self.places = whole, machine, steps, places
-        every = dict.fromkeys([
-            *whole.made.values(), *(one for some in whole.given.values() for _, one in some)
-        ])  # fmt: skip
-        self.numbers = {one: k for k, one in enumerate(every)}
+    def __init__(self, whole: Whole, machine: Machine, places: Mapping[str, str]) -> None:
+        self.whole, self.machine, self.places = whole, machine, places
+        self.numbers = {one: k for k, one in enumerate(whole.tensors)}
         self._tables: dict[tuple[int, ...], int] = {}
 
     def name(self, t: int) -> str:
@@ -179,10 +175,9 @@ class AheadFiles:
     def _pitches(self, one: Block) -> tuple[int, int, int, int]:
         """Off the chip: bytes from unit to unit, row to row, image to image, and before the first element."""
         tensor = one.tensor
-        sizes, order = sizes_of(tensor.operand, tensor.layer), storage_order(tensor.operand, self.machine)
-        pitch = dict(zip(order, (p * tensor.element for p in rows_of([sizes[d] for d in order])), strict=True))
-        inner = {"IN": "n", "OUT": "m"}[tensor.operand]
-        channel = pitch[inner] if sizes[inner] > 1 else pitch["g"]
+        each = pitches(tensor.operand, tensor.layer, self.machine)
+        pitch, inner = {d: p * tensor.element for d, p in each.items()}, {"IN": "n", "OUT": "m"}[tensor.operand]
+        channel = pitch[inner] if tensor.layer.extent(inner) > 1 else pitch["g"]
         first = tensor.left * pitch["c"] + tensor.cuts[one.block] * channel
         return channel if tensor.layout == "CHW" else pitch["c"], pitch["r"], pitch["b"], first
 
@@ -199,23 +194,18 @@ class AheadFiles:
     def _spans(self, move: Move) -> list[str]:
         """The rows of a transfer of maps."""
         found = []
-        for one, rows, (lo, hi) in move.tensors:
-            cuts, first = one.cuts, self.first_block(one)
-            for k, (a, b) in enumerate(pairwise(cuts)):
-                if a < hi and lo < b:
-                    place = self._tensor(one)
-                    found.append(f"{{&certile_blocks[{first + k}], {place}, {rows[0]}, {rows[1]}}}")
+        for one, rows, channels in move.tensors:
+            place, first = self._tensor(one), self.first_block(one)
+            for k in one.blocks(channels):
+                found.append(f"{{&certile_blocks[{first + k}], {place}, {rows[0]}, {rows[1]}}}")
         return found
 
     def bytes_of(self, move: Move) -> int:
         """What a transfer moves."""
         if move.filters is not None:
             return (move.filters.end - move.filters.begin) * self.whole.filter_bytes(move.filters.layer)
-        size = 0
-        for one, rows, (lo, hi) in move.tensors:
-            some = [k for k, (a, b) in enumerate(pairwise(one.cuts)) if a < hi and lo < b]
-            size += int(one.sizes[slice(*rows)][:, some].sum())
-        return size
+        each = ((one.sizes[slice(*rows)], one.blocks(channels)) for one, rows, channels in move.tensors)
+        return sum(int(sizes[:, blocks.start : blocks.stop].sum()) for sizes, blocks in each)
 
     def _segments(self, move: Move, ticks: int, operand: str) -> int:
         """The segments that the plan counts; 0 where it does not say, or the map lies in several tensors."""
@@ -241,7 +231,7 @@ class AheadFiles:
         return "\n".join([
             "/* The plan's steps and transfers: see certile_ahead.h. */", "#ifndef AHEAD_H", "#define AHEAD_H", "",
             '#include "certile_ahead.h"', "", f"extern const certile_rows certile_blocks[{len(self.blocks)}];", "",
-            *(f"void {self.name(t)}(const certile_work *work);" for t in range(len(self.steps))), "",
+            *(f"void {self.name(t)}(const certile_work *work);" for t in range(len(self.whole.found.layers))), "",
             "/* Run the network. */", "void certile_ahead(void);", "", "#endif", "",
         ])  # fmt: skip
 
@@ -259,7 +249,7 @@ class AheadFiles:
         """Yield the table of layers with weights, if there are any."""
         if all(move.filters is None for move in self.whole.moves):
             return
-        yield f"static const certile_weights weights[{len(self.steps)}] = {{"
+        yield f"static const certile_weights weights[{len(self.whole.found.layers)}] = {{"
         for t, layer in enumerate(self.whole.found.layers):
             size = self.whole.filter_bytes(t)
             bias = self.machine.bias_bytes if layer.bias else 0

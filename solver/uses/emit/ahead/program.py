@@ -20,7 +20,6 @@ from solver.uses.emit.arrange import Copy, Host, Run
 from solver.uses.emit.network import NetworkPlanned
 from solver.uses.emit.offchip import OffChip
 from solver.uses.emit.program import Planned, check_layer, planned_counts, runtime
-from solver.uses.emit.text import indented
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class AheadPlanned(NetworkPlanned):
         return found
 
     def _computed(self, includes: Sequence[str]) -> dict[str, str]:
-        files = AheadFiles(self.whole, self.machine, self.steps, self._places)
+        files = AheadFiles(self.whole, self.machine, self._places)
         return runtime("certile_ahead.h", "certile_ahead.c") | files.files(includes)
 
     @cached_property
@@ -103,15 +102,10 @@ class AheadPlanned(NetworkPlanned):
 
     def _body(self) -> list[str]:
         before, after = self._turns
-        one_by_one, t = list[str](), 0
-        for step in self.arranged.steps:
-            one_by_one += self._step(step, t)
-            t += isinstance(step, Run)
         body = [line for step in before for line in self._step(step, 0)]
         body += ["certile_ahead();", f"GROUP_DONE(0, {len(self.steps) - 1})"]
         body += [line for step in after for line in self._step(step, 0)]
-        naive = ["if (certile_instead(-1)) {", *indented(one_by_one), "} else"]
-        return ["#ifdef CERTILE_CHECK", *naive, "#endif", "{", *indented(body), "}"]
+        return self._or_one_by_one(self.arranged.steps, 0, body)
 
     def _groups(self) -> str:
         """The bytes of all layers and groups together."""

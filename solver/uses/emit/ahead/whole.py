@@ -11,6 +11,7 @@ Steps count from 1 over the whole network, as those of `hwmodels.timeline.schedu
 
 from __future__ import annotations
 
+from bisect import bisect, bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,9 +20,8 @@ from itertools import accumulate
 import numpy as np
 
 from formulations.fusion.latency.timelines import Carried
-from formulations.fusion.steps import NestSteps, Part, Piece
+from formulations.fusion.steps import NestSteps, Piece
 from formulations.fusion.work import Work, filters_of, rows_of, work_of
-from hwmodels.fusion.replay.count import weight_bytes
 from hwmodels.fusion.replay.strips import seen
 from hwmodels.schedule import FusedRun
 from hwmodels.timeline.price import occupancy
@@ -32,7 +32,7 @@ from instances.network.workload import Layer
 from solver.uses.emit.ahead.placing import Ints, most, placed
 from solver.uses.emit.ahead.placing import Part as Place
 from solver.uses.emit.groups import Part as Channels
-from solver.uses.emit.groups import as_read
+from solver.uses.emit.groups import as_read, filter_bytes
 from solver.uses.emit.onchip import OnChip, check_passes
 
 #: As parts of the memory, how much more is tried where there are no addresses.
@@ -96,11 +96,15 @@ class Tensor:
         """The tensor that has its objects."""
         return self if self.place is None else self.place.owner
 
+    def blocks(self, channels: tuple[int, int]) -> range:
+        """The numbers of the blocks that have some channels."""
+        begin, end = bisect(self.cuts, channels[0]) - 1, bisect_left(self.cuts, channels[1])
+        return range(begin, end)
+
     def there(self, rows: tuple[int, int], channels: tuple[int, int], first: int, last: int) -> None:
         """Rows and channels are there in some steps."""
-        owner, cuts = self.owner, np.array(self.cuts)
-        begin, end = np.searchsorted(cuts, channels[0], "right") - 1, np.searchsorted(cuts, channels[1], "left")
-        part = slice(*rows), slice(int(begin), int(end))
+        owner, blocks = self.owner, self.blocks(channels)
+        part = slice(*rows), slice(blocks.start, blocks.stop)
         np.minimum(owner.first[part], first, out=owner.first[part])
         np.maximum(owner.last[part], last, out=owner.last[part])
 
@@ -132,8 +136,6 @@ class Filters:
 class Move:
     """A transfer of rows and channels of some tensors, or of filters."""
 
-    run: int
-    load: bool
     tensors: list[tuple[Tensor, tuple[int, int], tuple[int, int]]] = field(default_factory=list)
     """Each with rows and channels."""
     filters: Filters | None = None
@@ -157,7 +159,8 @@ class Whole:
         """By layer and input the channels that each tensor gives."""
         self.moves: list[Move] = []
         """In the order of their numbers."""
-        self._there: dict[int, list[tuple[int, Tensor]]] = {}
+        self._there: dict[int, list[Tensor]] = {}
+        """By map the tensors that are on chip behind a run."""
         self._lay_out()
         self._count()
         self._place()
@@ -192,9 +195,9 @@ class Whole:
         made = Tensor(layer, t, "OUT", tuple(sorted(cuts)), *sizes, machine.out_bytes, layout=machine.out_layout)
         if s in run.in_place:
             there = self._there.get(run.in_place[s], [])
-            if len(there) != 1 or not _alike(there[0][1], made):
+            if len(there) != 1 or not _alike(there[0], made):
                 raise InputError(f"the result of {layer.name} takes the place of a map that lies otherwise")
-            made.place = there[0][1]
+            made.place = there[0]
         return made
 
     def _given(
@@ -224,18 +227,17 @@ class Whole:
         self, r: int, s: int, t: int, name: str, due: int, loaded: dict[tuple[int, int], list[tuple[int, Tensor]]]
     ) -> list[tuple[int, Tensor]]:
         """The tensors of a map that a run finds on chip or loads, each with its first channel as a layer sees it."""
-        if s in self.chip.runs[r].residents and s in self._there:
-            found = [one for _, one in self._there[s]]
-        elif (due, s) in loaded:
+        if (due, s) in loaded:
             return loaded[due, s]
-        else:
+        found = self._there.get(s, []) if s in self.chip.runs[r].residents else []
+        if not (stays := bool(found)):
             how = self._cuts(r, s), self._columns(r, s, t, name, due)
             found = [self._loaded(one, *how) for one in self._makers(s)] or [self._input(t, s, *how)]
         for one in found:
             if one.operand == "OUT":
                 self._same(self.found.layers[t], s, t, name, one.layer)
         made = [(self._offset(s, t, name, one), one) for one in found]
-        if not (s in self.chip.runs[r].residents and s in self._there):
+        if not stays:
             loaded[due, s] = made
         return made
 
@@ -323,10 +325,10 @@ class Whole:
         self._there = {s: there[s] for s in run.residents if s in there}
         for (_, s), some in loaded.items():
             if s in run.residents:
-                self._there[s] = some
+                self._there[s] = [one for _, one in some]
         for t in layers:
             if (s := self.found.writes[t]) in run.residents:
-                self._there.setdefault(s, []).append((0, self.made[t]))
+                self._there.setdefault(s, []).append(self.made[t])
 
     # ---- transfers ---------------------------------------------------------------------------------------------------
 
@@ -334,9 +336,9 @@ class Whole:
         part, source = self.parts[r], self.carried.sources[r]
         filters, pieces_of = filters_of(source, part, self.work[r]), self._pieces(r)
         for (operand, t), pieces, one, which in zip(part.names, pieces_of, part.moves, filters, strict=True):
-            move = Move(r, isinstance(one, Load))
-            if operand == "W":
-                move.filters = self._filters(r, part, t, which, one)
+            move = Move()
+            if operand == "W" and isinstance(one, Load):
+                move.filters = self._filters(r, t, which, one)
             elif not pieces or operand == "PSUM":
                 raise InputError(f"{self.found.layers[t].name}: its {operand} is moved otherwise than in rows")
             elif len(pieces) > 1:
@@ -368,21 +370,19 @@ class Whole:
         step = work[one.released - 1]
         return made, rows, (step.first, step.last)
 
-    def _filters(self, r: int, part: Part, t: int, which: tuple[int, int], one: object) -> Filters:
+    def _filters(self, r: int, t: int, which: tuple[int, int], one: Load) -> Filters:
         """The filters of a transfer, until the last step that computes them."""
         begin, work = self.begins[r], self.work[r]
-        assert isinstance(one, Load)
         step = work[one.due - 1]
         streamed = step.streamed and which[0] >= step.last - step.streamed
-        steps = [k for k, other in enumerate(work, 1) if other.layer == t and other.first < which[1] > which[0] >= 0
-                 and other.last > which[0]]  # fmt: skip
+        mine = ((k, other) for k, other in enumerate(work, 1) if other.layer == t)
+        steps = [k for k, other in mine if other.first < which[1] and which[0] < other.last]
         last = one.due if streamed else max(steps, default=one.due)
         return Filters(t, *which, _NEVER, begin + one.due, begin + last)
 
     def filter_bytes(self, t: int) -> int:
         """Bytes of a filter of a layer with its bias."""
-        layer = self.found.layers[t]
-        return weight_bytes(layer, self.machine) // (layer.g * layer.m)
+        return filter_bytes(self.found.layers[t], self.machine)
 
     # ---- from when to when -------------------------------------------------------------------------------------------
 
@@ -420,15 +420,14 @@ class Whole:
 
     @cached_property
     def tensors(self) -> list[Tensor]:
-        """All that have objects of their own."""
+        """What layers make and read, each once."""
         given = [tensor for some in self.given.values() for _, tensor in some]
-        every = dict.fromkeys([*self.made.values(), *given])
-        return [one for one in every if one.place is None]
+        return list(dict.fromkeys([*self.made.values(), *given]))
 
     def _place(self) -> None:
         """Find addresses; raises InputError if none are found."""
         objects, tables = list[list[Place]](), list[Ints]()
-        for one in self.tensors:
+        for one in (tensor for tensor in self.tensors if tensor.place is None):
             used = np.argwhere(one.last >= 0)
             objects += [one.parts[y][block] for y, block in used]
             at = tuple(used.T)
