@@ -6,6 +6,8 @@ import pickle
 import random
 from functools import partial
 from itertools import combinations_with_replacement, product
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -379,22 +381,36 @@ def test_a_first_block_may_have_few_filters_by_hand() -> None:
     assert way.matrix[0, :2].tolist() == [2 * 1864 + 128 + 128, 17_000]
 
 
-def test_weights_that_all_stay_lie_there_from_their_first_step_to_their_last() -> None:
+def test_weights_that_stay_by_hand() -> None:
     """Two 1x1 layers of 16 bytes of weights each in two strips: steps a, b, a, b; a's are gone in the last one.
 
-    Of whatever stays all is there in step 3 alone: before it is loaded, behind it given back.
+    If 20 bytes of both stay, at least 4 of them are of b, and lie beside its last step: 16 may be of a. The second
+    strip loads nothing for a, and 32 - 20 bytes by the end of b.
     """
     part = FusionPart(
         chain(4, 4, size=8, taps=1), load_machine("scratchpad_768k", {"ocm_bytes": "1024", "ocm_banks": "16"}),
         parse_pins(["strip=4"], DECISIONS),
     )  # fmt: skip
-    floors, seen = Floors(part.groups, part.tables.nests.arcs("proven"), lambda _: True), list[GroupSteps]()
-    lies = floors._staying
-    floors._staying = lambda steps: [seen.append(steps), lies(steps)][1]  # type: ignore[func-returns-value, method-assign, return-value]
+    floors, flows = Floors(part.groups, part.tables.nests.arcs("proven"), lambda _: True), list[Flow]()
+    product = floors._product
+    floors._product = lambda flow: [flows.append(flow), product(flow)][1]  # type: ignore[func-returns-value, method-assign, return-value]
     place = frozenset[int](), floors.room
     assert Options.ways(floors, 0, 1, [place])[place]
-    assert lies(seen[0]).tolist() == [0, 16, 32, 16]
-    assert _Visits(seen[0], np.array([True, True])).between.tolist() == [False, False, True, False]
+    none, all_ = flows[0], flows[-1]
+    assert (all_.held - none.held).tolist() == [0, 16, 32, 16]
+    assert all_.heavy.tolist() == [16, 16, 0, 0]
+    assert (flows[5].held - none.held).tolist() == [0, 4, 20, 4]  # at least five eighths of 32
+    assert flows[4].heavy.tolist() == [16, 16, 0, 32 - 20]  # at most as many
+
+
+def test_weights_of_a_single_visit_do_not_count_as_staying() -> None:
+    """Of two layers the second has one visit: a visit before loads 16 bytes of the first, of which 10 stay."""
+    steps = SimpleNamespace(
+        counts=np.array([[[1, 0]], [[1, 1]]]), way=np.zeros(2, np.int64), kept=np.array([[16, 16]])
+    )  # fmt: skip
+    visits = _Visits(cast("GroupSteps", steps))
+    assert visits.several.tolist() == [[True, False]]
+    assert visits.needed(np.array([16, 8]), np.array([10])).tolist() == [16, 0, 6, 8]
 
 
 def test_transfers_by_themselves_bound_small_networks() -> None:

@@ -4,11 +4,14 @@ A way of a group is bounded by a matrix (`products`) of a step for every layer a
 
     compute     as it is; blocks of filters take as long or longer together, as many rounds as filters find room
     maps        pieces as they are; they are due when the layer begins
-    weights     due by the end of the step: a layer's own in its first visit; behind the last layer of a visit what else
-                the visit needs, beyond the R bytes that strips leave at the most and that stay from visits before
-    memory      strips and maps beside the group; and weights that stay: if all do, those of a layer from behind its
-                first step to its last one; else the least of what stays where all of that is there, a matrix for each
-                range of it, of which the upper end counts for what the visits need
+    weights     due by the end of the step: a layer's own in its first visit; in others what the layers of the visit up
+                to it have, beyond the R bytes that stay from visits before
+    memory      strips and maps beside the group, and weights that stay: those of a layer do from behind its first step
+                to its last one, so beside a step lie at least R bytes less what layers have that are not at that
+
+R counts layers with several visits alone: what the others keep is of no use. A matrix for each range of R, of which the
+lower end counts for memory, and the upper end for what visits need. An example: of two layers with 60 and 40 bytes R
+is 80 to 90: where the second one has not begun yet, 40 of them lie on chip; a later visit loads 10 for both.
 
 Transfers count by their bytes alone, at the price of the cheapest memory: what is ahead is counted in bytes, and calls
 of what is ahead are not known. A filter that comes again finds room beside the largest strips (`FusedRun`).
@@ -53,7 +56,7 @@ from formulations.fusion.steps import GroupSteps, Moves
 from formulations.fusion.strips import Ints, Mask, Strips
 
 #: Eighths of the most bytes of weights that may stay: as many stay at least, and at the most; fewer than all, or all.
-RANGES = (0, 2), (2, 4), (4, 6), (6, 7), (7, 8), (8, 8)
+RANGES = *((k, k + 1) for k in range(8)), (8, 8)
 
 
 class Floors(Options):
@@ -81,26 +84,21 @@ class Floors(Options):
     ) -> Iterator[Way]:  # fmt: skip
         at, weights = self._placed(group, down, across, lies), weights_of(group, self.groups.weight_bytes)
         sizes = np.array(weights.bytes, np.int64)
-        least = min((one for one in weights.filters if one), default=0)
-        fits = (sizes.sum() <= at.left) | (at.left >= least)
+        fits = (sizes.sum() <= at.left) | (at.left >= min((one for one in weights.filters if one), default=0))
         steps = GroupSteps(at.time, at.held, np.tile(sizes, (len(at.left), 1)), WHOLE, WHOLE, at.still)
         inputs, stores, number = steps.inputs, steps.stores, steps.steps
         held, left = steps.held.ravel()[steps.entry], np.maximum(at.left, 0)
-        visits, compute = _Visits(steps, sizes > 0), self._computed(steps, held)
+        visits, compute = _Visits(steps), self._computed(steps, held)
         due, stored = (moves.by_step(moves.bytes, number) for moves in (inputs, stores))
         ends, alone = self._ends(steps, inputs, stores, compute), self._transfers(steps, inputs, stores, sizes)
-        most, staying, every = np.minimum(left, sizes.sum()), self._staying(steps), RANGES[-1][1]
+        again, staying, every = (visits.several * sizes).sum(axis=1), self._lies(steps, visits.several), RANGES[-1][1]
+        most = np.minimum(left, again)
         for low, high in RANGES:  # of what stays
-            some = fits & (visits.several | (low == 0))
-            stay = np.where(visits.several, most * low // every, 0)
-            below = most * high // every - (low < high == every)
-            some &= stay <= np.where(visits.several, below, 0)
+            least, stay = most * low // every, most * high // every - (low < high == every)
+            some = fits & np.where(again > 0, least <= stay, low == 0)
             if some.any():
-                room = np.where(visits.several, below, left)
-                needed = visits.needed(sizes, room)[steps.entry]
-                beside = stay[steps.at[0]] * visits.between
-                if low == high:
-                    beside = np.where((sizes.sum() <= left)[steps.at[0]], staying, beside)
+                needed = visits.needed(sizes, stay)[steps.entry]
+                beside = np.maximum(0, (least - again)[steps.at[0]] + staying)
                 flow = Flow(
                     steps.first, compute, due * self.per_byte, stored * self.per_byte, due,
                     held + beside, needed * self.per_byte, needed,
@@ -111,12 +109,13 @@ class Floors(Options):
                     option = Option(height, width, mode, columns, group.twice)
                     yield Way(group.first, group.last, option, (), at.places[w], made[w], bytes=int(alone[w]))
 
-    def _staying(self, steps: GroupSteps) -> Ints:
-        """Bytes of weights that lie beside every step where all stay: from behind their first step to their last."""
+    def _lies(self, steps: GroupSteps, which: Mask) -> Ints:
+        """Bytes beside every step where all weights of some layers stay: from behind their first step to their last."""
         change = np.zeros(steps.steps + 1, np.int64)
         for owner, (ways, first, last) in steps.read.items():
-            np.add.at(change, first + 1, steps.kept[ways, owner])
-            np.add.at(change, last + 1, -steps.kept[ways, owner])
+            size = steps.kept[ways, owner] * which[ways, owner]
+            np.add.at(change, first + 1, size)
+            np.add.at(change, last + 1, -size)
         lies: Ints = np.cumsum(change)[:-1]
         return lies
 
@@ -212,38 +211,29 @@ class Floors(Options):
 
 
 class _Visits:
-    """The visits of ways of a group: when weights are needed first, and when all that stay are there."""
+    """The visits of ways of a group, and which layers have several."""
 
-    def __init__(self, steps: GroupSteps, weighted: Mask) -> None:
+    def __init__(self, steps: GroupSteps) -> None:
         columns, count = steps.counts.shape[1:]
-        self.active: Mask = (steps.counts > 0).reshape(-1, count)
-        """(visits, layers)."""
+        active: Mask = (steps.counts > 0).reshape(-1, count)  # (visits, layers)
         self.way = np.repeat(steps.way, columns)
         begin = np.searchsorted(self.way, np.arange(len(steps.kept)))
-        self.several: Mask = np.diff(np.append(begin, len(self.way))) > 1
-        seen = np.cumsum(self.active, axis=0)
-        nth: Ints = seen - (seen[begin] - self.active[begin])[self.way]
-        every = np.add.reduceat(self.active, begin)[self.way]
-        self.first: Mask = self.active & (nth == 1)
-        before: Ints = nth - self.active
-        three = before > 0, nth < every, before < every
-        begun, left, still = (np.asarray((~weighted | some).all(axis=1)) for some in three)
-        visit = steps.entry // count
-        starts = np.append(True, visit[1:] != visit[:-1])
-        self.between: Mask = (begun & left)[visit] | ((begun & still)[visit] & starts)
-        """Steps in which all that stays was loaded for earlier ones: behind the visit in which the last layer begins,
-        up to the first step of the visit in which the first layer ends."""
+        seen = np.cumsum(active, axis=0)
+        self.first: Mask = active & (seen - (seen[begin] - active[begin])[self.way] == 1)
+        self.later: Mask = active & ~self.first
+        """`first`, `later`: layers that a visit is the first one of, and others that it has, (visits, layers)."""
+        self.several: Mask = np.logical_or.reduceat(self.later, begin)
+        """Layers with several visits, (ways, layers)."""
 
-    def needed(self, sizes: Ints, room: Ints) -> Ints:
-        """Bytes of weights that are loaded by the end of each layer in each visit, at least: all of them, in a row.
+    def needed(self, sizes: Ints, stay: Ints) -> Ints:
+        """Bytes of weights that are loaded for each layer in each visit, at least, where so many stay by way.
 
-        A layer's own in its first visit; behind the last layer of a visit what it needs beyond `room` of its way.
+        All of them, in a row.
         """
-        own = self.first * sizes
-        more = np.maximum(0, (self.active * sizes).sum(axis=1) - room[self.way] - own.sum(axis=1))
-        last = len(sizes) - 1 - np.argmax((self.active & (sizes > 0))[:, ::-1], axis=1)
-        own[np.arange(len(own)), last] += more
-        return own.ravel()
+        first, later = ((some * sizes).cumsum(axis=1) for some in (self.first, self.later))
+        loaded = first + np.maximum(0, later - stay[self.way][:, None])
+        needed: Ints = np.diff(loaded, axis=1, prepend=0).ravel()
+        return needed
 
 
 def promising(paths: Paths, below: int) -> set[Key]:
