@@ -83,7 +83,7 @@ def compile_(
     out: OutOpt,
     problem: Annotated[
         str | None,
-        typer.Option("--problem", metavar="P", help=f"{either(nested(), 'or')}; default: joint, or by layers"),
+        typer.Option("--problem", metavar="P", help=f"{either(nested(), 'or')}; default: fusion, where it can be"),
     ] = None,
     objective: Annotated[
         str | None, typer.Option("--objective", metavar="O", help="time, bytes, energy: as of certile solve")
@@ -106,11 +106,12 @@ def compile_(
 ) -> int:
     """Plan an ONNX model as a whole and write C11 that runs it: import, plan, addresses, code, report.
 
-    On machines with a shared memory in banks problem joint, else layer by layer; `--problem joint` asks for it on a
-    shared memory without banks, too. `make run` in the folder builds the
-    program, runs it on an input, and compares results with onnxruntime (if it is installed) and what moves with the
-    plan. The machine's elements are the model's: in_bytes, w_bytes, out_bytes and psum_bytes are 4 for float32 (2, 2, 2
-    and 4 store it as float16), 1, 1, 1 and 4 for a model quantised to 8 bits.
+    In a memory that all operands share the plan is of problem fusion, for the least time; where that cannot be asked or
+    written, of problem joint (the fewest bytes), else layer by layer. `--problem` and `--objective` are obeyed or
+    refused. `make run` in the folder builds the program, runs it on an input, and compares results with onnxruntime
+    (if it is installed) and what moves with the plan. The machine's elements are the model's: in_bytes, w_bytes,
+    out_bytes and psum_bytes are 4 for float32 (2, 2, 2 and 4 store it as float16), 1, 1, 1 and 4 for a model quantised
+    to 8 bits.
     """
     sizes = Sizes.parse(symbol, shape, value)
     made = compile_model(

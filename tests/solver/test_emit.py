@@ -317,7 +317,7 @@ def test_a_model_computes_what_onnxruntime_does(
     small_model(tmp_path / "small.onnx")
     fields = [*FLOATS, *settings, f"in_layout={layout}", f"out_layout={layout}"]
     made = compile_model(tmp_path / "small.onnx", machine, tmp_path / "c", settings=fields)
-    assert made.plan.problem == ("joint" if machine == "scratchpad_768k" else "tiling")
+    assert made.plan.problem == "fusion"
     assert made.peak_bytes <= 9600
     assert difference(build_and_run(tmp_path / "c", BUILDS[3])) < 1e-5
 

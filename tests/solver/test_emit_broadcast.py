@@ -345,7 +345,7 @@ def test_a_model_of_an_lstm(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     lstm(tmp_path / "m.onnx", 3, 8, 16)
     made = compiled(tmp_path / "m.onnx", tmp_path / "c")
-    assert (made.bytes, made.note) == (4 * 1_608, "")
+    assert (made.bytes, made.notes) == (4 * 1_608, ())
     # R, 4,096 bytes, is on chip in the first step, beside 3 * 64 results of W and 64 of R, of four bytes each
     assert made.peak_bytes >= 4_096 + 4 * (192 + 64)
     assert "FAILED" not in build_and_run(tmp_path / "c", BUILDS[1])
@@ -366,7 +366,7 @@ def test_a_transposed_reader_sees_weights_where_the_first_has_them(tmp_path: Pat
     pytest.importorskip("onnxruntime")
     tied(tmp_path / "m.onnx")
     made = compiled(tmp_path / "m.onnx", tmp_path / "c")
-    assert (made.bytes, made.note) == (4 * 120, "")
+    assert (made.bytes, made.notes) == (4 * 120, ())
     assert "FAILED" not in build_and_run(tmp_path / "c", BUILDS[1])
 
 

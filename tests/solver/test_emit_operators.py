@@ -143,9 +143,9 @@ def test_what_the_host_needs_lies_in_memory(tmp_path: Path) -> None:
     path = tmp_path / "it.onnx"
     onnx.save(model(KINDS["move"]["Pad channels"], between=True), path)
     made = compile_model(path, "scratchpad_768k", tmp_path / "c", settings=FLOATS)
-    assert made.plan.problem == "joint"
+    assert made.plan.problem == "fusion"
     assert made.plan.network_data.in_dram == ("c",)  # the convolution, by its tensor
-    assert "480 bytes written, 960 read" in made.note
+    assert "480 bytes written, 960 read" in made.notes[0]
 
 
 def test_elements_that_are_picked_by_hand(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_models(tmp_path: Path, name: str, problem: str | None) -> None:
         with pytest.raises(InputError, match=REFUSED[name]):
             compiled()
         return
-    assert compiled().plan.problem == (problem or "joint")
+    assert compiled().plan.problem == (problem or "fusion")
     assert "transfers as planned" in build_and_run(tmp_path / "c", random.Random(name).choice(BUILDS))
 
 

@@ -56,6 +56,13 @@ class Run:
     """The array of its biases."""
 
 
+def host_between(steps: Sequence[Copy | Host | Run]) -> str:
+    """Say what the host computes between the first layer and the last one; nothing if it computes nothing there."""
+    runs = [k for k, step in enumerate(steps) if isinstance(step, Run)]
+    hosts = (step for step in steps[runs[0] : runs[-1]] if isinstance(step, Host)) if runs else ()
+    return next((f"the host computes between layers ({step.why})" for step in hosts), "")
+
+
 @dataclass
 class Arranged:
     """Arrays (name -> elements, bytes of one), which of them are data, and what happens in turn."""

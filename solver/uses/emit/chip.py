@@ -63,6 +63,11 @@ class ChipMap:
         columns = [pitch for text, pitch in terms if "{c}" in text]
         return Kept("ocm", address, rows, tuple(t for t in terms if "{c}" not in t[0]), sum(columns), value.offset)
 
+    def same(self, one: str, other: str) -> bool:
+        """Whether two names are of the same elements in the same places."""
+        value = self.values.get(one)
+        return one == other or (value is not None and value == self.values.get(other))
+
     def _root(self) -> Operator:
         """The last concatenation of the store, or the layer whose result it is."""
         inside, joined = {one.name for one in self.members}, set[str]()

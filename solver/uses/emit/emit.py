@@ -6,11 +6,14 @@ import logging
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from formulations.fusion.latency.timelines import Carried
+from hwmodels.timeline.price import occupancy
 from instances.errors import InputError, OutputError
 from instances.machine.machine import Machine
 from instances.network.network import Network
@@ -18,7 +21,7 @@ from instances.network.stores import stores
 from instances.onnx.model import OnnxModel, is_onnx, read_model
 from instances.onnx.reader import read_onnx
 from instances.problems import either, nested
-from solver.ask.options import as_texts, pick_machine
+from solver.ask.options import as_texts, check_time_limit, pick_machine
 from solver.ask.progress import Progress
 from solver.calls.solve import solve
 from solver.plan.plan import Plan
@@ -36,6 +39,8 @@ logger = logging.getLogger(__name__)
 
 #: When transfers of a whole network run.
 TRANSFERS = "ahead", "steps"
+#: What a search has where no time is left.
+_LEAST_SECONDS = 0.001
 
 
 def emit_c(
@@ -108,13 +113,23 @@ def check_folder(out: str | os.PathLike[str]) -> Path:
     return folder
 
 
+def check_transfers(transfers: str | None) -> None:
+    """Raise InputError for a word that says nothing of transfers."""
+    if transfers not in (None, *TRANSFERS):
+        raise InputError(f"transfers {transfers}: {' or '.join(TRANSFERS)} is accepted")
+
+
+def not_ahead(problem: str) -> InputError:
+    """The refusal of transfers ahead of layers that are planned by themselves."""
+    return InputError(f"transfers ahead: of plans of problems {either(nested('network'))}, not of {problem}")
+
+
 def files_of(
     plan: Plan, model: OnnxModel | None = None, memory_bytes: int | None = None, requantise: str | None = None,
     states: Mapping[str, str] | None = None, transfers: str | None = None,
 ) -> Mapping[str, str | bytes]:  # fmt: skip
     """Return the text of every file by its name; raises InputError as `emit_c`."""
-    if transfers not in (None, *TRANSFERS):
-        raise InputError(f"transfers {transfers}: {' or '.join(TRANSFERS)} is accepted")
+    check_transfers(transfers)
     meaning = None if model is None else Meaning(model, plan.machine_data, rule=requantise, states=states or {})
     if is_shared(plan):
         if plan.schedule is None:
@@ -142,7 +157,7 @@ def files_of(
                 logger.info("plan of %s: layers and groups begin with their transfers: %s", plan.network, error)
         return NetworkPlanned(*whole).files()
     if transfers == "ahead":
-        raise InputError(f"transfers ahead: of plans of problems {either(nested('network'))}, not of {plan.problem}")
+        raise not_ahead(plan.problem)
     if memory_bytes is not None:
         raise InputError(f"memory_bytes: for plans of problems {either(nested('network'))}, not of {plan.problem}")
     if not is_layers(plan):
@@ -168,11 +183,16 @@ def _ahead(
     plan: Plan, network: Network, machine: Machine, runs: Sequence[AnyRun], meaning: Meaning | None
 ) -> Mapping[str, str | bytes]:  # fmt: skip
     """The files of a program whose transfers run ahead; raises InputError where it cannot be written."""
+    return AheadPlanned(network, machine, runs, meaning, carried=_carried(plan)).files()
+
+
+def _carried(plan: Plan) -> Carried:
+    """The steps and transfers of a plan of a whole network; raises InputError if there are too many for a queue."""
     problem = problem_of(plan)
     assert isinstance(problem, SharedProblem)
     if (carried := problem.carried(plan)) is None:
         raise InputError("too many transfers: none is prefetched")
-    return AheadPlanned(network, machine, runs, meaning, carried=carried).files()
+    return carried
 
 
 def _write(folder: Path, files: Mapping[str, str | bytes]) -> None:
@@ -215,14 +235,17 @@ class Compiled:
     bytes: int
     """To and from the memory off the chip."""
     peak_bytes: int
-    """The most that tiles and maps take on chip at one time."""
+    """The most that tiles and maps take on chip at one time; where transfers run ahead with what these bring, as the
+    plan counts it: maps that stay take whole banks.
+    """
     time_ticks: int
+    """Where transfers run ahead the latency of the plan; else the sum of what layers and groups take."""
     macs: int
     """Multiply-accumulates of the plan, those that are computed again included."""
     elements: str = ""
     """What maps and sums are held as."""
-    note: str = ""
-    """Which maps lie in memory for the host, or why it was planned layer by layer."""
+    notes: tuple[str, ...] = ()
+    """Which maps lie in memory for the host; why it was not planned as a problem that goes before."""
 
     def lines(self) -> list[str]:
         """The report, a line each."""
@@ -235,8 +258,28 @@ class Compiled:
             f"peak: {self.peak_bytes:,} of {room:,} bytes on chip",
             f"time: {self.time_ticks * machine.tick_ps / 1e6:,.1f} us; {self.macs:,} MACs",
             f"elements: {self.elements}",
-            *([self.note] if self.note else []),
+            *self.notes,
         ]
+
+
+@dataclass(frozen=True)
+class _Limit:
+    """When a call has to end, if it has to."""
+
+    until: float | None = None
+
+    @classmethod
+    def of(cls, seconds: float | None) -> _Limit:
+        """So many seconds from now; raises InputError unless they are a limit."""
+        checked = check_time_limit(seconds)
+        return cls(None if checked is None else time.monotonic() + checked)
+
+    def share(self, more: bool) -> float | None:
+        """The seconds of a search: all that are left, or three quarters of them where `more` searches may follow."""
+        if self.until is None:
+            return None
+        left = max(self.until - time.monotonic(), _LEAST_SECONDS)
+        return left * 3 / 4 if more else left
 
 
 def compile_model(
@@ -255,9 +298,11 @@ def compile_model(
     Parameters
     ----------
     problem : str, optional
-        By default joint where the machine's memory has banks (`ocm_banks`), else, or where no C of it can be written,
-        tiling or slicing, layer by layer; "joint" and "fusion" can be asked for wherever all operands share a memory
-        (`ocm_bytes`).
+        By default fusion with the least time, where all operands share a memory (`ocm_bytes`); where that cannot be
+        asked of the model or the machine, or no C of its plan can be written, joint; then tiling or slicing, layer by
+        layer. One that is asked for is obeyed or refused, as is an objective.
+    time_limit_s : float, optional
+        For all searches together; each leaves a quarter of what is left to those that may have to follow it.
     batch, symbols, shapes, values
         Open sizes and constant inputs, as of `instances.load.load_network`.
     requantise, states, transfers
@@ -272,44 +317,80 @@ def compile_model(
     """
     if not is_onnx(model):
         raise InputError(f"model {os.fspath(model)}: an .onnx file is expected")
+    limit = _Limit.of(time_limit_s)
     given: Any = {"batch": batch, "symbols": symbols, "shapes": shapes, "values": values}
     how: Any = {"requantise": requantise, "states": states, "transfers": transfers}
     network = read_onnx(model, **given)
     fields = as_texts("settings", settings)
     found = pick_machine(machine, fields)
-    if problem not in (None, *nested()):
-        raise InputError(f"problem {problem}: C is written of {', '.join(nested())}")
-    by_layer = nested("layers")
-    single = found.problem if found.problem in by_layer else by_layer[0]
+    asked = _problems(found, problem, transfers)
     read = read_model(model, **given)
-    asked = problem or ("joint" if found.ocm_banks else single)
-    kinds = asked in by_layer
-    why_not = reasons_of(PROBLEMS[asked], network, found, objective=objective, pins=pins, all_kinds=kinds)
+    able, why_not = _able(asked, network, found, objective, pins)
     refused = check_model(read, found, why_not, requantise)  # before a plan takes its time
+    if transfers == "ahead" and refused.between:
+        raise InputError(f"model {os.fspath(model)}: transfers ahead: {refused.between}")
     elements = Meaning(read, found, rule=requantise, states=states or {}).check()
     check_folder(out)
-    network, note = in_dram(network, refused.in_dram(asked), found)
-    cuts = [f"cut={network.layers[t - 1].name}" for t in sorted(refused.cuts) if t] if asked == "fusion" else []
+    said = ""
+    for number, name in enumerate(able, 1):
+        planned, note = in_dram(network, refused.in_dram(name), found)
+        cuts = [f"cut={network.layers[t - 1].name}" for t in sorted(refused.cuts) if t] if name == "fusion" else []
+        try:
+            plan = solve(
+                planned, machine, problem=name, objective=objective, pins=[*(pins or ()), *cuts] or None,
+                settings=fields, time_limit_s=limit.share(number < len(able)), memory_limit=memory_limit,
+                all_kinds=name in nested("layers"), progress=progress,
+            )  # fmt: skip
+            if plan.status not in ("OPTIMAL", "FEASIBLE"):
+                reason = "; ".join(plan.conflicts[:3]) or "no plan"
+                raise InputError(f"model {os.fspath(model)}: {plan.status}: {reason}")
+            names = emit_c(plan, out, read, **how)
+        except InputError as error:
+            if number == len(able):
+                raise
+            said = f"planned as problem {able[number]}, as no C is written of problem {name}: {error}"
+            logger.info("%s", said)
+        else:
+            break
+    notes = tuple(filter(None, (note, said)))
+    return Compiled(plan, names, *_figures(plan, "ahead.c" in names), elements.said(), notes)
 
-    def planned(asked: str) -> Plan:
-        plan = solve(
-            network, machine, problem=asked, objective=objective, pins=[*(pins or ()), *cuts] or None,
-            settings=fields, time_limit_s=time_limit_s, memory_limit=memory_limit, all_kinds=asked in by_layer,
-            progress=progress,
-        )  # fmt: skip
-        if plan.status not in ("OPTIMAL", "FEASIBLE"):
-            raise InputError(f"model {os.fspath(model)}: {plan.status}: {'; '.join(plan.conflicts[:3]) or 'no plan'}")
-        return plan
 
-    plan = planned(asked)
-    try:
-        names = emit_c(plan, out, read, **how)
-    except InputError as error:
-        if problem is not None or not found.ocm_banks:
-            raise
-        plan, note = planned(single), f"planned layer by layer, as no C is written of the joint plan: {error}"
-        names = emit_c(plan, out, read, **how)
-    return Compiled(plan, names, *_figures(plan), elements.said(), note)
+def _problems(machine: Machine, problem: str | None, transfers: str | None) -> tuple[str, ...]:
+    """The problems that a model may be planned as, the first of them first; raises InputError for no problem of C."""
+    if problem not in (None, *nested()):
+        raise InputError(f"problem {problem}: C is written of {', '.join(nested())}")
+    check_transfers(transfers)
+    by_layer = nested("layers")
+    single = machine.problem if machine.problem in by_layer else by_layer[0]
+    whole = nested("network")[::-1] if machine.bank_count else ()
+    every = (*whole, single) if problem is None else (problem,)
+    found = tuple(name for name in every if transfers != "ahead" or name in nested("network"))
+    if not found:
+        raise not_ahead(every[0])
+    return found
+
+
+def _able(
+    names: Sequence[str], network: Network, machine: Machine, objective: str | None, pins: Sequence[str] | None
+) -> tuple[list[str], list[str]]:
+    """Those of some problems that can be asked; if there are none, all reasons why not."""
+    why_not = {
+        name: reasons_of(
+            PROBLEMS[name], network, machine, objective=objective, pins=pins, all_kinds=name in nested("layers")
+        )
+        for name in names
+    }
+    able = [name for name in names if not why_not[name]]
+    if not able:
+        by_reason = dict[str, tuple[str, ...]]()
+        for name, some in why_not.items():
+            for reason in some if len(names) == 1 else some[:1]:
+                by_reason[reason] = (*by_reason.get(reason, ()), name)
+        return [], [f"problem {either(of)}: {why}" if of != tuple(names) else why for why, of in by_reason.items()]
+    for name in names[: names.index(able[0])]:
+        logger.info("model %s: not planned as problem %s: %s", network.name, name, "; ".join(why_not[name]))
+    return able, []
 
 
 def transfers_of(names: Sequence[str]) -> str:
@@ -319,12 +400,16 @@ def transfers_of(names: Sequence[str]) -> str:
     return "each layer or group begins with its own transfers (--transfers ahead says why)"
 
 
-def _figures(plan: Plan) -> tuple[int, int, int, int]:
+def _figures(plan: Plan, ahead: bool) -> tuple[int, int, int, int]:
     """Of a plan what `Compiled` says: bytes, the most on chip at one time, ticks, multiply-accumulates."""
     if is_shared(plan):
         figures = [row.figures for row in rows_of(plan)]
         moved, ticks, macs = (sum(getattr(one, name) for one in figures) for name in ("moved", "ticks", "macs"))
-        return moved, max(one.occupancy_bytes + sum(one.on_chip.values()) for one in figures), ticks, macs
+        peak = max(one.occupancy_bytes + sum(one.on_chip.values()) for one in figures)
+        if ahead:
+            timeline = _carried(plan).laid.timeline
+            peak, ticks = int(max(occupancy(timeline))), (plan.measures or {})["time"]
+        return moved, peak, ticks, macs
     rows, measures = layer_rows(plan) if is_layers(plan) else (), plan.measures or {}
     peak = max(sum(row.occupancy_bytes.values()) for row in rows if row.occupancy_bytes)
     return measures["bytes"], peak, measures["time"], sum(row.workload.macs for row in rows)

@@ -232,7 +232,8 @@ class OnChip:
         seen_as = as_read(self.found, t, s)
         channels = seen_as.g * seen_as.n
         joined = any(isinstance(self.network.operator(n), Concat) for n in self.found.members[s])
-        mine = [k for k in streams if run.streams[k].outside and self.reference(run, k)[1] == name]
+        outside = [k for k in streams if run.streams[k].outside]
+        mine = [k for k in outside if self.chip(s).same(self.reference(run, k)[1], name)]
         if len(streams) == 1 and (mine or not (joined or self.found.stores[s].whole)):
             return (Part(streams[0], 0, channels),)
         parts = []

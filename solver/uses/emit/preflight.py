@@ -35,7 +35,7 @@ from solver.ask.sizes import Sizes
 from solver.calls.solve import ask
 from solver.problems.problem import Problem
 from solver.problems.registry import PROBLEMS
-from solver.uses.emit.arrange import Run
+from solver.uses.emit.arrange import Run, host_between
 from solver.uses.emit.arrange_model import ModelArranger, check_elements
 from solver.uses.emit.groups import as_read, check_images
 from solver.uses.emit.kinds import Elements
@@ -70,6 +70,9 @@ class Refusals:
     """Layers before which a group has to end, with the map that they see otherwise than a layer before does, or weights
     that a layer before has, too.
     """
+
+    between: str = ""
+    """Why transfers cannot run ahead: what the host computes between layers."""
 
     def ask(self, question: Callable[[], Made]) -> Made | None:
         """The answer; None, and a reason is noted, if it is refused."""
@@ -113,6 +116,7 @@ def refusals(model: OnnxModel, machine: Machine, rule: str | None = None) -> Ref
     arranger = _Arranger(meaning, found)
     found.ask(arranger.run)
     made = arranger.made.steps
+    found.between = host_between(made)
     for layer in model.network.layers:
         operator = model.network.operator(layer.name)
         found.ask(partial(check_layer, layer))
@@ -251,7 +255,7 @@ def _cut(chip: OnChip, found: Refusals) -> None:
         before = ""
         for t in store.readers:
             for name in chip.names(t, s):
-                if before and name != before and not _alike(chip.chip(s).values, before, name):
+                if before and not chip.chip(s).same(before, name):
                     found.cuts[t] = store.name
                 before = name
     seen: set[int] = set()
@@ -259,11 +263,6 @@ def _cut(chip: OnChip, found: Refusals) -> None:
         if tensor in seen and chip.found.stores[tensor].biases is not None:
             found.cuts[t] = chip.found.stores[tensor].name
         seen |= {tensor} if tensor >= 0 else set()
-
-
-def _alike(values: Mapping[str, Value], one: str, other: str) -> bool:
-    seen = [values.get(name) for name in (one, other)]
-    return all(seen) and seen[0] == seen[1]
 
 
 # --- what can be planned, and what C can be written -------------------------------------------------------------------

@@ -16,7 +16,7 @@ from hwmodels.schedule import LayerRun
 from instances.errors import InputError
 from solver.uses.emit.ahead.files import AheadFiles
 from solver.uses.emit.ahead.whole import Whole
-from solver.uses.emit.arrange import Copy, Host, Run
+from solver.uses.emit.arrange import Copy, Host, Run, host_between
 from solver.uses.emit.network import NetworkPlanned
 from solver.uses.emit.offchip import OffChip
 from solver.uses.emit.program import Planned, check_layer, planned_counts, runtime
@@ -47,9 +47,9 @@ class AheadPlanned(NetworkPlanned):
         every = self.arranged.steps
         runs = [k for k, step in enumerate(every) if isinstance(step, Run)]
         before, made = every[: runs[0]], {step.result.array for step in self.steps}
+        if computed := host_between(every):
+            raise InputError(computed)
         for step in every[runs[0] : runs[-1]]:
-            if isinstance(step, Host):
-                raise InputError(f"the host computes between layers ({step.why})")
             if isinstance(step, Copy):
                 if step.source.array not in made:
                     before.append(step)

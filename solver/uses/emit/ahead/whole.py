@@ -242,7 +242,8 @@ class Whole:
         return made
 
     def _makers(self, s: int) -> list[int]:
-        return [t for t, _ in self.found.stores[s].parts]
+        """The layers that have made parts of a map so far: nobody reads the others yet."""
+        return [t for t, _ in self.found.stores[s].parts if t in self.made]
 
     def _cuts(self, r: int, s: int) -> set[int]:
         """Channels between which a layer by itself loads a map in blocks."""
