@@ -47,8 +47,16 @@ def ran(folder: Path) -> None:
 @pytest.mark.parametrize("name", sorted(MACS))
 def test_with_maps_on_chip(tmp_path: Path, name: str, exporter: list[str]) -> None:
     model = exported(tmp_path, name, *exporter)
-    made = compile_model(model, "scratchpad_768k", tmp_path / "c", settings=FLOATS)
+    made = compile_model(model, "scratchpad_768k", tmp_path / "c", settings=FLOATS, problem="joint")
     assert (made.macs, made.plan.problem, made.plan.status) == (MACS[name], "joint", "OPTIMAL")
+    ran(tmp_path / "c")
+
+
+@pytest.mark.parametrize("name", sorted(MACS))
+def test_for_the_least_time(tmp_path: Path, name: str) -> None:
+    """What is planned if nothing is asked for."""
+    made = compile_model(exported(tmp_path, name), "scratchpad_768k", tmp_path / "c", settings=FLOATS)
+    assert (made.plan.problem, made.plan.objectives) == ("fusion", ("time",))
     ran(tmp_path / "c")
 
 

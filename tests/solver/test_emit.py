@@ -312,7 +312,7 @@ def difference(printed: str) -> float:
 def test_a_model_computes_what_onnxruntime_does(
     tmp_path: Path, machine: str, settings: list[str], layout: str
 ) -> None:  # fmt: skip
-    """Norms, activations before one reader and before two, a shuffle, a gate, slices, padded averages."""
+    """Norms, activations before one reader and before two, a shuffle, a gate, slices, averages; banks or not."""
     pytest.importorskip("onnxruntime")
     small_model(tmp_path / "small.onnx")
     fields = [*FLOATS, *settings, f"in_layout={layout}", f"out_layout={layout}"]
@@ -323,14 +323,17 @@ def test_a_model_computes_what_onnxruntime_does(
 
 
 @pytest.mark.slow(20)
-@pytest.mark.parametrize(("name", "machine"), [
-    ("squeezenet", "scratchpad_768k"), ("shufflenet", "scratchpad_768k"), ("resnet50", "scratchpad_512k"),
+@pytest.mark.parametrize(("name", "machine", "problem"), [
+    ("squeezenet", "scratchpad_768k", "joint"), ("shufflenet", "scratchpad_768k", "joint"),
+    ("resnet50", "scratchpad_512k", "tiling"),
 ])  # fmt: skip
-def test_networks_compute_what_onnxruntime_does(tmp_path: Path, name: str, machine: str) -> None:
+def test_networks_compute_what_onnxruntime_does(tmp_path: Path, name: str, machine: str, problem: str) -> None:
     """Single precision within 1e-4 of the largest result, random weights; transfers as planned."""
     pytest.importorskip("onnxruntime")
     light_model(name, tmp_path / "model.onnx")
-    made = compile_model(tmp_path / "model.onnx", machine, tmp_path / "c", settings=FLOATS, objective="bytes")
+    made = compile_model(
+        tmp_path / "model.onnx", machine, tmp_path / "c", settings=FLOATS, problem=problem, objective="bytes"
+    )
     assert made.bytes > 0
     printed = build_and_run(tmp_path / "c", "-O2")
     assert "transfers as planned" in printed
@@ -362,7 +365,7 @@ def test_a_model_without_weights(tmp_path: Path) -> None:
 def test_a_wrong_weight_shows(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     small_model(tmp_path / "small.onnx")
-    compile_model(tmp_path / "small.onnx", "scratchpad_64k", tmp_path / "c", settings=FLOATS)
+    compile_model(tmp_path / "small.onnx", "scratchpad_64k", tmp_path / "c", settings=FLOATS, problem="tiling")
     weights = bytearray((tmp_path / "c" / "weights.bin").read_bytes())
     weights[3] ^= 0x80  # the sign of the first one
     (tmp_path / "c" / "weights.bin").write_bytes(bytes(weights))

@@ -107,7 +107,7 @@ def test_a_model_in_shared_addresses(tmp_path: Path) -> None:
     """The small model as a program: right, guarded, and linked without a C library, with its constants inside."""
     pytest.importorskip("onnxruntime")
     small_model(tmp_path / "m.onnx")
-    compile_model(tmp_path / "m.onnx", "scratchpad_64k", tmp_path / "c", settings=FLOATS)
+    compile_model(tmp_path / "m.onnx", "scratchpad_64k", tmp_path / "c", settings=FLOATS, problem="tiling")
     room, together = maps_of(tmp_path / "c")
     assert room < 0.6 * together
     build_and_run(tmp_path / "c", "-O0")
@@ -123,7 +123,7 @@ def test_own_mathematics_in_a_model(tmp_path: Path) -> None:
     """A softmax behind it: as onnxruntime, by polynomials."""
     pytest.importorskip("onnxruntime")
     small_model(tmp_path / "m.onnx")
-    compile_model(tmp_path / "m.onnx", "scratchpad_64k", tmp_path / "c", settings=FLOATS)
+    compile_model(tmp_path / "m.onnx", "scratchpad_64k", tmp_path / "c", settings=FLOATS, problem="tiling")
     built = make(tmp_path / "c", "run", "MATH=own")
     assert built.returncode == 0, built.stdout + built.stderr
     assert "transfers as planned" in built.stdout

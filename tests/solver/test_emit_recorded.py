@@ -91,15 +91,20 @@ def test_poolings_by_hand(tmp_path: Path) -> None:
 
 
 @needs_gcc
-@pytest.mark.parametrize("runtime", [True, False])
-def test_a_check_that_fails_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: bool) -> None:
+@pytest.mark.parametrize(("runtime", "asked", "file"), [
+    (True, {}, "run_000_to_001"), (False, {"transfers": "steps"}, "group_000_to_001"),
+    (False, {"problem": "joint", "transfers": "steps"}, "layer_000_c"),
+])  # fmt: skip
+def test_a_check_that_fails_says_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: bool, asked: dict[str, str], file: str
+) -> None:  # fmt: skip
     """With onnxruntime and without it a changed weight shows, and a program that is right does not fail."""
     if runtime:
         pytest.importorskip("onnxruntime")
     else:
         monkeypatch.setitem(sys.modules, "onnxruntime", None)
     twice(tmp_path / "m.onnx")
-    compile_model(tmp_path / "m.onnx", "scratchpad_768k", tmp_path / "c", settings=FLOATS)
+    compile_model(tmp_path / "m.onnx", "scratchpad_768k", tmp_path / "c", settings=FLOATS, **asked)
     judge = "onnxruntime" if runtime else "the reference of onnx"
     assert f"compared with {judge}" in build_and_run(tmp_path / "c", "-O0")
     weights = np.fromfile(tmp_path / "c" / "weights.bin", np.float32)
@@ -114,7 +119,8 @@ def test_a_check_that_fails_says_where(tmp_path: Path, monkeypatch: pytest.Monke
     )
     assert [one[:2] for one in failed] == [("y", f"[0, 0, {row}, {column}]"), ("z", f"[0, 0, {row}, {column}]")]
     assert float(failed[0][2]) - float(failed[0][3]) == pytest.approx(x[row, column], rel=1e-5)
-    assert re.match(r"look at layer c \(layer_000_c\.c\)", failed[0][4])
+    assert re.match(rf"look at layer c \({file}\.c\)", failed[0][4])
+    assert (tmp_path / "c" / f"{file}.c").is_file()
 
 
 @needs_gcc

@@ -485,8 +485,12 @@ class NetworkPlanned:
             name = self.network.operator(name).inputs[0]
         if name not in number:
             return "network.c: no layer makes it"
-        group = self.chip.run_of(number[name])
-        return f"layer {name} ({_group_name(group) if group else self.names[number[name]]}.c), then at what is earlier"
+        return f"layer {name} ({self._file_of(number[name])}), then at what is earlier"
+
+    def _file_of(self, t: int) -> str:
+        """The file of a layer."""
+        group = self.chip.run_of(t)
+        return f"{_group_name(group) if group else self.names[t]}.c"
 
     def moved(self, run: FusedRun) -> Mapping[str, int]:
         """The bytes that a group moves by its plan, by operand."""

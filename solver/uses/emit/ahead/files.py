@@ -118,6 +118,11 @@ class RunFile(Computing):
         return function(f"void {self.files.name(t)}", ["const certile_work *work"], body, layer.name)
 
 
+def run_file(begin: int, end: int) -> str:
+    """Return the file of a run of layers, `end` excluded."""
+    return f"run_{begin:03}_to_{end - 1:03}.c"
+
+
 class AheadFiles:
     """Writes the files of a plan; `places`: where tensors of layers lie off the chip, as C."""
 
@@ -223,8 +228,7 @@ class AheadFiles:
         """All files by name."""
         whole, made = self.whole, {"ahead.h": self._header(), "ahead.c": self._source()}
         for begin, end in pairwise(whole.chip.begins):
-            name = f"run_{begin:03}_to_{end - 1:03}.c"
-            made[name] = RunFile(self, begin, end - 1, includes).text()
+            made[run_file(begin, end)] = RunFile(self, begin, end - 1, includes).text()
         return made
 
     def _header(self) -> str:

@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from formulations.fusion.latency.timelines import Carried
 from hwmodels.schedule import LayerRun
 from instances.errors import InputError
-from solver.uses.emit.ahead.files import AheadFiles
+from solver.uses.emit.ahead.files import AheadFiles, run_file
 from solver.uses.emit.ahead.whole import Whole
 from solver.uses.emit.arrange import Copy, Host, Run, host_between
 from solver.uses.emit.network import NetworkPlanned
@@ -96,6 +97,9 @@ class AheadPlanned(NetworkPlanned):
         if self.meaning is None:  # the check compares them all at the end
             found.touch([step.result.array for step in self.steps], len(every) - 1)
         return found
+
+    def _file_of(self, t: int) -> str:
+        return run_file(*next((begin, end) for begin, end in pairwise(self.chip.begins) if t < end))
 
     def _functions(self) -> list[str]:
         return ["void certile_ahead(void);"]
