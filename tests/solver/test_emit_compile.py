@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,10 +31,12 @@ def weights(*shape: int) -> np.ndarray:
 def two(folder: Path, *between: str) -> Path:
     """Two convolutions of 4 channels on 8 x 8 pixels, and maybe an operator between them."""
     nodes = [helper.make_node("Conv", ["x", "w"], ["a"], "one", pads=[1] * 4)]
-    nodes += [helper.make_node(op, ["a"], ["b"], op.lower(), size=3) for op in between]
+    more = {"LRN": {"size": 3}, "DepthToSpace": {"blocksize": 2}}
+    nodes += [helper.make_node(op, ["a"], ["b"], op.lower(), **more[op]) for op in between]
     nodes += [helper.make_node("Conv", ["b" if between else "a", "v"], ["y"], "two")]
     path = folder / "two.onnx"
-    onnx.save(model_of(nodes, {"x": (1, 3, 8, 8)}, held={"w": weights(4, 3, 3, 3), "v": weights(4, 4, 1, 1)}), path)
+    last = weights(4, 1 if "DepthToSpace" in between else 4, 1, 1)
+    onnx.save(model_of(nodes, {"x": (1, 3, 8, 8)}, held={"w": weights(4, 3, 3, 3), "v": last}), path)
     return path
 
 
@@ -64,11 +67,27 @@ def test_the_least_time_with_transfers_ahead(tmp_path: Path, machine: str, bank:
     assert "FAILED" not in build_and_run(tmp_path / "c", BUILDS[1])
 
 
-def test_the_time_where_layers_begin_with_their_transfers(tmp_path: Path) -> None:
-    """It is the sum of what layers and groups take."""
+def test_the_time_where_layers_begin_with_their_transfers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Known before, it is what is planned; else the sum of what layers and groups take, as the plan's is ahead."""
     made = compiled(two(tmp_path), transfers="steps")
     assert "ahead.c" not in made.files
-    assert made.time_ticks == sum(row.figures.ticks for row in rows_of(made.plan))
+    assert [pin for pin in made.plan.options.pins if pin.startswith("prefetch")] == ["prefetch=no"]
+    assert made.time_ticks == (made.plan.measures or {})["time"]
+    shutil.rmtree(tmp_path / "c")
+
+    def refuse(*_: object) -> None:
+        raise InputError("no addresses")
+
+    monkeypatch.setattr(compiling, "_ahead", refuse)
+    other = compiled(two(tmp_path))
+    assert (other.plan.options.pins, "ahead.c" in other.files) == ((), False)
+    assert other.time_ticks == sum(row.figures.ticks for row in rows_of(other.plan))
+    assert made.time_ticks > (other.plan.measures or {})["time"]
+
+
+def test_a_pin_of_transfers_is_obeyed(tmp_path: Path) -> None:
+    made = compiled(two(tmp_path), transfers="steps", pins=["prefetch<=1"])
+    assert made.plan.options.pins == ("prefetch<=1",)
 
 
 @pytest.mark.parametrize(
@@ -121,10 +140,12 @@ def test_what_no_problem_takes_is_refused_before_the_search(tmp_path: Path, monk
 def test_transfers_that_cannot_run_ahead_are_refused_before_the_search(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The host computes a local response norm; layers by themselves have no queue; a word that says nothing."""
+    """The host computes a norm, a layer sees other rows; layers by themselves have no queue; a word for nothing."""
     no_search(monkeypatch)
     with pytest.raises(InputError, match=r"transfers ahead: the host computes between layers \(.*lrn"):
         compiled(two(tmp_path, "LRN"), transfers="ahead")
+    with pytest.raises(InputError, match=r"transfers ahead: .* sees the result of .* reshaped"):
+        compiled(two(tmp_path, "DepthToSpace"), transfers="ahead")
     with pytest.raises(InputError, match="transfers ahead: of plans of problems joint and fusion, not of slicing"):
         compiled(two(tmp_path), "nmp", transfers="ahead")
     with pytest.raises(InputError, match="transfers ahead: of plans of problems joint and fusion, not of tiling"):
@@ -134,11 +155,13 @@ def test_transfers_that_cannot_run_ahead_are_refused_before_the_search(
 
 
 def test_a_norm_of_the_host_between_layers(tmp_path: Path) -> None:
-    """The map before and the one behind it lie in memory; each layer begins with its transfers."""
+    """The map before and the one behind it lie in memory; each layer begins with its transfers, and is planned so."""
     pytest.importorskip("onnxruntime")
     made = compiled(two(tmp_path, "LRN"))
     assert made.plan.problem == "fusion"
     assert "ahead.c" not in made.files
+    assert made.plan.options.pins == ("prefetch=no",)
+    assert made.time_ticks == (made.plan.measures or {})["time"]
     assert len(made.notes) == 1
     assert "FAILED" not in build_and_run(tmp_path / "c", BUILDS[1])
 

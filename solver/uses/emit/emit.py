@@ -239,7 +239,9 @@ class Compiled:
     plan counts it: maps that stay take whole banks.
     """
     time_ticks: int
-    """Where transfers run ahead the latency of the plan; else the sum of what layers and groups take."""
+    """The latency of the plan, with transfers ahead or without, where that is known before the search; else the sum of
+    what layers and groups take.
+    """
     macs: int
     """Multiply-accumulates of the plan, those that are computed again included."""
     elements: str = ""
@@ -327,17 +329,23 @@ def compile_model(
     read = read_model(model, **given)
     able, why_not = _able(asked, network, found, objective, pins)
     refused = check_model(read, found, why_not, requantise)  # before a plan takes its time
-    if transfers == "ahead" and refused.between:
-        raise InputError(f"model {os.fspath(model)}: transfers ahead: {refused.between}")
+    if transfers == "ahead" and refused.ahead:
+        raise InputError(f"model {os.fspath(model)}: transfers ahead: {refused.ahead}")
     elements = Meaning(read, found, rule=requantise, states=states or {}).check()
     check_folder(out)
-    said = ""
+    waits, said = transfers == "steps" or bool(refused.ahead), ""
+
+    def own(name: str) -> list[str]:
+        """What is demanded, and what C demands: groups end in time, and steps wait for all transfers before them."""
+        cuts = [f"cut={network.layers[t - 1].name}" for t in sorted(refused.cuts) if t and name == "fusion"]
+        free = name in nested("network") and not any(pin.strip().startswith("prefetch") for pin in pins or ())
+        return [*(pins or ()), *cuts, *(["prefetch=no"] if waits and free else [])]
+
     for number, name in enumerate(able, 1):
         planned, note = in_dram(network, refused.in_dram(name), found)
-        cuts = [f"cut={network.layers[t - 1].name}" for t in sorted(refused.cuts) if t] if name == "fusion" else []
         try:
             plan = solve(
-                planned, machine, problem=name, objective=objective, pins=[*(pins or ()), *cuts] or None,
+                planned, machine, problem=name, objective=objective, pins=own(name) or None,
                 settings=fields, time_limit_s=limit.share(number < len(able)), memory_limit=memory_limit,
                 all_kinds=name in nested("layers"), progress=progress,
             )  # fmt: skip
@@ -353,7 +361,7 @@ def compile_model(
         else:
             break
     notes = tuple(filter(None, (note, said)))
-    return Compiled(plan, names, *_figures(plan, "ahead.c" in names), elements.said(), notes)
+    return Compiled(plan, names, *_figures(plan, "ahead.c" in names, waits), elements.said(), notes)
 
 
 def _problems(machine: Machine, problem: str | None, transfers: str | None) -> tuple[str, ...]:
@@ -400,15 +408,16 @@ def transfers_of(names: Sequence[str]) -> str:
     return "each layer or group begins with its own transfers (--transfers ahead says why)"
 
 
-def _figures(plan: Plan, ahead: bool) -> tuple[int, int, int, int]:
+def _figures(plan: Plan, ahead: bool, waits: bool) -> tuple[int, int, int, int]:
     """Of a plan what `Compiled` says: bytes, the most on chip at one time, ticks, multiply-accumulates."""
     if is_shared(plan):
         figures = [row.figures for row in rows_of(plan)]
         moved, ticks, macs = (sum(getattr(one, name) for one in figures) for name in ("moved", "ticks", "macs"))
         peak = max(one.occupancy_bytes + sum(one.on_chip.values()) for one in figures)
+        if ahead or waits:
+            ticks = (plan.measures or {})["time"]
         if ahead:
-            timeline = _carried(plan).laid.timeline
-            peak, ticks = int(max(occupancy(timeline))), (plan.measures or {})["time"]
+            peak = int(max(occupancy(_carried(plan).laid.timeline)))
         return moved, peak, ticks, macs
     rows, measures = layer_rows(plan) if is_layers(plan) else (), plan.measures or {}
     peak = max(sum(row.occupancy_bytes.values()) for row in rows if row.occupancy_bytes)

@@ -35,6 +35,7 @@ from solver.ask.sizes import Sizes
 from solver.calls.solve import ask
 from solver.problems.problem import Problem
 from solver.problems.registry import PROBLEMS
+from solver.uses.emit.ahead.whole import check_seen
 from solver.uses.emit.arrange import Run, host_between
 from solver.uses.emit.arrange_model import ModelArranger, check_elements
 from solver.uses.emit.groups import as_read, check_images
@@ -71,8 +72,10 @@ class Refusals:
     that a layer before has, too.
     """
 
-    between: str = ""
-    """Why transfers cannot run ahead: what the host computes between layers."""
+    ahead: str = ""
+    """Why transfers cannot run ahead, whatever the plan is: what the host computes between layers, maps that layers see
+    reshaped.
+    """
 
     def ask(self, question: Callable[[], Made]) -> Made | None:
         """The answer; None, and a reason is noted, if it is refused."""
@@ -116,7 +119,7 @@ def refusals(model: OnnxModel, machine: Machine, rule: str | None = None) -> Ref
     arranger = _Arranger(meaning, found)
     found.ask(arranger.run)
     made = arranger.made.steps
-    found.between = host_between(made)
+    found.ahead = host_between(made)
     for layer in model.network.layers:
         operator = model.network.operator(layer.name)
         found.ask(partial(check_layer, layer))
@@ -129,6 +132,10 @@ def refusals(model: OnnxModel, machine: Machine, rule: str | None = None) -> Ref
         chip = OnChip(model.network, machine, stores(model.network), (), meaning, matrices)
         _stay(chip, found)
         _cut(chip, found)
+        try:
+            check_seen(chip)
+        except InputError as error:
+            found.ahead = found.ahead or str(error)
     return found
 
 

@@ -204,7 +204,7 @@ class Whole:
         self, r: int, t: int, number: int, loaded: dict[tuple[int, int], list[tuple[int, Tensor]]]
     ) -> Iterator[tuple[Channels, Tensor]]:
         """Yield the channels of a layer's input by the tensors that they are in."""
-        layer, run = self.found.layers[t], self.chip.runs[r]
+        run = self.chip.runs[r]
         name, s = self.chip.inputs(t)[number]
         if self.found.stores[s].zeros:
             raise InputError(f"{self.found.stores[s].name}: zeros")
@@ -216,7 +216,7 @@ class Whole:
         for part in self.chip.parts(run, t, number):
             stream = run.streams[part.stream]
             if not stream.outside:
-                self._same(layer, s, t, name, self.found.layers[stream.maker])
+                check_rows(self.chip, s, t, name, self.found.layers[stream.maker])
                 yield from self._flat(t, s, name, [(part, self.made[stream.maker])])
                 continue
             reader, source = self.chip.reference(run, part.stream)
@@ -235,7 +235,7 @@ class Whole:
             found = [self._loaded(one, *how) for one in self._makers(s)] or [self._input(t, s, *how)]
         for one in found:
             if one.operand == "OUT":
-                self._same(self.found.layers[t], s, t, name, one.layer)
+                check_rows(self.chip, s, t, name, one.layer)
         made = [(self._offset(s, t, name, one), one) for one in found]
         if not stays:
             loaded[due, s] = made
@@ -254,7 +254,7 @@ class Whole:
     def _columns(self, r: int, s: int, t: int, name: str, due: int) -> tuple[int, int]:
         """The columns of a map that a run loads."""
         source, makers = self.carried.sources[r], [self.found.layers[u] for u in self._makers(s)]
-        if makers and self._flattens(s, t, name, makers[0]):
+        if makers and flattens(self.chip, s, t, name, makers[0]):
             return 0, makers[0].c
         if isinstance(source, NestSteps):
             return 0, self.found.operand(t, s).columns
@@ -282,7 +282,7 @@ class Whole:
         if one.operand == "IN":
             return 0
         chip, layer = self.chip.chip(s), self.found.layers[t]
-        if self._flattens(s, t, name, one.layer):
+        if flattens(self.chip, s, t, name, one.layer):
             return 0
         there, part = chip.values.get(name), chip.values.get(one.layer.name)
         seen = there.reshaped(part.shape) if there and part else None
@@ -291,34 +291,16 @@ class Whole:
         there, part = check_passes(chip, name, one.layer.name, layer)
         return (part.offset - there.offset) // there.pitch[1]
 
-    def _flattens(self, s: int, t: int, name: str, maker: Layer) -> bool:
-        """Whether a layer sees the elements of a map as channels of one pixel, in their order."""
-        read, values = self.found.operand(t, s), self.chip.chip(s).values
-        seen, there = values.get(name), values.get(maker.name)
-        if seen is None or there is None or len(self._makers(s)) > 1 or (read.rows, read.columns) != (1, 1):
-            return False
-        found = there.reshaped(seen.shape) if (maker.r, maker.c) != (1, 1) and len(there.shape) == 4 else None
-        return found is not None and found.same_places(seen) and seen.shape == (maker.b, read.elements // maker.b)
-
     def _flat(
         self, t: int, s: int, name: str, every: Iterable[tuple[Channels, Tensor]]
     ) -> Iterator[tuple[Channels, Tensor]]:  # fmt: skip
         """Say of which tensors the elements are channels."""
         read = as_read(self.found, t, s)
         for part, one in every:
-            if one.operand == "OUT" and self._flattens(s, t, name, one.layer):
+            if one.operand == "OUT" and flattens(self.chip, s, t, name, one.layer):
                 yield Channels(part.stream, 0, read.g * read.n, 0, (one.layer.r, one.layer.c)), one
             else:
                 yield part, one
-
-    def _same(self, reader: Layer, s: int, t: int, name: str, maker: Layer) -> None:
-        """Raise InputError if a layer sees other rows, columns or images of a map than its maker."""
-        if self._flattens(s, t, name, maker):
-            return
-        read = self.found.operand(t, s)
-        mine = (read.rows, read.columns, 1 if "b" in read.lacks else reader.b)
-        if mine != (maker.r, maker.c, maker.b):
-            raise InputError(f"{reader.name} sees the result of {maker.name} reshaped")
 
     def _stay(self, r: int, layers: range, loaded: Mapping[tuple[int, int], list[tuple[int, Tensor]]]) -> None:
         """Note what is on chip behind a run."""
@@ -456,6 +438,34 @@ class Whole:
         if len(more):
             t = int(more[0])
             raise InputError(f"step {t + 1} has {there[t + 1]:,} bytes on chip, the plan counts {counted[t]:,}")
+
+
+def check_seen(chip: OnChip) -> None:
+    """Raise InputError if a layer sees other rows of a map than its maker: then no plan's transfers run ahead."""
+    for t in range(len(chip.found.layers)):
+        for name, s in chip.inputs(t):
+            for maker, _ in chip.found.stores[s].parts:
+                if maker < t:
+                    check_rows(chip, s, t, name, chip.found.layers[maker])
+
+
+def check_rows(chip: OnChip, s: int, t: int, name: str, maker: Layer) -> None:
+    """Raise InputError if a layer sees other rows, columns or images of a map than its maker."""
+    if flattens(chip, s, t, name, maker):
+        return
+    read, reader = chip.found.operand(t, s), chip.found.layers[t]
+    if (read.rows, read.columns, 1 if "b" in read.lacks else reader.b) != (maker.r, maker.c, maker.b):
+        raise InputError(f"{reader.name} sees the result of {maker.name} reshaped")
+
+
+def flattens(chip: OnChip, s: int, t: int, name: str, maker: Layer) -> bool:
+    """Whether a layer sees the elements of a map as channels of one pixel, in their order."""
+    read, store, values = chip.found.operand(t, s), chip.found.stores[s], chip.chip(s).values
+    seen, there = values.get(name), values.get(maker.name)
+    if seen is None or there is None or len(store.parts) > 1 or (read.rows, read.columns) != (1, 1):
+        return False
+    found = there.reshaped(seen.shape) if (maker.r, maker.c) != (1, 1) and len(there.shape) == 4 else None
+    return found is not None and found.same_places(seen) and seen.shape == (maker.b, read.elements // maker.b)
 
 
 def _alike(one: Tensor, other: Tensor) -> bool:
