@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -175,15 +176,15 @@ def test_the_next_problem_where_no_c_is_written_of_a_plan(
 ) -> None:  # fmt: skip
     """The first so many plans are refused; the last refusal stands, a problem that is asked for has no next one."""
     caplog.set_level(logging.INFO)
-    seen, write = list[str](), compiling.emit_c
+    seen, write = list[str](), compiling.files_of
 
-    def emit(plan: Any, *args: Any, **more: Any) -> tuple[str, ...]:
+    def emit(plan: Any, *args: Any, **more: Any) -> Mapping[str, str | bytes]:
         seen.append(plan.problem)
         if len(seen) <= refused:
             raise InputError(f"no C of {plan.problem}")
         return write(plan, *args, **more)
 
-    monkeypatch.setattr(compiling, "emit_c", emit)
+    monkeypatch.setattr(compiling, "files_of", emit)
     path = two(tmp_path)
     if not taken:
         with pytest.raises(InputError, match=f"no C of {asked or 'tiling'}"):

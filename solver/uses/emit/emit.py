@@ -29,10 +29,11 @@ from solver.problems.joint import SharedProblem, is_shared, rows_of
 from solver.problems.layers import is_layers, layer_rows
 from solver.problems.registry import PROBLEMS, problem_of
 from solver.uses.emit.ahead.program import AheadPlanned
+from solver.uses.emit.ahead.whole import check_seen
 from solver.uses.emit.meaning import Meaning
 from solver.uses.emit.network import NetworkPlanned, alone
-from solver.uses.emit.onchip import AnyRun, no_zeros
-from solver.uses.emit.preflight import check_model, reasons_of
+from solver.uses.emit.onchip import AnyRun, OnChip, no_zeros
+from solver.uses.emit.preflight import Refusals, check_model, reasons_of
 from solver.uses.emit.program import Planned, single_layers
 
 logger = logging.getLogger(__name__)
@@ -321,7 +322,6 @@ def compile_model(
         raise InputError(f"model {os.fspath(model)}: an .onnx file is expected")
     limit = _Limit.of(time_limit_s)
     given: Any = {"batch": batch, "symbols": symbols, "shapes": shapes, "values": values}
-    how: Any = {"requantise": requantise, "states": states, "transfers": transfers}
     network = read_onnx(model, **given)
     fields = as_texts("settings", settings)
     found = pick_machine(machine, fields)
@@ -329,30 +329,22 @@ def compile_model(
     read = read_model(model, **given)
     able, why_not = _able(asked, network, found, objective, pins)
     refused = check_model(read, found, why_not, requantise)  # before a plan takes its time
-    if transfers == "ahead" and refused.ahead:
-        raise InputError(f"model {os.fspath(model)}: transfers ahead: {refused.ahead}")
-    elements = Meaning(read, found, rule=requantise, states=states or {}).check()
-    check_folder(out)
-    waits, said = transfers == "steps" or bool(refused.ahead), ""
-
-    def own(name: str) -> list[str]:
-        """What is demanded, and what C demands: groups end in time, and steps wait for all transfers before them."""
-        cuts = [f"cut={network.layers[t - 1].name}" for t in sorted(refused.cuts) if t and name == "fusion"]
-        free = name in nested("network") and not any(pin.strip().startswith("prefetch") for pin in pins or ())
-        return [*(pins or ()), *cuts, *(["prefetch=no"] if waits and free else [])]
-
+    meaning = Meaning(read, found, rule=requantise, states=states or {})
+    elements = meaning.check()
+    folder, said = check_folder(out), ""
     for number, name in enumerate(able, 1):
-        planned, note = in_dram(network, refused.in_dram(name), found)
+        one = _Candidate.of(name, refused, meaning, pins, transfers)
         try:
+            one.check(transfers)
             plan = solve(
-                planned, machine, problem=name, objective=objective, pins=own(name) or None,
-                settings=fields, time_limit_s=limit.share(number < len(able)), memory_limit=memory_limit,
+                one.network, machine, problem=name, objective=objective, pins=one.pins or None, settings=fields,
+                time_limit_s=limit.share(number < len(able)), memory_limit=memory_limit,
                 all_kinds=name in nested("layers"), progress=progress,
             )  # fmt: skip
             if plan.status not in ("OPTIMAL", "FEASIBLE"):
                 reason = "; ".join(plan.conflicts[:3]) or "no plan"
                 raise InputError(f"model {os.fspath(model)}: {plan.status}: {reason}")
-            names = emit_c(plan, out, read, **how)
+            files = files_of(plan, read, None, requantise, states, transfers)
         except InputError as error:
             if number == len(able):
                 raise
@@ -360,8 +352,54 @@ def compile_model(
             logger.info("%s", said)
         else:
             break
-    notes = tuple(filter(None, (note, said)))
-    return Compiled(plan, names, *_figures(plan, "ahead.c" in names, waits), elements.said(), notes)
+    _write(folder, files)
+    notes = tuple(filter(None, (one.note, said)))
+    figures = _figures(plan, "ahead.c" in files, one.waits)
+    return Compiled(plan, tuple(sorted(files)), *figures, elements.said(), notes)
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A problem that a model may be planned as, and what C of its plans demands."""
+
+    network: Network
+    """With the maps that lie in memory."""
+    note: str
+    """What that costs."""
+    never: str
+    """Why transfers cannot run ahead, as far as that is known before the search."""
+    waits: bool
+    """Whether each layer or group begins with its transfers, as far as that is known before the search."""
+    pins: tuple[str, ...]
+    """Those that are asked for; groups end in time, and steps wait where transfers cannot run ahead."""
+
+    @classmethod
+    def of(
+        cls, problem: str, refused: Refusals, meaning: Meaning, pins: Sequence[str] | None, transfers: str | None
+    ) -> _Candidate:  # fmt: skip
+        """What C demands of a problem's plans."""
+        network, note = in_dram(meaning.model.network, refused.in_dram(problem), meaning.machine)
+        whole, asked = problem in nested("network"), tuple(pins or ())
+        never = refused.ahead or (_reshaped(network, meaning) if whole else "")
+        waits = transfers == "steps" or bool(never)
+        cuts = [f"cut={network.layers[t - 1].name}" for t in sorted(refused.cuts) if t and problem == "fusion"]
+        if whole and waits and not any(pin.strip().startswith("prefetch") for pin in asked):
+            cuts.append("prefetch=no")
+        return cls(network, note, never, waits, (*asked, *cuts))
+
+    def check(self, transfers: str | None) -> None:
+        """Raise InputError if transfers shall run ahead, and cannot."""
+        if transfers == "ahead" and self.never:
+            raise InputError(f"transfers ahead: {self.never}")
+
+
+def _reshaped(network: Network, meaning: Meaning) -> str:
+    """Why transfers cannot run ahead as layers see maps otherwise than their makers; nothing if they do not."""
+    try:
+        check_seen(OnChip(network, meaning.machine, stores(network), (), meaning))
+    except InputError as error:
+        return str(error)
+    return ""
 
 
 def _problems(machine: Machine, problem: str | None, transfers: str | None) -> tuple[str, ...]:

@@ -35,7 +35,6 @@ from solver.ask.sizes import Sizes
 from solver.calls.solve import ask
 from solver.problems.problem import Problem
 from solver.problems.registry import PROBLEMS
-from solver.uses.emit.ahead.whole import check_seen
 from solver.uses.emit.arrange import Run, host_between
 from solver.uses.emit.arrange_model import ModelArranger, check_elements
 from solver.uses.emit.groups import as_read, check_images
@@ -73,9 +72,7 @@ class Refusals:
     """
 
     ahead: str = ""
-    """Why transfers cannot run ahead, whatever the plan is: what the host computes between layers, maps that layers see
-    reshaped.
-    """
+    """Why transfers cannot run ahead, whatever the plan is: what the host computes between layers."""
 
     def ask(self, question: Callable[[], Made]) -> Made | None:
         """The answer; None, and a reason is noted, if it is refused."""
@@ -132,10 +129,6 @@ def refusals(model: OnnxModel, machine: Machine, rule: str | None = None) -> Ref
         chip = OnChip(model.network, machine, stores(model.network), (), meaning, matrices)
         _stay(chip, found)
         _cut(chip, found)
-        try:
-            check_seen(chip)
-        except InputError as error:
-            found.ahead = found.ahead or str(error)
     return found
 
 
