@@ -253,15 +253,19 @@ class Timeline:
         store[np.append(begins[1:], self.count) - 1] = np.where(last, final, partial)
         return load, store
 
+    def boxes(self, operand: str, resident: int, lacks: str) -> Boxes:
+        """What every step fetches of W or an input, or has of OUT: the first index along every dimension, how many."""
+        level, slide = self._visits(operand, lacks)
+        at = np.searchsorted(level.first, np.arange(self.count), side="right") - 1
+        return {d: (first[at], size[at]) for d, (first, size) in self._boxes(level, operand, slide, resident).items()}
+
     def tiles(self, operand: str, resident: int, lacks: str) -> tuple[Ints, Ints]:
         """Where rows and channels of what every step fetches of IN, or has of OUT, begin and end, (steps, 2) each."""
-        level, slide = self._visits(operand, lacks)
-        boxes = self._boxes(level, operand, slide, resident)
-        at = np.searchsorted(level.first, np.arange(self.count), side="right") - 1
+        boxes = self.boxes(operand, resident, lacks)
         (top, rows), (group, groups), (first, size) = (boxes[d] for d in ("r", "g", "n" if operand == "IN" else "m"))
         each = self.layer.n if operand == "IN" else self.layer.m
         channels = group * each + first, (group + groups - 1) * each + first + size
-        return np.stack([top, top + rows], axis=1)[at], np.stack(channels, axis=1)[at]
+        return np.stack([top, top + rows], axis=1), np.stack(channels, axis=1)
 
     def _turns(self, level: _Level, at: Ints) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """As `_output_visits`, of some iterations in snake order."""
