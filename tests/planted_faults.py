@@ -19,6 +19,9 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("hwmodels/nest/price/core.py", "tests/hwmodels/test_transfer.py", [
         ("core: loops of a smaller core", "self.skeleton.full or self._smaller(operand))", "self.skeleton.full)"),
     ]),
+    ("hwmodels/nest/price/overlap.py", "tests/test_dram.py", [
+        ("overlap: one box for all steps", "np.arange(self.count), side", "np.zeros(self.count, int), side"),
+    ]),
     ("hwmodels/nest/price/turning.py", "tests/hwmodels/test_turning.py", [
         ("turning: a walk without one of its axes", "v1 - x2 * x3 * t1, 0)", "v1 - x2 * t1, 0)"),
         ("turning: turns that keep nothing", "first, each = (x3 - 1) * (v3 - t3)", "first, each = (x3 - 1) * v3"),
