@@ -124,6 +124,29 @@ def test_partial_sums_by_hand() -> None:
     assert trace.by_operand() == {"IN": 16, "OUT": 8, "PSUM": 64, "W": 8}
 
 
+def test_turns_by_hand() -> None:
+    """32 filters of 4 bytes and 4 filters of 32 in turns of a channel on 192 bytes, with sums of a byte, in two strips.
+
+    Maps take 32 x 32, 32 x 4 and 32 x 4 bytes, so the input lies at 1,152 and the first weights at 1,280, behind which
+    are 1,024 bytes of sums. Each strip has 16 rows. Of the first weights 4 filters stay; the others and the second ones
+    come for each strip in one transfer of 28 + 4 calls: 16 + 2 x (112 + 128) bytes.
+    """
+    net = Builder("turns", "")
+    x = net.conv(net.input(1, 4, 32, 1, name="in"), "c0", 32, act="", batch_norm=False)
+    net.conv(x, "c1", 4, act="", batch_norm=False)
+    settings = {"ocm_bytes": "192", "ocm_banks": "12", "psum_bytes": "1"}
+    plan = solve(net.build(), "scratchpad_768k", problem="fusion", objective="bytes", settings=settings)
+    trace = trace_of(plan)
+    others = [[at, 4] for at in range(1296, 1408, 4)] + [[at, 32] for at in range(2432, 2560, 32)]
+    moved = [(one.operand, one.runs.tolist(), one.calls) for one in trace.transfers if one.operand in ("IN", "W")]
+    assert sorted(moved) == [
+        ("IN", [[1152, 64]], 1), ("IN", [[1216, 64]], 1), ("W", [[1280, 16]], 1), ("W", others, 32), ("W", others, 32)
+    ]  # fmt: skip
+    assert trace.by_operand()["W"] == 496
+    for one in trace.transfers:
+        assert taken(trace.dram.machine, one.operand, one.runs, one.calls) == one.move.ticks
+
+
 # ---- small networks --------------------------------------------------------------------------------------------------
 
 #: Network, bytes on chip, pins, engine: groups in strips of rows and of columns, filters that come again, layers by
@@ -171,7 +194,7 @@ def test_a_trace_moves_what_the_plan_says(name: str, size: int, pins: tuple[str,
         for operand, number in row.bytes.items():
             assert sum(one.bytes for one in mine if one.operand == operand) == number
     for one in trace.transfers:
-        more = taken(trace.dram.machine, one.operand, one.runs) - one.move.ticks
+        more = taken(trace.dram.machine, one.operand, one.runs, one.calls) - one.move.ticks
         assert more == 0 or (name == "joined" and one.operand == "IN" and more % 64 == 0)
 
 

@@ -2,9 +2,9 @@
 //
 // The events are numbers: picoseconds of a tick; steps, and ticks of each; transfers, and of each the event that lets it
 // begin and the one that waits for its end (hwmodels/timeline/schedule.py: 2 t is room for step t, 2 t + 1 its begin),
-// 1 if it writes, its ticks as planned, ticks of its call, and runs of addresses, first byte and bytes each. MODE is
+// 1 if it writes, its ticks as planned, ticks of its calls, and runs of addresses, first byte and bytes each. MODE is
 //   planned  every transfer takes its ticks as planned: the latency must be that of the plan
-//   whole    after the ticks of its call a transfer requests the lines of its runs, one a clock while the controller
+//   whole    after the ticks of its calls a transfer requests the lines of its runs, one a clock while the controller
 //            accepts them, and ends when the last one is read, or is accepted if it writes; steps wait for it
 //   alone    the same, each transfer behind the one before, whatever the steps do
 // The answer: latency and the sum of all transfers in picoseconds, lines read and written.

@@ -74,6 +74,6 @@ def events(trace: Trace, *, calls: bool = True) -> Iterator[str]:
     yield " ".join(str(one.ticks) for one in steps)
     yield str(len(trace.transfers))
     for one in trace.transfers:
-        move, call = one.move, machine.transfer_of(one.operand).call_ticks * calls
+        move, call = one.move, machine.transfer_of(one.operand).call_ticks * one.calls * calls
         head = begins(move), awaits(move), int(isinstance(move, Store)), move.ticks, call, len(one.runs)
         yield " ".join(map(str, chain(head, one.runs.ravel().tolist())))

@@ -1,8 +1,8 @@
 """The transfers of a plan in the order of its queue, each with the runs of addresses that it reads or writes.
 
 Of groups a transfer moves rows of a strip, or weights that follow each other; of layers by themselves what of a tile is
-fetched or written, as `hwmodels.nest.price.overlap` lays tiles out. What one transfer brings for several layers that
-take turns is read from the weights of the first.
+fetched or written, as `hwmodels.nest.price.overlap` lays tiles out. Where layers take turns for weights that find no
+room together one transfer brings those of all of them, filter by filter.
 """
 
 from __future__ import annotations
@@ -21,14 +21,18 @@ from formulations.fusion.part import FusionPart
 from formulations.fusion.steps import GroupSteps, NestSteps, Part
 from formulations.fusion.work import rows_of
 from hwmodels.nest.price.overlap import Part as Operand
+from hwmodels.outcome import Counts
 from hwmodels.schedule import FusedRun, LayerRun, NetworkRun
 from hwmodels.timeline.schedule import Load, Move, Timeline, awaits
-from hwmodels.transfer import request, ticks
+from hwmodels.transfer import ticks
 from instances.errors import InputError
 from instances.machine.machine import Machine
 from solver.plan.plan import Plan
 from solver.problems.registry import PROBLEMS
 from tests.referees.dram.layout import Box, Dram, Ints, Span
+
+#: Operand, layer, runs and calls.
+Moved = tuple[str, int, Ints, int]
 
 
 @dataclass(frozen=True)
@@ -41,10 +45,15 @@ class Transfer:
     layer: int
     runs: Ints
     """(N, 2) first byte and bytes each, in the order in which they are moved."""
+    calls: int = 1
+    """How often the DMA starts for it: for every filter where layers take turns."""
 
     @property
     def bytes(self) -> int:
-        """That are moved; a plan counts of a layer by itself the largest tile instead."""
+        """That are moved.
+
+        A plan counts of a layer by itself the largest tile instead, and where layers take turns what finds room.
+        """
         return int(self.runs[:, 1].sum())
 
 
@@ -96,51 +105,72 @@ def traced(part: FusionPart, runs: NetworkRun[FusedRun | LayerRun]) -> Trace:
     return Trace(dram, laid.timeline, made, laid.ticks)
 
 
-def _moved(dram: Dram, carried: Carried) -> Iterator[tuple[str, int, Ints]]:
-    """Yield operand, layer and runs of every transfer, in the order of their numbers."""
+def _moved(dram: Dram, carried: Carried) -> Iterator[Moved]:
+    """Yield all transfers, in the order of their numbers."""
     for source, part in zip(carried.sources, carried.laid.parts, strict=True):
         made = list(_of_nest(dram, source) if isinstance(source, NestSteps) else _of_group(dram, source, part))
         yield from made
         for (operand, t), one in list(zip(part.names, part.moves, strict=True))[len(made) :]:  # weights that stay
-            yield operand, t, dram.weight_bytes(t, 0, 0, one.bytes)
+            yield operand, t, dram.weight_bytes(t, 0, 0, one.bytes), 1
 
 
 # ---- groups ----------------------------------------------------------------------------------------------------------
 
 
-def _of_group(dram: Dram, source: GroupSteps, part: Part) -> Iterator[tuple[str, int, Ints]]:
+def _of_group(dram: Dram, source: GroupSteps, part: Part) -> Iterator[Moved]:
     streams = source.group.streams
     which = chain.from_iterable(np.repeat(one.stream, one.number).tolist() for one in (source.loads, source.stores))
     pieces, weights = {k: _pieces(source, k) for k in range(len(streams))}, _weights(dram, source, part)
     for n, ((operand, t), k, rows) in enumerate(zip(part.names, which, rows_of(source), strict=True)):
         if k < 0:
-            yield operand, t, weights[n]
+            yield weights[n]
             continue
         box = Box(rows, _columns(pieces[k], rows))
-        yield operand, t, dram.read(t, streams[k].store, box) if streams[k].outside else dram.made(t, box)
+        yield operand, t, dram.read(t, streams[k].store, box) if streams[k].outside else dram.made(t, box), 1
 
 
-def _weights(dram: Dram, source: GroupSteps, part: Part) -> dict[int, Ints]:
-    """The runs of transfers of weights, by their numbers in the part.
+def _weights(dram: Dram, source: GroupSteps, part: Part) -> dict[int, Moved]:
+    """Transfers of weights, by their numbers in the part.
 
     The first bytes of a layer's weights stay, those behind them come again, step by step.
     """
-    mine, found = defaultdict[int, list[int]](list), dict[int, Ints]()
+    mine, found = defaultdict[int, list[int]](list), dict[int, Moved]()
+    tight = source.tight.tolist() if source.together.any() else []
+    turns = {step + 1: int(source.layer[step]) for step in tight}
     for n, ((operand, t), one) in enumerate(zip(part.names, part.moves, strict=True)):
-        if operand == "W" and isinstance(one, Load):
+        if operand != "W" or not isinstance(one, Load):
+            continue
+        if one.due in turns:  # ahead of what comes to stay
+            runs = _in_turns(dram, source, turns.pop(one.due))
+            found[n] = "W", t, runs, len(runs)
+        else:
             mine[t].append(n)
     for t, some in mine.items():
         k = t - source.group.first
-        kept = int(source.kept[0, source.owners[k]])
-        ends = list(accumulate(part.moves[n].bytes for n in some))
-        again = ends[-1] - kept * (source.owners[k] == k)
-        number = bisect_right(ends, again)
+        kept, ends = _kept(source, k), list(accumulate(part.moves[n].bytes for n in some))
+        number = bisect_right(ends, ends[-1] - kept * int(source.owners[k] == k))
         for first, few in ((kept, some[:number]), (0, some[number:])):
             at = 0
             for n in sorted(few, key=lambda n: awaits(part.moves[n])):
-                found[n] = dram.weight_bytes(t, first, at, part.moves[n].bytes)
+                found[n] = "W", t, dram.weight_bytes(t, first, at, part.moves[n].bytes), 1
                 at += part.moves[n].bytes
     return found
+
+
+def _kept(source: GroupSteps, k: int) -> int:
+    """Bytes of a layer's weights that stay."""
+    return int(source.kept[0, source.owners[k]])
+
+
+def _in_turns(dram: Dram, source: GroupSteps, first: int) -> Ints:
+    """What does not stay of the filters of layers that take turns, layer by layer."""
+    found = []
+    for k in np.flatnonzero(source.runs == first).tolist():
+        size, kept = int(source.size[k]), _kept(source, k)
+        for f in range(kept // max(1, size), int(source.number[k])):
+            begin = max(kept, f * size)
+            found.append(dram.weight_bytes(source.group.first + k, 0, begin, (f + 1) * size - begin))
+    return np.concatenate(found)
 
 
 def _pieces(source: GroupSteps, k: int) -> list[tuple[Span, Span]]:
@@ -162,7 +192,7 @@ def _columns(pieces: list[tuple[Span, Span]], rows: Span) -> Span:
 # ---- layers by themselves --------------------------------------------------------------------------------------------
 
 
-def _of_nest(dram: Dram, source: NestSteps) -> Iterator[tuple[str, int, Ints]]:
+def _of_nest(dram: Dram, source: NestSteps) -> Iterator[Moved]:
     t, inputs = source.number, iter(_loaded(dram.net, source))
     for one, size, load, store in source.moved:
         operand, _, lacks = one
@@ -172,17 +202,19 @@ def _of_nest(dram: Dram, source: NestSteps) -> Iterator[tuple[str, int, Ints]]:
         boxes = _boxes(source, one)
         for k in np.flatnonzero(load).tolist():
             if operand == "W":
-                yield "W", t, dram.weights(t, boxes(k))
+                yield "W", t, dram.weights(t, boxes(k)), 1
             elif operand == "IN":
-                yield "IN", t, dram.read(t, s, _box(source, boxes(k), "n", lacks))
+                yield "IN", t, dram.read(t, s, _box(source, boxes(k), "n", lacks)), 1
             else:
-                yield "PSUM", t, dram.sums(t, _box(source, boxes(k), "m"))
+                yield "PSUM", t, dram.sums(t, _box(source, boxes(k), "m")), 1
         if operand == "OUT":
             final = _boxes(source, ("OUT", source.layer.resident_out, ""))
             for k in np.flatnonzero(store).tolist():
                 runs = dram.made(t, _box(source, final(k), "m"))
-                partial = taken(dram.machine, "OUT", runs) != store[k]
-                yield ("PSUM", t, dram.sums(t, _box(source, boxes(k), "m"))) if partial else ("OUT", t, runs)
+                if taken(dram.machine, "OUT", runs) == store[k]:
+                    yield "OUT", t, runs, 1
+                else:
+                    yield "PSUM", t, dram.sums(t, _box(source, boxes(k), "m")), 1
 
 
 def _loaded(net: Net, source: NestSteps) -> list[int]:
@@ -213,7 +245,7 @@ def _box(source: NestSteps, spans: dict[str, Span], channel: str, lacks: str = "
     return Box(spans["r"], spans["c"], channels, spans["b"])
 
 
-def taken(machine: Machine, operand: str, runs: Ints) -> int:
-    """The ticks that a plan counts for a call of these runs."""
+def taken(machine: Machine, operand: str, runs: Ints, calls: int = 1) -> int:
+    """The ticks that a plan counts for these runs."""
     price = machine.transfer_of(operand)
-    return ticks(price, request(price, int(runs[:, 1].sum()), len(runs), 0)) if len(runs) else 0
+    return ticks(price, Counts(calls=calls, segments=len(runs), bytes=int(runs[:, 1].sum()))) if len(runs) else 0
