@@ -452,6 +452,9 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("latency: bounds with fewer filters at once", "most = np.clip((self.room - held) // size, 1, lanes)",
          "most = np.clip((self.room - held) // size, 1, 1)"),
     ]),
+    ("formulations/fusion/strips.py", "tests/formulations/test_fusion_brute.py", [
+        ("fusion: no broken numbers in one step", "-(-sizes // under) * under, sizes)", "sizes, sizes)"),
+    ]),
     ("formulations/fusion/latency/paths.py", "tests/formulations/test_fusion_latency.py", [
         ("latency: labels as if all was stored before", "if late and fresh.any():", "if False:"),
         ("latency: ways beyond a cap", "move.bytes <= cap - before - after", "move.bytes <= cap - before"),

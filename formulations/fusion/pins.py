@@ -150,8 +150,9 @@ class Demands:
         """Yield the demands that a group does not keep."""
         yield from self._broken(first, last)
         if option is not None:
-            if not self.pins.sizes("strip", np.array([option.height])).size:
-                yield f"strips of {option.height} rows are not {self._said('strip')}"
+            height = min(option.height, window(self.net.layers[last], "rows").outputs)
+            if not self.pins.sizes("strip", np.array([height])).size:
+                yield f"strips of {height} rows are not {self._said('strip')}"
             if option.recomputes and not self.recompute:
                 yield "recomputes, which needs pin recompute=any"
 

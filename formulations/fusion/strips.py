@@ -47,12 +47,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import pairwise
+from math import lcm
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from formulations.fusion.groups import Axis, Group, Rate
+from formulations.fusion.groups import Axis, Group, Rate, window
 from hwmodels.schedule import Pace, Steps
 
 Ints = npt.NDArray[np.int64]
@@ -156,15 +157,20 @@ class Strips:
 
 
 def strips(group: Group, axis: Axis, ways: Sequence[Way]) -> Strips | None:
-    """Return the steps of a group along an axis in those ways that give no map a broken number; None if none does."""
+    """Return the steps of a group along an axis in those ways that give no map a broken number; None if none does.
+
+    What is all of the last layer may be more than that, in one step still.
+    """
     rates = group.rates(axis)
     if rates is None:
         return None
-    sizes = np.array([size for _, size in ways], np.int64)[:, None]
     parts = np.array([(rate.numerator, rate.denominator) for rate in rates.values()], np.int64)
-    suits = (sizes * parts[:, 0] % parts[:, 1] == 0).all(axis=1)
-    suiting = tuple(way for way, good in zip(ways, suits, strict=True) if good)
-    return _Walk(group, axis, rates).strips(suiting) if suiting else None
+    under, whole = lcm(*parts[:, 1].tolist()), window(group.net.layers[group.last], axis).outputs
+    sizes = np.array([size for _, size in ways], np.int64)
+    sizes = np.where(sizes >= whole, -(-sizes // under) * under, sizes)
+    suits = (sizes[:, None] * parts[:, 0] % parts[:, 1] == 0).all(axis=1)
+    suiting = [(mode, size) for (mode, _), size, good in zip(ways, sizes.tolist(), suits, strict=True) if good]
+    return _Walk(group, axis, rates).strips(tuple(suiting)) if suiting else None
 
 
 def paces(group: Group, axis: Axis, mode: Mode, size: int) -> tuple[Steps, tuple[Pace, ...]]:

@@ -26,7 +26,8 @@ from instances.network.network import Network
 from instances.network.operators import Conv, Eltwise, Input, Reshape
 from instances.network.stores import stores
 from instances.network.workload import Layer
-from solver import check, pareto
+from instances.zoo.builder import Builder
+from solver import check, pareto, solve
 from solver.problems.fusion import FUSION
 from tests.adversary.fusion import TESTER, Case
 from tests.adversary.fusion_paths import Paths
@@ -392,3 +393,20 @@ def test_without_recomputation_the_front_is_one_plan() -> None:
     assert case.network is not None
     front = pareto(case.network, case.machine, problem="fusion", pins=["recompute=no"])
     assert (front.proven, len(front.parts[0].points)) == (True, 1)
+
+
+def test_all_of_a_group_in_one_step_needs_no_whole_numbers() -> None:
+    """A 3x3 layer of stride 2 beside one whose map is pooled: a step of the pool's row is one and a half rows of `a`.
+
+    All four in one step move what must: 9 of the input, 9 weights each, 2 x 2 and one result.
+    """
+    net = Builder("unlike", "")
+    x = net.input(1, 1, 3, 3, name="in")
+    net.conv(x, "a", 1, 3, stride=2, batch_norm=False, act="")
+    net.pool(net.conv(x, "b", 1, 3, batch_norm=False, act=""), "pool", "avg", 3)
+    settings = {"ocm_bytes": "256", "ocm_banks": "16"}
+    for objective in ("bytes", "time"):
+        plan = solve(net.build(), "scratchpad_64k", problem="fusion", objective=objective, settings=settings,
+                     pins=["fuse=a..pool", "strip<=1"])  # fmt: skip
+        assert (plan.measures or {})["bytes"] == 9 + 9 + 9 + 4 + 1
+        assert check(plan).executed == 1
