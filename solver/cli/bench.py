@@ -9,18 +9,24 @@ import typer
 
 import solver.uses.bench as benchmarks
 from instances.errors import InputError
+from instances.problems import either
 from solver.ask import options
 from solver.ask.progress import progress_bar
 from solver.cli.exits import DISAGREEMENT
 from solver.cli.flags import JsonOpt
 from solver.show import console
 
+#: Suites whose rows can be chosen.
+_ROWS = "fusion", "fusion-time", "library"
+
 
 def bench(
     suite: Annotated[str, typer.Argument(metavar="SUITE", help="See certile list suites")],
     only: Annotated[
         str,
-        typer.Option("--only", metavar="TEXT", help="Suites fusion, library: rows with this text: --only tiling-peers"),
+        typer.Option(
+            "--only", metavar="TEXT", help="Suites fusion, fusion-time, library: rows with this text: --only resnet50"
+        ),
     ] = "",
     engine: Annotated[
         str | None, typer.Option("--engine", "-e", metavar="E", help="Suite library: by this engine: -e cp-sat")
@@ -77,7 +83,7 @@ def _more(suite: str, only: str, asked: dict[str, object]) -> dict[str, object]:
             f"--{ {'difficulty': 'class', 'time_limit_s': 'time-limit'}.get(name, name) }" for name in given
         )
         raise InputError(f"{names}: for suite library, not for {suite}")
-    if only and suite not in ("fusion", "library"):
-        raise InputError(f"--only: rows of suites fusion and library can be chosen, not of {suite}")
+    if only and suite not in _ROWS:
+        raise InputError(f"--only: rows of suites {either(_ROWS)} can be chosen, not of {suite}")
     options.check_time_limit(given.get("time_limit_s"))  # type: ignore[arg-type]
     return {**given, **({"only": only} if only else {})}

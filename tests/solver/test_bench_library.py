@@ -173,7 +173,7 @@ def test_options_of_the_suite_are_not_for_others(capsys: pytest.CaptureFixture[s
     assert main(["bench", "tso", "--engine", "cp-sat", "--class", "easy"]) == 2
     assert "--engine, --class: for suite library, not for tso" in capsys.readouterr().err
     assert main(["bench", "tso", "--only", "x"]) == 2
-    assert "--only: rows of suites fusion and library can be chosen" in capsys.readouterr().err
+    assert "--only: rows of suites fusion, fusion-time and library can be chosen" in capsys.readouterr().err
     assert main(["bench", "library", "--time-limit", "-1"]) == 2
     assert "time limit" in capsys.readouterr().err
 

@@ -247,7 +247,7 @@ def test_rows_that_are_asked_for() -> None:
         rows = rows_of(suite(Silent(), only=only).to_json())
         assert [f"{row['network']} {row['KiB']}" for row in rows] == asked
     assert len(rows_of(suite(Silent()).to_json())) == 9  # those of 512x512 only if they are asked for
-    assert bench._network("resnet50@512x512").operators[0].shape == (1, 3, 512, 512)
+    assert bench.network_of("resnet50@512x512").operators[0].shape == (1, 3, 512, 512)
     with pytest.raises(InputError, match=r"resnet51: no row; there are resnet50 128, .*, mobilenet_v2@512x512 768"):
         fusion(Silent(), only="resnet51")
 

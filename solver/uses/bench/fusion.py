@@ -53,7 +53,7 @@ _CHAINS = (
 )
 
 
-def _network(name: str) -> Network:
+def network_of(name: str) -> Network:
     """The network of a row: ``vgg16_convs``, ``resnet50@512x512``."""
     if name == "vgg16_convs":
         return convolutions("vgg16")
@@ -85,7 +85,7 @@ def _macs(plan: Plan) -> float | None:
 
 def network_row(name: str, kib: int) -> list[Cell]:
     """Bytes of heuristics and of the optimum, what is proven of it, and the seconds of it alone."""
-    target = _network(name)
+    target = network_of(name)
     heuristics = [value_of(_solved(target, kib, engine)) for engine in _HEURISTICS.values()]
     plan, seconds = timed(lambda: _solved(target, kib))
     groups = len(plan.schedule or ())
