@@ -67,10 +67,12 @@ class OrderDemands:
                     due[one.queue] = one.due
 
 
-def sizes_of(room: int) -> tuple[int, int, int]:
-    """The most bytes of blocks and transfers of weights that are tried: an eighth of the memory, half, a quarter.
+def sizes_of(room: int) -> tuple[int, ...]:
+    """The most bytes of blocks and transfers of weights that are tried, the most first.
 
-    At least 4 KiB, at most 64 KiB: 64, 32 and 16 KiB on 512 KiB and more.
+    A quarter of the memory, but 8 KiB to 128 KiB, and a half, a quarter and an eighth of that; of a memory of less than
+    8 KiB an eighth and a sixteenth, too.
     """
-    most = min(MOST_BYTES, 2 ** max(12, (room // 8).bit_length() - 1))
-    return most, most // 2, most // 4
+    most = min(2 * MOST_BYTES, 2 ** max(13, (room // 4).bit_length() - 1))
+    small = (max(1, room // 8), max(1, room // 16)) if room < 2**13 else ()
+    return (most, most // 2, most // 4, most // 8, *small)
