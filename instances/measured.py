@@ -21,13 +21,13 @@ measured, unit    a number in ``ps``, ``ns``, ``us``, ``ms``, ``s``, ``ticks`` o
 
 Lines that begin with ``#`` are for people. Paths are looked for beside the CSV file first.
 
-**Profiles** are the measured times of a network's tasks.
+**Profiles** are the measured times of a network's tasks, or of its layers.
 
 JSON: ``{"format": "certile-profile/1", "network": "squeezenet1_1", "unit": "us", "times": {"conv1": {"1": 14569,
 "4": 3951, "gpu": 1628}, ...}}``. CSV: a line of heads, ``task,1,2,4,gpu``, then one line a task. Columns are ``1*``
 (one core without threads), ``1``, ``2``, ... (cores), and accelerators; ``null``, or ``-`` in CSV, says that the task
 cannot run there. A column that no task has is not asked for; a cell that is missing in a column that others have is
-an error.
+an error. Of layers on a machine with one core column ``1`` has the times of all of them (`Profile.layers`).
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -58,6 +59,8 @@ from instances.jsonfile import (
     read_bytes,
     shown,
 )  # fmt: skip
+from instances.machine.machine import Compute, Machine
+from instances.network.stores import Stores
 from instances.network.workload import Layer
 from instances.validation import validate
 
@@ -265,6 +268,8 @@ PROFILE_FORMAT = "certile-profile/1"
 Row = dict[str, float | None]
 #: The longest time of a task.
 LONGEST_US = 1e9
+#: The column of a machine with one core, and what products of a layer's ticks with its pixels or filters are below.
+CORE, _MOST = "1", 2**62
 _PER_US = {"ns": 1000.0, "us": 1.0, "ms": 0.001}
 
 
@@ -273,7 +278,8 @@ class Profile(Frozen):
 
     format: Literal["certile-profile/1"] = "certile-profile/1"
     network: str = ""
-    unit: Literal["ns", "us", "ms"] = "us"
+    unit: Literal["cycles", "ns", "us", "ms"] = "us"
+    """"cycles": of compute, on a machine that has them (`instances.machine.machine.Compute`)."""
     clock: Literal["busy", "alone"] = "busy"
     """"alone": measured with all other cores idle, at the clocks `alone_mhz` of the machine; times on cores are then
     scaled to its `busy_mhz`.
@@ -300,12 +306,61 @@ class Profile(Frozen):
                 raise InputError(
                     f"{where}: task {name}: no time in column {missing[0]}; write null if it cannot run there"
                 )
+        if self.unit not in _PER_US:
+            raise InputError(f"{where}: unit {self.unit}: a board has no cycle of its own, write ns, us or ms")
         per_us = _PER_US[self.unit]
         rows = tuple({k: t if t is None else t / per_us for k, t in self.times[name].items()} for name in tasks)
         for name, row in zip(tasks, rows, strict=True):
             if any(t is not None and t > LONGEST_US for t in row.values()):
                 raise InputError(f"{where}: task {name}: a time is above {LONGEST_US / 1e6:.0f} s")
         return rows
+
+    def layers(self, layers: Sequence[Layer], machine: Machine) -> tuple[Layer, ...]:
+        """Return the layers of a network with their times in ticks, rounded up, as cycles of `measured`.
+
+        Raises InputError with all that is wrong: layers that are unknown, missing, or take too long, columns that are
+        no core, and a machine that does not compute layer by layer.
+        """
+        if wrong := [*self._misnamed([layer.name for layer in layers]), *self._unsuited(machine)]:
+            raise InputError(f"profile: {'; '.join(wrong)}")
+        cycle_ps = machine.compute.cycle_ticks * machine.tick_ps
+        unit_ps = cycle_ps if self.unit == "cycles" else UNITS_PS[self.unit]
+        made = []
+        for layer in layers:  # decimals as they are written
+            ticks = ceil(Fraction(str(self.times[layer.name][CORE])) * unit_ps / machine.tick_ps)
+            made.append(layer.model_copy(update={"cycles": ticks}))
+        long = [one.name for one in made if one.cycles * max(one.r * one.c, one.g * one.m) >= _MOST]
+        if long:
+            raise InputError(f"profile: {', '.join(long)}: too long, ticks times pixels or filters reach 2**62")
+        return tuple(made)
+
+    def _misnamed(self, names: Sequence[str]) -> Iterator[str]:
+        """What is wrong with names of layers and columns."""
+        if unknown := [name for name in self.times if name not in names]:
+            yield f"the network has no layers {shown(unknown, 200)}"
+        if missing := [name for name in names if self.times.get(name, {}).get(CORE) is None]:
+            yield f"no time in column {CORE} of layers {shown(missing, 200)}"
+        if strange := sorted({column for row in self.times.values() for column in row} - {CORE}):
+            yield f"columns {shown(strange, 200)}: times of layers stand in column {CORE}"
+
+    def _unsuited(self, machine: Machine) -> Iterator[str]:
+        """What of a machine does not suit times of whole layers."""
+        if self.clock == "alone":
+            yield "clock alone is for boards"
+        if machine.timing != "serial":
+            yield f"machine {machine.name}: times of whole layers need overlap serial, it has {machine.timing}"
+        if self.unit == "cycles" and not machine.compute.cycle_ticks:
+            yield f"unit cycles: compute.cycle_ticks of {machine.name} is 0, write a unit of time"
+
+
+def measured(machine: Machine) -> Machine:
+    """Return a machine that computes as a profile says: nothing by itself, and a cycle of a layer is a tick."""
+    return machine.model_copy(update={"compute": Compute(model="none", cycle_ticks=1)})
+
+
+def timed(found: Stores, machine: Machine, profile: Profile | None) -> Stores:
+    """Return the layers of a network with their measured times, if there are any; raises InputError as `layers`."""
+    return found if profile is None else replace(found, layers=profile.layers(found.layers, machine))
 
 
 def load_profile(path: str | os.PathLike[str]) -> Profile:

@@ -205,10 +205,14 @@ def lanes_of(layer: Layer, machine: Machine) -> int:
 
 
 def cycles_of(layer: Layer, machine: Machine, pixels: Ints, turns: int = 1) -> Ints:
-    """Cycles of pieces of so many pixels of a layer, in so many turns."""
+    """Cycles of pieces of so many pixels of a layer, in so many turns.
+
+    Where they were measured (`Layer.cycles`), a turn of a piece takes its share of the pixels and turns, rounded up: so
+    pieces that make a layer once take no less than the layer together, and each at most a cycle more than its share.
+    """
     unit = machine.compute
     if unit.model == "none":
-        return np.zeros_like(pixels)
+        return turns * -(-layer.cycles * pixels // (turns * layer.r * layer.c))
     work = pixels * (layer.b * layer.kh * layer.kw * layer.inputs)
     if unit.model == "tile":
         work, lanes = work * (layer.g * layer.m * layer.n), unit.macs_per_cycle

@@ -37,6 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from instances.machine.machine import Machine
+from instances.measured import Profile, timed
 from instances.network.network import Network
 from instances.network.stores import Stores, stores
 from instances.network.stores import barriers as _barriers
@@ -240,9 +241,9 @@ class Net(Stores):
     rates: dict[tuple[int, int, Axis], dict[int, Rate] | None]
 
     @classmethod
-    def read(cls, network: Network, machine: Machine) -> Net:
-        """Read a network; raises InputError if it has no layers."""
-        found = stores(network)
+    def read(cls, network: Network, machine: Machine, profile: Profile | None = None) -> Net:
+        """Read a network with times of its layers; raises InputError if it has no layers, or these do not fit."""
+        found = timed(stores(network), machine, profile)
         net = cls(**vars(found))
         object.__setattr__(net, "barriers", tuple(_barriers(network, net)))
         object.__setattr__(net, "element_bytes", machine.out_bytes)

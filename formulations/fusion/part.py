@@ -46,6 +46,7 @@ from hwmodels.schedule import FusedRun, LayerRun, Nest, NetworkRun
 from hwmodels.timeline.replay import replay
 from instances.errors import InputError
 from instances.machine.machine import Machine
+from instances.measured import Profile, measured
 from instances.network.network import Network
 
 #: Faults of runs that are said before those of a queue.
@@ -75,11 +76,15 @@ class Measures(Mapping[str, int]):
 
 
 class FusionPart(Part[Runs]):
-    """A network; raises InputError if it has no layers."""
+    """A network, with the times of its layers where they were measured.
 
-    def __init__(self, network: Network, machine: Machine, pins: Pins) -> None:
+    Raises InputError if it has no layers, or the times do not fit.
+    """
+
+    def __init__(self, network: Network, machine: Machine, pins: Pins, profile: Profile | None = None) -> None:
+        self.net = Net.read(network, machine, profile)
+        machine = machine if profile is None else measured(machine)
         self.name, self.machine, self.pins = network.name, machine, pins
-        self.net = Net.read(network, machine)
         of_nests = Pins(tuple(pin for pin in pins.pins if pin.name in NEST_DECISIONS))
         self.layers, nests = Layers(self.net, machine, of_nests), Nests(self.net, machine, of_nests)
         self.demands = Demands(pins, self.net)
@@ -270,8 +275,16 @@ class FusionPart(Part[Runs]):
             seen = replay(self.laid(runs).timeline)
         except InputError as error:  # the queue is of other transfers: what is wrong with the runs says more
             raise InputError("; ".join([*walked.faults[:_SAID], str(error)])) from None
-        faults = (*walked.faults, *seen.faults, *_too_many(seen.peak_bytes, self.timelines.room))
+        short = self._too_short(runs, walked)
+        faults = (*walked.faults, *seen.faults, *_too_many(seen.peak_bytes, self.timelines.room), *short)
         return Replayed({**measures, "time": seen.latency}, faults, counts, figures=tuple(said_of), executed=executed)
+
+    def _too_short(self, runs: Runs, walked: FusionReplay) -> Iterator[str]:
+        """Yield the runs whose steps in the timeline take less than the referee sees them compute."""
+        for (first, last, _), said, part in zip(self.numbered(runs), walked.runs, self.laid(runs).parts, strict=False):
+            computed = said.compute_ticks if isinstance(said, FusedReplay) else said.outcome.compute_ticks
+            if (taken := sum(step.ticks for step in part.steps)) < computed:
+                yield f"{self.prices.name(first, last)}: its steps take {taken:,} ticks, to compute takes {computed:,}"
 
     def figures_of(self, runs: Runs, walked: Replayed) -> tuple[RunFigures, ...]:
         """What the referee saw, and where the tiles of layers by themselves lie."""

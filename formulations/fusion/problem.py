@@ -26,6 +26,7 @@ from hwmodels.joint.price import RunFigures
 from hwmodels.schedule import LayersSchedule, NetworkSchedule
 from instances.errors import InputError
 from instances.machine.machine import Machine
+from instances.measured import Profile
 from instances.network.network import Network
 from instances.network.workload import refuse_long
 
@@ -107,15 +108,19 @@ class FusionFormulation(Formulation[Runs]):
     quick: tuple[str, ...] = ("per-layer",)
 
     def read(
-        self, network: Network, machine: Machine, pins: Pins, layers: Sequence[str] | None
+        self, network: Network, machine: Machine, pins: Pins, layers: Sequence[str] | None,
+        profile: Profile | None = None,
     ) -> Sequence[FusionPart]:  # fmt: skip
-        """The network; raises InputError for machines without a shared memory, and for layers that no nest plans."""
+        """The network, with times of its layers where they were measured.
+
+        Raises InputError for machines without a shared memory, for layers that no nest plans, and if times do not fit.
+        """
         check_machine(machine, self.name)
         for layer in network.layers:
             refuse_long(layer)
             if layer.kind == "correlation":
                 raise InputError(f"layer {layer.name}: only problem mesh plans correlations")
-        return [FusionPart(network, machine, pins)]
+        return [FusionPart(network, machine, pins, profile)]
 
 
 # ---- groups of one layer ---------------------------------------------------------------------------------------------
@@ -164,10 +169,11 @@ class JointFormulation(FusionFormulation):
     quick = ("greedy", "sequence", "no-reuse")
 
     def read(
-        self, network: Network, machine: Machine, pins: Pins, layers: Sequence[str] | None
+        self, network: Network, machine: Machine, pins: Pins, layers: Sequence[str] | None,
+        profile: Profile | None = None,
     ) -> Sequence[FusionPart]:  # fmt: skip
         """As problem fusion with pin ``length=1``."""
-        return super().read(network, machine, Pins((*pins.pins, Pin("length", "=", "1"))), layers)
+        return super().read(network, machine, Pins((*pins.pins, Pin("length", "=", "1"))), layers, profile)
 
 
 def check_machine(machine: Machine, problem: str) -> None:

@@ -71,7 +71,7 @@ class Layer(Sparse):
     no W; their function stands in the network file (`fn`).
     """
 
-    LEFT_OUT: ClassVar = frozenset(("resident_in", "resident_out", "broadcast", "resident_w", "copies"))
+    LEFT_OUT: ClassVar = frozenset(("resident_in", "resident_out", "broadcast", "resident_w", "copies", "cycles"))
 
     name: str = Field(min_length=1)
     kind: Literal["conv", "matmul", "pool", "resample", "eltwise", "correlation"] = "conv"
@@ -118,6 +118,8 @@ class Layer(Sparse):
     """Of every input, and of W last where it is an activation, how many elements are padding, or copies of others that
     the layer reads: they lie off the chip and nests load them, but a plan need not. Empty: none.
     """
+    cycles: int = NonNegative
+    """Cycles of computing all of it on a machine that counts none itself (compute model "none"): what was measured."""
 
     @model_validator(mode="after")
     def _copies_are_elements(self) -> Layer:

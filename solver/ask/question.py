@@ -37,7 +37,7 @@ class Question:
     layers: tuple[str, ...] | None = None
     """Only these; None for all that the problem plans."""
     profile: Profile | None = None
-    """Measured times of tasks."""
+    """Measured times of tasks, or of layers."""
     time_limit_s: float | None = None
     memory_bytes: int | None = None
     """The most resident memory of this process; None for most of what is free."""

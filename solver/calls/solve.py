@@ -94,7 +94,7 @@ def solve(
     layers : names, optional
         Only these; by default all that the problem plans.
     profile : Profile or path, optional
-        Measured times of tasks (mapping, applications).
+        Measured times of tasks (mapping, applications) or of layers (fusion, joint).
     time_limit_s : float, optional
         For the whole call. Then the best plan so far is returned with its bound.
     jobs : int

@@ -86,7 +86,7 @@ CompareOpt = Annotated[
     str, typer.Option("--compare", metavar="E,..", help="Add ratios of other engines: greedy,tso-noburst")
 ]
 ProfileOpt = Annotated[
-    str | None, typer.Option("--profile", metavar="FILE", help="Measured times of tasks (mapping): --profile times.csv")
+    str | None, typer.Option("--profile", metavar="FILE", help="Measured times of tasks or layers: --profile times.csv")
 ]
 OutOpt = Annotated[str | None, typer.Option("--out", "-o", metavar="FILE", help="Write the result: -o plan.json")]
 

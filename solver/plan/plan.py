@@ -76,7 +76,7 @@ class Asked(Frozen):
     element-wise layers, too.
     """
     profile: Profile | None = None
-    """Measured times of tasks; without them those of boards are estimated."""
+    """Measured times of tasks or layers; without them those of boards are estimated, those of layers computed."""
     most: dict[str, Natural] = {}  # noqa: RUF012 - pydantic copies it
     """Of a plan on a front the most of other measures: it is the best of those that keep to them."""
 

@@ -14,8 +14,8 @@ from typing import cast
 from formulations.fusion.latency.events import events
 from formulations.fusion.latency.timelines import MOST_MOVES, Carried
 from formulations.fusion.part import FusionPart
-from formulations.fusion.problem import JointFormulation
-from formulations.pins import parse_pins
+from formulations.fusion.problem import FusionFormulation, JointFormulation
+from formulations.pins import Pins, parse_pins
 from formulations.tiling.tiling import read
 from hwmodels.joint.price import RunFigures, ran
 from hwmodels.nest.buffers import buffer_lines, buffers
@@ -24,6 +24,7 @@ from hwmodels.nest.price.closed_form import price
 from hwmodels.schedule import FusedRun, LayerRun
 from instances.errors import InputError
 from instances.machine.machine import Machine
+from instances.measured import measured, timed
 from instances.network.stores import Stores, stores
 from instances.network.workload import Layer
 from solver.ask.question import Question
@@ -138,14 +139,20 @@ def is_shared(plan: Plan) -> bool:
     return bool(plan.types.figures == tuple[RunFigures, ...])
 
 
+def machine_of(plan: Plan) -> Machine:
+    """Return the machine of a plan as it computes: where its layers were measured, nothing by itself."""
+    return plan.machine_data if plan.options.profile is None else measured(plan.machine_data)
+
+
 def rows_of(plan: Plan) -> list[RunRow]:
     """Return the layers and groups of a plan in their order; none if it has no schedule."""
     (part,) = plan.parts
     if part.schedule is None:
         return []
-    found, made, step = stores(plan.network_data), list[RunRow](), 0
+    found = timed(stores(plan.network_data), plan.machine_data, plan.options.profile)
+    machine, made, step = machine_of(plan), list[RunRow](), 0
     for run, figures in zip(part.schedule, part.figures, strict=True):
-        made.append(RunRow(step, run, figures, found, plan.machine_data))
+        made.append(RunRow(step, run, figures, found, machine))
         step += len(figures.layers)
     return made
 
@@ -175,8 +182,8 @@ def _times(plan: Plan, rows: Sequence[RunRow]) -> Iterator[tuple[str, dict[str, 
         run = row.run
         assert isinstance(run, LayerRun)
         layer, nest = ran(row.found, row.step, run, before)
-        outcome = price(layer, plan.machine_data, nest)
-        terms = terms_of("time", layer, plan.machine_data, outcome, dict(run.nest.homes))
+        outcome = price(layer, row.machine, nest)
+        terms = terms_of("time", layer, row.machine, outcome, dict(run.nest.homes))
         yield row.name, {term: us(plan, ticks) for term, ticks in terms.items()}
         before = run
 
@@ -208,7 +215,7 @@ def moved_figures(plan: Plan, rows: Mapping[str, Sequence[RunRow]], what: str) -
     }
     caption = "To and from DRAM, by what moves."
     bars = stacked(f"bytes-by-{what}", f"Bytes by {what}", caption, "bytes", moved)
-    return bars, roofline(plan.machine_data, rates, what)
+    return bars, roofline(machine_of(plan), rates, what)
 
 
 def moved_column(rows: Sequence[RunRow], operand: str, means: str) -> Column:
@@ -248,6 +255,16 @@ JOINT = JointFormulation()
 
 class SharedProblem(Problem):
     """Networks in a shared memory: layers and groups, and what stays on chip between them."""
+
+    formulation: FusionFormulation
+
+    def __init__(self, formulation: FusionFormulation) -> None:
+        super().__init__(formulation)
+        self.takes = frozenset({"profile"})
+
+    def read(self, question: Question, pins: Pins) -> Sequence[FusionPart]:
+        """The network, with times of its layers."""
+        return self.formulation.read(question.network, question.machine, pins, None, question.profile)
 
     def parts(self, question: Question) -> Sequence[FusionPart]:
         """The network; raises InputError unless its homes are settled."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import to_jsonable_python
 
 from formulations.clock import Clock
-from formulations.pins import parse_pins
+from formulations.pins import Pins, parse_pins
 from formulations.problem import Formulation, Part
 from hwmodels.schedule import NetworkRun
 from instances.applications import Applications
@@ -41,8 +41,8 @@ from solver.plan.plan import FORMAT, Asked, PartPlan, Plan, PlanTypes, Stat, con
 from solver.search.deciding import Job, accepted, answers_of, lowest
 from solver.search.loop import Answer, decide_part, fallback, quickest, status_of
 from solver.search.verdict import Verdict, proven_of, row_of, rows_of, totals_of, verdicts_of
-from solver.show.tables import ABSENT, GAP, Column, Sheet, name_column, percent, ratio, render
-from solver.show.words import agreement, known_parts
+from solver.show.tables import ABSENT, GAP, Column, Sheet, name_column, percent, render
+from solver.show.words import agreement, known_parts, ratios
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -151,13 +151,17 @@ class Problem:
     def parts(self, question: Question) -> Sequence[Part[Any]]:
         """Return what is decided, in the order of the plan; raises InputError for bad pins and layers."""
         pins = parse_pins(question.pins, self.formulation.decisions)
-        target = question.network if self.formulation.target is Network else question.subject
-        parts = self.formulation.read(target, question.machine, pins, question.layers)
+        parts = self.read(question, pins)
         known = {part.name: part for part in parts}
         for name in question.layers or ():
             if name not in known:
                 raise unknown("layer", name, known)
         return parts if question.layers is None else [known[name] for name in question.layers]
+
+    def read(self, question: Question, pins: Pins) -> Sequence[Part[Any]]:
+        """Return all that may be decided; raises InputError for bad pins and layers."""
+        target = question.network if self.formulation.target is Network else question.subject
+        return self.formulation.read(target, question.machine, pins, question.layers)
 
     def ready(self, question: Question) -> None:
         """Make what a solve makes before it decides, to see whether it is refused: raises InputError as `solve`."""
@@ -528,7 +532,7 @@ class Problem:
 
     def table(self, plan: Plan, others: Mapping[str, Plan]) -> list[RenderableType]:
         """Return the table of a plan, and lines below it; beside others by engine."""
-        lines = [_ratios(plan, others)] if others else []
+        lines = [ratios(plan, others)] if others else []
         lines.append("; ".join(self.known(plan)))
         return [self.sheet(plan), "", *lines] if self.names(plan) else list(lines)
 
@@ -587,14 +591,3 @@ class Problem:
 def as_json(kind: Any, value: object) -> Any:
     """Return a schedule or figures of a type as JSON data."""
     return adapter_of(kind).dump_python(value, mode="json")
-
-
-def _ratios(plan: Plan, others: Mapping[str, Plan]) -> str:
-    """One line that compares other engines."""
-    parts = []
-    for name, other in others.items():
-        if other.objective is None or plan.objective is None:
-            parts.append(f"{name} has no plan")
-        else:
-            parts.append(f"{name} {ratio(other.objective.value, plan.objective.value)}")
-    return f"{plan.objectives[0]} of others over {plan.engine}: {', '.join(parts)}"

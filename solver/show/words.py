@@ -174,3 +174,14 @@ def bytes_moved(plan: Plan) -> str:
 def agreement(plan: Plan, what: str = "replay") -> str:
     """Return whether the replay of every part agrees with its price."""
     return f"{what} agrees" if all(row.replay and row.replay.ok for row in plan.parts) else f"{what} does not agree"
+
+
+def ratios(plan: Plan, others: Mapping[str, Plan]) -> str:
+    """Return one line that compares other engines."""
+    parts = []
+    for name, other in others.items():
+        if other.objective is None or plan.objective is None:
+            parts.append(f"{name} has no plan")
+        else:
+            parts.append(f"{name} {ratio(other.objective.value, plan.objective.value)}")
+    return f"{plan.objectives[0]} of others over {plan.engine}: {', '.join(parts)}"

@@ -43,6 +43,8 @@ class Counted:
     ticks : int
         Visit by visit the longer of computing and of moving what it loads and writes, calls and segments included;
         weights that stay come first.
+    compute_ticks : int
+        Of all pieces one after the other.
     faults : tuple of str
     """
 
@@ -52,6 +54,7 @@ class Counted:
     taps: int
     peak_bytes: int
     ticks: int
+    compute_ticks: int
     faults: tuple[str, ...]
 
 
@@ -116,7 +119,9 @@ class Count:
             self.moving = 0
         self._unmade()
         peak = self.strips + sum(self.run.weights) + self._filter_buffer()
-        return Counted(self.bytes, self.macs, self.work, self.taps, peak, self.ticks, tuple(self.faults.values()))
+        computing = self.cycles * self.machine.compute.cycle_ticks
+        faults = tuple(self.faults.values())
+        return Counted(self.bytes, self.macs, self.work, self.taps, peak, self.ticks, computing, faults)
 
     # ---- calls -------------------------------------------------------------------------------------------------------
 
@@ -252,10 +257,13 @@ class Count:
                 )  # fmt: skip
 
     def _cycles(self, layer: Layer, pixels: int, turns: int) -> int:
-        """Cycles of a piece, or of a turn's share of it, with the lanes full as far as channels fill them."""
+        """Cycles of a piece, or of a turn's share of it, with the lanes full as far as channels fill them.
+
+        Of a measured layer they are a share of its cycles, rounded up.
+        """
         unit, taps = self.machine.compute, layer.b * layer.kh * layer.kw * layer.inputs * pixels
         if unit.model == "none":
-            return 0
+            return -(-layer.cycles * pixels // (turns * layer.r * layer.c))
         if unit.model == "tile":
             return -(-taps * layer.g * layer.m * layer.n // (turns * unit.macs_per_cycle))
         if layer.m == layer.n == 1:

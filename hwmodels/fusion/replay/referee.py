@@ -43,6 +43,8 @@ class FusedReplay:
     """Steps of rows times steps of columns."""
     ticks: int
     """Visit by visit the longer of computing and of moving, with calls and segments of transfers."""
+    compute_ticks: int
+    """Of all that it computes, one after the other."""
     executed: bool
     """Whether the group was computed on integers, strip by strip in the bytes that are counted, and equals its layers
     run whole.
@@ -113,7 +115,8 @@ def _group(found: Stores, machine: Machine, run: FusedRun) -> FusedReplay:
         faults += done.faults
         executed = not done.faults
     return FusedReplay(
-        counted.operand_bytes, counted.macs, counted.peak_bytes, walk.visits, counted.ticks, executed, tuple(faults)
+        counted.operand_bytes, counted.macs, counted.peak_bytes, walk.visits, counted.ticks, counted.compute_ticks,
+        executed, tuple(faults),
     )  # fmt: skip
 
 

@@ -443,10 +443,11 @@ class CoreTables(CorePieces):
             into[kind] += terms
 
     def compute_cycles(self) -> list[Term]:
-        """Cycles of the whole core: Eq. 7-8 of `tso_burst_slicing` ("tile"), or the true pieces ("array")."""
+        """Cycles of the whole core: Eq. 7-8 of `tso_burst_slicing` ("tile"), true pieces ("array"), measured."""
         layer, unit = self.layer, self.machine.compute
         if unit.model == "none":
-            return []
+            rows, columns = self.choices.shape
+            return [(np.full(rows, layer.cycles, np.int64), np.ones(columns, np.int64))] if layer.cycles else []
         if unit.model == "tile":
             return self._tile_cycles()
         lanes = {d: self._cut(d).sum for d in ("b", "g", "r", "c", "i", "j")}

@@ -193,7 +193,7 @@ def _least_cycles(layer: Layer, unit: Compute) -> int:
     """Cycles of all MACs on one core, lanes full as far as channels fill them."""
     places = layer.b * layer.r * layer.c * layer.kh * layer.kw * layer.inputs
     if unit.model == "none":
-        return 0
+        return layer.cycles
     if unit.model == "tile":
         return places * layer.g * layer.m * layer.n // unit.macs_per_cycle
     if layer.m == layer.n == 1:

@@ -282,22 +282,20 @@ class Timeline:
     def compute(self) -> Ints:
         """Ticks that every step computes."""
         layer, unit, level = self.layer, self.machine.compute, self.levels[-1]
-        if unit.model == "none":
-            return np.zeros(self.count, np.int64)
         if unit.model == "tile":
             size = {d: self._largest(d) for d in DIMS}
             tile_map = -(-size["r"] * size["c"] * size["i"] * size["j"] // unit.macs_per_cycle)
             work = prod(size[d] for d in "bgmn") * tile_map * layer.inputs * unit.cycle_ticks
             return np.full(self.count, work, np.int64)
         factors = {d: stop - start for d, (start, stop) in ((d, self._range(level, d)) for d in DIMS)}
+        if unit.model == "none":
+            busy: Ints = prod(factors.values(), start=np.ones(self.count, np.int64))
+            return _shares(layer.cycles * unit.cycle_ticks, busy)
         if layer.m == layer.n == 1:
             factors["g"] = -(-factors["g"] // unit.cols)
         else:
             factors["m"], factors["n"] = -(-factors["m"] // unit.rows), -(-factors["n"] // unit.cols)
-        busy = np.full(self.count, layer.inputs * unit.cycle_ticks, np.int64)
-        for factor in factors.values():
-            busy = busy * factor
-        return busy
+        return prod(factors.values(), start=np.full(self.count, layer.inputs * unit.cycle_ticks, np.int64))
 
     def _largest(self, dim: str) -> int:
         """The tile's size as the nest states it: the last step, or the largest of free pieces."""
@@ -330,3 +328,15 @@ class Timeline:
         busy = np.maximum(self.compute(), np.append(moved.ahead[1:], 0))
         busy = np.maximum(busy, np.append(0, moved.behind[:-1]))
         return int(moved.ahead[0]) + int(busy.sum()) + int(moved.between.sum()) + int(moved.behind[-1])
+
+
+def _shares(whole: int, work: Ints) -> Ints:
+    """A number in integer shares of some work: the sum of the first ones is their share of it, rounded up.
+
+    An example: 10 in shares of 1, 1 and 1 are 4, 3 and 3. All of them are the number.
+    """
+    if not whole:
+        return np.zeros_like(work)
+    done = np.cumsum(work).astype(object)  # products of ticks and multiply-accumulates are long
+    shares: Ints = np.diff(-(-whole * done // done[-1]), prepend=0).astype(np.int64)
+    return shares

@@ -316,8 +316,9 @@ def _work(layer: Layer, machine: Machine, nest: Nest, cuts: Mapping[str, Cuts]) 
 def _outcome(layer: Layer, machine: Machine, cores: Sequence[ReplayCore], runs: Sequence[Run]) -> Outcome:
     rows, moving = _moved(machine, cores, runs)
     computing: dict[int, int] = {}
+    measured = layer.cycles * machine.compute.cycle_ticks if machine.compute.model == "none" else 0
     for core, run in zip(cores, runs, strict=True):
-        computing[core.tle] = max(computing.get(core.tle, 0), run.compute_ticks)
+        computing[core.tle] = max(computing.get(core.tle, 0), run.compute_ticks + measured)
     transfer_ticks = sum(price(counts, transfer_at(machine, row)) for row, counts in rows.items())
     if machine.timing == "double_buffered":
         time = sum(r.pipeline_ticks for r in runs)
@@ -335,7 +336,7 @@ def _outcome(layer: Layer, machine: Machine, cores: Sequence[ReplayCore], runs: 
         energy_fj=energy_at(machine, rows) + machine.mac_fj * layer.macs,
         by_operand=rows,
         transfer_ticks=transfer_ticks,
-        compute_ticks=max(r.compute_ticks for r in runs),
+        compute_ticks=max(r.compute_ticks for r in runs) + measured,
         occupancy_bytes={m: max(r.occupancy[m] for r in runs) for m in machine.memories},
     )
 

@@ -140,7 +140,7 @@ def _asked(plan: Plan) -> Section:
         if value not in (None, "", [], ())
     ]
     profile = plan.options.profile
-    facts += [Fact("profile", f"measured times of {len(profile.times)} tasks")] if profile else []
+    facts += [Fact("profile", f"{len(profile.times)} measured times")] if profile else []
     facts.append(Fact("to verify", "certile check plan.json", "prices and replays the plan file again, by itself"))
     machine = plan.machine_data.model_dump(mode="json")
     sources = machine.pop("sources", {})

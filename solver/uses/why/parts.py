@@ -213,6 +213,7 @@ def _over_time(plan: Plan, latency: int) -> Split:
     steps = [one for one in plan.timeline if one.lane == "engine"]
     busy = sum(one.end - one.begin for one in steps)
     needed = sum(full_lanes(layer, plan.machine_data) for layer in plan.network_data.layers)
+    needed = needed if plan.options.profile is None else busy  # of what was measured nothing is known
     parts = [Part(what="compute", cause="compute", value=min(busy, needed)),
              Part(what="compute", cause="lanes", value=busy - min(busy, needed))]  # fmt: skip
     for what in ("weights", "maps", "stores"):
