@@ -463,6 +463,25 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ]),
     ("formulations/prefetch/mending.py", "tests/formulations/test_prefetch.py", [
         ("prefetch: nothing is put off", "if self.due(k) > step and", "if self.due(k) < step and"),
+        ("prefetch: nothing is pulled ahead", "if draft.load[store] or not loads", "if True or not loads"),
+    ]),
+    ("formulations/prefetch/forward.py", "tests/formulations/test_prefetch.py", [
+        ("prefetch: loads ahead of maps that are stored", "draft.ready[k] > step", "False"),
+        ("prefetch: loads ahead where there is no room", ".min()) < draft.bytes[k]", ".max()) < draft.bytes[k]"),
+        ("prefetch: no step waits for stores", "self.left[step] >= self.draft.bytes[k]", "True"),
+    ]),
+    ("formulations/fusion/group_time.py", "tests/formulations/test_fusion_profile.py", [
+        ("profile: shares rounded down", "return turns * -(-layer.cycles * pixels // (turns * layer.r * layer.c))",
+         "return turns * (layer.cycles * pixels // (turns * layer.r * layer.c))"),
+    ]),
+    ("hwmodels/nest/price/overlap.py", "tests/formulations/test_fusion_profile.py", [
+        ("profile: shares of tiles rounded down", "-(-whole * done // done[-1])", "whole * done // done[-1]"),
+    ]),
+    ("instances/measured.py", "tests/formulations/test_fusion_profile.py", [
+        ("profile: missing layers", "if missing := [", "if missing := [] and ["),
+        ("profile: the first fault alone", "profile: {'; '.join(wrong)}", "profile: {wrong[0]}"),
+        ("profile: decimals as floats", "Fraction(str(self.times[layer.name][CORE]))",
+         "Fraction(float(self.times[layer.name][CORE] or 0))"),
     ]),
     ("formulations/prefetch/guards.py", "tests/formulations/test_prefetch.py", [
         ("prefetch: loads that are ready late in any order", "elif self.ready[k] > 1 and before < self.ready[k]",

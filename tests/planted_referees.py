@@ -87,6 +87,10 @@ REFEREES: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("hybrid replay: pieces of other kinds", "counts != list(pieces.values()):",
          "sum(counts) != sum(pieces.values()):"),
     ]),
+    ("hwmodels/fusion/replay/count.py", "tests/formulations/test_fusion_profile.py", [
+        ("fusion replay: measured layers take no time",
+         "return -(-layer.cycles * pixels // (turns * layer.r * layer.c))", "return 0"),
+    ]),
     ("hwmodels/fusion/replay/count.py", "tests/hwmodels/test_fusion_replay.py", [
         ("fusion replay: filters come for nothing", "self.moving += self._streamed(k)", "self.moving += 0"),
     ]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from formulations.prefetch.forward import forward
 from formulations.prefetch.guards import Draft, Order, When
 from hwmodels.schedule import Queue
 from hwmodels.timeline.schedule import Load, Timeline
@@ -47,7 +48,9 @@ class OrderDemands:
 
     def order(self, draft: Draft) -> tuple[Order, When]:
         """The best order that is found."""
-        return (draft.apart(), draft.close) if not self.ahead else draft.soon(due=self.due)
+        if not self.ahead:
+            return draft.apart(), draft.close
+        return draft.soon(due=True) if self.due else draft.soon(forward(draft))
 
     def broken(self, queue: Queue, timeline: Timeline) -> Iterator[str]:
         """Yield the demands that a queue does not keep."""

@@ -23,7 +23,8 @@ step after its release: it would take room for nothing.
 **Orders** (`soon`). A store that stands behind loads for later steps holds its bytes too long; loads behind a store
 come too late. So several orders are tried (`urgent`): each load so long before its step that it is there in time if
 stores did not exist, or up to as much earlier as memory may hold; stores between them as they are released. All
-are priced with one turn of limits and guards, and the best of them are settled.
+are priced with one turn of limits and guards, and orders that are found otherwise (`formulations.prefetch.forward`);
+the best of them are settled.
 
 **Limits.** Later limits make no event later, and take room (`lenient`: each as late as fits). A store that has ended
 before step t begins to wait may have t as its limit: no event is later, and guards find room (`free`). So limits and
@@ -281,13 +282,13 @@ class Draft:
             when[k] = guard
         return order
 
-    def soon(self, *, due: bool = False) -> tuple[Order, When]:
-        """The best of some orders, guards and limits: loads just in time, or up to as much earlier as fits.
+    def soon(self, *others: tuple[Order, When], due: bool = False) -> tuple[Order, When]:
+        """The best of some orders, guards and limits: loads just in time, or up to as much earlier as fits; and others.
 
         Loads may have to stay in the order in which they are `due`.
         """
         filled = self.room * sum(self.ticks) // max(1, sum(self.bytes))
-        tried = [(self.apart(), self.close)]
+        tried = [(self.apart(), self.close), *others]
         if due:
             tried.append(self.eager[:2])
         else:

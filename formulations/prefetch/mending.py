@@ -1,39 +1,43 @@
 """Orders of transfers that are mended where steps wait: what a step waits for goes ahead of what is due later.
 
 A step waits for a transfer that stands behind others, back to back. One of these of which a later step is the first to
-wait is put off, behind the transfer that is waited for, or further, as far as those that are due before it. Guards and
-limits follow (`Draft.turned`); what makes nothing better is taken back. The longest waits are the first.
+wait is put off, behind the transfer that is waited for, or further, as far as those that are due before it. And if the
+first of them is a store, for whose release the queue waited, loads behind it are pulled ahead of it, as many as the
+queue has time for. Guards and limits follow (`Draft.turned`); what makes nothing better is taken back. The longest
+waits are the first.
 
-Example: step 2 waits for a load of 2 ticks behind one of 50 for step 9: 52 ticks, with the two exchanged 2.
+Example: step 2 waits for a load of 2 ticks behind one of 50 for step 9: 52 ticks, with the two exchanged 2. And if the
+load stands behind what step 1 stores, it begins when that has ended; ahead of the store it may lie beside step 1.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import accumulate
 
 from formulations.prefetch.guards import Draft, Order, When, quality
 from hwmodels.timeline.price import Clocks
 
 #: Orders that are tried at the most; transfers that are put off for one wait, the longest of so many; how far ahead.
-TRIED, PUT_OFF, NEAR, FAR = 60, 3, 8, 200
+TRIED, PUT_OFF, NEAR, FAR = 200, 3, 8, 200
+#: Loads are pulled ahead of a store for such a part of the time that the queue waits for it.
+PARTS = 1, 2, 4, 8
 
 
 def mended(draft: Draft, order: Order, when: When) -> tuple[Order, When]:
     """An order with guards and limits that takes no longer."""
-    made, left, known = _Mended(draft, order, when), TRIED, set[tuple[int, int]]()
+    made, left, known, pulled = _Mended(draft, order, when), TRIED, set[tuple[int, int]](), set[tuple[int, int]]()
     while left > 0:
         for step, late in made.waits():
-            better = None
-            for ahead in made.put_off(step, late, known):
-                known.add((ahead, late))
-                for other in made.behind(step, late, ahead):
-                    left -= 1
-                    if other.possible and quality(other.found) < quality((better or made).found):
-                        better = other
-            if better is not None:
-                made = better
-                break
-            if left <= 0:
+            for others in (made.pulled(late, pulled), made.others(step, late, known)):
+                tried = [*others]
+                left -= len(tried)
+                better = min((one for one in tried if one.possible), key=_Mended.quality, default=made)
+                if better.quality() < made.quality():
+                    break
+            if left <= 0 or better.quality() < made.quality():
+                made = min(made, better, key=_Mended.quality)
                 break
         else:
             break
@@ -57,6 +61,10 @@ class _Mended:
         made.possible = possible
         return made
 
+    def quality(self) -> tuple[int, int]:
+        """The less, the better."""
+        return quality(self.found)
+
     def due(self, k: int) -> int:
         """The step that waits for a transfer."""
         return self.draft.fixed[k] if self.draft.load[k] else self.when[k]
@@ -71,6 +79,31 @@ class _Mended:
             if step < self.draft.last and last[k] > max(before, last[late[step]] if step in late else 0):
                 late[step] = k
         return sorted(late.items(), key=lambda item: (end[item[0] - 2] if item[0] > 1 else 0) - last[item[1]])
+
+    def others(self, step: int, late: int, known: set[tuple[int, int]]) -> Iterator[_Mended]:
+        """Yield orders with a transfer put off that stands ahead of the one that a step waits for."""
+        for ahead in self.put_off(step, late, known):
+            known.add((ahead, late))
+            yield from self.behind(step, late, ahead)
+
+    def pulled(self, late: int, known: set[tuple[int, int]]) -> Iterator[_Mended]:
+        """Yield orders with loads pulled ahead of the store that begins what runs back to back up to a transfer."""
+        draft, (*_, first, last) = self.draft, self.found
+        mine = [k for k in self.order if draft.queue[k] == draft.queue[late]]
+        at = mine.index(late)
+        while at and first[mine[at]] == last[mine[at - 1]]:
+            at -= 1
+        store, idle = mine[at], first[mine[at]] - (last[mine[at - 1]] if at else 0)
+        loads = [k for k in mine[at + 1 :] if draft.load[k] and draft.ready[k] <= draft.fixed[store]]
+        if draft.load[store] or not loads or (store, idle) in known:
+            return
+        known.add((store, idle))
+        ends = [*accumulate(draft.ticks[k] for k in loads)]
+        for number in sorted({min(len(loads), 1 + bisect_left(ends, idle // part)) for part in PARTS}):
+            some = loads[:number]
+            rest = [k for k in self.order if k not in some]
+            place = rest.index(store)
+            yield self.of(draft, [*rest[:place], *some, *rest[place:]], self.when)
 
     def put_off(self, step: int, late: int, known: set[tuple[int, int]]) -> list[int]:
         """Transfers back to back ahead of the one that a step waits for, which later steps wait for."""

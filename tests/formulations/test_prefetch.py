@@ -10,6 +10,7 @@ from itertools import permutations, product
 import pytest
 
 from formulations.prefetch.cp_sat import build
+from formulations.prefetch.forward import forward
 from formulations.prefetch.guards import Draft, apart, bound, earliest, quality, settled, soon, urgent
 from formulations.prefetch.mending import mended
 from hwmodels.timeline.price import occupancy, refusals, times
@@ -170,6 +171,37 @@ def test_what_is_due_later_is_put_off() -> None:
     assert (order, when, quality(draft.clocks(order, when))[0]) == ([1, 0], [1, 1], 90)
 
 
+def test_loads_are_pulled_ahead_of_a_store_that_is_not_released() -> None:
+    """Two steps of 10 ticks; what the first one stores in 4 stands ahead of 12 loads of 1 tick for the second.
+
+    So step 2 begins at 10 + 4 + 12. Ten loads have time beside step 1; then the store is put off behind the others.
+    """
+    timeline = Timeline((Step(10, 20),) * 2, (Store(4, 4, 1, 2), *(Load(1, 1, 2, 2) for _ in range(12))))
+    draft = Draft(timeline, 40)
+    when = draft.settled(draft.order, draft.given)
+    assert quality(draft.clocks(draft.order, when))[0] == 26 + 10
+    order, when = mended(draft, draft.order, when)
+    assert (quality(draft.clocks(order, when))[0], order[-1]) == (12 + 10, 0)
+
+
+def test_what_is_due_later_need_not_wait_for_a_map() -> None:
+    """Steps of 10, 2 and 10 ticks; step 1 stores a map in 4, step 2 loads it again in 4, step 3 loads 6 of weights.
+
+    By due step: the map is loaded from 14 to 18, step 2 ends at 20, the weights are there at 24, and step 3 ends at 34.
+    Going forward the weights are loaded beside step 1. In 6 bytes they find no room there.
+    """
+    moves = Store(4, 4, 1, 2), Load(4, 4, 2, 2, ready=2), Load(6, 6, 3, 3)
+    draft = Draft(Timeline((Step(10, 6), Step(2, 6), Step(10, 6)), moves), 16)
+    by_due = draft.settled(draft.apart(), draft.close)
+    assert quality(draft.clocks(draft.apart(), by_due))[0] == 34
+    order, when = forward(draft)
+    assert (order, when) == ([2, 0, 1], [3, 2, 1])
+    assert quality(draft.clocks(order, when))[0] == 30
+    assert forward(Draft(draft.timeline, 6)) == ([0, 1, 2], [2, 2, 3])
+    later = replace(draft.timeline, transfers=(Store(30, 4, 1, 2), *moves[2:]))
+    assert forward(Draft(later, 16)) == ([1, 0], [4, 1])  # beside steps 2 and 3 there is room: none waits for the store
+
+
 def test_what_is_no_timeline_is_not_possible() -> None:
     """As the price says, for orders, guards and limits of any kind."""
     rng, seen = random.Random(6), set[bool]()
@@ -228,6 +260,11 @@ def test_orders_that_are_tried_are_timelines() -> None:
             assert draft.possible(*mine)
             assert quality(draft.clocks(*mine)) <= quality(draft.clocks(draft.order, draft.given))
             assert occupancy(draft.made(*mine)).max() <= room
+        draft = Draft(timeline, room)
+        course = draft.made(*forward(draft))
+        assert occupancy(course).max() <= room
+        assert not refusals(course)
+        assert bound(timeline, room) <= replay(course).latency
         best = soon(timeline, room)[1].latency
         assert bound(timeline, room) <= best <= begun
         better += best < begun
