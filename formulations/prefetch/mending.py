@@ -20,7 +20,7 @@ from formulations.prefetch.guards import Draft, Order, When, quality
 from hwmodels.timeline.price import Clocks
 
 #: Orders that are tried at the most; transfers that are put off for one wait, the longest of so many; how far ahead.
-TRIED, PUT_OFF, NEAR, FAR = 200, 3, 8, 200
+TRIED, PUT_OFF, NEAR, FAR = 60, 3, 8, 200
 #: Loads are pulled ahead of a store for such a part of the time that the queue waits for it.
 PARTS = 1, 2, 4, 8
 
