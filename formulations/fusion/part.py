@@ -34,7 +34,7 @@ from formulations.fusion.schedule import FastestNests, GroupPrices, Layers, Runs
 from formulations.fusion.space import Arc, Fusion, Taken, by_cut
 from formulations.fusion.steps import Part as StepsOf
 from formulations.fusion.tables import Factors, Tables, heavier, in_order
-from formulations.pins import Pins
+from formulations.pins import Pin, Pins
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Unable
 from formulations.rows import Build
 from formulations.tiling.tiling import DECISIONS as NEST_DECISIONS
@@ -49,6 +49,8 @@ from instances.machine.machine import Machine
 from instances.measured import Profile, measured
 from instances.network.network import Network
 
+#: Every layer by itself.
+APART = Pin("length", "<=", "1")
 #: Faults of runs that are said before those of a queue.
 _SAID = 3
 #: Figures of a group beside its bytes, in its price and in its replay.
@@ -82,6 +84,8 @@ class FusionPart(Part[Runs]):
     """
 
     def __init__(self, network: Network, machine: Machine, pins: Pins, profile: Profile | None = None) -> None:
+        self._apart = partial(FusionPart, network, machine, Pins((*pins.pins, APART)), profile)
+        """The same with every layer by itself."""
         self.net = Net.read(network, machine, profile)
         machine = machine if profile is None else measured(machine)
         self.name, self.machine, self.pins = network.name, machine, pins
@@ -149,11 +153,13 @@ class FusionPart(Part[Runs]):
 
         None if it is proven that there is no plan.
         """
-        cuts = Cuts(self)
+        cuts, alone = Cuts(self), Cuts(self._apart())
         with suppress(TimeUp, Unable):
             if cuts.exact(Goal("bytes", clock=clock.half()), "dynamic") == (None, None):
                 return None
-        return [self._faster(runs, clock) for runs in (cuts.so_far(), self.greedy(clock)) if runs is not None]
+            alone.exact(Goal("bytes", clock=clock.half()), "dynamic")
+        found = cuts.so_far(), alone.so_far(), self.greedy(clock)
+        return [self._faster(runs, clock) for runs in found if runs is not None]
 
     def _nest_in(self, step: int, run: LayerRun, room: int, most: int | None) -> tuple[Nest, StepsOf] | None:
         """A nest of a layer with these maps on chip in so many bytes, and its steps.

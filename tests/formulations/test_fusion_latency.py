@@ -12,6 +12,7 @@ from typing import cast
 import numpy as np
 import pytest
 
+from formulations.clock import ENDLESS
 from formulations.fusion.groups import Group
 from formulations.fusion.latency.bounds import Floors, _Visits
 from formulations.fusion.latency.options import Options, Passed, There
@@ -584,3 +585,16 @@ def test_ways_within_a_cap() -> None:
     paths.again({})
     for _, end in paths.ends():
         assert sum(way.bytes for way, *_ in paths.path(end)) == least
+
+
+def test_the_best_plan_of_every_layer_by_itself_is_tried_too() -> None:
+    """Beside the fewest bytes, and what a heuristic has layer by layer: the optimum of problem joint."""
+    net, settings = chain(4, 4, size=8), {"ocm_bytes": "512", "ocm_banks": "16"}
+    part = FusionPart(net, load_machine("scratchpad_768k", settings), Pins(()))
+    others = part._others(ENDLESS) or []
+    alone = [
+        part.price(runs).measures["bytes"] for runs in others if all(isinstance(run, LayerRun) for run in runs.runs)
+    ]
+    joint = solve(net, "scratchpad_768k", problem="joint", settings=settings)
+    assert len(others) == 3
+    assert (joint.measures or {})["bytes"] in alone
