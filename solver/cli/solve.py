@@ -224,7 +224,8 @@ def pareto(
         typer.Option(
             "--axes",
             metavar="A,B",
-            help="Two or all of bytes, time, ocm (bytes on chip); bytes,macs (fusion); dsps,rate (partial_engine)",
+            help="Two or all of bytes, time, ocm (bytes on chip); bytes,macs or time,memory (fusion); dsps,rate "
+            "(partial_engine)",
         ),
     ] = None,
     problem: ProblemOpt = None,

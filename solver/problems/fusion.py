@@ -155,6 +155,8 @@ def _rows(seen: _Strips, stream: int) -> list[str]:
 
 FUSION = FusionFormulation()
 _AGAIN = "recompute=any"
+#: What fronts are of.
+_FRONTS = "bytes,macs, time,bytes, time,memory or bytes,memory"
 #: The engine that decides time.
 _OF_TIME = "dynamic"
 
@@ -164,7 +166,8 @@ class FusionProblem(SharedProblem):
 
     def __init__(self) -> None:
         super().__init__(FUSION)
-        self.axes, self.front_axes = {"bytes": "bytes", "macs": "MACs", "time": "ticks"}, ("bytes", "macs")
+        self.axes = {"bytes": "bytes", "macs": "MACs", "time": "ticks", "memory": "bytes on chip"}
+        self.front_axes = "bytes", "macs"
 
     def solve(self, question: Question) -> Plan:
         """Plan the network; raises InputError for solvers where time is asked for, which they do not decide."""
@@ -196,15 +199,17 @@ class FusionProblem(SharedProblem):
     # ---- the front ---------------------------------------------------------------------------------------------------
 
     def front(self, question: Question, axes: tuple[str, ...]) -> Front:
-        """The exact front of bytes and MACs, or plans between the least time and the fewest bytes.
+        """The exact front of bytes and MACs, plans between the least time and the fewest bytes, or of less memory.
 
         Raises InputError for other axes.
         """
         wanted = axes or self.front_axes
+        if set(wanted) in ({"time", "memory"}, {"bytes", "memory"}):
+            return self.over_memory(question, wanted)
         if set(wanted) == {"time", "bytes"}:
             return self._over_time(question, wanted)
         if set(wanted) != {"bytes", "macs"}:
-            raise InputError(f"axes {','.join(wanted)}: fronts of problem {self.name} are of bytes,macs or time,bytes")
+            raise InputError(f"axes {','.join(wanted)}: fronts of problem {self.name} are of {_FRONTS}")
         return self._over_macs(question)
 
     def _over_time(self, question: Question, axes: tuple[str, ...]) -> Front:

@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from itertools import cycle, islice
 from typing import cast
 
+from formulations.clock import Clock
 from formulations.fusion.latency.events import events
 from formulations.fusion.latency.timelines import MOST_MOVES, Carried
 from formulations.fusion.part import FusionPart
@@ -29,9 +30,11 @@ from instances.network.stores import Stores, stores
 from instances.network.workload import Layer
 from solver.ask.question import Question
 from solver.plan.figures import Axis, Bars, Boxes, Figure, Points
+from solver.plan.front import Front
 from solver.plan.plan import Plan
 from solver.problems.homes import check_homes, narrowed
 from solver.problems.layers_figures import time_figures
+from solver.problems.memory import SIZES, memories, staircase
 from solver.problems.problem import Problem, Target
 from solver.problems.timeline import Timetable
 from solver.show.common import Stay, by_row, residency, stacked, us
@@ -47,6 +50,9 @@ from solver.show.words import (
     microseconds,
     workload_text,
 )
+
+#: What fronts of problem joint are of.
+_AXES = {"bytes": "bytes", "memory": "bytes on chip"}
 
 
 @dataclass(frozen=True)
@@ -272,6 +278,26 @@ class SharedProblem(Problem):
         check_homes(question.network, question.machine, question.objectives)
         return parts
 
+    def over_memory(self, question: Question, axes: tuple[str, ...]) -> Front:
+        """The front of a measure and the memory: of bytes exact, of time of the plans that are found."""
+        (measure,) = (axis for axis in axes if axis != "memory")
+        self.parts(question)  # refuses before anything is searched
+
+        def solved(machine: Machine, seconds: float | None) -> Plan:
+            settings = (*question.settings, *(f"{name}={getattr(machine, name)}" for name in SIZES))
+            last = {text.partition("=")[0].strip(): text for text in settings}
+            return self.solve(replace(question, machine=machine, objectives=(measure,), time_limit_s=seconds,
+                                      settings=tuple(last.values())))  # fmt: skip
+
+        found = staircase(memories(question.machine), solved, Clock.of(question.time_limit_s))
+        plans = found.plans if axes[0] == measure else found.plans[::-1]
+        front, points = self.front_of(question, plans, found.proven, {measure: self.axes[measure]}), []
+        for point in front.parts[0].points:
+            known = {**point.values, "memory": point.plan.machine_data.memories["ocm"]} if point.plan else {}
+            points.append(replace(point, values={axis: known[axis] for axis in axes}))
+        part = replace(front.parts[0], points=tuple(points), complete=found.complete)
+        return replace(front, units={axis: self.axes[axis] for axis in axes}, parts=(part,))
+
     def prefetched(self, plan: Plan) -> Iterator[str]:
         """The time with prefetch, or without if there are too many transfers."""
         (part,), took = cast(Sequence[FusionPart], self.parts_of(plan)), microseconds(plan, plan.part.measures["time"])
@@ -338,7 +364,14 @@ class JointProblem(SharedProblem):
 
     def __init__(self) -> None:
         super().__init__(JOINT)
-        self.others, self.axes = {"dynamic": ("cp-sat", "dynamic"), "": ("dynamic",)}, {}
+        self.others, self.axes = {"dynamic": ("cp-sat", "dynamic"), "": ("dynamic",)}, _AXES
+
+    def front(self, question: Question, axes: tuple[str, ...]) -> Front:
+        """The fewest bytes of memories up to the machine's; raises InputError for other axes."""
+        wanted = axes or tuple(self.axes)
+        if len(wanted) != 2:
+            raise InputError(f"axes {','.join(wanted)}: fronts of problem {self.name} are of bytes,memory")
+        return self.over_memory(question, wanted)
 
     def objectives(self, asked: str | Sequence[str] | None, target: Target) -> tuple[str, ...]:
         """The measures; of plans with the fewest bytes the fastest is not looked for."""

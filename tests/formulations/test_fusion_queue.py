@@ -351,5 +351,5 @@ def test_chords_of_a_front() -> None:
 
 
 def test_axes_that_have_no_front() -> None:
-    with pytest.raises(InputError, match="fronts of problem fusion are of bytes,macs or time,bytes"):
+    with pytest.raises(InputError, match="fronts of problem fusion are of bytes,macs, time,bytes"):
         pareto("lenet5", "scratchpad_64k", problem="fusion", axes="time,macs", settings={"ocm_banks": "16"})

@@ -800,8 +800,8 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     data = json.loads(out.read_text(encoding="utf-8"))
     out.write_text(json.dumps({**data, "compulsory_bytes": 0}), encoding="utf-8")
     assert main(["show", str(out)]) == 2  # a figure that does not follow from the decisions
-    assert main(["pareto", *asked[1:]]) == 2
-    assert "has no front" in capsys.readouterr().err
+    assert main(["pareto", *asked[1:], "--axes", "time,bytes"]) == 2
+    assert "problem joint has fronts of bytes or memory" in capsys.readouterr().err
 
 
 @pytest.mark.slow(50)

@@ -143,5 +143,5 @@ def test_unknown_axes_are_refused_everywhere() -> None:
     for target, machine in (SMALL, ("lenet5", "midap"), ("lenet5", "galaxy_s9"), ("lenet5", "vectormesh_128")):
         with pytest.raises(certile.InputError, match="has fronts of"):
             certile.pareto(target, machine, axes="speed,bytes")
-    with pytest.raises(certile.InputError, match="no front"):
-        certile.pareto("lenet5", "scratchpad_64k", problem="joint", settings={"ocm_banks": 16})
+    with pytest.raises(certile.InputError, match="problem joint has fronts of bytes or memory"):
+        certile.pareto("lenet5", "scratchpad_64k", problem="joint", axes="time,memory", settings={"ocm_banks": 16})
