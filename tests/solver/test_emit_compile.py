@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +15,7 @@ import onnx
 import pytest
 from onnx import helper
 
+from formulations.clock import Clock
 from instances.errors import InputError
 from solver.calls.solve import solve
 from solver.problems.joint import rows_of
@@ -200,14 +202,15 @@ def test_the_next_problem_where_no_c_is_written_of_a_plan(
 
 def test_searches_share_the_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 80 s the first has 60; after 10 the next has three quarters of 70, after 30 the last what is left: 40."""
-    clock, given, ends = [0.0], list[float](), iter((10.0, 40.0))
-    monkeypatch.setattr(compiling, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    now, given, ends = [0.0], list[float](), iter((10.0, 40.0))
+    of = partial(Clock.of, now=lambda: now[0])
+    monkeypatch.setattr(compiling, "Clock", SimpleNamespace(of=of))
 
     def search(*args: Any, **more: Any) -> Any:
         given.append(more.pop("time_limit_s"))
         if len(given) == 3:
             return solve(*args, **more)
-        clock[0] = next(ends)
+        now[0] = next(ends)
         return SimpleNamespace(status="NO_SOLUTION_FOUND", conflicts=())
 
     monkeypatch.setattr(compiling, "solve", search)

@@ -6,12 +6,12 @@ import logging
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from formulations.clock import Clock
 from formulations.fusion.latency.timelines import Carried
 from hwmodels.timeline.price import occupancy
 from instances.errors import InputError, OutputError
@@ -40,8 +40,6 @@ logger = logging.getLogger(__name__)
 
 #: When transfers of a whole network run.
 TRANSFERS = "ahead", "steps"
-#: What a search has where no time is left.
-_LEAST_SECONDS = 0.001
 
 
 def emit_c(
@@ -265,26 +263,6 @@ class Compiled:
         ]
 
 
-@dataclass(frozen=True)
-class _Limit:
-    """When a call has to end, if it has to."""
-
-    until: float | None = None
-
-    @classmethod
-    def of(cls, seconds: float | None) -> _Limit:
-        """So many seconds from now; raises InputError unless they are a limit."""
-        checked = check_time_limit(seconds)
-        return cls(None if checked is None else time.monotonic() + checked)
-
-    def share(self, more: bool) -> float | None:
-        """The seconds of a search: all that are left, or three quarters of them where `more` searches may follow."""
-        if self.until is None:
-            return None
-        left = max(self.until - time.monotonic(), _LEAST_SECONDS)
-        return left * 3 / 4 if more else left
-
-
 def compile_model(
     model: str | os.PathLike[str], machine: str | os.PathLike[str] | Machine, out: str | os.PathLike[str], *,
     objective: str | None = None, pins: Sequence[str] | None = None,
@@ -320,7 +298,7 @@ def compile_model(
     """
     if not is_onnx(model):
         raise InputError(f"model {os.fspath(model)}: an .onnx file is expected")
-    limit = _Limit.of(time_limit_s)
+    clock = Clock.of(check_time_limit(time_limit_s))
     given: Any = {"batch": batch, "symbols": symbols, "shapes": shapes, "values": values}
     network = read_onnx(model, **given)
     fields = as_texts("settings", settings)
@@ -338,7 +316,7 @@ def compile_model(
             one.check(transfers)
             plan = solve(
                 one.network, machine, problem=name, objective=objective, pins=one.pins or None, settings=fields,
-                time_limit_s=limit.share(number < len(able)), memory_limit=memory_limit,
+                time_limit_s=(clock if number == len(able) else clock.share(4 / 3)).left, memory_limit=memory_limit,
                 all_kinds=name in nested("layers"), progress=progress,
             )  # fmt: skip
             if plan.status not in ("OPTIMAL", "FEASIBLE"):
