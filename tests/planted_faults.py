@@ -454,8 +454,7 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ]),
     ("solver/problems/memory.py", "tests/solver/test_memory_front.py", [
         ("memory: fronts as if all memories were solved", "complete = all(", "complete = True or all("),
-        ("memory: slower plans for more memory", "if value(k) < min((value(j) for j in found if j < k), default=inf):",
-         "if value(k) < inf:"),
+        ("memory: slower plans for more memory", "if value(k) < best:", "if value(k) < inf:"),
     ]),
     ("formulations/fusion/strips.py", "tests/formulations/test_fusion_brute.py", [
         ("fusion: no broken numbers in one step", "-(-sizes // under) * under, sizes)", "sizes, sizes)"),

@@ -29,12 +29,12 @@ from formulations.fusion.latency.timelines import Carried, Laid, Timelines
 from formulations.fusion.linear import Limit, Linear
 from formulations.fusion.nests import Bound, Nests
 from formulations.fusion.paths import Paths
-from formulations.fusion.pins import Demands
+from formulations.fusion.pins import APART, Demands
 from formulations.fusion.schedule import FastestNests, GroupPrices, Layers, Runs, left_of, on_chip, option_of, runs_of
 from formulations.fusion.space import Arc, Fusion, Taken, by_cut
 from formulations.fusion.steps import Part as StepsOf
 from formulations.fusion.tables import Factors, Tables, heavier, in_order
-from formulations.pins import Pin, Pins
+from formulations.pins import Pins
 from formulations.problem import Goal, Model, Part, Piece, Priced, Replayed, Unable
 from formulations.rows import Build
 from formulations.tiling.tiling import DECISIONS as NEST_DECISIONS
@@ -49,8 +49,6 @@ from instances.machine.machine import Machine
 from instances.measured import Profile, measured
 from instances.network.network import Network
 
-#: Every layer by itself.
-APART = Pin("length", "<=", "1")
 #: Faults of runs that are said before those of a queue.
 _SAID = 3
 #: Figures of a group beside its bytes, in its price and in its replay.

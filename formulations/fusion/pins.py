@@ -40,6 +40,8 @@ PLACE: dict[str, Decision] = {
         ("no", "any"),
     )
 }
+#: Every layer by itself.
+APART = Pin("length", "=", "1")
 DECISIONS: dict[str, Decision] = {
     "fuse": Decision("layers that run in one group, FIRST..LAST, such as conv1..conv3", ("FIRST..LAST",), open=True),
     "cut": Decision("a layer after which a group ends", ("LAYER",), open=True),

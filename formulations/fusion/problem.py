@@ -15,11 +15,11 @@ from formulations.clock import Clock, TimeUp
 from formulations.fusion.groups import NEVER
 from formulations.fusion.part import FusionPart
 from formulations.fusion.paths import Paths
-from formulations.fusion.pins import DECISIONS, ORDER, PLACE
+from formulations.fusion.pins import APART, DECISIONS, ORDER, PLACE
 from formulations.fusion.schedule import Runs
 from formulations.fusion.space import Arc, Fusion
 from formulations.fusion.tables import Path, Tables, greedy, in_order, in_sequence, no_reuse
-from formulations.pins import Pin, Pins
+from formulations.pins import Pins
 from formulations.problem import Formulation, Goal, Unable
 from formulations.tiling.tiling import DECISIONS as NEST_DECISIONS
 from hwmodels.joint.price import RunFigures
@@ -173,7 +173,7 @@ class JointFormulation(FusionFormulation):
         profile: Profile | None = None,
     ) -> Sequence[FusionPart]:  # fmt: skip
         """As problem fusion with pin ``length=1``."""
-        return super().read(network, machine, Pins((*pins.pins, Pin("length", "=", "1"))), layers, profile)
+        return super().read(network, machine, Pins((*pins.pins, APART)), layers, profile)
 
 
 def check_machine(machine: Machine, problem: str) -> None:

@@ -292,8 +292,8 @@ class SharedProblem(Problem):
         found = staircase(memories(question.machine), solved, Clock.of(question.time_limit_s))
         plans = found.plans if axes[0] == measure else found.plans[::-1]
         front, points = self.front_of(question, plans, found.proven, {measure: self.axes[measure]}), []
-        for point in front.parts[0].points:
-            known = {**point.values, "memory": point.plan.machine_data.memories["ocm"]} if point.plan else {}
+        for point, plan in zip(front.parts[0].points, plans, strict=True):
+            known = {**point.values, "memory": plan.machine_data.memories["ocm"]}
             points.append(replace(point, values={axis: known[axis] for axis in axes}))
         part = replace(front.parts[0], points=tuple(points), complete=found.complete)
         return replace(front, units={axis: self.axes[axis] for axis in axes}, parts=(part,))

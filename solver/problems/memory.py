@@ -62,9 +62,10 @@ def staircase(machines: Sequence[Machine], solve: Callable[[Machine, float | Non
             found[middle] = solve(machines[middle], clock.share(4).left)
             left += [(low, middle), (middle, high)]
     complete = all(high - low <= 1 or value(low) <= value(high) for low, high in left)
-    kept = list[Plan]()
+    kept, best = list[Plan](), inf
     for k in sorted(found):
-        if value(k) < min((value(j) for j in found if j < k), default=inf):
+        if value(k) < best:
+            best = value(k)
             kept.append(found[k])
     decided = all(plan.status in ("OPTIMAL", "INFEASIBLE") for plan in found.values())
     return Staircase(tuple(kept[::-1]), complete, complete and decided)
