@@ -118,6 +118,7 @@ class FusionPart(Part[Runs]):
             self._nest_in,
             nests,
             self.laid,
+            self._about,
             self.compulsory_ticks,
             self._others,
             Cuts(self).floor,
@@ -246,6 +247,10 @@ class FusionPart(Part[Runs]):
     def laid(self, runs: Runs) -> Laid:
         """The timeline of the runs with its times."""
         return self.timelines.laid(runs, self.numbered(runs))
+
+    def _about(self, runs: Runs) -> Laid:
+        """A timeline of the runs that takes little time to find."""
+        return self.timelines.about(runs, self.numbered(runs))
 
     def carried(self, runs: Runs) -> Carried | None:
         """The timeline with what makes its steps; None where nothing is prefetched."""

@@ -420,7 +420,9 @@ class GroupSteps:
         ]  # fmt: skip
 
     def _resident(self, k: int, sizes: Ints) -> Ints:
-        """Ticks of loading so many bytes of a layer's weights at once."""
+        """Ticks of loading so many bytes of a layer's weights at once; most often all are as many."""
+        if (sizes == sizes[0]).all():
+            return np.full_like(sizes, self.time.resident(self.group.layers[k], int(sizes[0])))
         kinds, which = np.unique(sizes, return_inverse=True)
         return np.array([self.time.resident(self.group.layers[k], int(size)) for size in kinds], np.int64)[which]
 

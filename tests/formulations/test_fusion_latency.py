@@ -364,9 +364,9 @@ def test_both_ends_of_a_network_by_hand() -> None:
     place = frozenset[int](), floors.room
     clocks = [way.matrix.max(axis=1) for way in Options.ways(floors, 0, 0, [place])[place] if way.option.height]
     assert min(max(each[0], each[2]) for each in clocks) == 880 + 918 + 4608 + 912
-    (nest,) = floors._by_itself(0, place)  # a byte of each operand first, a byte of the result last
-    assert max(nest.matrix.max(axis=1)[[0, 2]]) == 2 * 865 + 4608 + 865
-    assert nest.bytes == 64 + 54 + 384 + 3 * 864
+    nests = floors._by_itself(0, place)  # a byte of each operand first, a byte of the result last
+    assert min(max(nest.matrix.max(axis=1)[[0, 2]]) for nest in nests) == 2 * 865 + 4608 + 865
+    assert min(nest.bytes for nest in nests) == 64 + 54 + 384 + 3 * 864
 
 
 def test_a_first_block_may_have_few_filters_by_hand() -> None:
@@ -434,20 +434,24 @@ def test_transfers_by_themselves_bound_small_networks() -> None:
 def test_bounds_of_a_layer_by_hand() -> None:
     """3x3, 4 -> 4 channels on 8 x 8 pixels: 64 x 9 = 576 ticks; 256 bytes of input and 144 of weights are loaded.
 
-    In 4 KiB the queue may be so far ahead that it has done that, and no more, by then; in 100 bytes it is 100 ticks
-    ahead at the end. A result that stays is not stored, else it is 256 bytes. Before the first layer a byte of each
-    operand is loaded, behind the last one a byte is stored.
+    In 4 KiB the queue may be so far ahead that it has done that, and no more, by then: all sums are one tile, of 1,024
+    bytes, and something of the kernel lies beside them; or all weights, which the first step waits for, 144 ticks. In
+    100 bytes weights are loaded three times: every row needs two of three taps, so 2 * 96 bytes more, and a third of
+    the input, 86 bytes, is a tile. A result that stays is not stored, else it is 256 bytes. Before the first layer a
+    byte of each operand is loaded, behind the last one a byte is stored.
     """
     part = part_of(chain(4, 4, size=8), calls=False, ocm_bytes=4096, ocm_banks=64)
     floors, (k,) = Floors(part.groups, part.tables.nests.arcs("proven"), lambda _: False), (0,)
     for near, free, clocks in [
-        (frozenset({k}), 4096 - 256, [578, 400, 400]), (There(), 4096, [578, 400, 656]),
-        (There(), 100, [578, 478, 656]),
+        (frozenset({k}), 4096 - 256, [[578, 400, 400], [720, 400, 400]]),
+        (There(), 4096, [[578, 400, 656], [720, 400, 656]]), (There(), 100, [[592, 592, 848]]),
     ]:  # fmt: skip
-        (way,) = floors._by_itself(0, (near, free))
-        assert way.matrix.max(axis=1).tolist() == clocks
-    (way,) = floors._by_itself(1, (frozenset({k}), 4096 - 256))  # its input is there
-    assert way.matrix.max(axis=1).tolist() == [576, 144, 576 + 1]
+        made = [way.matrix.max(axis=1).tolist() for way in floors._by_itself(0, (near, free))]
+        assert all(one in made for one in clocks)
+        assert [592, 592, 848 - 256 * bool(near)] in made
+        assert min(made) == min(clocks)
+    made = [way.matrix.max(axis=1).tolist() for way in floors._by_itself(1, (frozenset({k}), 4096 - 256))]
+    assert min(made) == [576, 144, 576 + 1]  # its input is there
 
 
 def _floor(floors: Floors, path: list[Passed]) -> int:

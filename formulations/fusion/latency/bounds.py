@@ -22,11 +22,12 @@ ahead when a step ends lies beside the strips of every later step until it is du
 strips alone: when a step begins, all its weights that are loaded ahead. Weights that stay do so in all visits
 (`FusedRun`), beside the largest strips: R bytes at the most.
 
-A layer by itself may run by some nest, which loads everything that is not on chip once:
+A layer by itself may run by some nest, of one of some kinds (`alone`). One that has D ticks of loads, F of them due in
+its first step, S of stores, C ticks of the engine, and `own` bytes of f beside every step:
 
-    E'  >= max(E + C, A1 + D)         it computes everything after it begins, and nothing ends before what it loads
-    A1' >= max(A1 + D, E + C - f)     at its end at most f bytes are loaded ahead
-    A2' >= max(A2 + D + S, A1')       stores end behind it
+    E'  >= max(E + C, A1 + F + C, A1 + D)    it computes everything after it begins, and ends behind what it loads
+    A1' >= max(A1 + D, E' - (f - own))       at its end at most f - own bytes are loaded ahead
+    A2' >= max(A2 + D + S, A1')              stores end behind it
 
 At both ends of a network calls are known. Before the first step nothing runs beside a transfer: it waits for its piece
 of the input, and for weights. Let r be the filters that a last round of lanes has, of m filters in R rounds. A first
@@ -40,12 +41,14 @@ of every layer once, take with a call each: the least sum over cuts (`Paths.fewe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
 
 import numpy as np
 
 from formulations.fusion.arcs import Groups
-from formulations.fusion.group_time import cycles_of
+from formulations.fusion.group_time import cycles_of, lanes_of
 from formulations.fusion.groups import Group
+from formulations.fusion.latency.alone import Alone, kinds
 from formulations.fusion.latency.options import NESTED, SHARES, TILES, Key, Lies, Options, Place, There, Way
 from formulations.fusion.latency.paths import Paths, State, undominated
 from formulations.fusion.latency.products import BEFORE, Flow
@@ -54,6 +57,7 @@ from formulations.fusion.orders import WHOLE
 from formulations.fusion.space import Arc
 from formulations.fusion.steps import GroupSteps, Moves
 from formulations.fusion.strips import Ints, Mask, Strips
+from instances.network.workload import Layer
 
 #: Eighths of the most bytes of weights that may stay: as many stay at least, and at the most; fewer than all, or all.
 RANGES = *((k, k + 1) for k in range(8)), (8, 8)
@@ -65,6 +69,7 @@ class Floors(Options):
     def __init__(self, groups: Groups, alone: Sequence[Arc], suited: Callable[[int], bool]) -> None:
         super().__init__(groups, WHOLE, suited=suited)
         self.nests, self.shares = alone, (SHARES[0],)
+        self._kinds: dict[Alone, Ints] = {}
         self.call = min(one.call_ticks + one.segment_ticks for one in self.machine.transfers)
 
     def ways(self, first: int, last: int, places: Iterable[Place]) -> dict[Place, list[Way]]:
@@ -172,27 +177,51 @@ class Floors(Options):
     # ---- nests -------------------------------------------------------------------------------------------------------
 
     def _by_itself(self, t: int, place: Place) -> list[Way]:
-        """One way for all nests."""
-        layer = self.net.layers[t]
-        compute = int(cycles_of(layer, self.machine, np.array(layer.r * layer.c))) * self.machine.compute.cycle_ticks
-        loads = self._once(self.nests[t], place[0]) * self.per_byte
-        stores = self._stores(Group(self.net, t, t), place[0]) * self.per_byte
-        ahead = compute - place[1] * self.per_byte
-        called = self._called(t, loads, stores)
-        matrix = np.array(
-            [[compute, loads, BEFORE], [ahead, loads, BEFORE], [ahead, loads, loads + stores]], np.int64
-        )  # fmt: skip
+        """A way for every kind of nests (`kinds`)."""
+        layer = self._layer(t, place)
+        if layer not in self._kinds:
+            made = np.array([*dict.fromkeys(kinds(layer))], np.int64)
+            self._kinds[layer] = made[_undominated(made)]
+        compute, loads, stores, own, first = self._kinds[layer].T
+        ahead = compute - (place[1] - own) * self.per_byte
+        never = np.full_like(own, BEFORE)
+        matrix = np.array([
+            [compute, np.maximum(loads, first + compute), never],
+            [ahead, np.maximum(loads, first + ahead), never],
+            [ahead, np.maximum(loads, first + ahead), loads + stores],
+        ]).transpose(2, 0, 1)  # fmt: skip
         if t == 0:
-            matrix[:, 0] += called[0] * (self.call + self.per_byte)
-        if t == len(self.net.layers) - 1 and stores:
-            matrix[2] = np.maximum(matrix[2], matrix[0] + self.call + self.per_byte)
-        return [Way(t, t, NESTED, (), place, matrix, bytes=loads + stores + sum(called) * self.call)]
+            matrix[:, :, 0] += self._called(t, place) * (self.call + self.per_byte)
+        if t == len(self.net.layers) - 1:
+            drain = np.where(stores > 0, self.call + self.per_byte, BEFORE)
+            matrix[:, 2] = np.maximum(matrix[:, 2], matrix[:, 0] + drain[:, None])
+        return [Way(t, t, NESTED, (), place, mine, bytes=moved)
+                for mine, moved in zip(matrix, (loads + stores).tolist(), strict=True)]  # fmt: skip
 
-    def _called(self, t: int, loads: int, stores: int) -> tuple[int, int]:
-        """Operands that a layer by itself loads, and stores, at least: of each there is a call before it begins."""
-        weights = self.groups.weight_bytes[t] * self.per_byte
+    def _layer(self, t: int, place: Place) -> Alone:
+        """A layer by itself at a place."""
+        layer, machine, found = self.net.layers[t], self.machine, self.groups.weight_bytes[t]
+        pixels, loads = layer.b * layer.r * layer.c, self._once(self.nests[t], place[0])
+        results = pixels * layer.g * layer.m
+        plain = layer.g > 1 or self.net.shared[t] >= 0 or layer.weights != "constant"
+        weights = 0 if plain else min(found, loads)
+        inputs, stored = loads - weights, self._stores(Group(self.net, t, t), place[0])
+        segment = min(one.segment_ticks for one in machine.transfers)
+        out, read = machine.out_layout == "HWC", machine.in_layout == "HWC"
+        return Alone(
+            int(cycles_of(layer, machine, np.array(layer.r * layer.c))) * machine.compute.cycle_ticks,
+            layer.m, -(-layer.m // lanes_of(layer, machine)), weights, inputs, stored,
+            results * machine.out_bytes, results * machine.psum_bytes, int(weights * _again(layer)),
+            pixels * segment if stored and out else 0,
+            inputs // (layer.n * machine.in_bytes) * segment if read else 0, layer.n, _parts(layer, inputs),
+            self.per_byte, self.call - segment, segment, place[1],
+        )  # fmt: skip
+
+    def _called(self, t: int, place: Place) -> int:
+        """Operands that a layer by itself loads, at least: of each there is a call before it begins."""
+        weights, loads = self.groups.weight_bytes[t], self._once(self.nests[t], place[0])
         both = self.net.shared[t] < 0 < weights < loads  # what is loaded beyond weights is of a map
-        return int(loads > 0) + int(both), int(stores > 0)
+        return int(loads > 0) + int(both)
 
     def _once(self, arc: Arc, near: There) -> int:
         """Bytes that a layer by itself loads at least."""
@@ -257,6 +286,56 @@ def promising(paths: Paths, below: int) -> set[Key]:
             every = np.concatenate([*([behind[state]] if state in behind else []), *some])
             behind[state] = every[undominated(every, len(every))]
     return found
+
+
+def _again(layer: Layer) -> Fraction:
+    """Of the weights what every row of a layer needs at least, or every column, if fewer.
+
+    None, if no row needs all rows of the kernel, or no column all columns.
+    """
+    least = Fraction(1)
+    for inside in _read(layer):
+        needed = (inside >= 0).sum(axis=1)
+        least = (
+            min(least, Fraction(int(needed.min()), inside.shape[1]))
+            if int(needed.max()) == inside.shape[1]
+            else least * 0
+        )
+    return least
+
+
+def _parts(layer: Layer, inputs: int) -> tuple[int, int] | None:
+    """Of bytes of an input what is read again for a second part of the kernel, and what every part reads, at least."""
+    found = list[tuple[Fraction, Fraction]]()
+    for inside in _read(layer):
+        taps = inside.shape[1]
+        every = _rows(inside)
+        parts = [(_rows(inside[:, :k]), _rows(inside[:, k:])) for k in range(1, taps)]
+        if parts:
+            again = min(one + other for one, other in parts) - every
+            found.append((Fraction(again, every), Fraction(min(_rows(inside[:, [k]]) for k in range(taps)), every)))
+    if not found:
+        return None
+    again, least = (min(one) for one in zip(*found, strict=True))
+    return int(inputs * again), int(inputs * least)
+
+
+def _read(layer: Layer) -> tuple[Ints, Ints]:
+    """The row of the input that every tap reads for every row of the result, and columns alike; -1 in the padding."""
+    axes = (
+        (layer.r, layer.kh, layer.stride_h, layer.dilation_h, layer.pad_top, layer.h),
+        (layer.c, layer.kw, layer.stride_w, layer.dilation_w, layer.pad_left, layer.l),
+    )
+    found = list[Ints]()
+    for outputs, taps, stride, dilation, pad, inputs in axes:
+        at = np.arange(outputs)[:, None] * stride - pad + np.arange(taps) * dilation
+        found.append(np.where((at >= 0) & (at < inputs), at, -1))
+    return found[0], found[1]
+
+
+def _rows(inside: Ints) -> int:
+    """Different rows that are read."""
+    return len(np.unique(inside[inside >= 0]))
 
 
 def _undominated(matrix: Ints) -> Mask:

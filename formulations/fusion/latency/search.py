@@ -29,6 +29,10 @@ from formulations.problem import Goal, Model, Piece, Unable
 
 #: The most layers of a group, at first and in the end; labels of a state, and paths by labels that are laid out.
 SHORT, LONGEST, LABELS, TRIED = (1, 3), 10, 100, 16
+#: Paths one after the other that are no better than the best one, until no more are laid out.
+PATIENCE = 8
+#: The best order is looked for where a first one takes no more than so many times the best plan.
+CLOSE = 1.05
 #: Paths are laid out if their labels say no more than so many times the best plan: a timeline may take less. Of many
 #: options, and of few.
 NEAR, FAR = 1.0, 1.5
@@ -70,8 +74,8 @@ class Fastest(Piece[Runs]):
         How layers run that no strips suit.
     nests : sequence of Arc
         What layers by themselves load at least.
-    laid : function of a schedule
-        Its timeline.
+    laid, about : function of a schedule
+        Its timeline; a first one, which is as long or longer.
     least : int
         What no plan is below, by counting alone.
     floors : function of a goal
@@ -84,12 +88,13 @@ class Fastest(Piece[Runs]):
     """
 
     def __init__(
-        self, groups: Groups, alone: Alone, nests: Sequence[Arc], laid: Callable[[Runs], Laid], least: int,
+        self, groups: Groups, alone: Alone, nests: Sequence[Arc], laid: Callable[[Runs], Laid],
+        about: Callable[[Runs], Laid], least: int,
         others: Callable[[Clock], Sequence[Runs] | None], floors: Callable[[Goal], int],
         measured: Callable[[Runs], Mapping[str, int]],
     ) -> None:  # fmt: skip
         self.groups, self.alone, self.nests, self.laid, self.others = groups, alone, nests, laid, others
-        self.least, self.counted, self.floors, self.measured = least, least, floors, measured
+        self.about, self.least, self.counted, self.floors, self.measured = about, least, least, floors, measured
         self.best: Runs | None = None
 
     def floor(self, goal: Goal) -> int:
@@ -118,7 +123,7 @@ class Fastest(Piece[Runs]):
         some = partial(Options, self.groups, alone=self.alone)
         first = some(demands.largest, in_order=True)
         for few in SHORT:
-            self._looked(first, few, goal)
+            self._looked(Paths(first, goal.clock, few, LABELS), goal)
         allowed = self._bounded(goal, first.suited)
         blocks, *smaller = dict.fromkeys(weights for weights, _ in demands.sizes(first.room))
         sizes = dict.fromkeys((blocks, demands.largest, *smaller))
@@ -126,7 +131,7 @@ class Fastest(Piece[Runs]):
             some(most, allowed=allowed, in_order=in_order, suited=first.suited)
             for in_order, most in product((True, False), sizes)
         ]
-        looked = self._all(every, goal, first.most)
+        looked = self._all(every, goal)
         if self.best is None or goal.caps or (looked <= MANY and self.least < self._ticks * (1 - MOST_GAP)):
             others = self.others(goal.clock)
             if others is None:
@@ -136,22 +141,22 @@ class Fastest(Piece[Runs]):
             if others and not goal.caps:
                 fewest = self.measured(others[0])["bytes"]
                 for few in SHORT:
-                    self._looked(first, few, goal, fewest)
-                self._all(every, goal, first.most, fewest)
+                    self._looked(Paths(first, goal.clock, few, LABELS), goal, fewest)
+                self._all(every, goal, fewest)
         below = inf if goal.below is None else goal.below
         if goal.caps or self.least > min(below, self._ticks):
             self.least = self.counted  # a plan that is known is outside this space, or may be
         return self.best if self._ticks < below else None, self.least
 
-    def _all(self, every: Sequence[Options], goal: Goal, largest: int, cap: int | None = None) -> int:
+    def _all(self, every: Sequence[Options], goal: Goal, cap: int | None = None) -> int:
         """Lay out paths of options one after the other, until MANY were looked at; return how many.
 
         Those of the first and of the largest blocks in any case, with stores in order.
         """
-        looked = 0
+        looked, largest = 0, self.groups.demands.order.largest
         for options in every:
             if looked <= MANY or (options.most == largest and options.in_order):
-                looked += self._looked(options, LONGEST, goal, cap)
+                looked += self._looked(Paths(options, goal.clock, LONGEST, LABELS), goal, cap)
         return looked
 
     @property
@@ -159,28 +164,31 @@ class Fastest(Piece[Runs]):
         """Of the best plan so far."""
         return inf if self.best is None else self.laid(self.best).ticks
 
-    def _looked(self, options: Options, longest: int, goal: Goal, cap: int | None = None) -> int:
-        """Lay the best paths of groups of so many layers, and bytes, out; return how many options there were."""
-        looked, seen = Looked(Paths(options, goal.clock, longest, LABELS), {}), set[Runs]()
+    def _looked(self, paths: Paths, goal: Goal, cap: int | None = None) -> int:
+        """Lay the best paths of some bytes out, until the last ones were no better; return how many options they have.
+
+        Of short groups only one.
+        """
+        looked, seen, late = Looked(paths, {}), set[Runs](), 0
         cap = goal.caps.get("bytes", cap)
-        if cap is not None and not looked.paths.within(cap):
-            return looked.paths.looked
-        near = FAR if looked.paths.looked <= MANY else NEAR
-        for tried in range(TRIED if longest == LONGEST else 1):
+        if cap is not None and not paths.within(cap):
+            return paths.looked
+        near = FAR if paths.looked <= MANY else NEAR
+        for tried in range(TRIED if paths.longest == LONGEST else 1):
             goal.clock.tick()
             if tried or cap is not None:
-                looked.paths.again(looked.late)
+                paths.again(looked.late)
             found = looked.best()
-            if found is None or found[1] >= self._ticks * near:
+            if found is None or found[1] >= self._ticks * near or late > PATIENCE:
                 break
-            runs = options.runs(found[0])
+            runs, before = paths.options.runs(found[0]), self.best
             if runs in seen:
                 break
             seen.add(runs)
-            self._try(runs, goal)
-            looked.charge(found[0], self.laid(runs))
-        goal.stats["options"] = int(str(goal.stats.get("options", 0))) + looked.paths.looked
-        return looked.paths.looked
+            looked.charge(found[0], self._try(runs, goal))
+            late = 0 if self.best is not before else late + 1
+        goal.stats["options"] = int(str(goal.stats.get("options", 0))) + paths.looked
+        return paths.looked
 
     def _bounded(self, goal: Goal, suited: Callable[[int], bool]) -> set[Key]:
         """Find the bound; return the strips that may be part of a better plan."""
@@ -231,7 +239,11 @@ class Fastest(Piece[Runs]):
         measures = self.measured(runs) if goal.caps else {}
         return all(measures[name] <= most for name, most in goal.caps.items())
 
-    def _try(self, runs: Runs, goal: Goal) -> None:
-        """Keep a plan within the caps if it is the best so far."""
-        if self._keeps(runs, goal) and self.laid(runs).ticks < self._ticks:
-            self.best = runs
+    def _try(self, runs: Runs, goal: Goal) -> Laid:
+        """Keep a plan within the caps if it is the best so far; return its timeline, a first one if that is far off."""
+        laid = self.about(runs)
+        if laid.ticks < self._ticks * CLOSE:
+            laid = self.laid(runs)
+            if self._keeps(runs, goal) and laid.ticks < self._ticks:
+                self.best = runs
+        return laid

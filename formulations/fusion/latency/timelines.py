@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
@@ -18,7 +19,8 @@ from formulations.fusion.group_time import Around, GroupTime
 from formulations.fusion.orders import WHOLE, OrderDemands
 from formulations.fusion.schedule import GroupPrices, Layers, Runs, left_of, option_of
 from formulations.fusion.steps import GroupSteps, NestSteps, Part, Piece, joined
-from formulations.prefetch.guards import Draft, bound, quality
+from formulations.prefetch.forward import forward
+from formulations.prefetch.guards import Draft, Order, When, bound, quality
 from formulations.prefetch.mending import mended
 from hwmodels.schedule import FusedRun, LayerRun, Queue
 from hwmodels.timeline.price import Times, occupancy, times
@@ -27,6 +29,8 @@ from instances.errors import InputError
 
 #: Transfers of a plan whose order is looked for (some seconds), and mended.
 MOST_MOVES, MENDED = 20_000, 4_000
+#: Sizes of transfers of which the order is looked for: those that are the best in a first order.
+FEW = 2
 #: A run with its first and last layer.
 Numbered = tuple[int, int, FusedRun | LayerRun]
 #: What makes the steps of a run, with ticks and bytes of weights that stay from it on.
@@ -58,6 +62,27 @@ class Laid:
 
 
 @dataclass(frozen=True)
+class _Drafted:
+    """Steps and transfers of a plan, weights and maps in transfers of at most so many bytes."""
+
+    parts: list[Part]
+    draft: Draft
+    most: tuple[int, int]
+
+    @cached_property
+    def first(self) -> tuple[Order, When]:
+        """An order that takes little time to find."""
+        order, when = forward(self.draft)
+        return order, self.draft.turned(order, self.draft.earliest(order, when))[0]
+
+    def laid(self, order: Order, when: When) -> Laid:
+        """With its transfers in some order."""
+        timeline, (weights, maps) = self.draft.made(order, when), self.most
+        queue = Queue(weights, None if maps == WHOLE else maps, tuple(order), tuple(when[k] for k in order))
+        return Laid(timeline, times(timeline), tuple(self.parts), queue.order, queue)
+
+
+@dataclass(frozen=True)
 class Carried:
     """Steps and transfers of a plan with a queue, and what makes the steps of every run."""
 
@@ -73,6 +98,7 @@ class Timelines:
         self.net, self.machine = layers.found, layers.machine
         self.room = self.machine.bank_count * self.machine.bank_bytes
         self._known: dict[Runs, Laid] = {}
+        self._drafted: tuple[Runs, list[_Drafted] | None] | None = None
 
     def laid(self, runs: Runs, numbered: Iterable[Numbered]) -> Laid:
         """The timeline of a plan's queue, or the best one that is found.
@@ -81,7 +107,7 @@ class Timelines:
         """
         if runs not in self._known:
             each = list(numbered)
-            self._known[runs] = self._found(each) if runs.queue is None else self._given(each, runs.queue)
+            self._known[runs] = self._found(runs, each) if runs.queue is None else self._given(each, runs.queue)
         return self._known[runs]
 
     def bound(self, runs: Runs, numbered: Iterable[Numbered]) -> int:
@@ -107,25 +133,43 @@ class Timelines:
         timeline = draft.made(queue.order, when)
         return Laid(timeline, times(timeline), tuple(parts), queue.order, queue)
 
-    def _found(self, numbered: list[Numbered]) -> Laid:
+    def about(self, runs: Runs, numbered: Iterable[Numbered]) -> Laid:
+        """The timeline of the best first orders, which takes little time to find; the best one where that is known."""
+        if runs not in self._known:
+            drafted = self._drafts(runs, [*numbered])
+            if drafted is not None and not self.demands.fixed:
+                return drafted[0].laid(*drafted[0].first)
+        return self.laid(runs, numbered)
+
+    def _drafts(self, runs: Runs, numbered: list[Numbered]) -> list[_Drafted] | None:
+        """Steps and transfers of all sizes, those with the best first order first; None if there are too many."""
+        if self._drafted is None or self._drafted[0] != runs:
+            sizes = self.demands.sizes(self.room)
+            sources = self._sources(numbered, *sizes[0])
+            made: list[_Drafted] | None = None
+            if sum(source.transfers for source, *_ in sources) <= MOST_MOVES:
+                several = any(isinstance(run, FusedRun) for *_, run in numbered)
+                each = [[_part(*source) for source in sources]]
+                each += [self._parts(numbered, *most) for most in sizes[1:] if several]
+                made = [_Drafted(parts, Draft(joined(parts, self.demands.groups), self.room), most)
+                        for parts, most in zip(each, sizes, strict=False)]  # fmt: skip
+                if not self.demands.fixed:
+                    made.sort(key=lambda one: quality(one.draft.clocks(*one.first)))
+            self._drafted = runs, made
+        return self._drafted[1]
+
+    def _found(self, runs: Runs, numbered: list[Numbered]) -> Laid:
         """The best order that is found; with too many transfers each step after its own."""
-        demands, sizes = self.demands, self.demands.sizes(self.room)
-        sources = self._sources(numbered, *sizes[0])
-        count = sum(source.transfers for source, *_ in sources)
-        if count > MOST_MOVES:
-            return self._one_by_one(sources)
-        several = any(isinstance(run, FusedRun) for *_, run in numbered)
-        first = [_part(*source) for source in sources]
-        each = [first, *(self._parts(numbered, *most) for most in sizes[1:] if several)]
-        drafts = [Draft(joined(parts, demands.groups), self.room) for parts in each]
-        orders = [demands.order(draft) for draft in drafts]
-        best = min(range(len(drafts)), key=lambda k: quality(drafts[k].clocks(*orders[k])))
+        demands, drafted = self.demands, self._drafts(runs, numbered)
+        if drafted is None:
+            return self._one_by_one(self._sources(numbered, *demands.sizes(self.room)[0]))
+        some = drafted if demands.fixed else drafted[:FEW]
+        orders = [demands.order(one.draft) for one in some]
+        best = min(range(len(some)), key=lambda k: quality(some[k].draft.clocks(*orders[k])))
         order, when = orders[best]
-        if not demands.fixed and count <= MENDED:
-            order, when = mended(drafts[best], order, when)
-        timeline, (weights, maps) = drafts[best].made(order, when), sizes[best]
-        queue = Queue(weights, None if maps == WHOLE else maps, tuple(order), tuple(when[k] for k in order))
-        return Laid(timeline, times(timeline), tuple(each[best]), queue.order, queue)
+        if not demands.fixed and len(order) <= MENDED:
+            order, when = mended(some[best].draft, order, when)
+        return some[best].laid(order, when)
 
     def _one_by_one(self, sources: Iterable[Source]) -> Laid:
         """Each layer or group as one step, behind its loads and ahead of its stores."""

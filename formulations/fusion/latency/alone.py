@@ -1,0 +1,186 @@
+"""What no nest of a layer by itself is below: every operand is whole on chip, or moved in pieces, or again.
+
+A nest has its largest tiles beside every step (`NestSteps`): what they leave of the memory is loaded ahead. What it
+needs follows from which loops stand outside of others. Of a layer with w bytes of weights, i of its input and o of its
+result (0 where a map stays on chip), in f bytes; sums of all results take s bytes while inputs are missing:
+
+    whole       the weights are one tile: w bytes lie beside every step
+    again       rows or columns stand outside of some loop that cuts the weights: these are loaded P >= 2 times, in each
+                of P pieces of the map. Then the input is loaded again, or sums are stored and loaded, or a tile has the
+                input of a piece of the map, or all its sums: i / P or s / P bytes, at least
+    in pieces   all rows and columns lie inside of the loops that cut the weights: each is loaded once. The filters are
+                cut in P pieces, before (outside of) inputs and the kernel, if these are cut at all. Then
+                    the input is one tile (i bytes), or is loaded P times;
+                    if filters alone are cut, weights of a piece are one tile (w / P), and a tile of the result has
+                    o / Q bytes, in Q <= P pieces, or less in Q = P pieces; where channels lie together every pixel is
+                    stored in Q runs;
+                    if not, all sums of a piece are one tile (s / P), stored in P runs a pixel; or sums are stored and
+                    loaded again
+
+Lanes compute a piece of the filters in a round at least: R rounds become P, if P is more. Every piece is a transfer of
+its own. Of P as many as `spans` says are looked at together: the first one for what rises with P, the last for tiles.
+
+Two tiles of an operand find room together, or none is loaded (stored) while the engine computes: then it idles for all
+of them but the first (the last), which is no larger than the room. So large P mean runs, rounds, or the input again and
+again, and small ones that little is loaded ahead. An example: 256 filters of 1,024 bytes in 56 KiB, the input on chip:
+5 pieces fit, with 10 the next one is loaded ahead; then 196 pixels are stored in 1,960 runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+#: How much larger the last number of pieces is that is looked at together with the first one, in halves; from how many
+#: on all are.
+_WIDER, _MANY = 3, 10000
+#: Weights are loaded again so many times in all, or more often.
+_AGAIN = 2, 3
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A layer by itself: what it moves and computes at least, and its memory."""
+
+    compute: int
+    """Ticks."""
+    filters: int
+    rounds: int
+    """In which lanes compute all filters."""
+    weights: int
+    inputs: int
+    stored: int
+    """`weights`, `inputs`, `stored`: bytes that are in DRAM."""
+    results: int
+    sums: int
+    """`results`, `sums`: bytes of all of them on chip."""
+    again: int
+    """Bytes of weights that a further piece of the map needs at least."""
+    run: int
+    """Ticks of the runs of a result of which every pixel is one; 0 if channels do not lie together."""
+    slices: int
+    """Ticks of the runs of an input of which every pixel is one; 0 likewise."""
+    channels: int
+    """Of the input."""
+    parts: tuple[int, int] | None
+    """Bytes of an input that are loaded again for a second part of the kernel, and that every part reads, at least.
+
+    None where the kernel cannot be cut.
+    """
+    byte: int
+    call: int
+    segment: int
+    """`byte`, `call`, `segment`: ticks of a byte, of a transfer beside its bytes and runs, and of a run."""
+    room: int
+
+
+class Kind(NamedTuple):
+    """What some nests are not below."""
+
+    compute: int
+    """Ticks of the engine, idle ones included."""
+    loads: int
+    stores: int
+    """`loads`, `stores`: ticks of the queue."""
+    own: int = 0
+    """Bytes beside every step."""
+    first: int = 0
+    """Ticks of loads that the first step waits for."""
+
+
+def kinds(layer: Alone) -> Iterator[Kind]:
+    """Yield kinds of which every nest is one; of layers without weights there is one alone."""
+    loads = sum(size * layer.byte + layer.call + layer.segment for size in (layer.weights, layer.inputs) if size)
+    plain = Kind(layer.compute, loads, _stored(layer, 1))
+    if not layer.weights:
+        yield plain
+        return
+    if layer.weights <= layer.room:
+        yield plain._replace(own=layer.weights, first=layer.weights * layer.byte)
+    yield from _again(layer, plain)
+    yield from _of_filters(layer, plain)
+    yield from _of_sums(layer, plain)
+
+
+def _again(layer: Alone, plain: Kind) -> Iterator[Kind]:
+    """Weights are loaded several times."""
+    for times in _AGAIN:
+        own = -(-min(layer.inputs, layer.sums) // times)
+        if own <= layer.room:
+            yield plain._replace(loads=plain.loads + (times - 1) * layer.again * layer.byte, own=own)
+    often, more = max(_AGAIN), min(layer.inputs, 2 * layer.sums)
+    yield plain._replace(loads=plain.loads + min(often * layer.again, layer.again + more) * layer.byte)
+
+
+def _of_filters(layer: Alone, plain: Kind) -> Iterator[Kind]:
+    """Filters alone are cut, and weights are loaded once."""
+    for low, high in spans(2, layer.filters):
+        tile = -(-layer.weights // high)
+        for kind in _cut(layer, plain, low):
+            yield from _fitting(kind._replace(stores=_stored(layer, low)), layer, tile, layer.weights)
+            for fewer, most in spans(1, low) if layer.stored else ():
+                own = kind.own + -(-layer.results // most)
+                some = kind._replace(stores=_stored(layer, fewer), own=own)
+                yield from _fitting(some, layer, tile, layer.weights)
+
+
+def _of_sums(layer: Alone, plain: Kind) -> Iterator[Kind]:
+    """Inputs or the kernel are cut, and weights are loaded once."""
+    again = layer.sums * layer.byte
+    yield plain._replace(loads=plain.loads + again, stores=plain.stores + again)
+    for low, high in spans(1, layer.filters):
+        tile = -(-layer.sums // high)
+        for kind in _cut(layer, plain, low):
+            kind = kind._replace(stores=_stored(layer, low))
+            for some in (kind,) if kind.first or not layer.inputs else _sliced(layer, kind, low, high):
+                yield from _fitting(some, layer, tile, layer.stored)
+
+
+def _sliced(layer: Alone, kind: Kind, low: int, high: int) -> Iterator[Kind]:
+    """An input that is no one tile: in slices of its channels, or for parts of the kernel.
+
+    Of all slices a tile has the weights of one piece of the filters, if the input is not whole there.
+    """
+    for fewer, most in spans(2, layer.channels):
+        tile = -(-min(-(-layer.weights // high), layer.inputs) // most)
+        yield kind._replace(own=kind.own + tile, loads=kind.loads + max(0, low * fewer * layer.slices - layer.segment))
+    if layer.parts is not None:
+        more, tile = layer.parts
+        yield kind._replace(loads=kind.loads + low * more * layer.byte)
+        yield kind._replace(own=kind.own + tile)
+
+
+def _cut(layer: Alone, plain: Kind, pieces: int) -> Iterator[Kind]:
+    """With filters in pieces the input is one tile, or loaded for each."""
+    compute = -(-layer.compute * max(pieces, layer.rounds) // layer.rounds)
+    more, again = (pieces - 1) * (layer.call + layer.segment), (pieces - 1) * layer.inputs * layer.byte
+    yield plain._replace(compute=compute, loads=plain.loads + more + again)
+    if again:
+        held, first = layer.inputs, layer.inputs * layer.byte
+        yield plain._replace(compute=compute, loads=plain.loads + more, own=held, first=first)
+
+
+def _stored(layer: Alone, pieces: int) -> int:
+    """Ticks of a result that is stored in pieces of its channels."""
+    run = max(layer.segment, layer.run) if pieces > 1 else layer.segment
+    return layer.stored * layer.byte + pieces * (layer.call + run) if layer.stored else 0
+
+
+def _fitting(kind: Kind, layer: Alone, tile: int, moved: int) -> Iterator[Kind]:
+    """The kind with a tile more, through which bytes are moved, if that fits.
+
+    Without room for a second one the engine idles for all of them but one.
+    """
+    left = layer.room - kind.own
+    if tile <= left:
+        idle = max(0, moved - left) * layer.byte if 2 * tile > left else 0
+        yield kind._replace(compute=kind.compute + idle, own=kind.own + tile)
+
+
+def spans(first: int, most: int) -> Iterator[tuple[int, int]]:
+    """Numbers from a first one to `most` as ranges, each from its first to its last one."""
+    while first <= most:
+        last = most if first > _MANY else min(most, first * _WIDER // 2)
+        yield first, last
+        first = last + 1
