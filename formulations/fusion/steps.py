@@ -203,7 +203,9 @@ class GroupSteps:
 
     def _lay_out(self) -> None:
         """Blocks of every way and layer, and where the steps of every visit are."""
-        active = (self.pixels > 0) & (self.runs == self.layers)
+        active = np.zeros(self.pixels.shape, np.bool_)
+        for k in self.layers:  # of those that take turns the first one may be done before the last one
+            active[:, :, self.runs[k]] |= self.pixels[:, :, k] > 0
         left = self.room - self.held.max(axis=1) - self.kept.sum(axis=1)[self.way][:, None]
         streamed = self.streamed[self.way]
         self.filters = self._filters(left, streamed)

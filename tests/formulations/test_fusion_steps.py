@@ -21,7 +21,7 @@ from formulations.prefetch.guards import apart, bound, settled
 from hwmodels.fusion.replay.count import Count
 from hwmodels.fusion.replay.strips import Moment, Walk
 from hwmodels.nest.price.closed_form import price
-from hwmodels.schedule import FusedRun, Hold, LayerRun, Loop, Nest, NetworkRun
+from hwmodels.schedule import Blocks, FusedRun, Hold, LayerRun, Loop, Nest, NetworkRun
 from hwmodels.timeline.price import occupancy, refusals, times
 from hwmodels.timeline.replay import replay
 from hwmodels.timeline.schedule import Load, Step, Store
@@ -74,6 +74,20 @@ def test_strips_by_hand() -> None:
     time = GroupTime(laid.group, part.machine, Around.of(run), laid.down, laid.across)
     beside = GroupSteps(time, laid.memory({}).held(()) + 7, np.array([run.weights]), 34 * 16).part()
     assert [one.bytes - 7 for one in beside.steps] == [one.bytes for one in timeline.steps]
+
+
+def test_the_last_visit_of_layers_in_turns_is_a_step() -> None:
+    """Two 3x3 layers of 4 channels on 8 x 8 pixels take turns, in strips of a row: the first is done a visit before.
+
+    It makes 2 rows in the first visit, then one in each, none in the last one: 8 pixels of 9 taps, in 8 ticks each.
+    """
+    part = FusionPart(chain(4, 4, size=8), load_machine("scratchpad_768k"), Pins(()))
+    streams = streams_of(Group(part.net, 0, 1), Option(1, 8, "lead", "lead"))
+    run = FusedRun(0, 1, *streams, (0, 0), {}, (8, 0), tuple(range(40)), (Blocks(0, 1, 1),))
+    laid = part.laid(NetworkRun((run,)))
+    rows = (2, 1, 1, 1, 1, 1, 1, 0)
+    assert [step.ticks for step in laid.timeline.steps] == [(made + 1) * 8 * 9 * 8 for made in rows]
+    assert not part.replay(NetworkRun((run,))).faults
 
 
 def later() -> Network:
