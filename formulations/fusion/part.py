@@ -24,6 +24,8 @@ from formulations.compulsory import compulsory_bytes, needed_pixels
 from formulations.fusion.arcs import Groups
 from formulations.fusion.group_time import cycles_of
 from formulations.fusion.groups import NEVER, Net
+from formulations.fusion.latency.anneal import Annealer
+from formulations.fusion.latency.rules import Rules
 from formulations.fusion.latency.search import Fastest
 from formulations.fusion.latency.timelines import Carried, Laid, Timelines
 from formulations.fusion.linear import Limit, Linear
@@ -51,6 +53,8 @@ from instances.network.network import Network
 
 #: Faults of runs that are said before those of a queue.
 _SAID = 3
+#: Of networks of so few layers plans by rules and by annealing are tried, too.
+FEW_LAYERS = 8
 #: Figures of a group beside its bytes, in its price and in its replay.
 _GROUP = ("macs", "peak_bytes", "visits", "ticks")
 
@@ -125,6 +129,11 @@ class FusionPart(Part[Runs]):
             self._measures,
         )
 
+    @cached_property
+    def rules(self) -> Rules:
+        """Plans of the least time by rules."""
+        return Rules(self.groups, self._nest_in, self.timelines)
+
     def front(self, clock: Clock) -> list[Runs]:
         """Plans of the least time, of the fewest bytes, and between; those that were found when time was up."""
         ends = list[Runs]()
@@ -148,7 +157,7 @@ class FusionPart(Part[Runs]):
         return self.price(runs).measures
 
     def _others(self, clock: Clock) -> list[Runs] | None:
-        """Plans that are found otherwise: of the fewest bytes, with columns and turns; and layer by layer.
+        """Plans that are found otherwise: of the fewest bytes, with columns and turns; layer by layer; by rules.
 
         None if it is proven that there is no plan.
         """
@@ -158,7 +167,13 @@ class FusionPart(Part[Runs]):
                 return None
             alone.exact(Goal("bytes", clock=clock.half()), "dynamic")
         found = cuts.so_far(), alone.so_far(), self.greedy(clock)
-        return [self._faster(runs, clock) for runs in found if runs is not None]
+        others = [self._faster(runs, clock) for runs in found if runs is not None]
+        if len(self.net.layers) <= FEW_LAYERS:
+            annealed = Annealer(self.rules, clock=clock.half()).best
+            for rule in (self.rules.double_buffered, self.rules.greedy_prefetch, annealed):
+                with suppress(TimeUp, Unable):
+                    others.append(rule())
+        return others
 
     def _nest_in(self, step: int, run: LayerRun, room: int, most: int | None) -> tuple[Nest, StepsOf] | None:
         """A nest of a layer with these maps on chip in so many bytes, and its steps.
@@ -347,8 +362,10 @@ class FusionPart(Part[Runs]):
     def polished(self, runs: Runs, clock: Clock) -> Runs:
         """Layers by themselves with the fastest of equal nests, and the order of all transfers.
 
-        A plan of the least time keeps its nests.
+        A plan of the least time keeps its nests, one that says its order that, too.
         """
+        if runs.queue is not None:
+            return runs
         if runs is not self._fastest.best:
             runs = self._faster(runs, clock)
         return replace(runs, queue=self.laid(runs).queue)

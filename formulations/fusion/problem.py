@@ -13,6 +13,7 @@ from typing import Any
 
 from formulations.clock import Clock, TimeUp
 from formulations.fusion.groups import NEVER
+from formulations.fusion.latency.anneal import Annealer
 from formulations.fusion.part import FusionPart
 from formulations.fusion.paths import Paths
 from formulations.fusion.pins import APART, DECISIONS, ORDER, PLACE
@@ -84,6 +85,28 @@ def _heuristic(run: Callable[[FusionPart, Goal], Runs]) -> Callable[[FusionPart,
     return asked
 
 
+#: Heuristics for time, and what makes their plans.
+_OF_TIME: dict[str, tuple[str, Callable[[FusionPart, Clock], Runs]]] = {
+    "double-buffered": ("layer by layer, loads a step ahead, every map through DRAM",
+                        lambda part, clock: part.rules.double_buffered(clock)),
+    "group-by-group": ("the least time of groups one after the other, without prefetch across them",
+                       lambda part, clock: part.rules.group_by_group(clock)),
+    "greedy-prefetch": ("the same groups, each load as soon as memory allows, in the order of steps",
+                        lambda part, clock: part.rules.greedy_prefetch(clock)),
+    "anneal": ("simulated annealing of groups, then of the order of transfers, as SoMa (HPCA 2025)",
+               lambda part, clock: Annealer(part.rules, clock=clock).best()),
+}  # fmt: skip
+
+
+def _of_time(name: str) -> Callable[[FusionPart, Goal], Runs]:
+    def asked(part: FusionPart, goal: Goal) -> Runs:
+        if goal.measure != "time":
+            raise Unable(f"{name} is a heuristic for time")
+        return _OF_TIME[name][1](part, goal.clock)
+
+    return asked
+
+
 class FusionFormulation(Formulation[Runs]):
     """Groups of layers, strips, and what stays on chip."""
 
@@ -104,7 +127,10 @@ class FusionFormulation(Formulation[Runs]):
         "per-layer": ("every layer by itself; map after map stays as far as it fits (joint)", _heuristic(_per_layer)),
         "cascade": ("groups as long as they fit, every map between them through DRAM", _heuristic(_cascade)),
         "strips": ("best cuts for strips of whole rows, every map between groups through DRAM", _heuristic(_strips)),
+        **{name: (summary, _of_time(name)) for name, (summary, _) in _OF_TIME.items()},
     }
+    timed = tuple(_OF_TIME)
+    """Heuristics that plan for time alone."""
     quick: tuple[str, ...] = ("per-layer",)
 
     def read(

@@ -226,13 +226,28 @@ class Draft:
         """Loads alone, by due step."""
         return [k for k in self.apart() if self.load[k]]
 
+    def ahead(self, floor: Mapping[int, int] | None = None) -> tuple[Order, When]:
+        """Loads by due step, as early as memory allows (`earliest`), stores behind those that may begin before."""
+        when = self.earliest(self.loads, self.close, floor)
+        key = [2 * at + 1 if load else 2 * fixed + 2
+               for load, at, fixed in zip(self.load, when, self.fixed, strict=True)]  # fmt: skip
+        return sorted(self.apart(), key=key.__getitem__), when
+
+    def doubled(self) -> tuple[Order, When]:
+        """Two buffers: a load lies beside the step before its own, a store beside the one after it, as far as fits."""
+        order, when = self.ahead({k: self.fixed[k] - 1 for k in self.loads})
+        return order, self.lenient(order, when, [min(self.last, fixed + 2) for fixed in self.fixed])
+
+    def greedy(self) -> tuple[Order, When]:
+        """Loads by due step, each as early as memory allows, stores as late as the rest of it does."""
+        order, when = self.ahead()
+        return order, self.lenient(order, when)
+
     @cached_property
     def eager(self) -> tuple[Order, When, Clocks]:
         """Loads by due step, as early as memory allows, stores behind those that may begin before; without stores."""
-        when = self.earliest(self.loads, self.close)
-        key = [2 * at + 1 if load else 2 * fixed + 2
-               for load, at, fixed in zip(self.load, when, self.fixed, strict=True)]  # fmt: skip
-        return sorted(self.apart(), key=key.__getitem__), when, self.clocks(self.loads, when)
+        order, when = self.ahead()
+        return order, when, self.clocks(self.loads, when)
 
     def urgent(self, spare: int) -> tuple[Order, When]:
         """Loads so many ticks before they must begin so that steps begin in time, stores between them.

@@ -170,7 +170,12 @@ class FusionProblem(SharedProblem):
         self.front_axes = "bytes", "macs"
 
     def solve(self, question: Question) -> Plan:
-        """Plan the network; raises InputError for solvers where time is asked for, which they do not decide."""
+        """Plan the network; raises InputError for solvers where time is asked for, for heuristics of time elsewhere."""
+        if question.engine in FUSION.timed and question.objectives[0] != "time":
+            raise InputError(
+                f"engine {question.engine}: it plans for time alone, not for {question.objectives[0]}; leave out "
+                "--objective, or ask for --objective time"
+            )
         if "time" in question.objectives and question.engine in FUSION.engines and question.engine != _OF_TIME:
             raise InputError(
                 f"engine {question.engine}: it does not decide time (what is minimised if nothing is said); "
@@ -192,9 +197,10 @@ class FusionProblem(SharedProblem):
 
     def able(self, plan: Plan) -> Mapping[str, bool]:
         """Engines that decide what the plan was asked."""
-        able = super().able(plan)
-        timed = "time" in plan.objectives
-        return {name: proves for name, proves in able.items() if not timed or not proves or name == _OF_TIME}
+        able, timed = super().able(plan), "time" in plan.objectives
+        wrong = {name for name, proves in able.items() if proves and name != _OF_TIME} if timed else set[str]()
+        wrong |= set() if plan.objectives[0] == "time" else {*FUSION.timed}
+        return {name: proves for name, proves in able.items() if name not in wrong}
 
     # ---- the front ---------------------------------------------------------------------------------------------------
 

@@ -597,8 +597,12 @@ def test_the_best_plan_of_every_layer_by_itself_is_tried_too() -> None:
     part = FusionPart(net, load_machine("scratchpad_768k", settings), Pins(()))
     others = part._others(ENDLESS) or []
     alone = [
-        part.price(runs).measures["bytes"] for runs in others if all(isinstance(run, LayerRun) for run in runs.runs)
+        part.price(runs).measures["bytes"]
+        for runs in others
+        if runs.queue is None and all(isinstance(run, LayerRun) for run in runs.runs)
     ]
     joint = solve(net, "scratchpad_768k", problem="joint", settings=settings)
-    assert len(others) == 3
+    assert [runs.queue is None for runs in others] == [True] * 3 + [
+        False
+    ] * 3  # two rules and annealing say their order
     assert (joint.measures or {})["bytes"] in alone

@@ -108,11 +108,15 @@ class Move(NamedTuple):
 class Paths:
     """Labels at every cut, and the ways back; raises TimeUp.
 
-    Groups have `longest` layers at most, and a state keeps so many `labels` at most: all of them for a bound.
+    Groups have `longest` layers at most, and a state keeps so many `labels` at most: all of them for a bound. `apart`:
+    nothing of a group begins before all of the one before it has ended.
     """
 
-    def __init__(self, options: Options, clock: Clock = ENDLESS, longest: int = 2**30, labels: int = 2**30) -> None:
-        self.options, self.longest, self.most = options, longest, labels
+    def __init__(
+        self, options: Options, clock: Clock = ENDLESS, longest: int = 2**30, labels: int = 2**30, *,
+        apart: bool = False,
+    ) -> None:  # fmt: skip
+        self.options, self.longest, self.most, self.apart = options, longest, labels, apart
         self.count, self.clock, self.looked = len(options.net.layers), clock, 0
         #: By cut, of all states there.
         self.moves: list[list[Move]] = []
@@ -161,6 +165,8 @@ class Paths:
                 if move.state not in self.labels:
                     continue
                 reached = move.onward(self.labels[move.state].clocks, late, price)
+                if self.apart:
+                    reached[:] = reached.max(axis=2, keepdims=True)
                 opened[move.after].append((reached, move.state, move.ways))
             for state in [state for state in opened if state[0] == cut + 1]:
                 self.labels[state] = self._best(opened.pop(state))

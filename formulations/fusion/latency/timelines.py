@@ -123,7 +123,7 @@ class Timelines:
 
     def _given(self, numbered: list[Numbered], queue: Queue) -> Laid:
         """The timeline of a queue."""
-        parts = self._parts(numbered, queue.weights, queue.maps or WHOLE)
+        parts = self.parts(numbered, queue.weights, queue.maps or WHOLE)
         draft = Draft(joined(parts, self.demands.groups), self.room)
         if said := list(_misnamed(queue, len(draft.order))):
             raise InputError(f"queue: {'; '.join(said)}")
@@ -150,7 +150,7 @@ class Timelines:
             if sum(source.transfers for source, *_ in sources) <= MOST_MOVES:
                 several = any(isinstance(run, FusedRun) for *_, run in numbered)
                 each = [[_part(*source) for source in sources]]
-                each += [self._parts(numbered, *most) for most in sizes[1:] if several]
+                each += [self.parts(numbered, *most) for most in sizes[1:] if several]
                 made = [_Drafted(parts, Draft(joined(parts, self.demands.groups), self.room), most)
                         for parts, most in zip(each, sizes, strict=False)]  # fmt: skip
                 if not self.demands.fixed:
@@ -184,10 +184,10 @@ class Timelines:
 
         Weights of groups come in transfers of filters of at most so many bytes, `maps` in as many, or in others.
         """
-        return joined(self._parts(numbered, most, maps))
+        return joined(self.parts(numbered, most, maps))
 
-    def _parts(self, numbered: Iterable[Numbered], most: int, maps: int | None = None) -> list[Part]:
-        """The same, run by run."""
+    def parts(self, numbered: Iterable[Numbered], most: int, maps: int | None = None) -> list[Part]:
+        """The steps and transfers of every run by itself."""
         return [_part(*source) for source in self._sources(numbered, most, maps)]
 
     def carried(self, runs: Runs, numbered: Iterable[Numbered]) -> Carried | None:

@@ -29,7 +29,7 @@ SUITES: dict[str, tuple[str, str]] = {
         "solver.uses.bench.fusion:fusion_chains"),
     "fusion-depth": ("how seconds to prove fusion grow with depth: ResNet-18 to ResNet-152 on 768 KiB",
         "solver.uses.bench.fusion:fusion_depth"),
-    "fusion-time": ("the least time of networks with prefetch, beside plans for other things; others: --only inception",
+    "fusion-time": ("the least time of networks with prefetch, beside heuristics and others; rows: --only inception",
         "solver.uses.bench.fusion_time:SUITE"),
     "heuristics": ("what optimality is worth: greedy, naive and TSO-noburst over the optimum, by network",
         "solver.uses.bench.layers:heuristics"),

@@ -16,6 +16,8 @@ from solver.uses.bench.report import Cell, Suite, Table, timed
 #: KiB of a bank, GB/s and ticks of a second of the machine as it is.
 _BANK_KIB, _GBPS, _TICKS = 8, 8, 8 * 10**9
 _MACHINE = "scratchpad_768k"
+#: Heuristics of time.
+_HEURISTICS = ("double-buffered", "group-by-group", "greedy-prefetch", "anneal")
 #: Network, KiB and GB/s.
 _ROWS = (
     *product(["squeezenet1_1"], [256, 512], [_GBPS]),
@@ -50,6 +52,7 @@ def time_row(name: str, kib: int, gbps: int) -> list[Cell]:
         asked(problem="joint"),
         asked(problem="fusion", objective="bytes", engine="strips"),
         asked(problem="fusion", objective="bytes"),
+        *(asked(problem="fusion", objective="time", engine=engine) for engine in _HEURISTICS),
     ]
     least, bound = _time(plan), plan.bound
     beside = [_time(one) for one in others]
@@ -68,11 +71,13 @@ def _time(plan: Plan) -> int | None:
 SUITE = Suite("fusion-time", (
     Table(
         "Milliseconds with prefetch: int8, banks of 8 KiB",
-        ["network", "KiB", "GB/s", "joint", "strips", "fewest_bytes", "least_time", "bound", "gap_percent", "status",
-         "MB", "seconds"],
+        ["network", "KiB", "GB/s", "joint", "strips", "fewest_bytes",
+         *(name.replace("-", "_") for name in _HEURISTICS), "least_time", "bound", "gap_percent", "status", "MB",
+         "seconds"],
         _ROWS, time_row,
         ["joint: every layer by itself, what stays on chip proven in bytes. strips: the best cuts in bytes, maps",
          "between groups through DRAM. fewest_bytes: the optimum of problem fusion in bytes. All with prefetch.",
+         "double_buffered, group_by_group, greedy_prefetch, anneal: heuristics for time (docs/fusion.md, Engines).",
          "least_time: problem fusion, objective time, with its bound; gap: of the plan; MB: that it moves; seconds: of",
          "it alone. That no other plan is faster is checked."],
         more=_MORE,
