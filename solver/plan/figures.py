@@ -174,6 +174,18 @@ class Box:
 
 
 @dataclass(frozen=True)
+class Arrow:
+    """From one place to another one."""
+
+    x: float
+    y: float
+    x_end: float
+    y_end: float
+    name: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Boxes(Figure):
     """Rectangles over two axes."""
 
@@ -189,6 +201,9 @@ class Boxes(Figure):
     """A value of y that nothing may exceed: the end of a memory."""
     keyed: bool = True
     """Whether groups mean something; else they only give neighbours different colours."""
+    arrows: tuple[Arrow, ...] = ()
+    pointed: str = ""
+    """What arrows are, for the legend."""
 
     @property
     def empty(self) -> bool:
@@ -196,7 +211,7 @@ class Boxes(Figure):
         return not self.boxes
 
     def table(self) -> Table:
-        """A row a rectangle."""
+        """A row a rectangle, then a row an arrow."""
         x, y = self.x.title, self.y.title
 
         def kind(box: Box) -> tuple[str, ...]:
@@ -207,6 +222,10 @@ class Boxes(Figure):
             for b in self.boxes
         )
         lanes = bool(self.y.ticks)
+        ends = ((self.pointed,) if lanes else (a.y, a.y_end) for a in self.arrows)
+        rows += tuple(
+            (a.name, *("",) * self.keyed, a.x, a.x_end, *end, a.note) for a, end in zip(self.arrows, ends, strict=True)
+        )
         kinds = ("kind",) if self.keyed else ()
         return Table(("name", *kinds, f"{x}, from", "to", *((y,) if lanes else (f"{y}, from", "to")), "note"), rows)
 

@@ -6,17 +6,18 @@ stores of the DMA, in ticks. A plan of many events is drawn in as many columns a
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, pairwise
 from string import ascii_lowercase, ascii_uppercase, digits
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formulations.fusion.latency.events import Event
-from solver.plan.figures import Axis, Box, Boxes
+from solver.plan.figures import Arrow, Axis, Box, Boxes
 from solver.plan.plan import Plan
 from solver.show.common import us
 from solver.show.tables import Column, Sheet
@@ -27,6 +28,21 @@ _WIDE, _LETTERS, _HEIGHTS = 100, ascii_uppercase + ascii_lowercase + digits, " �
 _LANES = {"engine": "engine", "load": "loads", "store": "stores"}
 #: Boxes of a lane at the most (what follows at once, for the same layer or group, is one), and of memory.
 _BOXES, _BARS = 400, 150
+#: Arrows of a figure, and lines of arrows, at the most: those that hide the most time.
+_ARROWS, _LINES = 24, 3
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """What is loaded for a layer, by itself or in a group, while earlier layers or groups run."""
+
+    first: Event
+    """The first such load."""
+    step: Event
+    """The first of the layer that reads some of it."""
+    ticks: int
+    """Of these loads, while earlier layers or groups run."""
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -55,6 +71,23 @@ class Timetable:
         """Ticks that the steps of a layer or group wait for transfers."""
         return sum(one.waits for one in self.steps if one.run == run)
 
+    @cached_property
+    def ahead(self) -> list[Ahead]:
+        """What layers have loaded while earlier layers or groups run, what hides the most time first."""
+        steps, found = list(self.steps), defaultdict[tuple[int, str], list[tuple[Event, int]]](list)
+        run_ends = dict[int, int]()  # by layer or group, when the one before it has ended
+        for before, one in pairwise(steps):
+            if before.run != one.run:
+                run_ends[one.run] = before.end
+        for one in self.events:
+            if one.lane == "load" and one.begin < (until := run_ends.get(one.run, 0)):
+                found[one.run, steps[one.step - 1].what].append((one, min(one.end, until) - one.begin))
+        made = list[Ahead]()
+        for loads in found.values():
+            first, step = min((one for one, _ in loads), key=lambda one: one.begin), min(one.step for one, _ in loads)
+            made.append(Ahead(first, steps[step - 1], sum(t for _, t in loads), sum(one.bytes for one, _ in loads)))
+        return sorted(made, key=lambda one: (-one.ticks, one.step.step))
+
     # ---- lines -------------------------------------------------------------------------------------------------------
 
     def lines(self) -> Iterator[str]:
@@ -65,11 +98,28 @@ class Timetable:
         for lane, title in _LANES.items():
             mine = [one for one in self.events if one.lane == lane]
             yield f"{title:7} {''.join(self._letters(mine, edges, 2 if lane == 'engine' else 8))}"
+        yield from (f"{'ahead' if not k else '':7} {line}" for k, line in enumerate(self._ahead_lines()))
         yield f"memory  {''.join(self._heights(edges))}"
         marks = [microseconds(self.plan, self.latency * k // 4) for k in range(5)]
         yield "us      " + "".join(f"{mark:<{_WIDE // 4}}" for mark in marks).rstrip()
         named = ", ".join(f"{letter(k)} {name}" for k, name in enumerate(self.names[: len(_LETTERS)]))
-        yield f"{named}; a point: (hardly) nothing runs; memory: eighths of it"
+        arrows = "; ahead: from a load to the layer that reads it, what hides the most time" if self.ahead else ""
+        yield f"{named}; a point: (hardly) nothing runs; memory: eighths of it{arrows}"
+
+    def _ahead_lines(self) -> list[str]:
+        """Arrows from loads to the steps that read them, where a column is free on both sides."""
+        lines = list[list[str]]()
+        for one in self.ahead:
+            begin, end = (min(_WIDE - 1, at * _WIDE // self.latency) for at in (one.first.begin, one.step.begin))
+            if end < begin + 2:
+                continue
+            near = slice(max(0, begin - 1), end + 2)
+            line = next((line for line in lines if not "".join(line[near]).strip()), None)
+            if line is None and len(lines) < _LINES:
+                lines.append(line := [" "] * _WIDE)
+            if line is not None:
+                line[begin : end + 1] = [letter(one.step.run), *"─" * (end - begin - 1), "▶"]
+        return ["".join(line).rstrip() for line in lines]
 
     def _letters(self, events: Sequence[Event], edges: NDArray[np.float64], part: int) -> Iterator[str]:
         """By column the layer or group that has the most of it, a point if all have less than such a part of it."""
@@ -97,10 +147,10 @@ class Timetable:
         time = Axis("time (us)", limits=(0, us(self.plan, self.latency)))
         yield Boxes(
             "timeline", "Engine and DMA over time",
-            "What runs when, a colour for each layer or group: a load in the colour of a later one is prefetched. "
-            "Blank on the engine's lane: it waits.",
-            time, Axis("", ticks=lanes, limits=(0, len(_LANES))), self.names, tuple(self._boxes()), tall=len(_LANES),
-            keyed=False,
+            "What runs when, a colour for each layer or group: a load in the colour of a later one is prefetched, from "
+            "where arrows begin. Blank on the engine's lane: it waits.",
+            time, Axis("", ticks=lanes, limits=(0, len(_LANES))), self.names, tuple(self._boxes()),
+            tall=2 * len(_LANES), keyed=False, arrows=tuple(self._arrows()), pointed=self._pointed,
         )  # fmt: skip
         size = self.plan.machine_data.memories["ocm"]
         yield Boxes(
@@ -110,6 +160,22 @@ class Timetable:
             time, Axis("bytes on chip", limits=(0, size * 1.05)), self.names, tuple(self._used()), limit=size,
             keyed=False,
         )  # fmt: skip
+
+    @property
+    def _pointed(self) -> str:
+        what, count = "from the first load that is prefetched for a layer to its step", len(self.ahead)
+        return what if count <= _ARROWS else f"{what} ({_ARROWS} of {count}: the most time)"
+
+    def _arrows(self) -> Iterator[Arrow]:
+        """From the middle of a load on its lane to the begin of the step on that of the engine."""
+        for one in self.ahead[:_ARROWS]:
+            load, step = one.first, one.step
+            begin, end = us(self.plan, load.begin + load.end) / 2, us(self.plan, step.begin)
+            yield Arrow(
+                begin, len(_LANES) - 1.4, end, len(_LANES) - 0.8, f"{load.what} for step {step.step}, {step.what}",
+                f"{one.bytes:,} bytes, {us(self.plan, one.ticks):,.3f} us of loading hidden, "
+                f"from {us(self.plan, step.begin - load.begin):,.3f} us before it on",
+            )  # fmt: skip
 
     def _used(self) -> Iterator[Box]:
         """The most that lies on chip in steps of a layer or group that follow each other, long enough to be seen."""

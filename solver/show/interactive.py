@@ -192,8 +192,10 @@ def _boxes(figure: Boxes) -> Dict:
                 "<br>".join(filter(None, (_text(b.name), _text(group) * figure.keyed, _text(b.note)))) for b in mine
             ],
             "text": [_text(b.name) for b in mine], "textposition": "inside", "insidetextanchor": "middle",
-            "textangle": 0, "constraintext": "inside",
+            "textangle": 0, "constraintext": "inside", **({"showlegend": figure.keyed} if figure.arrows else {}),
         })  # fmt: skip
+    if figure.arrows:
+        data.append(_arrows(figure))
     shapes: list[Json] = [
         {"type": "line", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1,
          "line": {"color": INK, "width": 1, "dash": "dot"}}
@@ -209,9 +211,25 @@ def _boxes(figure: Boxes) -> Dict:
         )
     height = figure.tall * 34 + _AROUND if figure.tall else _USUAL
     layout = _layout(height, barmode="overlay", shapes=shapes, xaxis=_axis(figure.x), yaxis=_axis(y),
-                     showlegend=figure.keyed and len(data) > 1,
+                     showlegend=bool(figure.arrows) or (figure.keyed and len(data) > 1),
                      uniformtext={"mode": "hide", "minsize": 9})  # fmt: skip
     return {"data": data, "layout": layout}
+
+
+def _arrows(figure: Boxes) -> Dict:
+    """All arrows as one line with gaps, a head at the end of each."""
+    made: dict[str, list[Json]] = {"x": [], "y": [], "hovertext": []}
+    for one in figure.arrows:
+        said = "<br>".join(filter(None, (_text(one.name), _text(one.note))))
+        made["x"] += [round(one.x, 3), round(one.x_end, 3), None]
+        made["y"] += [one.y, one.y_end, None]
+        made["hovertext"] += [said, said, ""]
+    marker: Dict = {"symbol": ["circle", "arrow", "circle"] * len(figure.arrows), "angleref": "previous", "color": INK,
+                    "size": [5, 10, 0] * len(figure.arrows)}  # fmt: skip
+    return {
+        "type": "scatter", "mode": "lines+markers", "name": _text(figure.pointed), **made, "hoverinfo": "text",
+        "line": {"color": INK, "width": 1.5}, "marker": marker, "showlegend": True,
+    }  # fmt: skip
 
 
 # ---- graphs ----------------------------------------------------------------------------------------------------------

@@ -175,8 +175,15 @@ def _boxes(figure: Boxes, ax: Axes) -> None:
         ax.axvline(x, color=_INK, linewidth=0.5, linestyle=":")
     if figure.limit is not None:
         ax.axhline(figure.limit, color=_INK, linewidth=1.2)
+    for one in figure.arrows:
+        ax.annotate("", (one.x_end, one.y_end), (one.x, one.y), annotation_clip=False,
+                    arrowprops={"arrowstyle": "-|>", "color": _INK, "lw": 0.8, "shrinkA": 0, "shrinkB": 0})  # fmt: skip
     _axes(ax, figure.x, figure.y)
-    _legend(ax, drawn if figure.keyed else 0)
+    if figure.arrows and not figure.keyed:
+        line = ax.plot([], [], color=_INK, linewidth=0.8, marker=">", ms=4)
+        ax.legend(line, [_plain(figure.pointed)], loc="lower left", bbox_to_anchor=(0, 1.0), frameon=False, fontsize=7)
+    else:
+        _legend(ax, drawn if figure.keyed else 0)
 
 
 @draw_on.register(Graph)

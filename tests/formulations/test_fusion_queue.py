@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from formulations.clock import ENDLESS
+from formulations.fusion.latency.events import Event
 from formulations.fusion.part import FusionPart
 from hwmodels.schedule import NetworkRun, Queue
 from hwmodels.timeline.schedule import Load, Store, Timeline
@@ -19,8 +20,13 @@ from instances.network.network import Network
 from instances.zoo.chains import chain
 from solver import check, show, why
 from solver.calls.solve import pareto, solve
+from solver.plan.figures import Boxes
 from solver.plan.plan import Plan
+from solver.problems.joint import SharedProblem
 from solver.problems.registry import PROBLEMS
+from solver.problems.timeline import Timetable
+from solver.show import interactive
+from solver.show.printed import image
 from solver.uses.why.parts import plan_splits
 from tests.lies import changed, problems
 
@@ -34,6 +40,12 @@ def planned(*pins: str, layers: int = 2, banks: int = 60, problem: str = "fusion
     return solve(
         chain(*(4,) * layers, size=8), "scratchpad_768k", problem=problem, objective="bytes", pins=pins, settings=memory
     )
+
+
+def plan_timeline(plan: Plan) -> Timetable:
+    problem = PROBLEMS[plan.problem]
+    assert isinstance(problem, SharedProblem)
+    return problem.timetable(plan)
 
 
 def timeline(plan: Plan) -> Timeline:
@@ -244,6 +256,63 @@ def test_three_layers_by_hand() -> None:
         assert one.part.measures["time"] == latency
         assert [event.begin for event in one.timeline if event.what == "weights of c1"] == [ahead]
     assert next(event for event in plan.timeline if event.what == "c0").bytes == 944
+
+
+def test_prefetches_are_arrows_by_hand() -> None:
+    """docs/fusion.md: beside step 1 (2,128 to 6,736) both weights are loaded, 1,008 ticks each; steps at 6,736, 11,344.
+
+    In one group each load is of the group that runs. With `length=1` the arrows begin in the middle of loads.
+    """
+    plan = planned("strip=8", "length=1", layers=3, banks=128)
+    table = plan_timeline(plan)
+    assert [(one.first.what, one.step.what, one.ticks, one.bytes) for one in table.ahead] == [
+        ("weights of c1", "c1", 1008, 144), ("weights of c2", "c2", 1008, 144)]  # fmt: skip
+    drawn = next(one for one in plan.figures() if one.key == "timeline")
+    assert isinstance(drawn, Boxes)
+    ns = [(2632, 6736), (3640, 11344)]
+    assert [(one.x, one.x_end) for one in drawn.arrows] == [
+        (pytest.approx(begin * 0.000125), pytest.approx(end * 0.000125)) for begin, end in ns
+    ]
+    assert drawn.arrows[0].name == "weights of c1 for step 2, c1"
+    assert "144 bytes, 0.126 us of loading hidden, from 0.576 us before it on" in drawn.arrows[0].note
+    assert [row[0] for row in drawn.table().rows[-2:]] == [one.name for one in drawn.arrows]
+    lines = [line for line in show(plan).splitlines() if "▶" in line]
+    assert [line.strip(" ahed")[0] for line in lines] == ["B", "C"]
+    # 17,072 ticks are 100 columns: loads begin at 2,128 and 3,136, steps at 6,736 and 11,344
+    assert [(line.index("─") - 9, line.index("▶") - 8) for line in lines] == [(12, 39), (18, 66)]
+    assert not plan_timeline(planned("strip=8", layers=3, banks=128)).ahead
+    assert "▶" not in show(planned("strip=8", "prefetch=no", layers=3, banks=128))
+
+
+def test_arrows_of_pages_and_of_svg() -> None:
+    """A head for each arrow, and a legend that says how many there are of how many."""
+    plan = planned("strip=8", "length=1", layers=3, banks=128)
+    drawn = next(one for one in plan.figures() if one.key == "timeline")
+    assert isinstance(drawn, Boxes)
+    bare, page = replace(drawn, arrows=()), interactive.drawn(drawn)
+    svg, without = (image(one, "svg").decode() for one in (drawn, bare))
+    assert svg.count('id="patch_') - without.count('id="patch_') == 2
+    said = "from the first load that is prefetched for a layer to its step"
+    assert said in svg
+    assert said not in without
+    *boxes, arrows = page["data"]  # type: ignore[misc]
+    assert arrows["name"] == said
+    assert arrows["x"] == [0.329, 0.842, None, 0.455, 1.418, None]
+    assert arrows["marker"]["symbol"].count("arrow") == 2
+    assert not any(one["showlegend"] for one in boxes)
+    assert page["layout"]["showlegend"]  # type: ignore[index, call-overload]
+    assert not interactive.drawn(bare)["layout"]["showlegend"]  # type: ignore[index, call-overload]
+
+
+def test_few_arrows_of_many() -> None:
+    """Those that hide the most time."""
+    steps = [Event("engine", k, f"c{k}", 1, 100 * k, 100 * k + 100, k + 1) for k in range(40)]
+    loads = [Event("load", k, f"w{k}", 1, 100 * k - k - 50, 100 * k - 50, k + 1, k) for k in range(1, 40)]
+    table = Timetable(planned(), (*steps, *loads), tuple(f"c{k}" for k in range(40)))
+    drawn = next(table.figures())
+    assert [one.ticks for one in table.ahead[:2]] == [39, 38]
+    assert len(drawn.arrows) == 24
+    assert drawn.pointed.endswith("(24 of 39: the most time)")
 
 
 def test_what_is_shown() -> None:
