@@ -37,7 +37,7 @@ def why(
     ] = None,
     as_json: JsonOpt = False,
 ) -> int:
-    """Say in sentences where a plan's time or bytes go, what binds, and what the next-best decisions cost.
+    """Say in sentences where a plan's time or bytes go, what hides waits, what binds, what other decisions cost.
 
     What binds is solved again without it (a pin, a memory's size, a price); what there was no time for is named.
     Causes are explained in docs/why.md.

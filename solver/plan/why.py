@@ -79,6 +79,25 @@ class Trial(Frozen):
     """
     exact: bool = False
     """Whether `saves` is exact; else it is the least that is saved."""
+    amount: float = 0
+    """How much more there was, in the unit of `per`; 0 where it is no amount."""
+    per: str = ""
+
+
+class Stall(Frozen):
+    """A step that waits for a transfer, and what would have hidden that."""
+
+    step: Natural
+    """Its number, from 1."""
+    layer: str
+    what: str
+    """What is loaded or stored."""
+    ticks: Natural
+    """That it waits."""
+    bytes: int | None = None
+    """More of them on chip hide it, with an order of transfers for them; None: no memory does."""
+    gbps: float | None = None
+    """At this rate it is there in time, if it begins when it does; None: calls alone take too long."""
 
 
 class Knee(Frozen):
@@ -131,6 +150,8 @@ class About(Frozen):
     rooms: tuple[Room, ...] = ()
     busy: str = ""
     """How full the MAC array is, in words; empty where there is none."""
+    stalls: tuple[Stall, ...] = ()
+    """In a network with prefetch the longest waits."""
     trials: tuple[Trial, ...] = ()
     """What was made easier, one thing at a time."""
     knee: Knee | None = None

@@ -17,6 +17,7 @@ from formulations.fusion.latency.timelines import MOST_MOVES, Carried
 from formulations.fusion.part import FusionPart
 from formulations.fusion.problem import FusionFormulation, JointFormulation
 from formulations.pins import Pins, parse_pins
+from formulations.prefetch.stalls import stalls
 from formulations.tiling.tiling import read
 from hwmodels.joint.price import RunFigures, ran
 from hwmodels.nest.buffers import buffer_lines, buffers
@@ -32,6 +33,7 @@ from solver.ask.question import Question
 from solver.plan.figures import Axis, Bars, Boxes, Figure, Points
 from solver.plan.front import Front
 from solver.plan.plan import Plan
+from solver.plan.why import Stall
 from solver.problems.homes import check_homes, narrowed
 from solver.problems.layers_figures import time_figures
 from solver.problems.memory import SIZES, memories, staircase
@@ -51,6 +53,8 @@ from solver.show.words import (
     workload_text,
 )
 
+#: Waits that are explained.
+_STALLS = 5
 #: What fronts of problem joint are of.
 _AXES = {"bytes": "bytes", "memory": "bytes on chip"}
 
@@ -313,6 +317,18 @@ class SharedProblem(Problem):
         """The steps and transfers of a plan, as its queue has them; None if each step waits for its own."""
         (part,) = cast(Sequence[FusionPart], self.parts_of(plan))
         return part.carried(plan.part.schedule)
+
+    def stalls(self, plan: Plan) -> Sequence[Stall]:
+        """The longest waits of steps for transfers, and what would have hidden each."""
+        (part,), machine = cast(Sequence[FusionPart], self.parts_of(plan)), plan.machine_data
+        laid, price = part.laid(plan.part.schedule), min(one.byte_ticks for one in machine.transfers)
+        steps = {one.step: one for one in self.timetable(plan).steps}
+        return [
+            Stall(step=one.wait.step, layer=steps[one.wait.step].what, what=steps[one.wait.step].waits_for,
+                  ticks=one.wait.ticks, bytes=one.bytes,
+                  gbps=one.faster and float(one.faster) * 1000 / (price * machine.tick_ps))
+            for one in stalls(laid.timeline, laid.times, part.timelines.room, price, _STALLS)
+        ]  # fmt: skip
 
     def timetable(self, plan: Plan) -> Timetable:
         """When everything happens in a plan that has a schedule."""

@@ -38,6 +38,7 @@ from solver.ask.watch import Watch
 from solver.plan.claims import Claim, differences, picked, unequal
 from solver.plan.front import Front, FrontPart, FrontPoint
 from solver.plan.plan import FORMAT, Asked, PartPlan, Plan, PlanTypes, Stat, contradictions, digest, proof
+from solver.plan.why import Stall
 from solver.search.deciding import Job, accepted, answers_of, lowest
 from solver.search.loop import Answer, decide_part, fallback, quickest, status_of
 from solver.search.verdict import Verdict, proven_of, row_of, rows_of, totals_of, verdicts_of
@@ -549,6 +550,10 @@ class Problem:
             return "\n".join(self.details(plan, layer))
         table: list[RenderableType] = ["", self.sheet(plan)] if names else []
         return render(*self.known(plan), *table)
+
+    def stalls(self, plan: Plan) -> Sequence[Stall]:
+        """Return the longest waits of a plan that says when everything happens."""
+        return ()
 
     def elsewhere(self, plan: Plan, machine: Machine) -> int | None:
         """Return what the first objective of a plan's decisions is on another machine; None if that takes a search."""

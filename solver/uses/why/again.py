@@ -151,6 +151,7 @@ def trials(
         yield Trial(
             cause=one.cause, name=one.name, change=one.change, status=found.status, value=found.value,
             bound=found.bound, saves=saves(base, found), binds=_binds(base, found), exact=base.proven and found.proven,
+            amount=one.amount, per=one.per,
         )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 from formulations.pins import Decision
 from instances.errors import InputError, choices
@@ -24,6 +25,7 @@ from solver.ask.options import as_texts, check_time_limit
 from solver.calls.check import sound_plan
 from solver.plan.plan import Objective, Plan
 from solver.plan.why import About, Cause, Curve, Limit, Part, Rival, Room, Split, Trial, Why
+from solver.problems.joint import is_shared
 from solver.problems.layers import LayerRow, is_layers, layer_rows
 from solver.problems.problem import Problem
 from solver.problems.registry import problem_of
@@ -34,7 +36,7 @@ from solver.uses.why.headline import Facts, chosen, completed, sentence, without
 from solver.uses.why.layers import about_layer, parts_alone, question_of
 from solver.uses.why.marginal import curve
 from solver.uses.why.parts import plan_splits
-from solver.uses.why.relax import of_fields, of_pins
+from solver.uses.why.relax import of_fields, of_more, of_pins
 
 
 def about_plan(problem: Problem, plan: Plan, layer: str | None, time_limit_s: float, others: bool = True) -> About:
@@ -45,13 +47,16 @@ def about_plan(problem: Problem, plan: Plan, layer: str | None, time_limit_s: fl
         return without(plan, layer or "", plan.status, plan.conflicts)
     base, first = again.best(own)
     found = [*first, *trials(again, base, of_pins(asked.machine, asked.pins))]
-    found += trials(again, base, of_fields(asked, problem.name, plan.unit), partial(problem.elsewhere, plan))
+    more = of_more(asked) if is_shared(plan) and plan.objectives[0] == "time" else ()
+    fields = of_fields(asked, problem.name, plan.unit)
+    found += trials(again, base, chain(more, fields), partial(problem.elsewhere, plan))
     facts = Facts(plan.objectives[0], plan.unit, own.value, found, tuple(_limits(plan, layer, base)))
     cause, shown = chosen(facts)
     alone = About(
         layer=layer or "", cause=cause, headline="", objective=facts.objective, unit=facts.unit, value=own.value,
         status=plan.status if own.status == "SKIPPED" else own.status, splits=_splits(problem, plan, layer),
         rooms=tuple(Room(memory=name, used=used, capacity=size) for name, used, size in problem.rooms(plan)),
+        stalls=tuple(problem.stalls(plan)),
     )  # fmt: skip
     rival = _rivals(again, base, problem) if others else []
     return completed(alone, again, facts, cause, _sentence(facts, cause, shown), rival)

@@ -32,6 +32,8 @@ from solver.plan.why import Cause
 
 #: Bytes that hold every layer.
 ENDLESS = 2**40
+#: Memories of so many bytes are counted in KiB.
+_KIB_FROM = 8192
 #: What each price of a transfer is paid for.
 _PAID: dict[str, Cause] = {price.field: price.cause for price in PRICES.values()}
 
@@ -49,6 +51,9 @@ class Relaxed:
     """Its ticks are so many times as many as the plan's."""
     target: Buffers | None = None
     """What is planned, if that is what is relaxed."""
+    amount: float = 0
+    per: str = ""
+    """`amount`, `per`: how much more there is of something, and its unit."""
 
 
 def finer(machine: Machine, factor: int) -> Machine:
@@ -288,6 +293,31 @@ def of_fields(asked: Question, problem: str, unit: str) -> Iterator[Relaxed]:
         easier = with_field(machine, one.path, value)
         if easier is not None:
             yield Relaxed(one.cause, one.path, f"{one.path} {value:g} instead of {one.value:g}", easier, pins)
+
+
+def of_more(asked: Question) -> Iterator[Relaxed]:
+    """Yield a little more of a shared memory (a sixteenth of it, whole banks), and 1 GB/s more, each by itself.
+
+    So the value of a KiB and of a GB/s can be told. Rates are whole ticks a byte: ticks are divided in finer ones.
+    """
+    machine, pins, price = asked.machine, asked.pins, asked.machine.transfer.byte_ticks
+    size, banks = machine.ocm_bytes or 0, machine.ocm_banks
+    bank = size // banks if banks else min(1024, size)
+    if bank:
+        number = max(1, size // (16 * bank))
+        more, unit = number * bank, ("KiB", 1024) if size >= _KIB_FROM else ("byte", 1)
+        roomy = {"ocm_bytes": size + more, "ocm_banks": banks and banks + number}
+        easier = machine.model_copy(update=roomy)
+        yield Relaxed("memory", "ocm_bytes", f"{more:,} bytes more on chip", easier, pins,
+                      amount=more / unit[1], per=unit[0])  # fmt: skip
+    period = price * machine.tick_ps  # ps a byte; a GB/s more: 1000 / (1000 / period + 1)
+    if price and asked.profile is None:
+        part = gcd(1000 + period, 1000 * price)
+        factor = (1000 + period) // part
+        easier = at_price(finer(machine, factor), "transfer.byte_ticks", 1000 * price // part)
+        rate = 1000 / period
+        change = f"{rate + 1:.4g} instead of {rate:.4g} GB/s"
+        yield Relaxed("bandwidth", "transfer.byte_ticks", change, easier, pins, factor, amount=1, per="GB/s")
 
 
 def _memories(target: Buffers, machine: Machine, pins: tuple[str, ...]) -> Iterator[Relaxed]:

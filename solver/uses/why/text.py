@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import ceil
 from typing import TYPE_CHECKING
 
 from solver.show.tables import percent, ratio
@@ -42,6 +43,7 @@ def about_lines(about: About, network: str) -> Iterator[str]:
     yield f"{about.layer or network}: {about.headline}"
     for number, split in enumerate(about.splits):
         yield from _split_lines(split, None if number == 0 else _FEW)
+    yield from _stalls(about)
     yield from _binding(about)
     yield from _rivals(about)
     yield from _distances(about)
@@ -88,6 +90,21 @@ def _share(value: int, whole: int) -> str:
     return f"{100 * value / whole:.1f} %" if whole else "-"
 
 
+def _stalls(about: About) -> Iterator[str]:
+    """The longest waits, and what would have hidden each."""
+    if about.stalls:
+        yield "The longest waits, and what would have hidden each by itself:"
+    for one in about.stalls:
+        if one.bytes is None:
+            memory = "no memory (nothing runs before)" if one.step == 1 else "no memory (too late to be loaded before)"
+        elif one.bytes:
+            memory = f"{one.bytes:,} bytes more on chip"
+        else:
+            memory = "another order of transfers"
+        rate = "no rate" if one.gbps is None else f"{ceil(100 * one.gbps) / 100:,.2f} GB/s"
+        yield f"  {one.ticks:,} ticks before {one.layer} (step {one.step}) for {one.what}: {memory}; {rate}"
+
+
 def _binding(about: About) -> Iterator[str]:
     rooms = [f"{one.memory} {one.used:,} of {one.capacity:,} bytes, {one.slack:,} free" for one in about.rooms]
     if not (rooms or about.busy or about.trials):
@@ -116,11 +133,14 @@ def _knee(knee: Knee, about: About, *, first: bool) -> str:
 
 
 def _trial(one: Trial, about: About) -> str:
+    each = f" ({(one.saves or 0) / one.amount:,.1f} {about.unit} a {one.per})" if one.amount and one.saves else ""
     if one.binds:
         least = "" if one.exact else " at least"
-        return f"{one.change}: {one.value or 0:,} {about.unit},{least} {_less(one.saves or 0, about)}: binds"
+        return f"{one.change}: {one.value or 0:,} {about.unit},{least} {_less(one.saves or 0, about)}{each}: binds"
     less = (
-        f"{one.value or 0:,} {about.unit}, {_less(one.saves or 0, about)}" if one.saves else "nothing better was found"
+        f"{one.value or 0:,} {about.unit}, {_less(one.saves or 0, about)}{each}"
+        if one.saves
+        else "nothing better was found"
     )
     return f"{one.change}: {less}; whether it binds is not proven"
 
