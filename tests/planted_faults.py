@@ -196,6 +196,33 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("fusion SHRINK: turned round", "if not self.fusion.shrinks(place.arc, k)]",
          "if self.fusion.shrinks(place.arc, k)]"),
     ]),
+    ("formulations/fusion/steps.py", "tests/formulations/test_fusion_steps.py", [
+        ("fusion steps: turns end with their first layer", "active[:, :, self.runs[k]] |=",
+         "active[:, :, k] |= (self.runs[k] == k) &"),
+    ]),
+    ("formulations/fusion/latency/paths.py", "tests/formulations/test_fusion_rules.py", [
+        ("fusion paths: groups by themselves overlap", "if self.apart:", "if False:"),
+    ]),
+    ("formulations/fusion/latency/rules.py", "tests/formulations/test_fusion_rules.py", [
+        ("fusion rules: layer by layer loads across layers",
+         "self.layer_by_layer(clock), self._with(Doubled, groups=0)",
+         "self.layer_by_layer(clock), self._with(Doubled)"),
+        ("fusion rules: the greedy has two buffers", "return draft.greedy() if", "return draft.doubled() if"),
+    ]),
+    ("formulations/fusion/latency/anneal.py", "tests/formulations/test_fusion_rules.py", [
+        ("fusion anneal: memory does not count", "or min(draft.left(*plan)[1:-1]) < 0", "or False"),
+        ("fusion anneal: whatever is worse is taken", "if price <= now[1] or self.rng.random() < exp(",
+         "if price <= now[1] or self.rng.random() > exp("),
+    ]),
+    ("formulations/prefetch/stalls.py", "tests/formulations/test_prefetch_stalls.py", [
+        ("stalls: maps are loaded before they are stored", "(early and draft.ready[k] == 1)", "early"),
+        ("stalls: a store that is waited for keeps its limit", "when[k] = _after(draft, times, wait)", "pass"),
+        ("stalls: transfers apart are one", "if times.transfer_end[k] < begin:", "if False:"),
+    ]),
+    ("solver/problems/timeline.py", "tests/formulations/test_fusion_queue.py", [
+        ("timeline: loads of the group that runs are ahead", "(until := run_ends.get(one.run, 0))",
+         "(until := self.latency)"),
+    ]),
     ("formulations/fusion/group_time.py", "tests/formulations/test_fusion_times.py", [
         ("fusion time: filters come for nothing", "(pixels > 0) * self.streamed(k,", "0 * pixels * self.streamed(k,"),
         ("fusion time: parts of rows are whole", "if broad < width:", "if False:"),

@@ -9,6 +9,7 @@ import pytest
 from formulations.clock import Clock, TimeUp
 from formulations.fusion.latency import anneal
 from formulations.fusion.latency.anneal import Annealer, ticks_of
+from formulations.fusion.latency.paths import Paths
 from formulations.fusion.part import FusionPart
 from formulations.fusion.pins import DECISIONS
 from formulations.fusion.problem import FusionFormulation
@@ -53,6 +54,15 @@ def test_rules_by_hand(pins: tuple[str, ...], ticks: tuple[int, ...]) -> None:
     assert part.laid(Annealer(part.rules).best()).ticks == ticks[-1]
 
 
+def test_clocks_of_groups_by_themselves_wait_for_each_other() -> None:
+    """The same by labels, which let the last store (1,120) run beside its step; the greedy begins all loads at once."""
+    part = part_of("strip>=8", "length=1")
+    for apart, ticks in ((True, 19_088 - 1_120), (False, 17_072 - 1_120)):
+        assert min(Paths(part.rules.options, apart=apart).ends())[0] == ticks
+    loads = [one for one in part.laid(part.rules.greedy_prefetch()).timeline.transfers if isinstance(one, Load)]
+    assert [(one.due, one.guard) for one in loads] == [(1, 1), (1, 1), (2, 1), (3, 1)]
+
+
 #: Steps of 10 ticks in 10 bytes: loads of 2 bytes for the second and the third step, a store of 2 bytes by the first.
 DRAFT = Timeline(
     tuple(Step(10, size) for size in (4, 6, 6)),
@@ -64,6 +74,8 @@ def test_two_buffers_by_hand() -> None:
     """A load lies beside the step before its own, stands ahead of what that step stores, and that ends a step later."""
     assert Draft(DRAFT, 10).doubled() == ([0, 2, 1], [1, 2, 3])
     assert Draft(DRAFT, 6).doubled() == ([0, 2, 1], [1, 3, 2])  # nothing finds room beside the second step
+    plan = Draft(DRAFT, 10).doubled()
+    assert [ticks_of(Draft(DRAFT, room), plan) for room in (10, 9)] == [30, None]  # beside it lie 2 + 2 bytes
 
 
 def test_as_soon_as_there_is_room_by_hand() -> None:
@@ -118,7 +130,8 @@ def test_annealing_finds_groups_and_takes_as_long_as_it_says() -> None:
 def test_moves_of_the_second_stage_change_one_transfer() -> None:
     """Orders stay orders, and what is taken is a timeline that fits."""
     part = FusionPart(skip(4, 8), load_machine("scratchpad_768k", TWO_KIB), Pins(()))
-    draft = Draft(part.laid(part.rules.group_by_group()).timeline, 2048)
+    timeline = part.laid(part.rules.group_by_group()).timeline
+    draft = Draft(timeline, max(step.bytes for step in timeline.steps) + 64)
     moves, plan, taken = anneal._Moves(draft, random.Random(1)), draft.doubled(), 0
     for _ in range(300):
         other = moves.changed(plan)

@@ -36,6 +36,8 @@ def test_a_load_that_is_too_late_by_hand() -> None:
     more = Timeline((Step(10, 12), Step(10, 6), Step(10, 6)), (Load(14, 6, 3, 2),))
     assert (only(more, 12).bytes, only(more, 18).bytes) == (6, 0)
     assert sooner(more, times(more), only(more, 12).wait) == ([0], [1])
+    before = Timeline(more.steps, (Load(4, 2, 1, 1), *more.transfers))  # it ends long before, and counts for nothing
+    assert [one.faster for one in stalls(before, times(before), 12, 2, 5) if one.wait.step == 3] == [Fraction(12, 8)]
 
 
 def test_what_stands_ahead_goes_ahead_too_by_hand() -> None:
