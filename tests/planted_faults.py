@@ -506,6 +506,21 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("latency: labels that are best in one clock alone", "(front <= mine).all(axis=1).any()",
          "(front <= mine).any(axis=1).any()"),
     ]),
+    ("formulations/fusion/latency/whole.py", "tests/formulations/test_fusion_whole.py", [
+        ("whole: calls of what is ahead take no time", "int(np.ceil(max(each, default=0)))", "1"),
+        ("whole: what is stored counts twice", "made[6, 6] = loads[0].sum() + stores[0].sum()",
+         "made[6, 6] = loads[0].sum() + 2 * stores[0].sum()"),
+        ("whole: the best way behind is left out", "rows[state] = every[undominated(every, len(every))]",
+         "rows[state] = every[undominated(every, len(every))[1:] if len(every) > 1 else [0]]"),
+        ("whole: maps on chip do not meet", "found[before].append(Arc(way, before, after, part, matrix))",
+         "found[before].append(Arc(way, before, (after[0], frozenset()), part, matrix))"),
+        ("whole: every size has the ways of the first", "joined([arc.part for arc in entry.arcs], self.demands.groups)",
+         "joined([self.arcs[0][arc.before][0].part for arc in entry.arcs], self.demands.groups)"),
+    ]),
+    ("formulations/fusion/latency/search.py", "tests/formulations/test_fusion_whole.py", [
+        ("whole: what models prove counts for nothing", "return inf if told.bound is None else max(told.bound",
+         "return 0 if told.bound is None else max(told.bound"),
+    ]),
     ("formulations/prefetch/mending.py", "tests/formulations/test_prefetch.py", [
         ("prefetch: nothing is put off", "if self.due(k) > step and", "if self.due(k) < step and"),
         ("prefetch: nothing is pulled ahead", "if draft.load[store] or not loads", "if True or not loads"),
@@ -540,8 +555,7 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("prefetch: limits beside loads that wait for them", "least = max(self.fixed[k], before) + 1",
          "least = self.fixed[k] + 1"),
         ("prefetch: bytes of late stores not taken", "left[limit : limit + fits] -= each\n", "pass\n"),
-        ("prefetch: a bound without the last load in part", "return total - (-one.ticks * room // one.bytes)",
-         "return total"),
+        ("prefetch: a bound without the last load in part", "sum(axis=1) + more[:, 0]", "sum(axis=1)"),
     ]),
     ("formulations/prefetch/cp_sat.py", "tests/formulations/test_prefetch.py", [
         ("prefetch: loads before there is room", "for t in range(one.ready + 1, one.due + 1):",

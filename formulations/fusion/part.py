@@ -127,6 +127,7 @@ class FusionPart(Part[Runs]):
             self._others,
             Cuts(self).floor,
             self._measures,
+            self.timelines.part,
         )
 
     @cached_property

@@ -11,6 +11,8 @@ Constraints (QUEUE) the transfers of a queue do not overlap
             (READY) y[i,t] only from the step on by which what i loads is there; s[i] >= s[k] + tau_k for stores before
             (DUE)   S[t] >= R[t];  S[t] >= s[i] + tau_i for loads due in t
             (BYTES) A_t + sum b_i y[i,t] + sum b_k w[k,t] <= B
+            (ALIKE) s[i] <= s[j], y[i,t] >= y[j,t] of two loads i < j that are alike: they may change names
+            (ORDER) s[i] <= s[j] of loads of a queue with u_i < u_j, where loads are asked for in that order
 Objective   min L,  L >= S[N] + c_N,  L >= s[q] + tau_q
 
 The order of a queue is that of the starts. Guards and limits of a solution, with that order, take no longer than it:
@@ -19,10 +21,11 @@ its starts meet all that the events of the timeline wait for.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from itertools import pairwise, product
 
 from ortools.sat.python import cp_model
 
+from formulations.prefetch.guards import Draft, Order, When
 from formulations.problem import Model
 from hwmodels.timeline.schedule import Load, Move, Timeline, begins
 
@@ -30,7 +33,21 @@ from hwmodels.timeline.schedule import Load, Move, Timeline, begins
 def build(timeline: Timeline, room: int, below: int) -> Model[Timeline]:
     """Return the model of all timelines of these steps and transfers that take less than `below` ticks."""
     made = _Whole(timeline, room, below - 1)
-    return Model(made.model, made.read)
+    return Model(made.model, lambda solver: Draft(timeline, room).made(*made.read(solver)))
+
+
+def ordered(
+    timeline: Timeline, room: int, below: int, least: int = 0, *, due: bool = False
+) -> Model[tuple[Order, When]]:  # fmt: skip
+    """Return the same model with orders, guards and limits by number of the transfers; no solution is below `least`.
+
+    `due`: loads stand in the order of the steps that read them.
+    """
+    made = _Whole(timeline, room, below - 1)
+    made.model.add(made.latency >= least)
+    if due:
+        made.in_order()
+    return Model(made.model, made.read, own_bound=True)
 
 
 class _Whole:
@@ -42,7 +59,7 @@ class _Whole:
         self.begin = [model.new_int_var(0, most, "") for _ in moves]
         start, free = ([model.new_int_var(0, most, "") for _ in steps] for _ in range(2))
         self.beside = [self._beside(one) for one in moves]
-        latency = model.new_int_var(0, most, "L")
+        latency = self.latency = model.new_int_var(0, most, "L")
         for t, step in enumerate(steps):
             model.add(start[t] >= free[t])
             model.add(start[t] + step.ticks <= (free[t + 1] if t + 1 < len(steps) else latency))
@@ -68,7 +85,31 @@ class _Whole:
         for t, step in enumerate(steps, 1):
             held = [beside[t] * one.bytes for one, beside in zip(moves, self.beside, strict=True) if t in beside]
             model.add(step.bytes + sum(held) <= room)
+        self._alike()
         model.minimize(latency)
+
+    def _alike(self) -> None:
+        """Name loads that are alike in their order."""
+        alike: dict[Move, int] = {}
+        for k, one in enumerate(self.timeline.transfers):
+            before = alike.get(one)
+            if isinstance(one, Load) and before is not None:
+                self.model.add(self.begin[before] <= self.begin[k])
+                for t, on_chip in self.beside[k].items():
+                    self.model.add_implication(on_chip, self.beside[before][t])
+            alike[one] = k
+
+    def in_order(self) -> None:
+        """Loads of a queue in the order of the steps that read them."""
+        moves = self.timeline.transfers
+        for queue in {one.queue for one in moves}:
+            by_step: dict[int, list[cp_model.IntVar]] = {}
+            for begin, one in zip(self.begin, moves, strict=True):
+                if isinstance(one, Load) and one.queue == queue:
+                    by_step.setdefault(one.due, []).append(begin)
+            for before, after in pairwise(sorted(by_step)):
+                for sooner, later in product(by_step[before], by_step[after]):
+                    self.model.add(sooner <= later)
 
     def _beside(self, one: Move) -> dict[int, cp_model.IntVar]:
         """By step whether a transfer lies beside it."""
@@ -80,14 +121,16 @@ class _Whole:
             self.model.add_implication(found[first], found[then])
         return found
 
-    def read(self, solver: cp_model.CpSolver) -> Timeline:
-        """The timeline of a solution."""
-        moves = list[tuple[int, Move]]()
-        for one, begin, beside in zip(self.timeline.transfers, self.begin, self.beside, strict=True):
+    def read(self, solver: cp_model.CpSolver) -> tuple[Order, When]:
+        """The order of a solution, with its guards and limits by transfer."""
+        moves, when, begin = self.timeline.transfers, list[int](), [solver.value(at) for at in self.begin]
+        for one, beside in zip(moves, self.beside, strict=True):
             count = sum(solver.boolean_value(x) for x in beside.values())
-            other = replace(one, guard=one.due - count) if isinstance(one, Load) else replace(
-                one, limit=one.released + 1 + count
-            )  # fmt: skip
-            moves.append((solver.value(begin), other))
-        moves.sort(key=lambda pair: (pair[0], pair[0] + pair[1].ticks, begins(pair[1])))
-        return replace(self.timeline, transfers=tuple(one for _, one in moves))
+            when.append(one.due - count if isinstance(one, Load) else one.released + 1 + count)
+
+        def key(k: int) -> tuple[int, int, int]:
+            one = moves[k]
+            first = 2 * when[k] + 1 if isinstance(one, Load) else begins(one)
+            return begin[k], begin[k] + one.ticks, first
+
+        return sorted(range(len(moves)), key=key), when

@@ -51,6 +51,7 @@ from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hwmodels.timeline.price import Clocks, Times, clocks, times
 from hwmodels.timeline.schedule import Load, Store, Timeline
@@ -59,6 +60,7 @@ from hwmodels.timeline.schedule import Load, Store, Timeline
 SETTLED, EARLIER = 2, (1, 1.5, 2, 3, 4, 6, 8)
 #: Steps that are looked at together.
 AT_ONCE = 256
+Ints = NDArray[np.int64]
 #: A guard or a limit of every transfer.
 When = list[int]
 #: Transfers by number, in the order of their queues.
@@ -379,18 +381,24 @@ def bound(timeline: Timeline, room: int) -> int:
             gone[load.due] += load.ticks
         stored, gone = stored[::-1].cumsum()[::-1], gone.cumsum()
         least = max(least, int(gone[-1] + stored[0]))
-        for j in range(1, len(cycles) + 1):
-            late = [load for load in loads if load.due > j]
-            rest = int(gone[-1] - gone[j]) - _most(late, int(beside[j - 1])) + int(stored[j])
-            least = max(least, int(gone[j] + before[-1] - before[j - 1]), int(before[j]) + rest)
+        rest = gone[-1] - gone[1:-1] - _most(loads, beside) + stored[1:-1]
+        least = max(least, int((gone[1:-1] + before[-1] - before[:-1]).max()), int((before[1:] + rest).max()))
     return least
 
 
-def _most(loads: Sequence[Load], room: int) -> int:
-    """The most ticks of loads that so many bytes hold, parts of one included, rounded up."""
-    total = 0
-    for one in sorted(loads, key=lambda one: one.bytes / max(1, one.ticks)):
-        if one.bytes > room:
-            return total - (-one.ticks * room // one.bytes)
-        total, room = total + one.ticks, room - one.bytes
-    return total
+def _most(loads: Sequence[Load], room: Ints) -> Ints:
+    """By step the most ticks of loads for later ones that so many bytes hold, parts of one included, rounded up."""
+    found, some = np.zeros(len(room), np.int64), sorted(loads, key=lambda one: one.bytes / max(1, one.ticks))
+    if not some:
+        return found
+    ticks, size, due = np.array([(one.ticks, one.bytes, one.due) for one in some], np.int64).T
+    for at in range(0, len(room), AT_ONCE):
+        mine = room[at : at + AT_ONCE, None]
+        late = due > 1 + at + np.arange(len(mine))[:, None]  # (steps, loads)
+        taken = np.where(late, size, 0).cumsum(axis=1)
+        part = late & (taken > mine)
+        first = part.argmax(axis=1)[:, None]
+        left = mine - np.take_along_axis(taken, first, axis=1) + size[first]
+        more = -(-ticks[first] * np.maximum(left, 0) // np.maximum(1, size[first])) * part.any(axis=1)[:, None]
+        found[at : at + AT_ONCE] = np.where(late & (taken <= mine), ticks, 0).sum(axis=1) + more[:, 0]
+    return found

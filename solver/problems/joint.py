@@ -312,6 +312,8 @@ class SharedProblem(Problem):
             yield f"{took} us with prefetch, no order of its transfers is below {least} us"
         else:
             yield f"{took} us, each step after its transfers, as pin prefetch=no demands"
+        if plan.engine == "cp-sat" and "time" in plan.objectives:
+            yield from _of_options(plan)
 
     def carried(self, plan: Plan) -> Carried | None:
         """The steps and transfers of a plan, as its queue has them; None if each step waits for its own."""
@@ -508,6 +510,15 @@ def _layer(plan: Plan, row: RunRow) -> Iterable[str]:
     yield from ("", f"tiles take {row.figures.occupancy_bytes:,} bytes{where}:")
     yield from buffer_lines(buffers(layer, plan.machine_data, run.nest))
     yield from ("", *pseudo_code(layer, plan.machine_data, run.nest).splitlines(), "")
+
+
+def _of_options(plan: Plan) -> Iterator[str]:
+    """What engine cp-sat has proven of the options of groups that it looked at; why it did not look at them."""
+    stats = plan.part.stats
+    if (least := stats.get("least_of_options")) is not None:
+        yield f"no plan of the options that engine cp-sat looks at is below {microseconds(plan, int(least))} us"
+    if "note" in stats:
+        yield str(stats["note"])
 
 
 PROBLEM = JointProblem

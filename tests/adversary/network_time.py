@@ -1,6 +1,7 @@
 """The time of networks with prefetch, against all schedules of tiny ones (`certile` problem fusion, objective time).
 
-    python -m tests.adversary.network_time 1 200        # seeds 1 to 200, a line for whatever does not agree
+    python -m tests.adversary.network_time 1 200            # seeds 1 to 200, a line for whatever does not agree
+    python -m tests.adversary.network_time 1 200 cp-sat     # the same of another engine
 
 All cuts, strips, maps that stay, weights that stay, blocks, transfers, and all orders of the queue are tried. The least
 time is compared with the time and the bound that certile states, and its plans are simulated. An example by hand is in
@@ -189,23 +190,27 @@ class Compared(NamedTuple):
         return max(1.0, self.time / brute.best.ticks) if self.time and brute.best else 1.0
 
 
-def planned(case: Tiny) -> Plan:
+#: Engines that decide time.
+ENGINES = "dynamic", "cp-sat"
+
+
+def planned(case: Tiny, engine: str = ENGINES[0]) -> Plan:
     """The plan of certile."""
-    return solve(case.network, case.machine, problem="fusion", objective="time", pins=case.pins)
+    return solve(case.network, case.machine, problem="fusion", objective="time", pins=case.pins, engine=engine)
 
 
-def attacked(case: Tiny, seconds: float = 1e9) -> tuple[Plan, Brute]:
+def attacked(case: Tiny, seconds: float = 1e9, engine: str = ENGINES[0]) -> tuple[Plan, Brute]:
     """Look for a schedule below the bound of certile's plan alone, which is quicker."""
-    plan = planned(case)
+    plan = planned(case, engine)
     bound = plan.part.bounds.get("time")
     brute = Brute(case, 2**40 if bound is None else bound, seconds)
     brute.run()
     return plan, brute
 
 
-def compared(case: Tiny, seconds: float = 1e9) -> Compared:
+def compared(case: Tiny, seconds: float = 1e9, engine: str = ENGINES[0]) -> Compared:
     """Compare all schedules with certile's plan."""
-    plan = planned(case)
+    plan = planned(case, engine)
     part = plan.part
     ticks, bound = part.measures.get("time"), part.bounds.get("time")
     below = 2**40 if ticks is None else ticks + 1
@@ -259,24 +264,28 @@ class Tally:
         self.sums = self.sums[0] + each[0] - 1, self.sums[1] + each[1] - 1
 
 
-def smallest(case: Tiny, seconds: float) -> Tiny:
+def smallest(case: Tiny, seconds: float, engine: str) -> Tiny:
     """A case with less of everything in which something does not agree either."""
     while True:
         for one in case.simpler():
-            if one != case and one.memory > 0 and one.possible and one.pinnable and compared(one, seconds).faults:
+            if one != case and one.memory > 0 and one.possible and one.pinnable and _faulty(one, seconds, engine):
                 case = one
                 break
         else:
             return case
 
 
-def attack(first: int, last: int, seconds: float) -> None:
+def _faulty(case: Tiny, seconds: float, engine: str) -> bool:
+    return bool(compared(case, seconds, engine).faults)
+
+
+def attack(first: int, last: int, seconds: float, engine: str) -> None:
     """Look for schedules below the bounds of larger networks."""
     seen, jobs, labels, gaps = Counter[str](), 0, 0, 0.0
     for seed in range(first, last + 1):
         rng = random.Random(seed)
         case = pinned(drawn(rng, 4, rng.choice((4, 6, 9)), rng.choice((3, 4, 8)), 1 + seed % 2), rng)
-        plan, brute = attacked(case, seconds)
+        plan, brute = attacked(case, seconds, engine)
         jobs, labels = jobs + brute.jobs, labels + brute.labels
         seen[f"{plan.part.status}{'' if brute.complete else ' (open)'}"] += 1
         bound, ticks = plan.part.bounds.get("time"), plan.part.measures.get("time")
@@ -288,24 +297,25 @@ def attack(first: int, last: int, seconds: float) -> None:
     print(f"{dict(seen)}, {jobs} jobs, {labels} labels, gaps {gaps:.1f}")
 
 
-def main(first: int, last: int, seconds: float) -> None:
+def main(first: int, last: int, seconds: float, engine: str) -> None:
     """Compare random networks, every other one with pins; print what does not agree, and how many do."""
     tally = Tally()
     for seed in range(first, last + 1):
         rng = random.Random(seed)
         case = drawn(rng)
         case = pinned(case, rng) if seed % 2 else case
-        found = compared(case, seconds)
+        found = compared(case, seconds, engine)
         tally.add(seed, found)
         for fault in found.faults:
             print(seed, case, fault, flush=True)
         if found.faults:
-            print(seed, "smallest:", smallest(case, seconds), flush=True)
+            print(seed, "smallest:", smallest(case, seconds, engine), flush=True)
         if seed % 50 == 0 or seed == last:
             print(tally, flush=True)
 
 
 if __name__ == "__main__":
-    numbers = [float(one) for one in sys.argv[1:] if one != "attack"]
+    numbers = [float(one) for one in sys.argv[1:] if one not in ("attack", *ENGINES)]
+    asked = next((one for one in sys.argv[1:] if one in ENGINES), ENGINES[0])
     begin, end, budget = int(numbers[0]), int(numbers[1]), numbers[2] if len(numbers) > 2 else 5
-    (attack if "attack" in sys.argv else main)(begin, end, budget)
+    (attack if "attack" in sys.argv else main)(begin, end, budget, asked)

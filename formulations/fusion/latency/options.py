@@ -11,7 +11,7 @@ over what it has read, as nothing is made twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, combinations
@@ -371,15 +371,24 @@ class Options:
             over = self.in_place(way.first, way.last, there, after)
             held, free = book.given({k: self.residence(k).banks[-1] for k in sorted(maps)}, over)
             placed = {self.residence(k).store: self.residence(place).store for k, place in over.items()}
-            residents = {self.residence(k).store: (self.residence(k).rows[-1], held[k]) for k in sorted(maps)}
-            group = Group(self.net, way.first, way.last, way.option.twice)
-            unwritten = tuple(self.unwritten(group, t, residents) for t in group.layers)
-            if way.nest is not None:
-                made.append(LayerRun(way.nest, residents, unwritten[0], free, placed))
-                continue
-            streams = streams_of(group, way.option)
-            made.append(FusedRun(way.first, way.last, *streams, way.kept, residents, unwritten, free, (), placed))
+            made.append(self._run(way, held, free, placed))
         return NetworkRun(tuple(made))
+
+    def run(self, way: Way) -> FusedRun | LayerRun:
+        """A way by itself as a run: no bank has a number, and no result is in the place of a map."""
+        return self._run(way, dict.fromkeys(way.place[0], ()), (), {})
+
+    def _run(
+        self, way: Way, held: Mapping[int, tuple[int, ...]], free: tuple[int, ...], placed: Mapping[int, int]
+    ) -> FusedRun | LayerRun:  # fmt: skip
+        """A way as a run, with the banks of all maps on chip, those that are free, and maps in the place of others."""
+        residents = {self.residence(k).store: (self.residence(k).rows[-1], held[k]) for k in sorted(held)}
+        group = Group(self.net, way.first, way.last, way.option.twice)
+        unwritten = tuple(self.unwritten(group, t, residents) for t in group.layers)
+        if way.nest is not None:
+            return LayerRun(way.nest, residents, unwritten[0], free, placed)
+        streams = streams_of(group, way.option)
+        return FusedRun(way.first, way.last, *streams, way.kept, residents, unwritten, free, (), placed)
 
     def unwritten(self, group: Group, t: int, there: Container[int]) -> int:
         """Rows of a result that never go to DRAM."""

@@ -4,16 +4,19 @@ The labels of paths are fluid: a load may be done in parts. So the best path by 
 laid out as a timeline; ways that take longer there are charged with it, the labels are found again, and so on. The best
 timeline is that of the plan. The bound is that of
 `formulations.fusion.latency.bounds`; where a plan meets it, it is optimal.
+
+Engine cp-sat then decides among all options of small networks, with all orders (`formulations.fusion.latency.whole`).
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise, product
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,9 +26,10 @@ from formulations.fusion.latency.bounds import Floors, promising
 from formulations.fusion.latency.options import Alone, Key, Options, Passed, Way
 from formulations.fusion.latency.paths import Paths
 from formulations.fusion.latency.timelines import Laid
+from formulations.fusion.latency.whole import Candidate, PartOf, Whole, sizes_of
 from formulations.fusion.schedule import Runs
 from formulations.fusion.space import Arc
-from formulations.problem import Goal, Model, Piece, Unable
+from formulations.problem import Goal, Model, Piece, Report, Steps, Unable
 
 #: The most layers of a group, at first and in the end; labels of a state, and paths by labels that are laid out.
 SHORT, LONGEST, LABELS, TRIED = (1, 3), 10, 100, 16
@@ -85,17 +89,22 @@ class Fastest(Piece[Runs]):
     others : function of a clock
         Plans of other kinds, which are tried where a gap is left and few options were looked at, or with a cap; None if
         there is no plan at all.
+    part : function of a run
+        Its steps and transfers.
     """
 
     def __init__(
         self, groups: Groups, alone: Alone, nests: Sequence[Arc], laid: Callable[[Runs], Laid],
         about: Callable[[Runs], Laid], least: int,
         others: Callable[[Clock], Sequence[Runs] | None], floors: Callable[[Goal], int],
-        measured: Callable[[Runs], Mapping[str, int]],
+        measured: Callable[[Runs], Mapping[str, int]], part: PartOf,
     ) -> None:  # fmt: skip
         self.groups, self.alone, self.nests, self.laid, self.others = groups, alone, nests, laid, others
         self.about, self.least, self.counted, self.floors, self.measured = about, least, least, floors, measured
         self.best: Runs | None = None
+        self.part = part
+        self._last: tuple[set[Key], Callable[[int], bool]] | None = None
+        """Strips that may be part of a better plan, and what layers strips suit, of the last search."""
 
     def floor(self, goal: Goal) -> int:
         """What is proven; of other measures what can be counted."""
@@ -105,9 +114,61 @@ class Fastest(Piece[Runs]):
         """The best plan so far."""
         return self.best
 
-    def cp_sat(self, goal: Goal) -> Model[Runs] | None:
-        """Raise Unable."""
-        raise Unable("engine cp-sat does not minimise time of fusion; engine dynamic does")
+    def steps(self, goal: Goal, engine: str) -> Steps[Runs]:
+        """Of engine cp-sat the search of all options of a small network, one model for the orders of each path."""
+        return self._whole(goal) if engine == "cp-sat" else super().steps(goal, engine)
+
+    def _whole(self, goal: Goal) -> Steps[Runs]:
+        """Begin with the plan of dynamic programming, and its bound; raises Unable for networks that are too large."""
+        found = self.exact(replace(goal, clock=goal.clock.half()), "dynamic")
+        if found == (None, None) or self._last is None:
+            return found
+        demands, (allowed, suited) = self.groups.demands.order, self._last
+        blocks = dict.fromkeys((demands.largest, *(weights for weights, _ in sizes_of(self.groups, demands))))
+        every = [Options(self.groups, most, self.alone, allowed, suited=suited) for most in blocks]
+        whole, open_ = Whole(every, demands, self.part, goal.clock, LONGEST), inf
+        goal.stats.update(options=whole.looked, paths=0)
+        for looked, made in enumerate(whole.candidates(lambda: self._limit(goal)), 1):
+            goal.stats.update(paths=looked, least_of_options=int(min(open_, max(self.least, whole.left))))
+            if (model := self._model(whole, made, goal)) is not None:
+                told = yield model
+                open_ = min(open_, self._told(told, made, goal))
+                if goal.stats.get("interrupted"):
+                    break
+        else:
+            least = min(open_, self._limit(goal))
+            goal.stats["least_of_options"] = None if least == inf else int(least)
+        return self.best if self._ticks <= self._limit(goal) else None, self.least
+
+    def _limit(self, goal: Goal) -> float:
+        """Only plans with less are of interest."""
+        return min(inf if goal.below is None else goal.below, self._ticks)
+
+    def _model(self, whole: Whole, made: Candidate, goal: Goal) -> Model[Runs] | None:
+        """The model of the orders of a path; None if one that is found quickly is as good as any, or no better."""
+        runs, demands = whole.options.runs(made.path), self.groups.demands.order
+        if not self._keeps(runs, goal):
+            return None
+        order, when, ticks = whole.quick(made)
+        if ticks < self._limit(goal):
+            self._try(replace(runs, queue=made.queue(order, when)), goal)
+        if not demands.ahead or made.least >= self._limit(goal):
+            return None
+        from formulations.prefetch.cp_sat import ordered  # late: solvers are slow to import
+
+        model = ordered(made.timeline, whole.room, int(self._limit(goal)), made.least, due=demands.due)
+
+        def decode(solution: Any) -> Runs | None:
+            chosen = model.decode(solution)
+            return None if chosen is None else replace(runs, queue=made.queue(*chosen))
+
+        return Model(model.model, decode, own_bound=True)
+
+    def _told(self, told: Report[Runs], made: Candidate, goal: Goal) -> float:
+        """Keep a plan that was found; return what no order of the path that is better is below."""
+        if told.schedule is not None:
+            self._try(told.schedule, goal)
+        return inf if told.bound is None else max(told.bound, made.least)
 
     def milp(self, goal: Goal) -> Model[Runs] | None:
         """Raise Unable."""
@@ -119,12 +180,13 @@ class Fastest(Piece[Runs]):
             raise Unable(f"dynamic programming does not minimise {goal.measure} with a cap on time")
         if self.best is not None and not self._keeps(self.best, goal):
             self.best = None
-        demands = self.groups.demands.order
+        demands, self._last = self.groups.demands.order, None
         some = partial(Options, self.groups, alone=self.alone)
         first = some(demands.largest, in_order=True)
         for few in SHORT:
             self._looked(Paths(first, goal.clock, few, LABELS), goal)
         allowed = self._bounded(goal, first.suited)
+        self._last = allowed, first.suited
         blocks, *smaller = dict.fromkeys(weights for weights, _ in demands.sizes(first.room))
         sizes = dict.fromkeys((blocks, demands.largest, *smaller))
         every = [

@@ -201,13 +201,10 @@ class Timelines:
     def _sources(self, numbered: Iterable[Numbered], most: int, maps: int | None = None) -> list[Source]:
         """What makes the steps of every run, and what weights that stay from it on take to load."""
         made, before = list[Source](), None
-        for first, last, run in numbered:
+        for first, _, run in numbered:
             beside = self.room - left_of(self.net, self.machine, run)[1]
             if isinstance(run, FusedRun):
-                laid = self.prices.laid_out(first, last, option_of(run))
-                time = GroupTime(laid.group, self.machine, Around.of(run), laid.down, laid.across)
-                held, kept = laid.memory(run.residents).held(run.blocks), np.array([run.weights], np.int64)
-                made.append((GroupSteps(time, held + beside, kept, self.room, most, maps=maps or most), 0, 0))
+                made.append((self._group(run, beside, most, maps or most), 0, 0))
             else:
                 layer = self.layers.layer(first, run)
                 plain, ran = self.layers.outcome(layer, run.nest), self.layers.ran(first, run, before)
@@ -215,6 +212,18 @@ class Timelines:
                 made.append((self._nest(first, run, beside), *more))
             before = run
         return made
+
+    def _group(self, run: FusedRun, beside: int, most: int, maps: int) -> GroupSteps:
+        laid = self.prices.laid_out(run.first, run.last, option_of(run))
+        time = GroupTime(laid.group, self.machine, Around.of(run), laid.down, laid.across)
+        held, kept = laid.memory(run.residents).held(run.blocks), np.array([run.weights], np.int64)
+        return GroupSteps(time, held + beside, kept, self.room, most, maps=maps)
+
+    def part(self, first: int, run: FusedRun | LayerRun, beside: int, most: int, maps: int) -> Part:
+        """The steps of a run from a layer on, beside which so many bytes lie on chip."""
+        if isinstance(run, FusedRun):
+            return self._group(run, beside, most, maps).part()
+        return self.alone(first, run, beside)
 
     def alone(self, step: int, run: LayerRun, beside: int) -> Part:
         """The steps of a layer by itself, beside which so many bytes lie on chip."""
