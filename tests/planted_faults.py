@@ -517,6 +517,12 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("whole: every size has the ways of the first", "joined([arc.part for arc in entry.arcs], self.demands.groups)",
          "joined([self.arcs[0][arc.before][0].part for arc in entry.arcs], self.demands.groups)"),
     ]),
+    ("formulations/fusion/latency/milp.py", "tests/formulations/test_fusion_milp.py", [
+        ("milp: a way counts where it is not taken", "- span * x >= ticks - span",
+         "- span * x >= ticks - span + 1"),
+        ("milp: transfers are of another path", "latency >= pulp.lpSum(ticks", "most >= pulp.lpSum(ticks"),
+        ("milp: clocks before a cut are those behind it", "(i if state[0] < cut else j", "(j if state[0] < cut else i"),
+    ]),
     ("formulations/fusion/latency/search.py", "tests/formulations/test_fusion_whole.py", [
         ("whole: what models prove counts for nothing", "return inf if told.bound is None else max(told.bound",
          "return 0 if told.bound is None else max(told.bound"),

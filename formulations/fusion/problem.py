@@ -119,7 +119,7 @@ class FusionFormulation(Formulation[Runs]):
     decisions = DECISIONS
     engines = {  # noqa: RUF012
         "dynamic": "dynamic programming over cuts and the rows of all maps on chip: exact",
-        "milp": "a flow over cuts with the levels of each arc, with HiGHS: exact, caps on other measures included",
+        "milp": "a flow over cuts with the levels of each arc, with HiGHS: exact, caps included; of time a bound",
         "milp-cbc": "the same with CBC",
         "cp-sat": "the same with CP-SAT; of time all options of small networks, each with all orders of its transfers",
     }
@@ -187,7 +187,11 @@ class JointFormulation(FusionFormulation):
     summary = "tile plans of all layers and what stays in a shared memory between them"
     measures = {"bytes": "bytes", "energy": "fJ"}  # noqa: RUF012
     decisions = {**PLACE, **ORDER, **NEST_DECISIONS}  # noqa: RUF012
-    engines = {**FusionFormulation.engines, "cp-sat": "the same with CP-SAT"}  # noqa: RUF012
+    engines = {  # noqa: RUF012
+        **FusionFormulation.engines,
+        "milp": "a flow over cuts with the levels of each arc, with HiGHS: exact, caps on other measures included",
+        "cp-sat": "the same with CP-SAT",
+    }
     heuristics = {  # noqa: RUF012
         "no-reuse": ("every layer's best plan alone, every map through DRAM", _alone(no_reuse)),
         "greedy": ("map after map stays as far as it fits", _alone(in_order)),

@@ -157,8 +157,8 @@ FUSION = FusionFormulation()
 _AGAIN = "recompute=any"
 #: What fronts are of.
 _FRONTS = "bytes,macs, time,bytes, time,memory or bytes,memory"
-#: Engines that decide time; the first one is that of fronts.
-_OF_TIME = "dynamic", "cp-sat"
+#: The engine that decides fronts of time, and that all others begin with where time is asked for.
+_OF_TIME = "dynamic"
 
 
 class FusionProblem(SharedProblem):
@@ -170,16 +170,11 @@ class FusionProblem(SharedProblem):
         self.front_axes = "bytes", "macs"
 
     def solve(self, question: Question) -> Plan:
-        """Plan the network; raises InputError for solvers where time is asked for, for heuristics of time elsewhere."""
+        """Plan the network; raises InputError for heuristics of time where something else is asked for."""
         if question.engine in FUSION.timed and question.objectives[0] != "time":
             raise InputError(
                 f"engine {question.engine}: it plans for time alone, not for {question.objectives[0]}; leave out "
                 "--objective, or ask for --objective time"
-            )
-        if "time" in question.objectives and question.engine in FUSION.engines and question.engine not in _OF_TIME:
-            raise InputError(
-                f"engine {question.engine}: it does not decide time (what is minimised if nothing is said); "
-                f"engines {' and '.join(_OF_TIME)} do, or --objective bytes"
             )
         return super().solve(question)
 
@@ -197,10 +192,12 @@ class FusionProblem(SharedProblem):
 
     def able(self, plan: Plan) -> Mapping[str, bool]:
         """Engines that decide what the plan was asked."""
-        able, timed = super().able(plan), "time" in plan.objectives
-        wrong = {name for name, proves in able.items() if proves and name not in _OF_TIME} if timed else set[str]()
-        wrong |= set() if plan.objectives[0] == "time" else {*FUSION.timed}
-        return {name: proves for name, proves in able.items() if name not in wrong}
+        timed = set[str]() if plan.objectives[0] == "time" else {*FUSION.timed}
+        return {name: proves for name, proves in super().able(plan).items() if name not in timed}
+
+    def chain(self, plan: Plan) -> tuple[str, ...]:
+        """The engines to ask for a proof; of time one, which all others that prove begin with."""
+        return (_OF_TIME,) if "time" in plan.objectives else super().chain(plan)
 
     # ---- the front ---------------------------------------------------------------------------------------------------
 
@@ -221,7 +218,7 @@ class FusionProblem(SharedProblem):
     def _over_time(self, question: Question, axes: tuple[str, ...]) -> Front:
         """Plans that no other one that was found beats in time and bytes, with what no plan is below."""
         start, limit = time.monotonic(), Clock.of(question.time_limit_s)
-        question = replace(question, objectives=axes, engine=_OF_TIME[0])
+        question = replace(question, objectives=axes, engine=_OF_TIME)
         (part,) = self.parts(question)
         found = [(dict(part.price(runs).measures), runs) for runs in part.front(limit)]
         fastest = min((values["time"] for values, _ in found), default=0)

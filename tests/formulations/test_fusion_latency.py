@@ -26,7 +26,6 @@ from formulations.pins import Pins, parse_pins
 from hwmodels.schedule import FusedRun, Hold, LayerRun, Loop, Nest
 from hwmodels.timeline.price import occupancy
 from hwmodels.timeline.schedule import Load, Step
-from instances.errors import InputError
 from instances.load import load_machine, load_network
 from instances.network.network import Network
 from instances.zoo.builder import Builder
@@ -531,14 +530,6 @@ def test_a_group_has_all_ways_to_read_a_map_of_two_readers() -> None:
     options = Options(part.groups, 512)
     assert {one.twice for one in options.of(1, 3)} == {frozenset(), frozenset({part.net.writes[0]})}
     assert isinstance(options.of(1, 3)[0], Group)
-
-
-def test_solvers_that_do_not_decide_time_are_refused() -> None:
-    asked = partial(solve, "lenet5", "scratchpad_64k", problem="fusion", engine="milp-cbc",
-                    settings={"ocm_banks": "16"})  # fmt: skip
-    with pytest.raises(InputError, match=r"engine milp-cbc: it does not decide time .* dynamic and cp-sat do, or"):
-        asked()
-    assert asked(objective="bytes").status == "OPTIMAL"
 
 
 @pytest.mark.parametrize("objective", ["time", "bytes", "bytes,time", "time,bytes"])

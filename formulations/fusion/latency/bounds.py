@@ -50,7 +50,7 @@ from formulations.fusion.group_time import cycles_of, lanes_of
 from formulations.fusion.groups import Group
 from formulations.fusion.latency.alone import Alone, kinds
 from formulations.fusion.latency.options import NESTED, SHARES, TILES, Key, Lies, Options, Place, There, Way
-from formulations.fusion.latency.paths import Paths, State, undominated
+from formulations.fusion.latency.paths import Move, Paths, State, undominated
 from formulations.fusion.latency.products import BEFORE, Flow
 from formulations.fusion.memory import Option, weights_of
 from formulations.fusion.orders import WHOLE
@@ -267,25 +267,32 @@ class _Visits:
 
 def promising(paths: Paths, below: int) -> set[Key]:
     """The strips that are on some path whose bound is below a value, and nests in their place; `paths` of floors."""
-    found, behind = set[Key](), {(paths.count, frozenset[int](), False): np.array([[0, BEFORE, 0]], np.int64)}
+    found = set[Key]()
+    for move in through(paths, below):
+        for first, last, option in {(way.first, way.last, way.option) for way in move.ways}:
+            found.add((first, last, option.twice, (option.rows, option.height)))
+            if first == last:
+                found.add((first, last, frozenset(), TILES))
+    return found
+
+
+def through(paths: Paths, below: int) -> Iterator[Move]:
+    """Yield the ways that are on some path whose bound is below a value, from the last cut to the first."""
+    behind = {(paths.count, frozenset[int](), False): np.array([[0, BEFORE, 0]], np.int64)}
     for moves in reversed(paths.moves):
         rows = dict[State, list[Ints]]()
-        for state, after, matrix, _, _, ways in moves:
-            if after not in behind:
+        for move in moves:
+            if move.after not in behind:
                 continue
-            rest = behind[after]  # (rows, 3)
-            onward = (rest[:, None, :, None] + matrix[None]).max(axis=2)  # (rows, ways, 3)
-            least = (onward[:, :, None] + paths.labels[state].clocks).max(axis=3).min(axis=(0, 2))
-            for w in np.flatnonzero(least < below).tolist():
-                first, last, option = ways[w].first, ways[w].last, ways[w].option
-                found.add((first, last, option.twice, (option.rows, option.height)))
-                if first == last:
-                    found.add((first, last, frozenset(), TILES))
-            rows.setdefault(state, []).append(onward.reshape(-1, 3))
+            rest = behind[move.after]  # (rows, 3)
+            onward = (rest[:, None, :, None] + move.matrix[None]).max(axis=2)  # (rows, ways, 3)
+            least = (onward[:, :, None] + paths.labels[move.state].clocks).max(axis=3).min(axis=(0, 2))
+            if (least < below).any():
+                yield move.some(least < below)
+            rows.setdefault(move.state, []).append(onward.reshape(-1, 3))
         for state, some in rows.items():
             every = np.concatenate([*([behind[state]] if state in behind else []), *some])
             behind[state] = every[undominated(every, len(every))]
-    return found
 
 
 def _again(layer: Layer) -> Fraction:

@@ -22,14 +22,14 @@ import numpy as np
 
 from formulations.clock import Clock
 from formulations.fusion.arcs import Groups
-from formulations.fusion.latency.bounds import Floors, promising
+from formulations.fusion.latency.bounds import Floors, promising, through
 from formulations.fusion.latency.options import Alone, Key, Options, Passed, Way
 from formulations.fusion.latency.paths import Paths
 from formulations.fusion.latency.timelines import Laid
 from formulations.fusion.latency.whole import Candidate, PartOf, Whole, sizes_of
 from formulations.fusion.schedule import Runs
 from formulations.fusion.space import Arc
-from formulations.problem import Goal, Model, Piece, Report, Steps, Unable
+from formulations.problem import SOLVERS, Goal, Model, Piece, Report, Steps, Unable
 
 #: The most layers of a group, at first and in the end; labels of a state, and paths by labels that are laid out.
 SHORT, LONGEST, LABELS, TRIED = (1, 3), 10, 100, 16
@@ -46,6 +46,8 @@ MOST_GAP = 0.03
 MOST_BETWEEN = 40
 #: Blocks of further sizes, and plans of other kinds, are tried after so many options at the most.
 MANY = 10_000
+#: Ways of groups of a MILP model at the most.
+MOST_WAYS = 3_000
 
 
 class Looked(NamedTuple):
@@ -115,8 +117,10 @@ class Fastest(Piece[Runs]):
         return self.best
 
     def steps(self, goal: Goal, engine: str) -> Steps[Runs]:
-        """Of engine cp-sat the search of all options of a small network, one model for the orders of each path."""
-        return self._whole(goal) if engine == "cp-sat" else super().steps(goal, engine)
+        """Of cp-sat all options of a small network, with a model for the orders of each path; of milp a bound."""
+        if engine not in SOLVERS:
+            return super().steps(goal, engine)
+        return self._whole(goal) if engine == "cp-sat" else self._relaxed(goal)
 
     def _whole(self, goal: Goal) -> Steps[Runs]:
         """Begin with the plan of dynamic programming, and its bound; raises Unable for networks that are too large."""
@@ -170,9 +174,24 @@ class Fastest(Piece[Runs]):
             self._try(told.schedule, goal)
         return inf if told.bound is None else max(told.bound, made.least)
 
-    def milp(self, goal: Goal) -> Model[Runs] | None:
-        """Raise Unable."""
-        raise Unable("engine milp does not minimise time of fusion; engine dynamic does")
+    def _relaxed(self, goal: Goal) -> Steps[Runs]:
+        """The plan of dynamic programming, and a bound by clocks and transfers; raises Unable for too many ways."""
+        found = self.exact(replace(goal, clock=goal.clock.half()), "dynamic")
+        if self._last is None or self.best is None or goal.caps or self._ticks <= self.least:
+            return found
+        most = int(self._limit(goal))
+        paths = Paths(Floors(self.groups, self.nests, self._last[1]), goal.clock, LONGEST)
+        moves = [*through(paths, most)]
+        if (number := sum(len(move.ways) for move in moves)) > MOST_WAYS:
+            raise Unable(f"engine milp looks at {MOST_WAYS:,} ways of groups at the most, here are {number:,}")
+        if not moves:
+            return found[0], None
+        from formulations.fusion.latency.milp import build  # late: solvers are slow to import
+
+        told = yield build(moves, paths.count, most, lambda _: self.best)
+        if told.bound is not None and told.bound <= most:
+            self.least = max(self.least, told.bound)
+        return found[0], self.least
 
     def exact(self, goal: Goal, engine: str) -> tuple[Runs | None, int | None]:
         """The best path that was laid out, and the bound; raises TimeUp, and Unable for other measures."""
