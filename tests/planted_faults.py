@@ -507,13 +507,16 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
          "(front <= mine).any(axis=1).any()"),
     ]),
     ("formulations/fusion/latency/whole.py", "tests/formulations/test_fusion_whole.py", [
-        ("whole: calls of what is ahead take no time", "int(np.ceil(max(each, default=0)))", "1"),
+        ("whole: calls of what is ahead take no time", "-(-one.ticks // max(1, one.bytes))",
+         "min(1, one.ticks)"),
         ("whole: what is stored counts twice", "made[6, 6] = loads[0].sum() + stores[0].sum()",
          "made[6, 6] = loads[0].sum() + 2 * stores[0].sum()"),
         ("whole: the best way behind is left out", "rows[state] = every[undominated(every, len(every))]",
          "rows[state] = every[undominated(every, len(every))[1:] if len(every) > 1 else [0]]"),
         ("whole: maps on chip do not meet", "found[before].append(Arc(way, before, after, part, matrix))",
          "found[before].append(Arc(way, before, (after[0], frozenset()), part, matrix))"),
+        ("whole: stores find no room beside a step", "load, store, loads[1], ticks[1], *none)",
+         "load, store, loads[1], 0 * ticks[1] + room, *none)"),
         ("whole: every size has the ways of the first", "joined([arc.part for arc in entry.arcs], self.demands.groups)",
          "joined([self.arcs[0][arc.before][0].part for arc in entry.arcs], self.demands.groups)"),
     ]),
@@ -526,6 +529,17 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("formulations/fusion/latency/search.py", "tests/formulations/test_fusion_whole.py", [
         ("whole: what models prove counts for nothing", "return inf if told.bound is None else max(told.bound",
          "return 0 if told.bound is None else max(told.bound"),
+    ]),
+    ("formulations/prefetch/windows.py", "tests/formulations/test_windows.py", [
+        ("windows: what is ahead counts for nothing", "least = max(least, ends[k] + tail[step])", "pass"),
+        ("windows: tails without what is next in the queue", "max(0, waits, following)", "max(0, waits)"),
+        ("windows: what lies there from before takes no room", "draft.left([*ahead, *order[high:]], when)",
+         "draft.left(order[high:], when)"),
+    ]),
+    ("formulations/prefetch/window_cp_sat.py", "tests/formulations/test_windows.py", [
+        ("windows: steps begin before their loads are there", "window.begin[t], max(most, window.begin[t])",
+         "0, max(most, window.begin[t])"),
+        ("windows: limits behind a window are given up", "default=self._behind(k))", "default=self.draft.last)"),
     ]),
     ("formulations/prefetch/mending.py", "tests/formulations/test_prefetch.py", [
         ("prefetch: nothing is put off", "if self.due(k) > step and", "if self.due(k) < step and"),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import cast
 
@@ -15,7 +16,7 @@ from formulations.clock import ENDLESS
 from formulations.fusion.latency import whole
 from formulations.fusion.latency.options import Options, Passed, There
 from formulations.fusion.latency.paths import Paths
-from formulations.fusion.latency.whole import Whole, matrix_of, sizes_of
+from formulations.fusion.latency.whole import Whole, matrix_of, ratio_of, sizes_of
 from formulations.fusion.part import FusionPart
 from formulations.fusion.pins import DECISIONS
 from formulations.fusion.steps import Part, joined
@@ -28,6 +29,8 @@ from tests.adversary.network_time import planned
 from tests.adversary.network_time_events import Job, Move, Search
 from tests.adversary.network_time_nets import Tiny, drawn, pinned
 from tests.adversary.network_time_replay import replayed
+from tests.effort import tries
+from tests.formulations.test_prefetch import least, small
 
 #: The most layers of a group.
 LONGEST = 10
@@ -68,6 +71,24 @@ def test_calls_ahead_by_hand() -> None:
     part.store(("OUT", 0), 25, 5, 1)
     after = (matrix_of(part, 15, 6, 1) + np.zeros(7, np.int64)).max(axis=1)
     assert after.tolist() == [60, 50, 75, 20, 17, 22, 75]
+
+
+def test_clocks_are_not_above_the_best_order() -> None:
+    """Random steps and transfers with calls, in two parts: beside all orders, guards and limits."""
+    rng = random.Random(12)
+    for _ in range(tries(150, 3000)):
+        timeline, room = small(rng, queues=1)
+        moves = [replace(one, ticks=one.ticks + rng.choice((one.bytes, one.bytes, 9))) for one in timeline.transfers]
+        timeline, cut = replace(timeline, transfers=tuple(moves)), rng.randint(0, len(timeline.steps))
+        parts = [Part([*timeline.steps[:cut]]), Part([*timeline.steps[cut:]])]
+        for one in moves:
+            fixed = one.due if isinstance(one, Load) else one.released
+            part, step = parts[fixed > cut], fixed - cut * (fixed > cut)
+            (part.load if isinstance(one, Load) else part.store)(("W", 0), one.ticks, one.bytes, step)
+        clocks = np.zeros(7, np.int64)
+        for part in (part for part in parts if part.steps):
+            clocks = (matrix_of(part, room, ratio_of(parts), 1) + clocks).max(axis=1)
+        assert max(clocks[[0, 2, 3, 5, 6]].tolist()) <= least(timeline, room)
 
 
 def test_finer_blocks_by_hand() -> None:
@@ -208,25 +229,27 @@ def test_no_plan_is_above_that_of_dynamic_programming(seed: int) -> None:
     compared(drawn_case(seed))
 
 
-@pytest.mark.slow(240)
+@pytest.mark.slow(900)
 def test_no_plan_of_300_networks_is_above_that_of_dynamic_programming() -> None:
-    """Some are below."""
-    below = 0
+    """22 have no plan; 258 are equal, 20 take less."""
+    found = Counter[str]()
     for seed in range(2001, 2301):
-        first, second = compared(drawn_case(seed))
-        below += first.part.measures.get("time", 0) > second.part.measures.get("time", 0)
-    assert below > 0
+        first, second = (plan.part.measures.get("time") for plan in compared(drawn_case(seed)))
+        found["none" if first is None else "equal" if first == second else "below"] += 1
+    assert found == {"none": 22, "equal": 258, "below": 20}
 
 
 # ---- what is refused -------------------------------------------------------------------------------------------------
 
 
-def test_too_many_options_are_refused_with_the_plan_of_dynamic_programming(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_options_are_refused_and_the_order_is_decided_in_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(whole, "MOST_OPTIONS", 1)
     first, second = (planned(drawn_case(14), engine) for engine in ("dynamic", "cp-sat"))
-    assert second.part.measures == first.part.measures
+    assert second.part.measures["time"] <= first.part.measures["time"]
+    assert "windows" in second.part.stats
+    assert check(second).ok
     said = "engine cp-sat looks at 1 options of groups at the most, here are 20 or more"
-    assert second.part.stats["note"] == f"{said}: this is the plan of engine dynamic"
+    assert str(second.part.stats["note"]).startswith(said)
     assert said in show(second)
 
 

@@ -5,7 +5,8 @@ laid out as a timeline; ways that take longer there are charged with it, the lab
 timeline is that of the plan. The bound is that of
 `formulations.fusion.latency.bounds`; where a plan meets it, it is optimal.
 
-Engine cp-sat then decides among all options of small networks, with all orders (`formulations.fusion.latency.whole`).
+Engine cp-sat then decides among all options of small networks, with all orders (`formulations.fusion.latency.whole`);
+of large ones the order of the best plan, window by window (`formulations.prefetch.windows`).
 """
 
 from __future__ import annotations
@@ -26,10 +27,14 @@ from formulations.fusion.latency.bounds import Floors, promising, through
 from formulations.fusion.latency.options import Alone, Key, Options, Passed, Way
 from formulations.fusion.latency.paths import Paths
 from formulations.fusion.latency.timelines import Laid
-from formulations.fusion.latency.whole import Candidate, PartOf, Whole, sizes_of
+from formulations.fusion.latency.whole import MOST_OPTIONS, Candidate, PartOf, Whole, sizes_of, too_many
 from formulations.fusion.schedule import Runs
 from formulations.fusion.space import Arc
+from formulations.fusion.steps import joined
+from formulations.prefetch.guards import Draft
+from formulations.prefetch.windows import window, windows
 from formulations.problem import SOLVERS, Goal, Model, Piece, Report, Steps, Unable
+from hwmodels.schedule import Queue
 
 #: The most layers of a group, at first and in the end; labels of a state, and paths by labels that are laid out.
 SHORT, LONGEST, LABELS, TRIED = (1, 3), 10, 100, 16
@@ -46,6 +51,8 @@ MOST_GAP = 0.03
 MOST_BETWEEN = 40
 #: Blocks of further sizes, and plans of other kinds, are tried after so many options at the most.
 MANY = 10_000
+#: Steps of a window.
+STEPS = 50
 #: Ways of groups of a MILP model at the most.
 MOST_WAYS = 3_000
 
@@ -105,6 +112,8 @@ class Fastest(Piece[Runs]):
         self.about, self.least, self.counted, self.floors, self.measured = about, least, least, floors, measured
         self.best: Runs | None = None
         self.part = part
+        self._widest = 0
+        """The most options of one size that were looked at."""
         self._last: tuple[set[Key], Callable[[int], bool]] | None = None
         """Strips that may be part of a better plan, and what layers strips suit, of the last search."""
 
@@ -130,7 +139,13 @@ class Fastest(Piece[Runs]):
         demands, (allowed, suited) = self.groups.demands.order, self._last
         blocks = dict.fromkeys((demands.largest, *(weights for weights, _ in sizes_of(self.groups, demands))))
         every = [Options(self.groups, most, self.alone, allowed, suited=suited) for most in blocks]
-        whole, open_ = Whole(every, demands, self.part, goal.clock, LONGEST), inf
+        try:
+            if self._widest > MOST_OPTIONS:
+                raise Unable(too_many(self._widest))
+            whole, open_ = Whole(every, demands, self.part, goal.clock, LONGEST), inf
+        except Unable as error:
+            goal.stats["note"] = str(error)
+            return (yield from self._windows(goal))
         goal.stats.update(options=whole.looked, paths=0)
         for looked, made in enumerate(whole.candidates(lambda: self._limit(goal)), 1):
             goal.stats.update(paths=looked, least_of_options=int(min(open_, max(self.least, whole.left))))
@@ -143,6 +158,49 @@ class Fastest(Piece[Runs]):
             least = min(open_, self._limit(goal))
             goal.stats["least_of_options"] = None if least == inf else int(least)
         return self.best if self._ticks <= self._limit(goal) else None, self.least
+
+    def _windows(self, goal: Goal) -> Steps[Runs]:
+        """The order of the best plan, window by window, until none is better."""
+        best, demands = self.best, self.groups.demands.order
+        queue = None if best is None else self.laid(best).queue
+        better = best is not None and queue is not None and not demands.fixed
+        while better and best is not None and queue is not None and not goal.stats.get("interrupted"):
+            better = False
+            draft = Draft(joined(self.laid(best).parts, demands.groups), self._room)
+            for first in windows(draft, STEPS):
+                goal.clock.tick()
+                if (made := self._window(best, queue, draft, first)) is not None:
+                    goal.stats["windows"] = int(str(goal.stats.get("windows", 0))) + 1
+                    found = (yield made).schedule
+                    if found is not None and found.queue is not None:
+                        queue, better = found.queue, True
+                        self._try(found, goal)
+        return self.best if self._ticks <= self._limit(goal) else None, self.least
+
+    def _window(self, runs: Runs, queue: Queue, draft: Draft, first: int) -> Model[Runs] | None:
+        """The model of a window of an order; None if only one transfer is free."""
+        when = draft.close.copy()
+        for k, at in zip(queue.order, queue.when, strict=True):
+            when[k] = at
+        now = window(draft, [*queue.order], when, first, STEPS)
+        if len(now.free) < 2:
+            return None
+        from formulations.prefetch.window_cp_sat import build  # late: solvers are slow to import
+
+        model = build(now)
+
+        def decode(solution: Any) -> Runs | None:
+            chosen = model.decode(solution)
+            if chosen is None:
+                return None
+            kept = Queue(queue.weights, queue.maps, tuple(chosen[0]), tuple(chosen[1][k] for k in chosen[0]))
+            return replace(runs, queue=kept)
+
+        return Model(model.model, decode, parameters=model.parameters, own_bound=True)
+
+    @property
+    def _room(self) -> int:
+        return self.groups.machine.bank_count * self.groups.machine.bank_bytes
 
     def _limit(self, goal: Goal) -> float:
         """Only plans with less are of interest."""
@@ -237,7 +295,8 @@ class Fastest(Piece[Runs]):
         looked, largest = 0, self.groups.demands.order.largest
         for options in every:
             if looked <= MANY or (options.most == largest and options.in_order):
-                looked += self._looked(Paths(options, goal.clock, LONGEST, LABELS), goal, cap)
+                number = self._looked(Paths(options, goal.clock, LONGEST, LABELS), goal, cap)
+                looked, self._widest = looked + number, max(self._widest, number)
         return looked
 
     @property

@@ -42,7 +42,7 @@ the bound of `Floors`. What is proven of this space stands beside it (`least_of_
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import heappop, heappush
@@ -171,8 +171,7 @@ class Whole:
         return made
 
     def _joined(self, parts: dict[Way, Part]) -> dict[State, list[Arc]]:
-        each = [one.ticks / max(1, one.bytes) for part in parts.values() for one in part.moves]
-        ratio = int(np.ceil(max(each, default=0)))
+        ratio = ratio_of(parts.values())
         found: dict[State, list[Arc]] = defaultdict(list)
         for (before, after), ways in self.ways.items():
             for way in ways:
@@ -273,9 +272,14 @@ def sizes_of(groups: Groups, demands: OrderDemands) -> list[tuple[int, int]]:
 def too_many(options: int) -> str:
     """Why engine cp-sat does not look at so many options."""
     return (
-        f"engine cp-sat looks at {MOST_OPTIONS:,} options of groups at the most, here are {options:,} or more: this is "
-        "the plan of engine dynamic"
+        f"engine cp-sat looks at {MOST_OPTIONS:,} options of groups at the most, here are {options:,} or more: of the "
+        "plan of engine dynamic the order of transfers is decided in windows"
     )
+
+
+def ratio_of(parts: Iterable[Part]) -> int:
+    """The most ticks a byte of any transfer, rounded up."""
+    return max((-(-one.ticks // max(1, one.bytes)) for part in parts for one in part.moves), default=0)
 
 
 def matrix_of(part: Part, room: int, ratio: int, per_byte: int, *, ahead: bool = True) -> Ints:

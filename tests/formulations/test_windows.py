@@ -1,0 +1,103 @@
+"""Windows of timelines: tails by hand, and windows that are decided against all orders."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from formulations.prefetch.guards import Draft, Order, When, quality
+from formulations.prefetch.window_cp_sat import build
+from formulations.prefetch.windows import tails, window, windows
+from hwmodels.timeline.price import occupancy, refusals, times
+from hwmodels.timeline.schedule import Load, Step, Timeline
+from solver.search import driver_cp_sat
+from tests.effort import tries
+from tests.formulations.test_prefetch import least, small
+
+
+def drawn(rng: random.Random) -> tuple[Timeline, int]:
+    """A timeline of one queue, and the room that it has."""
+    timeline, room = small(rng)
+    return replace(timeline, transfers=tuple(replace(one, queue=0) for one in timeline.transfers)), room
+
+
+def settled(timeline: Timeline, room: int) -> tuple[Draft, Order, When]:
+    draft = Draft(timeline, room)
+    order = draft.apart()
+    return draft, order, draft.settled(order, draft.close)
+
+
+def test_tails_by_hand() -> None:
+    """Three steps of 10 ticks, a load of 5 for the first, one of 25 for the last that may begin beside step 2.
+
+    From the begin of step 3 it is 10, from the end of step 1 it is 25 + 10 by the load, 10 + 10 by step 2. The first
+    load begins 5 + 10 + 35 before the end: 50 in all.
+    """
+    timeline = Timeline((Step(10, 4),) * 3, (Load(5, 4, 1, 1), Load(25, 4, 3, 2)))
+    found = tails(Draft(timeline, 8), [0, 1], [1, 2])
+    assert (found.step[3], found.end[1], found.step[1], found.transfer) == (10, 35, 45, [50, 35])
+    assert times(timeline).latency == 50
+
+
+def test_tails_are_longest_paths() -> None:
+    """From the first transfer, and from room for the first step, to the latency."""
+    rng = random.Random(8)
+    for _ in range(tries(100, 2000)):
+        timeline, room = drawn(rng)
+        draft, order, when = settled(timeline, room)
+        found = tails(draft, order, when)
+        first = [found.transfer[0]] if order and found.begins[0] <= 3 else []
+        assert max([found.room[1], *first]) == quality(draft.clocks(order, when))[0]
+
+
+def test_a_window_of_all_steps_is_the_best_order() -> None:
+    """Against all orders, guards and limits; what is smaller is a timeline in its bytes and takes what is said."""
+    rng, found = random.Random(9), {False: 0, True: 0}
+    for _ in range(tries(60, 1000)):
+        timeline, room = drawn(rng)
+        draft, order, when = settled(timeline, room)
+        known = quality(draft.clocks(order, when))[0]
+        for steps in (1, 2, draft.last):
+            for first in windows(draft, steps):
+                now = window(draft, order, when, first, steps)
+                assert now.latency == known
+                model = build(now)
+                said = driver_cp_sat.solve(model.model)
+                assert said.status in ("OPTIMAL", "INFEASIBLE")
+                if steps == draft.last and first == 1:
+                    assert (said.status == "OPTIMAL") == (least(timeline, room) < known)
+                if said.solved:
+                    made = model.decode(said.solver)
+                    assert made is not None
+                    other = draft.made(*made)
+                    assert not refusals(other)
+                    assert occupancy(other).max() <= room
+                    assert times(other).latency <= round(said.solver.objective_value) < known
+                    if steps == draft.last and first == 1:
+                        assert times(other).latency == least(timeline, room)
+                found[said.solved] += 1
+    assert min(found.values())
+
+
+def test_a_window_that_begins_later_leaves_what_is_before() -> None:
+    """Steps of 10 ticks; the second half waits for a load of 2 behind one of 50 for the last step: exchanged there."""
+    timeline = Timeline((Step(10, 6),) * 9, (Load(1, 4, 1, 1), Load(50, 4, 9, 4), Load(2, 4, 5, 4)))
+    draft = Draft(timeline, 18)
+    order, when = [0, 1, 2], draft.given.copy()
+    assert quality(draft.clocks(order, when))[0] == 1 + 30 + 52 + 50
+    early = driver_cp_sat.solve(build(window(draft, order, when, 1, 3)).model)
+    assert early.status == "INFEASIBLE"
+    model = build(window(draft, order, when, 4, 3))
+    said = driver_cp_sat.solve(model.model)
+    made = model.decode(said.solver)
+    assert made is not None
+    assert made[0] == [0, 2, 1]
+    assert quality(draft.clocks(*made))[0] == 1 + 30 + 52 + 10
+
+
+@pytest.mark.parametrize(("steps", "begins"), [(4, [1, 3, 5, 7]), (20, [1])])
+def test_windows_overlap_by_half(steps: int, begins: list[int]) -> None:
+    """Of nine steps; the last window has all that are left."""
+    assert [*windows(Draft(Timeline((Step(1, 1),) * 9, ()), 1), steps)] == begins
