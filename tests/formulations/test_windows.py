@@ -11,7 +11,7 @@ from formulations.prefetch.guards import Draft, Order, When, quality
 from formulations.prefetch.window_cp_sat import build
 from formulations.prefetch.windows import tails, window, windows
 from hwmodels.timeline.price import occupancy, refusals, times
-from hwmodels.timeline.schedule import Load, Step, Timeline
+from hwmodels.timeline.schedule import Load, Step, Store, Timeline
 from solver.search import driver_cp_sat
 from tests.effort import tries
 from tests.formulations.test_prefetch import least, small
@@ -95,6 +95,31 @@ def test_a_window_that_begins_later_leaves_what_is_before() -> None:
     assert made is not None
     assert made[0] == [0, 2, 1]
     assert quality(draft.clocks(*made))[0] == 1 + 30 + 52 + 10
+
+
+def test_what_lies_there_from_before_takes_room() -> None:
+    """A load of before the window lies beside step 2 in 8 bytes, so that another one for step 3 finds no room there."""
+    timeline = Timeline((Step(10, 4), Step(10, 4), Step(10, 8)), (Load(5, 4, 3, 1), Load(10, 4, 3, 3)))
+    draft = Draft(timeline, 8)
+    now = window(draft, [0, 1], draft.given, 2, 2)
+    assert (now.latency, now.free, now.left) == (40, [1], {2: 0, 3: 0})
+    assert driver_cp_sat.solve(build(now).model).status == "INFEASIBLE"
+
+
+def test_limits_behind_a_window_stay() -> None:
+    """Loads of 50 ticks for step 4 and of 2 for step 2, a store of 5 behind step 1 that lies beside step 2, not 3.
+
+    In a window of step 1: the short load, the store from 10 to 15, the long one until 65; step 2 runs from 10 to 40,
+    as it waits for nothing; step 3 ends at 70, step 4 at 80. Beside step 3 the store finds no room.
+    """
+    steps = Step(10, 4), Step(30, 4), Step(30, 8), Step(10, 4)
+    draft = Draft(Timeline(steps, (Load(50, 1, 4, 1), Load(2, 1, 2, 1), Store(5, 4, 1, 3))), 10)
+    model = build(window(draft, [0, 1, 2], draft.given, 1, 1))
+    said = driver_cp_sat.solve(model.model)
+    made = model.decode(said.solver)
+    assert made == ([1, 2, 0], [1, 1, 3])
+    assert quality(draft.clocks(*made))[0] == 80
+    assert occupancy(draft.made(*made)).max() <= 10
 
 
 @pytest.mark.parametrize(("steps", "begins"), [(4, [1, 3, 5, 7]), (20, [1])])
