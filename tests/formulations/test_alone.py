@@ -9,19 +9,16 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from formulations.fusion.latency import alone
 from formulations.fusion.latency.alone import Alone, Kind, kinds, spans
 from formulations.fusion.latency.bounds import Floors, _again, _parts
-from formulations.fusion.latency.options import Options
-from formulations.fusion.latency.products import Flow
+from formulations.fusion.latency.options import Options, flow_of
 from formulations.fusion.part import FusionPart
 from formulations.fusion.strips import Ints
 from formulations.pins import Pins
 from hwmodels.schedule import Hold, Loop, Nest
-from hwmodels.timeline.schedule import Load
 from instances.errors import InputError
 from instances.load import load_machine
 from instances.zoo.builder import Builder
@@ -58,17 +55,7 @@ def covered(part: FusionPart, items: Iterable[Loop | Hold], near: frozenset[int]
         return None
     room = outcome.occupancy_bytes["ocm"] + spare
     made = part.timelines.alone(1, run, part.timelines.room - room)
-    loads, stores = np.zeros((2, 2, len(made.steps)), np.int64)
-    for one in made.moves:
-        if isinstance(one, Load):
-            loads[:, one.due - 1] += one.ticks, one.bytes
-        else:
-            stores[:, one.released - 1] += one.ticks, one.bytes
-    steps = np.array([(step.ticks, step.bytes) for step in made.steps], np.int64).T
-    flow = Flow(
-        np.array([0, len(made.steps)]), steps[0], loads[0], stores[0], loads[1], steps[1], *np.zeros_like(steps)
-    )
-    matrix: Ints = Options(part.groups, 10**9)._product(flow)[0]
+    matrix: Ints = Options(part.groups, 10**9)._product(flow_of(made))[0]
     matrix[:, 1] = matrix[:, 1:].max(axis=1)  # A2 is A1 or later
     matrix[2] = matrix[1:].max(axis=0)
     return any(bool((matrix >= way.matrix).all()) for way in floors._by_itself(1, (near, room)))

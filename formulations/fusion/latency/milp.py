@@ -5,7 +5,7 @@ and the least one by transfers are bounds; they may be two paths. No plan is bel
 
 SETS        cuts c = 0..T with the maps on chip there (states); ways a from a state to another one, from cut b_a to e_a
 PARAMETERS  M_a matrices of the clocks (E, A1, A2), q_a ticks of transfers, H a time that is known; all in ticks
-VARIABLES   x_a binary: the way is taken;  0 <= k[c, i] <= H clock i at cut c;  0 <= L <= H
+VARIABLES   x_a binary: the way is taken;  0 <= k[c, i] <= H clock i at cut c;  0 <= L <= H, whole
 OBJECTIVE   min L
 (FLOW)      sum of x_a from the first state = 1; of every other state but the last ones as many come as go
 (CLOCK)     k[e_a, i] >= k[b_a, j] + M_a[i, j] - (H + M_a[i, j]) (1 - x_a)            if M_a[i, j] > -H
@@ -52,7 +52,7 @@ def build(moves: Sequence[Move], count: int, most: int, decode: Callable[[Any], 
     problem = pulp.LpProblem("paths", pulp.LpMinimize)
     xs = [pulp.LpVariable(f"x{a}", cat="Binary") for a in range(len(taken))]
     clocks = {(c, i): pulp.LpVariable(f"k{c}_{i}", 0, most) for c in range(count + 1) for i in CLOCKS}
-    latency = pulp.LpVariable("L", 0, most)
+    latency = pulp.LpVariable("L", 0, most, "Integer")
     problem.setObjective(latency + 0)
     for row in (*_flow(taken, xs, count), *_clocks(taken, xs, clocks, most)):
         problem += row

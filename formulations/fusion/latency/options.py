@@ -110,6 +110,19 @@ class _Placed:
     """(places x ways, streams)."""
 
 
+def flow_of(part: Part) -> Flow:
+    """The steps and transfers of a layer by itself, as one way."""
+    loads, stores = np.zeros((2, 2, len(part.steps)), np.int64)
+    for one in part.moves:
+        if isinstance(one, Load):
+            loads[:, one.due - 1] += one.ticks, one.bytes
+        else:
+            stores[:, one.released - 1] += one.ticks, one.bytes
+    steps = np.array([(one.ticks, one.bytes) for one in part.steps], np.int64).T
+    first = np.array([0, len(part.steps)])
+    return Flow(first, steps[0], loads[0], stores[0], loads[1], steps[1], *np.zeros_like(steps))
+
+
 class Options:
     """The options of all groups of a network on a machine.
 
@@ -218,15 +231,7 @@ class Options:
         if not made:
             return []
         nest, part = made
-        loads, stores = np.zeros((2, 2, len(part.steps)), np.int64)
-        for one in part.moves:
-            if isinstance(one, Load):
-                loads[:, one.due - 1] += one.ticks, one.bytes
-            else:
-                stores[:, one.released - 1] += one.ticks, one.bytes
-        steps = np.array([(one.ticks, one.bytes) for one in part.steps], np.int64).T
-        first = np.array([0, len(part.steps)])
-        flow = Flow(first, steps[0], loads[0], stores[0], loads[1], steps[1], *np.zeros_like(steps))
+        flow = flow_of(part)
         matrix = self._product(flow)[0]
         last = any(pieces for one, pieces in zip(part.moves, part.pieces, strict=True) if isinstance(one, Store))
         moved = sum(one.bytes for one in part.moves)

@@ -135,11 +135,12 @@ class Timelines:
 
     def about(self, runs: Runs, numbered: Iterable[Numbered]) -> Laid:
         """The timeline of the best first orders, which takes little time to find; the best one where that is known."""
-        if runs not in self._known:
-            drafted = self._drafts(runs, [*numbered])
-            if drafted is not None and not self.demands.fixed:
+        each = [*numbered]
+        if runs not in self._known and runs.queue is None and not self.demands.fixed:
+            drafted = self._drafts(runs, each)
+            if drafted is not None:
                 return drafted[0].laid(*drafted[0].first)
-        return self.laid(runs, numbered)
+        return self.laid(runs, each)
 
     def _drafts(self, runs: Runs, numbered: list[Numbered]) -> list[_Drafted] | None:
         """Steps and transfers of all sizes, those with the best first order first; None if there are too many."""
