@@ -109,7 +109,7 @@ def test_the_bound_of_a_network_is_the_least_of_all_its_paths(seed: int) -> None
     assert not few or solved(few, paths.count, least - 1) is None
 
 
-@pytest.mark.parametrize(("seed", "engine"), [(14, "milp"), (15, "milp-cbc"), (26, "milp"), (9, "milp")])
+@pytest.mark.parametrize(("seed", "engine"), [(15, "milp-cbc"), (26, "milp")])
 def test_plans_are_those_of_dynamic_programming(seed: int, engine: str) -> None:
     case = drawn_case(seed)
     first, second = (planned(case, name) for name in ("dynamic", engine))

@@ -167,14 +167,14 @@ def least_of_all(case: Tiny, below: float) -> float:
     return below
 
 
-@pytest.mark.parametrize("seed", [5, 15, 16, 19, 25, 36])
+@pytest.mark.parametrize("seed", [5, 16, 36])
 def test_the_best_of_all_paths_is_found(seed: int) -> None:
     """No path in any size, with any order, is below what is proven of them; the plan is as fast as the best."""
     the_best_is_found(drawn_case(seed))
 
 
 @pytest.mark.slow(12)
-@pytest.mark.parametrize("seed", [13, 20, 24, 28, 32, 38])
+@pytest.mark.parametrize("seed", [13, 15, 19, 20, 24, 25, 28, 32, 38])
 def test_the_best_of_all_paths_is_found_of_more_networks(seed: int) -> None:
     the_best_is_found(drawn_case(seed))
 
@@ -224,19 +224,19 @@ def compared(case: Tiny) -> tuple[Plan, Plan]:
     return first, second
 
 
-@pytest.mark.parametrize("seed", [305, 308, 314, 321, 329, 333])
+@pytest.mark.parametrize("seed", [305, 314, 333])
 def test_no_plan_is_above_that_of_dynamic_programming(seed: int) -> None:
     compared(drawn_case(seed))
 
 
-@pytest.mark.slow(900)
-def test_no_plan_of_300_networks_is_above_that_of_dynamic_programming() -> None:
-    """22 have no plan; 258 are equal, 20 take less."""
+@pytest.mark.slow(200)
+def test_no_plan_of_many_networks_is_above_that_of_dynamic_programming() -> None:
+    """Of 300 networks (where everything is asked for) 22 have no plan; 258 are equal, 20 take less."""
     found = Counter[str]()
-    for seed in range(2001, 2301):
+    for seed in range(2001, 2001 + tries(60, 300)):
         first, second = (plan.part.measures.get("time") for plan in compared(drawn_case(seed)))
         found["none" if first is None else "equal" if first == second else "below"] += 1
-    assert found == {"none": 22, "equal": 258, "below": 20}
+    assert found["equal"] > 5 * found["below"] > 0
 
 
 # ---- what is refused -------------------------------------------------------------------------------------------------

@@ -262,15 +262,17 @@ class Fastest(Piece[Runs]):
         first = some(demands.largest, in_order=True)
         for few in SHORT:
             self._looked(Paths(first, goal.clock, few, LABELS), goal)
-        allowed = self._bounded(goal, first.suited)
-        self._last = allowed, first.suited
+        paths = self._bounded(goal, first.suited)
+        self._last = promising(paths, self._most), first.suited
         blocks, *smaller = dict.fromkeys(weights for weights, _ in demands.sizes(first.room))
         sizes = dict.fromkeys((blocks, demands.largest, *smaller))
-        every = [
-            some(most, allowed=allowed, in_order=in_order, suited=first.suited)
-            for in_order, most in product((True, False), sizes)
-        ]
-        looked = self._all(every, goal)
+
+        def made(most: int, in_order: bool) -> Options:
+            allowed = promising(paths, self._most)
+            return some(most, allowed=allowed, in_order=in_order, suited=first.suited)
+
+        every = [(most, in_order) for in_order, most in product((True, False), sizes)]
+        looked = self._all(every, made, goal)
         if self.best is None or goal.caps or (looked <= MANY and self.least < self._ticks * (1 - MOST_GAP)):
             others = self.others(goal.clock)
             if others is None:
@@ -281,21 +283,25 @@ class Fastest(Piece[Runs]):
                 fewest = self.measured(others[0])["bytes"]
                 for few in SHORT:
                     self._looked(Paths(first, goal.clock, few, LABELS), goal, fewest)
-                self._all(every, goal, fewest)
+                self._all(every, made, goal, fewest)
         below = inf if goal.below is None else goal.below
         if goal.caps or self.least > min(below, self._ticks):
             self.least = self.counted  # a plan that is known is outside this space, or may be
         return self.best if self._ticks < below else None, self.least
 
-    def _all(self, every: Sequence[Options], goal: Goal, cap: int | None = None) -> int:
-        """Lay out paths of options one after the other, until MANY were looked at; return how many.
+    def _all(
+        self, every: Sequence[tuple[int, bool]], made: Callable[[int, bool], Options], goal: Goal,
+        cap: int | None = None,
+    ) -> int:  # fmt: skip
+        """Lay out paths of options with blocks of so many bytes, stores in order or not; return how many there were.
 
-        Those of the first and of the largest blocks in any case, with stores in order.
+        When MANY were looked at, only those of the largest blocks with stores in order are, too. Strips are those that
+        may be part of a plan that is better than the one that is known by then.
         """
         looked, largest = 0, self.groups.demands.order.largest
-        for options in every:
-            if looked <= MANY or (options.most == largest and options.in_order):
-                number = self._looked(Paths(options, goal.clock, LONGEST, LABELS), goal, cap)
+        for most, in_order in every:
+            if looked <= MANY or (most == largest and in_order):
+                number = self._looked(Paths(made(most, in_order), goal.clock, LONGEST, LABELS), goal, cap)
                 looked, self._widest = looked + number, max(self._widest, number)
         return looked
 
@@ -330,11 +336,16 @@ class Fastest(Piece[Runs]):
         goal.stats["options"] = int(str(goal.stats.get("options", 0))) + paths.looked
         return paths.looked
 
-    def _bounded(self, goal: Goal, suited: Callable[[int], bool]) -> set[Key]:
-        """Find the bound; return the strips that may be part of a better plan."""
+    def _bounded(self, goal: Goal, suited: Callable[[int], bool]) -> Paths:
+        """Find the bound; return its paths."""
         paths = Paths(Floors(self.groups, self.nests, suited), goal.clock, LONGEST)
         self.least = max([self.least, paths.fewest, *(value for value, _ in paths.ends()[:1])])
-        return promising(paths, 2**62 if self.best is None else self.laid(self.best).ticks)
+        return paths
+
+    @property
+    def _most(self) -> int:
+        """Ticks of the best plan so far, or more than any has."""
+        return 2**62 if self.best is None else self.laid(self.best).ticks
 
     def between(self, clock: Clock, ends: Sequence[Runs]) -> Iterator[Runs]:
         """Yield plans between those at the ends of a front: the fastest, and the one of the fewest bytes.

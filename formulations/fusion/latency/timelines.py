@@ -29,8 +29,9 @@ from instances.errors import InputError
 
 #: Transfers of a plan whose order is looked for (some seconds), and mended.
 MOST_MOVES, MENDED = 20_000, 4_000
-#: Sizes of transfers of which the order is looked for: those that are the best in a first order.
-FEW = 2
+#: Sizes of transfers of which the order is looked for: those that are the best in a first order; all of them where one
+#: has no more transfers than this.
+FEW, SMALL = 2, 500
 #: A run with its first and last layer.
 Numbered = tuple[int, int, FusedRun | LayerRun]
 #: What makes the steps of a run, with ticks and bytes of weights that stay from it on.
@@ -138,7 +139,7 @@ class Timelines:
         each = [*numbered]
         if runs not in self._known and runs.queue is None and not self.demands.fixed:
             drafted = self._drafts(runs, each)
-            if drafted is not None:
+            if drafted is not None and not _small(drafted):
                 return drafted[0].laid(*drafted[0].first)
         return self.laid(runs, each)
 
@@ -164,7 +165,7 @@ class Timelines:
         demands, drafted = self.demands, self._drafts(runs, numbered)
         if drafted is None:
             return self._one_by_one(self._sources(numbered, *demands.sizes(self.room)[0]))
-        some = drafted if demands.fixed else drafted[:FEW]
+        some = drafted if demands.fixed or _small(drafted) else drafted[:FEW]
         orders = [demands.order(one.draft) for one in some]
         best = min(range(len(some)), key=lambda k: quality(some[k].draft.clocks(*orders[k])))
         order, when = orders[best]
@@ -243,6 +244,11 @@ class Timelines:
             return Piece(store, 0, mine.rows)
         maker = self.net.layers[mine.parts[0][0]]
         return Piece(store, 0, mine.rows, 0, maker.g * maker.m)
+
+
+def _small(drafted: Sequence[_Drafted]) -> bool:
+    """Whether an order takes little time to find."""
+    return min(len(one.draft.order) for one in drafted) <= SMALL
 
 
 def _part(source: GroupSteps | NestSteps, ticks: int, size: int) -> Part:
