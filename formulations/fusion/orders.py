@@ -70,6 +70,12 @@ class OrderDemands:
                     due[one.queue] = one.due
 
 
+def queued(size: tuple[int, int], order: Order, when: When) -> Queue:
+    """An order as a plan has it, with blocks of weights and transfers of maps of at most so many bytes."""
+    weights, maps = size
+    return Queue(weights, None if maps == WHOLE else maps, tuple(order), tuple(when[k] for k in order))
+
+
 def sizes_of(room: int) -> tuple[int, ...]:
     """The most bytes of blocks and transfers of weights that are tried, the most first.
 

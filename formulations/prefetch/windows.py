@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from formulations.prefetch.guards import Draft, Order, When
+from formulations.prefetch.guards import Draft, Order, When, quality
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,8 @@ class Window:
 def window(draft: Draft, order: Order, when: When, first: int, steps: int) -> Window:
     """Return the window of so many steps from one on."""
     found, after = tails(draft, order, when), min(draft.last, first + steps)
-    _, _, end, _, ends = draft.clocks(order, when)
+    clocks = draft.clocks(order, when)
+    _, _, end, _, ends = clocks
     places = (
         next((n for n, at in enumerate(found.begins) if at > 2 * event), len(order)) for event in (first, after)
     )  # fmt: skip
@@ -129,7 +130,7 @@ def window(draft: Draft, order: Order, when: When, first: int, steps: int) -> Wi
             least = max(least, ends[k] + tail[step])
     every = draft.left([*ahead, *order[high:]], when)
     left = {t: every[t] for t in within}
-    latency = max((*end[-1:], *(ends[k] for k in order)), default=0)
+    latency, _ = quality(clocks)
     return Window(draft, order, when, first, after, (low, high), idle, room, begin, left, found, least, latency)
 
 

@@ -39,12 +39,11 @@ from formulations.clock import ENDLESS, Clock
 from formulations.fusion.latency.options import Passed, Place, Way
 from formulations.fusion.latency.rules import Rules
 from formulations.fusion.latency.search import LONGEST
-from formulations.fusion.orders import WHOLE
+from formulations.fusion.orders import queued
 from formulations.fusion.schedule import Runs
 from formulations.fusion.steps import Part, joined
-from formulations.prefetch.guards import Draft, Order, When
+from formulations.prefetch.guards import Draft, Order, When, quality
 from formulations.problem import Unable
-from hwmodels.schedule import Queue
 
 T = TypeVar("T")
 #: Moves of the stages: for each layer, for each transfer; the most of each.
@@ -117,9 +116,7 @@ class Annealer:
             number = min(MOST[1], self.moves[1] * len(order))
             changed, cost = _Moves(draft, self.rng).changed, partial(ticks_of, draft)
             (order, when), ticks = self._cooled(((order, when), ticks), changed, cost, number)
-        weights, maps = self.sizes[state.sizes]
-        queue = Queue(weights, None if maps == WHOLE else maps, tuple(order), tuple(when[k] for k in order))
-        return ticks, replace(self.options.runs(path), queue=queue)
+        return ticks, replace(self.options.runs(path), queue=queued(self.sizes[state.sizes], order, when))
 
     def _cooled(
         self, begun: tuple[T, int], change: Callable[[T], T | None], cost: Callable[[T], int | None], number: int
@@ -236,8 +233,7 @@ def ticks_of(draft: Draft, plan: tuple[Order, When]) -> int | None:
     """The latency of an order with guards and limits; None if it is none, or does not fit."""
     if not draft.possible(*plan) or min(draft.left(*plan)[1:-1]) < 0:
         return None
-    _, _, end, _, last = draft.clocks(*plan)
-    return max((*end[-1:], *last), default=0)
+    return quality(draft.clocks(*plan))[0]
 
 
 def _far(way: Way, wish: tuple[int, int]) -> tuple[float, int]:

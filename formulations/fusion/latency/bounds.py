@@ -265,7 +265,7 @@ class _Visits:
         return needed
 
 
-def promising(paths: Paths, below: int) -> set[Key]:
+def promising(paths: Paths, below: float) -> set[Key]:
     """The strips that are on some path whose bound is below a value, and nests in their place; `paths` of floors."""
     found = set[Key]()
     for move in through(paths, below):
@@ -276,7 +276,7 @@ def promising(paths: Paths, below: int) -> set[Key]:
     return found
 
 
-def through(paths: Paths, below: int) -> Iterator[Move]:
+def through(paths: Paths, below: float) -> Iterator[Move]:
     """Yield the ways that are on some path whose bound is below a value, from the last cut to the first."""
     behind = {(paths.count, frozenset[int](), False): np.array([[0, BEFORE, 0]], np.int64)}
     for moves in reversed(paths.moves):
@@ -302,12 +302,10 @@ def _again(layer: Layer) -> Fraction:
     """
     least = Fraction(1)
     for inside in _read(layer):
-        needed = (inside >= 0).sum(axis=1)
-        least = (
-            min(least, Fraction(int(needed.min()), inside.shape[1]))
-            if int(needed.max()) == inside.shape[1]
-            else least * 0
-        )
+        needed, taps = (inside >= 0).sum(axis=1), inside.shape[1]
+        if int(needed.max()) < taps:
+            return Fraction(0)
+        least = min(least, Fraction(int(needed.min()), taps))
     return least
 
 

@@ -110,15 +110,20 @@ class _Placed:
     """(places x ways, streams)."""
 
 
-def flow_of(part: Part) -> Flow:
-    """The steps and transfers of a layer by itself, as one way."""
+def by_step(part: Part) -> tuple[Ints, Ints, Ints]:
+    """Ticks and bytes of steps, of loads that are due in them, and of stores that they release, (2, steps) each."""
     loads, stores = np.zeros((2, 2, len(part.steps)), np.int64)
     for one in part.moves:
         if isinstance(one, Load):
             loads[:, one.due - 1] += one.ticks, one.bytes
         else:
             stores[:, one.released - 1] += one.ticks, one.bytes
-    steps = np.array([(one.ticks, one.bytes) for one in part.steps], np.int64).T
+    return np.array([(one.ticks, one.bytes) for one in part.steps], np.int64).T, loads, stores
+
+
+def flow_of(part: Part) -> Flow:
+    """The steps and transfers of a layer by itself, as one way."""
+    steps, loads, stores = by_step(part)
     first = np.array([0, len(part.steps)])
     return Flow(first, steps[0], loads[0], stores[0], loads[1], steps[1], *np.zeros_like(steps))
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise, product
 from math import inf
 from typing import Any, NamedTuple
@@ -193,8 +193,8 @@ class Fastest(Piece[Runs]):
             chosen = model.decode(solution)
             if chosen is None:
                 return None
-            kept = Queue(queue.weights, queue.maps, tuple(chosen[0]), tuple(chosen[1][k] for k in chosen[0]))
-            return replace(runs, queue=kept)
+            order, found = chosen
+            return replace(runs, queue=replace(queue, order=tuple(order), when=tuple(found[k] for k in order)))
 
         return Model(model.model, decode, parameters=model.parameters, own_bound=True)
 
@@ -263,13 +263,13 @@ class Fastest(Piece[Runs]):
         for few in SHORT:
             self._looked(Paths(first, goal.clock, few, LABELS), goal)
         paths = self._bounded(goal, first.suited)
-        self._last = promising(paths, self._most), first.suited
+        better = cache(partial(promising, paths))
+        self._last = better(self._ticks), first.suited
         blocks, *smaller = dict.fromkeys(weights for weights, _ in demands.sizes(first.room))
         sizes = dict.fromkeys((blocks, demands.largest, *smaller))
 
         def made(most: int, in_order: bool) -> Options:
-            allowed = promising(paths, self._most)
-            return some(most, allowed=allowed, in_order=in_order, suited=first.suited)
+            return some(most, allowed=better(self._ticks), in_order=in_order, suited=first.suited)
 
         every = [(most, in_order) for in_order, most in product((True, False), sizes)]
         looked = self._all(every, made, goal)
@@ -341,11 +341,6 @@ class Fastest(Piece[Runs]):
         paths = Paths(Floors(self.groups, self.nests, suited), goal.clock, LONGEST)
         self.least = max([self.least, paths.fewest, *(value for value, _ in paths.ends()[:1])])
         return paths
-
-    @property
-    def _most(self) -> int:
-        """Ticks of the best plan so far, or more than any has."""
-        return 2**62 if self.best is None else self.laid(self.best).ticks
 
     def between(self, clock: Clock, ends: Sequence[Runs]) -> Iterator[Runs]:
         """Yield plans between those at the ends of a front: the fastest, and the one of the fewest bytes.

@@ -16,7 +16,7 @@ from itertools import accumulate
 import numpy as np
 
 from formulations.fusion.group_time import Around, GroupTime
-from formulations.fusion.orders import WHOLE, OrderDemands
+from formulations.fusion.orders import WHOLE, OrderDemands, queued
 from formulations.fusion.schedule import GroupPrices, Layers, Runs, left_of, option_of
 from formulations.fusion.steps import GroupSteps, NestSteps, Part, Piece, joined
 from formulations.prefetch.forward import forward
@@ -78,8 +78,7 @@ class _Drafted:
 
     def laid(self, order: Order, when: When) -> Laid:
         """With its transfers in some order."""
-        timeline, (weights, maps) = self.draft.made(order, when), self.most
-        queue = Queue(weights, None if maps == WHOLE else maps, tuple(order), tuple(when[k] for k in order))
+        timeline, queue = self.draft.made(order, when), queued(self.most, order, when)
         return Laid(timeline, times(timeline), tuple(self.parts), queue.order, queue)
 
 

@@ -53,17 +53,17 @@ import numpy as np
 
 from formulations.clock import Clock
 from formulations.fusion.arcs import Groups
-from formulations.fusion.latency.options import Options, Passed, There, Way
+from formulations.fusion.latency.options import Options, Passed, There, Way, by_step
 from formulations.fusion.latency.paths import Paths, undominated
 from formulations.fusion.latency.products import BEFORE, Flow, matrices, products
-from formulations.fusion.orders import WHOLE, OrderDemands
+from formulations.fusion.orders import WHOLE, OrderDemands, queued
 from formulations.fusion.steps import Part, joined
 from formulations.fusion.strips import Ints
 from formulations.prefetch.guards import Draft, Order, When, bound, quality
 from formulations.prefetch.mending import mended
 from formulations.problem import Unable
 from hwmodels.schedule import FusedRun, LayerRun, Queue
-from hwmodels.timeline.schedule import Load, Timeline
+from hwmodels.timeline.schedule import Timeline
 
 #: The most options of groups that are looked at, from every state of maps on chip to every other one; and the most
 #: paths that are open at a time.
@@ -109,8 +109,7 @@ class Candidate:
 
     def queue(self, order: Order, when: When) -> Queue:
         """An order as a plan has it."""
-        weights, maps = self.size
-        return Queue(weights, None if maps == WHOLE else maps, tuple(order), tuple(when[k] for k in order))
+        return queued(self.size, order, when)
 
 
 @dataclass(order=True)
@@ -284,13 +283,7 @@ def ratio_of(parts: Iterable[Part]) -> int:
 
 def matrix_of(part: Part, room: int, ratio: int, per_byte: int, *, ahead: bool = True) -> Ints:
     """What steps do to the clocks at least, (CLOCKS, CLOCKS); `ahead`: whether transfers run beside steps."""
-    ticks, loads, stores = (np.zeros((2, len(part.steps)), np.int64) for _ in range(3))
-    for one in part.moves:
-        if isinstance(one, Load):
-            loads[:, one.due - 1] += one.ticks, one.bytes
-        else:
-            stores[:, one.released - 1] += one.ticks, one.bytes
-    ticks = np.array([(one.ticks, one.bytes) for one in part.steps], np.int64).T
+    ticks, loads, stores = by_step(part)
     first, none = np.array([0, len(part.steps)]), np.zeros_like(loads)
     made = np.full((CLOCKS, CLOCKS), BEFORE, np.int64)
     each = (loads[0], stores[0], ratio), (loads[1] * per_byte, stores[1] * per_byte, per_byte)

@@ -10,6 +10,7 @@ from itertools import product
 
 from solver.calls.solve import solve
 from solver.plan.plan import Plan
+from solver.problems.fusion import FUSION
 from solver.uses.bench.fusion import network_of
 from solver.uses.bench.report import Cell, Suite, Table, timed
 
@@ -17,7 +18,7 @@ from solver.uses.bench.report import Cell, Suite, Table, timed
 _BANK_KIB, _GBPS, _TICKS = 8, 8, 8 * 10**9
 _MACHINE = "scratchpad_768k"
 #: Heuristics of time.
-_HEURISTICS = ("double-buffered", "group-by-group", "greedy-prefetch", "anneal")
+_HEURISTICS = FUSION.timed
 #: Network, KiB and GB/s.
 _ROWS = (
     *product(["squeezenet1_1"], [256, 512], [_GBPS]),
