@@ -434,7 +434,8 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("latency: weights ahead are those of a step as well", "loaded - flow.heavy  # f", "loaded  # f"),
         ("latency: what is stored at the end is there at once", "late: Ints = np.maximum(0,",
          "late: Ints = 0 * np.maximum(0,"),
-        ("latency: the last of three steps is left out", "pairs = at + 1 <", "pairs = at + 2 <"),
+        ("latency: the last step is left out", "range(first[way] + 1, first[way + 1])",
+         "range(first[way] + 1, first[way + 1] - 1)"),
     ]),
     ("formulations/fusion/latency/options.py", "tests/formulations/test_fusion_latency.py", [
         ("latency: the buffer of a filter has no room", "fits = new & (kept.sum(axis=1) + buffer <= at.left)",
@@ -480,7 +481,7 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("latency: bounds with weights that lie ahead of their step", "np.add.at(change, first + 1, size)",
          "np.add.at(change, first, size)"),
         ("latency: bounds without the ways of the least transfers",
-         "kept[int(np.argmin([way.bytes for way in some]))] = True", "pass"),
+         "kept[int(np.argmin(taken))] = True", "pass"),
         ("latency: bounds of maps on chip that are loaded",
          "-1 if k in near else 0 for k in self.groups.maps", "0 for k in self.groups.maps"),
         ("latency: bounds without room for what is ahead", "ahead = compute - (place[1] - own) * self.per_byte",
@@ -503,8 +504,7 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("formulations/fusion/latency/paths.py", "tests/formulations/test_fusion_latency.py", [
         ("latency: labels as if all was stored before", "if late and fresh.any():", "if False:"),
         ("latency: ways beyond a cap", "move.bytes <= cap - before - after", "move.bytes <= cap - before"),
-        ("latency: labels that are best in one clock alone", "(front <= mine).all(axis=1).any()",
-         "(front <= mine).any(axis=1).any()"),
+        ("latency: labels that are best in one clock alone", "if place and down[place - 1] <= y", "if place"),
     ]),
     ("formulations/fusion/latency/whole.py", "tests/formulations/test_fusion_whole.py", [
         ("whole: calls of what is ahead take no time", "-(-one.ticks // max(1, one.bytes))",
@@ -566,16 +566,19 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
     ("formulations/prefetch/guards.py", "tests/formulations/test_prefetch.py", [
         ("prefetch: loads that are ready late in any order", "elif self.ready[k] > 1 and before < self.ready[k]",
          "elif False"),
-        ("prefetch: guards overtake those ahead",
-         "low = least.get(self.queue[k], 1)\n            if load[k]:\n                g",
-         "low = 1\n            if load[k]:\n                g"),
-        ("prefetch: loads before what they load is stored", "max(low, self.ready[k], floor", "max(low, floor"),
-        ("prefetch: guards a step late", "while guard > low and left[guard - 1] >= each",
-         "while guard > low + 1 and left[guard - 1] >= each"),
-        ("prefetch: limits beside loads that wait for them", "least = max(self.fixed[k], before) + 1",
-         "least = self.fixed[k] + 1"),
-        ("prefetch: bytes of late stores not taken", "left[limit : limit + fits] -= each\n", "pass\n"),
         ("prefetch: a bound without the last load in part", "sum(axis=1) + more[:, 0]", "sum(axis=1)"),
+    ]),
+    ("formulations/prefetch/room.py", "tests/formulations/test_prefetch.py", [
+        ("prefetch: guards overtake those ahead", "max(ahead[q], ready[k], 1)", "max(ready[k], 1)"),
+        ("prefetch: loads before what they load is stored", "max(ahead[q], ready[k], 1)", "max(ahead[q], 1)"),
+        ("prefetch: guards a step late", "while guard > low and", "while guard > low + 1 and"),
+        ("prefetch: limits beside loads that wait for them", "least = max(fixed[k], ahead[q]) + 1",
+         "least = fixed[k] + 1"),
+        ("prefetch: bytes of late stores not taken", "left[limit] -= size[k]\n", "pass\n"),
+    ]),
+    ("hwmodels/compiled.py", "tests/hwmodels/test_compiled.py", [
+        ("compiled: what lists have is lost", "one[:] = row", "pass"),
+        ("compiled: at once", "compiled.spent > PATIENCE", "compiled.spent >= 0"),
     ]),
     ("formulations/prefetch/cp_sat.py", "tests/formulations/test_prefetch.py", [
         ("prefetch: loads before there is room", "for t in range(one.ready + 1, one.due + 1):",
@@ -589,11 +592,12 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("timeline: loads that begin before there is room", "return 2 * one.guard + 1 if", "return 2 * one.guard if"),
     ]),
     ("hwmodels/timeline/price.py", "tests/hwmodels/test_timeline.py", [
-        ("timeline: room before stores have ended", "if late[event] > now:", "if event % 2 and late[event] > now:"),
+        ("timeline: room before stores have ended", "now = max(now, late[event])",
+         "now = max(now, late[event] if event % 2 else 0)"),
         ("timeline: a store's bytes in the step that waits", "else (one.released + 1, one.limit)",
          "else (one.released + 1, one.limit + 1)"),
         ("timeline: what waits for itself", "before[0] > awaits(one)", "before[0] >= awaits(one)"),
-        ("timeline: queues that wait for each other", "max(ends[n], now)", "max(*ends, now)"),
+        ("timeline: queues that wait for each other", "first[k] = max(free[q], now)", "first[k] = max(*free, now)"),
     ]),
     ("formulations/fusion/part.py", "tests/formulations/test_fusion_times.py", [
         ("fusion: replay of the schedule before", "self._walked[0] != runs:", "len(self._walked[0]) != len(runs):"),

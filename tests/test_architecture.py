@@ -436,7 +436,7 @@ FLOORS = {
         ("applications", "library_format", "measured"), ("zoo/*",),
     ),
     "hwmodels": (
-        ("outcome", "schedule", "transfer", "*/schedule"),
+        ("compiled", "outcome", "schedule", "transfer", "*/schedule"),
         ("banks/*", "board/*", "mesh/*", "nest/*", "partial_engine/*", "placement/*", "selection/*",
          "timeline/*"),
         ("hybrid/*", "joint/*"), ("fusion/*",),

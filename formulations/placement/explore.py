@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import numpy as np
 
@@ -25,8 +25,7 @@ from formulations.placement.packing import (
     START,
     Ints,
 )
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+from hwmodels.compiled import Function, jit
 
 
 def _compiled(*arguments: str, kind: str = "number") -> Callable[[Function], Function]:
@@ -38,12 +37,7 @@ def _compiled(*arguments: str, kind: str = "number") -> Callable[[Function], Fun
         except ImportError:
             return function
         kinds = {"number": numba.int64, "row": numba.int64[::1], "table": numba.int64[:, ::1]}
-        signature = kinds[kind](*(kinds[name] for name in arguments))
-        try:
-            made: Any = numba.njit(signature, nogil=True, cache=True)(function)
-        except RuntimeError:  # there is no folder to keep it in
-            made = numba.njit(signature, nogil=True)(function)
-        return made  # type: ignore[no-any-return]
+        return jit(function, kinds[kind](*(kinds[name] for name in arguments)))
 
     return compile_it
 

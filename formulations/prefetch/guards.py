@@ -48,11 +48,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formulations.prefetch.room import Ints, later, lie, lowered, raised, sooner
 from hwmodels.timeline.price import Clocks, Times, clocks, times
 from hwmodels.timeline.schedule import Load, Store, Timeline
 
@@ -60,11 +60,28 @@ from hwmodels.timeline.schedule import Load, Store, Timeline
 SETTLED, EARLIER = 2, (1, 1.5, 2, 3, 4, 6, 8)
 #: Steps that are looked at together.
 AT_ONCE = 256
-Ints = NDArray[np.int64]
 #: A guard or a limit of every transfer.
 When = list[int]
 #: Transfers by number, in the order of their queues.
 Order = list[int]
+
+
+class Rows(NamedTuple):
+    """What is known of transfers, by number."""
+
+    load: Ints
+    """1, or 0 for a store."""
+    ticks: Ints
+    bytes: Ints
+    fixed: Ints
+    """The step that a load is due in, or that releases a store."""
+    ready: Ints
+    queue: Ints
+    """From 0."""
+
+
+def _row(numbers: Sequence[int] | Ints) -> Ints:
+    return np.asarray(numbers, np.int64)
 
 
 class Draft:
@@ -85,6 +102,11 @@ class Draft:
         self.beside = [0, *(room - one.bytes for one in timeline.steps), 0]
         self.given: When = [one.guard if isinstance(one, Load) else one.limit for one in moves]
         self.order: Order = [*range(len(moves))]
+        lines = {queue: n for n, queue in enumerate(sorted({*self.queue}))}
+        queues, fixed = [lines[queue] for queue in self.queue], self.fixed
+        self.queues, self.durations = len(lines), _row(self.steps)
+        rows = [int(load) for load in self.load], self.ticks, self.bytes, fixed, self.ready, queues
+        self.rows = Rows(*(_row(one) for one in rows))
 
     def made(self, order: Sequence[int], when: Sequence[int]) -> Timeline:
         """An order with guards and limits as a timeline."""
@@ -94,25 +116,17 @@ class Draft:
         )
         return replace(self.timeline, transfers=tuple(moves))
 
-    def clocks(self, order: Sequence[int], when: Sequence[int]) -> Clocks:
+    def clocks(self, order: Sequence[int] | Ints, when: Sequence[int] | Ints) -> Clocks:
         """When everything happens."""
-        begins = [2 * at + 1 if load else 2 * (fixed + 1)
-                  for load, at, fixed in zip(self.load, when, self.fixed, strict=True)]  # fmt: skip
-        awaits = [2 * fixed + 1 if load else 2 * at
-                  for load, at, fixed in zip(self.load, when, self.fixed, strict=True)]  # fmt: skip
-        queues: dict[int, list[int]] = {}
-        for k in order:
-            queues.setdefault(self.queue[k], []).append(k)
-        return clocks(self.steps, self.ticks, begins, awaits, [*queues.values()])
+        order, when, (load, ticks, _, fixed, _, queue) = _row(order), _row(when), self.rows
+        begins, awaits = np.where(load, 2 * when + 1, 2 * fixed + 2), np.where(load, 2 * fixed + 1, 2 * when)
+        return clocks(self.durations, ticks, begins, awaits, order, queue)
 
-    def left(self, order: Sequence[int], when: Sequence[int]) -> list[int]:
+    def left(self, order: Sequence[int] | Ints, when: Sequence[int] | Ints) -> Ints:
         """Bytes that no step has beside what lies there, (N + 2,); a step is its index."""
-        change = [0] * (self.last + 2)
-        for k in order:
-            first, end = (when[k], self.fixed[k]) if self.load[k] else (self.fixed[k] + 1, when[k])
-            change[first] -= self.bytes[k]
-            change[end] += self.bytes[k]
-        return [*map(int.__add__, self.beside, accumulate(change[:-1]))]
+        left = _row(self.beside).copy()
+        lie(_row(order), _row(when), self.rows.load, self.rows.fixed, self.rows.bytes, left)
+        return left
 
     def possible(self, order: Sequence[int], when: Sequence[int]) -> bool:
         """Whether an order with guards and limits is a timeline (`hwmodels.timeline.price.refusals`)."""
@@ -139,83 +153,84 @@ class Draft:
 
     def earliest(self, order: Sequence[int], when: When, floor: Mapping[int, int] | None = None) -> When:
         """Guards as early as memory allows; `floor`: by transfer, no earlier than that."""
-        when, least, load, fixed, size = when.copy(), dict[int, int](), self.load, self.fixed, self.bytes
-        for k in order:
-            ahead = least.get(self.queue[k], 1)
-            if load[k]:
-                when[k] = max(ahead, when[k])
-            least[self.queue[k]] = when[k] if load[k] else max(ahead, fixed[k] + 1)
-        left, least = self.left(order, when), {}
-        for k in order:
-            low = least.get(self.queue[k], 1)
-            if load[k]:
-                guard, each = when[k], size[k]
-                low = max(low, self.ready[k], floor[k] if floor else 1)
-                while guard > low and left[guard - 1] >= each:
-                    guard -= 1
-                    left[guard] -= each
-                when[k] = guard
-                least[self.queue[k]] = guard
-            else:
-                least[self.queue[k]] = max(low, fixed[k] + 1)
+        least = self.rows.ready
+        if floor:
+            least = np.maximum(least, _row([floor.get(k, 1) for k in range(len(least))]))
+        found: When = self._earliest(_row(order), _row(when), least).tolist()
+        return found
+
+    def _earliest(self, order: Ints, when: Ints, least: Ints | None = None) -> Ints:
+        load, _, size, fixed, ready, queue = self.rows
+        when = when.copy()
+        raised(order, when, load, fixed, queue, self._ahead_of(1))
+        ready = ready if least is None else least
+        lowered(order, when, load, fixed, size, ready, queue, self._ahead_of(1), self.left(order, when))
         return when
+
+    def _ahead_of(self, first: int) -> Ints:
+        return np.full(self.queues, first, np.int64)
 
     def lenient(self, order: Sequence[int], when: When, most: Sequence[int] = ()) -> When:
         """Limits as late as memory allows, of the stores that are released first before others.
 
         `most`: by transfer how late, at the most, if no later than that is of use.
         """
-        when, left = when.copy(), np.array(self.left(order, when), np.int64)
-        for k in sorted((k for k in order if not self.load[k]), key=self.fixed.__getitem__):
-            limit, end, each = when[k], most[k] if most else self.last, self.bytes[k]
-            while limit < end:
-                full = left[limit : min(end, limit + AT_ONCE)] < each
-                fits = int(full.argmax()) if full.any() else len(full)
-                left[limit : limit + fits] -= each
-                limit += fits
-                if fits < len(full):
-                    break
-            when[k] = limit
+        found: When = self._lenient(_row(order), _row(when), _row(most) if most else self._last).tolist()
+        return found
+
+    @cached_property
+    def _last(self) -> Ints:
+        return np.full(len(self.moves), self.last, np.int64)
+
+    def _lenient(self, order: Ints, when: Ints, most: Ints) -> Ints:
+        stores = order[self.rows.load[order] == 0]
+        stores = stores[np.argsort(self.rows.fixed[stores], kind="stable")]
+        when = when.copy()
+        later(stores, when, self.rows.bytes, most, self.left(order, when))
         return when
 
     def free(self, order: Sequence[int], when: When, found: Clocks) -> When:
         """The earliest limits that no step waits for more than by these times."""
-        ends = np.array([0, *found[2]], np.int64)  # ends[t - 1]: before step t
-        after = (1 + np.searchsorted(ends, np.array(found[4], np.int64))).tolist()
-        when, ahead = when.copy(), dict[int, int]()
-        for k in order:
-            before = ahead.get(self.queue[k], 0)
-            if self.load[k]:
-                ahead[self.queue[k]] = max(before, when[k])
-                continue
-            least = max(self.fixed[k], before) + 1  # what stands ahead of it waits for the step itself
-            when[k] = min(when[k], max(least, after[k]))
+        sooner_: When = self._free(_row(order), _row(when), found).tolist()
+        return sooner_
+
+    def _free(self, order: Ints, when: Ints, found: Clocks) -> Ints:
+        load, _, _, fixed, _, queue = self.rows
+        ends = np.append(0, found.end)  # ends[t - 1]: before step t
+        when = when.copy()
+        sooner(order, when, load, fixed, queue, self._ahead_of(0), 1 + np.searchsorted(ends, found.last))
         return when
 
-    def wanted(self, order: Sequence[int], when: When) -> When:
+    def _wanted(self, order: Ints, when: Ints) -> Ints:
         """By transfer the limit that no step would wait for if none of them waited for any store."""
-        late = [at if load else self.last for load, at in zip(self.load, when, strict=True)]
-        return self.free(order, late, self.clocks(order, late))
+        late = np.where(self.rows.load, when, self.last)
+        return self._free(order, late, self.clocks(order, late))
 
-    def loosened(self, order: Sequence[int], when: When, most: Sequence[int]) -> When:
+    def _loosened(self, order: Ints, when: Ints, most: Ints) -> Ints:
         """Later limits, as far as some step would wait, and earlier guards in what is left."""
-        late = self.lenient(order, when, most)
-        return self.earliest(order, self.free(order, late, self.clocks(order, late)))
+        late = self._lenient(order, when, most)
+        return self._earliest(order, self._free(order, late, self.clocks(order, late)))
+
+    def _turned(self, order: Ints, when: Ints) -> tuple[Ints, Clocks]:
+        ways = [self._loosened(order, when, most) for most in (self._last, self._wanted(order, when))]
+        return min(((way, self.clocks(order, way)) for way in ways), key=lambda pair: quality(pair[1]))
 
     def turned(self, order: Sequence[int], when: When) -> tuple[When, Clocks]:
         """Limits as late as fits, or as is wanted, and earlier guards: the best of both."""
-        ways = [self.loosened(order, when, most) for most in ((), self.wanted(order, when))]
-        return min(((way, self.clocks(order, way)) for way in ways), key=lambda pair: quality(pair[1]))
+        found, times_ = self._turned(_row(order), _row(when))
+        return found.tolist(), times_
 
     def settled(self, order: Sequence[int], when: When) -> When:
         """Guards and limits in turns until nothing gets better."""
-        when = self.earliest(order, when)
-        found = self.clocks(order, when)
+        numbers = _row(order)
+        now = self._earliest(numbers, _row(when))
+        found = self.clocks(numbers, now)
         while True:
-            other, sooner = self.turned(order, when)
-            if quality(sooner) >= quality(found):
-                return when
-            when, found = other, sooner
+            other, sooner_ = self._turned(numbers, now)
+            if quality(sooner_) >= quality(found):
+                made: When = now.tolist()
+                return made
+            now, found = other, sooner_
 
     # ---- orders ------------------------------------------------------------------------------------------------------
 
@@ -257,7 +272,8 @@ class Draft:
         In time is when steps begin without stores. A load waits for one that is due before only if what that loads is
         there by then, or if memory has no room.
         """
-        base, when, (_, begin, end, *_) = self.eager
+        base, when, found = self.eager
+        begin, end = found.begin.tolist(), found.end.tolist()
         ends = [0, *end]  # ends[t - 1]: before step t
         loads = [k for k in base if self.load[k]]
         latest = self._latest(loads, begin, end)
@@ -320,8 +336,8 @@ class Draft:
 
 def quality(found: Clocks) -> tuple[int, int]:
     """Latency, and all ends together: the less, the better."""
-    _, _, end, _, last = found
-    return max((*end[-1:], *last), default=0), sum(end) + sum(last)
+    latency = max(int(found.end[-1:].max(initial=0)), int(found.last.max(initial=0)))
+    return latency, int(found.end.sum() + found.last.sum())
 
 
 def apart(timeline: Timeline) -> Timeline:

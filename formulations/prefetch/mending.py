@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from itertools import accumulate
 
 from formulations.prefetch.guards import Draft, Order, When, quality
-from hwmodels.timeline.price import Clocks
 
 #: Orders that are tried at the most; transfers that are put off for one wait, the longest of so many; how far ahead.
 TRIED, PUT_OFF, NEAR, FAR = 60, 3, 8, 200
@@ -49,7 +48,7 @@ class _Mended:
 
     def __init__(self, draft: Draft, order: Order, when: When) -> None:
         self.draft, self.order, self.when = draft, order, when
-        self.found: Clocks = draft.clocks(order, when)
+        self.found = draft.clocks(order, when)
         self.possible = True
 
     @classmethod
@@ -71,7 +70,7 @@ class _Mended:
 
     def waits(self) -> list[tuple[int, int]]:
         """Steps that wait with the transfer that each waits for the longest; the longest waits are the first."""
-        _, _, end, _, last = self.found
+        end, last = self.found.end.tolist(), self.found.last.tolist()
         late = dict[int, int]()
         for k in self.order:
             step = self.due(k)
@@ -88,7 +87,7 @@ class _Mended:
 
     def pulled(self, late: int, known: set[tuple[int, int]]) -> Iterator[_Mended]:
         """Yield orders with loads pulled ahead of the store that begins what runs back to back up to a transfer."""
-        draft, (*_, first, last) = self.draft, self.found
+        draft, first, last = self.draft, self.found.first, self.found.last
         mine = [k for k in self.order if draft.queue[k] == draft.queue[late]]
         at = mine.index(late)
         while at and first[mine[at]] == last[mine[at - 1]]:
@@ -107,7 +106,7 @@ class _Mended:
 
     def put_off(self, step: int, late: int, known: set[tuple[int, int]]) -> list[int]:
         """Transfers back to back ahead of the one that a step waits for, which later steps wait for."""
-        draft, (*_, first, last) = self.draft, self.found
+        draft, first, last = self.draft, self.found.first, self.found.last
         mine = [k for k in self.order if draft.queue[k] == draft.queue[late]]
         at, found = mine.index(late), list[int]()
         while at and first[mine[at]] == last[mine[at - 1]] and len(found) < NEAR:

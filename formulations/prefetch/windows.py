@@ -109,7 +109,7 @@ def window(draft: Draft, order: Order, when: When, first: int, steps: int) -> Wi
     """Return the window of so many steps from one on."""
     found, after = tails(draft, order, when), min(draft.last, first + steps)
     clocks = draft.clocks(order, when)
-    _, _, end, _, ends = clocks
+    end, ends = clocks.end.tolist(), clocks.last.tolist()
     places = (
         next((n for n, at in enumerate(found.begins) if at > 2 * event), len(order)) for event in (first, after)
     )  # fmt: skip
@@ -128,7 +128,7 @@ def window(draft: Draft, order: Order, when: When, first: int, steps: int) -> Wi
             within_it[step] = max(within_it[step], ends[k])
         elif step >= after:
             least = max(least, ends[k] + tail[step])
-    every = draft.left([*ahead, *order[high:]], when)
+    every = draft.left([*ahead, *order[high:]], when).tolist()
     left = {t: every[t] for t in within}
     latency, _ = quality(clocks)
     return Window(draft, order, when, first, after, (low, high), idle, room, begin, left, found, least, latency)

@@ -35,12 +35,16 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hwmodels.compiled import compiled
 from hwmodels.timeline.schedule import Load, Move, Store, Timeline, awaits, begins
 from instances.errors import InputError
+
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -143,48 +147,71 @@ def times(timeline: Timeline, *, known: bool = False) -> Times:
     if faults:
         more = f"; and {len(faults) - _SAID} more" if len(faults) > _SAID else ""
         raise InputError("; ".join(faults[:_SAID]) + more)
-    moves, queues = timeline.transfers, defaultdict[int, list[int]](list)
-    for k, one in enumerate(moves):
-        queues[one.queue].append(k)
-    steps, ticks = [step.ticks for step in timeline.steps], [one.ticks for one in moves]
-    found = clocks(steps, ticks, [*map(begins, moves)], [*map(awaits, moves)], [*queues.values()])
-    room, begin, end, first, last = map(tuple, found)
-    return Times(room, begin, end, first, last, tuple(_waits(found, moves)))
+    moves, steps = timeline.transfers, [step.ticks for step in timeline.steps]
+    rows = steps, [one.ticks for one in moves], [*map(begins, moves)], [*map(awaits, moves)], range(len(moves))
+    found = clocks(*(np.array(row, np.int64) for row in (*rows, [one.queue for one in moves])))
+    room, begin, end, first, last = (tuple(row.tolist()) for row in found)
+    return Times(room, begin, end, first, last, tuple(_waits((room, begin, end, first, last), moves)))
 
 
-#: Of every step when there is room for it, its begin and end; of every transfer its begin and end.
-Clocks = tuple[list[int], list[int], list[int], list[int], list[int]]
+class Clocks(NamedTuple):
+    """When everything happens."""
+
+    room: Ints
+    """When there is room for a step."""
+    begin: Ints
+    end: Ints
+    """`room`, `begin`, `end`: by step."""
+    first: Ints
+    last: Ints
+    """`first`, `last`: when a transfer begins and has ended, by number; 0 of those that are left out."""
 
 
-def clocks(
-    steps: Sequence[int], ticks: Sequence[int], begins: Sequence[int], awaits: Sequence[int],
-    queues: Sequence[Sequence[int]],
-) -> Clocks:  # fmt: skip
-    """When everything happens, for ticks of steps and transfers, their events and their numbers in every queue."""
-    first, last, late = [0] * len(ticks), [0] * len(ticks), [0] * (2 * len(steps) + 3)
-    lines = [[*reversed(mine)] for mine in queues]
-    ends = [0] * len(lines)
-    room, begin, end, now = list[int](), list[int](), list[int](), 0
-    for event in range(2, 2 * len(steps) + 3):
-        for n, line in enumerate(lines):
-            while line and begins[line[-1]] <= event:
-                k = line.pop()
-                at = first[k] = max(ends[n], now)
-                ends[n] = last[k] = at = at + ticks[k]
-                if late[awaits[k]] < at:
-                    late[awaits[k]] = at
-        if late[event] > now:
-            now = late[event]
-        if event % 2:
-            begin.append(now)
-            now += steps[event // 2 - 1]
-            end.append(now)
+def clocks(steps: Ints, ticks: Ints, begins: Ints, awaits: Ints, order: Ints, queue: Ints) -> Clocks:
+    """When everything happens, for ticks of steps and transfers, their events and queues; transfers in their order."""
+    lines, queue = np.unique(queue, return_inverse=True)
+    found = Clocks(*(np.zeros(len(row), np.int64) for row in (steps, steps, steps, ticks, ticks)))
+    following, late = np.full(len(ticks), -1, np.int64), np.zeros(2 * len(steps) + 3, np.int64)
+    head, tail = np.full((2, len(lines)), -1, np.int64)
+    free = np.zeros(len(lines), np.int64)
+    _gone(steps, ticks, begins, awaits, order, queue, head, tail, free, following, late, *found)
+    return found
+
+
+@compiled
+def _gone(
+    steps: Ints, ticks: Ints, begins: Ints, awaits: Ints, order: Ints, queue: Ints, head: Ints, tail: Ints, free: Ints,
+    following: Ints, late: Ints, room: Ints, begin: Ints, end: Ints, first: Ints, last: Ints,
+) -> None:  # fmt: skip
+    """Go through all events, in which queues go on; of each queue `head` is the next transfer, `free` its last end."""
+    for k in order:
+        q = queue[k]
+        if head[q] < 0:
+            head[q] = k
         else:
-            room.append(now)
-    return room[:-1], begin, end, first, last
+            following[tail[q]] = k
+        tail[q] = k
+    now, count = 0, len(steps)
+    for event in range(2, 2 * count + 3):
+        for q in range(len(head)):
+            k = head[q]
+            while k >= 0 and begins[k] <= event:
+                first[k] = max(free[q], now)
+                free[q] = last[k] = first[k] + ticks[k]
+                late[awaits[k]] = max(late[awaits[k]], last[k])
+                k = following[k]
+            head[q] = k
+        now = max(now, late[event])
+        t = event // 2 - 1
+        if event % 2:
+            begin[t] = now
+            now += steps[t]
+            end[t] = now
+        elif t < count:
+            room[t] = now
 
 
-def _waits(found: Clocks, moves: Sequence[Move]) -> Iterator[Wait]:
+def _waits(found: tuple[Sequence[int], ...], moves: Sequence[Move]) -> Iterator[Wait]:
     """Yield what steps wait for."""
     by_step = defaultdict[int, list[int]](list)
     for k, one in enumerate(moves):
@@ -196,12 +223,12 @@ def _waits(found: Clocks, moves: Sequence[Move]) -> Iterator[Wait]:
             yield Wait(step, last, now - before)
 
 
-def occupancy(timeline: Timeline) -> NDArray[np.int64]:
+def occupancy(timeline: Timeline) -> Ints:
     """Return the bytes on chip in every step, (N,); the first is step 1."""
     change = np.zeros(len(timeline.steps) + 2, np.int64)
     for one in timeline.transfers:
         first, end = (one.guard, one.due) if isinstance(one, Load) else (one.released + 1, one.limit)
         change[first] += one.bytes
         change[end] -= one.bytes
-    beside: NDArray[np.int64] = np.cumsum(change)[1:-1]
+    beside: Ints = np.cumsum(change)[1:-1]
     return beside + np.array([step.bytes for step in timeline.steps], np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import random
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,6 +14,7 @@ from formulations.prefetch.cp_sat import build
 from formulations.prefetch.forward import forward
 from formulations.prefetch.guards import Draft, apart, bound, earliest, quality, settled, soon, urgent
 from formulations.prefetch.mending import mended
+from hwmodels.compiled import PATIENCE, compiled
 from hwmodels.timeline.price import occupancy, refusals, times
 from hwmodels.timeline.replay import replay
 from hwmodels.timeline.schedule import Load, Move, Step, Store, Timeline
@@ -137,6 +139,17 @@ def test_guards_of_an_order_are_the_best_there_are() -> None:
         )  # fmt: skip
         assert times(found).latency == best, (given, room)
         compared += 1
+
+
+@pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not there")
+def test_orders_are_the_same_by_compiled_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guards, limits and order of random timelines of one and two queues."""
+    rng = random.Random(6)
+    every = [small(rng) for _ in range(60)]
+    monkeypatch.setattr(compiled, "spent", float("-inf"))
+    before = [soon(*one) for one in every]
+    monkeypatch.setattr(compiled, "spent", PATIENCE + 1)
+    assert [soon(*one) for one in every] == before
 
 
 def test_orders_by_cp_sat_are_the_best_there_are() -> None:

@@ -77,9 +77,8 @@ class Floors(Options):
         found = super().ways(first, last, places)
         for place, some in found.items():
             if len(some) > 1:
-                kept = _undominated(np.stack([way.matrix for way in some]))
-                kept[int(np.argmin([way.bytes for way in some]))] = True
-                found[place] = [way for way, is_kept in zip(some, kept.tolist(), strict=True) if is_kept]
+                kept = _kept(np.stack([way.matrix for way in some]), np.array([way.bytes for way in some]))
+                found[place] = [some[k] for k in kept]
         return found
 
     # ---- strips ------------------------------------------------------------------------------------------------------
@@ -97,7 +96,7 @@ class Floors(Options):
         due, stored = (moves.by_step(moves.bytes, number) for moves in (inputs, stores))
         ends, alone = self._ends(steps, inputs, stores, compute), self._transfers(steps, inputs, stores, sizes)
         again, staying, every = (visits.several * sizes).sum(axis=1), self._lies(steps, visits.several), RANGES[-1][1]
-        most = np.minimum(left, again)
+        most, ways, made = np.minimum(left, again), list[Ints](), list[Ints]()
         for low, high in RANGES:  # of what stays
             least, stay = most * low // every, most * high // every - (low < high == every)
             some = fits & np.where(again > 0, least <= stay, low == 0)
@@ -108,11 +107,13 @@ class Floors(Options):
                     steps.first, compute, due * self.per_byte, stored * self.per_byte, due,
                     held + beside, needed * self.per_byte, needed,
                 )  # fmt: skip
-                made = self._ended(self._product(flow), *ends)
-                for w in np.flatnonzero(some).tolist():
-                    (mode, height), (columns, width) = down.ways[w % len(down.ways)], across.ways[0]
-                    option = Option(height, width, mode, columns, group.twice)
-                    yield Way(group.first, group.last, option, (), at.places[w], made[w], bytes=int(alone[w]))
+                ways.append(np.flatnonzero(some))
+                made.append(self._ended(self._product(flow), *ends)[ways[-1]])
+        (columns, width), options = across.ways[0], len(down.ways)
+        for w, matrix in _least(np.concatenate(ways), np.concatenate(made), alone, options) if ways else ():
+            mode, height = down.ways[w % options]
+            option = Option(height, width, mode, columns, group.twice)
+            yield Way(group.first, group.last, option, (), at.places[w], matrix, bytes=int(alone[w]))
 
     def _lies(self, steps: GroupSteps, which: Mask) -> Ints:
         """Bytes beside every step where all weights of some layers stay: from behind their first step to their last."""
@@ -341,6 +342,22 @@ def _read(layer: Layer) -> tuple[Ints, Ints]:
 def _rows(inside: Ints) -> int:
     """Different rows that are read."""
     return len(np.unique(inside[inside >= 0]))
+
+
+def _least(ways: Ints, matrix: Ints, taken: Ints, options: int) -> Iterator[tuple[int, Ints]]:
+    """Yield those of each place, of so many options, that are kept, each with its matrix."""
+    for place in range(len(taken) // options):
+        mine = np.flatnonzero(ways // options == place)
+        for k in mine[_kept(matrix[mine], taken[ways[mine]])].tolist() if len(mine) else ():
+            yield int(ways[k]), matrix[k]
+
+
+def _kept(matrix: Ints, taken: Ints) -> list[int]:
+    """Ways that no other one is below everywhere, and one with the least ticks of transfers."""
+    kept = _undominated(matrix)
+    kept[int(np.argmin(taken))] = True
+    found: list[int] = np.flatnonzero(kept).tolist()
+    return found
 
 
 def _undominated(matrix: Ints) -> Mask:

@@ -13,6 +13,7 @@ cap is the least there is, every path of those that are left moves as much.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,20 +41,46 @@ class Labels:
 
 
 def undominated(clocks: Ints, most: int) -> Ints:
-    """Numbers of labels of which none is at most another one's, at most so many of them."""
+    """Numbers of labels of which none is at most another one's, at most so many of them.
+
+    In the order of the first clock, a label is kept if none of those before it is at most this one in the others.
+    """
     order = np.lexsort(clocks.T[::-1])
-    clocks = clocks[order]
-    kept = list[int]()
-    front = np.empty((0, clocks.shape[1] - 1), np.int64)
-    for at in range(len(clocks)):
-        mine = clocks[at, 1:]
+    rest = clocks[order, 1:]
+    if rest.shape[1] == 1:
+        kept = np.flatnonzero(np.append(True, rest[1:, 0] < np.minimum.accumulate(rest[:-1, 0])))
+    else:
+        kept = np.array(_stair(*rest.T.tolist()) if rest.shape[1] == 2 else _front(rest), np.int64)
+    if len(kept) > most:
+        kept = kept[np.unique(np.linspace(0, len(kept) - 1, most).astype(int))]
+    return order[kept]
+
+
+def _front(rest: Ints) -> list[int]:
+    """The numbers of those that none before them is at most."""
+    kept, front = list[int](), rest[:0]
+    for at, mine in enumerate(rest):
         if len(front) and (front <= mine).all(axis=1).any():
             continue
         kept.append(at)
         front = np.vstack([front[~(mine <= front).all(axis=1)], mine])
-    if len(kept) > most:
-        kept = [kept[k] for k in np.unique(np.linspace(0, len(kept) - 1, most).astype(int))]
-    return order[kept]
+    return kept
+
+
+def _stair(second: list[int], last: list[int]) -> list[int]:
+    """The same of two clocks: those that are least form a stair, which falls from each step to the next."""
+    kept, across, down = list[int](), list[int](), list[int]()
+    for at, (x, y) in enumerate(zip(second, last, strict=True)):
+        place = bisect_right(across, x)
+        if place and down[place - 1] <= y:
+            continue
+        kept.append(at)
+        begin = place - 1 if place and across[place - 1] == x else place
+        end = place
+        while end < len(down) and down[end] >= y:
+            end += 1
+        across[begin:end], down[begin:end] = [x], [y]
+    return kept
 
 
 def _arcs(ways: Sequence[Way]) -> Iterator[tuple[bool, Ints, Ints, Ints, list[Way]]]:

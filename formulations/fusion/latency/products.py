@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from formulations.fusion.strips import Ints
+from hwmodels.compiled import compiled
 
 #: Earlier than anything happens.
 BEFORE = -(2**50)
@@ -96,24 +97,28 @@ def matrices(flow: Flow, room: int, per_byte: int, *, in_order: bool = False, al
     return made
 
 
-def times(later: Ints, earlier: Ints) -> Ints:
-    """The max-plus product of matrices, (clocks, clocks, matrices) each."""
-    product: Ints = later[:, 0, None] + earlier[None, 0]
-    for j in range(1, len(later)):
-        np.maximum(product, later[:, j, None] + earlier[None, j], out=product)
-    return product
-
-
 def products(each: Ints, first: Ints) -> Ints:
     """The product of the steps of every way, the first one applied first, (ways, clocks, clocks)."""
-    sizes = np.diff(first)
-    while (sizes > 1).any():
-        following = -(-sizes // 2)
-        begin, later = first[:-1], np.cumsum(following)
-        way = np.repeat(np.arange(len(sizes)), following)
-        at = begin[way] + 2 * (np.arange(len(way)) - np.append(0, later[:-1])[way])
-        made = each[:, :, at]
-        pairs = at + 1 < (begin + sizes)[way]
-        made[:, :, pairs] = times(each[:, :, at[pairs] + 1], made[:, :, pairs])
-        each, first, sizes = made, np.append(0, later), following
-    return np.ascontiguousarray(each.transpose(2, 0, 1))
+    clocks, ways = len(each), len(first) - 1
+    made, next_ = np.empty(ways * clocks * clocks, np.int64), np.empty(clocks * clocks, np.int64)
+    _multiplied(clocks, np.ascontiguousarray(each).ravel(), first, made, next_)
+    return made.reshape(ways, clocks, clocks)
+
+
+@compiled
+def _multiplied(clocks: int, each: Ints, first: Ints, made: Ints, next_: Ints) -> None:
+    """The same, all in rows: of `each` by entry, then step; of what is `made` by way, then entry."""
+    steps, entries = len(each) // (clocks * clocks), clocks * clocks
+    for way in range(len(first) - 1):
+        at = way * entries
+        for entry in range(entries):
+            made[at + entry] = each[entry * steps + first[way]]
+        for t in range(first[way] + 1, first[way + 1]):
+            for i in range(clocks):
+                for j in range(clocks):
+                    most = each[i * clocks * steps + t] + made[at + j]
+                    for k in range(1, clocks):
+                        most = max(most, each[(i * clocks + k) * steps + t] + made[at + k * clocks + j])
+                    next_[i * clocks + j] = most
+            for entry in range(entries):
+                made[at + entry] = next_[entry]
