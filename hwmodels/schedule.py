@@ -456,9 +456,9 @@ class Queue:
     order: tuple[Natural, ...]
     """Numbers of transfers; those of a queue in this order."""
     when: tuple[PositiveInt, ...]
-    """In that order: of a load the first step beside which it lies (its guard), of a store the step that waits for it
-    (its limit).
-    """
+    """In that order: of a load the first step beside which it lies (guard), of a store the step that waits (limit)."""
+    by_run: tuple[tuple[PositiveInt, PositiveInt | None], ...] = ()
+    """`weights` and `maps` of every run, if they are not the same in all; then those are the most of them."""
 
 
 @dataclass(frozen=True)

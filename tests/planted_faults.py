@@ -419,6 +419,8 @@ BY_FILE: list[tuple[str, str, list[tuple[str, str, str]]]] = [
         ("queue: memory of a plan's own order is not looked at", "if most > self.room:", "if False:"),
         ("queue: a plan's own order is not read", "self._found(runs, each) if runs.queue is None else",
          "self._found(runs, each) or"),
+        ("queue: sizes run by run are not read", "in queue.by_run or (", "in ("),
+        ("queue: one size of transfers for all", "best = min(best, self._draft", "best = max(best, self._draft"),
     ]),
     ("formulations/fusion/orders.py", "tests/formulations/test_fusion_queue.py", [
         ("queue: stores beside steps in spite of a pin", "else one.limit > one.released + 1", "else False"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from formulations.prefetch.forward import forward
@@ -14,6 +14,8 @@ from hwmodels.timeline.schedule import Load, Timeline
 MOST_BYTES = 2**16
 #: More bytes than a transfer has.
 WHOLE = 2**62
+#: The most bytes of a block of weights, and of a transfer of a map.
+Size = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class OrderDemands:
         """The most bytes of a block of weights, in memories of any size."""
         return MOST_BYTES if self.transfer is None else min(MOST_BYTES, self.transfer)
 
-    def sizes(self, room: int) -> list[tuple[int, int]]:
+    def sizes(self, room: int) -> list[Size]:
         """The most bytes of blocks of weights, and of transfers of maps, that are tried."""
         first, *others = sizes_of(room)
         every = [(first, first), (first, WHOLE), *((most, most) for most in others)]
@@ -70,10 +72,12 @@ class OrderDemands:
                     due[one.queue] = one.due
 
 
-def queued(size: tuple[int, int], order: Order, when: When) -> Queue:
-    """An order as a plan has it, with blocks of weights and transfers of maps of at most so many bytes."""
-    weights, maps = size
-    return Queue(weights, None if maps == WHOLE else maps, tuple(order), tuple(when[k] for k in order))
+def queued(sizes: Sequence[Size], order: Order, when: When) -> Queue:
+    """An order as a plan has it, with blocks of weights and transfers of maps of at most so many bytes, by run."""
+    made = tuple((weights, None if maps == WHOLE else maps) for weights, maps in sizes)
+    weights, maps = (max(one) for one in zip(*sizes, strict=True))
+    by_run = made if len(set(made)) > 1 else ()
+    return Queue(weights, None if maps == WHOLE else maps, tuple(order), tuple(when[k] for k in order), by_run)
 
 
 def sizes_of(room: int) -> tuple[int, ...]:

@@ -128,6 +128,7 @@ class FusionPart(Part[Runs]):
             Cuts(self).floor,
             self._measures,
             self.timelines.part,
+            self._resized,
         )
 
     @cached_property
@@ -370,6 +371,10 @@ class FusionPart(Part[Runs]):
         if runs is not self._fastest.best:
             runs = self._faster(runs, clock)
         return replace(runs, queue=self.laid(runs).queue)
+
+    def _resized(self, runs: Runs, clock: Clock) -> Runs:
+        """With the order of its transfers, and their sizes run by run."""
+        return replace(runs, queue=self.timelines.resized(runs, self.numbered(runs), clock).queue)
 
     def _faster(self, runs: Runs, clock: Clock) -> Runs:
         """Layers by themselves with the fastest of equal nests."""

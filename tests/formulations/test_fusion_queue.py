@@ -105,6 +105,33 @@ def test_an_order_that_cannot_be(change: Callable[[dict[str, Any]], Any], said: 
     assert any(said in line for line in lines), lines
 
 
+def four_layers(*pins: str) -> Plan:
+    """1x1 layers of 16, 64, 64 and 16 channels in 16 KiB, in the least time."""
+    memory = {"ocm_bytes": 2**14, "ocm_banks": 64}
+    return solve(chain(16, 64, 64, 16, size=8), "scratchpad_768k", problem="fusion", pins=pins, settings=memory)
+
+
+def test_transfers_of_sizes_run_by_run() -> None:
+    """The last layer loads weights in other blocks than those before it, which is faster than one size for all."""
+    plan = four_layers()
+    runs = plan.part.schedule
+    assert runs.queue.by_run == ((4096, 4096),) * 3 + ((2048, 2048),)
+    assert (runs.queue.weights, runs.queue.maps) == (4096, 4096)
+    (part,) = PROBLEMS["fusion"].parts_of(plan)
+    assert isinstance(part, FusionPart)
+    alike = part.laid(replace(runs, queue=None)).ticks
+    assert plan.measures["time"] == part.laid(runs).ticks < alike
+    assert check(Plan.from_json(plan.to_json())).ok
+    lines = problems(plan, edited(lambda q: q.update(by_run=q["by_run"][:3])))
+    assert any("queue: by_run has sizes for 3 runs, there are 4" in line for line in lines), lines
+    assert problems(plan, edited(lambda q: q.update(by_run=[])))
+
+
+def test_sizes_run_by_run_keep_pins() -> None:
+    assert four_layers("transfer<=2KiB").part.schedule.queue.weights == 2048
+    assert four_layers("queue=due").part.schedule.queue.by_run == ()
+
+
 def test_an_order_that_finds_no_room() -> None:
     """In 544 bytes only few loads lie beside a step; all as early as may be take more."""
     plan = planned(*STRIPS, banks=34)

@@ -16,6 +16,7 @@ from certile import InputError, Plan, emit_c, solve
 from instances.load import load_machine
 from instances.network.network import Network
 from instances.network.operators import Concat, Conv, Input, Reshape
+from instances.zoo.chains import chain
 from solver.uses.emit.ahead.placing import most, placed
 from solver.uses.emit.emit import files_of
 from tests.emitted import random_network, random_scratchpad, write
@@ -78,6 +79,15 @@ def test_weights_are_loaded_while_the_first_layer_runs(tmp_path: Path) -> None:
     numbers = [int(x) for x in commands[1].replace("\n", " ").split(",") if x.strip()]
     assert numbers == [0, 3, 6, 9, 3 * 2 + 1, 2, 3 * 3 + 1, 5, 3 * 4 + 1, 8, 12, 3 * 5 + 1]
     assert "results and transfers as planned" in runs(plan, tmp_path)["late"]
+
+
+def test_transfers_of_sizes_run_by_run(tmp_path: Path) -> None:
+    """Weights of the last layer in smaller blocks than those before it."""
+    settings = {"ocm_bytes": str(2**14), "ocm_banks": "64"}
+    plan = solve(chain(16, 64, 64, 16, size=8), "scratchpad_768k", problem="fusion", settings=settings)
+    assert plan.part.schedule.queue.by_run
+    for said in runs(plan, tmp_path).values():
+        assert "results and transfers as planned" in said
 
 
 @pytest.mark.parametrize("seed", [77, 240, 295])

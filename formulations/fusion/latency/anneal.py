@@ -116,7 +116,7 @@ class Annealer:
             number = min(MOST[1], self.moves[1] * len(order))
             changed, cost = _Moves(draft, self.rng).changed, partial(ticks_of, draft)
             (order, when), ticks = self._cooled(((order, when), ticks), changed, cost, number)
-        return ticks, replace(self.options.runs(path), queue=queued(self.sizes[state.sizes], order, when))
+        return ticks, replace(self.options.runs(path), queue=queued([self.sizes[state.sizes]] * len(path), order, when))
 
     def _cooled(
         self, begun: tuple[T, int], change: Callable[[T], T | None], cost: Callable[[T], int | None], number: int

@@ -100,18 +100,20 @@ class Fastest(Piece[Runs]):
         there is no plan at all.
     part : function of a run
         Its steps and transfers.
+    resized : function of a schedule and a clock
+        With sizes of transfers run by run.
     """
 
     def __init__(
         self, groups: Groups, alone: Alone, nests: Sequence[Arc], laid: Callable[[Runs], Laid],
         about: Callable[[Runs], Laid], least: int,
         others: Callable[[Clock], Sequence[Runs] | None], floors: Callable[[Goal], int],
-        measured: Callable[[Runs], Mapping[str, int]], part: PartOf,
+        measured: Callable[[Runs], Mapping[str, int]], part: PartOf, resized: Callable[[Runs, Clock], Runs],
     ) -> None:  # fmt: skip
         self.groups, self.alone, self.nests, self.laid, self.others = groups, alone, nests, laid, others
         self.about, self.least, self.counted, self.floors, self.measured = about, least, least, floors, measured
         self.best: Runs | None = None
-        self.part = part
+        self.part, self.resized = part, resized
         self._widest = 0
         """The most options of one size that were looked at."""
         self._last: tuple[set[Key], Callable[[int], bool]] | None = None
@@ -284,6 +286,8 @@ class Fastest(Piece[Runs]):
                 for few in SHORT:
                     self._looked(Paths(first, goal.clock, few, LABELS), goal, fewest)
                 self._all(every, made, goal, fewest)
+        if self.best is not None and self.best.queue is None and self.least < self._ticks:
+            self._try(self.resized(self.best, goal.clock), goal)
         below = inf if goal.below is None else goal.below
         if goal.caps or self.least > min(below, self._ticks):
             self.least = self.counted  # a plan that is known is outside this space, or may be

@@ -7,6 +7,7 @@ blocks and transfers of at most so many bytes (`sizes_of`), pieces of maps in as
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,8 +16,9 @@ from itertools import accumulate
 
 import numpy as np
 
+from formulations.clock import Clock
 from formulations.fusion.group_time import Around, GroupTime
-from formulations.fusion.orders import WHOLE, OrderDemands, queued
+from formulations.fusion.orders import WHOLE, OrderDemands, Size, queued
 from formulations.fusion.schedule import GroupPrices, Layers, Runs, left_of, option_of
 from formulations.fusion.steps import GroupSteps, NestSteps, Part, Piece, joined
 from formulations.prefetch.forward import forward
@@ -64,11 +66,11 @@ class Laid:
 
 @dataclass(frozen=True)
 class _Drafted:
-    """Steps and transfers of a plan, weights and maps in transfers of at most so many bytes."""
+    """Steps and transfers of a plan, weights and maps of every run in transfers of at most so many bytes."""
 
-    parts: list[Part]
+    parts: Sequence[Part]
     draft: Draft
-    most: tuple[int, int]
+    sizes: Sequence[Size]
 
     @cached_property
     def first(self) -> tuple[Order, When]:
@@ -76,9 +78,14 @@ class _Drafted:
         order, when = forward(self.draft)
         return order, self.draft.turned(order, self.draft.earliest(order, when))[0]
 
+    @cached_property
+    def quality(self) -> tuple[int, int]:
+        """Of the first order; the less, the better."""
+        return quality(self.draft.clocks(*self.first))
+
     def laid(self, order: Order, when: When) -> Laid:
         """With its transfers in some order."""
-        timeline, queue = self.draft.made(order, when), queued(self.most, order, when)
+        timeline, queue = self.draft.made(order, when), queued(self.sizes, order, when)
         return Laid(timeline, times(timeline), tuple(self.parts), queue.order, queue)
 
 
@@ -123,7 +130,9 @@ class Timelines:
 
     def _given(self, numbered: list[Numbered], queue: Queue) -> Laid:
         """The timeline of a queue."""
-        parts = self.parts(numbered, queue.weights, queue.maps or WHOLE)
+        if queue.by_run and len(queue.by_run) != len(numbered):
+            raise InputError(f"queue: by_run has sizes for {len(queue.by_run)} runs, there are {len(numbered)}")
+        parts = [_part(*source) for source in self._sources(numbered, _sizes(queue, len(numbered)))]
         draft = Draft(joined(parts, self.demands.groups), self.room)
         if said := list(_misnamed(queue, len(draft.order))):
             raise InputError(f"queue: {'; '.join(said)}")
@@ -146,31 +155,58 @@ class Timelines:
         """Steps and transfers of all sizes, those with the best first order first; None if there are too many."""
         if self._drafted is None or self._drafted[0] != runs:
             sizes = self.demands.sizes(self.room)
-            sources = self._sources(numbered, *sizes[0])
+            sources = self._sources(numbered, [sizes[0]] * len(numbered))
             made: list[_Drafted] | None = None
             if sum(source.transfers for source, *_ in sources) <= MOST_MOVES:
                 several = any(isinstance(run, FusedRun) for *_, run in numbered)
                 each = [[_part(*source) for source in sources]]
                 each += [self.parts(numbered, *most) for most in sizes[1:] if several]
-                made = [_Drafted(parts, Draft(joined(parts, self.demands.groups), self.room), most)
-                        for parts, most in zip(each, sizes, strict=False)]  # fmt: skip
+                made = [self._draft(parts, [size] * len(parts)) for parts, size in zip(each, sizes, strict=False)]
                 if not self.demands.fixed:
-                    made.sort(key=lambda one: quality(one.draft.clocks(*one.first)))
+                    made.sort(key=lambda one: one.quality)
             self._drafted = runs, made
         return self._drafted[1]
+
+    def _draft(self, parts: Sequence[Part], sizes: Sequence[Size]) -> _Drafted:
+        return _Drafted(parts, Draft(joined(parts, self.demands.groups), self.room), sizes)
 
     def _found(self, runs: Runs, numbered: list[Numbered]) -> Laid:
         """The best order that is found; with too many transfers each step after its own."""
         demands, drafted = self.demands, self._drafts(runs, numbered)
         if drafted is None:
-            return self._one_by_one(self._sources(numbered, *demands.sizes(self.room)[0]))
+            return self._one_by_one(self._sources(numbered, demands.sizes(self.room)[:1] * len(numbered)))
         some = drafted if demands.fixed or _small(drafted) else drafted[:FEW]
         orders = [demands.order(one.draft) for one in some]
         best = min(range(len(some)), key=lambda k: quality(some[k].draft.clocks(*orders[k])))
-        order, when = orders[best]
-        if not demands.fixed and len(order) <= MENDED:
-            order, when = mended(some[best].draft, order, when)
-        return some[best].laid(order, when)
+        return self._mended(some[best], *orders[best])
+
+    def _mended(self, drafted: _Drafted, order: Order, when: When) -> Laid:
+        if not self.demands.fixed and len(order) <= MENDED:
+            order, when = mended(drafted.draft, order, when)
+        return drafted.laid(order, when)
+
+    def resized(self, runs: Runs, numbered: Iterable[Numbered], clock: Clock) -> Laid:
+        """The timeline of a plan, with sizes of transfers of their own for runs that wait, and those before them.
+
+        One run after the other, the longest waits first, has all sizes tried in a first order, all else as it is. Then
+        a full order is found, which takes no longer than that of one size for all.
+        """
+        each = [*numbered]
+        laid = self.laid(runs, each)
+        drafted = None if self.demands.fixed or laid.queue is None else self._drafts(runs, each)
+        if drafted is None or laid.queue is None or laid.queue.by_run or len(laid.order) > MENDED:
+            return laid
+        mine = _sizes(laid.queue, len(each))
+        best = now = next(one for one in drafted if [*one.sizes] == mine)
+        for k in _late(laid):
+            for other in drafted:
+                if clock.over:
+                    return laid
+                if len(other.parts[k].moves) != len(best.parts[k].moves):
+                    best = min(best, self._draft(*_with(best, k, other)), key=lambda one: one.quality)
+        if best is now:
+            return laid
+        return min(laid, self._mended(best, *self.demands.order(best.draft)), key=lambda one: one.ticks)
 
     def _one_by_one(self, sources: Iterable[Source]) -> Laid:
         """Each layer or group as one step, behind its loads and ahead of its stores."""
@@ -189,7 +225,8 @@ class Timelines:
 
     def parts(self, numbered: Iterable[Numbered], most: int, maps: int | None = None) -> list[Part]:
         """The steps and transfers of every run by itself."""
-        return [_part(*source) for source in self._sources(numbered, most, maps)]
+        each = [*numbered]
+        return [_part(*source) for source in self._sources(each, [(most, maps or most)] * len(each))]
 
     def carried(self, runs: Runs, numbered: Iterable[Numbered]) -> Carried | None:
         """The steps and transfers of a plan with what makes them; None where none is prefetched."""
@@ -197,15 +234,15 @@ class Timelines:
         laid = self.laid(runs, each)
         if (queue := laid.queue) is None:
             return None
-        return Carried(laid, [source for source, *_ in self._sources(each, queue.weights, queue.maps or WHOLE)])
+        return Carried(laid, [source for source, *_ in self._sources(each, _sizes(queue, len(each)))])
 
-    def _sources(self, numbered: Iterable[Numbered], most: int, maps: int | None = None) -> list[Source]:
+    def _sources(self, numbered: Sequence[Numbered], sizes: Sequence[Size]) -> list[Source]:
         """What makes the steps of every run, and what weights that stay from it on take to load."""
         made, before = list[Source](), None
-        for first, _, run in numbered:
+        for (first, _, run), (most, maps) in zip(numbered, sizes, strict=True):
             beside = self.room - left_of(self.net, self.machine, run)[1]
             if isinstance(run, FusedRun):
-                made.append((self._group(run, beside, most, maps or most), 0, 0))
+                made.append((self._group(run, beside, most, maps), 0, 0))
             else:
                 layer = self.layers.layer(first, run)
                 plain, ran = self.layers.outcome(layer, run.nest), self.layers.ran(first, run, before)
@@ -243,6 +280,28 @@ class Timelines:
             return Piece(store, 0, mine.rows)
         maker = self.net.layers[mine.parts[0][0]]
         return Piece(store, 0, mine.rows, 0, maker.g * maker.m)
+
+
+def _late(laid: Laid) -> list[int]:
+    """Runs that wait for transfers, and those before them, by the ticks that they wait."""
+    ends, waits = [*accumulate(len(part.steps) for part in laid.parts)], Counter[int]()
+    for one in laid.times.waits:
+        k = bisect_left(ends, one.step)
+        waits[k] += one.ticks
+        waits[k - 1] += one.ticks
+    return [k for k, _ in waits.most_common() if k >= 0]
+
+
+def _with(drafted: _Drafted, k: int, other: _Drafted) -> tuple[list[Part], list[Size]]:
+    """Parts and sizes with those of another for one run."""
+    parts, sizes = [*drafted.parts], [*drafted.sizes]
+    parts[k], sizes[k] = other.parts[k], other.sizes[k]
+    return parts, sizes
+
+
+def _sizes(queue: Queue, runs: int) -> list[Size]:
+    """The most bytes of blocks of weights and of transfers of maps, by run."""
+    return [(weights, maps or WHOLE) for weights, maps in queue.by_run or ((queue.weights, queue.maps),) * runs]
 
 
 def _small(drafted: Sequence[_Drafted]) -> bool:

@@ -56,7 +56,7 @@ from formulations.fusion.arcs import Groups
 from formulations.fusion.latency.options import Options, Passed, There, Way, by_step
 from formulations.fusion.latency.paths import Paths, undominated
 from formulations.fusion.latency.products import BEFORE, Flow, matrices, products
-from formulations.fusion.orders import WHOLE, OrderDemands, queued
+from formulations.fusion.orders import WHOLE, OrderDemands, Size, queued
 from formulations.fusion.steps import Part, joined
 from formulations.fusion.strips import Ints
 from formulations.prefetch.guards import Draft, Order, When, bound, quality
@@ -99,7 +99,7 @@ class Candidate:
     least: int
     number: int
     arcs: tuple[Arc, ...] = field(compare=False)
-    size: tuple[int, int] = field(compare=False)
+    size: Size = field(compare=False)
     timeline: Timeline = field(compare=False)
 
     @property
@@ -109,7 +109,7 @@ class Candidate:
 
     def queue(self, order: Order, when: When) -> Queue:
         """An order as a plan has it."""
-        return queued(self.size, order, when)
+        return queued([self.size] * len(self.arcs), order, when)
 
 
 @dataclass(order=True)
